@@ -1,0 +1,267 @@
+# Builds, runs and tests keydb-server. On a fresh machine `make run` or `make test` is all one types.
+#
+#   make [all]       the server, the tools and the unit test programs, into build/$(BUILD)
+#   make run         build and run the server          ARGS="--port 7000 --server-threads 2"
+#   make test        unit, integration, differential tests, a short stress; some minutes
+#   make check       lint, and the core of the tests under the thread and the address sanitizer
+#   make campaign    everything else: whole suites under sanitizers, fuzzing, long stress, real clients
+#   make lint        layering, headers, style
+#   make bench       measure beside Redis
+#   make install     PREFIX=/usr/local DESTDIR=
+#   make clean       what was built (distclean: also what was downloaded)
+#   make unit | integration | differential | stress | conformance | fault | clients | fuzz      one group of tests
+#
+# Variants: BUILD=release (default), debug, asan, tsan, fuzz. CC=clang works too. LTO=1 for link-time optimization.
+# New files need no mention here: src/FOLDER/NAME.c belongs to the library, src/FOLDER/NAME_test.c is a unit test
+# program, src/tools/NAME.c a tool, tests/fuzz/NAME.c a fuzz target.
+
+BUILD ?= release
+OUT ?= build/$(BUILD)
+comma := ,
+PREFIX ?= /usr/local
+SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
+UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/lib,$(PREFIX)/lib)/systemd/system
+ARGS ?=
+LTO ?= 0
+FUZZ_SECONDS ?= 30
+ORACLE ?= build/oracle/redis-server
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(BUILD),fuzz)
+override CC := clang
+endif
+# Debian names its clang after the version.
+ifeq ($(CC),clang)
+override CC := $(if $(shell command -v clang),clang,clang-14)
+endif
+CC_IS_CLANG := $(findstring clang,$(CC))
+
+# Parallel unless told otherwise; steps that test or measure are serial by themselves.
+# A make called by ours shares its caller's job slots.
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
+endif
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+
+# ---------------------------------------------------------------------------------------------------------------
+# Flags
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wvla \
+    -Wundef -Wformat=2 -Wwrite-strings -Wold-style-definition -Wnull-dereference -Werror
+# clang follows locks through annotated functions. It tells, but does not stop the build: what it cannot follow (a lock
+# handed on in a struct) is not wrong.
+ifneq ($(CC_IS_CLANG),)
+WARNINGS += -Wthread-safety -Wno-error=thread-safety-analysis
+endif
+
+# _GNU_SOURCE is defined empty so that a file which defines it itself repeats the same definition.
+CPPFLAGS_ALL := -Isrc -D_GNU_SOURCE=
+CFLAGS_ALL := -std=gnu11 -g -fno-omit-frame-pointer -pthread $(WARNINGS)
+LDFLAGS_ALL := -pthread -Wl,--as-needed
+
+# gcc's flow warnings see ghosts in instrumented code; the release build has them all.
+SANITIZER_FLAGS := -O1 -fno-sanitize-recover=all -Wno-null-dereference
+ifeq ($(CC_IS_CLANG),)
+SANITIZER_FLAGS += -Wno-maybe-uninitialized
+endif
+
+ifeq ($(BUILD),release)
+CFLAGS_ALL += -O2
+else ifeq ($(BUILD),debug)
+CFLAGS_ALL += -O1
+CPPFLAGS_ALL += -DKEYDB_DEBUG
+else ifeq ($(BUILD),asan)
+SANITIZE := -fsanitize=address,undefined
+else ifeq ($(BUILD),tsan)
+SANITIZE := -fsanitize=thread
+else ifeq ($(BUILD),fuzz)
+SANITIZE := -fsanitize=fuzzer-no-link,address,undefined
+else
+$(error BUILD=$(BUILD) is none of release, debug, asan, tsan, fuzz)
+endif
+ifneq ($(SANITIZE),)
+CFLAGS_ALL += $(SANITIZER_FLAGS) $(SANITIZE)
+CPPFLAGS_ALL += -DMEM_LIBC -DKEYDB_DEBUG
+LDFLAGS_ALL += $(subst fuzzer-no-link$(comma),,$(SANITIZE))
+endif
+ifeq ($(LTO),1)
+CFLAGS_ALL += -flto=auto
+LDFLAGS_ALL += -flto=auto -O2
+endif
+
+# Libraries: each by pkg-config, into $(OUT)/libraries.mk, which make writes first (installing what is missing) and
+# then reads. HAVE_LIBURING and HAVE_LIBSYSTEMD are defined where those are there. The sanitizers bring their own
+# malloc, hence no jemalloc with them.
+LIBRARIES := $(if $(SANITIZE),,jemalloc) openssl libxxhash
+OPTIONAL_LIBRARIES := liburing libsystemd
+
+NO_BUILD_GOALS := clean distclean lint help
+ifneq ($(filter-out $(NO_BUILD_GOALS),$(or $(MAKECMDGOALS),all)),)
+NEEDS_BUILD := 1
+endif
+
+ifdef NEEDS_BUILD
+ifneq ($(shell deps/install.sh build >&2 && echo fine),fine)
+$(error the build needs packages that are not here, see above)
+endif
+-include $(OUT)/libraries.mk
+
+$(OUT)/libraries.mk: deps/packages Makefile
+	@mkdir -p $(@D)
+	@{  have=; defines=; \
+	    for library in $(OPTIONAL_LIBRARIES); do \
+	        pkg-config --exists $$library || continue; \
+	        have="$$have $$library"; \
+	        defines="$$defines -DHAVE_$$(echo $$library | tr a-z A-Z)"; \
+	    done; \
+	    echo "LIBRARY_CPPFLAGS := $$defines $$(pkg-config --cflags $(LIBRARIES) $$have)"; \
+	    echo "LIBRARY_LIBS := $$(pkg-config --libs $(LIBRARIES) $$have) -lm"; \
+	} > $@
+endif
+
+ALL_CPPFLAGS = $(CPPFLAGS_ALL) $(LIBRARY_CPPFLAGS) $(CPPFLAGS)
+COMPILE = $(CC) $(ALL_CPPFLAGS) $(CFLAGS_ALL) $(CFLAGS)
+LINK = $(CC) $(CFLAGS_ALL) $(CFLAGS) $(LDFLAGS_ALL) $(LDFLAGS)
+
+# ---------------------------------------------------------------------------------------------------------------
+# What there is
+
+SOURCES := $(sort $(wildcard src/*/*.c))
+TEST_SOURCES := $(filter %_test.c,$(SOURCES))
+TOOL_SOURCES := $(filter-out %_test.c,$(filter src/tools/%,$(SOURCES)))
+LIBRARY_SOURCES := $(filter-out $(TEST_SOURCES) src/tools/%,$(SOURCES))
+MAIN_SOURCES := $(wildcard src/main.c)
+FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/*.c))
+
+object = $(patsubst %.c,$(OUT)/obj/%.o,$(1))
+LIBRARY := $(OUT)/libkeydb.a
+SERVER := $(OUT)/bin/keydb-server
+TOOLS := $(TOOL_SOURCES:src/tools/%.c=$(OUT)/bin/%)
+UNIT_TESTS := $(TEST_SOURCES:src/%.c=$(OUT)/test/%)
+FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.c=build/fuzz/fuzz/%)
+PROGRAMS := $(if $(MAIN_SOURCES),$(SERVER)) $(TOOLS)
+
+.PHONY: all programs FORCE
+all: $(LIBRARY) programs $(UNIT_TESTS)
+programs: $(PROGRAMS)
+
+# ---------------------------------------------------------------------------------------------------------------
+# Compiling and linking. What is built depends on how: a file whose content changes with the flags, another that
+# changes with the list of sources.
+
+$(OUT)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(COMPILE) | $(LINK) $(LIBRARY_LIBS)' | cmp -s - $@ || \
+	    echo '$(COMPILE) | $(LINK) $(LIBRARY_LIBS)' > $@
+$(OUT)/sources: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LIBRARY_SOURCES)' | cmp -s - $@ || echo '$(LIBRARY_SOURCES)' > $@
+
+$(OUT)/obj/%.o: %.c $(OUT)/flags
+	@mkdir -p $(@D)
+	@echo "  compile $(BUILD) $<"
+	@$(COMPILE) -MMD -MP -c $< -o $@
+
+$(LIBRARY): $(call object,$(LIBRARY_SOURCES)) $(OUT)/sources
+	@rm -f $@
+	@ar rcs $@ $(filter %.o,$^)
+
+define link_program
+@mkdir -p $(@D)
+@echo "  link    $(BUILD) $@"
+@$(LINK) $(filter %.o,$^) $(LIBRARY) $(LIBRARY_LIBS) $(1) -o $@
+endef
+
+$(SERVER): $(call object,src/main.c) $(LIBRARY)
+	$(call link_program)
+$(TOOLS): $(OUT)/bin/%: $(OUT)/obj/src/tools/%.o $(LIBRARY)
+	$(call link_program)
+$(UNIT_TESTS): $(OUT)/test/%: $(OUT)/obj/src/%.o $(LIBRARY) | test-packages
+	$(call link_program,-lcmocka)
+ifeq ($(BUILD),fuzz)
+$(FUZZERS): $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $(LIBRARY)
+	$(call link_program,-fsanitize=fuzzer)
+endif
+$(call object,$(TEST_SOURCES)): | test-packages
+
+ALL_OBJECTS := $(call object,$(SOURCES) $(MAIN_SOURCES) $(FUZZ_SOURCES))
+.SECONDARY: $(ALL_OBJECTS)
+ifdef NEEDS_BUILD
+-include $(ALL_OBJECTS:.o=.d)
+endif
+
+# ---------------------------------------------------------------------------------------------------------------
+# Running and testing. tests/run.sh knows how a group of tests is run and counts its results; here is only what it
+# needs beforehand. Sanitized variants get more patience there.
+
+.PHONY: run test check campaign bench lint help test-packages campaign-packages oracle
+.PHONY: unit integration differential stress conformance fault clients fuzz fuzzers
+.PHONY: core-groups whole-groups install clean distclean
+
+run: programs
+	@exec $(SERVER) $(ARGS)
+
+test-packages:
+	@deps/install.sh test
+campaign-packages:
+	@deps/install.sh campaign
+oracle: | test-packages
+	@[ -x $(ORACLE) ] || deps/oracle.sh
+
+RUN_TESTS = @BUILD=$(BUILD) OUT=$(OUT) ORACLE=$(ORACLE) FUZZ_SECONDS=$(FUZZ_SECONDS) MAKE="$(MAKE)" tests/run.sh
+
+test: all oracle
+	$(RUN_TESTS) --level short unit integration differential stress conformance fault
+
+unit: all
+	$(RUN_TESTS) unit
+integration stress fault: programs | test-packages
+	$(RUN_TESTS) $@
+differential conformance: programs oracle
+	$(RUN_TESTS) $@
+clients: programs | test-packages campaign-packages
+	$(RUN_TESTS) $@
+fuzz: | campaign-packages
+	+$(RUN_TESTS) $@
+fuzzers: $(if $(filter fuzz,$(BUILD)),$(FUZZERS))
+
+# A build that fails counts as a failed test in check and campaign, hence these are run by the script, too.
+core-groups: all oracle
+	$(RUN_TESTS) --level core unit integration differential stress
+whole-groups: all oracle
+	$(RUN_TESTS) --level whole unit integration differential stress conformance fault
+check: | test-packages
+	+$(RUN_TESTS) --sum lint tsan-core asan-core
+campaign: | test-packages campaign-packages
+	+$(RUN_TESTS) --sum clang fuzz clients release-whole tsan-whole asan-whole
+
+lint: | test-packages
+	@python3 utils/lint.py
+
+bench: programs oracle
+	@tests/bench/run --server $(SERVER) --oracle $(ORACLE) $(ARGS)
+
+help:
+	@sed -n '3,18s/^# \{0,1\}//p' Makefile
+
+# ---------------------------------------------------------------------------------------------------------------
+
+# The administrator's own configuration stays when there is one.
+CONFIG_FILE := $(SYSCONFDIR)/keydb/keydb.conf
+install: programs
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(SYSCONFDIR)/keydb $(DESTDIR)$(UNITDIR)
+	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	[ -e $(DESTDIR)$(CONFIG_FILE) ] || install -m 644 utils/keydb.conf $(DESTDIR)$(CONFIG_FILE)
+	sed 's,@PREFIX@,$(PREFIX),g; s,@CONFIG_FILE@,$(CONFIG_FILE),g' utils/systemd/keydb-server.service \
+	    > $(DESTDIR)$(UNITDIR)/keydb-server.service
+	chmod 644 $(DESTDIR)$(UNITDIR)/keydb-server.service
+
+clean:
+	rm -rf build/release build/debug build/asan build/tsan build/fuzz build/clang build/lint build/results $(OUT)
+distclean:
+	rm -rf build

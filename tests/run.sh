@@ -1,0 +1,269 @@
+#!/bin/sh
+# Runs groups of tests, prints one line a program and at the end "N passed, N failed". Called by the Makefile.
+#
+#   tests/run.sh [--level short|core|whole] GROUP...      groups: see the functions group_* below
+#   tests/run.sh --sum STEP...                            steps: see the functions step_*; sums several runs
+#
+# A program says its counts in its last line "N passed, N failed", or is a cmocka program. It counts as one failure if
+# it ends with an error without having counted one, if it counted nothing at all, if it ran out of time, or if a
+# sanitizer left a report. The output of what failed is shown, all output is kept under $OUT/logs.
+#
+# From the environment: BUILD (variant), OUT (its folder), ORACLE, FUZZ_SECONDS, SEED (random unless given), MAKE,
+# RESULTS (a file that gets the two totals).
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+BUILD=${BUILD:-release}
+OUT=${OUT:-build/$BUILD}
+ORACLE=${ORACLE:-build/oracle/redis-server}
+FUZZ_SECONDS=${FUZZ_SECONDS:-30}
+SEED=${SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
+MAKE=${MAKE:-make}
+RESULTS=${RESULTS:-$OUT/results}
+server=$OUT/bin/keydb-server
+level=short
+mode=groups
+total_passed=0
+total_failed=0
+
+# How much of each: VALUE short core whole.
+pick() {
+    case $level in
+    short) echo "$1" ;;
+    core) echo "$2" ;;
+    whole) echo "$3" ;;
+    esac
+}
+
+case $BUILD in
+asan | tsan) patience=4 ;;
+*) patience=1 ;;
+esac
+
+count() {   # count PASSED FAILED
+    total_passed=$((total_passed + $1))
+    total_failed=$((total_failed + $2))
+}
+
+# A sanitizer writes its reports where we look for them, so that no report gets lost with a server's output.
+sanitizer_options() {
+    reports=$PWD/$1
+    export ASAN_OPTIONS="log_path=$reports/asan:detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1"
+    export UBSAN_OPTIONS="log_path=$reports/ubsan:print_stacktrace=1"
+    export TSAN_OPTIONS="log_path=$reports/tsan:second_deadlock_stack=1:history_size=4:die_after_fork=0"
+}
+
+# gcc's thread sanitizer cannot live with the address space as randomly arranged as newer kernels do it.
+fixed_addresses=
+if [ "$BUILD" = tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then
+    fixed_addresses="setarch $(uname -m) -R"
+fi
+
+# run_program LABEL SECONDS COMMAND...
+run_program() {
+    label=$1
+    seconds=$(($2 * patience))
+    shift 2
+    log=$OUT/logs/$(echo "$label" | tr ' /' '--').log
+    reports=$OUT/logs/reports
+    rm -rf "$reports"
+    mkdir -p "$reports"
+    sanitizer_options "$reports"
+    begin=$(date +%s)
+    # shellcheck disable=SC2086
+    timeout -k 10 "$seconds" $fixed_addresses "$@" >"$log" 2>&1 </dev/null
+    code=$?
+    took=$(($(date +%s) - begin))
+
+    counts=$(awk '
+        /^[0-9]+ passed, [0-9]+ failed/ { passed = $1; failed = $3; said = 1 }
+        /^\[  PASSED  \] [0-9]+ test/ { cmocka_passed += $4 }
+        /^\[  FAILED  \] [0-9]+ test/ { cmocka_failed += $4 }
+        END { if (said) print passed + 0, failed + 0; else print cmocka_passed + 0, cmocka_failed + 0 }' "$log")
+    passed=${counts% *}
+    failed=${counts#* }
+    why=
+    if [ "$code" = 124 ] || [ "$code" = 137 ]; then
+        why="out of time after $seconds s"
+    elif [ -n "$(ls "$reports")" ]; then
+        why="sanitizer reports"
+        cat "$reports"/* >>"$log"
+    elif [ "$code" != 0 ]; then
+        why="exit code $code"
+    elif [ $((passed + failed)) = 0 ]; then
+        why="it counted no test"
+    fi
+    [ -n "$why" ] && [ "$failed" = 0 ] && failed=1
+    count "$passed" "$failed"
+    if [ "$failed" = 0 ]; then
+        printf '  ok      %-44s %6d passed %13s %4d s\n' "$label" "$passed" "" "$took"
+        return
+    fi
+    printf '  FAILED  %-44s %6d passed, %4d failed %5d s  %s\n' "$label" "$passed" "$failed" "$took" "$why"
+    echo "  ------- $log:"
+    if [ "$(wc -l <"$log")" -le 120 ]; then
+        sed 's/^/  | /' "$log"
+    else
+        grep -n -i -E 'fail|error|assert|Sanitizer' "$log" | head -40 | sed 's/^/  | /'
+        echo "  | ..."
+        tail -60 "$log" | sed 's/^/  | /'
+    fi
+}
+
+# runner_of FOLDER: how the tests in there are started; nothing where the folder does not exist.
+runner_of() {
+    [ -d "tests/$1" ] || return 0
+    if [ -x "tests/$1/run" ]; then echo "tests/$1/run"
+    elif [ -e "tests/$1/run.tcl" ]; then echo "tclsh tests/$1/run.tcl"
+    elif [ -e "tests/$1/run.py" ]; then echo "python3 tests/$1/run.py"
+    else echo "false"      # there are tests, but nothing that runs them: that must not pass
+    fi
+}
+
+# run_suite LABEL SECONDS FOLDER ARGUMENT...
+run_suite() {
+    suite_label=$1
+    suite_seconds=$2
+    runner=$(runner_of "$3")
+    shift 3
+    [ -n "$runner" ] || { echo "  ($suite_label: there are none)"; return; }
+    # shellcheck disable=SC2086
+    run_program "$suite_label" "$suite_seconds" $runner "$@"
+}
+
+# Every unit test of the sources, not what an older build has left behind.
+group_unit() {
+    for source in src/*/*_test.c; do
+        [ -e "$source" ] || continue
+        name=${source#src/}
+        name=${name%.c}
+        run_program "unit $name" 120 "$OUT/test/$name"
+    done
+}
+
+core_suites() {
+    sed 's/#.*//' tests/core-suites
+}
+
+group_integration() {
+    # shellcheck disable=SC2046
+    case $level in
+    core)
+        run_suite "integration core" 300 integration --server "$server" --single $(core_suites)
+        ;;
+    short)
+        run_suite "integration" 300 integration --server "$server"
+        run_suite "integration core, TLS" 120 integration --server "$server" --tls --single $(core_suites)
+        ;;
+    whole)
+        run_suite "integration" 900 integration --server "$server"
+        run_suite "integration, 1 thread" 900 integration --server "$server" --threads 1
+        run_suite "integration, TLS" 900 integration --server "$server" --tls
+        ;;
+    esac
+}
+
+group_differential() {
+    run_suite "differential" "$(pick 120 120 1200)" differential --server "$server" --oracle "$ORACLE" \
+        --count "$(pick 3000 1000 30000)" --seed "$SEED"
+}
+
+group_stress() {
+    run_suite "stress" "$(pick 90 120 900)" stress --server "$server" --seconds "$(pick 10 20 180)" --seed "$SEED"
+}
+
+group_conformance() {
+    run_suite "conformance" 300 conformance --server "$server" --oracle "$ORACLE"
+}
+
+group_fault() {
+    run_suite "fault" "$(pick 120 120 900)" fault --server "$server" --seed "$SEED"
+}
+
+group_clients() {
+    run_suite "clients" 900 clients --server "$server"
+}
+
+# A fuzz target is one test: passed when it found nothing. What it found stays under build/fuzz/found.
+group_fuzz() {
+    set -- tests/fuzz/*.c
+    [ -e "$1" ] || { echo "  (fuzz: there are none)"; return; }
+    $MAKE BUILD=fuzz OUT=build/fuzz fuzzers || { echo "  FAILED  fuzz targets don't build"; count 0 1; return; }
+    OUT=build/fuzz
+    mkdir -p build/fuzz/found
+    for source in "$@"; do
+        name=$(basename "$source" .c)
+        corpus=tests/fuzz/corpus/$name
+        mkdir -p "build/fuzz/corpus/$name"
+        run_program "fuzz $name" "$((FUZZ_SECONDS + 120))" tests/run.sh --fuzz-one \
+            "build/fuzz/fuzz/$name" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 \
+            -artifact_prefix="build/fuzz/found/$name-" $([ -e "tests/fuzz/$name.dict" ] &&
+            echo "-dict=tests/fuzz/$name.dict") "build/fuzz/corpus/$name" $([ -d "$corpus" ] && echo "$corpus")
+    done
+}
+
+# sum_of NAME COMMAND...: the totals which that run wrote, or one failure when it got nowhere.
+sum_of() {
+    name=$1
+    shift
+    echo "== $name"
+    results=build/results/$name
+    mkdir -p build/results
+    rm -f "$results"
+    RESULTS=$results TOTAL_PREFIX="$name: " "$@"
+    code=$?
+    passed=0
+    failed=0
+    [ ! -e "$results" ] || read -r passed failed <"$results"
+    [ "$code" = 0 ] || [ "$failed" != 0 ] || failed=1
+    [ -e "$results" ] || echo "$name: $passed passed, $failed failed"
+    count "$passed" "$failed"
+}
+
+make_lint() {
+    $MAKE lint && echo "1 0" >"$RESULTS"
+}
+
+make_clang() {
+    $MAKE CC=clang BUILD=release OUT=build/clang all && echo "1 0" >"$RESULTS"
+}
+
+step_clang() { sum_of clang make_clang; }
+step_lint() { sum_of lint make_lint; }
+step_clients() { sum_of clients $MAKE BUILD=release OUT=build/release clients; }
+step_fuzz() { sum_of fuzz $MAKE BUILD=release OUT=build/release fuzz; }
+step_tsan_core() { sum_of tsan $MAKE BUILD=tsan OUT=build/tsan core-groups; }
+step_asan_core() { sum_of asan $MAKE BUILD=asan OUT=build/asan core-groups; }
+step_tsan_whole() { sum_of tsan $MAKE BUILD=tsan OUT=build/tsan whole-groups; }
+step_asan_whole() { sum_of asan $MAKE BUILD=asan OUT=build/asan whole-groups; }
+step_release_whole() { sum_of release $MAKE BUILD=release OUT=build/release whole-groups; }
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --level) level=$2; shift 2 ;;
+    --sum) mode=steps; shift ;;
+    --fuzz-one)
+        shift
+        "$@" && { echo "1 passed, 0 failed"; exit 0; }
+        echo "0 passed, 1 failed"
+        exit 1
+        ;;
+    *) break ;;
+    esac
+done
+
+case $mode in
+groups)
+    mkdir -p "$OUT/logs"
+    echo "== tests ($BUILD, $level, seed $SEED): $*"
+    for group in "$@"; do "group_$group"; done
+    ;;
+steps)
+    for step in "$@"; do "step_$(echo "$step" | tr - _)"; done
+    ;;
+esac
+
+mkdir -p "$(dirname "$RESULTS")"
+echo "$total_passed $total_failed" >"$RESULTS"
+echo "${TOTAL_PREFIX:-}$total_passed passed, $total_failed failed"
+[ "$total_failed" = 0 ] && [ "$total_passed" -gt 0 ]

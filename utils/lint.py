@@ -1,0 +1,389 @@
+#!/usr/bin/env python3
+"""make lint: the rules of the house that a program can check.
+
+    utils/lint.py [--no-headers] [FILE...]      all files of the project unless given
+
+Prints "file:line: message" for each breach and ends with exit code 1 if there was one. Rules:
+
+ 1. layering: a folder of src/ includes from itself and from the folders before it in FOLDERS, tools/ from base/ and
+    net/ only, a unit test also cmocka;
+ 2. a header compiles alone and has "#pragma once"; a source file includes its own header first, then ours, then the
+    system's;
+ 3. no mutable variable with external linkage outside main.c, unless its line says why: /* global: why */;
+ 4. lines of at most 120 columns, no tabs for indentation, no white space at the end, no reminders to do it later;
+ 5. scripts are at least well-formed.
+"""
+import ast
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+FOLDERS = ["base", "net", "data", "store", "persist", "server", "commands", "replicate", "script", "module",
+           "cluster", "flash"]
+TOOLS_MAY = ["base", "net", "tools"]
+WIDTH = 120
+
+# What is text of ours, by suffix, and which of it is code (with limits on its lines).
+CODE = {".c", ".h", ".inc", ".def", ".py", ".sh", ".tcl", ".js", ".mjs", ".cjs", ".go", ".rs", ".rb", ".mk", ".test"}
+TEXT = CODE | {".md", ".txt", ".conf", ".yml", ".yaml", ".service", ""}
+TABS_ALLOWED = {".go", ".mk"}
+SKIPPED = re.compile(r"(^|/)(\.git|build|node_modules|__pycache__)/|^tests/fuzz/corpus/|(^|/)go\.sum$")
+REMINDERS = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+GLOBAL_MARK = re.compile(r"/\* global: \S")
+
+HEADER_FLAGS = ("-std=gnu11 -D_GNU_SOURCE= -Isrc -fsyntax-only -Wall -Wextra -Wshadow -Wstrict-prototypes "
+                "-Wpointer-arith -Wcast-qual -Wvla -Wundef -Wwrite-strings -Werror").split()
+CACHE = "build/lint"
+
+breaches = []
+
+
+def breach(path, line, message):
+    breaches.append((path, line, message))
+
+
+def project_files():
+    listed = None
+    if os.path.exists(".git") and shutil.which("git"):
+        run = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+        if run.returncode == 0:
+            listed = run.stdout.splitlines()
+    if listed is None:
+        listed = []
+        for folder, names, files in os.walk("."):
+            names[:] = [name for name in names if name not in (".git", "build", "node_modules", "__pycache__")]
+            listed += [os.path.relpath(os.path.join(folder, name)) for name in files]
+    return sorted(path for path in listed if os.path.isfile(path) and not SKIPPED.search(path))
+
+
+def suffix_of(path):
+    return os.path.splitext(path)[1]
+
+
+def read_text(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    if b"\0" in data:
+        return None
+    return data.decode("utf-8", errors="replace")
+
+
+def blank_out(source):
+    """C source with comments, strings and characters replaced by spaces; line breaks stay."""
+    pattern = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
+
+
+# ---- 4. lines ----
+
+def check_lines(path, text):
+    suffix = suffix_of(path)
+    is_code = suffix in CODE or text.startswith("#!")
+    may_tab = suffix in TABS_ALLOWED or os.path.basename(path) == "Makefile"
+    for number, line in enumerate(text.split("\n"), 1):
+        if is_code and len(line.expandtabs(8)) > WIDTH:
+            breach(path, number, f"line of {len(line.expandtabs(8))} columns, at most {WIDTH}")
+        if line != line.rstrip():
+            breach(path, number, "white space at the end of the line")
+        if is_code and not may_tab and re.match(r" *\t", line):
+            breach(path, number, "tab in the indentation")
+        found = REMINDERS.search(line)
+        if found:
+            breach(path, number, f"{found.group()}: do it now, or say what is missing where users read it")
+    if text and not text.endswith("\n"):
+        breach(path, text.count("\n") + 1, "no line break at the end of the file")
+
+
+# ---- 1. layering, 2. order of includes ----
+
+def may_include(path, folder, target_folder):
+    if path == "src/main.c":
+        return target_folder in FOLDERS
+    if folder == "tools":
+        return target_folder in TOOLS_MAY
+    return (folder in FOLDERS and target_folder in FOLDERS and
+            FOLDERS.index(target_folder) <= FOLDERS.index(folder))
+
+
+def check_includes(path, text):
+    includes = []       # (line, '"' or '<', name)
+    for number, line in enumerate(text.split("\n"), 1):
+        match = INCLUDE.match(line)
+        if match:
+            includes.append((number, match.group(1), match.group(2)))
+    for number, _, name in includes:
+        if name.startswith("/"):
+            breach(path, number, f"absolute include path {name}")
+        elif ".." in name.split("/"):
+            breach(path, number, f"include {name}: paths are relative to src/")
+    if not path.startswith("src/"):
+        return
+
+    parts = path.split("/")
+    folder = parts[1] if len(parts) > 2 else ""
+    if folder and folder not in FOLDERS and folder != "tools":
+        breach(path, 1, f"src/{folder} has no place in the order of the folders ({', '.join(FOLDERS)})")
+        return
+    if len(parts) > 3:
+        breach(path, 1, "folders of src/ have no folders inside")
+
+    is_test = path.endswith("_test.c")
+    for number, kind, name in includes:
+        if kind != '"':
+            if os.path.exists("src/" + name):
+                breach(path, number, f"<{name}> is ours: write \"{name}\"")
+            if name == "cmocka.h" and not is_test:
+                breach(path, number, "cmocka belongs to unit tests")
+            continue
+        if not os.path.exists("src/" + name):
+            breach(path, number, f"include \"{name}\": there is no src/{name}")
+            continue
+        target_folder = name.split("/")[0]
+        if not may_include(path, folder, target_folder):
+            breach(path, number, f"include points up: {folder or 'main.c'} must not know {target_folder}")
+        if name.endswith("_priv.h") and target_folder != folder:
+            breach(path, number, f"{name} is private to src/{target_folder}")
+
+    if path.endswith(".c") and not is_test:
+        own = path[len("src/"):-1] + "h"
+        if os.path.exists("src/" + own) and (not includes or includes[0][2] != own):
+            breach(path, includes[0][0] if includes else 1, f"own header first: \"{own}\"")
+    if not is_test:
+        system_seen = False
+        for number, kind, name in includes:
+            if kind == "<":
+                system_seen = True
+            elif system_seen and not name.endswith((".def", ".inc")):
+                breach(path, number, f"\"{name}\" after the system's headers: ours come first")
+                break
+
+
+# ---- 2. headers alone ----
+
+def check_pragma_once(path, text):
+    lines = [line for line in blank_out(text).split("\n") if line.strip()]
+    if not lines or not re.match(r"#\s*pragma\s+once\b", lines[0]):
+        breach(path, 1, "a header begins with #pragma once")
+
+
+def header_closure(path, seen):
+    if path in seen or not os.path.exists(path):
+        return seen
+    seen.add(path)
+    for line in (read_text(path) or "").split("\n"):
+        match = INCLUDE.match(line)
+        if match and match.group(1) == '"':
+            header_closure("src/" + match.group(2), seen)
+    return seen
+
+
+def library_flags():
+    flags = []
+    for name in ("jemalloc", "openssl", "libxxhash", "liburing", "libsystemd"):
+        run = subprocess.run(["pkg-config", "--cflags", name], capture_output=True, text=True)
+        if run.returncode == 0:
+            flags += shlex.split(run.stdout)
+            if name in ("liburing", "libsystemd"):
+                flags.append("-DHAVE_" + name.upper())
+    return flags
+
+
+def check_headers_alone(headers):
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if not compiler or not headers:
+        return
+    command = [compiler] + HEADER_FLAGS + (library_flags() if shutil.which("pkg-config") else [])
+    os.makedirs(CACHE, exist_ok=True)
+
+    def check(path):
+        digest = hashlib.sha256(" ".join(command).encode())
+        for member in sorted(header_closure(path, set())):
+            with open(member, "rb") as file:
+                digest.update(member.encode() + b"\0" + file.read())
+        stamp = os.path.join(CACHE, digest.hexdigest())
+        if os.path.exists(stamp):
+            return
+        run = subprocess.run(command + ["-x", "c", "-"], input=f'#include "{path[len("src/"):]}"\n',
+                             capture_output=True, text=True)
+        if run.returncode == 0:
+            open(stamp, "w").close()
+            return
+        errors = [line for line in run.stderr.split("\n") if "error" in line]
+        match = re.match(r"([^:]+):(\d+):(?:\d+:)? *(.*)", errors[0]) if errors else None
+        if match:
+            where, number, message = match.groups()
+            breach(path, int(number) if where == path else 1, f"does not compile alone: {where}: {message}")
+        else:
+            breach(path, 1, "does not compile alone: " + run.stderr.strip()[:200])
+
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        list(pool.map(check, headers))
+
+
+# ---- 3. globals ----
+
+DECLARES_NO_VARIABLE = re.compile(r"^(static|typedef|extern|_Static_assert|static_assert)\b|^$")
+
+
+def file_scope_statements(source):
+    """Yields (line, text) of each statement at file scope; bodies and initializers are cut out."""
+    lines = source.split("\n")
+    for index, line in enumerate(lines):        # preprocessor lines, with their continuations
+        if re.match(r"\s*#", line):
+            while lines[index].endswith("\\") and index + 1 < len(lines):
+                lines[index] = ""
+                index += 1
+            lines[index] = ""
+    depth = 0
+    statement = ""
+    begin = 1
+    number = 1
+    for char in "\n".join(lines):
+        if char == "\n":
+            number += 1
+        if char == "{":
+            depth += 1
+            if depth == 1:
+                statement += "{}"
+        elif char == "}":
+            depth -= 1
+            if depth == 0 and re.search(r"\)\s*(\w+(\([^)]*\))?\s*)*\{\}$", statement):
+                statement = ""      # that was a function
+        elif depth == 0:
+            if char == ";":
+                yield begin, " ".join(statement.split())
+                statement = ""
+            else:
+                if not statement.strip():
+                    statement = ""
+                    begin = number
+                statement += char
+
+
+def is_mutable_global(statement):
+    if DECLARES_NO_VARIABLE.match(statement):
+        return False
+    declaration = statement.split("=")[0].strip()
+    declaration = re.sub(r"__attribute__\s*\(\(.*?\)\)|\b_Alignas\s*\([^)]*\)", "", declaration)
+    declaration = re.sub(r"\b_Atomic\s*\(([^)]*)\)", r"\1", declaration)
+    if declaration == statement and re.match(r"(struct|union|enum)\b.*\{\}$", declaration):
+        return False                                    # a type, and no variable of it
+    if re.match(r"(struct|union|enum)\s+\w+$", declaration):
+        return False                                    # a type announced
+    pointer_to_function = re.search(r"^[^(]*\(\s*\*\s*(const\b)?", declaration)
+    if pointer_to_function:
+        return not pointer_to_function.group(1)
+    if "(" in declaration:
+        return False                                    # a function announced, or a row
+    if "*" in declaration:
+        return "const" not in declaration.rsplit("*", 1)[1]
+    return not re.search(r"\bconst\b", declaration) and len(declaration.split()) > 1
+
+
+def check_globals(path, text):
+    if not path.startswith("src/") or path == "src/main.c" or path.endswith("_test.c"):
+        return
+    lines = text.split("\n")
+    for number, statement in file_scope_statements(blank_out(text)):
+        if is_mutable_global(statement) and not GLOBAL_MARK.search(lines[number - 1]):
+            name = statement.split("=")[0].strip()
+            breach(path, number, f"global variable '{name[:60]}': make it static, const, or say /* global: why */")
+
+
+# ---- 5. scripts ----
+
+def run_quietly(command, text=None):
+    run = subprocess.run(command, input=text, capture_output=True, text=True)
+    return run.returncode == 0, (run.stderr or run.stdout).strip().split("\n")[0]
+
+
+TCL_COMPLETE = """
+foreach path $argv {
+    set file [open $path]; set text [read $file]; close $file
+    set pending {}; set begin 0; set number 0
+    foreach line [split $text \\n] {
+        incr number
+        if {$pending eq {}} { set begin $number }
+        append pending $line \\n
+        if {[info complete $pending]} { set pending {} }
+    }
+    if {$pending ne {}} { puts "$path:$begin" }
+}
+"""
+
+
+def check_scripts(files, texts):
+    tcl_files = []
+    for path in files:
+        text = texts[path]
+        first = text.split("\n", 1)[0]
+        if path.endswith(".py") or (first.startswith("#!") and "python" in first):
+            try:
+                ast.parse(text, path)
+            except SyntaxError as error:
+                breach(path, error.lineno or 1, f"python: {error.msg}")
+        elif path.endswith(".sh") or re.match(r"#!.*\b(ba|da)?sh\b", first):
+            shell = "bash" if "bash" in first else "sh"
+            if shutil.which(shell):
+                fine, message = run_quietly([shell, "-n", path])
+                if not fine:
+                    number = re.search(r"\b(\d+):", message)
+                    breach(path, int(number.group(1)) if number else 1, f"{shell}: {message}")
+        elif path.endswith(".tcl") or (first.startswith("#!") and "tclsh" in first):
+            tcl_files.append(path)
+        elif suffix_of(path) in (".js", ".mjs", ".cjs") and shutil.which("node"):
+            fine, message = run_quietly(["node", "--check", path])
+            if not fine:
+                breach(path, 1, f"node: {message}")
+    if tcl_files and shutil.which("tclsh"):
+        os.makedirs(CACHE, exist_ok=True)
+        script = os.path.join(CACHE, "complete.tcl")
+        with open(script, "w") as file:
+            file.write(TCL_COMPLETE)
+        run = subprocess.run(["tclsh", script] + tcl_files, capture_output=True, text=True)
+        for line in (run.stdout + run.stderr).splitlines():
+            path, _, number = line.rpartition(":")
+            if number.isdigit():
+                breach(path, int(number), "tcl: a brace, bracket or quote that begins here is never closed")
+            else:
+                breach(tcl_files[0], 1, f"tcl: {line}")
+
+
+def main():
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    arguments = sys.argv[1:]
+    with_headers = "--no-headers" not in arguments
+    chosen = [os.path.relpath(argument) for argument in arguments if not argument.startswith("--")]
+    texts = {}
+    for path in chosen or project_files():
+        text = read_text(path)
+        if text is not None and (suffix_of(path) in TEXT or text.startswith("#!")):
+            texts[path] = text
+    files = list(texts)
+    headers = []
+    for path in files:
+        check_lines(path, texts[path])
+        if suffix_of(path) in (".c", ".h"):
+            check_includes(path, texts[path])
+            check_globals(path, texts[path])
+        if path.endswith(".h") and path.startswith("src/"):
+            check_pragma_once(path, texts[path])
+            headers.append(path)
+    check_scripts(files, texts)
+    if with_headers:
+        check_headers_alone(headers)
+    for path, line, message in sorted(breaches):
+        print(f"{path}:{line}: {message}")
+    print(f"lint: {len(files)} files, {len(breaches)} breaches")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
