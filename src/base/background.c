@@ -1,0 +1,162 @@
+#include "base/background.h"
+
+#include "base/assert.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/thread.h"
+
+#include <pthread.h>
+
+struct job {
+    struct list_node node;
+    enum background_kind kind;
+    background_fn run;
+    void *argument;
+};
+
+/* A mutex and not a spinlock: who waits here sleeps, and no caller holds more than it for more than a few instructions.
+ * It is a leaf: nothing is called under it. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t work_done = PTHREAD_COND_INITIALIZER;
+static struct list jobs GUARDED_BY(lock);
+static bool is_running GUARDED_BY(lock);
+static size_t pending[BACKGROUND_KIND_COUNT] GUARDED_BY(lock);
+static size_t done[BACKGROUND_KIND_COUNT] GUARDED_BY(lock);
+static size_t pending_sum GUARDED_BY(lock);
+static struct thread *threads; /* owner: the main thread */
+static unsigned running_count; /* owner: the main thread */
+static const struct background_hooks *hooks; /* const after setup */
+
+void background_set_hooks(const struct background_hooks *new_hooks)
+{
+    hooks = new_hooks;
+}
+
+static void call(void (*hook)(void))
+{
+    if (hook != NULL)
+        hook();
+}
+
+/* NULL: no more work will come. */
+static struct job *wait_for_job(void)
+{
+    struct list_node *node;
+
+    pthread_mutex_lock(&lock);
+    while (list_is_empty(&jobs) && is_running)
+        pthread_cond_wait(&work_came, &lock);
+    node = list_pop_front(&jobs);
+    pthread_mutex_unlock(&lock);
+    return node == NULL ? NULL : container_of(node, struct job, node);
+}
+
+static void finish_job(struct job *job)
+{
+    pthread_mutex_lock(&lock);
+    pending[job->kind]--;
+    done[job->kind]++;
+    if (--pending_sum == 0)
+        pthread_cond_broadcast(&work_done);
+    pthread_mutex_unlock(&lock);
+    mem_free_sized(job, sizeof(*job));
+}
+
+static void background_main(void *argument)
+{
+    static const struct background_hooks no_hooks;
+    const struct background_hooks *around = hooks == NULL ? &no_hooks : hooks;
+    struct job *job;
+
+    (void)argument;
+    call(around->thread_begin);
+    while ((job = wait_for_job()) != NULL) {
+        call(around->before);
+        job->run(job->argument);
+        call(around->after);
+        mem_thread_publish();
+        finish_job(job);
+    }
+    call(around->thread_end);
+}
+
+void background_setup(unsigned thread_count)
+{
+    assert(threads == NULL);
+    assert(thread_count > 0);
+    list_init(&jobs);
+    for (unsigned kind = 0; kind < BACKGROUND_KIND_COUNT; kind++)
+        done[kind] = 0;
+    threads = mem_alloc_zero(thread_count * sizeof(*threads));
+    running_count = thread_count;
+    pthread_mutex_lock(&lock);
+    is_running = true;
+    pthread_mutex_unlock(&lock);
+    for (unsigned i = 0; i < thread_count; i++)
+        thread_start(&threads[i], "background", background_main, NULL);
+}
+
+void background_teardown(void)
+{
+    pthread_mutex_lock(&lock);
+    is_running = false;
+    pthread_cond_broadcast(&work_came);
+    pthread_mutex_unlock(&lock);
+    for (unsigned i = 0; i < running_count; i++)
+        thread_join(&threads[i]);
+    mem_free(threads);
+    threads = NULL;
+    running_count = 0;
+}
+
+void background_submit(enum background_kind kind, background_fn run, void *argument)
+{
+    struct job *job = mem_alloc(sizeof(*job));
+    bool is_queued;
+
+    job->kind = kind;
+    job->run = run;
+    job->argument = argument;
+    pthread_mutex_lock(&lock);
+    is_queued = is_running;
+    if (is_queued) {
+        list_push_back(&jobs, &job->node);
+        pending[kind]++;
+        pending_sum++;
+        pthread_cond_signal(&work_came);
+    }
+    pthread_mutex_unlock(&lock);
+    if (!is_queued) {
+        mem_free_sized(job, sizeof(*job));
+        run(argument);
+    }
+}
+
+static size_t read_counter(const size_t *counter)
+{
+    size_t value;
+
+    pthread_mutex_lock(&lock);
+    value = *counter;
+    pthread_mutex_unlock(&lock);
+    return value;
+}
+
+size_t background_pending(enum background_kind kind)
+{
+    return read_counter(&pending[kind]);
+}
+
+size_t background_done(enum background_kind kind)
+{
+    return read_counter(&done[kind]);
+}
+
+void background_drain(void)
+{
+    pthread_mutex_lock(&lock);
+    while (pending_sum != 0)
+        pthread_cond_wait(&work_done, &lock);
+    pthread_mutex_unlock(&lock);
+}

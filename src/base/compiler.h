@@ -1,0 +1,50 @@
+/* What the compilers (gcc 12, clang 14) are told beyond C: hints, checks and annotations. No code. */
+#pragma once
+
+#include <stddef.h>
+
+#define CACHE_LINE_BYTES 64
+
+#define must_check __attribute__((warn_unused_result))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define NORETURN __attribute__((noreturn))
+#define PRINTF_LIKE(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
+#define NOINLINE __attribute__((noinline))
+#define COLD __attribute__((cold, noinline))
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define CACHE_ALIGNED __attribute__((aligned(CACHE_LINE_BYTES)))
+#define FALLTHROUGH __attribute__((fallthrough))
+#define UNUSED __attribute__((unused))
+
+#define countof(array) (sizeof(array) / sizeof((array)[0]))
+#define container_of(pointer, type, member) ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* Thread-safety annotations: clang checks REQUIRES on calls; on fields GUARDED_BY informs the reader. */
+#ifdef __clang__
+#define CAPABILITY(name) __attribute__((capability(name)))
+#define REQUIRES(...) __attribute__((requires_capability(__VA_ARGS__)))
+#define ACQUIRES(...) __attribute__((acquire_capability(__VA_ARGS__)))
+#define RELEASES(...) __attribute__((release_capability(__VA_ARGS__)))
+#define NO_THREAD_SAFETY_ANALYSIS __attribute__((no_thread_safety_analysis))
+#else
+#define CAPABILITY(name)
+#define REQUIRES(...)
+#define ACQUIRES(...)
+#define RELEASES(...)
+#define NO_THREAD_SAFETY_ANALYSIS
+#endif
+#define GUARDED_BY(lock)
+
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER 1
+#endif
+#endif
+#ifndef THREAD_SANITIZER
+#define THREAD_SANITIZER 0
+#endif

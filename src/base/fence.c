@@ -1,0 +1,27 @@
+#include "base/fence.h"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+bool fence_is_asymmetric; /* global: see the header */
+
+static long membarrier_call(int command)
+{
+    return syscall(SYS_membarrier, command, 0, 0);
+}
+
+void fence_setup(void)
+{
+    long supported = membarrier_call(MEMBARRIER_CMD_QUERY);
+
+    fence_is_asymmetric = supported > 0 && (supported & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
+                          membarrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+void fence_heavy(void)
+{
+    fence_full();
+    if (fence_is_asymmetric)
+        membarrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}

@@ -1,0 +1,246 @@
+#include "base/gate.h"
+
+#include <sched.h>
+
+void gate_init(struct gate *gate)
+{
+    atomic_init(&gate->state, GATE_OPEN);
+    spinlock_init(&gate->lock, LOCK_GATE);
+    list_init(&gate->members);
+    list_init(&gate->queue);
+    gate->owner = NULL;
+    gate->escalating = NULL;
+}
+
+void gate_fini(struct gate *gate)
+{
+    assert(list_is_empty(&gate->members));
+}
+
+void gate_join(struct gate *gate, struct gate_member *member, gate_wake_fn wake, void *context)
+{
+    atomic_init(&member->inside, 0);
+    member->waiting = false;
+    member->queued = false;
+    member->gate = gate;
+    member->wake = wake;
+    member->wake_context = context;
+    spinlock_acquire(&gate->lock);
+    list_push_back(&gate->members, &member->member_node);
+    spinlock_release(&gate->lock);
+}
+
+static struct gate_member *queue_head_locked(struct gate *gate)
+{
+    if (list_is_empty(&gate->queue))
+        return NULL;
+    return container_of(list_first(&gate->queue), struct gate_member, queue_node);
+}
+
+static bool somebody_waits_locked(const struct gate *gate)
+{
+    LIST_FOREACH(node, &gate->members) {
+        if (container_of(node, struct gate_member, member_node)->waiting)
+            return true;
+    }
+    return false;
+}
+
+/* Reads flags that only their owners write: after fence_heavy a zero means "out until the gate opens". */
+static bool all_out_locked(const struct gate *gate, const struct gate_member *but)
+{
+    LIST_FOREACH(node, &gate->members) {
+        const struct gate_member *member = container_of(node, struct gate_member, member_node);
+
+        if (member != but && atomic_load_explicit(&member->inside, memory_order_acquire) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool all_out(struct gate *gate, const struct gate_member *but)
+{
+    bool out;
+
+    spinlock_acquire(&gate->lock);
+    out = all_out_locked(gate, but);
+    spinlock_release(&gate->lock);
+    return out;
+}
+
+static void wake_head_locked(struct gate *gate)
+{
+    struct gate_member *head = queue_head_locked(gate);
+
+    if (head != NULL)
+        head->wake(head->wake_context);
+}
+
+static bool is_closed_locked(const struct gate *gate)
+{
+    return atomic_load_explicit(&gate->state, memory_order_relaxed) == GATE_CLOSED;
+}
+
+/* Everybody who waited has been inside: now the next owner may close it. */
+static void settle_locked(struct gate *gate)
+{
+    if (atomic_load_explicit(&gate->state, memory_order_relaxed) != GATE_OPEN_TO_WAITERS ||
+        somebody_waits_locked(gate))
+        return;
+    atomic_store_explicit(&gate->state, GATE_OPEN, memory_order_release);
+    wake_head_locked(gate);
+}
+
+void gate_part(struct gate_member *member)
+{
+    struct gate *gate = member->gate;
+
+    gate_withdraw(member);
+    spinlock_acquire(&gate->lock);
+    assert(gate->owner != member);
+    list_remove(&member->member_node);
+    member->waiting = false;
+    settle_locked(gate);
+    if (is_closed_locked(gate) && gate->owner == NULL)
+        wake_head_locked(gate);
+    spinlock_release(&gate->lock);
+}
+
+bool gate_enter_slow(struct gate_member *member)
+{
+    struct gate *gate = member->gate;
+    bool entered = false;
+
+    /* Step back first, so that who closes never waits for a thread that waits for this lock. */
+    atomic_store_explicit(&member->inside, 0, memory_order_release);
+    spinlock_acquire(&gate->lock);
+    if (!is_closed_locked(gate)) {
+        atomic_store_explicit(&member->inside, 1, memory_order_relaxed);
+        member->waiting = false;
+        settle_locked(gate);
+        entered = true; /* closing takes the lock: it comes after us and sees the flag */
+    } else {
+        member->waiting = true;
+        if (gate->owner == NULL && gate->escalating == NULL && all_out_locked(gate, NULL))
+            wake_head_locked(gate); /* it may have seen us inside a moment ago */
+    }
+    spinlock_release(&gate->lock);
+    return entered;
+}
+
+void gate_leave_slow(struct gate_member *member)
+{
+    struct gate *gate = member->gate;
+
+    spinlock_acquire(&gate->lock);
+    if (is_closed_locked(gate) && gate->owner == NULL && all_out_locked(gate, NULL))
+        wake_head_locked(gate);
+    spinlock_release(&gate->lock);
+}
+
+bool gate_try_own(struct gate_member *member, unsigned spin_count)
+{
+    struct gate *gate = member->gate;
+    bool mine = false;
+
+    assert(!gate_is_inside(member));
+    spinlock_acquire(&gate->lock);
+    member->waiting = false; /* it asks for the gate: that is its turn */
+    settle_locked(gate);
+    if (!member->queued) {
+        list_push_back(&gate->queue, &member->queue_node);
+        member->queued = true;
+    }
+    if (queue_head_locked(gate) == member && gate->owner == NULL && gate->escalating == NULL) {
+        mine = atomic_load_explicit(&gate->state, memory_order_relaxed) != GATE_OPEN_TO_WAITERS;
+        if (mine)
+            atomic_store_explicit(&gate->state, GATE_CLOSED, memory_order_release);
+    }
+    spinlock_release(&gate->lock);
+    if (!mine)
+        return false;
+    fence_heavy();
+    for (unsigned i = 0; !all_out(gate, NULL); i++) {
+        if (i >= spin_count)
+            return false; /* the last one out wakes us */
+        fence_pause();
+    }
+    spinlock_acquire(&gate->lock);
+    /* Somebody may have escalated, descended and so opened it again while we looked: then we were woken, too. */
+    if (gate->escalating == NULL && is_closed_locked(gate) && all_out_locked(gate, NULL)) {
+        gate->owner = member;
+        list_remove(&member->queue_node);
+        member->queued = false;
+    }
+    mine = gate->owner == member;
+    spinlock_release(&gate->lock);
+    return mine;
+}
+
+static void reopen_locked(struct gate *gate)
+{
+    atomic_store_explicit(&gate->state, GATE_OPEN_TO_WAITERS, memory_order_release);
+    settle_locked(gate);
+    LIST_FOREACH(node, &gate->members) {
+        struct gate_member *member = container_of(node, struct gate_member, member_node);
+
+        if (member->waiting || member->queued)
+            member->wake(member->wake_context);
+    }
+}
+
+void gate_withdraw(struct gate_member *member)
+{
+    struct gate *gate = member->gate;
+
+    spinlock_acquire(&gate->lock);
+    if (member->queued) {
+        bool was_head = queue_head_locked(gate) == member;
+
+        list_remove(&member->queue_node);
+        member->queued = false;
+        if (was_head && gate->owner == NULL && gate->escalating == NULL)
+            reopen_locked(gate);
+    }
+    spinlock_release(&gate->lock);
+}
+
+void gate_open(struct gate_member *member)
+{
+    struct gate *gate = member->gate;
+
+    spinlock_acquire(&gate->lock);
+    assert(gate->owner == member);
+    gate->owner = NULL;
+    reopen_locked(gate);
+    spinlock_release(&gate->lock);
+}
+
+void gate_escalate(struct gate_member *member)
+{
+    struct gate *gate = member->gate;
+
+    assert(gate_is_inside(member));
+    spinlock_acquire(&gate->lock);
+    assert(gate->escalating == NULL && gate->owner == NULL); /* we are inside: nobody can own it */
+    gate->escalating = member;
+    atomic_store_explicit(&gate->state, GATE_CLOSED, memory_order_release);
+    spinlock_release(&gate->lock);
+    fence_heavy();
+    for (unsigned i = 0; !all_out(gate, member); i++) {
+        if (i % 200 == 199)
+            sched_yield();
+        fence_pause();
+    }
+}
+
+void gate_descend(struct gate_member *member)
+{
+    struct gate *gate = member->gate;
+
+    spinlock_acquire(&gate->lock);
+    assert(gate->escalating == member);
+    gate->escalating = NULL;
+    reopen_locked(gate);
+    spinlock_release(&gate->lock);
+}

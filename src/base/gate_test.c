@@ -1,0 +1,200 @@
+#include "base/gate.h"
+
+#include "base/random.h"
+#include "base/test_seed.h"
+#include "base/thread.h"
+
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { THREADS = 4, ROUNDS = 20000 };
+
+static struct gate gate;
+static _Atomic uint32_t inside_count;  /* members that are inside and not escalated */
+static _Atomic uint32_t alone;         /* somebody owns the gate, or has escalated */
+static _Atomic uint32_t escalator;     /* the rule of gate_escalate: one at a time */
+static uint64_t exclusive_sum;         /* guarded by the gate alone: the thread sanitizer watches it */
+static _Atomic uint64_t exclusive_count, escalation_count, withdrawal_count;
+
+struct player {
+    struct thread thread;
+    struct gate_member member;
+    sem_t woken;
+    uint64_t seed;
+};
+
+static void wake(void *context)
+{
+    sem_post(&((struct player *)context)->woken);
+}
+
+static void wait_for_wake(struct player *player)
+{
+    while (sem_wait(&player->woken) != 0)
+        continue;
+}
+
+static void check_inside(void)
+{
+    atomic_fetch_add(&inside_count, 1);
+    assert_int_equal(atomic_load(&alone), 0);
+    (void)*(volatile uint64_t *)&exclusive_sum; /* reading is allowed inside */
+    assert_int_equal(atomic_load(&alone), 0);
+    atomic_fetch_sub(&inside_count, 1);
+}
+
+static void be_alone(_Atomic uint64_t *count)
+{
+    assert_int_equal(atomic_exchange(&alone, 1), 0);
+    assert_int_equal(atomic_load(&inside_count), 0);
+    exclusive_sum++;
+    assert_int_equal(atomic_load(&inside_count), 0);
+    assert_int_equal(atomic_exchange(&alone, 0), 1);
+    atomic_fetch_add(count, 1);
+}
+
+static void go_inside(struct player *player, struct random *random)
+{
+    while (!gate_enter(&player->member))
+        wait_for_wake(player);
+    check_inside();
+    if (random_below(random, 50) == 0 && atomic_exchange(&escalator, 1) == 0) {
+        gate_escalate(&player->member);
+        be_alone(&escalation_count);
+        gate_descend(&player->member);
+        atomic_store(&escalator, 0);
+    }
+    gate_leave(&player->member);
+}
+
+/* Asks for the gate; sometimes gives up, as when its client goes. */
+static void own(struct player *player, struct random *random)
+{
+    bool gives_up = random_below(random, 4) == 0;
+
+    while (!gate_try_own(&player->member, (unsigned)random_below(random, 100))) {
+        if (gives_up) {
+            gate_withdraw(&player->member);
+            atomic_fetch_add(&withdrawal_count, 1);
+            if (gate_enter(&player->member)) /* as a worker does after each wake */
+                gate_leave(&player->member);
+            return;
+        }
+        wait_for_wake(player);
+    }
+    be_alone(&exclusive_count);
+    gate_open(&player->member);
+}
+
+static void play(void *argument)
+{
+    struct player *player = argument;
+    struct random random;
+
+    random_seed(&random, player->seed);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        if (random_below(&random, 20) == 0)
+            own(player, &random);
+        else
+            go_inside(player, &random);
+    }
+    gate_part(&player->member);
+}
+
+/* Everybody gets through, nobody who is inside meets somebody who is alone. A hang is a failure, too. */
+static void owners_escalators_and_others_exclude_each_other(void **state)
+{
+    struct random random = test_random(__func__);
+    static struct player players[THREADS];
+
+    (void)state;
+    gate_init(&gate);
+    for (unsigned i = 0; i < THREADS; i++) {
+        sem_init(&players[i].woken, 0, 0);
+        players[i].seed = random_u64(&random);
+        gate_join(&gate, &players[i].member, wake, &players[i]);
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        thread_start(&players[i].thread, "player", play, &players[i]);
+    for (unsigned i = 0; i < THREADS; i++)
+        thread_join(&players[i].thread);
+    assert_int_equal(exclusive_sum, atomic_load(&exclusive_count) + atomic_load(&escalation_count));
+    assert_true(atomic_load(&exclusive_count) > 0 && atomic_load(&escalation_count) > 0);
+    print_message("exclusive %llu, escalated %llu, withdrawn %llu\n", (unsigned long long)exclusive_count,
+                  (unsigned long long)escalation_count, (unsigned long long)withdrawal_count);
+    gate_fini(&gate);
+}
+
+static unsigned wake_counts[3];
+
+static void count_wake(void *context)
+{
+    (*(unsigned *)context)++;
+}
+
+/* Who waited while the gate was closed gets one turn before it closes again. */
+static void a_flood_of_owners_starves_nobody(void **state)
+{
+    struct gate_member owner, next, other;
+
+    (void)state;
+    gate_init(&gate);
+    gate_join(&gate, &owner, count_wake, &wake_counts[0]);
+    gate_join(&gate, &next, count_wake, &wake_counts[1]);
+    gate_join(&gate, &other, count_wake, &wake_counts[2]);
+    assert_true(gate_try_own(&owner, 0));
+    assert_false(gate_try_own(&next, 0));
+    assert_false(gate_enter(&other));
+    gate_open(&owner);
+    assert_int_equal(wake_counts[2], 1);
+    assert_false(gate_try_own(&next, 0)); /* not yet: other has not been inside */
+    assert_true(gate_enter(&other));
+    assert_int_equal(gate_is_inside(&other), true);
+    assert_false(gate_try_own(&next, 0)); /* closed now, but other is inside */
+    wake_counts[1] = 0;
+    gate_leave(&other);
+    assert_int_equal(wake_counts[1], 1); /* the last one out wakes the next owner */
+    assert_true(gate_try_own(&next, 0));
+    gate_open(&next);
+    gate_part(&owner);
+    gate_part(&next);
+    gate_part(&other);
+    gate_fini(&gate);
+}
+
+static void a_withdrawn_request_opens_the_gate(void **state)
+{
+    struct gate_member owner, other;
+
+    (void)state;
+    gate_init(&gate);
+    gate_join(&gate, &owner, count_wake, &wake_counts[0]);
+    gate_join(&gate, &other, count_wake, &wake_counts[1]);
+    assert_true(gate_enter(&other));
+    assert_false(gate_try_own(&owner, 0));
+    gate_leave(&other);
+    assert_false(gate_enter(&other)); /* closed for the owner to come */
+    gate_withdraw(&owner);
+    assert_true(gate_enter(&other));
+    gate_leave(&other);
+    gate_part(&owner);
+    gate_part(&other);
+    gate_fini(&gate);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(owners_escalators_and_others_exclude_each_other),
+        cmocka_unit_test(a_flood_of_owners_starves_nobody),
+        cmocka_unit_test(a_withdrawn_request_opens_the_gate),
+    };
+
+    fence_setup();
+    return cmocka_run_group_tests_name("gate", tests, NULL, NULL);
+}

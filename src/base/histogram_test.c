@@ -1,0 +1,95 @@
+#include "base/histogram.h"
+#include "base/compiler.h"
+#include "base/test_seed.h"
+
+#include <math.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static struct histogram one, two;
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void empty_is_zero(void **state)
+{
+    (void)state;
+    histogram_reset(&one);
+    assert_int_equal(histogram_percentile(&one, 99.0), 0);
+    assert_int_equal(histogram_count(&one), 0);
+    assert_true(histogram_mean(&one) == 0.0);
+    assert_int_equal(histogram_count_upto(&one, UINT64_MAX), 0);
+}
+
+static void percentiles_agree_with_sorting(void **state)
+{
+    struct random random = test_random("percentiles_agree_with_sorting");
+    static uint64_t values[5000];
+    static const double percents[] = {0, 1, 25, 50, 90, 99, 99.9, 100};
+
+    (void)state;
+    for (unsigned round = 0; round < 20; round++) {
+        size_t count = 1 + random_below(&random, countof(values));
+        uint64_t sum = 0;
+
+        histogram_reset(&one);
+        histogram_reset(&two);
+        for (size_t i = 0; i < count; i++) {
+            values[i] = random_u64(&random) >> (24 + random_below(&random, 40));
+            sum += values[i];
+            histogram_add(i % 3 == 0 ? &two : &one, values[i]);
+        }
+        histogram_merge(&one, &two);
+        qsort(values, count, sizeof(*values), by_value);
+        assert_int_equal(histogram_count(&one), count);
+        assert_true(fabs(histogram_mean(&one) - (double)sum / (double)count) < 0.001);
+        assert_true(histogram_most(&one) == values[count - 1]);
+        for (size_t i = 0; i < countof(percents); i++) {
+            size_t rank = (size_t)ceil((double)count * percents[i] / 100);
+            uint64_t exact = values[rank == 0 ? 0 : rank - 1];
+            uint64_t reported = histogram_percentile(&one, percents[i]);
+
+            assert_true(reported >= exact);
+            assert_true(reported <= exact + exact / 64);
+        }
+        for (unsigned bits = 0; bits < 41; bits++) {
+            uint64_t limit = (UINT64_C(1) << bits) - 1; /* the end of a bucket: no error */
+            size_t below = 0;
+
+            while (below < count && values[below] <= limit)
+                below++;
+            assert_int_equal(histogram_count_upto(&one, limit), below);
+        }
+    }
+}
+
+static void beyond_the_end(void **state)
+{
+    (void)state;
+    histogram_reset(&one);
+    histogram_add(&one, UINT64_MAX / 2);
+    assert_true(histogram_most(&one) == UINT64_MAX / 2);
+    assert_true(histogram_percentile(&one, 100) == HISTOGRAM_MOST);
+    atomic_store(&one.buckets[5], UINT32_MAX);
+    histogram_add(&one, 5);
+    assert_int_equal(histogram_count_upto(&one, 5), UINT32_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(empty_is_zero),
+        cmocka_unit_test(percentiles_agree_with_sorting),
+        cmocka_unit_test(beyond_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

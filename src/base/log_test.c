@@ -1,0 +1,330 @@
+#include "base/log.h"
+#include "base/file.h"
+#include "base/log_priv.h"
+#include "base/mem.h"
+#include "base/panic.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <regex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static char path[] = "/tmp/keydb-log-XXXXXX";
+
+static char *load(void)
+{
+    char *text;
+    size_t size;
+
+    assert_int_equal(file_load(path, 10000000, &text, &size), STATUS_OK);
+    return text;
+}
+
+static void check_log(const char *pattern)
+{
+    regex_t regex;
+    char *text = load();
+
+    assert_int_equal(regcomp(&regex, pattern, REG_EXTENDED), 0);
+    if (regexec(&regex, text, 0, NULL, 0) != 0)
+        fail_msg("%s is not like %s", text, pattern);
+    regfree(&regex);
+    mem_free(text);
+}
+
+static char role(void)
+{
+    return 'S';
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    assert_int_equal(truncate(path, 0), 0);
+    log_setup(&(struct log_options){.path = path, .level = LOG_LEVEL_NOTICE, .role = role});
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    log_teardown();
+    return 0;
+}
+
+static void lines_have_the_form(void **state)
+{
+    char expected[200];
+
+    (void)state;
+    assert_false(log_is_to_stdout());
+    log_notice("hello %d", 5);
+    snprintf(expected, sizeof(expected),
+             "^%d:0:S [0-3][0-9] [A-Z][a-z]{2} 20[0-9]{2} [0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3} \\* hello 5\n$",
+             (int)getpid());
+    check_log(expected);
+}
+
+static unsigned side_effects;
+
+static unsigned side_effect(void)
+{
+    return ++side_effects;
+}
+
+static void levels_decide(void **state)
+{
+    (void)state;
+    log_verbose("no %u", side_effect());
+    assert_int_equal(side_effects, 0);
+    log_warning("w %u", side_effect());
+    log_set_level(LOG_LEVEL_DEBUG);
+    log_debug("d");
+    log_verbose("v");
+    log_set_level(LOG_LEVEL_NOTHING);
+    log_warning("never");
+    log_raw(LOG_LEVEL_WARNING, "never", 5);
+    log_set_level(LOG_LEVEL_NOTICE);
+    assert_int_equal(log_get_level(), LOG_LEVEL_NOTICE);
+    log_raw(LOG_LEVEL_NOTICE, "raw", 3);
+    check_log("^[^\n]* # w 1\n[^\n]* \\. d\n[^\n]* - v\nraw$");
+}
+
+static void errno_survives(void **state)
+{
+    (void)state;
+    errno = ENOSPC;
+    log_notice("%s", strerror(errno));
+    assert_int_equal(errno, ENOSPC);
+    log_setup(&(struct log_options){.path = "/no/such/folder", .level = LOG_LEVEL_NOTICE});
+    errno = ENOSPC;
+    log_notice("lost");
+    assert_int_equal(errno, ENOSPC);
+    assert_false(log_can_open("/no/such/folder"));
+    assert_true(log_can_open(path));
+}
+
+static void long_messages_are_cut(void **state)
+{
+    static char message[3000];
+    char *logged;
+
+    (void)state;
+    memset(message, 'x', sizeof(message) - 1);
+    log_notice("%s", message);
+    logged = load();
+    assert_int_equal(strlen(logged) - strcspn(logged, "*"), 2 + LOG_MESSAGE_LIMIT_BYTES - 1 + 1);
+    assert_int_equal(logged[strlen(logged) - 1], '\n');
+    mem_free(logged);
+}
+
+static void time_is_local_time(void **state)
+{
+    static const char *const zones[] = {"UTC", "ABC-5:30", "ABC+11"};
+    static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+    (void)state;
+    for (size_t i = 0; i < countof(zones); i++) {
+        char expected[100];
+        struct tm local;
+        time_t now;
+        char *logged;
+
+        assert_int_equal(truncate(path, 0), 0);
+        setenv("TZ", zones[i], 1);
+        log_update_zone();
+        do {
+            assert_int_equal(truncate(path, 0), 0);
+            now = time(NULL);
+            log_notice("x");
+        } while (time(NULL) != now);
+        localtime_r(&now, &local);
+        snprintf(expected, sizeof(expected), " %02d %s %d %02d:%02d:%02d.", local.tm_mday, months[local.tm_mon],
+                 local.tm_year + 1900, local.tm_hour, local.tm_min, local.tm_sec);
+        logged = load();
+        assert_non_null(strstr(logged, expected));
+        mem_free(logged);
+    }
+    unsetenv("TZ");
+    log_update_zone();
+}
+
+static void dates_agree_with_the_library(void **state)
+{
+    (void)state;
+    for (int64_t day = -200000; day < 400000; day++) {
+        time_t seconds = (time_t)day * 86400;
+        struct log_date date = log_date_from_days(day);
+        struct tm expected;
+
+        gmtime_r(&seconds, &expected);
+        assert_int_equal(date.year, expected.tm_year + 1900);
+        assert_int_equal(date.month, expected.tm_mon);
+        assert_int_equal(date.day, expected.tm_mday);
+    }
+}
+
+enum { LINE_COUNT = 300 };
+
+static void write_lines(void *argument)
+{
+    for (unsigned i = 0; i < LINE_COUNT; i++)
+        log_notice("%s", (const char *)argument);
+}
+
+static void lines_of_threads_do_not_mix(void **state)
+{
+    struct thread threads[3] = {{0}};
+    char texts[3][200];
+    unsigned line_count = 0;
+    char *logged;
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        memset(texts[i], (int)('a' + i), sizeof(texts[i]) - 1);
+        texts[i][sizeof(texts[i]) - 1] = '\0';
+        thread_start(&threads[i], "logs", write_lines, texts[i]);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        thread_join(&threads[i]);
+    logged = load();
+    for (char *line = logged, *next; *line != '\0'; line = next, line_count++) {
+        size_t size = strcspn(line, "\n");
+
+        next = line + size + 1;
+        assert_true(size > 200);
+        assert_int_equal(strspn(line + size - 199, (char[]){line[size - 1], '\0'}), 199);
+    }
+    assert_int_equal(line_count, 3 * LINE_COUNT);
+    mem_free(logged);
+}
+
+static void from_a_signal(void **state)
+{
+    char expected[100];
+
+    (void)state;
+    log_from_signal("it happened");
+    log_from_signal_raw("raw\n", 4);
+    snprintf(expected, sizeof(expected), "^%d:signal-handler \\([0-9]+\\) it happened\nraw\n$", (int)getpid());
+    check_log(expected);
+}
+
+static int in_child(void (*run)(void))
+{
+    int status;
+    pid_t child;
+
+    fflush(NULL);
+    child = fork();
+    if (child == 0) {
+        if (freopen("/dev/null", "w", stderr) == NULL)
+            _exit(99);
+        run();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void as_child(void)
+{
+    log_mark_child();
+    log_notice("child");
+}
+
+static void children_are_marked(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(as_child), 0);
+    check_log("^[0-9]+:0:C .* child\n$");
+}
+
+static void fail_assertion(void)
+{
+    signal(SIGABRT, SIG_DFL);
+    assert(side_effects == 12345);
+}
+
+static void broken_programs_stop(void **state)
+{
+    int status = in_child(fail_assertion);
+
+    (void)state;
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGABRT);
+    check_log("assertion failed: side_effects == 12345 at .*log_test.c:[0-9]+ in fail_assertion\n(.*\n)+");
+}
+
+static void report(void)
+{
+    log_from_signal("report");
+    assert(side_effects == 12346); /* a panic in a panic ends at once */
+}
+
+static void panic_twice(void)
+{
+    signal(SIGABRT, SIG_DFL);
+    panic_setup();
+    panic_set_report(report);
+    panic("number %d", 6);
+}
+
+static void panic_inside_a_panic(void **state)
+{
+    int status = in_child(panic_twice);
+
+    (void)state;
+    assert_true(WIFSIGNALED(status));
+    check_log("number 6\n[^\n]*report\n");
+}
+
+static void panic_and_exit(void)
+{
+    panic_set_exit(true);
+    panic("bye");
+}
+
+static void panic_can_exit(void **state)
+{
+    int status = in_child(panic_and_exit);
+
+    (void)state;
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+}
+
+#define LOG_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LOG_TEST(lines_have_the_form),   LOG_TEST(levels_decide),         LOG_TEST(errno_survives),
+        LOG_TEST(long_messages_are_cut), LOG_TEST(time_is_local_time),    LOG_TEST(lines_of_threads_do_not_mix),
+        LOG_TEST(from_a_signal),         LOG_TEST(children_are_marked),   LOG_TEST(broken_programs_stop),
+        LOG_TEST(dates_agree_with_the_library),
+        LOG_TEST(panic_inside_a_panic),  LOG_TEST(panic_can_exit),
+    };
+    int fd = mkstemp(path);
+    int result;
+
+    (void)thread_self_index();
+    close(fd);
+    result = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    return result;
+}

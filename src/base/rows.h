@@ -1,0 +1,147 @@
+/* Rows: options of the configuration and fields of INFO, declared next to the module they belong to, as data.
+ *
+ *     static _Atomic int64_t hz;
+ *     static const struct option_enum policies[] = {{"noeviction", 0}, {"allkeys-lru", 1}, {NULL, 0}};
+ *     const struct option_row worker_options[] = {
+ *         ROW_UINT("hz", &hz, 10, 1, 500, OPTION_MUTABLE, "background turns a second"),
+ *         ROW_ENUM("maxmemory-policy", &policy, 0, policies, OPTION_MUTABLE, "what goes when memory is full"),
+ *     };
+ * Numbers are stored in _Atomic int64_t and may be read by any thread, relaxed: OPTION_GET(hz). UINT and MEMORY hold
+ * an unsigned number in it: OPTION_GET_U64. Strings are replaced only in an exclusive section: read them inside the
+ * gate, or copy them in `apply`. Values are stored by one thread at a time. */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/compiler.h"
+#include "base/slice.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum option_type {
+    OPTION_BOOL = 0,          /* yes, no */
+    OPTION_INT,               /* signed 64 bits */
+    OPTION_UINT,              /* unsigned 64 bits */
+    OPTION_MEMORY,            /* unsigned, with units */
+    OPTION_PERCENT_OR_MEMORY, /* memory; or N%, kept as -N */
+    OPTION_OCTAL,             /* INT, written in octal */
+    OPTION_ENUM,
+    OPTION_STRING,
+    OPTION_SPECIAL /* set and get are the module's own */
+};
+
+enum option_flag {
+    OPTION_MUTABLE = 1 << 0,       /* CONFIG SET may change it */
+    OPTION_HIDDEN = 1 << 1,        /* patterns of CONFIG GET don't find it, its full name does */
+    OPTION_SENSITIVE = 1 << 2,     /* its value stays out of logs */
+    OPTION_MULTI_ARG = 1 << 3,     /* takes a list of words; one word is split at blanks */
+    OPTION_DENY_LOADING = 1 << 4,  /* not while data is loaded */
+    OPTION_VOLATILE = 1 << 5,      /* a reference: applied also when the value is the same */
+    OPTION_PROTECTED = 1 << 6,     /* needs enable-protected-configs */
+    OPTION_DEBUG = 1 << 7,
+    OPTION_EMPTY_IS_NULL = 1 << 8, /* STRING: "" is stored as data NULL */
+    OPTION_MULTI_ENUM = 1 << 9,    /* ENUM: several names, values are or-ed bits */
+    OPTION_NO_REWRITE = 1 << 10    /* CONFIG REWRITE leaves it alone */
+};
+#define OPTION_IMMUTABLE 0
+
+struct option_enum {
+    const char *name; /* NULL ends the table; several names may have one value: the first is printed */
+    int64_t value;
+};
+
+struct option_string {
+    char *data; /* NULL: unset; else a zero byte follows it */
+    size_t size;
+};
+
+struct option_row {
+    const char *name;
+    const char *alias; /* NULL: none */
+    enum option_type type;
+    uint32_t flags;
+    _Atomic int64_t *number;      /* storage of all types but STRING and SPECIAL */
+    struct option_string *string; /* storage of STRING */
+    int64_t preset;               /* default; unsigned types: the bits of a uint64_t */
+    int64_t least;                /* bounds, inclusive; PERCENT: least is -100 for percents */
+    int64_t most;
+    const char *preset_text;         /* STRING: default, may be NULL; SPECIAL: words for `set`, NULL: nothing to set */
+    const struct option_enum *names; /* ENUM */
+    /* NULL: fine, else why not. Before anything is stored. */
+    const char *(*check)(const struct option_row *row, int64_t number, struct slice text);
+    /* After all new values of one CONFIG SET are stored. NULL: fine, else why not: then all are set back. */
+    const char *(*apply)(const struct option_row *row);
+    /* SPECIAL. False: *error has the reason ("" for none) and nothing has changed. */
+    bool (*set)(const struct option_row *row, const struct slice *words, size_t count, char *error, size_t error_size);
+    void (*get)(const struct option_row *row, struct buffer *buffer);
+    /* SPECIAL: writes the lines of CONFIG REWRITE, each with its newline. NULL: one line, name and get's text. */
+    void (*rewrite)(const struct option_row *row, struct buffer *buffer);
+    const char *help;
+};
+
+#define ROW_BOOL(name_, storage_, preset_, flags_, help_, ...)                                                  \
+    {.name = (name_), .type = OPTION_BOOL, .number = (storage_), .preset = (preset_), .least = 0, .most = 1,    \
+     .flags = (flags_), .help = (help_), ##__VA_ARGS__}
+#define ROW_NUMBER_(type_, name_, storage_, preset_, least_, most_, flags_, help_, ...)                         \
+    {.name = (name_), .type = (type_), .number = (storage_), .preset = (int64_t)(preset_),                      \
+     .least = (int64_t)(least_), .most = (int64_t)(most_), .flags = (flags_), .help = (help_), ##__VA_ARGS__}
+#define ROW_INT(...) ROW_NUMBER_(OPTION_INT, __VA_ARGS__)
+#define ROW_UINT(...) ROW_NUMBER_(OPTION_UINT, __VA_ARGS__)
+#define ROW_MEMORY(...) ROW_NUMBER_(OPTION_MEMORY, __VA_ARGS__)
+#define ROW_PERCENT_OR_MEMORY(...) ROW_NUMBER_(OPTION_PERCENT_OR_MEMORY, __VA_ARGS__)
+#define ROW_OCTAL(...) ROW_NUMBER_(OPTION_OCTAL, __VA_ARGS__)
+#define ROW_ENUM(name_, storage_, preset_, names_, flags_, help_, ...)                                          \
+    {.name = (name_), .type = OPTION_ENUM, .number = (storage_), .preset = (preset_), .names = (names_),        \
+     .flags = (flags_), .help = (help_), ##__VA_ARGS__}
+#define ROW_STRING(name_, storage_, preset_, flags_, help_, ...)                                                \
+    {.name = (name_), .type = OPTION_STRING, .string = (storage_), .preset_text = (preset_), .flags = (flags_), \
+     .help = (help_), ##__VA_ARGS__}
+#define ROW_SPECIAL(name_, set_, get_, preset_, flags_, help_, ...)                                             \
+    {.name = (name_), .type = OPTION_SPECIAL, .set = (set_), .get = (get_), .preset_text = (preset_),           \
+     .flags = (flags_), .help = (help_), ##__VA_ARGS__}
+
+#define OPTION_GET(storage) atomic_load_explicit(&(storage), memory_order_relaxed)
+#define OPTION_GET_U64(storage) ((uint64_t)atomic_load_explicit(&(storage), memory_order_relaxed))
+#define OPTION_IS(storage) (atomic_load_explicit(&(storage), memory_order_relaxed) != 0)
+
+/* A parsed value that is not stored (yet, or any more). Owned by who parsed it. */
+struct option_value {
+    int64_t number;
+    struct option_string string; /* STRING: the text. SPECIAL: the words, quoted */
+};
+
+#define OPTION_ERROR_SPACE 512
+
+/* False: `error` has the text for the client. On true release `value` in the end. */
+must_check bool option_parse(const struct option_row *row, const struct slice *words, size_t count,
+                             struct option_value *value, char *error, size_t error_size);
+
+enum option_result { OPTION_FAILED = 0, OPTION_CHANGED, OPTION_SAME };
+/* Stores; afterwards `value` holds what was there before, so that storing it again undoes it. Only SPECIAL can fail. */
+must_check enum option_result option_store(const struct option_row *row, struct option_value *value, char *error,
+                                           size_t error_size);
+void option_value_release(struct option_value *value);
+
+void option_set_preset(const struct option_row *row); /* stores the default */
+bool option_is_preset(const struct option_row *row);  /* has the default value; SPECIAL: the same text */
+void option_fini(const struct option_row *row);       /* frees a STRING's storage */
+
+void option_format(const struct option_row *row, struct buffer *buffer); /* as CONFIG GET prints it */
+/* One line (or more, for SPECIAL) as CONFIG REWRITE writes it, with the newline: names quoted, memory in units. */
+void option_rewrite(const struct option_row *row, struct buffer *buffer);
+
+bool option_is_named(const struct option_row *row, struct slice name); /* name or alias, any case */
+
+/* The name of an ENUM value, NULL if it has none; and back. */
+const char *option_enum_name(const struct option_enum *names, int64_t value);
+must_check bool option_enum_value(const struct option_enum *names, struct slice name, int64_t *value);
+
+/* One line of INFO. Rows of a section are printed in the order of the table. */
+struct info_field {
+    const char *section;                 /* lower case: "memory" */
+    const char *name;                    /* "used_memory"; NULL: `append` writes whole lines, or none */
+    void (*append)(struct buffer *buffer); /* the value only */
+    bool (*wanted)(void);                /* NULL: always */
+};

@@ -1,0 +1,49 @@
+#include "base/spinlock.h"
+
+#include <sched.h>
+
+_Thread_local uint32_t spinlock_self; /* global: see the header */
+
+uint32_t spinlock_self_assign(void)
+{
+    static _Atomic uint32_t last_id;
+
+    spinlock_self = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
+    return spinlock_self;
+}
+
+#ifdef KEYDB_DEBUG
+static _Thread_local unsigned held_counts[LOCK_RANK_COUNT];
+
+void spinlock_rank_acquired(const struct spinlock *lock)
+{
+    for (unsigned rank = lock->rank + 1; rank < LOCK_RANK_COUNT; rank++)
+        assert(held_counts[rank] == 0); /* a lock of higher rank is held: wrong order */
+    assert(held_counts[lock->rank] == 0 || lock->rank == LOCK_STRIPE || lock->rank == LOCK_NONE);
+    held_counts[lock->rank]++;
+}
+
+void spinlock_rank_released(const struct spinlock *lock)
+{
+    assert(spinlock_is_mine(lock));
+    assert(held_counts[lock->rank] > 0);
+    held_counts[lock->rank]--;
+}
+#endif
+
+bool spinlock_acquire_bounded(struct spinlock *lock, unsigned spin_count)
+{
+    for (unsigned i = 0; i < spin_count; i++) {
+        if (spinlock_try(lock))
+            return true;
+        fence_pause();
+    }
+    return false;
+}
+
+void spinlock_acquire_slow(struct spinlock *lock)
+{
+    assert(!spinlock_is_mine(lock)); /* it would wait for itself */
+    while (!spinlock_acquire_bounded(lock, 200))
+        sched_yield();
+}

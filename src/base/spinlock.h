@@ -1,0 +1,94 @@
+/* A spinlock of four bytes that knows its holder.
+ *
+ * For sections of microseconds without a system call. The lock word is 0 or the holder's id, so "is it mine?" is one
+ * comparison and needs no debug build. Who must not wait long uses spinlock_try or spinlock_acquire_bounded and does
+ * something else; spinlock_acquire gives the processor away after a while, because the holder may not be running. */
+#pragma once
+
+#include "base/assert.h"
+#include "base/compiler.h"
+#include "base/fence.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where a lock stands in the order of the house; a thread takes locks of ascending rank only. Equal ranks are allowed
+ * for stripes alone, in ascending index. Debug builds check. */
+enum lock_rank {
+    LOCK_NONE = 0,
+    LOCK_GATE,     /* the gate's own state; held for a few instructions */
+    LOCK_STRIPE,   /* one stripe of the keyspace */
+    LOCK_REGISTRY, /* pub/sub, scripts, ACL, configuration strings */
+    LOCK_ROSTER,   /* a worker's cards of connections */
+    LOCK_JOURNAL,  /* reserving space in the journal */
+    LOCK_MAILBOX,  /* a worker's mail */
+    LOCK_RANK_COUNT
+};
+
+struct CAPABILITY("spinlock") spinlock {
+    _Atomic uint32_t holder; /* atomic: acquire on taking, release on leaving */
+    uint32_t rank;           /* const after init */
+};
+
+extern _Thread_local uint32_t spinlock_self; /* this thread's id, never 0 once asked for */
+uint32_t spinlock_self_assign(void);
+
+static inline uint32_t spinlock_self_id(void)
+{
+    return LIKELY(spinlock_self != 0) ? spinlock_self : spinlock_self_assign();
+}
+
+#ifdef KEYDB_DEBUG
+void spinlock_rank_acquired(const struct spinlock *lock);
+void spinlock_rank_released(const struct spinlock *lock);
+#else
+static inline void spinlock_rank_acquired(const struct spinlock *lock) { (void)lock; }
+static inline void spinlock_rank_released(const struct spinlock *lock) { (void)lock; }
+#endif
+
+static inline void spinlock_init(struct spinlock *lock, enum lock_rank rank)
+{
+    atomic_init(&lock->holder, 0);
+    lock->rank = rank;
+}
+
+static inline bool spinlock_is_mine(const struct spinlock *lock)
+{
+    return atomic_load_explicit(&lock->holder, memory_order_relaxed) == spinlock_self_id();
+}
+
+static inline void spinlock_assert_held(const struct spinlock *lock)
+{
+    assert(spinlock_is_mine(lock));
+}
+
+static inline must_check bool spinlock_try(struct spinlock *lock)
+{
+    uint32_t expected = 0;
+
+    if (atomic_load_explicit(&lock->holder, memory_order_relaxed) != 0)
+        return false;
+    if (!atomic_compare_exchange_strong_explicit(&lock->holder, &expected, spinlock_self_id(), memory_order_acquire,
+                                                 memory_order_relaxed))
+        return false;
+    spinlock_rank_acquired(lock);
+    return true;
+}
+
+/* Tries, with pauses, about `spin_count` times. */
+must_check bool spinlock_acquire_bounded(struct spinlock *lock, unsigned spin_count);
+void spinlock_acquire_slow(struct spinlock *lock);
+
+static inline void spinlock_acquire(struct spinlock *lock) ACQUIRES(lock) NO_THREAD_SAFETY_ANALYSIS
+{
+    if (LIKELY(spinlock_try(lock)))
+        return;
+    spinlock_acquire_slow(lock);
+}
+
+static inline void spinlock_release(struct spinlock *lock) RELEASES(lock) NO_THREAD_SAFETY_ANALYSIS
+{
+    spinlock_rank_released(lock);
+    atomic_store_explicit(&lock->holder, 0, memory_order_release);
+}

@@ -1,0 +1,600 @@
+#include "base/table.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+static const uint8_t group_sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16}; /* times 64 bytes: jemalloc's classes */
+
+static uint64_t group_word(const struct table_bucket *buckets, unsigned bucket_count, unsigned local_depth)
+{
+    return (uint64_t)(uintptr_t)buckets | (bucket_count - 1) | (uint64_t)local_depth << TABLE_TAG_SHIFT;
+}
+
+static unsigned group_bucket_count(uint64_t word)
+{
+    return (unsigned)(word & TABLE_WORD_BUCKETS_MASK) + 1;
+}
+
+static struct table_bucket *group_buckets(uint64_t word)
+{
+    return table_word_address(word);
+}
+
+static struct table_bucket *buckets_create(unsigned bucket_count)
+{
+    size_t size = bucket_count * sizeof(struct table_bucket);
+    struct table_bucket *buckets = mem_aligned_alloc(CACHE_LINE_BYTES, size);
+
+    memset(buckets, 0, size);
+    return buckets;
+}
+
+static unsigned bucket_used(const struct table_bucket *bucket)
+{
+    unsigned used = 0;
+
+    while (used < TABLE_SLOTS && bucket->slots[used] != 0)
+        used++;
+    return used;
+}
+
+static unsigned group_used(uint64_t word)
+{
+    unsigned used = 0;
+
+    for (unsigned i = 0; i < group_bucket_count(word); i++)
+        used += bucket_used(&group_buckets(word)[i]);
+    return used;
+}
+
+static void root_set(struct table *table, uint64_t word)
+{
+    atomic_store_explicit(&table->root, word, memory_order_relaxed);
+}
+
+static void count_set(struct table *table, uint64_t count)
+{
+    __atomic_store_n(&table->count, count, __ATOMIC_RELAXED);
+}
+
+static struct table_directory *directory_of(const struct table *table)
+{
+    uint64_t root = table_root(table);
+
+    return (root & TABLE_WORD_IS_DIRECTORY) != 0 ? table_word_address(root) : NULL;
+}
+
+static unsigned directory_depth(const struct table *table)
+{
+    uint64_t root = table_root(table);
+
+    return (root & TABLE_WORD_IS_DIRECTORY) != 0 ? table_word_depth(root) : 0;
+}
+
+static void directory_set(struct table *table, const struct table_directory *directory, unsigned depth)
+{
+    root_set(table, (uint64_t)(uintptr_t)directory | TABLE_WORD_IS_DIRECTORY | (uint64_t)depth << TABLE_TAG_SHIFT);
+}
+
+/* Counts groups; the table has a directory. Returns how many there are. */
+static uint64_t directory_add_groups(struct table *table, int64_t change)
+{
+    struct table_directory *directory = directory_of(table);
+
+    assert(directory != NULL);
+    directory->group_count += (uint64_t)change;
+    return directory->group_count;
+}
+
+static struct table_directory *directory_create(unsigned depth, uint64_t group_count)
+{
+    size_t size = sizeof(struct table_directory) + (sizeof(uint64_t) << depth);
+    struct table_directory *directory = mem_aligned_alloc(CACHE_LINE_BYTES, size);
+
+    directory->group_count = group_count;
+    return directory;
+}
+
+/* The slot a value goes to in a group, or NULL if there is none within reach of its home. */
+static uint64_t *group_place(struct table_bucket *buckets, unsigned bucket_count, uint64_t value)
+{
+    unsigned index = table_home(value, bucket_count);
+
+    for (unsigned step = 0; step <= TABLE_REACH && step < bucket_count; step++) {
+        struct table_bucket *bucket = &buckets[index];
+
+        if (bucket->slots[TABLE_SLOTS - 1] == 0)
+            return &bucket->slots[bucket_used(bucket)];
+        if (++index == bucket_count)
+            index = 0;
+    }
+    return NULL;
+}
+
+/* Copies values into a new group of the given size; NULL if one of them finds no room. */
+static struct table_bucket *group_build(const uint64_t *values, unsigned value_count, unsigned bucket_count)
+{
+    struct table_bucket *buckets;
+
+    if (value_count > bucket_count * TABLE_SLOTS)
+        return NULL;
+    buckets = buckets_create(bucket_count);
+    for (unsigned i = 0; i < value_count; i++) {
+        uint64_t *slot = group_place(buckets, bucket_count, values[i]);
+
+        if (slot == NULL) {
+            mem_free(buckets);
+            return NULL;
+        }
+        *slot = values[i];
+    }
+    return buckets;
+}
+
+/* The smallest group of at least `least` buckets that holds the values; 0 if even the largest does not. */
+static uint64_t group_build_fitting(const uint64_t *values, unsigned value_count, unsigned least, unsigned local_depth)
+{
+    for (unsigned i = 0; i < countof(group_sizes); i++) {
+        struct table_bucket *buckets;
+
+        if (group_sizes[i] < least)
+            continue;
+        buckets = group_build(values, value_count, group_sizes[i]);
+        if (buckets != NULL)
+            return group_word(buckets, group_sizes[i], local_depth);
+    }
+    return 0;
+}
+
+static unsigned group_values(uint64_t word, uint64_t *values)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < group_bucket_count(word); i++) {
+        const struct table_bucket *bucket = &group_buckets(word)[i];
+
+        for (unsigned k = 0; k < TABLE_SLOTS && bucket->slots[k] != 0; k++)
+            values[count++] = bucket->slots[k];
+    }
+    return count;
+}
+
+/* Makes every directory entry of the group that `hash` belongs to name `word` instead. */
+static void group_replace(struct table *table, uint64_t hash, uint64_t word)
+{
+    struct table_directory *directory = directory_of(table);
+    unsigned depth = directory_depth(table), spread = depth - table_word_depth(word);
+    uint64_t first;
+
+    if (directory == NULL) {
+        root_set(table, word);
+        return;
+    }
+    first = table_directory_index(hash, depth) >> spread << spread;
+    for (uint64_t i = 0; i < UINT64_C(1) << spread; i++)
+        directory->groups[first + i] = word;
+}
+
+static void directory_double(struct table *table)
+{
+    struct table_directory *old = directory_of(table);
+    unsigned depth = directory_depth(table);
+    struct table_directory *directory = directory_create(depth + 1, old != NULL ? old->group_count : 1);
+
+    assert(depth < TABLE_DIRECTORY_BITS);
+    for (uint64_t i = 0; i < UINT64_C(1) << depth; i++)
+        directory->groups[2 * i] = directory->groups[2 * i + 1] = old != NULL ? old->groups[i] : table_root(table);
+    directory_set(table, directory, depth + 1);
+    mem_free(old);
+}
+
+/* The inverse, as long as no group needs the last bit. */
+static void directory_halve(struct table *table)
+{
+    for (;;) {
+        struct table_directory *old = directory_of(table), *directory;
+        unsigned depth = directory_depth(table);
+
+        if (old == NULL)
+            return;
+        for (uint64_t i = 0; i < UINT64_C(1) << depth; i += 2) {
+            if (table_word_depth(old->groups[i]) == depth)
+                return;
+        }
+        if (depth == 1) {
+            root_set(table, old->groups[0]);
+            mem_free(old);
+            return;
+        }
+        directory = directory_create(depth - 1, old->group_count);
+        for (uint64_t i = 0; i < UINT64_C(1) << (depth - 1); i++)
+            directory->groups[i] = old->groups[2 * i];
+        directory_set(table, directory, depth - 1);
+        mem_free(old);
+    }
+}
+
+static unsigned directory_bit(uint64_t hash, unsigned depth)
+{
+    return (unsigned)(hash >> (TABLE_DIRECTORY_SHIFT + TABLE_DIRECTORY_BITS - 1 - depth)) & 1;
+}
+
+/* Two groups for one: each takes the items with one value of the next hash bit. Touches every item once. */
+static void group_split(struct table *table, uint64_t hash, table_hash_fn hash_of)
+{
+    uint64_t halves[2][TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS], words[2], old = table_group_word(table, hash);
+    unsigned counts[2] = {0, 0}, depth = table_word_depth(old);
+
+    for (unsigned i = 0; i < group_bucket_count(old); i++) {
+        const struct table_bucket *bucket = &group_buckets(old)[i];
+
+        if (i + 1 < group_bucket_count(old)) { /* the items are cold: let a bucket of them arrive together */
+            for (unsigned k = 0; k < TABLE_SLOTS; k++)
+                __builtin_prefetch(table_slot_item(&bucket[1].slots[k]));
+        }
+        for (unsigned k = 0; k < TABLE_SLOTS && bucket->slots[k] != 0; k++) {
+            unsigned half = directory_bit(hash_of(table_slot_item(&bucket->slots[k])), depth);
+
+            halves[half][counts[half]++] = bucket->slots[k];
+        }
+    }
+    if (depth == directory_depth(table))
+        directory_double(table);
+    for (unsigned half = 0; half < 2; half++) {
+        uint64_t bit = UINT64_C(1) << (TABLE_DIRECTORY_SHIFT + TABLE_DIRECTORY_BITS - 1 - depth);
+
+        words[half] = group_build_fitting(halves[half], counts[half], 1, depth + 1);
+        assert(words[half] != 0); /* a subset of what stood in a group of the largest size finds room in one, too */
+        group_replace(table, half == 0 ? hash & ~bit : hash | bit, words[half]);
+    }
+    directory_add_groups(table, 1);
+    mem_free(group_buckets(old));
+}
+
+static void group_grow(struct table *table, uint64_t hash, table_hash_fn hash_of)
+{
+    uint64_t values[TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS], old = table_group_word(table, hash), word;
+    unsigned count = group_values(old, values);
+
+    word = group_build_fitting(values, count, group_bucket_count(old) + 1, table_word_depth(old));
+    if (word != 0) {
+        group_replace(table, hash, word);
+        mem_free(group_buckets(old));
+    } else {
+        group_split(table, hash, hash_of);
+    }
+}
+
+uint64_t *table_insert(struct table *table, uint64_t hash, void *item, table_hash_fn hash_of)
+{
+    uint64_t value = (hash & ~TABLE_ADDRESS_MASK) | (uint64_t)(uintptr_t)item;
+
+    debug_assert(((uintptr_t)item & ~TABLE_ADDRESS_MASK) == 0 && item != NULL);
+    if (table_root(table) == 0)
+        root_set(table, group_word(buckets_create(1), 1, 0));
+    for (;;) {
+        uint64_t word = table_group_word(table, hash);
+        uint64_t *slot = group_place(group_buckets(word), group_bucket_count(word), value);
+
+        if (slot != NULL) {
+            *slot = value;
+            count_set(table, table->count + 1);
+            return slot;
+        }
+        group_grow(table, hash, hash_of);
+    }
+}
+
+/* Fills the hole that a removal left in a bucket that was full, from the buckets behind it (invariant 2). */
+static void group_pull_back(struct table_bucket *buckets, unsigned bucket_count, unsigned hole)
+{
+    unsigned from = hole;
+
+    for (unsigned step = 1; step <= TABLE_REACH && step < bucket_count; step++) {
+        struct table_bucket *source;
+        unsigned used, i;
+
+        if (++from == bucket_count)
+            from = 0;
+        source = &buckets[from];
+        used = bucket_used(source);
+        for (i = 0; i < used; i++) {
+            unsigned home = table_home(source->slots[i], bucket_count);
+            unsigned strayed = (from + bucket_count - home) % bucket_count;
+
+            if (strayed >= step) /* its way from home passes the hole */
+                break;
+        }
+        if (i < used) {
+            buckets[hole].slots[TABLE_SLOTS - 1] = source->slots[i];
+            source->slots[i] = source->slots[used - 1];
+            source->slots[used - 1] = 0;
+            if (used < TABLE_SLOTS)
+                return;
+            hole = from;
+            step = 0;
+        } else if (used < TABLE_SLOTS) {
+            return;
+        }
+    }
+}
+
+/* Joins a group with its neighbour, if both fit comfortably into one. */
+static bool group_merge(struct table *table, uint64_t hash)
+{
+    uint64_t values[TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS], own = table_group_word(table, hash), other, bit, word;
+    unsigned depth = table_word_depth(own), count;
+
+    if (depth == 0)
+        return false;
+    bit = UINT64_C(1) << (TABLE_DIRECTORY_SHIFT + TABLE_DIRECTORY_BITS - depth);
+    other = table_group_word(table, hash ^ bit);
+    if (table_word_depth(other) != depth || group_used(own) + group_used(other) > countof(values) / 2)
+        return false;
+    count = group_values(own, values);
+    count += group_values(other, values + count);
+    word = group_build_fitting(values, count, count / 6 + 1, depth - 1);
+    if (word == 0)
+        return false;
+    group_replace(table, hash, word);
+    mem_free(group_buckets(own));
+    mem_free(group_buckets(other));
+    if (directory_add_groups(table, -1) * 2 <= UINT64_C(1) << directory_depth(table))
+        directory_halve(table);
+    return true;
+}
+
+/* After a removal that emptied a bucket: give memory back when less than half of the group is in use. */
+static void group_shrink(struct table *table, uint64_t hash)
+{
+    uint64_t values[TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS], old = table_group_word(table, hash), word;
+    unsigned bucket_count = group_bucket_count(old), used = group_used(old);
+
+    if (used * 2 > bucket_count * TABLE_SLOTS || group_merge(table, hash))
+        return;
+    if (used == 0 && directory_of(table) == NULL) {
+        root_set(table, 0);
+        mem_free(group_buckets(old));
+        return;
+    }
+    group_values(old, values);
+    word = group_build_fitting(values, used, used / 6 + 1, table_word_depth(old));
+    if (group_bucket_count(word) >= bucket_count) {
+        mem_free(group_buckets(word));
+        return;
+    }
+    group_replace(table, hash, word);
+    mem_free(group_buckets(old));
+}
+
+void *table_remove(struct table *table, uint64_t hash, uint64_t *slot)
+{
+    uint64_t word = table_group_word(table, hash);
+    struct table_bucket *buckets = group_buckets(word);
+    unsigned index = (unsigned)(((uintptr_t)slot - (uintptr_t)buckets) / sizeof(struct table_bucket));
+    struct table_bucket *bucket = &buckets[index];
+    unsigned used = bucket_used(bucket);
+    void *item = table_slot_item(slot);
+
+    debug_assert(index < group_bucket_count(word) && *slot != 0);
+    *slot = bucket->slots[used - 1];
+    bucket->slots[used - 1] = 0;
+    count_set(table, table->count - 1);
+    if (used == TABLE_SLOTS)
+        group_pull_back(buckets, group_bucket_count(word), index);
+    else if (used == 1)
+        group_shrink(table, hash);
+    return item;
+}
+
+/* The next group in scan order, from directory entry *index on, which moves behind it; 0 at the end. */
+static uint64_t next_group(const struct table *table, uint64_t *index)
+{
+    const struct table_directory *directory = directory_of(table);
+    unsigned depth = directory_depth(table), spread;
+    uint64_t word;
+
+    if (table_root(table) == 0 || *index >= UINT64_C(1) << depth)
+        return 0;
+    word = directory != NULL ? directory->groups[*index] : table_root(table);
+    spread = depth - table_word_depth(word);
+    *index = ((*index >> spread) + 1) << spread;
+    return word;
+}
+
+void table_clear(struct table *table, table_item_fn free_item, void *context)
+{
+    uint64_t index = 0;
+
+    for (uint64_t word; (word = next_group(table, &index)) != 0; mem_free(group_buckets(word))) {
+        for (unsigned i = 0; free_item != NULL && i < group_bucket_count(word); i++) {
+            const struct table_bucket *bucket = &group_buckets(word)[i];
+
+            for (unsigned k = 0; k < TABLE_SLOTS && bucket->slots[k] != 0; k++)
+                free_item(table_slot_item(&bucket->slots[k]), context);
+        }
+    }
+    mem_free(directory_of(table));
+    root_set(table, 0);
+    count_set(table, 0);
+}
+
+void table_move(struct table *to, struct table *from)
+{
+    root_set(to, table_root(from));
+    count_set(to, from->count);
+    root_set(from, 0);
+    count_set(from, 0);
+}
+
+static void group_each(uint64_t word, table_item_fn visit, void *context)
+{
+    for (unsigned i = 0; i < group_bucket_count(word); i++) {
+        const struct table_bucket *bucket = &group_buckets(word)[i];
+
+        for (unsigned k = 0; k < TABLE_SLOTS && bucket->slots[k] != 0; k++)
+            visit(table_slot_item(&bucket->slots[k]), context);
+    }
+}
+
+void table_each(const struct table *table, table_item_fn visit, void *context)
+{
+    uint64_t index = 0;
+
+    for (uint64_t word; (word = next_group(table, &index)) != 0;)
+        group_each(word, visit, context);
+}
+
+/* Visits the items of a group whose tag begins with `slice`: they stand in few homes, or spilled behind them. */
+static uint64_t group_scan(uint64_t word, unsigned slice, table_item_fn visit, void *context)
+{
+    const unsigned slice_shift = 64 - TABLE_SCAN_TAG_BITS;
+    unsigned bucket_count = group_bucket_count(word);
+    unsigned first = table_home((uint64_t)slice << slice_shift, bucket_count);
+    unsigned home_count = table_home(((uint64_t)slice + 1) * (UINT64_C(1) << slice_shift) - 1, bucket_count) - first + 1;
+    uint64_t visited = 0;
+
+    for (unsigned step = 0; step < bucket_count && step < home_count + TABLE_REACH; step++) {
+        const struct table_bucket *bucket = &group_buckets(word)[(first + step) % bucket_count];
+
+        for (unsigned k = 0; k < TABLE_SLOTS && bucket->slots[k] != 0; k++) {
+            if (bucket->slots[k] >> slice_shift == slice) {
+                visit(table_slot_item(&bucket->slots[k]), context);
+                visited++;
+            }
+        }
+        if (step + 1 >= home_count && bucket->slots[TABLE_SLOTS - 1] == 0)
+            break;
+    }
+    return visited;
+}
+
+uint64_t table_scan(const struct table *table, uint64_t position, uint64_t want, table_item_fn visit, void *context)
+{
+    unsigned depth = directory_depth(table), slice = (unsigned)(position >> TABLE_DIRECTORY_BITS);
+    uint64_t prefix = position & ((UINT64_C(1) << TABLE_DIRECTORY_BITS) - 1);
+    uint64_t index = prefix >> (TABLE_DIRECTORY_BITS - depth), visited = 0, step_count = 0;
+
+    if (table->count == 0)
+        return 0;
+    while (visited < want && step_count++ < 16 + want * 10) { /* bounded, also over a table that is nearly empty */
+        visited += group_scan(next_group(table, &index), slice, visit, context);
+        if (index < UINT64_C(1) << depth)
+            continue;
+        index = 0;
+        if (++slice == 1U << TABLE_SCAN_TAG_BITS)
+            return 0;
+    }
+    return (uint64_t)slice << TABLE_DIRECTORY_BITS | index << (TABLE_DIRECTORY_BITS - depth);
+}
+
+void *table_random(const struct table *table, uint64_t (*random)(void *context), void *context)
+{
+    unsigned depth = directory_depth(table);
+
+    if (table->count == 0)
+        return NULL;
+    for (;;) {
+        uint64_t bits = random(context), index = (bits >> 8) & ((UINT64_C(1) << depth) - 1), group_index = index;
+        uint64_t word = next_group(table, &group_index);
+        unsigned spread = depth - table_word_depth(word), slot = (unsigned)bits & 127;
+        const struct table_bucket *bucket = &group_buckets(word)[slot / TABLE_SLOTS % group_bucket_count(word)];
+
+        /* A group is drawn through the first of its entries only, and as one of 16 buckets: all items weigh alike. */
+        if (index >> spread << spread != index || slot / TABLE_SLOTS >= group_bucket_count(word))
+            continue;
+        if (bucket->slots[slot % TABLE_SLOTS] != 0)
+            return table_slot_item(&bucket->slots[slot % TABLE_SLOTS]);
+    }
+}
+
+uint64_t *table_find_by_hash(const struct table *table, uint64_t hash, bool (*visit)(const void *item, void *context),
+                             void *context)
+{
+    uint64_t word;
+    unsigned bucket_count, index;
+
+    if (table->count == 0)
+        return NULL;
+    word = table_group_word(table, hash);
+    bucket_count = group_bucket_count(word);
+    index = table_home(hash, bucket_count);
+    for (unsigned step = 0; step <= TABLE_REACH && step < bucket_count; step++) {
+        struct table_bucket *bucket = &group_buckets(word)[index];
+
+        for (unsigned mask = table_bucket_match(bucket, hash); mask != 0; mask &= mask - 1) {
+            uint64_t *slot = &bucket->slots[__builtin_ctz(mask)];
+
+            if (*slot != 0 && visit(table_slot_item(slot), context))
+                return slot;
+        }
+        if (bucket->slots[TABLE_SLOTS - 1] == 0)
+            return NULL;
+        if (++index == bucket_count)
+            index = 0;
+    }
+    return NULL;
+}
+
+uint64_t table_slot_count(const struct table *table)
+{
+    uint64_t index = 0, count = 0;
+
+    for (uint64_t word; (word = next_group(table, &index)) != 0;)
+        count += group_bucket_count(word) * TABLE_SLOTS;
+    return count;
+}
+
+uint64_t table_memory_bytes(const struct table *table)
+{
+    uint64_t bytes = table_slot_count(table) * sizeof(uint64_t);
+
+    if (directory_of(table) != NULL)
+        bytes += sizeof(struct table_directory) + (sizeof(uint64_t) << directory_depth(table));
+    return bytes;
+}
+
+static void validate_group(uint64_t word, uint64_t prefix, table_hash_fn hash_of)
+{
+    unsigned bucket_count = group_bucket_count(word);
+
+    for (unsigned i = 0; i < bucket_count; i++) {
+        const struct table_bucket *bucket = &group_buckets(word)[i];
+        unsigned used = bucket_used(bucket);
+
+        for (unsigned k = 0; k < TABLE_SLOTS; k++) {
+            uint64_t value = bucket->slots[k], hash;
+            unsigned home;
+
+            assert((value != 0) == (k < used)); /* invariant 1 */
+            if (value == 0)
+                continue;
+            hash = hash_of(table_slot_item(&bucket->slots[k]));
+            assert(hash >> TABLE_TAG_SHIFT == value >> TABLE_TAG_SHIFT);
+            assert(table_directory_index(hash, table_word_depth(word)) == prefix);
+            home = table_home(hash, bucket_count);
+            assert((i + bucket_count - home) % bucket_count <= TABLE_REACH);
+            for (unsigned b = home; b != i; b = (b + 1) % bucket_count)
+                assert(group_buckets(word)[b].slots[TABLE_SLOTS - 1] != 0); /* invariant 2 */
+        }
+    }
+}
+
+void table_validate(const struct table *table, table_hash_fn hash_of)
+{
+    const struct table_directory *directory = directory_of(table);
+    unsigned depth = directory_depth(table);
+    uint64_t index = 0, count = 0, group_count = 0;
+
+    for (uint64_t word, first = 0; (word = next_group(table, &index)) != 0; first = index, group_count++) {
+        assert(table_word_depth(word) <= depth);
+        for (uint64_t i = first; directory != NULL && i < index; i++)
+            assert(directory->groups[i] == word); /* invariant 3 */
+        validate_group(word, first >> (depth - table_word_depth(word)), hash_of);
+        count += group_used(word);
+    }
+    assert(count == table->count);
+    assert(directory == NULL || directory->group_count == group_count);
+}

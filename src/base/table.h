@@ -1,0 +1,261 @@
+/* The hash table of the house: the keyspace, sets, hashes and every registry are made of it.
+ *
+ * A table holds pointers to items; the key is inside the item and only the caller knows where. It never locks: whoever
+ * owns a table (a stripe, a set, a registry) guards it, also for reading. Items stay the caller's.
+ *
+ *     table -> directory -> group -> bucket -> item
+ *
+ * A bucket is one cache line of eight slots; a slot is the item's address (48 bits) with 16 bits of its hash, the tag,
+ * above it. A group is 1 to 16 buckets; the tag's position in its range of 65,536 says which bucket is an item's home.
+ * A full home spills into the next bucket, up to TABLE_REACH on, round the end. A group that finds no room within reach
+ * becomes the next larger one (each an allocator size class), and one of 16 buckets becomes two groups of which each
+ * takes the items with one value of the next hash bit. A directory of 2^depth entries finds the group by the leading
+ * bits. So the table grows by one small group at a time, no call is slow, and 85 to 90 % of the slots are in use
+ * at any size above a few hundred items (simulated and measured; see docs/benchmarks.md).
+ *
+ * Invariants
+ *  1. In a bucket the used slots come first.
+ *  2. An item stands in its home or, if not, every bucket from its home up to the one before it is full.
+ *  3. A group of local depth d is named by 2^(depth - d) neighbouring directory entries, all equal.
+ * So a lookup stops at the first bucket that is not full, and removal pulls spilled items back (no tombstones).
+ *
+ * Bits of a hash: 63..48 tag, 41..14 directory (41 first), 13..0 free for the caller (the stripe).
+ * A scan's position counts in an order that belongs to the items alone: first the upper 4 bits of the tag, then the
+ * directory bits. So it visits every item that stays, however the table grows or shrinks meanwhile. */
+#pragma once
+
+#include "base/assert.h"
+#include "base/compiler.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+enum {
+    TABLE_SLOTS = 8,                /* a bucket: 64 bytes */
+    TABLE_GROUP_BUCKETS_MOST = 16,
+    TABLE_REACH = 5,                /* how many buckets after its home an item may stand */
+    TABLE_DIRECTORY_BITS = 28,
+    TABLE_DIRECTORY_SHIFT = 14,
+    TABLE_TAG_SHIFT = 48,
+    TABLE_SCAN_TAG_BITS = 4,        /* of the tag that count in a scan position */
+    TABLE_SCAN_BITS = TABLE_DIRECTORY_BITS + TABLE_SCAN_TAG_BITS
+};
+
+#define TABLE_ADDRESS_MASK ((UINT64_C(1) << TABLE_TAG_SHIFT) - 1)
+
+struct table_bucket {
+    uint64_t slots[TABLE_SLOTS];
+};
+static_assert(sizeof(struct table_bucket) == CACHE_LINE_BYTES, "one bucket, one cache line");
+
+/* An all-zero table is a valid empty one and owns nothing. */
+struct table {
+    _Atomic uint64_t root; /* 0, a group word, or a directory word; atomic (relaxed) because prefetching peeks at it */
+    uint64_t count;        /* written as a whole word: table_count may look at it without the lock */
+};
+
+/* A group word: address | bucket count - 1 | local depth << 48. A directory word: address | flag | depth << 48. */
+#define TABLE_WORD_BUCKETS_MASK UINT64_C(15)
+#define TABLE_WORD_IS_DIRECTORY UINT64_C(16)
+#define TABLE_WORD_ADDRESS_MASK (TABLE_ADDRESS_MASK & ~UINT64_C(63))
+
+/* The directory's own allocation: a header of one line, then 2^depth group words. */
+struct table_directory {
+    uint64_t group_count;
+    uint64_t pad[7];
+    uint64_t groups[];
+};
+
+typedef uint64_t (*table_hash_fn)(const void *item);
+typedef bool (*table_match_fn)(const void *item, const void *key);
+typedef void (*table_item_fn)(void *item, void *context);
+
+static inline void *table_slot_item(const uint64_t *slot)
+{
+    return (void *)(uintptr_t)(*slot & TABLE_ADDRESS_MASK); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+/* Puts another item with the same key into a slot (it was reallocated). */
+static inline void table_slot_replace(uint64_t *slot, const void *item)
+{
+    *slot = (*slot & ~TABLE_ADDRESS_MASK) | (uint64_t)(uintptr_t)item;
+}
+
+static inline uint64_t table_count(const struct table *table)
+{
+    return __atomic_load_n(&table->count, __ATOMIC_RELAXED);
+}
+
+static inline unsigned table_word_depth(uint64_t word)
+{
+    return (unsigned)(word >> TABLE_TAG_SHIFT);
+}
+
+static inline void *table_word_address(uint64_t word)
+{
+    return (void *)(uintptr_t)(word & TABLE_WORD_ADDRESS_MASK); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static inline uint64_t table_directory_index(uint64_t hash, unsigned depth)
+{
+    return (hash >> (TABLE_DIRECTORY_SHIFT + TABLE_DIRECTORY_BITS - depth)) & ((UINT64_C(1) << depth) - 1);
+}
+
+static inline uint64_t table_root(const struct table *table)
+{
+    return atomic_load_explicit(&table->root, memory_order_relaxed);
+}
+
+/* The word of the group in which an item with this hash lives. The table is not empty. */
+static inline uint64_t table_group_word(const struct table *table, uint64_t hash)
+{
+    uint64_t root = table_root(table);
+
+    if (root & TABLE_WORD_IS_DIRECTORY) {
+        const struct table_directory *directory = table_word_address(root);
+
+        return directory->groups[table_directory_index(hash, table_word_depth(root))];
+    }
+    return root;
+}
+
+static inline unsigned table_home(uint64_t hash, unsigned bucket_count)
+{
+    return (unsigned)(((hash >> TABLE_TAG_SHIFT) * bucket_count) >> 16);
+}
+
+/* Bit i: slot i's tag is this hash's. Empty slots may match a tag of 0; who looks at the item checks for NULL. */
+static inline unsigned table_bucket_match(const struct table_bucket *bucket, uint64_t hash)
+{
+#if defined(__SSE2__)
+    /* The upper halves of the eight slots, four a register; then their upper halves again are the tags. */
+    const __m128i *lines = (const __m128i *)(const void *)bucket->slots;
+    __m128 a = _mm_castsi128_ps(_mm_load_si128(lines)), b = _mm_castsi128_ps(_mm_load_si128(lines + 1));
+    __m128 c = _mm_castsi128_ps(_mm_load_si128(lines + 2)), d = _mm_castsi128_ps(_mm_load_si128(lines + 3));
+    __m128i low = _mm_srai_epi32(_mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1))), 16);
+    __m128i high = _mm_srai_epi32(_mm_castps_si128(_mm_shuffle_ps(c, d, _MM_SHUFFLE(3, 1, 3, 1))), 16);
+    __m128i tags = _mm_packs_epi32(low, high);
+    __m128i wanted = _mm_set1_epi16((short)(hash >> TABLE_TAG_SHIFT));
+
+    return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(_mm_cmpeq_epi16(tags, wanted), _mm_setzero_si128()));
+#else
+    unsigned mask = 0;
+
+    for (unsigned i = 0; i < TABLE_SLOTS; i++)
+        mask |= (unsigned)((bucket->slots[i] >> TABLE_TAG_SHIFT) == (hash >> TABLE_TAG_SHIFT)) << i;
+    return mask;
+#endif
+}
+
+/* The slot of the item that `match` accepts, or NULL. Valid until the next insert or remove. Inline, so that `match`
+ * and the key's layout are known to the compiler at each place of use. */
+static ALWAYS_INLINE uint64_t *table_find_slot(const struct table *table, uint64_t hash, table_match_fn match,
+                                               const void *key)
+{
+    uint64_t word;
+    struct table_bucket *buckets;
+    unsigned bucket_count, index;
+
+    if (table->count == 0)
+        return NULL;
+    word = table_group_word(table, hash);
+    buckets = table_word_address(word);
+    bucket_count = (unsigned)(word & TABLE_WORD_BUCKETS_MASK) + 1;
+    index = table_home(hash, bucket_count);
+    for (unsigned step = 0;; step++) {
+        struct table_bucket *bucket = &buckets[index];
+
+        for (unsigned mask = table_bucket_match(bucket, hash); mask != 0; mask &= mask - 1) {
+            uint64_t *slot = &bucket->slots[__builtin_ctz(mask)];
+            void *item = table_slot_item(slot);
+
+            if (LIKELY(item != NULL) && LIKELY(match(item, key)))
+                return slot;
+        }
+        if (LIKELY(bucket->slots[TABLE_SLOTS - 1] == 0) || step == TABLE_REACH || step + 1 == bucket_count)
+            return NULL;
+        if (++index == bucket_count)
+            index = 0;
+    }
+}
+
+static ALWAYS_INLINE void *table_find(const struct table *table, uint64_t hash, table_match_fn match, const void *key)
+{
+    const uint64_t *slot = table_find_slot(table, hash, match, key);
+
+    return slot != NULL ? table_slot_item(slot) : NULL;
+}
+
+/* Prefetching in steps, each after the one before had time to arrive. The first may run without the lock that guards
+ * the table; the others read what it guards. */
+static inline void table_prefetch_directory(const struct table *table, uint64_t hash)
+{
+    uint64_t root = table_root(table);
+
+    if (root & TABLE_WORD_IS_DIRECTORY) {
+        uint64_t index = table_directory_index(hash, table_word_depth(root));
+        uintptr_t address = (uintptr_t)(root & TABLE_WORD_ADDRESS_MASK);
+
+        __builtin_prefetch((const void *)(address + sizeof(struct table_directory) + index * sizeof(uint64_t)));
+    }
+}
+
+static inline void table_prefetch_bucket(const struct table *table, uint64_t hash)
+{
+    if (table->count != 0) {
+        uint64_t word = table_group_word(table, hash);
+        const struct table_bucket *buckets = table_word_address(word);
+
+        __builtin_prefetch(&buckets[table_home(hash, (unsigned)(word & TABLE_WORD_BUCKETS_MASK) + 1)]);
+    }
+}
+
+static inline void table_prefetch_item(const struct table *table, uint64_t hash)
+{
+    if (table->count != 0) {
+        uint64_t word = table_group_word(table, hash);
+        const struct table_bucket *buckets = table_word_address(word);
+        const struct table_bucket *home = &buckets[table_home(hash, (unsigned)(word & TABLE_WORD_BUCKETS_MASK) + 1)];
+
+        for (unsigned mask = table_bucket_match(home, hash); mask != 0; mask &= mask - 1) {
+            const char *item = table_slot_item(&home->slots[__builtin_ctz(mask)]);
+
+            __builtin_prefetch(item);
+            __builtin_prefetch(item + CACHE_LINE_BYTES);
+        }
+    }
+}
+
+/* Adds an item whose key is not in the table; returns its slot. `hash_of` tells the hash of items already there. */
+uint64_t *table_insert(struct table *table, uint64_t hash, void *item, table_hash_fn hash_of);
+/* Takes the item out of the slot where table_find_slot found it (same hash); returns it. */
+void *table_remove(struct table *table, uint64_t hash, uint64_t *slot);
+
+/* Frees the table's own memory and leaves it empty; `free_item` (may be NULL) gets every item. */
+void table_clear(struct table *table, table_item_fn free_item, void *context);
+/* Moves everything from one table to another, whose contents (nothing, or moved away) are overwritten. */
+void table_move(struct table *to, struct table *from);
+/* Every item, in scan order; `visit` must not change the table. */
+void table_each(const struct table *table, table_item_fn visit, void *context);
+
+/* Visits the items at `position` (start with 0; below 2^TABLE_SCAN_BITS) and about `want` in all. Returns the next
+ * position, 0 when the table is done. Items that are in the table during a whole scan are visited at least once (twice
+ * only if groups merged meanwhile), whatever else comes and goes; the table may change between calls, not inside. */
+uint64_t table_scan(const struct table *table, uint64_t position, uint64_t want, table_item_fn visit, void *context);
+
+/* Each item with about the same chance; `random` is a function that gives 64 random bits. NULL if empty. */
+void *table_random(const struct table *table, uint64_t (*random)(void *context), void *context);
+
+/* Finds items by hash alone: calls `visit` for each item whose tag and place fit (a few may be false hits). `visit`
+ * returns true to stop; its item is then returned with its slot. */
+uint64_t *table_find_by_hash(const struct table *table, uint64_t hash, bool (*visit)(const void *item, void *context),
+                             void *context);
+
+uint64_t table_memory_bytes(const struct table *table);  /* of the table itself, without its struct and items */
+uint64_t table_slot_count(const struct table *table);    /* capacity */
+void table_validate(const struct table *table, table_hash_fn hash_of); /* asserts every invariant */

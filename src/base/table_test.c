@@ -1,0 +1,296 @@
+#include "base/table.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "base/test_seed.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The model: one flag a number of a small universe; items are the numbers' structs. */
+struct item {
+    uint64_t number;
+    unsigned visited;
+};
+
+enum { UNIVERSE = 20000 };
+
+static struct item items[UNIVERSE];
+static bool present[UNIVERSE];
+static bool colliding; /* a hash with very few bits: everything piles up */
+
+static uint64_t hash_of_number(uint64_t number)
+{
+    uint64_t hash = hash_bytes(&number, sizeof(number));
+
+    return colliding ? hash & UINT64_C(0xF0000FFFFFFFFFFF) : hash;
+}
+
+static uint64_t hash_of_item(const void *item)
+{
+    return hash_of_number(((const struct item *)item)->number);
+}
+
+static bool match(const void *item, const void *key)
+{
+    return ((const struct item *)item)->number == *(const uint64_t *)key;
+}
+
+static uint64_t *find(const struct table *table, uint64_t number)
+{
+    return table_find_slot(table, hash_of_number(number), match, &number);
+}
+
+static void put(struct table *table, uint64_t number)
+{
+    uint64_t *slot = find(table, number);
+
+    assert_true((slot != NULL) == present[number]);
+    if (slot == NULL) {
+        items[number].number = number;
+        slot = table_insert(table, hash_of_number(number), &items[number], hash_of_item);
+        assert_ptr_equal(table_slot_item(slot), &items[number]);
+        present[number] = true;
+    }
+}
+
+static void take(struct table *table, uint64_t number)
+{
+    uint64_t *slot = find(table, number);
+
+    assert_true((slot != NULL) == present[number]);
+    if (slot != NULL) {
+        assert_ptr_equal(table_remove(table, hash_of_number(number), slot), &items[number]);
+        present[number] = false;
+    }
+}
+
+static void check_all(const struct table *table)
+{
+    uint64_t count = 0;
+
+    table_validate(table, hash_of_item);
+    for (uint64_t i = 0; i < UNIVERSE; i++) {
+        assert_true((find(table, i) != NULL) == present[i]);
+        count += present[i];
+    }
+    assert_int_equal(table_count(table), count);
+}
+
+static void reset(struct table *table)
+{
+    table_clear(table, NULL, NULL);
+    memset(present, 0, sizeof(present));
+    assert_int_equal(table_memory_bytes(table), 0);
+}
+
+/* Random steps over a universe that grows and shrinks, against the model. */
+static void random_steps(struct random *random, uint64_t step_count)
+{
+    struct table table = {0};
+    uint64_t universe = 1;
+
+    for (uint64_t i = 0; i < step_count; i++) {
+        uint64_t number = random_below(random, universe), dice = random_below(random, 100);
+
+        if (i % 5000 == 0)
+            universe = 1 + random_below(random, UNIVERSE);
+        if (dice < (i / 20000 % 2 != 0 ? 30 : 70))
+            put(&table, number);
+        else
+            take(&table, number);
+        if (i % 997 == 0)
+            table_validate(&table, hash_of_item);
+        if (i % 50000 == 0)
+            check_all(&table);
+    }
+    check_all(&table);
+    reset(&table);
+}
+
+static void random_steps_match_the_model(void **state)
+{
+    struct random random = test_random(__func__);
+
+    (void)state;
+    colliding = false;
+    random_steps(&random, 300000);
+}
+
+static void random_steps_match_the_model_when_hashes_collide(void **state)
+{
+    struct random random = test_random(__func__);
+
+    (void)state;
+    colliding = true;
+    random_steps(&random, 100000);
+    colliding = false;
+}
+
+static void load_stays_high_at_any_size(void **state)
+{
+    struct table table = {0};
+    double worst = 1;
+
+    (void)state;
+    for (uint64_t i = 0; i < UNIVERSE; i++) {
+        put(&table, i);
+        if (i > 1000 && i % 100 == 0)
+            worst = MIN(worst, (double)table_count(&table) / (double)table_slot_count(&table));
+    }
+    assert_true(worst > 0.8);
+    for (uint64_t i = 0; i < UNIVERSE; i++)
+        take(&table, i);
+    assert_int_equal(table_memory_bytes(&table), 0); /* all given back */
+}
+
+static void visit_item(void *item, void *context)
+{
+    ((struct item *)item)->visited++;
+    (*(uint64_t *)context)++;
+}
+
+static void each_visits_all_once(void **state)
+{
+    struct table table = {0};
+    uint64_t count = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < 5000; i++) {
+        put(&table, i);
+        items[i].visited = 0;
+    }
+    table_each(&table, visit_item, &count);
+    assert_int_equal(count, 5000);
+    for (uint64_t i = 0; i < 5000; i++)
+        assert_int_equal(items[i].visited, 1);
+    reset(&table);
+}
+
+/* Whatever stays during a scan is seen, while other items come and go in masses between the calls. */
+static void scan_sees_what_stays(void **state)
+{
+    struct random random = test_random(__func__);
+
+    (void)state;
+    for (unsigned round = 0; round < 60; round++) {
+        struct table table = {0};
+        uint64_t stay = 1 + random_below(&random, 3000), position = 0, visited = 0, calls = 0;
+        bool growing = random_below(&random, 2) != 0;
+
+        for (uint64_t i = 0; i < stay; i++) {
+            put(&table, i);
+            items[i].visited = 0;
+        }
+        for (uint64_t i = stay; !growing && i < UNIVERSE; i++)
+            put(&table, i);
+        do {
+            uint64_t churn = random_below(&random, 2000);
+
+            position = table_scan(&table, position, 1 + random_below(&random, 100), visit_item, &visited);
+            for (uint64_t k = 0; k < churn; k++) {
+                uint64_t number = stay + random_below(&random, UNIVERSE - stay);
+
+                if (growing)
+                    put(&table, number);
+                else
+                    take(&table, number);
+            }
+            assert_true(calls++ < UINT64_C(1000000));
+        } while (position != 0);
+        for (uint64_t i = 0; i < stay; i++)
+            assert_true(items[i].visited >= 1);
+        reset(&table);
+    }
+}
+
+static void scan_of_a_table_at_rest_visits_once(void **state)
+{
+    struct table table = {0};
+    uint64_t position = 0, visited = 0, most = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < 4000; i++)
+        put(&table, i);
+    do {
+        uint64_t before = visited;
+
+        position = table_scan(&table, position, 10, visit_item, &visited);
+        most = MAX(most, visited - before);
+    } while (position != 0);
+    assert_int_equal(visited, 4000);
+    assert_true(most < 50); /* about as many as asked for */
+    reset(&table);
+}
+
+static uint64_t draw(void *context)
+{
+    return random_u64(context);
+}
+
+static void random_item_is_fair(void **state)
+{
+    struct random random = test_random(__func__);
+    struct table table = {0};
+    enum { COUNT = 300, DRAWS = 300 * COUNT };
+    double chi = 0;
+
+    (void)state;
+    assert_null(table_random(&table, draw, &random));
+    for (uint64_t i = 0; i < COUNT; i++) {
+        put(&table, i);
+        items[i].visited = 0;
+    }
+    for (unsigned i = 0; i < DRAWS; i++)
+        ((struct item *)table_random(&table, draw, &random))->visited++;
+    for (uint64_t i = 0; i < COUNT; i++) {
+        double off = (double)items[i].visited - (double)DRAWS / COUNT;
+
+        chi += off * off / ((double)DRAWS / COUNT);
+    }
+    assert_true(chi < COUNT + 6 * 25); /* degrees of freedom + 6 sigma */
+    reset(&table);
+}
+
+static bool is_number(const void *item, void *context)
+{
+    return ((const struct item *)item)->number == *(uint64_t *)context;
+}
+
+static void items_are_found_by_hash_alone(void **state)
+{
+    struct table table = {0};
+
+    (void)state;
+    for (uint64_t i = 0; i < 3000; i++)
+        put(&table, i);
+    for (uint64_t i = 0; i < 6000; i++) {
+        uint64_t number = i;
+        uint64_t *slot = table_find_by_hash(&table, hash_of_number(i), is_number, &number);
+
+        assert_true((slot != NULL) == present[i]);
+    }
+    reset(&table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_steps_match_the_model),
+        cmocka_unit_test(random_steps_match_the_model_when_hashes_collide),
+        cmocka_unit_test(load_stays_high_at_any_size),
+        cmocka_unit_test(each_visits_all_once),
+        cmocka_unit_test(scan_sees_what_stays),
+        cmocka_unit_test(scan_of_a_table_at_rest_visits_once),
+        cmocka_unit_test(random_item_is_fair),
+        cmocka_unit_test(items_are_found_by_hash_alone),
+    };
+
+    hash_setup();
+    return cmocka_run_group_tests_name("table", tests, NULL, NULL);
+}

@@ -1,0 +1,202 @@
+#include "base/thread.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "base/panic.h"
+#include "base/thread_priv.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Atomic unsigned next_index;
+static _Thread_local unsigned self_index_plus_1; /* 0: not asked yet */
+
+unsigned thread_self_index(void)
+{
+    if (self_index_plus_1 == 0)
+        self_index_plus_1 = atomic_fetch_add_explicit(&next_index, 1, memory_order_relaxed) + 1;
+    return self_index_plus_1 - 1;
+}
+
+void thread_set_name(const char *name)
+{
+    char cut[THREAD_NAME_SPACE];
+
+    snprintf(cut, sizeof(cut), "%s", name);
+    pthread_setname_np(pthread_self(), cut);
+}
+
+static void *thread_main(void *argument)
+{
+    struct thread *thread = argument;
+
+    self_index_plus_1 = thread->index + 1;
+    thread_set_name(thread->name);
+    mem_thread_start();
+    thread->run(thread->argument);
+    mem_thread_stop();
+    return NULL;
+}
+
+void thread_start(struct thread *thread, const char *name, thread_fn run, void *argument)
+{
+    sigset_t all;
+    sigset_t before;
+    int error;
+
+    assert(!thread->started);
+    snprintf(thread->name, sizeof(thread->name), "%s", name);
+    (void)thread_self_index(); /* the main thread is number 0 */
+    thread->index = atomic_fetch_add_explicit(&next_index, 1, memory_order_relaxed);
+    thread->run = run;
+    thread->argument = argument;
+    thread->started = true;
+    /* The new thread inherits the mask. Faults of its own (SIGSEGV...) come to it in any case. */
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    sigdelset(&all, SIGABRT);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread->id, NULL, thread_main, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0)
+        panic("cannot start thread %s: %s", name, strerror(error));
+}
+
+void thread_join(struct thread *thread)
+{
+    if (!thread->started)
+        return;
+    if (pthread_join(thread->id, NULL) != 0)
+        panic("cannot join thread %s", thread->name);
+    thread->started = false;
+}
+
+bool thread_set_affinity(int cpu)
+{
+    cpu_set_t set;
+
+    if (cpu < 0 || cpu >= CPU_SETSIZE)
+        return false;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    return pthread_setaffinity_np(pthread_self(), sizeof(set), &set) == 0;
+}
+
+/* --- how many processors --- */
+
+static bool read_line(const char *path, char *line, int space)
+{
+    FILE *stream = fopen(path, "re");
+    bool found;
+
+    if (stream == NULL)
+        return false;
+    found = fgets(line, space, stream) != NULL;
+    fclose(stream);
+    return found;
+}
+
+static unsigned cpus_of_quota(long long quota_us, long long period_us)
+{
+    if (quota_us <= 0 || period_us <= 0)
+        return 0;
+    return (unsigned)MIN((quota_us + period_us - 1) / period_us, INT_MAX);
+}
+
+static unsigned quota_of_folder(const char *folder)
+{
+    char path[PATH_MAX + 32];
+    char line[128];
+    char period_line[128];
+    long long quota_us;
+    long long period_us;
+
+    snprintf(path, sizeof(path), "%s/cpu.max", folder);
+    if (read_line(path, line, sizeof(line)))
+        return sscanf(line, "%lld %lld", &quota_us, &period_us) == 2 ? cpus_of_quota(quota_us, period_us) : 0;
+    snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", folder);
+    if (!read_line(path, line, sizeof(line)) || sscanf(line, "%lld", &quota_us) != 1)
+        return 0;
+    snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", folder);
+    if (!read_line(path, period_line, sizeof(period_line)) || sscanf(period_line, "%lld", &period_us) != 1)
+        return 0;
+    return cpus_of_quota(quota_us, period_us);
+}
+
+unsigned thread_quota(const char *mount, const char *group)
+{
+    char folder[PATH_MAX];
+    size_t mount_size = strlen(mount);
+    unsigned least = 0;
+
+    if (snprintf(folder, sizeof(folder), "%s%s", mount, group) >= (int)sizeof(folder))
+        return 0;
+    for (;;) {
+        unsigned here = quota_of_folder(folder);
+        char *slash;
+
+        if (here != 0 && (least == 0 || here < least))
+            least = here;
+        slash = strrchr(folder, '/');
+        if (slash == NULL || (size_t)(slash - folder) < mount_size)
+            return least;
+        *slash = '\0';
+    }
+}
+
+/* A line of /proc/self/cgroup is "number:controllers:path"; version 2 has number 0 and no controllers. */
+static unsigned quota_of_line(char *line)
+{
+    char *controllers = strchr(line, ':');
+    char *group = controllers == NULL ? NULL : strchr(controllers + 1, ':');
+
+    if (controllers == NULL || group == NULL)
+        return 0;
+    *group++ = '\0';
+    controllers++;
+    group[strcspn(group, "\n")] = '\0';
+    if (controllers[0] == '\0')
+        return thread_quota("/sys/fs/cgroup", group);
+    if (strcmp(controllers, "cpu") == 0 || strncmp(controllers, "cpu,", 4) == 0 ||
+        strstr(controllers, ",cpu,") != NULL || strcmp(controllers, "cpuacct,cpu") == 0)
+        return thread_quota("/sys/fs/cgroup/cpu", group);
+    return 0;
+}
+
+static unsigned quota_of_process(void)
+{
+    char line[PATH_MAX + 256];
+    FILE *stream = fopen("/proc/self/cgroup", "re");
+    unsigned least = 0;
+
+    if (stream == NULL)
+        return 0;
+    while (fgets(line, sizeof(line), stream) != NULL) {
+        unsigned here = quota_of_line(line);
+
+        if (here != 0 && (least == 0 || here < least))
+            least = here;
+    }
+    fclose(stream);
+    return least;
+}
+
+unsigned thread_cpu_count(void)
+{
+    cpu_set_t set;
+    unsigned quota = quota_of_process();
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned count = online > 0 ? (unsigned)online : 1;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
+        count = (unsigned)CPU_COUNT(&set);
+    return quota != 0 && quota < count ? quota : count;
+}
