@@ -1,0 +1,334 @@
+#include "net/loop_priv.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* The epoll backend: level-triggered, one receive a readiness event. A short receive has emptied the socket, a full one
+ * leaves the descriptor ready for the next turn, so a busy connection cannot starve the others.
+ *
+ * A pause does not touch the descriptor's registration: most are over before more bytes come. Only if bytes do come
+ * is reading disarmed, and armed again by the resume (CONN_POLL_IN says how it stands). A paused descriptor whose peer
+ * is gone altogether would be reported for ever, errors cannot be masked: it is taken out (CONN_POLLED).
+ *
+ * Event data is the connection's address, or for watches 1 | tag << 1 | generation << 32. Connections live until
+ * the end of the turn, so an address is never stale; watches are looked up. */
+
+enum { EVENTS_MAX = 256, PIECES_MAX = 64, SENDS_MAX = 4 };
+
+struct epoll_state {
+    int fd;
+    struct epoll_event events[EVENTS_MAX];
+};
+
+static struct epoll_state *state_of(struct loop *loop)
+{
+    return loop->backend_state;
+}
+
+static bool epoll_setup(struct loop *loop)
+{
+    int fd = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_state *state = NULL;
+
+    if (fd < 0)
+        return false;
+    state = mem_alloc(sizeof(*state));
+    state->fd = fd;
+    loop->backend_state = state;
+    return true;
+}
+
+static void epoll_teardown(struct loop *loop)
+{
+    close(state_of(loop)->fd);
+    mem_free(loop->backend_state);
+}
+
+/* ------------------------------------------------------------------------------------------- registration -- */
+
+static uint32_t conn_events(const struct conn *conn)
+{
+    uint32_t events = 0;
+
+    if ((conn->flags & CONN_POLL_IN) != 0)
+        events |= EPOLLIN | EPOLLRDHUP;
+    if (conn_wants_hangup(conn))
+        events |= EPOLLRDHUP;
+    if ((conn->flags & (CONN_POLL_OUT | CONN_CONNECTING)) != 0)
+        events |= EPOLLOUT;
+    return events;
+}
+
+static bool epoll_register(struct conn *conn)
+{
+    int operation = (conn->flags & CONN_POLLED) != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    struct epoll_event event = {.events = conn_events(conn), .data.ptr = conn};
+
+    if (epoll_ctl(state_of(conn->loop)->fd, operation, conn->fd, &event) != 0)
+        return false;
+    conn->flags |= CONN_POLLED;
+    return true;
+}
+
+static void epoll_unregister(struct conn *conn)
+{
+    if ((conn->flags & CONN_POLLED) != 0)
+        epoll_ctl(state_of(conn->loop)->fd, EPOLL_CTL_DEL, conn->fd, NULL);
+    conn->flags &= ~(uint32_t)(CONN_POLLED | CONN_POLL_IN | CONN_POLL_OUT);
+}
+
+static void epoll_rearm(struct conn *conn)
+{
+    if (!epoll_register(conn))
+        conn_fail(conn, errno);
+}
+
+static bool epoll_conn_add(struct conn *conn)
+{
+    if (conn_wants_input(conn))
+        conn->flags |= CONN_POLL_IN;
+    return epoll_register(conn);
+}
+
+static void epoll_conn_update(struct conn *conn)
+{
+    if (conn_wants_input(conn)) {
+        if ((conn->flags & (CONN_POLL_IN | CONN_POLLED)) == (CONN_POLL_IN | CONN_POLLED))
+            return;
+        conn->flags |= CONN_POLL_IN;
+        epoll_rearm(conn);
+    } else if (conn_wants_hangup(conn) && (conn->flags & (CONN_POLL_IN | CONN_POLLED)) != (CONN_POLL_IN | CONN_POLLED)) {
+        epoll_rearm(conn);
+    }
+}
+
+/* Explicitly, not by close(): a forked child may hold the same socket, which would keep it registered. */
+static bool epoll_conn_remove(struct conn *conn)
+{
+    epoll_unregister(conn);
+    return true;
+}
+
+static bool epoll_watch_add(struct loop *loop, struct loop_watch *watch)
+{
+    struct epoll_event event = {
+        .events = EPOLLIN, .data.u64 = (uint64_t)watch->generation << 32 | (uint64_t)watch->tag << 1 | 1};
+
+    return epoll_ctl(state_of(loop)->fd, EPOLL_CTL_ADD, watch->fd, &event) == 0;
+}
+
+static void epoll_watch_remove(struct loop *loop, struct loop_watch *watch)
+{
+    epoll_ctl(state_of(loop)->fd, EPOLL_CTL_DEL, watch->fd, NULL);
+}
+
+/* ----------------------------------------------------------------------------------------------- receiving -- */
+
+static bool receive_failed(struct conn *conn, ssize_t got)
+{
+    if (LIKELY(got > 0))
+        return false;
+    if (got == 0)
+        conn_got_end(conn);
+    else if (errno != EAGAIN && errno != EINTR)
+        conn_fail(conn, errno);
+    return true;
+}
+
+static void epoll_receive_cipher(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+    ssize_t got = recv(conn->fd, loop->cipher, LOOP_CIPHER_BYTES, 0);
+
+    if (!receive_failed(conn, got))
+        conn_got_cipher(conn, loop->cipher, (size_t)got);
+}
+
+static void epoll_receive_direct(struct conn *conn)
+{
+    size_t room = 0;
+    char *window = conn_window(conn, &room);
+    struct iovec pieces[2] = {{conn->direct, conn->direct_size}, {window, room}};
+    ssize_t got = readv(conn->fd, pieces, 2);
+
+    if (!receive_failed(conn, got))
+        conn_got_direct(conn, window, (size_t)got);
+}
+
+static void epoll_receive(struct conn *conn)
+{
+    size_t room = 0;
+    char *window = NULL;
+    ssize_t got = 0;
+
+    conn->loop->stats.reads++;
+    if (UNLIKELY((conn->flags & CONN_TLS) != 0)) {
+        epoll_receive_cipher(conn);
+        return;
+    }
+    if (UNLIKELY(conn->direct_size != 0)) {
+        epoll_receive_direct(conn);
+        return;
+    }
+    window = conn_window(conn, &room);
+    got = recv(conn->fd, window, room, 0);
+    if (!receive_failed(conn, got))
+        conn_got(conn, window, (size_t)got);
+}
+
+/* ------------------------------------------------------------------------------------------------- sending -- */
+
+/* Writing stays armed from the first full socket until everything is sent. */
+static void epoll_block_output(struct conn *conn)
+{
+    conn->flags |= CONN_BLOCKED_OUT | CONN_DRAIN_DUE;
+    if ((conn->flags & CONN_POLL_OUT) != 0)
+        return;
+    conn->flags |= CONN_POLL_OUT;
+    epoll_rearm(conn);
+}
+
+static void epoll_output_done(struct conn *conn)
+{
+    if (UNLIKELY((conn->flags & CONN_POLL_OUT) != 0)) {
+        conn->flags &= ~(uint32_t)CONN_POLL_OUT;
+        epoll_rearm(conn);
+    }
+    conn_sent_all(conn);
+}
+
+static void epoll_conn_send(struct conn *conn)
+{
+    struct output *wire = conn_wire(conn);
+
+    for (int round = 0; round < SENDS_MAX; round++) {
+        struct iovec pieces[PIECES_MAX];
+        unsigned count = output_iovec(wire, pieces, PIECES_MAX);
+        struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
+        size_t size = pieces[0].iov_len;
+        ssize_t sent = 0;
+
+        if (LIKELY(count == 1)) {
+            sent = send(conn->fd, pieces[0].iov_base, size, MSG_NOSIGNAL);
+        } else {
+            for (unsigned i = 1; i < count; i++)
+                size += pieces[i].iov_len;
+            sent = sendmsg(conn->fd, &message, MSG_NOSIGNAL);
+        }
+        conn->loop->stats.writes++;
+        if (UNLIKELY(sent < 0)) {
+            if (errno == EINTR)
+                continue;
+            if (errno == EAGAIN)
+                epoll_block_output(conn);
+            else
+                conn_fail(conn, errno);
+            return;
+        }
+        conn_sent(conn, (size_t)sent);
+        if (LIKELY(output_is_empty(wire))) {
+            epoll_output_done(conn);
+            return;
+        }
+        if ((size_t)sent < size) {
+            epoll_block_output(conn);
+            return;
+        }
+    }
+    conn_write_pending(conn); /* a fast reader: the others first */
+}
+
+/* -------------------------------------------------------------------------------------------------- events -- */
+
+static void epoll_connect_event(struct conn *conn)
+{
+    int error = 0;
+    socklen_t size = sizeof(error);
+
+    if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+        error = errno;
+    conn_connected(conn, error);
+    if ((conn->flags & CONN_CLOSING) != 0)
+        return;
+    if (conn_wants_input(conn))
+        conn->flags |= CONN_POLL_IN;
+    epoll_rearm(conn);
+}
+
+/* Bytes, an end or an error, while the connection wants no input. */
+static void epoll_unwanted_event(struct conn *conn, uint32_t events)
+{
+    bool ended = (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+
+    if (ended && (conn->flags & CONN_WATCH_HANGUP) != 0) {
+        conn_got_hangup(conn);
+        return;
+    }
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+        epoll_unregister(conn);
+        return;
+    }
+    conn->flags &= ~(uint32_t)CONN_POLL_IN;
+    epoll_rearm(conn);
+}
+
+static void epoll_conn_event(struct conn *conn, uint32_t events)
+{
+    if (UNLIKELY((conn->flags & (CONN_CLOSING | CONN_CONNECTING)) != 0)) {
+        if ((conn->flags & CONN_CLOSING) == 0)
+            epoll_connect_event(conn);
+        return;
+    }
+    if (UNLIKELY((conn->flags & CONN_POLL_OUT) != 0 && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0)) {
+        conn->flags &= ~(uint32_t)CONN_BLOCKED_OUT;
+        conn_flush_now(conn);
+        if ((conn->flags & CONN_CLOSING) != 0 || (events & ~(uint32_t)EPOLLOUT) == 0)
+            return;
+    }
+    if (LIKELY(conn_wants_input(conn)))
+        epoll_receive(conn);
+    else
+        epoll_unwanted_event(conn, events);
+}
+
+/* Milliseconds, rounded up: early turns would spin until a timer is due. */
+static int wait_ms(int64_t timeout_us)
+{
+    if (timeout_us < 0)
+        return -1;
+    return (int)MIN((timeout_us + 999) / 1000, (int64_t)3600 * 1000);
+}
+
+static void epoll_turn(struct loop *loop, int64_t timeout_us)
+{
+    struct epoll_state *state = state_of(loop);
+    int count = epoll_wait(state->fd, state->events, EVENTS_MAX, wait_ms(timeout_us));
+
+    loop_update_time(loop);
+    for (int i = 0; i < count; i++) {
+        uint64_t data = state->events[i].data.u64;
+
+        if (LIKELY((data & 1) == 0))
+            epoll_conn_event(state->events[i].data.ptr, state->events[i].events);
+        else
+            loop_watch_fire(loop, (uint32_t)data >> 1, (uint32_t)(data >> 32));
+    }
+}
+
+const struct loop_backend loop_backend_epoll = {
+    .name = "epoll",
+    .setup = epoll_setup,
+    .teardown = epoll_teardown,
+    .wait = epoll_turn,
+    .conn_add = epoll_conn_add,
+    .conn_update = epoll_conn_update,
+    .conn_remove = epoll_conn_remove,
+    .conn_send = epoll_conn_send,
+    .watch_add = epoll_watch_add,
+    .watch_remove = epoll_watch_remove,
+};

@@ -1,0 +1,374 @@
+#include "net/loop.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/loop_priv.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* A turn:  wait and serve -> timers -> wake -> resumed connections -> on_turn_end -> flush -> take down what closed.
+ *
+ * The wait does not sleep if anything is queued for the next turn already. Queues are emptied as they were when their
+ * step began; what a handler adds to a step that has passed, or to its own, is served in the next turn, so that two
+ * connections cannot keep a turn from ending. */
+
+enum { WAKE_PENDING = 1, WAKE_SLEEPING = 2 };
+
+/* ------------------------------------------------------------------------------------------------- waking -- */
+
+void loop_wake(struct loop *loop)
+{
+    /* Always a read-modify-write: it orders the caller's mail before the loop's look at its mailbox. */
+    uint32_t before = atomic_fetch_or(&loop->wake_state, WAKE_PENDING);
+    uint64_t one = 1;
+
+    if (before == WAKE_SLEEPING && write(loop->wake_fd, &one, sizeof(one)) < 0)
+        assert(errno == EAGAIN || errno == EINTR); /* the counter is full: the loop is being told anyway */
+}
+
+/* May the wait sleep? From a true on until loop_rise() somebody who calls will write to the eventfd. */
+static bool loop_may_sleep(struct loop *loop)
+{
+    uint32_t expected = 0;
+
+    return atomic_compare_exchange_strong(&loop->wake_state, &expected, WAKE_SLEEPING);
+}
+
+static bool loop_rise(struct loop *loop)
+{
+    return (atomic_exchange(&loop->wake_state, 0) & WAKE_PENDING) != 0;
+}
+
+static void on_wake_ready(struct loop *loop, struct loop_watch *watch)
+{
+    uint64_t count = 0;
+
+    (void)loop;
+    while (read(watch->fd, &count, sizeof(count)) < 0 && errno == EINTR) {
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------- timers -- */
+
+static void timer_put(struct loop *loop, uint32_t at, struct loop_timer *timer)
+{
+    loop->timers[at] = timer;
+    timer->heap_index = at + 1;
+}
+
+static void timer_rise(struct loop *loop, uint32_t at, struct loop_timer *timer)
+{
+    while (at > 0) {
+        uint32_t parent = (at - 1) / 2;
+
+        if (loop->timers[parent]->due_us <= timer->due_us)
+            break;
+        timer_put(loop, at, loop->timers[parent]);
+        at = parent;
+    }
+    timer_put(loop, at, timer);
+}
+
+static void timer_sink(struct loop *loop, uint32_t at, struct loop_timer *timer)
+{
+    for (;;) {
+        uint32_t child = at * 2 + 1;
+
+        if (child >= loop->timer_count)
+            break;
+        if (child + 1 < loop->timer_count && loop->timers[child + 1]->due_us < loop->timers[child]->due_us)
+            child++;
+        if (loop->timers[child]->due_us >= timer->due_us)
+            break;
+        timer_put(loop, at, loop->timers[child]);
+        at = child;
+    }
+    timer_put(loop, at, timer);
+}
+
+void loop_timer_start(struct loop *loop, struct loop_timer *timer, int64_t after_us,
+                      void (*fn)(struct loop *loop, struct loop_timer *timer))
+{
+    loop_timer_stop(loop, timer);
+    if (loop->timer_count == loop->timer_capacity) {
+        loop->timer_capacity = MAX(loop->timer_capacity * 2, 16U);
+        loop->timers = mem_realloc(loop->timers, loop->timer_capacity * sizeof(struct loop_timer *));
+    }
+    timer->fn = fn;
+    timer->due_us = loop->now_us + MAX(after_us, 0);
+    timer_rise(loop, loop->timer_count++, timer);
+}
+
+void loop_timer_stop(struct loop *loop, struct loop_timer *timer)
+{
+    uint32_t at = timer->heap_index - 1;
+    struct loop_timer *last = NULL;
+
+    if (timer->heap_index == 0)
+        return;
+    assert(at < loop->timer_count);
+    assert(loop->timers[at] == timer);
+    timer->heap_index = 0;
+    last = loop->timers[--loop->timer_count];
+    if (last == timer)
+        return;
+    if (at > 0 && loop->timers[(at - 1) / 2]->due_us > last->due_us)
+        timer_rise(loop, at, last);
+    else
+        timer_sink(loop, at, last);
+}
+
+/* Those due now; one that starts itself anew with 0 runs again in the next turn. */
+static void loop_run_timers(struct loop *loop)
+{
+    uint32_t limit = loop->timer_count;
+
+    while (limit-- > 0 && loop->timer_count > 0 && loop->timers[0]->due_us <= loop->now_us) {
+        struct loop_timer *timer = loop->timers[0];
+
+        loop_timer_stop(loop, timer);
+        timer->fn(loop, timer);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ watches -- */
+
+bool loop_watch_start(struct loop *loop, struct loop_watch *watch, int fd,
+                      void (*on_ready)(struct loop *loop, struct loop_watch *watch))
+{
+    uint32_t index = 0;
+
+    while (index < loop->watch_count && loop->watches[index].watch != NULL)
+        index++;
+    if (index == loop->watch_count) {
+        loop->watches = mem_realloc(loop->watches, (loop->watch_count + 1) * sizeof(*loop->watches));
+        loop->watches[loop->watch_count++] = (struct watch_slot){0};
+    }
+    *watch = (struct loop_watch){
+        .fd = fd, .on_ready = on_ready, .tag = index, .generation = ++loop->watches[index].generation};
+    loop->watches[index].watch = watch;
+    if (loop->backend->watch_add(loop, watch))
+        return true;
+    loop->watches[index].watch = NULL;
+    watch->on_ready = NULL;
+    return false;
+}
+
+void loop_watch_stop(struct loop *loop, struct loop_watch *watch)
+{
+    if (watch->on_ready == NULL)
+        return;
+    assert(watch->tag < loop->watch_count);
+    assert(loop->watches[watch->tag].watch == watch);
+    loop->backend->watch_remove(loop, watch);
+    loop->watches[watch->tag].watch = NULL;
+    watch->on_ready = NULL;
+}
+
+/* An event may have been queued before its watch was stopped, or its slot given to another. */
+void loop_watch_fire(struct loop *loop, uint32_t tag, uint32_t generation)
+{
+    struct loop_watch *watch = tag < loop->watch_count ? loop->watches[tag].watch : NULL;
+
+    if (watch != NULL && watch->generation == generation)
+        watch->on_ready(loop, watch);
+}
+
+/* -------------------------------------------------------------------------------------------------- turns -- */
+
+static void loop_run_ready(struct loop *loop)
+{
+    struct conn *conn = loop->ready.first;
+    struct conn *next = NULL;
+
+    loop->ready = (struct conn_queue){0};
+    for (; conn != NULL; conn = next) {
+        next = conn->ready_next;
+        conn_run_ready(conn);
+    }
+}
+
+static void loop_flush(struct loop *loop)
+{
+    struct conn *conn = loop->dirty.first;
+    struct conn *next = NULL;
+
+    loop->dirty = (struct conn_queue){0};
+    for (; conn != NULL; conn = next) {
+        next = conn->dirty_next;
+        conn_flush(conn);
+    }
+}
+
+/* A closed connection may still stand in another queue: its memory goes only when it is in none. */
+static void loop_finish_closing(struct loop *loop)
+{
+    struct conn *conn = loop->closing.first;
+    struct conn *next = NULL;
+
+    loop->closing = (struct conn_queue){0};
+    for (; conn != NULL; conn = next) {
+        next = conn->closing_next;
+        if ((conn->flags & (CONN_DIRTY | CONN_READY)) != 0 || !conn_finish(conn))
+            conn_queue_add(&loop->closing, conn, &conn->closing_next);
+    }
+}
+
+static bool loop_has_work(const struct loop *loop)
+{
+    const struct conn *conn = loop->closing.first;
+
+    if (loop->dirty.first != NULL || loop->ready.first != NULL)
+        return true;
+    /* One that waits for its backend alone is no reason not to sleep: an event will come. */
+    for (; conn != NULL; conn = conn->closing_next)
+        if (conn->in_flight == 0)
+            return true;
+    return false;
+}
+
+static int64_t loop_timeout(struct loop *loop, int64_t timeout_us)
+{
+    int64_t due_us = 0;
+
+    if (timeout_us == 0 || loop_has_work(loop))
+        return 0;
+    if (loop->timer_count > 0) {
+        due_us = loop->timers[0]->due_us - loop->now_us;
+        if (due_us <= 0)
+            return 0;
+        if (timeout_us < 0 || due_us < timeout_us)
+            timeout_us = due_us;
+    }
+    return timeout_us;
+}
+
+void loop_turn(struct loop *loop, int64_t timeout_us)
+{
+    timeout_us = loop_timeout(loop, timeout_us);
+    if (timeout_us != 0 && !loop_may_sleep(loop))
+        timeout_us = 0;
+    loop->stats.turns++;
+    loop->stats.waits += timeout_us != 0;
+    loop->backend->wait(loop, timeout_us);
+    if (loop->timer_count > 0)
+        loop_run_timers(loop);
+    if (loop_rise(loop)) {
+        loop->stats.wakes++;
+        if (loop->options.on_wake != NULL)
+            loop->options.on_wake(loop);
+    }
+    if (loop->ready.first != NULL)
+        loop_run_ready(loop);
+    if (loop->options.on_turn_end != NULL)
+        loop->options.on_turn_end(loop);
+    if (loop->dirty.first != NULL)
+        loop_flush(loop);
+    if (loop->closing.first != NULL)
+        loop_finish_closing(loop);
+}
+
+/* ------------------------------------------------------------------------------------------- create, destroy -- */
+
+static bool loop_start_backend(struct loop *loop, enum loop_kind kind)
+{
+#ifdef HAVE_LIBURING
+    if (kind == LOOP_IO_URING) {
+        loop->backend = &loop_backend_io_uring;
+        if (loop->backend->setup(loop))
+            return true;
+        log_verbose("io_uring is not available (%s): using epoll", strerror(errno));
+    }
+#else
+    (void)kind;
+#endif
+    loop->backend = &loop_backend_epoll;
+    return loop->backend->setup(loop);
+}
+
+struct loop *loop_create(const struct loop_options *options)
+{
+    struct loop *loop = mem_aligned_alloc(CACHE_LINE_BYTES, sizeof(*loop));
+
+    memset(loop, 0, sizeof(*loop));
+    loop->options = *options;
+    loop_update_time(loop);
+    loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (loop->wake_fd < 0 || !loop_start_backend(loop, options->kind))
+        goto fail;
+    if (!loop_watch_start(loop, &loop->wake_watch, loop->wake_fd, on_wake_ready)) {
+        loop->backend->teardown(loop);
+        goto fail;
+    }
+    loop->input = mem_alloc(LOOP_HEADROOM_BYTES + LOOP_INPUT_BYTES);
+    return loop;
+fail:
+    if (loop->wake_fd >= 0)
+        close(loop->wake_fd);
+    mem_free(loop->watches);
+    mem_free(loop);
+    return NULL;
+}
+
+void loop_destroy(struct loop **handle)
+{
+    struct loop *loop = *handle;
+
+    *handle = NULL;
+    if (loop == NULL)
+        return;
+    loop->options.on_wake = NULL;
+    loop->options.on_turn_end = NULL;
+    while (loop->conns != NULL) {
+        for (struct conn *conn = loop->conns; conn != NULL; conn = conn->all_next)
+            conn_close(conn);
+        while (loop->timer_count > 0)
+            loop_timer_stop(loop, loop->timers[0]);
+        loop_turn(loop, 1000);
+    }
+    loop_watch_stop(loop, &loop->wake_watch);
+    loop->backend->teardown(loop);
+    close(loop->wake_fd);
+    output_pool_fini(&loop->pool);
+    mem_free(loop->timers);
+    mem_free(loop->watches);
+    mem_free(loop->input);
+    mem_free(loop->cipher);
+    mem_free(loop);
+}
+
+void *loop_user(const struct loop *loop)
+{
+    return loop->options.user;
+}
+
+const char *loop_kind_name(const struct loop *loop)
+{
+    return loop->backend->name;
+}
+
+int64_t loop_now_us(const struct loop *loop)
+{
+    return loop->now_us;
+}
+
+int64_t loop_update_time(struct loop *loop)
+{
+    loop->now_us = (int64_t)clock_monotonic_us();
+    return loop->now_us;
+}
+
+struct output_pool *loop_output_pool(struct loop *loop)
+{
+    return &loop->pool;
+}
+
+const struct loop_stats *loop_stats(const struct loop *loop)
+{
+    return &loop->stats;
+}
