@@ -1,0 +1,880 @@
+#include "store/access.h"
+
+#include "base/background.h"
+#include "base/mem.h"
+#include "base/number.h"
+#include "base/random.h"
+#include "store/effects.h"
+#include "store/expiry.h"
+#include "store/lookup.h"
+#include "store/watch.h"
+
+#include <stdlib.h>
+
+enum {
+    LOCK_SPINS = 400,             /* about 10 us: longer than any plain command holds a stripe */
+    FREE_ELSEWHERE_BYTES = 1 << 18, /* blobs from here on are given back by a background thread */
+    FREE_ELSEWHERE_EFFORT = 64
+};
+
+void access_init(struct access *access, struct store *store, struct store_counters *counters)
+{
+    *access = (struct access){.store = store, .counters = counters};
+}
+
+void access_begin(struct access *access, int64_t now_ms, bool exclusive)
+{
+    access->now_ms = now_ms;
+    access->clock = (uint32_t)(now_ms / 1000) & 0xFFFFFF;
+    access->exclusive = exclusive;
+    access->dirty = 0;
+    access->lock_id = spinlock_self_id();
+    access->found_key = NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------ locking -- */
+
+bool access_lock(struct access *access, const uint32_t *stripes, uint32_t count, uint32_t *busy)
+{
+    struct store *store = access->store;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct stripe *stripe = &store->stripes[stripes[i]];
+
+        debug_assert(i == 0 || stripes[i - 1] < stripes[i]);
+        if (LIKELY(spinlock_try(&stripe->lock)))
+            continue;
+        if (spinlock_acquire_bounded(&stripe->lock, LOCK_SPINS))
+            continue;
+        *busy = stripes[i];
+        access_unlock(access, stripes, i);
+        return false;
+    }
+    return true;
+}
+
+void access_unlock(struct access *access, const uint32_t *stripes, uint32_t count)
+{
+    struct store *store = access->store;
+    uint64_t waiters = 0;
+
+    for (uint32_t i = count; i-- > 0;)
+        spinlock_release(&store->stripes[stripes[i]].lock);
+    fence_light();
+    for (uint32_t i = 0; i < count; i++)
+        waiters |= stripe_take_waiters(&store->stripes[stripes[i]]);
+    if (UNLIKELY(waiters != 0) && store->wake != NULL)
+        store->wake(waiters);
+}
+
+static inline bool holds(const struct access *access, const struct stripe *stripe)
+{
+    return access->exclusive ||
+           atomic_load_explicit(&stripe->lock.holder, memory_order_relaxed) == access->lock_id;
+}
+
+bool access_holds(const struct access *access, uint32_t stripe)
+{
+    return holds(access, &access->store->stripes[stripe]);
+}
+
+/* ------------------------------------------------------------------------------------------------------ entries -- */
+
+static size_t entry_size(const struct entry *entry)
+{
+    return sizeof(*entry) + entry_key_offset(entry) + entry_key(entry).size +
+           ((entry->flags & ENTRY_WORD) != 0 ? 0 : entry->inline_size);
+}
+
+/* An entry with room for the words in `flags` and an inline value; the value is the caller's to fill in. */
+static struct entry *entry_create(struct slice key, unsigned flags, size_t inline_size, int64_t expire_ms,
+                                  uint32_t clock)
+{
+    struct entry *entry;
+    size_t offset;
+
+    if (expire_ms != EXPIRE_NEVER)
+        flags |= ENTRY_EXPIRES;
+    if (key.size > ENTRY_SHORT_KEY_BYTES)
+        flags |= ENTRY_LONG_KEY;
+    offset = 8 * (size_t)__builtin_popcount(flags & ENTRY_WORDS_MASK);
+    entry = mem_alloc(sizeof(*entry) + offset + key.size + inline_size);
+    entry->type = TYPE_STRING;
+    entry->encoding = ENCODING_RAW;
+    entry->clock = clock & 0xFFFFFF;
+    entry->inline_size = (uint16_t)inline_size;
+    entry->flags = (uint8_t)flags;
+    entry->key_size = (uint8_t)MIN(key.size, (size_t)ENTRY_SHORT_KEY_BYTES);
+    if ((flags & ENTRY_EXPIRES) != 0)
+        entry_word_store(entry, ENTRY_EXPIRES, (uint64_t)expire_ms);
+    if ((flags & ENTRY_LONG_KEY) != 0)
+        entry_word_store(entry, ENTRY_LONG_KEY, key.size);
+    if (key.size != 0)
+        memcpy(entry->rest + offset, key.data, key.size);
+    return entry;
+}
+
+static char *entry_inline(struct entry *entry)
+{
+    return entry->rest + entry_key_offset(entry) + entry_key(entry).size;
+}
+
+struct value_to_free {
+    void (*destroy)(void *value);
+    void *value;
+};
+
+static void value_free_job(void *argument)
+{
+    struct value_to_free *job = argument;
+
+    job->destroy(job->value);
+    mem_free(job);
+}
+
+static void blob_free_job(void *argument)
+{
+    struct blob *blob = argument;
+
+    blob_release(&blob);
+}
+
+/* Gives up what the entry points to; the entry itself stays. */
+static void entry_release_value(const struct store *store, struct entry *entry)
+{
+    struct blob *blob = entry_blob(entry);
+
+    if (blob != NULL) {
+        if (blob->capacity >= FREE_ELSEWHERE_BYTES)
+            background_submit(BACKGROUND_FREE, blob_free_job, blob);
+        else
+            blob_release(&blob);
+    } else if (entry->type != TYPE_STRING) {
+        const struct value_ops *ops = &store->types[entry->type];
+        void *value = entry_pointer(entry);
+
+        if (ops->free_effort(value) >= FREE_ELSEWHERE_EFFORT) {
+            struct value_to_free *job = mem_alloc(sizeof(*job));
+
+            *job = (struct value_to_free){ops->destroy, value};
+            background_submit(BACKGROUND_FREE, value_free_job, job);
+        } else {
+            ops->destroy(value);
+        }
+    }
+}
+
+static void entry_free(struct entry *entry)
+{
+    mem_free_sized(entry, entry_size(entry));
+}
+
+uint64_t lookup_entry_hash(const void *item)
+{
+    struct slice key = entry_key(item);
+
+    return hash_bytes(key.data, key.size);
+}
+
+/* ------------------------------------------------------------------------------------------------------- change -- */
+
+static struct expiry *deadlines_use(struct stripe_db *keys)
+{
+    struct expiry *deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed);
+
+    if (deadlines == NULL) {
+        deadlines = expiry_create();
+        atomic_store_explicit(&keys->deadlines, deadlines, memory_order_release);
+    }
+    return deadlines;
+}
+
+static inline void deadline_changed(const struct change *change, int64_t before_ms, int64_t after_ms)
+{
+    if (UNLIKELY(before_ms != after_ms))
+        expiry_changed(deadlines_use(change->keys), change->key->hash, before_ms, after_ms, &change->keys->keys);
+}
+
+static uint64_t *find_slot(struct access *access, unsigned db, const struct key *key)
+{
+    struct stripe *stripe = &access->store->stripes[access_stripe_of(access, key)];
+    const struct stripe_db *keys;
+
+    assert(holds(access, stripe));
+    keys = stripe_db(stripe, db);
+    access->found_slot = keys != NULL ? lookup_slot_in_table(&keys->keys, key) : NULL;
+    access->found_key = key;
+    access->found_db = db;
+    return access->found_slot;
+}
+
+void change_begin(struct change *change, struct access *access, unsigned db, const struct key *key)
+{
+    change->access = access;
+    change->key = key;
+    change->db = db;
+    change->stripe = &access->store->stripes[access_stripe_of(access, key)];
+    if (access->found_key == key && access->found_db == db)
+        change->slot = access->found_slot;
+    else
+        change->slot = find_slot(access, db, key);
+    access->found_key = NULL; /* the slot may move from here on */
+    change->keys = stripe_db_use(access->store, change->stripe, db);
+    for (struct store_observer *observer = access->store->observers; UNLIKELY(observer != NULL);
+         observer = observer->next) {
+        if (observer->before != NULL)
+            observer->before(observer, change);
+    }
+}
+
+static void observers_after(const struct change *change, enum event_class event_class, const char *event)
+{
+    for (struct store_observer *observer = change->access->store->observers; observer != NULL;
+         observer = observer->next) {
+        if (observer->after != NULL)
+            observer->after(observer, change, event_class, event);
+    }
+}
+
+void change_end(struct change *change, enum event_class event_class, const char *event)
+{
+    struct access *access = change->access;
+
+    access->dirty++;
+    counter_add(&access->counters->dirty, 1);
+    access->found_key = NULL;
+    if (UNLIKELY(change->stripe->watches != NULL))
+        watch_touch_key(change->stripe, change->db, change->key);
+    if (UNLIKELY(access->store->observers != NULL))
+        observers_after(change, event_class, event);
+}
+
+void access_event(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
+                  const char *event)
+{
+    struct change change;
+
+    if (LIKELY(access->store->observers == NULL))
+        return;
+    change.access = access;
+    change.key = key;
+    change.db = db;
+    change.stripe = &access->store->stripes[access_stripe_of(access, key)];
+    change.keys = stripe_db_use(access->store, change.stripe, db);
+    change.slot = find_slot(access, db, key);
+    observers_after(&change, event_class, event);
+}
+
+static struct entry *change_existing(const struct change *change)
+{
+    assert(change->slot != NULL);
+    return table_slot_item(change->slot);
+}
+
+/* Puts a new entry in the place of the old one (whose value has been dealt with), or into the table. */
+static void change_put_entry(struct change *change, struct entry *entry)
+{
+    if (change->slot != NULL) {
+        entry_free(table_slot_item(change->slot));
+        table_slot_replace(change->slot, entry);
+    } else {
+        change->slot = table_insert(&change->keys->keys, change->key->hash, entry, lookup_entry_hash);
+    }
+}
+
+static int64_t expire_resolve(const struct change *change, int64_t *before_ms, int64_t expire_ms)
+{
+    *before_ms = change->slot != NULL ? entry_expire_ms(table_slot_item(change->slot)) : EXPIRE_NEVER;
+    return expire_ms == EXPIRE_KEEP ? *before_ms : expire_ms;
+}
+
+/* The old value goes and an entry of the wanted shape takes its place. A rewrite that changes neither the words nor the
+ * allocator's size class happens in place: no allocation in the steady state. */
+static struct entry *change_reshape(struct change *change, unsigned flags, size_t inline_size, int64_t expire_ms)
+{
+    struct entry *old = change_entry(change), *entry;
+    int64_t before_ms;
+
+    expire_ms = expire_resolve(change, &before_ms, expire_ms);
+    if (expire_ms != EXPIRE_NEVER)
+        flags |= ENTRY_EXPIRES;
+    if (old != NULL) {
+        unsigned old_words = old->flags & (ENTRY_EXPIRES | ENTRY_WORD);
+
+        if (old->type != TYPE_STRING || (old->flags & ENTRY_WORD) != 0)
+            entry_release_value(change->access->store, old);
+        if (old_words == flags) {
+            size_t size = entry_size(old);
+
+            if (old->inline_size == inline_size || (flags & ENTRY_WORD) != 0 ||
+                mem_good_size(size) == mem_good_size(size - old->inline_size + inline_size)) {
+                old->inline_size = (uint16_t)inline_size;
+                old->type = TYPE_STRING;
+                old->clock = change->access->clock;
+                if ((flags & ENTRY_EXPIRES) != 0)
+                    entry_word_store(old, ENTRY_EXPIRES, (uint64_t)expire_ms);
+                deadline_changed(change, before_ms, expire_ms);
+                return old;
+            }
+        }
+    }
+    entry = entry_create(change->key->name, flags, inline_size, expire_ms, change->access->clock);
+    change_put_entry(change, entry);
+    deadline_changed(change, before_ms, expire_ms);
+    return entry;
+}
+
+void change_put_int(struct change *change, int64_t number, int64_t expire_ms)
+{
+    struct entry *entry = change_reshape(change, ENTRY_WORD, 0, expire_ms);
+
+    entry->encoding = ENCODING_INT;
+    entry_word_store(entry, ENTRY_WORD, (uint64_t)number);
+}
+
+static void put_blob(struct change *change, struct blob *blob, int64_t expire_ms)
+{
+    struct entry *entry = change_reshape(change, ENTRY_WORD, 0, expire_ms);
+
+    entry->encoding = ENCODING_RAW;
+    entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)blob);
+}
+
+void change_put_blob(struct change *change, struct blob *blob, int64_t expire_ms)
+{
+    put_blob(change, blob_acquire(blob), expire_ms);
+}
+
+static void put_text(struct change *change, struct slice value, int64_t expire_ms)
+{
+    struct entry *entry;
+
+    if (value.size > ENTRY_INLINE_BYTES) {
+        put_blob(change, blob_create_copy(value), expire_ms);
+        return;
+    }
+    entry = change_reshape(change, 0, value.size, expire_ms);
+    entry->encoding = value.size <= ENTRY_EMBSTR_BYTES ? ENCODING_EMBSTR : ENCODING_RAW;
+    if (value.size != 0)
+        memcpy(entry_inline(entry), value.data, value.size);
+}
+
+void change_put_string(struct change *change, struct slice value, int64_t expire_ms)
+{
+    int64_t number;
+
+    /* A number begins with a digit or a minus: most values are settled by their first byte. */
+    if (value.size != 0 && value.size < ENTRY_INT_TEXT_BYTES && (value.data[0] <= '9') &&
+        number_parse_i64(value, &number)) {
+        change_put_int(change, number, expire_ms);
+        return;
+    }
+    put_text(change, value, expire_ms);
+}
+
+void change_put_pointer(struct change *change, enum value_type type, enum value_encoding encoding, void *value,
+                        int64_t expire_ms)
+{
+    struct entry *entry = change_reshape(change, ENTRY_WORD, 0, expire_ms);
+
+    entry->type = (uint32_t)type & 15;
+    entry->encoding = (uint32_t)encoding & 15;
+    entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value);
+}
+
+/* The string's bytes alone, exclusively ours, in a blob of at least `size` bytes; the old blob keeps its readers. */
+static struct blob *edit_blob(struct blob *blob, size_t size)
+{
+    if (blob_is_exclusive(blob)) {
+        if (blob->capacity < size) {
+            bool grown = blob_try_grow(&blob, MAX(size, MIN(size * 2, size + (1 << 20))));
+
+            assert(grown); /* the caller has bounded the size */
+        }
+    } else {
+        struct blob *copy = blob_create(MAX(size, blob->size));
+
+        memcpy(copy->data, blob->data, blob->size);
+        copy->size = blob->size;
+        blob_release(&blob);
+        blob = copy;
+    }
+    return blob;
+}
+
+char *change_edit_string(struct change *change, size_t size)
+{
+    struct entry *entry = change_entry(change);
+    char scratch[ENTRY_INT_TEXT_BYTES];
+    struct slice old = entry != NULL ? entry_string(entry, scratch) : SLICE_EMPTY;
+    struct blob *blob = entry != NULL ? entry_blob(entry) : NULL;
+    char *bytes;
+
+    if (blob != NULL) {
+        blob = edit_blob(blob, size);
+        if (size > blob->size)
+            memset(blob->data + blob->size, 0, size - blob->size);
+        blob->size = size;
+        entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)blob);
+        return blob->data;
+    }
+    if (entry != NULL && (entry->flags & ENTRY_WORD) == 0 && old.size == size) {
+        entry->encoding = ENCODING_RAW;
+        return entry_inline(entry);
+    }
+    if (size > ENTRY_INLINE_BYTES) {
+        blob = blob_create(size);
+        if (old.size != 0)
+            memcpy(blob->data, old.data, MIN(old.size, size));
+        if (size > old.size)
+            memset(blob->data + old.size, 0, size - old.size);
+        put_blob(change, blob, EXPIRE_KEEP);
+        return blob->data;
+    } else {
+        char copy[ENTRY_INLINE_BYTES];
+
+        memset(copy, 0, size);
+        if (old.size != 0)
+            memcpy(copy, old.data, MIN(old.size, size));
+        entry = change_reshape(change, 0, size, EXPIRE_KEEP);
+        entry->encoding = ENCODING_RAW;
+        bytes = entry_inline(entry);
+        if (size != 0)
+            memcpy(bytes, copy, size);
+        return bytes;
+    }
+}
+
+/* Takes the entry out of the table without touching its value. */
+static void change_unlink(struct change *change)
+{
+    struct entry *entry = change_existing(change);
+
+    deadline_changed(change, entry_expire_ms(entry), EXPIRE_NEVER);
+    table_remove(&change->keys->keys, change->key->hash, change->slot);
+    change->slot = NULL;
+}
+
+void change_copy_value(struct change *to, const struct entry *from, int64_t expire_ms)
+{
+    const struct store *store = to->access->store;
+
+    if (from->type != TYPE_STRING) {
+        void *copy = store->types[from->type].copy(entry_pointer(from));
+
+        change_put_pointer(to, from->type, from->encoding, copy, expire_ms);
+    } else if (entry_is_int(from)) {
+        change_put_int(to, entry_int(from), expire_ms);
+    } else if (entry_blob(from) != NULL) {
+        change_put_blob(to, entry_blob(from), expire_ms);
+    } else {
+        struct slice key = entry_key(from);
+        enum value_encoding encoding = from->encoding;
+
+        put_text(to, (struct slice){key.data + key.size, from->inline_size}, expire_ms);
+        change_existing(to)->encoding = (uint32_t)encoding & 15;
+    }
+}
+
+void change_move_value(struct change *to, struct change *from, int64_t expire_ms)
+{
+    struct entry *entry = change_existing(from);
+    uint32_t clock = entry->clock;
+
+    /* Both keys may be in one table: take the old entry out first, then no slot of ours is stale. */
+    change_unlink(from);
+    if (to->slot != NULL)
+        to->slot = lookup_slot_in_table(&to->keys->keys, to->key);
+    if (entry->type != TYPE_STRING) {
+        change_put_pointer(to, entry->type, entry->encoding, entry_pointer(entry), expire_ms);
+    } else {
+        change_copy_value(to, entry, expire_ms);
+        entry_release_value(to->access->store, entry);
+    }
+    change_existing(to)->clock = clock;
+    entry_free(entry);
+}
+
+void change_expire(struct change *change, int64_t expire_ms)
+{
+    struct entry *old = change_existing(change), *entry;
+    int64_t before_ms = entry_expire_ms(old);
+    unsigned flags = old->flags & ENTRY_WORD;
+
+    if (before_ms == expire_ms)
+        return;
+    if (before_ms != EXPIRE_NEVER && expire_ms != EXPIRE_NEVER) {
+        entry_word_store(old, ENTRY_EXPIRES, (uint64_t)expire_ms);
+    } else {
+        entry = entry_create(entry_key(old), flags, flags != 0 ? 0 : old->inline_size, expire_ms, old->clock);
+        entry->type = old->type;
+        entry->encoding = old->encoding;
+        if (flags != 0)
+            entry_word_store(entry, ENTRY_WORD, entry_word_at(old, ENTRY_WORD));
+        else if (old->inline_size != 0)
+            memcpy(entry_inline(entry), entry_inline(old), old->inline_size);
+        change_put_entry(change, entry);
+    }
+    deadline_changed(change, before_ms, expire_ms);
+}
+
+void change_delete(struct change *change)
+{
+    struct entry *entry = change_existing(change);
+
+    change_unlink(change);
+    entry_release_value(change->access->store, entry);
+    entry_free(entry);
+}
+
+/* ------------------------------------------------------------------------------------------------------ looking -- */
+
+/* A key past its deadline goes the moment somebody looks; replicas and the AOF are told to delete it. */
+static void expire_now(struct access *access, unsigned db, const struct key *key)
+{
+    struct change change;
+    uint64_t dirty = access->dirty;
+
+    change_begin(&change, access, db, key);
+    change_delete(&change);
+    change_end(&change, EVENT_EXPIRED, "expired");
+    access->dirty = dirty; /* not the command's doing: it must not journal its own words for it */
+    counter_add(&access->counters->expired, 1);
+    if (access->effects != NULL) {
+        const struct slice words[] = {SLICE("DEL"), key->name};
+
+        effects_add(access->effects, db, words, countof(words));
+    }
+}
+
+static struct entry *find_live(struct access *access, unsigned db, const struct key *key)
+{
+    const uint64_t *slot = find_slot(access, db, key);
+    struct entry *entry;
+
+    if (slot == NULL)
+        return NULL;
+    entry = table_slot_item(slot);
+    if (lookup_is_expired(access, entry)) {
+        expire_now(access, db, key);
+        access->found_key = key;
+        access->found_db = db;
+        access->found_slot = NULL;
+        return NULL;
+    }
+    return entry;
+}
+
+static inline void touch(const struct access *access, struct entry *entry)
+{
+    if (entry->clock != access->clock && !access->no_touch)
+        entry->clock = access->clock & 0xFFFFFF;
+}
+
+struct entry *access_read(struct access *access, unsigned db, const struct key *key)
+{
+    struct entry *entry = access_peek(access, db, key);
+
+    if (entry != NULL)
+        touch(access, entry);
+    return entry;
+}
+
+struct entry *access_peek(struct access *access, unsigned db, const struct key *key)
+{
+    struct entry *entry = find_live(access, db, key);
+
+    counter_add(entry != NULL ? &access->counters->hits : &access->counters->misses, 1);
+    if (entry == NULL)
+        access_event(access, db, key, EVENT_KEY_MISS, "keymiss");
+    return entry;
+}
+
+struct entry *access_find(struct access *access, unsigned db, const struct key *key)
+{
+    struct entry *entry = find_live(access, db, key);
+
+    if (entry != NULL)
+        touch(access, entry);
+    return entry;
+}
+
+struct entry *access_probe(struct access *access, unsigned db, const struct key *key)
+{
+    return find_live(access, db, key);
+}
+
+bool access_delete(struct access *access, unsigned db, const struct key *key)
+{
+    struct change change;
+
+    if (access_probe(access, db, key) == NULL)
+        return false;
+    change_begin(&change, access, db, key);
+    change_delete(&change);
+    change_end(&change, EVENT_GENERIC, "del");
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------------- whole databases -- */
+
+/* What is left of a flushed table, on its way to a background thread. */
+struct flushed {
+    const struct store *store;
+    struct table keys;
+};
+
+static void flushed_entry_free(void *item, void *context)
+{
+    const struct flushed *flushed = context;
+
+    entry_release_value(flushed->store, item);
+    entry_free(item);
+}
+
+static void flushed_free(void *argument)
+{
+    struct flushed *flushed = argument;
+
+    table_clear(&flushed->keys, flushed_entry_free, flushed);
+    mem_free(flushed);
+}
+
+void access_flush_db(struct access *access, unsigned db, bool background)
+{
+    struct store *store = access->store;
+
+    assert(access->exclusive);
+    access->found_key = NULL;
+    for (uint32_t i = 0; i <= store->stripe_mask; i++) {
+        struct stripe *stripe = &store->stripes[i];
+        struct stripe_db *keys = stripe_db(stripe, db);
+        struct expiry *deadlines;
+        struct flushed *flushed;
+
+        if (keys == NULL || table_count(&keys->keys) == 0)
+            continue;
+        watch_touch_db(access, stripe, db, keys, NULL);
+        access->dirty += table_count(&keys->keys);
+        counter_add(&access->counters->dirty, table_count(&keys->keys));
+        deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed);
+        if (deadlines != NULL)
+            expiry_clear(deadlines);
+        flushed = mem_alloc(sizeof(*flushed));
+        flushed->store = store;
+        table_move(&flushed->keys, &keys->keys);
+        if (background)
+            background_submit(BACKGROUND_FREE, flushed_free, flushed);
+        else
+            flushed_free(flushed);
+    }
+}
+
+void access_swap_db(struct access *access, unsigned a, unsigned b)
+{
+    struct store *store = access->store;
+
+    assert(access->exclusive);
+    access->found_key = NULL;
+    for (uint32_t i = 0; a != b && i <= store->stripe_mask; i++) {
+        struct stripe *stripe = &store->stripes[i];
+        struct stripe_db *first, *second;
+        struct table keys;
+        struct expiry *deadlines;
+
+        if (atomic_load(&stripe->others) == NULL && stripe_db(stripe, MIN(a, b)) == NULL)
+            continue;
+        first = stripe_db_use(store, stripe, a);
+        second = stripe_db_use(store, stripe, b);
+        watch_touch_db(access, stripe, a, first, second);
+        watch_touch_db(access, stripe, b, second, first);
+        table_move(&keys, &first->keys);
+        table_move(&first->keys, &second->keys);
+        table_move(&second->keys, &keys);
+        deadlines = atomic_load(&first->deadlines);
+        atomic_store(&first->deadlines, atomic_load(&second->deadlines));
+        atomic_store(&second->deadlines, deadlines);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------ walking -- */
+
+/* Holds one stripe for a walk; at the gate nothing needs to be taken. */
+static bool walk_lock(struct access *access, uint32_t index)
+{
+    return access->exclusive || spinlock_acquire_bounded(&access->store->stripes[index].lock, LOCK_SPINS);
+}
+
+static void walk_unlock(struct access *access, uint32_t index)
+{
+    if (!access->exclusive)
+        stripe_release(access->store, &access->store->stripes[index]);
+}
+
+static uint64_t random_bits(void *context)
+{
+    return random_u64(context);
+}
+
+/* A random key that has not expired, of one stripe that is held. */
+static bool random_of_stripe(struct access *access, const struct stripe_db *keys, struct buffer *name)
+{
+    for (unsigned try = 0; try < 100; try++) {
+        const struct entry *entry = table_random(&keys->keys, random_bits, random_thread());
+
+        if (entry == NULL)
+            return false;
+        if (!lookup_is_expired(access, entry)) {
+            buffer_append_slice(name, entry_key(entry));
+            return true;
+        }
+    }
+    return false;
+}
+
+bool access_random_key(struct access *access, unsigned db, struct buffer *name)
+{
+    const struct store *store = access->store;
+    uint64_t total = store_key_count(store, db);
+
+    /* A random rank chooses the stripe, so that every key weighs alike. */
+    for (unsigned try = 0; total != 0 && try < 100; try++, total = store_key_count(store, db)) {
+        uint64_t rank = random_below(random_thread(), total);
+
+        for (uint32_t i = 0; i <= store->stripe_mask; i++) {
+            const struct stripe_db *keys = stripe_db(&store->stripes[i], db);
+            uint64_t count = keys != NULL ? table_count(&keys->keys) : 0;
+            bool found;
+
+            if (rank >= count) {
+                rank -= count;
+                continue;
+            }
+            if (!walk_lock(access, i))
+                break;
+            found = random_of_stripe(access, keys, name);
+            walk_unlock(access, i);
+            if (found)
+                return true;
+            break;
+        }
+    }
+    return false;
+}
+
+struct walk {
+    struct access *access;
+    access_visit_fn visit;
+    void *context;
+    unsigned db;
+    uint64_t visited;
+};
+
+static void walk_visit(void *item, void *context)
+{
+    struct walk *walk = context;
+
+    walk->visited++;
+    if (!lookup_is_expired(walk->access, item))
+        walk->visit(walk->access, walk->db, item, walk->context);
+}
+
+uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want, access_visit_fn visit,
+                     void *context, bool *busy)
+{
+    const struct store *store = access->store;
+    struct walk walk = {access, visit, context, db, 0};
+    uint64_t position = cursor & ((UINT64_C(1) << TABLE_SCAN_BITS) - 1);
+    uint64_t index = cursor >> TABLE_SCAN_BITS;
+
+    *busy = false;
+    for (; index <= store->stripe_mask; index++, position = 0) {
+        const struct stripe_db *keys = stripe_db(&store->stripes[index], db);
+
+        if (keys == NULL || table_count(&keys->keys) == 0)
+            continue;
+        if (walk.visited >= want)
+            return index << TABLE_SCAN_BITS | position;
+        if (!walk_lock(access, (uint32_t)index)) {
+            *busy = true;
+            return index << TABLE_SCAN_BITS | position;
+        }
+        do
+            position = table_scan(&keys->keys, position, want - walk.visited, walk_visit, &walk);
+        while (position != 0 && walk.visited < want);
+        walk_unlock(access, (uint32_t)index);
+        if (position != 0)
+            return index << TABLE_SCAN_BITS | position;
+    }
+    return 0;
+}
+
+void access_each(struct access *access, unsigned db, access_visit_fn visit, void *context)
+{
+    struct walk walk = {access, visit, context, db, 0};
+
+    assert(access->exclusive);
+    for (uint32_t i = 0; i <= access->store->stripe_mask; i++) {
+        const struct stripe_db *keys = stripe_db(&access->store->stripes[i], db);
+
+        if (keys != NULL)
+            table_each(&keys->keys, walk_visit, &walk);
+    }
+}
+
+/* --------------------------------------------------------------------------------------------- active expiry -- */
+
+struct due_match {
+    const struct access *access;
+    uint64_t hash;
+};
+
+static bool due_visit(const void *item, void *context)
+{
+    const struct due_match *match = context;
+
+    return lookup_entry_hash(item) == match->hash;
+}
+
+unsigned access_expire_due(struct access *access, uint32_t stripe_index, unsigned db, unsigned most)
+{
+    struct stripe_db *keys = stripe_db(&access->store->stripes[stripe_index], db);
+    struct expiry *deadlines;
+    struct expiry_record record;
+    unsigned done = 0;
+
+    assert(access_holds(access, stripe_index));
+    if (keys == NULL || (deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed)) == NULL)
+        return 0;
+    for (; done < most && expiry_take_due(deadlines, access->now_ms, &record); done++) {
+        struct due_match match = {access, record.hash};
+        const uint64_t *slot = table_find_by_hash(&keys->keys, record.hash, due_visit, &match);
+        const struct entry *entry = slot != NULL ? table_slot_item(slot) : NULL;
+
+        if (entry == NULL || (entry->flags & ENTRY_EXPIRES) == 0)
+            continue;
+        if (lookup_is_expired(access, entry)) {
+            struct slice name = entry_key(entry);
+            struct buffer copy = {0}; /* the entry goes, its name is needed to the end */
+            struct key key;
+
+            buffer_append_slice(&copy, name);
+            key = (struct key){{copy.data, copy.size}, record.hash};
+            expire_now(access, db, &key);
+            access->found_key = NULL;
+            buffer_fini(&copy);
+        } else {
+            expiry_put_back(deadlines, record.hash, entry_expire_ms(entry));
+        }
+    }
+    return done;
+}
+
+bool access_has_due(const struct access *access, uint32_t stripe_index, unsigned db)
+{
+    const struct stripe_db *keys = stripe_db(&access->store->stripes[stripe_index], db);
+    const struct expiry *deadlines =
+        keys != NULL ? atomic_load_explicit(&keys->deadlines, memory_order_acquire) : NULL;
+
+    return deadlines != NULL && atomic_load_explicit(&deadlines->next_ms, memory_order_relaxed) < access->now_ms;
+}

@@ -1,0 +1,138 @@
+/* The way to the keys: an access says which stripes its thread holds (or that it holds the gate), and every call here
+ * asserts that the key's stripe is among them. One command, EXEC or script has one access and sees one time.
+ *
+ *     struct entry *entry = access_find(access, db, key);
+ *     ...
+ *     struct change change;
+ *     change_begin(&change, access, db, key);
+ *     change_put_string(&change, value, EXPIRE_NEVER);
+ *     change_end(&change, EVENT_STRING, "set");
+ *
+ * Every change goes through begin and end: the single place for observers (tracking, events, snapshots), watchers,
+ * version stamps and dirty counts. Pointers to entries are valid until the next change of that key or until the
+ * stripes are released. All of it runs in the thread that holds the stripes. */
+#pragma once
+
+#include "base/blob.h"
+#include "base/buffer.h"
+#include "store/entry.h"
+#include "store/store.h"
+
+struct effects;
+
+/* A key as a command names it, with its hash. */
+struct key {
+    struct slice name;
+    uint64_t hash;
+};
+
+static inline struct key key_make(struct slice name)
+{
+    return (struct key){name, hash_bytes(name.data, name.size)};
+}
+
+struct access {
+    struct store *store;
+    struct store_counters *counters; /* this thread's */
+    struct effects *effects;         /* where deletions by expiry and eviction are recorded; NULL: nobody reads */
+    int64_t now_ms;                  /* wall clock, one sample */
+    uint32_t clock;                  /* what a touched entry's clock becomes (LRU) */
+    bool exclusive;                  /* the gate is held: every stripe is ours */
+    bool no_touch;                   /* CLIENT NO-TOUCH: reads leave the clock alone */
+    uint64_t dirty;                  /* changes made so far */
+    uint32_t lock_id;                /* spinlock_self_id() of this thread */
+    /* The last lookup, so that a change after a find does not look twice. */
+    const struct key *found_key;
+    uint64_t *found_slot;
+    unsigned found_db;
+};
+
+void access_init(struct access *access, struct store *store, struct store_counters *counters);
+/* A new command: time and dirty count begin anew. */
+void access_begin(struct access *access, int64_t now_ms, bool exclusive);
+
+/* --- locking; ascending, all or nothing --- */
+
+static inline uint32_t access_stripe_of(const struct access *access, const struct key *key)
+{
+    return (uint32_t)key->hash & access->store->stripe_mask;
+}
+/* Stripe numbers must be ascending and without repeats. False: none is held (a bounded spin was in vain); *busy tells
+ * which one was not to be had. */
+must_check bool access_lock(struct access *access, const uint32_t *stripes, uint32_t count, uint32_t *busy);
+/* Releases, then wakes the threads that wait for one of them (stripe_wait). */
+void access_unlock(struct access *access, const uint32_t *stripes, uint32_t count);
+bool access_holds(const struct access *access, uint32_t stripe);
+
+/* --- looking; NULL: no such key (an expired one is deleted on the way) --- */
+
+struct entry *access_read(struct access *access, unsigned db, const struct key *key);  /* counts hits, touches */
+struct entry *access_peek(struct access *access, unsigned db, const struct key *key);  /* counts hits, touches nothing */
+struct entry *access_find(struct access *access, unsigned db, const struct key *key);  /* to change: touches, no count */
+struct entry *access_probe(struct access *access, unsigned db, const struct key *key); /* neither */
+
+/* --- changing --- */
+
+struct change {
+    struct access *access;
+    const struct key *key;
+    struct stripe *stripe;
+    struct stripe_db *keys;
+    uint64_t *slot; /* NULL: the key is absent */
+    unsigned db;
+};
+
+void change_begin(struct change *change, struct access *access, unsigned db, const struct key *key);
+/* Tells everybody and counts. event may be NULL: no keyspace event (e.g. the caller names it itself). */
+void change_end(struct change *change, enum event_class event_class, const char *event);
+/* One more event for a key that changed (SET with EX: "set", then "expire"). */
+void access_event(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
+                  const char *event);
+
+static inline struct entry *change_entry(const struct change *change)
+{
+    return change->slot != NULL ? table_slot_item(change->slot) : NULL;
+}
+
+/* The key's new value; what was there is freed. expire_ms: EXPIRE_NEVER, EXPIRE_KEEP or a wall clock time. Strings
+ * that are canonical integers are kept as numbers. */
+void change_put_string(struct change *change, struct slice value, int64_t expire_ms);
+void change_put_blob(struct change *change, struct blob *blob, int64_t expire_ms); /* takes a reference of its own */
+void change_put_int(struct change *change, int64_t number, int64_t expire_ms);
+void change_put_pointer(struct change *change, enum value_type type, enum value_encoding encoding, void *value,
+                        int64_t expire_ms); /* owns it from now on */
+/* The string (absent: empty) with `size` bytes, the old ones kept and new ones zero; returns them for writing. */
+char *change_edit_string(struct change *change, size_t size);
+/* Moves or copies the value of another entry, which stands in `from` or anywhere. */
+void change_move_value(struct change *to, struct change *from, int64_t expire_ms); /* `from`'s key is gone then */
+void change_copy_value(struct change *to, const struct entry *from, int64_t expire_ms);
+void change_expire(struct change *change, int64_t expire_ms); /* the key exists; EXPIRE_NEVER removes */
+void change_delete(struct change *change);                    /* the key exists */
+
+/* Deletes a key as DEL does, with its event; false: it was not there. */
+bool access_delete(struct access *access, unsigned db, const struct key *key);
+
+/* --- several databases at once: the gate is held --- */
+
+void access_flush_db(struct access *access, unsigned db, bool background); /* tells watchers; no event */
+void access_swap_db(struct access *access, unsigned a, unsigned b);
+
+/* --- walking --- */
+
+/* A random key of the database, from the stripes that are free just now (skips busy ones a while); false: empty. The
+ * key's bytes are appended to `name`. Locks by itself: no stripe is held, or all. */
+bool access_random_key(struct access *access, unsigned db, struct buffer *name);
+typedef void (*access_visit_fn)(struct access *access, unsigned db, const struct entry *entry, void *context);
+/* Walks about `want` keys from `cursor` on, stripe by stripe, and returns the next cursor (0: the end). Skips expired
+ * ones. Ends early where a stripe is busy; *busy then tells so. */
+uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want, access_visit_fn visit,
+                     void *context, bool *busy);
+/* Every key; the gate is held. */
+void access_each(struct access *access, unsigned db, access_visit_fn visit, void *context);
+
+/* --- active expiry --- */
+
+/* Is a key of this stripe due? Looks without the lock. */
+bool access_has_due(const struct access *access, uint32_t stripe, unsigned db);
+/* Deletes up to `most` keys that are due; the stripe is held. Returns how many records it looked at. */
+unsigned access_expire_due(struct access *access, uint32_t stripe, unsigned db, unsigned most);

@@ -1,0 +1,405 @@
+/* The keyspace against a model: an array of a few keys with value, deadline and watcher. */
+#include "store/access.h"
+
+#include "base/mem.h"
+#include "base/test_seed.h"
+#include "store/effects.h"
+#include "store/expiry.h"
+#include "store/watch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { KEYS = 400, DATABASES = 3, STRIPES = 8, VALUE_MOST = 3000 };
+
+struct model_key {
+    char name[300];
+    struct slice slice;
+    char *value[DATABASES]; /* NULL: absent */
+    size_t size[DATABASES];
+    int64_t expire_ms[DATABASES];
+};
+
+static struct model_key *model;
+static struct store *store;
+static struct store_counters counters;
+static struct access access_;
+static struct effects effects;
+static int64_t now_ms;
+
+static void model_drop(struct model_key *key, unsigned db)
+{
+    free(key->value[db]);
+    key->value[db] = NULL;
+    key->expire_ms[db] = EXPIRE_NEVER;
+}
+
+static void model_set(struct model_key *key, unsigned db, const char *value, size_t size, int64_t expire_ms)
+{
+    char *copy = malloc(size + 1);
+
+    memcpy(copy, value, size);
+    free(key->value[db]);
+    key->value[db] = copy;
+    key->size[db] = size;
+    key->expire_ms[db] = expire_ms;
+}
+
+/* As time passes keys go. */
+static void model_tick(void)
+{
+    for (unsigned i = 0; i < KEYS; i++) {
+        for (unsigned db = 0; db < DATABASES; db++) {
+            if (model[i].value[db] != NULL && model[i].expire_ms[db] != EXPIRE_NEVER &&
+                now_ms > model[i].expire_ms[db])
+                model_drop(&model[i], db);
+        }
+    }
+}
+
+static void setup(struct random *random)
+{
+    model = calloc(KEYS, sizeof(*model));
+    for (unsigned i = 0; i < KEYS; i++) {
+        int size = snprintf(model[i].name, sizeof(model[i].name), "key:%u", i);
+
+        if (i % 10 == 0) { /* some longer than a byte can count */
+            size_t more = (size_t)size + random_below(random, sizeof(model[i].name) - (size_t)size);
+
+            memset(model[i].name + size, 'x', more - (size_t)size);
+            size = (int)more;
+        }
+        model[i].slice = slice_make(model[i].name, (size_t)size);
+        for (unsigned db = 0; db < DATABASES; db++)
+            model[i].expire_ms[db] = EXPIRE_NEVER;
+    }
+    memset(&counters, 0, sizeof(counters));
+    store = store_create(STRIPES, DATABASES);
+    access_init(&access_, store, &counters);
+    now_ms = 1800000000000;
+}
+
+static void teardown(void)
+{
+    store_destroy(&store);
+    for (unsigned i = 0; i < KEYS; i++) {
+        for (unsigned db = 0; db < DATABASES; db++)
+            model_drop(&model[i], db);
+    }
+    free(model);
+    effects_fini(&effects);
+}
+
+static void begin(void)
+{
+    access_begin(&access_, now_ms, true);
+    access_.effects = &effects;
+}
+
+static size_t random_value(struct random *random, char *value)
+{
+    size_t size = random_below(random, random_below(random, 10) == 0 ? VALUE_MOST : 100);
+
+    if (random_below(random, 3) == 0)
+        return (size_t)sprintf(value, "%lld", (long long)random_u64(random) >> random_below(random, 64));
+    for (size_t i = 0; i < size; i++)
+        value[i] = (char)random_u64(random);
+    return size;
+}
+
+static void check_entry(const struct entry *entry, const struct model_key *key, unsigned db)
+{
+    char scratch[ENTRY_INT_TEXT_BYTES];
+    struct slice value;
+
+    assert_true((entry != NULL) == (key->value[db] != NULL));
+    if (entry == NULL)
+        return;
+    value = entry_string(entry, scratch);
+    assert_int_equal(value.size, key->size[db]);
+    assert_memory_equal(value.data, key->value[db], value.size);
+    assert_int_equal(entry_expire_ms(entry), key->expire_ms[db]);
+    assert_true(slice_equal(entry_key(entry), key->slice));
+}
+
+static void visit_count(struct access *access, unsigned db, const struct entry *entry, void *context)
+{
+    (void)access;
+    (void)db;
+    (void)entry;
+    (*(uint64_t *)context)++;
+}
+
+static void check_all(void)
+{
+    for (unsigned db = 0; db < DATABASES; db++) {
+        uint64_t live = 0, seen = 0;
+
+        for (unsigned i = 0; i < KEYS; i++) {
+            struct key key = key_make(model[i].slice);
+
+            check_entry(access_probe(&access_, db, &key), &model[i], db);
+            live += model[i].value[db] != NULL;
+        }
+        assert_int_equal(store_key_count(store, db), live);
+        access_each(&access_, db, visit_count, &seen);
+        assert_int_equal(seen, live);
+        for (unsigned i = 0; i < STRIPES; i++) {
+            const struct stripe_db *keys = stripe_db(&store->stripes[i], db);
+
+            if (keys != NULL && atomic_load(&keys->deadlines) != NULL)
+                expiry_validate(atomic_load(&keys->deadlines), &keys->keys);
+        }
+    }
+}
+
+static void random_put(struct random *random, struct model_key *model_key, const struct key *key, unsigned db)
+{
+    char value[VALUE_MOST + 32];
+    size_t size = random_value(random, value);
+    int64_t expire_ms = random_below(random, 2) ? EXPIRE_NEVER : now_ms + 1 + (int64_t)random_below(random, 500);
+    bool keep = random_below(random, 4) == 0, had = model_key->value[db] != NULL;
+    struct change change;
+
+    (void)access_find(&access_, db, key);
+    change_begin(&change, &access_, db, key);
+    if (size > 1500 && random_below(random, 2) == 0) {
+        struct blob *blob = blob_create_copy(slice_make(value, size));
+
+        change_put_blob(&change, blob, keep ? EXPIRE_KEEP : expire_ms);
+        blob_release(&blob);
+    } else {
+        change_put_string(&change, slice_make(value, size), keep ? EXPIRE_KEEP : expire_ms);
+    }
+    change_end(&change, EVENT_STRING, "set");
+    if (keep)
+        expire_ms = had ? model_key->expire_ms[db] : EXPIRE_NEVER;
+    model_set(model_key, db, value, size, expire_ms);
+}
+
+static void random_edit(struct random *random, struct model_key *model_key, const struct key *key, unsigned db)
+{
+    size_t old_size = model_key->value[db] != NULL ? model_key->size[db] : 0;
+    size_t size = old_size + random_below(random, random_below(random, 10) == 0 ? 1200 : 50);
+    char *value = calloc(1, size + 1), *bytes;
+    struct change change;
+
+    if (size > VALUE_MOST * 4)
+        size = VALUE_MOST;
+    if (model_key->value[db] != NULL)
+        memcpy(value, model_key->value[db], MIN(old_size, size));
+    (void)access_find(&access_, db, key);
+    change_begin(&change, &access_, db, key);
+    bytes = change_edit_string(&change, size);
+    assert_memory_equal(bytes, value, size);
+    if (size != 0)
+        bytes[size - 1] = value[size - 1] = 'e';
+    change_end(&change, EVENT_STRING, "append");
+    model_set(model_key, db, value, size, model_key->value[db] != NULL ? model_key->expire_ms[db] : EXPIRE_NEVER);
+    free(value);
+}
+
+static void random_move(struct random *random, struct model_key *from_key, unsigned from_db, bool copy)
+{
+    struct model_key *to_key = &model[random_below(random, KEYS)];
+    unsigned to_db = (unsigned)random_below(random, DATABASES);
+    struct key from = key_make(from_key->slice), to = key_make(to_key->slice);
+    struct change source, target;
+    const struct entry *entry = access_find(&access_, from_db, &from);
+
+    if (entry == NULL || (from_key == to_key && from_db == to_db))
+        return;
+    (void)access_find(&access_, to_db, &to);
+    change_begin(&target, &access_, to_db, &to);
+    if (copy) {
+        entry = access_find(&access_, from_db, &from);
+        change_copy_value(&target, entry, from_key->expire_ms[from_db]);
+    } else {
+        change_begin(&source, &access_, from_db, &from);
+        change_move_value(&target, &source, from_key->expire_ms[from_db]);
+        change_end(&source, EVENT_GENERIC, "rename_from");
+    }
+    change_end(&target, EVENT_GENERIC, "rename_to");
+    model_set(to_key, to_db, from_key->value[from_db], from_key->size[from_db], from_key->expire_ms[from_db]);
+    if (!copy)
+        model_drop(from_key, from_db);
+}
+
+static void random_expire(struct random *random, struct model_key *model_key, const struct key *key, unsigned db)
+{
+    int64_t expire_ms = random_below(random, 3) == 0 ? EXPIRE_NEVER : now_ms + 1 + (int64_t)random_below(random, 900);
+    struct change change;
+
+    if (access_find(&access_, db, key) == NULL)
+        return;
+    change_begin(&change, &access_, db, key);
+    change_expire(&change, expire_ms);
+    change_end(&change, EVENT_GENERIC, "expire");
+    model_key->expire_ms[db] = expire_ms;
+}
+
+static void random_step(struct random *random)
+{
+    struct model_key *model_key = &model[random_below(random, KEYS)];
+    struct key key = key_make(model_key->slice);
+    unsigned db = (unsigned)random_below(random, DATABASES);
+
+    switch (random_below(random, 16)) {
+    case 0: case 1: case 2: case 3: case 4:
+        random_put(random, model_key, &key, db);
+        break;
+    case 5: case 6:
+        random_edit(random, model_key, &key, db);
+        break;
+    case 7:
+        random_move(random, model_key, db, false);
+        break;
+    case 8:
+        random_move(random, model_key, db, true);
+        break;
+    case 9: case 10: case 11:
+        random_expire(random, model_key, &key, db);
+        break;
+    case 12:
+        assert_true(access_delete(&access_, db, &key) == (model_key->value[db] != NULL));
+        model_drop(model_key, db);
+        break;
+    case 13:
+        for (uint32_t i = 0; i < STRIPES; i++)
+            (void)access_expire_due(&access_, i, db, 1000);
+        break;
+    default:
+        check_entry(access_read(&access_, db, &key), model_key, db);
+    }
+}
+
+static void random_changes_match_the_model(void **state)
+{
+    struct random random = test_random(__func__);
+
+    (void)state;
+    setup(&random);
+    for (unsigned i = 0; i < 60000; i++) {
+        begin();
+        random_step(&random);
+        if (random_below(&random, 5) == 0) {
+            now_ms += (int64_t)random_below(&random, 20);
+            model_tick();
+        }
+        if (i % 2000 == 0) {
+            begin();
+            check_all();
+        }
+        if (random_below(&random, 20000) == 0) {
+            begin();
+            access_flush_db(&access_, 1, false);
+            for (unsigned k = 0; k < KEYS; k++)
+                model_drop(&model[k], 1);
+        }
+        effects_clear(&effects);
+    }
+    begin();
+    check_all();
+    teardown();
+}
+
+/* With active expiry alone every key goes, at its time. */
+static void due_keys_go_and_only_those(void **state)
+{
+    struct random random = test_random(__func__);
+
+    (void)state;
+    setup(&random);
+    for (unsigned i = 0; i < KEYS; i++) {
+        struct key key = key_make(model[i].slice);
+        struct change change;
+
+        begin();
+        change_begin(&change, &access_, 0, &key);
+        change_put_string(&change, SLICE("v"), now_ms + (int64_t)i);
+        change_end(&change, EVENT_STRING, "set");
+    }
+    for (unsigned i = 0; i < KEYS; i++) {
+        now_ms++;
+        begin();
+        for (uint32_t k = 0; k < STRIPES; k++) {
+            bool due = access_has_due(&access_, k, 0);
+
+            assert_true(access_expire_due(&access_, k, 0, 1000) > 0 || !due);
+        }
+        assert_int_equal(store_key_count(store, 0), KEYS - i - 1);
+    }
+    assert_int_equal(effects.count, KEYS); /* each deletion is in the journal's stream */
+    assert_int_equal(atomic_load(&counters.expired), KEYS);
+    teardown();
+}
+
+static void watchers_learn_of_changes(void **state)
+{
+    struct random random = test_random(__func__);
+    struct watch_set *set = watch_set_create(), *other = watch_set_create();
+    struct key key, absent;
+
+    (void)state;
+    setup(&random);
+    key = key_make(model[1].slice);
+    absent = key_make(model[2].slice);
+    begin();
+    watch_add(set, &access_, 0, &key);
+    watch_add(set, &access_, 0, &key);
+    watch_add(other, &access_, 1, &key);
+    watch_add(other, &access_, 0, &absent);
+    assert_int_equal(watch_set_count(set), 1);
+    random_put(&random, &model[1], &key, 0);
+    assert_true(watch_set_is_touched(set));
+    assert_false(watch_set_is_touched(other));
+    access_flush_db(&access_, 1, false); /* nothing there */
+    assert_false(watch_set_is_touched(other));
+    random_put(&random, &model[2], &absent, 0);
+    assert_true(watch_set_is_touched(other));
+    assert_true(watch_set_try_destroy(&set, store));
+    assert_null(set);
+    assert_true(watch_set_try_destroy(&other, store));
+    for (uint32_t i = 0; i < STRIPES; i++)
+        assert_null(store->stripes[i].watches); /* nothing is left behind */
+    teardown();
+}
+
+static void a_lookup_without_the_stripe_is_caught(void **state)
+{
+    struct random random = test_random(__func__);
+    struct key key;
+    uint32_t stripe, busy;
+
+    (void)state;
+    setup(&random);
+    key = key_make(model[1].slice);
+    access_begin(&access_, now_ms, false);
+    stripe = access_stripe_of(&access_, &key);
+    assert_false(access_holds(&access_, stripe));
+    assert_true(access_lock(&access_, &stripe, 1, &busy));
+    assert_true(access_holds(&access_, stripe));
+    assert_null(access_read(&access_, 0, &key));
+    access_unlock(&access_, &stripe, 1);
+    assert_false(access_holds(&access_, stripe));
+    teardown();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_changes_match_the_model),
+        cmocka_unit_test(due_keys_go_and_only_those),
+        cmocka_unit_test(watchers_learn_of_changes),
+        cmocka_unit_test(a_lookup_without_the_stripe_is_caught),
+    };
+
+    fence_setup();
+    hash_setup();
+    return cmocka_run_group_tests_name("access", tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+#include "store/effects.h"
+
+#include "base/mem.h"
+#include "base/number.h"
+
+void effects_cut(struct effects *effects, uint32_t count)
+{
+    if (count >= effects->count)
+        return;
+    effects->bytes.size = effects->items[count].offset;
+    for (uint32_t i = effects->items[count].first_blob; i < effects->blob_count; i++)
+        blob_release(&effects->blobs[i].blob);
+    effects->blob_count = effects->items[count].first_blob;
+    effects->count = count;
+}
+
+void effects_clear(struct effects *effects)
+{
+    effects_cut(effects, 0);
+}
+
+void effects_fini(struct effects *effects)
+{
+    effects_clear(effects);
+    buffer_fini(&effects->bytes);
+    mem_free(effects->items);
+    mem_free(effects->blobs);
+    *effects = (struct effects){0};
+}
+
+static void append_header(struct buffer *bytes, char type, uint64_t number)
+{
+    char *at = buffer_reserve(bytes, NUMBER_I64_SPACE + 3), *start = at;
+
+    *at++ = type;
+    at += number_format_u64(at, number);
+    *at++ = '\r';
+    *at++ = '\n';
+    bytes->size += (size_t)(at - start);
+}
+
+static void add_blob(struct effects *effects, size_t position, struct blob *blob)
+{
+    if (effects->blob_count == effects->blob_capacity) {
+        effects->blob_capacity = effects->blob_capacity * 2 + 4;
+        effects->blobs = mem_realloc(effects->blobs, effects->blob_capacity * sizeof(effects->blobs[0]));
+    }
+    effects->blobs[effects->blob_count++] = (struct effect_blob){position, blob_acquire(blob)};
+}
+
+void effects_add_with_blobs(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
+                            struct blob *(*blob_of)(const void *context, uint32_t arg_index), const void *context)
+{
+    struct buffer *bytes = &effects->bytes;
+    struct effect effect = {.offset = bytes->size, .first_blob = effects->blob_count, .db = db};
+
+    append_header(bytes, '*', arg_count);
+    for (size_t i = 0; i < arg_count; i++) {
+        struct blob *blob = blob_of != NULL && args[i].size >= EFFECT_BLOB_BYTES ? blob_of(context, (uint32_t)i) : NULL;
+
+        append_header(bytes, '$', args[i].size);
+        if (blob != NULL)
+            add_blob(effects, bytes->size - effect.offset, blob);
+        else
+            buffer_append_slice(bytes, args[i]);
+        buffer_append(bytes, "\r\n", 2);
+    }
+    effect.size = bytes->size - effect.offset;
+    effect.blob_count = effects->blob_count - effect.first_blob;
+    if (effects->count == effects->capacity) {
+        effects->capacity = effects->capacity * 2 + 16;
+        effects->items = mem_realloc(effects->items, effects->capacity * sizeof(effects->items[0]));
+    }
+    effects->items[effects->count++] = effect;
+}
+
+void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)
+{
+    effects_add_with_blobs(effects, db, args, arg_count, NULL, NULL);
+}

@@ -1,0 +1,40 @@
+/* What one command, EXEC or script did to the data, as commands that do the same again: collected by one thread while
+ * the stripes are held, then appended to the journal in one piece. Zeroed memory is an empty collection. */
+#pragma once
+
+#include "base/blob.h"
+#include "base/buffer.h"
+#include "base/slice.h"
+
+#include <stdint.h>
+
+/* A bulk that is referenced, not copied: it belongs behind the first `position` bytes. */
+struct effect_blob {
+    size_t position;
+    struct blob *blob; /* a reference of its own */
+};
+
+struct effect {
+    size_t offset; /* of its RESP bytes in effects.bytes */
+    size_t size;   /* of those, without blobs */
+    uint32_t first_blob, blob_count;
+    unsigned db;
+};
+
+struct effects {
+    struct buffer bytes;
+    struct effect *items;
+    uint32_t count, capacity;
+    struct effect_blob *blobs;
+    uint32_t blob_count, blob_capacity;
+};
+
+#define EFFECT_BLOB_BYTES 32768 /* bulks from here on are referenced if they come in a blob */
+
+void effects_fini(struct effects *effects);
+void effects_clear(struct effects *effects);                    /* keeps the room */
+void effects_cut(struct effects *effects, uint32_t count);      /* forgets all but the first `count` */
+void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
+/* The same; blob_of(i) tells the blob that is argument i, or NULL. */
+void effects_add_with_blobs(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
+                            struct blob *(*blob_of)(const void *context, uint32_t arg_index), const void *context);

@@ -1,0 +1,48 @@
+#include "store/entry.h"
+
+#include "base/mem.h"
+#include "base/number.h"
+
+struct slice entry_string(const struct entry *entry, char scratch[ENTRY_INT_TEXT_BYTES])
+{
+    const struct blob *blob;
+    struct slice key;
+
+    debug_assert(entry->type == TYPE_STRING);
+    if (entry->encoding == ENCODING_INT)
+        return (struct slice){scratch, number_format_i64(scratch, entry_int(entry))};
+    blob = entry_blob(entry);
+    if (blob != NULL)
+        return blob_slice(blob);
+    key = entry_key(entry);
+    return (struct slice){key.data + key.size, entry->inline_size};
+}
+
+size_t entry_string_size(const struct entry *entry)
+{
+    char scratch[ENTRY_INT_TEXT_BYTES];
+
+    return entry_string(entry, scratch).size;
+}
+
+const char *entry_type_name(const struct entry *entry)
+{
+    static const char *const names[TYPE_COUNT] = {"string", "list", "set", "zset", "hash", "stream", "module"};
+
+    return names[entry->type];
+}
+
+const char *entry_encoding_name(const struct entry *entry)
+{
+    static const char *const names[ENCODING_COUNT] = {"int", "embstr", "raw"};
+
+    assert(entry->encoding < ENCODING_COUNT);
+    return names[entry->encoding];
+}
+
+uint64_t entry_memory_bytes(const struct entry *entry)
+{
+    const struct blob *blob = entry_blob(entry);
+
+    return mem_usable(entry) + (blob != NULL ? blob_footprint(blob) : 0);
+}

@@ -1,0 +1,131 @@
+/* One key with its value, in one allocation:
+ *
+ *     header 8 | expire 8 ? | version 8 ? | word 8 ? | long key size 8 ? | key bytes | inline value bytes ?
+ *
+ * Short strings stand behind the key (inline), integers in the word; everything else is a pointer in the word.
+ * Guarded by the lock of the key's stripe; changed only through store/access.h. */
+#pragma once
+
+#include "base/blob.h"
+#include "base/compiler.h"
+#include "base/slice.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum value_type {
+    TYPE_STRING,
+    TYPE_LIST,
+    TYPE_SET,
+    TYPE_ZSET,
+    TYPE_HASH,
+    TYPE_STREAM,
+    TYPE_MODULE,
+    TYPE_COUNT
+};
+
+enum value_encoding {
+    ENCODING_INT,    /* string: the word is the number */
+    ENCODING_EMBSTR, /* string of up to ENTRY_EMBSTR_BYTES that was never edited in place */
+    ENCODING_RAW,    /* any other string: inline, or a blob */
+    ENCODING_COUNT
+};
+
+enum entry_flag {
+    ENTRY_EXPIRES = 1 << 0,
+    ENTRY_VERSIONED = 1 << 1,
+    ENTRY_WORD = 1 << 2,     /* there is a word: the value, or a pointer to it; else the value is inline */
+    ENTRY_LONG_KEY = 1 << 3, /* key_size is in a word of its own */
+    ENTRY_WORDS_MASK = 15
+};
+
+enum {
+    ENTRY_EMBSTR_BYTES = 44,   /* what OBJECT ENCODING calls embstr */
+    ENTRY_INLINE_BYTES = 1024, /* longer strings live in a blob */
+    ENTRY_SHORT_KEY_BYTES = 255
+};
+
+#define EXPIRE_NEVER INT64_C(-1)            /* no deadline */
+#define EXPIRE_KEEP (INT64_C(-2))           /* as it was */
+
+struct entry {
+    uint32_t type : 4;     /* enum value_type */
+    uint32_t encoding : 4; /* enum value_encoding */
+    uint32_t clock : 24;   /* LRU: seconds; LFU: minutes and a counter */
+    uint16_t inline_size;  /* bytes of an inline value */
+    uint8_t flags;         /* enum entry_flag */
+    uint8_t key_size;
+    char rest[];
+};
+static_assert(sizeof(struct entry) == 8, "the header is part of the price of every key");
+
+static inline unsigned entry_words_before(const struct entry *entry, unsigned flag)
+{
+    return (unsigned)__builtin_popcount(entry->flags & (flag - 1));
+}
+
+static inline size_t entry_key_offset(const struct entry *entry)
+{
+    return 8 * (size_t)__builtin_popcount(entry->flags & ENTRY_WORDS_MASK);
+}
+
+static inline uint64_t entry_word_at(const struct entry *entry, unsigned flag)
+{
+    uint64_t word;
+
+    memcpy(&word, entry->rest + 8 * entry_words_before(entry, flag), sizeof(word));
+    return word;
+}
+
+static inline void entry_word_store(struct entry *entry, unsigned flag, uint64_t word)
+{
+    memcpy(entry->rest + 8 * entry_words_before(entry, flag), &word, sizeof(word));
+}
+
+static inline struct slice entry_key(const struct entry *entry)
+{
+    size_t size = entry->key_size;
+
+    if (UNLIKELY((entry->flags & ENTRY_LONG_KEY) != 0))
+        size = entry_word_at(entry, ENTRY_LONG_KEY);
+    return (struct slice){entry->rest + entry_key_offset(entry), size};
+}
+
+static inline int64_t entry_expire_ms(const struct entry *entry)
+{
+    return (entry->flags & ENTRY_EXPIRES) != 0 ? (int64_t)entry_word_at(entry, ENTRY_EXPIRES) : EXPIRE_NEVER;
+}
+
+static inline bool entry_is_int(const struct entry *entry)
+{
+    return entry->type == TYPE_STRING && entry->encoding == ENCODING_INT;
+}
+
+static inline int64_t entry_int(const struct entry *entry)
+{
+    return (int64_t)entry_word_at(entry, ENTRY_WORD);
+}
+
+/* The blob that holds a long string's bytes; NULL when they are inline or a number. */
+static inline struct blob *entry_blob(const struct entry *entry)
+{
+    if ((entry->flags & ENTRY_WORD) == 0 || entry->type != TYPE_STRING || entry->encoding == ENCODING_INT)
+        return NULL;
+    return (struct blob *)(uintptr_t)entry_word_at(entry, ENTRY_WORD); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+/* A pointer that is the value of a type other than string. */
+static inline void *entry_pointer(const struct entry *entry)
+{
+    return (void *)(uintptr_t)entry_word_at(entry, ENTRY_WORD); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+#define ENTRY_INT_TEXT_BYTES 21
+
+/* A string's bytes. A number is written into `scratch`. Valid until the entry changes or its stripe is released. */
+struct slice entry_string(const struct entry *entry, char scratch[ENTRY_INT_TEXT_BYTES]);
+size_t entry_string_size(const struct entry *entry);
+const char *entry_type_name(const struct entry *entry);     /* "string" */
+const char *entry_encoding_name(const struct entry *entry); /* "embstr" */
+uint64_t entry_memory_bytes(const struct entry *entry);     /* with what it owns, as the allocator counts */

@@ -1,0 +1,178 @@
+#include "store/expiry.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "store/entry.h"
+
+static void next_update(struct expiry *expiry)
+{
+    int64_t next_ms = expiry->count != 0 ? expiry->records[0].when_ms : INT64_MAX;
+
+    atomic_store_explicit(&expiry->next_ms, next_ms, memory_order_relaxed);
+}
+
+struct expiry *expiry_create(void)
+{
+    struct expiry *expiry = mem_alloc_zero(sizeof(*expiry));
+
+    next_update(expiry);
+    return expiry;
+}
+
+void expiry_clear(struct expiry *expiry)
+{
+    mem_free(expiry->records);
+    expiry->records = NULL;
+    expiry->count = expiry->capacity = 0;
+    atomic_store_explicit(&expiry->live, 0, memory_order_relaxed);
+    atomic_store_explicit(&expiry->sum_ms, 0, memory_order_relaxed);
+    next_update(expiry);
+}
+
+void expiry_destroy(struct expiry **expiry)
+{
+    if (*expiry == NULL)
+        return;
+    expiry_clear(*expiry);
+    mem_free(*expiry);
+    *expiry = NULL;
+}
+
+static void heap_up(struct expiry *expiry, uint32_t index)
+{
+    struct expiry_record record = expiry->records[index];
+
+    while (index > 0 && expiry->records[(index - 1) / 2].when_ms > record.when_ms) {
+        expiry->records[index] = expiry->records[(index - 1) / 2];
+        index = (index - 1) / 2;
+    }
+    expiry->records[index] = record;
+}
+
+static void heap_down(struct expiry *expiry, uint32_t index)
+{
+    struct expiry_record record = expiry->records[index];
+
+    for (;;) {
+        uint32_t child = 2 * index + 1;
+
+        if (child >= expiry->count)
+            break;
+        if (child + 1 < expiry->count && expiry->records[child + 1].when_ms < expiry->records[child].when_ms)
+            child++;
+        if (expiry->records[child].when_ms >= record.when_ms)
+            break;
+        expiry->records[index] = expiry->records[child];
+        index = child;
+    }
+    expiry->records[index] = record;
+}
+
+static void record_append(struct expiry *expiry, uint64_t hash, int64_t when_ms)
+{
+    if (expiry->count == expiry->capacity) {
+        expiry->capacity = MAX(8U, expiry->capacity + expiry->capacity / 2);
+        expiry->records = mem_realloc(expiry->records, expiry->capacity * sizeof(expiry->records[0]));
+    }
+    expiry->records[expiry->count++] = (struct expiry_record){when_ms, hash};
+}
+
+void expiry_put_back(struct expiry *expiry, uint64_t hash, int64_t when_ms)
+{
+    record_append(expiry, hash, when_ms);
+    heap_up(expiry, expiry->count - 1);
+    next_update(expiry);
+}
+
+static void rebuild_visit(void *item, void *context)
+{
+    const struct entry *entry = item;
+    struct expiry *expiry = context;
+    struct slice key = entry_key(entry);
+
+    if ((entry->flags & ENTRY_EXPIRES) != 0)
+        record_append(expiry, hash_bytes(key.data, key.size), entry_expire_ms(entry));
+}
+
+/* One record a key, from the table. */
+static void rebuild(struct expiry *expiry, const struct table *keys)
+{
+    expiry->count = 0;
+    table_each(keys, rebuild_visit, expiry);
+    for (uint32_t i = expiry->count / 2; i-- > 0;)
+        heap_down(expiry, i);
+    next_update(expiry);
+}
+
+void expiry_changed(struct expiry *expiry, uint64_t hash, int64_t before_ms, int64_t after_ms,
+                    const struct table *keys)
+{
+    uint64_t live = atomic_load_explicit(&expiry->live, memory_order_relaxed);
+    int64_t sum_ms = atomic_load_explicit(&expiry->sum_ms, memory_order_relaxed);
+
+    if (before_ms != EXPIRE_NEVER) {
+        live--;
+        sum_ms = (int64_t)((uint64_t)sum_ms - (uint64_t)(before_ms - EXPIRY_EPOCH_MS));
+    }
+    if (after_ms != EXPIRE_NEVER) {
+        live++;
+        sum_ms = (int64_t)((uint64_t)sum_ms + (uint64_t)(after_ms - EXPIRY_EPOCH_MS));
+    }
+    atomic_store_explicit(&expiry->live, live, memory_order_relaxed);
+    atomic_store_explicit(&expiry->sum_ms, sum_ms, memory_order_relaxed);
+    if (after_ms == EXPIRE_NEVER || (before_ms != EXPIRE_NEVER && before_ms <= after_ms))
+        return;
+    expiry_put_back(expiry, hash, after_ms);
+    /* Rebuilding walks the table, so it waits until a share of the keys could be superfluous: constant cost a call. */
+    if (expiry->count > 2 * live + 64 + table_count(keys) / 8)
+        rebuild(expiry, keys);
+}
+
+bool expiry_take_due(struct expiry *expiry, int64_t now_ms, struct expiry_record *record)
+{
+    if (expiry->count == 0 || expiry->records[0].when_ms >= now_ms)
+        return false;
+    *record = expiry->records[0];
+    expiry->records[0] = expiry->records[--expiry->count];
+    if (expiry->count != 0)
+        heap_down(expiry, 0);
+    next_update(expiry);
+    return true;
+}
+
+struct validate_context {
+    const struct expiry *expiry;
+    uint64_t live;
+    int64_t sum_ms;
+};
+
+static void validate_visit(void *item, void *context)
+{
+    const struct entry *entry = item;
+    struct validate_context *validate = context;
+    struct slice key = entry_key(entry);
+    uint64_t hash = hash_bytes(key.data, key.size);
+    bool covered = false;
+
+    if ((entry->flags & ENTRY_EXPIRES) == 0)
+        return;
+    validate->live++;
+    validate->sum_ms += entry_expire_ms(entry) - EXPIRY_EPOCH_MS;
+    for (uint32_t i = 0; i < validate->expiry->count && !covered; i++) {
+        const struct expiry_record *record = &validate->expiry->records[i];
+
+        covered = record->hash == hash && record->when_ms <= entry_expire_ms(entry);
+    }
+    assert(covered);
+}
+
+void expiry_validate(const struct expiry *expiry, const struct table *keys)
+{
+    struct validate_context validate = {expiry, 0, 0};
+
+    for (uint32_t i = 1; i < expiry->count; i++)
+        assert(expiry->records[(i - 1) / 2].when_ms <= expiry->records[i].when_ms);
+    table_each(keys, validate_visit, &validate);
+    assert(validate.live == atomic_load_explicit(&expiry->live, memory_order_relaxed));
+    assert(validate.sum_ms == atomic_load_explicit(&expiry->sum_ms, memory_order_relaxed));
+}

@@ -1,0 +1,42 @@
+/* The deadlines of one database's keys in one stripe: a binary heap of (time, hash of the key), so that the next due
+ * key is known exactly and keys without a deadline cost nothing.
+ *
+ * A record is a hint and is never updated: a key with a deadline always has one at its deadline or before it. When a
+ * record comes due its key is looked up by hash; if the key lives longer, the record goes back with the key's time.
+ * So prolonging a deadline, the common change, is free; shortening adds a record; deletion leaves one behind. When
+ * superfluous records outnumber the others the heap is built anew from the table.
+ * Guarded by the stripe's lock; the atomic fields are read by others for sums. */
+#pragma once
+
+#include "base/table.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct expiry_record {
+    int64_t when_ms;
+    uint64_t hash;
+};
+
+struct expiry {
+    _Atomic uint64_t live;       /* keys that have a deadline */
+    _Atomic int64_t sum_ms;      /* of their deadlines, less EXPIRY_EPOCH_MS each */
+    _Atomic int64_t next_ms;     /* the first record's time; INT64_MAX: none */
+    struct expiry_record *records;
+    uint32_t count, capacity;
+};
+
+#define EXPIRY_EPOCH_MS INT64_C(1700000000000) /* keeps the sums small */
+
+struct expiry *expiry_create(void);
+void expiry_destroy(struct expiry **expiry);
+void expiry_clear(struct expiry *expiry);
+
+/* A key's deadline changed; EXPIRE_NEVER (-1) stands for none, before or after. `keys` is the table it is in. */
+void expiry_changed(struct expiry *expiry, uint64_t hash, int64_t before_ms, int64_t after_ms,
+                    const struct table *keys);
+/* Takes the first record if it is due before `now_ms`. */
+bool expiry_take_due(struct expiry *expiry, int64_t now_ms, struct expiry_record *record);
+/* Puts a record back for a key that lives until `when_ms`. */
+void expiry_put_back(struct expiry *expiry, uint64_t hash, int64_t when_ms);
+void expiry_validate(const struct expiry *expiry, const struct table *keys); /* asserts what is said above */

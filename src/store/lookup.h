@@ -1,0 +1,40 @@
+/* Looking a key up in its table, for the files of store/ only: no lock is checked but the caller's own. */
+#pragma once
+
+#include "store/access.h"
+
+static inline bool lookup_match(const void *item, const void *key)
+{
+    const struct entry *entry = item;
+    const struct key *wanted = key;
+    struct slice name = entry_key(entry);
+
+    return name.size == wanted->name.size && memcmp(name.data, wanted->name.data, name.size) == 0;
+}
+
+static inline uint64_t *lookup_slot_in_table(const struct table *table, const struct key *key)
+{
+    return table_find_slot(table, key->hash, lookup_match, key);
+}
+
+static inline struct entry *lookup_in_table(const struct table *table, const struct key *key)
+{
+    const uint64_t *slot = lookup_slot_in_table(table, key);
+
+    return slot != NULL ? table_slot_item(slot) : NULL;
+}
+
+/* The entry as it stands, expired or not. */
+static inline struct entry *lookup_raw(const struct access *access, unsigned db, const struct key *key)
+{
+    const struct stripe_db *keys = stripe_db(&access->store->stripes[access_stripe_of(access, key)], db);
+
+    return keys != NULL ? lookup_in_table(&keys->keys, key) : NULL;
+}
+
+static inline bool lookup_is_expired(const struct access *access, const struct entry *entry)
+{
+    return UNLIKELY((entry->flags & ENTRY_EXPIRES) != 0) && access->now_ms > entry_expire_ms(entry);
+}
+
+uint64_t lookup_entry_hash(const void *item); /* of an entry's key: the table_hash_fn of the keyspace */

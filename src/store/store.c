@@ -1,0 +1,131 @@
+#include "store/store.h"
+
+#include "base/mem.h"
+#include "store/access.h"
+#include "store/expiry.h"
+#include "store/watch.h"
+
+struct store *store_create(uint32_t stripe_count, unsigned database_count)
+{
+    struct store *store = mem_alloc_zero(sizeof(*store));
+
+    assert(stripe_count != 0 && stripe_count <= STORE_STRIPES_MOST && (stripe_count & (stripe_count - 1)) == 0);
+    store->stripes = mem_aligned_alloc(CACHE_LINE_BYTES, stripe_count * sizeof(struct stripe));
+    memset(store->stripes, 0, stripe_count * sizeof(struct stripe));
+    store->stripe_mask = stripe_count - 1;
+    store->database_count = database_count;
+    atomic_init(&store->active_expire, true);
+    for (uint32_t i = 0; i < stripe_count; i++) {
+        spinlock_init(&store->stripes[i].lock, LOCK_STRIPE);
+        store->stripes[i].index = i;
+    }
+    return store;
+}
+
+void store_destroy(struct store **store)
+{
+    struct access access;
+    struct store_counters counters;
+
+    if (*store == NULL)
+        return;
+    memset(&counters, 0, sizeof(counters));
+    access_init(&access, *store, &counters);
+    access_begin(&access, 0, true);
+    for (unsigned db = 0; db < (*store)->database_count; db++)
+        access_flush_db(&access, db, false);
+    for (uint32_t i = 0; i <= (*store)->stripe_mask; i++) {
+        struct stripe *stripe = &(*store)->stripes[i];
+        struct stripe_db *others = atomic_load(&stripe->others);
+        struct expiry *deadlines = atomic_load(&stripe->first.deadlines);
+
+        expiry_destroy(&deadlines);
+        for (unsigned k = 0; others != NULL && k + 1 < (*store)->database_count; k++) {
+            deadlines = atomic_load(&others[k].deadlines);
+            expiry_destroy(&deadlines);
+        }
+        mem_free(others);
+        watch_registry_destroy(&stripe->watches);
+    }
+    mem_free((*store)->stripes);
+    mem_free(*store);
+    *store = NULL;
+}
+
+void store_set_type(struct store *store, enum value_type type, const struct value_ops *ops)
+{
+    assert(type != TYPE_STRING && type < TYPE_COUNT);
+    store->types[type] = *ops;
+}
+
+void store_observe(struct store *store, struct store_observer *observer)
+{
+    observer->next = store->observers;
+    store->observers = observer;
+}
+
+void stripe_release(struct store *store, struct stripe *stripe)
+{
+    uint64_t waiters;
+
+    spinlock_release(&stripe->lock);
+    fence_light();
+    waiters = stripe_take_waiters(stripe);
+    if (UNLIKELY(waiters != 0) && store->wake != NULL)
+        store->wake(waiters);
+}
+
+bool stripe_wait(struct stripe *stripe, unsigned thread_index)
+{
+    atomic_fetch_or_explicit(&stripe->wait_mask, UINT64_C(1) << thread_index, memory_order_acq_rel);
+    fence_heavy(); /* either we see the lock free now, or its holder sees our bit after the release */
+    if (atomic_load_explicit(&stripe->lock.holder, memory_order_acquire) != 0)
+        return true;
+    atomic_fetch_and_explicit(&stripe->wait_mask, ~(UINT64_C(1) << thread_index), memory_order_relaxed);
+    return false;
+}
+
+struct stripe_db *stripe_db_use(struct store *store, struct stripe *stripe, unsigned db)
+{
+    if (db != 0 && atomic_load_explicit(&stripe->others, memory_order_relaxed) == NULL) {
+        size_t size = (store->database_count - 1) * sizeof(struct stripe_db);
+
+        atomic_store_explicit(&stripe->others, mem_alloc_zero(size), memory_order_release);
+    }
+    return stripe_db(stripe, db);
+}
+
+void store_database_totals(const struct store *store, unsigned db, struct database_totals *totals)
+{
+    double sum_ms = 0;
+
+    memset(totals, 0, sizeof(*totals));
+    for (uint32_t i = 0; i <= store->stripe_mask; i++) {
+        const struct stripe_db *keys = stripe_db(&store->stripes[i], db);
+        const struct expiry *deadlines;
+
+        if (keys == NULL)
+            continue;
+        totals->keys += table_count(&keys->keys);
+        deadlines = atomic_load_explicit(&keys->deadlines, memory_order_acquire);
+        if (deadlines == NULL)
+            continue;
+        totals->expires += atomic_load_explicit(&deadlines->live, memory_order_relaxed);
+        sum_ms += (double)atomic_load_explicit(&deadlines->sum_ms, memory_order_relaxed);
+    }
+    if (totals->expires != 0)
+        totals->average_deadline_ms = EXPIRY_EPOCH_MS + (int64_t)(sum_ms / (double)totals->expires);
+}
+
+uint64_t store_key_count(const struct store *store, unsigned db)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i <= store->stripe_mask; i++) {
+        const struct stripe_db *keys = stripe_db(&store->stripes[i], db);
+
+        if (keys != NULL)
+            count += table_count(&keys->keys);
+    }
+    return count;
+}

@@ -1,0 +1,128 @@
+/* The keyspace: stripes of hash tables, each under one spinlock, shared by all workers.
+ *
+ * A key's stripe is hash & stripe_mask. A stripe holds, for every database, the table of entries and the index of
+ * deadlines, and what is registered by key (watchers). All of that is guarded by the stripe's lock, or by the gate. */
+#pragma once
+
+#include "base/compiler.h"
+#include "base/gate.h"
+#include "base/hash.h"
+#include "base/spinlock.h"
+#include "base/table.h"
+#include "store/entry.h"
+
+struct expiry;
+struct watch_registry;
+struct store;
+struct change;
+
+enum { STORE_STRIPES_DEFAULT = 1024, STORE_STRIPES_MOST = 16384 };
+
+/* One database's keys in one stripe. */
+struct stripe_db {
+    struct table keys;
+    _Atomic(struct expiry *) deadlines; /* NULL: no key with a deadline was ever here; atomic: sums look without lock */
+};
+
+struct CACHE_ALIGNED stripe {
+    struct spinlock lock;                            /* rank LOCK_STRIPE; several are taken in ascending index */
+    _Atomic uint64_t wait_mask;                      /* atomic: bit i: thread i wants to be woken after a release */
+    struct stripe_db first GUARDED_BY(lock);         /* database 0 */
+    struct watch_registry *watches GUARDED_BY(lock); /* NULL: nobody watches a key here */
+    _Atomic(struct stripe_db *) others;              /* databases 1 ...; NULL: never used; set once, under the lock */
+    uint32_t index;                                  /* const */
+};
+static_assert(sizeof(struct stripe) == CACHE_LINE_BYTES, "one stripe, one cache line");
+
+/* The classes of keyspace events, as in notify-keyspace-events. */
+enum event_class {
+    EVENT_GENERIC = 1 << 0,
+    EVENT_STRING = 1 << 1,
+    EVENT_LIST = 1 << 2,
+    EVENT_SET = 1 << 3,
+    EVENT_HASH = 1 << 4,
+    EVENT_ZSET = 1 << 5,
+    EVENT_EXPIRED = 1 << 6,
+    EVENT_EVICTED = 1 << 7,
+    EVENT_STREAM = 1 << 8,
+    EVENT_KEY_MISS = 1 << 9,
+    EVENT_MODULE = 1 << 10,
+    EVENT_NEW = 1 << 11
+};
+
+/* Told of every change while the key's stripe is held; so be quick and never block. Registered before the first worker
+ * starts; the struct belongs to who registers it and outlives the store. */
+struct store_observer {
+    void (*before)(struct store_observer *observer, const struct change *change); /* the entry is still whole */
+    void (*after)(struct store_observer *observer, const struct change *change, enum event_class event_class,
+                  const char *event);
+    struct store_observer *next;
+};
+
+/* What the store must know of a value behind a pointer (every type but string). Filled in by data types at start. */
+struct value_ops {
+    void (*destroy)(void *value);
+    void *(*copy)(const void *value);
+    uint64_t (*memory_bytes)(const void *value);
+    uint64_t (*free_effort)(const void *value); /* roughly how many allocations: large ones are freed elsewhere */
+};
+
+/* Counted by one thread, read by all (relaxed). */
+struct store_counters {
+    _Atomic uint64_t hits, misses, expired, evicted, dirty;
+};
+
+struct store {
+    struct stripe *stripes;            /* const pointer */
+    uint32_t stripe_mask;              /* const: count - 1 */
+    unsigned database_count;           /* const */
+    struct store_observer *observers;  /* const after start */
+    struct value_ops types[TYPE_COUNT]; /* const after start */
+    void (*wake)(uint64_t wait_mask);   /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
+    _Atomic bool active_expire;         /* DEBUG SET-ACTIVE-EXPIRE */
+};
+
+struct store *store_create(uint32_t stripe_count, unsigned database_count);
+void store_destroy(struct store **store);
+void store_set_type(struct store *store, enum value_type type, const struct value_ops *ops); /* before start */
+void store_observe(struct store *store, struct store_observer *observer);
+
+static inline void counter_add(_Atomic uint64_t *counter, uint64_t amount)
+{
+    /* One writer: a plain read and write, visible to readers as whole words. */
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + amount,
+                          memory_order_relaxed);
+}
+
+struct database_totals {
+    uint64_t keys;
+    uint64_t expires;
+    int64_t average_deadline_ms; /* wall clock; 0: no key has a deadline */
+};
+
+static inline struct stripe_db *stripe_db(const struct stripe *stripe, unsigned db)
+{
+    struct stripe_db *others;
+
+    if (LIKELY(db == 0))
+        return (struct stripe_db *)(uintptr_t)&stripe->first; /* who may change it holds the stripe */
+    others = atomic_load_explicit(&stripe->others, memory_order_acquire);
+    return others != NULL ? &others[db - 1] : NULL;
+}
+/* After the release of a stripe: wakes who asked for it. The light fence pairs with stripe_wait's heavy one. */
+static inline uint64_t stripe_take_waiters(struct stripe *stripe)
+{
+    if (LIKELY(atomic_load_explicit(&stripe->wait_mask, memory_order_relaxed) == 0))
+        return 0;
+    return atomic_exchange_explicit(&stripe->wait_mask, 0, memory_order_acq_rel);
+}
+void stripe_release(struct store *store, struct stripe *stripe) NO_THREAD_SAFETY_ANALYSIS;
+/* Asks for a wake-up of thread `thread_index` (0 to 63) at the next release. False: it is free already, try again. */
+must_check bool stripe_wait(struct stripe *stripe, unsigned thread_index);
+
+/* stripe_db, made if it is not there; the stripe is held. */
+struct stripe_db *stripe_db_use(struct store *store, struct stripe *stripe, unsigned db);
+
+/* Sums over the stripes without locking: a moment's picture while others write, exact at the gate. */
+void store_database_totals(const struct store *store, unsigned db, struct database_totals *totals);
+uint64_t store_key_count(const struct store *store, unsigned db);

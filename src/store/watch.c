@@ -1,0 +1,234 @@
+#include "store/watch.h"
+
+#include "base/mem.h"
+#include "store/lookup.h"
+
+/* One key somebody watches, in its stripe's registry. */
+struct watched_key {
+    struct list watchers; /* of struct watch_node by key_node */
+    uint64_t hash;        /* of the key; the registry's hash is mixed with the database */
+    unsigned db;
+    size_t size;
+    char name[];
+};
+
+struct watch_node {
+    struct list_node key_node; /* guarded by the stripe's lock */
+    struct list_node set_node; /* owner: the connection's thread */
+    struct watch_set *set;
+    struct watched_key *watched;
+    uint32_t stripe;
+    bool expired; /* it was past its deadline already when it was watched */
+};
+
+struct watch_registry {
+    struct table keys;
+};
+
+struct watch_key {
+    unsigned db;
+    const struct key *key;
+};
+
+static uint64_t registry_hash(unsigned db, uint64_t hash)
+{
+    return hash ^ (uint64_t)db * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static uint64_t watched_hash(const void *item)
+{
+    const struct watched_key *watched = item;
+
+    return registry_hash(watched->db, watched->hash);
+}
+
+static bool watched_match(const void *item, const void *key)
+{
+    const struct watched_key *watched = item;
+    const struct watch_key *wanted = key;
+
+    return watched->db == wanted->db &&
+           slice_equal((struct slice){watched->name, watched->size}, wanted->key->name);
+}
+
+static struct watched_key *registry_find(const struct watch_registry *registry, unsigned db, const struct key *key)
+{
+    struct watch_key wanted = {db, key};
+
+    return table_find(&registry->keys, registry_hash(db, key->hash), watched_match, &wanted);
+}
+
+struct watch_set *watch_set_create(void)
+{
+    struct watch_set *set = mem_alloc_zero(sizeof(*set));
+
+    list_init(&set->nodes);
+    return set;
+}
+
+bool watch_set_is_touched(const struct watch_set *set)
+{
+    return atomic_load_explicit(&set->touched, memory_order_relaxed); /* ordered by the stripes' locks */
+}
+
+void watch_set_touch(struct watch_set *set)
+{
+    atomic_store_explicit(&set->touched, true, memory_order_relaxed);
+}
+
+uint32_t watch_set_count(const struct watch_set *set)
+{
+    return (uint32_t)list_count(&set->nodes);
+}
+
+void watch_add(struct watch_set *set, struct access *access, unsigned db, const struct key *key)
+{
+    uint32_t stripe_index = access_stripe_of(access, key);
+    struct stripe *stripe = &access->store->stripes[stripe_index];
+    struct watched_key *watched;
+    struct watch_node *node;
+    const struct entry *entry;
+
+    assert(access_holds(access, stripe_index));
+    if (stripe->watches == NULL)
+        stripe->watches = mem_alloc_zero(sizeof(*stripe->watches));
+    watched = registry_find(stripe->watches, db, key);
+    if (watched == NULL) {
+        watched = mem_alloc(sizeof(*watched) + key->name.size);
+        list_init(&watched->watchers);
+        watched->hash = key->hash;
+        watched->db = db;
+        watched->size = key->name.size;
+        memcpy(watched->name, key->name.data, key->name.size);
+        table_insert(&stripe->watches->keys, registry_hash(db, key->hash), watched, watched_hash);
+    }
+    LIST_FOREACH(other, &watched->watchers) {
+        if (container_of(other, struct watch_node, key_node)->set == set)
+            return;
+    }
+    node = mem_alloc(sizeof(*node));
+    node->set = set;
+    node->watched = watched;
+    node->stripe = stripe_index;
+    entry = lookup_raw(access, db, key);
+    node->expired = entry != NULL && lookup_is_expired(access, entry);
+    list_push_back(&watched->watchers, &node->key_node);
+    list_push_back(&set->nodes, &node->set_node);
+}
+
+bool watch_set_has_expired(const struct watch_set *set, struct access *access)
+{
+    LIST_FOREACH(link, &set->nodes) {
+        const struct watch_node *node = container_of(link, struct watch_node, set_node);
+        const struct watched_key *watched = node->watched;
+        struct key key = {{watched->name, watched->size}, watched->hash};
+        const struct entry *entry = lookup_raw(access, watched->db, &key);
+
+        if (!node->expired && entry != NULL && lookup_is_expired(access, entry))
+            return true;
+    }
+    return false;
+}
+
+void watch_set_each_stripe(const struct watch_set *set, void (*visit)(uint32_t stripe, void *context), void *context)
+{
+    LIST_FOREACH(link, &set->nodes)
+        visit(container_of(link, struct watch_node, set_node)->stripe, context);
+}
+
+static void node_unlink(struct stripe *stripe, struct watch_node *node)
+{
+    struct watched_key *watched = node->watched;
+
+    list_remove(&node->key_node);
+    list_remove(&node->set_node);
+    mem_free(node);
+    if (list_is_empty(&watched->watchers)) {
+        struct key key = {{watched->name, watched->size}, watched->hash};
+        struct watch_key wanted = {watched->db, &key};
+        uint64_t hash = watched_hash(watched);
+        uint64_t *slot = table_find_slot(&stripe->watches->keys, hash, watched_match, &wanted);
+
+        table_remove(&stripe->watches->keys, hash, slot);
+        mem_free(watched);
+    }
+    if (table_count(&stripe->watches->keys) == 0)
+        watch_registry_destroy(&stripe->watches);
+}
+
+bool watch_set_try_destroy(struct watch_set **set, struct store *store)
+{
+    LIST_FOREACH_SAFE(link, &(*set)->nodes) {
+        struct watch_node *node = container_of(link, struct watch_node, set_node);
+        struct stripe *stripe = &store->stripes[node->stripe];
+
+        if (!spinlock_acquire_bounded(&stripe->lock, 50))
+            continue;
+        node_unlink(stripe, node);
+        stripe_release(store, stripe);
+    }
+    if (!list_is_empty(&(*set)->nodes))
+        return false;
+    mem_free(*set);
+    *set = NULL;
+    return true;
+}
+
+void watch_touch_key(struct stripe *stripe, unsigned db, const struct key *key)
+{
+    const struct watched_key *watched = registry_find(stripe->watches, db, key);
+
+    if (watched == NULL)
+        return;
+    LIST_FOREACH(link, &watched->watchers) {
+        struct watch_node *node = container_of(link, struct watch_node, key_node);
+
+        watch_set_touch(node->set);
+        node->expired = false; /* what it is now is news */
+    }
+}
+
+struct touch_db {
+    struct access *access;
+    unsigned db;
+    const struct stripe_db *keys, *other;
+};
+
+static bool exists_in(const struct stripe_db *keys, const struct watched_key *watched, const struct access *access)
+{
+    struct key key = {{watched->name, watched->size}, watched->hash};
+    const struct entry *entry = keys != NULL ? lookup_in_table(&keys->keys, &key) : NULL;
+
+    return entry != NULL && !lookup_is_expired(access, entry);
+}
+
+static void touch_db_visit(void *item, void *context)
+{
+    struct watched_key *watched = item;
+    const struct touch_db *touch = context;
+
+    if (watched->db != touch->db)
+        return;
+    if (!exists_in(touch->keys, watched, touch->access) && !exists_in(touch->other, watched, touch->access))
+        return;
+    LIST_FOREACH(link, &watched->watchers)
+        watch_set_touch(container_of(link, struct watch_node, key_node)->set);
+}
+
+void watch_touch_db(struct access *access, struct stripe *stripe, unsigned db, const struct stripe_db *keys,
+                    const struct stripe_db *other)
+{
+    struct touch_db touch = {access, db, keys, other};
+
+    if (stripe->watches != NULL)
+        table_each(&stripe->watches->keys, touch_db_visit, &touch);
+}
+
+void watch_registry_destroy(struct watch_registry **registry)
+{
+    if (*registry == NULL)
+        return;
+    table_clear(&(*registry)->keys, NULL, NULL);
+    mem_free(*registry);
+    *registry = NULL;
+}
