@@ -1,0 +1,78 @@
+/* keydb-server: puts the parts together in one visible list and takes them down in reverse. */
+#include "base/background.h"
+#include "base/fence.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "commands/families.h"
+#include "server/config.h"
+#include "server/info.h"
+#include "server/options.h"
+#include "server/process.h"
+#include "server/server.h"
+#include "server/transaction.h"
+#include "server/version.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static void commands_setup(void)
+{
+    static const struct command_row *const tables[] = {
+        string_commands,     lcs_commands,         keys_commands,  expire_commands,  scan_commands,
+        connection_commands, transaction_commands, admin_commands, command_commands, config_commands,
+        info_commands,
+    };
+
+    command_registry_setup(tables, countof(tables));
+}
+
+static void say_hello(const struct server *server)
+{
+    log_warning("KeyDB version=%s, bits=%d, commit=%s, modified=%d, pid=%d, just started", KEYDB_VERSION,
+                (int)sizeof(void *) * 8, KEYDB_GIT_SHA1, KEYDB_GIT_DIRTY, (int)getpid());
+    if (config_file_path()[0] == '\0')
+        log_warning("Warning: no config file specified, using the default config. In order to specify a config file "
+                    "use %s /path/to/keydb.conf", config_executable_path());
+    config_log_remarks();
+    log_notice("%u threads, event loop %s, allocator %s", server->worker_count,
+               loop_kind_name(server->workers[0].loop), mem_allocator_name());
+    log_warning("Server initialized");
+    log_notice("Ready to accept connections");
+}
+
+int main(int argc, char **argv)
+{
+    struct server *server;
+    int exit_status = 0;
+
+    fence_setup();
+    hash_setup();
+    mem_thread_start();
+    config_setup();
+    info_setup();
+    commands_setup();
+    if (!config_load(argc, argv, &exit_status))
+        return exit_status;
+    process_setup(argc, argv); /* log, daemon, signals */
+    background_setup(1);
+    server = server_create();
+    if (server == NULL) {
+        exit_status = EXIT_FAILURE;
+        goto out;
+    }
+    say_hello(server);
+    process_ready();
+    server_run(server);
+    log_warning("%s is now ready to exit, bye bye...", "KeyDB");
+    process_stopping();
+    server_destroy(&server);
+out:
+    background_teardown();
+    process_teardown();
+    command_registry_teardown();
+    info_teardown();
+    config_teardown();
+    mem_thread_stop();
+    return exit_status;
+}

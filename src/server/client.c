@@ -1,0 +1,303 @@
+#include "server/client.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/dispatch.h"
+#include "server/options.h"
+#include "server/server.h"
+#include "server/transaction.h"
+#include "store/watch.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static struct client *client_of(struct conn *conn)
+{
+    return container_of(conn, struct client, conn);
+}
+
+static size_t on_data(struct conn *conn, char *data, size_t size)
+{
+    struct client *client = client_of(conn);
+    size_t done = dispatch_data(client, data, size);
+    uint64_t limit = OPTION_GET_U64(option_client_query_buffer_limit);
+
+    if (UNLIKELY(size - done > limit)) {
+        log_warning("Closing client id=%llu addr=%s that reached max query buffer length",
+                    (unsigned long long)client->id, client->card.address);
+        counter_add(&client->worker->stats.query_limit_closed, 1);
+        conn_close(conn);
+    }
+    return done;
+}
+
+static void on_direct_done(struct conn *conn)
+{
+    struct client *client = client_of(conn);
+
+    resp_parser_large_done(&client->parser, client->direct);
+    blob_release(&client->direct);
+}
+
+static void client_destroy(struct client *client)
+{
+    struct worker *worker = client->worker;
+
+    dispatch_forget(client);
+    client_reset_transaction(client);
+    list_remove(&client->node);
+    spinlock_acquire(&worker->roster_lock);
+    list_remove(&client->card.node);
+    spinlock_release(&worker->roster_lock);
+    mem_free(client->card.address);
+    mem_free(client->card.name);
+    mem_free(client->card.library_name);
+    mem_free(client->card.library_version);
+    resp_parser_fini(&client->parser);
+    blob_release(&client->direct);
+    atomic_fetch_sub_explicit(&worker->server->client_count, 1, memory_order_relaxed);
+    counter_add(&worker->stats.client_count, UINT64_MAX); /* minus one */
+    atomic_fetch_add_explicit(&worker->closed_count, 1, memory_order_relaxed);
+    mem_free(client);
+}
+
+static void on_closed(struct conn *conn, enum conn_close_reason reason, const char *detail)
+{
+    struct client *client = client_of(conn);
+
+    if (reason == CONN_CLOSED_HANDSHAKE)
+        log_verbose("Error accepting a client connection: %s addr=%s", detail, client->card.address);
+    else if (reason == CONN_CLOSED_ERROR)
+        log_verbose("Reading from client: %s id=%llu addr=%s", detail, (unsigned long long)client->id,
+                    client->card.address);
+    client_destroy(client);
+}
+
+static const struct conn_handler client_handler = {
+    .on_data = on_data,
+    .on_direct_done = on_direct_done,
+    .on_closed = on_closed,
+};
+
+static char *address_texts(const struct conn *conn, char **local)
+{
+    char peer[CONN_ADDRESS_TEXT_BYTES], own[CONN_ADDRESS_TEXT_BYTES], *both;
+    size_t peer_size = conn_peer_text(conn, peer), own_size = conn_local_text(conn, own);
+
+    both = mem_alloc(peer_size + own_size + 2);
+    memcpy(both, peer, peer_size + 1);
+    *local = both + peer_size + 1;
+    memcpy(*local, own, own_size + 1);
+    return both;
+}
+
+static void card_init(struct client *client, int64_t now_ms)
+{
+    struct client_card *card = &client->card;
+
+    card->id = client->id;
+    card->created_ms = now_ms;
+    card->fd = client->conn.fd;
+    card->address = address_texts(&client->conn, &card->local_address);
+    atomic_init(&card->command_id, UINT32_MAX);
+    atomic_init(&card->queued_count, -1);
+    atomic_init(&card->active_ms, now_ms);
+    atomic_init(&card->proto, 2);
+    client_update_card(client);
+}
+
+bool client_open(struct worker *worker, int fd, enum listener_kind kind)
+{
+    struct server *server = worker->server;
+    struct tls_context *tls = kind == LISTENER_TLS ? server_tls_acquire(server) : NULL;
+    struct client *client = mem_alloc_zero(sizeof(*client));
+    bool open = (kind != LISTENER_TLS || tls != NULL) &&
+                conn_open(worker->loop, &client->conn, fd, &client_handler, tls);
+
+    tls_context_release(&tls);
+    if (!open) {
+        atomic_fetch_sub_explicit(&server->client_count, 1, memory_order_relaxed);
+        mem_free(client);
+        close(fd);
+        return false;
+    }
+    client->worker = worker;
+    client->id = atomic_fetch_add_explicit(&server->next_client_id, 1, memory_order_relaxed) + 1;
+    client->proto = 2;
+    client->flags = (kind == LISTENER_TLS ? CLIENT_TLS : 0U) | (kind == LISTENER_UNIX ? CLIENT_UNIX : 0U);
+    resp_parser_init(&client->parser, &worker->limits_unauthenticated, &worker->scratch);
+    client_set_authenticated(client, !atomic_load_explicit(&server->has_password, memory_order_relaxed));
+    if (kind != LISTENER_UNIX && OPTION_GET(option_tcp_keepalive) != 0 &&
+        !conn_set_keepalive(&client->conn, (int)OPTION_GET(option_tcp_keepalive)))
+        log_debug("No keepalive probes for client id=%llu", (unsigned long long)client->id);
+    card_init(client, worker_now_ms(worker));
+    list_push_back(&worker->clients, &client->node);
+    spinlock_acquire(&worker->roster_lock);
+    list_push_back(&worker->roster, &client->card.node);
+    spinlock_release(&worker->roster_lock);
+    counter_add(&worker->stats.connections_received, 1);
+    counter_add(&worker->stats.client_count, 1);
+    return true;
+}
+
+void client_set_authenticated(struct client *client, bool authenticated)
+{
+    client->flags = authenticated ? client->flags | CLIENT_AUTHENTICATED
+                                  : client->flags & ~(uint32_t)CLIENT_AUTHENTICATED;
+    client->parser.limits = authenticated ? &client->worker->limits : &client->worker->limits_unauthenticated;
+}
+
+void client_unwatch(struct client *client)
+{
+    if (client->watches == NULL)
+        return;
+    /* Stripes may be held just now: the worker unlinks it when none is. */
+    list_push_back(&client->worker->leaving_watches, &client->watches->node);
+    client->watches = NULL;
+    client->watched_count = 0;
+}
+
+void client_reset_transaction(struct client *client)
+{
+    transaction_destroy(&client->transaction);
+    client_unwatch(client);
+}
+
+void client_set_name(struct client *client, char **field, struct slice text)
+{
+    char *fresh = NULL, *old;
+
+    if (text.size != 0) {
+        fresh = mem_alloc(text.size + 1);
+        memcpy(fresh, text.data, text.size);
+        fresh[text.size] = '\0';
+    }
+    spinlock_acquire(&client->worker->roster_lock);
+    old = *field;
+    *field = fresh;
+    spinlock_release(&client->worker->roster_lock);
+    mem_free(old);
+}
+
+static inline void show32(_Atomic uint32_t *field, uint32_t value)
+{
+    if (atomic_load_explicit(field, memory_order_relaxed) != value)
+        atomic_store_explicit(field, value, memory_order_relaxed);
+}
+
+static inline void show64(_Atomic uint64_t *field, uint64_t value)
+{
+    if (atomic_load_explicit(field, memory_order_relaxed) != value)
+        atomic_store_explicit(field, value, memory_order_relaxed);
+}
+
+void client_update_card(struct client *client)
+{
+    struct client_card *card = &client->card;
+    int32_t queued = client->transaction != NULL ? (int32_t)transaction_count(client->transaction) : -1;
+
+    atomic_store_explicit(&card->active_ms, client->worker->now_ms, memory_order_relaxed);
+    show32(&card->flags, client->flags);
+    show32(&card->db, client->db);
+    show32(&card->proto, client->proto);
+    show32(&card->watched_count, client->watched_count);
+    if (UNLIKELY(atomic_load_explicit(&card->queued_count, memory_order_relaxed) != queued))
+        atomic_store_explicit(&card->queued_count, queued, memory_order_relaxed);
+    show64(&card->query_bytes, conn_kept_size(&client->conn));
+    show64(&card->query_capacity, conn_kept_capacity(&client->conn));
+    show64(&card->output_bytes, output_size(&client->conn.output));
+    atomic_store_explicit(&card->bytes_in, client->conn.bytes_in, memory_order_relaxed);
+    atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
+}
+
+static void close_for_output(struct client *client, const char *which)
+{
+    log_warning("Client id=%llu addr=%s closed for overcoming of output buffer limits (%s).",
+                (unsigned long long)client->id, client->card.address, which);
+    counter_add(&client->worker->stats.output_limit_closed, 1);
+    conn_close(&client->conn);
+}
+
+void client_check_output(struct client *client)
+{
+    const struct output_limit *limit = &option_output_limits[OUTPUT_CLASS_NORMAL];
+    uint64_t hard = atomic_load_explicit(&limit->hard_bytes, memory_order_relaxed);
+    uint64_t soft = atomic_load_explicit(&limit->soft_bytes, memory_order_relaxed), size;
+    int64_t now_ms = client->worker->now_ms;
+
+    if (LIKELY(hard == 0 && soft == 0))
+        return;
+    size = conn_output_size(&client->conn);
+    if (hard != 0 && size >= hard) {
+        close_for_output(client, "hard");
+        return;
+    }
+    if (soft == 0 || size < soft) {
+        client->output_soft_since_ms = 0;
+    } else if (client->output_soft_since_ms == 0) {
+        client->output_soft_since_ms = now_ms;
+    } else if (now_ms - client->output_soft_since_ms >
+               (int64_t)atomic_load_explicit(&limit->soft_seconds, memory_order_relaxed) * 1000) {
+        close_for_output(client, "soft");
+    }
+}
+
+void client_close_all(struct worker *worker)
+{
+    LIST_FOREACH(node, &worker->clients)
+        conn_close(&container_of(node, struct client, node)->conn);
+}
+
+static void append_flags(struct buffer *buffer, const struct client_card *card)
+{
+    uint32_t flags = atomic_load_explicit(&card->flags, memory_order_relaxed);
+    size_t before = buffer->size;
+
+    if (atomic_load_explicit(&card->queued_count, memory_order_relaxed) >= 0)
+        buffer_append_char(buffer, 'x');
+    if ((flags & CLIENT_UNIX) != 0)
+        buffer_append_char(buffer, 'U');
+    if ((flags & CLIENT_NO_EVICT) != 0)
+        buffer_append_char(buffer, 'e');
+    if ((flags & CLIENT_NO_TOUCH) != 0)
+        buffer_append_char(buffer, 'T');
+    if (buffer->size == before)
+        buffer_append_char(buffer, 'N');
+}
+
+void client_card_print(const struct client_card *card, struct buffer *buffer)
+{
+    int64_t now_ms = clock_wall_ms();
+    uint32_t command_id = atomic_load_explicit(&card->command_id, memory_order_relaxed);
+    uint64_t query_bytes = atomic_load_explicit(&card->query_bytes, memory_order_relaxed);
+    uint64_t query_capacity = atomic_load_explicit(&card->query_capacity, memory_order_relaxed);
+    uint64_t output_bytes = atomic_load_explicit(&card->output_bytes, memory_order_relaxed);
+
+    buffer_printf(buffer, "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=",
+                  (unsigned long long)card->id, card->address, card->local_address, card->fd,
+                  card->name != NULL ? card->name : "", (long long)((now_ms - card->created_ms) / 1000),
+                  (long long)(MAX(now_ms - atomic_load_explicit(&card->active_ms, memory_order_relaxed), 0) / 1000));
+    append_flags(buffer, card);
+    buffer_printf(buffer,
+                  " db=%u sub=0 psub=0 ssub=0 multi=%d watch=%u qbuf=%llu qbuf-free=%llu argv-mem=%llu multi-mem=0"
+                  " rbs=0 rbp=0 obl=%llu oll=0 omem=%llu tot-mem=%llu events=%s cmd=",
+                  atomic_load_explicit(&card->db, memory_order_relaxed),
+                  atomic_load_explicit(&card->queued_count, memory_order_relaxed),
+                  atomic_load_explicit(&card->watched_count, memory_order_relaxed), (unsigned long long)query_bytes,
+                  (unsigned long long)(query_capacity - MIN(query_bytes, query_capacity)),
+                  (unsigned long long)atomic_load_explicit(&card->args_bytes, memory_order_relaxed),
+                  (unsigned long long)output_bytes, (unsigned long long)output_bytes,
+                  (unsigned long long)(sizeof(struct client) + query_capacity + output_bytes),
+                  output_bytes != 0 ? "rw" : "r");
+    if (command_id == UINT32_MAX)
+        buffer_append_text(buffer, "NULL");
+    else
+        buffer_append_slice(buffer, command_at(command_id)->full_name);
+    buffer_printf(buffer, " user=default redir=-1 resp=%u lib-name=%s lib-ver=%s tot-net-in=%llu tot-net-out=%llu",
+                  atomic_load_explicit(&card->proto, memory_order_relaxed),
+                  card->library_name != NULL ? card->library_name : "",
+                  card->library_version != NULL ? card->library_version : "",
+                  (unsigned long long)atomic_load_explicit(&card->bytes_in, memory_order_relaxed),
+                  (unsigned long long)atomic_load_explicit(&card->bytes_out, memory_order_relaxed));
+}

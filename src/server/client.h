@@ -1,0 +1,98 @@
+/* A client: one connection with its session. Owned by one worker; all fields are that worker's alone, except the card,
+ * which other threads read (and leave requests on) under the worker's roster lock. */
+#pragma once
+
+#include "base/list.h"
+#include "net/conn.h"
+#include "net/listener.h"
+#include "net/resp.h"
+#include "server/command.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct worker;
+struct transaction;
+struct watch_set;
+struct parked;
+struct blob;
+
+enum client_flag {
+    CLIENT_AUTHENTICATED = 1 << 0,
+    CLIENT_REPLY_OFF = 1 << 1,       /* CLIENT REPLY OFF */
+    CLIENT_REPLY_SKIP_NEXT = 1 << 2, /* CLIENT REPLY SKIP was this command: the next one is silent */
+    CLIENT_REPLY_SKIP = 1 << 3,      /* this command is silent */
+    CLIENT_NO_EVICT = 1 << 4,
+    CLIENT_NO_TOUCH = 1 << 5,
+    CLIENT_TLS = 1 << 6,
+    CLIENT_UNIX = 1 << 7,
+    CLIENT_DEBUG_PROTECTED = 1 << 8,
+    CLIENT_BY_REFERENCE = 1 << 9
+};
+
+/* What others may ask of a client; served by its worker in its next turn. */
+enum client_request_flag { CLIENT_REQUEST_KILL = 1 << 0 };
+
+/* What others may know about a client. */
+struct client_card {
+    struct list_node node; /* guarded by the worker's roster lock */
+    uint64_t id;           /* const */
+    int64_t created_ms;    /* const; wall clock */
+    int fd;                /* const */
+    char *address;         /* const: peer "ip:port", then a zero, then our own address */
+    char *local_address;   /* const: points into address */
+    char *name;            /* guarded by the roster lock, replaced by the owner; NULL: none */
+    char *library_name, *library_version; /* likewise */
+    _Atomic uint32_t flags;         /* atomic: enum client_flag as last seen, relaxed */
+    _Atomic uint32_t requests;      /* atomic: enum client_request_flag */
+    _Atomic uint32_t db;            /* atomic, relaxed, as all below: a moment's picture */
+    _Atomic uint32_t proto;
+    _Atomic uint32_t command_id;    /* of the last command; UINT32_MAX: none */
+    _Atomic int32_t queued_count;   /* MULTI: commands so far; -1: not in MULTI */
+    _Atomic uint32_t watched_count;
+    _Atomic int64_t active_ms;      /* wall clock of the last command */
+    _Atomic uint64_t query_bytes, query_capacity, args_bytes;
+    _Atomic uint64_t output_bytes, memory_bytes;
+    _Atomic uint64_t bytes_in, bytes_out;
+};
+
+struct client {
+    struct conn conn; /* first: the handlers get this */
+    struct worker *worker;
+    uint64_t id;
+    struct resp_parser parser;
+    unsigned db;
+    uint32_t flags; /* enum client_flag */
+    uint8_t proto;  /* 2 or 3 */
+    struct transaction *transaction; /* NULL: not in MULTI */
+    struct watch_set *watches;       /* NULL: nothing watched */
+    uint32_t watched_count;
+    struct parked *parked;           /* NULL: no command waits */
+    struct blob *direct;             /* a large bulk under way */
+    int64_t output_soft_since_ms;    /* when the soft output limit was passed; 0: it is not */
+    struct list_node node;           /* worker's clients */
+    struct client_card card;
+};
+
+/* Takes over an accepted descriptor; false: it was closed again. In the worker's thread. */
+bool client_open(struct worker *worker, int fd, enum listener_kind kind);
+void client_close_all(struct worker *worker); /* at the end: no replies are flushed */
+
+static inline bool client_is_authenticated(const struct client *client)
+{
+    return (client->flags & CLIENT_AUTHENTICATED) != 0;
+}
+void client_set_authenticated(struct client *client, bool authenticated);
+/* Leaves MULTI, stops watching. */
+void client_reset_transaction(struct client *client);
+void client_unwatch(struct client *client);
+void client_set_name(struct client *client, char **field, struct slice text); /* a field of the card */
+/* The card gets what changed: cheap, after each batch. */
+void client_update_card(struct client *client);
+/* Closes the client if its output has passed a limit. */
+void client_check_output(struct client *client);
+
+/* "id=3 addr=... " as CLIENT LIST prints it, without newline. The roster is locked, or the card is the caller's. */
+struct buffer;
+void client_card_print(const struct client_card *card, struct buffer *buffer);

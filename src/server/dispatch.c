@@ -1,0 +1,700 @@
+/* A chunk of input becomes jobs, up to eight at a time:
+ *
+ *     parse (no state of the client is looked at) -> group -> gate, stripes -> prefetch -> run each -> release
+ *
+ * Neighbours that only need the stripes of their keys are run under one set of locks. Everything else runs alone, in
+ * order. A job that cannot have what it needs is copied (struct parked), the connection is paused behind it, and the
+ * worker goes on with others; it asks again whenever it is woken. */
+#include "server/dispatch.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/client.h"
+#include "server/options.h"
+#include "server/server.h"
+#include "server/transaction.h"
+#include "store/watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { GATE_SPINS = 2000 }; /* about 50 us: others leave the gate within that, unless a long command runs */
+
+/* A command that waits for a stripe or the gate, with its own copy of the words. */
+struct parked {
+    struct list_node node; /* worker's parked */
+    struct client *client;
+    struct job job;
+    struct key *keys;
+    char *bytes; /* the arguments' bytes, but for those in blobs */
+};
+
+enum run_result { RUN_DONE, RUN_BUSY };
+
+/* ------------------------------------------------------------------------------------------------------ parsing -- */
+
+static void keys_reserve(struct worker *worker, uint32_t count)
+{
+    if (worker->key_count + count <= worker->key_capacity)
+        return;
+    worker->key_capacity = MAX(worker->key_count + count, worker->key_capacity * 2 + 64);
+    worker->keys = mem_realloc(worker->keys, worker->key_capacity * sizeof(struct key));
+}
+
+static void job_find_keys(struct worker *worker, struct job *job)
+{
+    const struct slice *args = job->words.args;
+
+    job->first_key = worker->key_count;
+    worker->positions.count = 0;
+    if (command_keys(job->command, args, job->words.arg_count, &worker->positions)) {
+        keys_reserve(worker, worker->positions.count);
+        for (uint32_t i = 0; i < worker->positions.count; i++)
+            worker->keys[worker->key_count++] = key_make(args[worker->positions.items[i].arg_index]);
+    }
+    job->key_count = worker->key_count - job->first_key;
+}
+
+/* Which command it is, whether it can be one at all, and what it needs. */
+static void job_prepare(struct worker *worker, struct job *job)
+{
+    const struct command *command = command_find(job->words.args[0]);
+
+    job->command = command;
+    job->refusal = REFUSAL_NONE;
+    job->access = ACCESS_FREE;
+    job->key_count = 0;
+    if (UNLIKELY(command == NULL)) {
+        job->refusal = REFUSAL_UNKNOWN;
+        return;
+    }
+    if (UNLIKELY(command->subcommand_count != 0) && job->words.arg_count > 1) {
+        command = command_find_subcommand(command, job->words.args[1]);
+        if (command == NULL) {
+            job->refusal = REFUSAL_UNKNOWN_SUBCOMMAND;
+            return;
+        }
+        job->command = command;
+    }
+    if (UNLIKELY(!command_arity_fits(command, job->words.arg_count))) {
+        job->refusal = REFUSAL_ARITY;
+        return;
+    }
+    job->access = command_access(command, job->words.args, job->words.arg_count);
+    if (LIKELY(job->access == ACCESS_STRIPED && command->simple_keys && command->first_key == command->last_key)) {
+        keys_reserve(worker, 1);
+        job->first_key = worker->key_count;
+        job->key_count = 1;
+        worker->keys[worker->key_count++] = key_make(job->words.args[command->first_key]);
+    } else if (command->first_key != 0 || command->key_spec_count != 0 || command->row->find_keys != NULL) {
+        job_find_keys(worker, job);
+    }
+}
+
+/* --------------------------------------------------------------------------------------------- what is needed -- */
+
+static void stripes_add(struct worker *worker, uint32_t stripe)
+{
+    if (worker->stripe_count == worker->stripe_capacity) {
+        worker->stripe_capacity = worker->stripe_capacity * 2 + 64;
+        worker->stripes = mem_realloc(worker->stripes, worker->stripe_capacity * sizeof(uint32_t));
+    }
+    worker->stripes[worker->stripe_count++] = stripe;
+}
+
+static int compare_stripes(const void *a, const void *b)
+{
+    uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+
+    return (first > second) - (first < second);
+}
+
+/* Ascending, each once. */
+static void stripes_arrange(struct worker *worker)
+{
+    uint32_t *stripes = worker->stripes, count = worker->stripe_count, kept = 0;
+
+    if (count < 2)
+        return;
+    if (count <= 16) {
+        for (uint32_t i = 1; i < count; i++) {
+            uint32_t stripe = stripes[i], k = i;
+
+            for (; k > 0 && stripes[k - 1] > stripe; k--)
+                stripes[k] = stripes[k - 1];
+            stripes[k] = stripe;
+        }
+    } else {
+        qsort(stripes, count, sizeof(uint32_t), compare_stripes);
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        if (stripes[i] != stripes[kept])
+            stripes[++kept] = stripes[i];
+    }
+    worker->stripe_count = kept + 1;
+}
+
+static void stripes_of_keys(struct worker *worker, const struct key *keys, uint32_t key_count)
+{
+    for (uint32_t i = 0; i < key_count; i++)
+        stripes_add(worker, access_stripe_of(&worker->access, &keys[i]));
+}
+
+static void stripes_of_queued(const struct key *keys, uint32_t key_count, void *context)
+{
+    stripes_of_keys(context, keys, key_count);
+}
+
+static void add_watched_stripe(uint32_t stripe, void *context)
+{
+    stripes_add(context, stripe);
+}
+
+/* Takes the stripes in worker->stripes, inside the gate. False: parked threads will be woken, ask again then. */
+static bool stripes_lock(struct worker *worker, bool wait)
+{
+    uint32_t busy = 0;
+
+    stripes_arrange(worker);
+    while (!access_lock(&worker->access, worker->stripes, worker->stripe_count, &busy)) {
+        if (!wait || stripe_wait(&worker->server->store->stripes[busy], worker->index))
+            return false;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------ running -- */
+
+static struct blob *own_blob_of(const void *context, uint32_t arg_index)
+{
+    return request_arg_blob(context, arg_index);
+}
+
+static void execute(struct request *request)
+{
+    struct access *access = request->access;
+    struct worker *worker = request->worker;
+    uint64_t dirty = access->dirty;
+
+    request->command->run(request);
+    if (UNLIKELY(access->effects != NULL) && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
+        effects_add_with_blobs(access->effects, request->db, request->args, request->arg_count, own_blob_of, request);
+    counter_add(&worker->stats.calls[request->command->id], 1);
+    if (UNLIKELY(request->failed))
+        counter_add(&worker->stats.failed_calls[request->command->id], 1);
+}
+
+void dispatch_journal(struct worker *worker)
+{
+    if (worker->effects.count != 0) {
+        journal_append(&worker->server->journal, &worker->effects, false);
+        effects_clear(&worker->effects);
+    }
+}
+
+/* Where replies go. A silent client's are written all the same, and dropped. */
+static struct output *output_of(struct client *client)
+{
+    return LIKELY((client->flags & (CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP)) == 0) ? &client->conn.output
+                                                                                 : &client->worker->sink;
+}
+
+static void after_reply(struct client *client)
+{
+    const uint32_t skip = CLIENT_REPLY_SKIP | CLIENT_REPLY_SKIP_NEXT;
+
+    if (LIKELY((client->flags & (skip | CLIENT_REPLY_OFF)) == 0))
+        return;
+    output_clear(&client->worker->sink);
+    if ((client->flags & CLIENT_REPLY_SKIP_NEXT) != 0)
+        client->flags = (client->flags & ~skip) | CLIENT_REPLY_SKIP;
+    else
+        client->flags &= ~(uint32_t)CLIENT_REPLY_SKIP;
+}
+
+static void request_init(struct request *request, struct client *client, const struct job *job,
+                         const struct key *keys)
+{
+    *request = (struct request){.command = job->command,
+                                .args = job->words.args,
+                                .arg_count = job->words.arg_count,
+                                .key_count = job->key_count,
+                                .keys = keys,
+                                .access = &client->worker->access,
+                                .client = client,
+                                .worker = client->worker,
+                                .out = output_of(client),
+                                .proto = client->proto,
+                                .db = client->db,
+                                .blobs = job->words.blobs,
+                                .blob_count = job->words.blob_count};
+}
+
+/* Runs one command with what is held and journals its effect. */
+static void run_command(struct client *client, const struct job *job, const struct key *keys, bool exclusive)
+{
+    struct worker *worker = client->worker;
+    struct access *access = &worker->access;
+    struct request request;
+
+    access_begin(access, worker_now_ms(worker), exclusive);
+    access->no_touch = (client->flags & CLIENT_NO_TOUCH) != 0;
+    access->effects = UNLIKELY(journal_is_on(&worker->server->journal)) ? &worker->effects : NULL;
+    request_init(&request, client, job, keys);
+    execute(&request);
+    if (UNLIKELY(access->effects != NULL))
+        dispatch_journal(worker);
+    counter_add(&worker->stats.commands, 1);
+    atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
+    after_reply(client);
+}
+
+void dispatch_run_nested(struct request *outer, const struct command *command, const struct slice *args,
+                         uint32_t arg_count, const struct key *keys, uint32_t key_count,
+                         const struct resp_blob_arg *blobs, uint32_t blob_count)
+{
+    struct request request = {.command = command,
+                              .args = args,
+                              .arg_count = arg_count,
+                              .key_count = key_count,
+                              .keys = keys,
+                              .access = outer->access,
+                              .client = outer->client,
+                              .worker = outer->worker,
+                              .out = outer->out,
+                              .proto = outer->client->proto,
+                              .db = outer->client->db,
+                              .blobs = blobs,
+                              .blob_count = blob_count,
+                              .in_exec = true};
+
+    execute(&request);
+    counter_add(&outer->worker->stats.commands, 1);
+}
+
+/* ----------------------------------------------------------------------------------------------------- refusals -- */
+
+static void append_args(char *text, size_t size, const struct slice *args, uint32_t arg_count)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 1; i < arg_count && used < 128; i++) {
+        int cut = (int)MIN(args[i].size, 128 - used);
+
+        used += (size_t)snprintf(text + used, size - used, "'%.*s' ", cut, args[i].data);
+    }
+}
+
+static void refuse_unknown(struct request *request)
+{
+    char args[512];
+
+    append_args(args, sizeof(args), request->args, request->arg_count);
+    reply_errorf(request, "ERR unknown command '%.*s', with args beginning with: %s",
+                 (int)MIN(request->args[0].size, (size_t)128), request->args[0].data, args);
+}
+
+static void refuse(struct request *request, const struct job *job)
+{
+    switch (job->refusal) {
+    case REFUSAL_UNKNOWN:
+        refuse_unknown(request);
+        break;
+    case REFUSAL_UNKNOWN_SUBCOMMAND:
+        reply_subcommand_error(request);
+        break;
+    case REFUSAL_ARITY:
+        reply_errorf(request, "ERR wrong number of arguments for '%.*s' command",
+                     (int)job->command->full_name.size, job->command->full_name.data);
+        break;
+    case REFUSAL_NONE:
+        break;
+    }
+}
+
+/* What stands against running it now; replies and returns true. */
+static bool refused(struct client *client, const struct job *job)
+{
+    struct request request;
+    const struct command *command = job->command;
+
+    request_init(&request, client, job, NULL);
+    if (UNLIKELY(job->refusal != REFUSAL_NONE))
+        refuse(&request, job);
+    else if (UNLIKELY(!client_is_authenticated(client)) && (command->flags & COMMAND_NO_AUTH) == 0)
+        reply_error(&request, "NOAUTH Authentication required.");
+    else if (UNLIKELY(client->transaction != NULL) && (command->flags & COMMAND_NO_MULTI) != 0)
+        reply_error(&request, "ERR Command not allowed inside a transaction");
+    else
+        return false;
+    if (client->transaction != NULL)
+        transaction_spoil(client->transaction);
+    if (command != NULL)
+        counter_add(&client->worker->stats.rejected_calls[command->id], 1);
+    counter_add(&client->worker->stats.commands, 1);
+    after_reply(client);
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------------- one alone -- */
+
+bool dispatch_exclusive_begin(struct worker *worker)
+{
+    worker->may_own_gate = true;
+    return gate_try_own(&worker->member, GATE_SPINS);
+}
+
+void dispatch_exclusive_end(struct worker *worker)
+{
+    worker->may_own_gate = false;
+    gate_open(&worker->member);
+}
+
+static enum run_result run_exclusive(struct client *client, const struct job *job, const struct key *keys)
+{
+    struct worker *worker = client->worker;
+
+    if (!dispatch_exclusive_begin(worker))
+        return RUN_BUSY;
+    worker_time_passed(worker);
+    run_command(client, job, keys, true);
+    worker_time_passed(worker); /* it may have taken long */
+    dispatch_exclusive_end(worker);
+    return RUN_DONE;
+}
+
+/* The stripes needed are in worker->stripes. */
+static enum run_result run_striped(struct client *client, const struct job *job, const struct key *keys, bool wait)
+{
+    struct worker *worker = client->worker;
+
+    if (!gate_enter(&worker->member))
+        return RUN_BUSY;
+    if (!stripes_lock(worker, wait)) {
+        gate_leave(&worker->member);
+        return RUN_BUSY;
+    }
+    run_command(client, job, keys, false);
+    access_unlock(&worker->access, worker->stripes, worker->stripe_count);
+    gate_leave(&worker->member);
+    return RUN_DONE;
+}
+
+static enum run_result run_walk(struct client *client, const struct job *job, const struct key *keys)
+{
+    struct worker *worker = client->worker;
+
+    if (!gate_enter(&worker->member))
+        return RUN_BUSY;
+    run_command(client, job, keys, false);
+    gate_leave(&worker->member);
+    return RUN_DONE;
+}
+
+static enum run_result run_transaction(struct client *client, const struct job *job)
+{
+    struct worker *worker = client->worker;
+
+    if (client->transaction == NULL || transaction_is_spoiled(client->transaction)) {
+        run_command(client, job, NULL, false); /* an error: needs nothing */
+        return RUN_DONE;
+    }
+    worker->stripe_count = 0;
+    if (transaction_needs(client->transaction, stripes_of_queued, worker) == ACCESS_EXCLUSIVE)
+        return run_exclusive(client, job, NULL);
+    if (client->watches != NULL)
+        watch_set_each_stripe(client->watches, add_watched_stripe, worker);
+    return run_striped(client, job, NULL, true);
+}
+
+static enum run_result run_alone(struct client *client, const struct job *job, const struct key *keys)
+{
+    struct worker *worker = client->worker;
+
+    switch (job->access) {
+    case ACCESS_STRIPED:
+        worker->stripe_count = 0;
+        stripes_of_keys(worker, keys, job->key_count);
+        return run_striped(client, job, keys, true);
+    case ACCESS_EXCLUSIVE:
+        return run_exclusive(client, job, keys);
+    case ACCESS_WALK:
+        return run_walk(client, job, keys);
+    case ACCESS_TRANSACTION:
+        return run_transaction(client, job);
+    case ACCESS_FREE:
+        break;
+    }
+    run_command(client, job, keys, false);
+    return RUN_DONE;
+}
+
+/* ------------------------------------------------------------------------------------------------------- groups -- */
+
+static bool may_group(const struct job *job)
+{
+    return job->access == ACCESS_STRIPED && job->refusal == REFUSAL_NONE &&
+           (job->command->flags & COMMAND_ALONE) == 0;
+}
+
+static void prefetch_group(const struct worker *worker, const struct job *first, const struct job *last,
+                           const struct client *client)
+{
+    const struct store *store = worker->server->store;
+    const struct key *keys = &worker->keys[first->first_key];
+    uint32_t count = last->first_key + last->key_count - first->first_key;
+    const struct table *tables[GROUP_MOST];
+
+    if (client->db != 0 || count > GROUP_MOST)
+        return;
+    /* Small tables are in the cache: waiting for memory is what this hides, nothing else. */
+    for (uint32_t i = 0; i < count; i++) {
+        tables[i] = &store->stripes[access_stripe_of(&worker->access, &keys[i])].first.keys;
+        if ((table_root(tables[i]) & TABLE_WORD_IS_DIRECTORY) == 0)
+            return;
+        table_prefetch_directory(tables[i], keys[i].hash);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_bucket(tables[i], keys[i].hash);
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_item(tables[i], keys[i].hash);
+}
+
+/* Jobs from `first` to before `end` all need stripes only. */
+static enum run_result run_group(struct client *client, struct job *first, const struct job *end)
+{
+    struct worker *worker = client->worker;
+
+    if (!gate_enter(&worker->member))
+        return RUN_BUSY;
+    worker->stripe_count = 0;
+    for (const struct job *job = first; job < end; job++)
+        stripes_of_keys(worker, &worker->keys[job->first_key], job->key_count);
+    if (!stripes_lock(worker, false)) {
+        gate_leave(&worker->member);
+        return RUN_BUSY;
+    }
+    if (end - first > 1)
+        prefetch_group(worker, first, end - 1, client);
+    for (const struct job *job = first; job < end; job++)
+        run_command(client, job, &worker->keys[job->first_key], false);
+    access_unlock(&worker->access, worker->stripes, worker->stripe_count);
+    gate_leave(&worker->member);
+    return RUN_DONE;
+}
+
+/* ------------------------------------------------------------------------------------------------------ parking -- */
+
+/* Copies a job out of the input; its connection waits behind it. */
+static void park(struct client *client, struct job *job, const struct key *keys)
+{
+    struct worker *worker = client->worker;
+    struct parked *parked = mem_alloc(sizeof(*parked));
+    uint32_t arg_count = job->words.arg_count;
+    size_t size = 0;
+    char *at;
+
+    for (uint32_t i = 0; i < arg_count; i++)
+        size += job->words.args[i].size;
+    parked->client = client;
+    parked->job = *job;
+    parked->job.words.args = mem_alloc(arg_count * sizeof(struct slice));
+    parked->keys = mem_alloc((job->key_count + 1) * sizeof(struct key));
+    parked->bytes = at = mem_alloc(size + 1);
+    for (uint32_t i = 0; i < arg_count; i++) {
+        struct slice arg = job->words.args[i];
+        bool in_blob = false;
+
+        for (uint32_t k = 0; k < job->words.blob_count; k++)
+            in_blob = in_blob || job->words.blobs[k].arg_index == i;
+        if (!in_blob && arg.size != 0) {
+            memcpy(at, arg.data, arg.size);
+            arg.data = at;
+            at += arg.size;
+        }
+        parked->job.words.args[i] = arg;
+    }
+    for (uint32_t i = 0; i < job->key_count; i++) {
+        parked->keys[i] = keys[i];
+        for (uint32_t k = 0; k < arg_count; k++) { /* the same bytes in the copy */
+            if (keys[i].name.data == job->words.args[k].data)
+                parked->keys[i].name = parked->job.words.args[k];
+        }
+    }
+    parked->job.first_key = 0;
+    job->words.blobs = NULL; /* handed over */
+    job->words.blob_count = 0;
+    client->parked = parked;
+    list_push_back(&worker->parked, &parked->node);
+    counter_add(&worker->stats.lock_waits, 1);
+    conn_pause(&client->conn);
+}
+
+static void parked_destroy(struct parked *parked)
+{
+    resp_command_fini(&parked->job.words);
+    mem_free(parked->job.words.args);
+    mem_free(parked->keys);
+    mem_free(parked->bytes);
+    mem_free(parked);
+}
+
+void dispatch_forget(struct client *client)
+{
+    struct worker *worker = client->worker;
+    bool wants_gate = false;
+
+    if (client->parked == NULL)
+        return;
+    list_remove(&client->parked->node);
+    parked_destroy(client->parked);
+    client->parked = NULL;
+    LIST_FOREACH(node, &worker->parked) {
+        const struct parked *parked = container_of(node, struct parked, node);
+
+        wants_gate = wants_gate || parked->job.access == ACCESS_EXCLUSIVE || parked->job.access == ACCESS_TRANSACTION;
+    }
+    if (worker->may_own_gate && !wants_gate) {
+        worker->may_own_gate = false;
+        gate_withdraw(&worker->member);
+    }
+}
+
+void dispatch_retry_parked(struct worker *worker)
+{
+    /* Somebody may count on this worker's turn inside (gate.h, invariant 3), even if who wanted it has gone. */
+    if (gate_enter(&worker->member))
+        gate_leave(&worker->member);
+    LIST_FOREACH_SAFE(node, &worker->parked) {
+        struct parked *parked = container_of(node, struct parked, node);
+        struct client *client = parked->client;
+
+        if (conn_is_closing(&client->conn) || run_alone(client, &parked->job, parked->keys) == RUN_BUSY)
+            continue;
+        client->parked = NULL;
+        list_remove(&parked->node);
+        parked_destroy(parked);
+        client_update_card(client);
+        conn_write_pending(&client->conn);
+        conn_resume(&client->conn);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------ batches -- */
+
+/* Runs one job that cannot be grouped. False: it was parked. */
+static bool run_or_park(struct client *client, struct job *job)
+{
+    const struct key *keys = job->key_count != 0 ? &client->worker->keys[job->first_key] : NULL;
+
+    if (refused(client, job))
+        return true;
+    if (client->transaction != NULL && (job->command->flags & COMMAND_UNQUEUED) == 0) {
+        transaction_queue(client->transaction, job->command, &job->words);
+        resp_write_status(output_of(client), SLICE("QUEUED"));
+        after_reply(client);
+        return true;
+    }
+    if (run_alone(client, job, keys) == RUN_DONE)
+        return true;
+    park(client, job, keys);
+    return false;
+}
+
+/* Runs jobs in order; returns how many are done or parked: fewer than all if the client must stop there. */
+static uint32_t run_jobs(struct client *client, uint32_t count)
+{
+    struct worker *worker = client->worker;
+    struct job *jobs = worker->jobs;
+    uint32_t i = 0;
+
+    while (i < count) {
+        uint32_t end = i;
+
+        if (LIKELY(client->transaction == NULL && client_is_authenticated(client))) {
+            while (end < count && may_group(&jobs[end]))
+                end++;
+        }
+        if (LIKELY(end > i) && LIKELY(run_group(client, &jobs[i], &jobs[end]) == RUN_DONE)) {
+            i = end;
+            continue;
+        }
+        if (!run_or_park(client, &jobs[i++]) || conn_is_closing(&client->conn))
+            break;
+    }
+    return i;
+}
+
+static void protocol_error(struct client *client, struct slice error)
+{
+    char text[256];
+
+    snprintf(text, sizeof(text), "ERR %.*s", (int)error.size, error.data);
+    log_verbose("%.*s from client id=%llu addr=%s", (int)error.size, error.data, (unsigned long long)client->id,
+                client->card.address);
+    resp_write_error_text(&client->conn.output, text);
+    conn_close_after_flush(&client->conn);
+}
+
+/* The bytes of a large argument that are here are copied, the rest is received behind them. */
+static void begin_direct(struct client *client, const struct resp_command *words, char *data, size_t size)
+{
+    size_t here = size - words->large_offset;
+    struct blob *blob = blob_try_create(words->large_size);
+
+    if (blob == NULL) {
+        protocol_error(client, SLICE("Protocol error: invalid bulk length"));
+        return;
+    }
+    memcpy(blob->data, data + words->large_offset, here);
+    client->direct = blob;
+    conn_receive_direct(&client->conn, blob->data + here, words->large_size - here, here);
+}
+
+size_t dispatch_data(struct client *client, char *data, size_t size)
+{
+    struct worker *worker = client->worker;
+    size_t done = 0;
+    enum resp_result result = RESP_COMMAND;
+
+    while (done < size && (result == RESP_COMMAND || result == RESP_EMPTY) && client->parked == NULL &&
+           !conn_is_closing(&client->conn)) {
+        uint32_t most = LIKELY(client_is_authenticated(client)) ? GROUP_MOST : 1, count = 0, ran;
+        size_t start = done;
+        struct job *job = &worker->jobs[0];
+
+        worker->key_count = 0;
+        while (count < most && done < size) {
+            job = &worker->jobs[count];
+            result = resp_parse(&client->parser, data + done, size - done, &job->words);
+            if (result == RESP_COMMAND) {
+                done += job->words.consumed;
+                job->end = done;
+                job_prepare(worker, job);
+                count++;
+            } else if (result == RESP_EMPTY) {
+                done += job->words.consumed;
+            } else {
+                break;
+            }
+        }
+        ran = run_jobs(client, count);
+        for (uint32_t i = 0; i < count; i++)
+            resp_command_fini(&worker->jobs[i].words);
+        if (ran < count || client->parked != NULL) { /* what is behind the last one comes again */
+            done = ran != 0 ? worker->jobs[ran - 1].end : start;
+            resp_parser_fini(&client->parser);
+        } else if (result == RESP_LARGE && !conn_is_closing(&client->conn)) {
+            begin_direct(client, &job->words, data + done, size - done);
+        } else if (result == RESP_ERROR && !conn_is_closing(&client->conn)) {
+            protocol_error(client, job->words.error);
+        }
+        resp_scratch_reset(&worker->scratch);
+    }
+    if (!output_is_empty(&client->conn.output))
+        conn_write_pending(&client->conn);
+    client_update_card(client);
+    client_check_output(client);
+    return conn_is_closing(&client->conn) ? size : done;
+}

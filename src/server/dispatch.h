@@ -1,0 +1,27 @@
+/* From bytes to commands to replies: parses what a client sent, checks each command, takes what it needs (stripes or
+ * the gate), runs it, journals its effect. What cannot have what it needs is parked, and its worker goes on. */
+#pragma once
+
+#include "server/request.h"
+#include "server/worker.h"
+
+struct client;
+
+/* The on_data of clients; returns how many bytes are done with. */
+size_t dispatch_data(struct client *client, char *data, size_t size);
+/* Tries again what is parked. Called in each turn in which the worker was woken. */
+void dispatch_retry_parked(struct worker *worker);
+/* Forgets the client's parked command, if there is one. */
+void dispatch_forget(struct client *client);
+
+/* Runs one command with what is held, as part of EXEC (or a script): no access of its own, the reply into `out`. */
+void dispatch_run_nested(struct request *outer, const struct command *command, const struct slice *args,
+                         uint32_t arg_count, const struct key *keys, uint32_t key_count,
+                         const struct resp_blob_arg *blobs, uint32_t blob_count);
+
+/* Appends what worker->effects holds to the journal; the stripes are held. */
+void dispatch_journal(struct worker *worker);
+
+/* Alone with the data for a moment, outside any command: true between begin and end; false: ask again after a wake. */
+must_check bool dispatch_exclusive_begin(struct worker *worker);
+void dispatch_exclusive_end(struct worker *worker);

@@ -1,0 +1,164 @@
+/* INFO. The figures of workers are collected once a call and lie in a variable of the calling thread while the rows
+ * print, so that one answer is made of one picture. */
+#include "server/info.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "base/panic.h"
+#include "base/random.h"
+#include "server/info_rows.h"
+#include "server/request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* In printing order. */
+static const struct {
+    const char *name, *title;
+    bool is_default;
+} sections[] = {
+    {"server", "Server", true},
+    {"clients", "Clients", true},
+    {"memory", "Memory", true},
+    {"persistence", "Persistence", true},
+    {"stats", "Stats", true},
+    {"replication", "Replication", true},
+    {"cpu", "CPU", true},
+    {"modules", "Modules", true},
+    {"commandstats", "Commandstats", false},
+    {"errorstats", "Errorstats", true},
+    {"latencystats", "Latencystats", false},
+    {"cluster", "Cluster", true},
+    {"keyspace", "Keyspace", true},
+};
+
+enum { SECTION_COUNT = countof(sections), TABLES_MOST = 64 };
+
+static struct {
+    struct {
+        const struct info_field *rows;
+        size_t count;
+    } tables[TABLES_MOST]; /* constant once the workers run */
+    size_t table_count;
+    char run_id[INFO_ID_SIZE + 1];
+} info;
+
+/* --- setup --- */
+
+static size_t section_index(struct slice name) /* SECTION_COUNT: none */
+{
+    size_t index = 0;
+
+    while (index < SECTION_COUNT && !slice_equal_text_nocase(name, sections[index].name))
+        index++;
+    return index;
+}
+
+void info_add_rows(const struct info_field *rows, size_t count)
+{
+    assert(info.table_count < TABLES_MOST);
+    for (size_t i = 0; i < count; i++) {
+        if (section_index(slice_from_text(rows[i].section)) == SECTION_COUNT)
+            panic("INFO has no section '%s'", rows[i].section);
+    }
+    info.tables[info.table_count].rows = rows;
+    info.tables[info.table_count].count = count;
+    info.table_count++;
+}
+
+void info_setup(void)
+{
+    random_hex(info.run_id, INFO_ID_SIZE); /* its zero byte is there already */
+    info_rows_setup();
+    info_add_rows(info_server_rows, info_server_row_count);
+}
+
+void info_teardown(void)
+{
+    memset(&info, 0, sizeof(info));
+}
+
+const char *info_run_id(void)
+{
+    return info.run_id;
+}
+
+/* --- writing --- */
+
+static void write_row(struct buffer *text, const struct info_field *row)
+{
+    if (row->wanted != NULL && !row->wanted())
+        return;
+    if (row->name == NULL) {
+        row->append(text);
+        return;
+    }
+    buffer_append_text(text, row->name);
+    buffer_append_char(text, ':');
+    row->append(text);
+    buffer_append_text(text, "\r\n");
+}
+
+static void write_section(struct buffer *text, size_t index)
+{
+    if (text->size != 0)
+        buffer_append_text(text, "\r\n");
+    buffer_printf(text, "# %s\r\n", sections[index].title);
+    for (size_t i = 0; i < info.table_count; i++) {
+        for (size_t k = 0; k < info.tables[i].count; k++) {
+            if (strcmp(info.tables[i].rows[k].section, sections[index].name) == 0)
+                write_row(text, &info.tables[i].rows[k]);
+        }
+    }
+}
+
+static void choose(bool wanted[SECTION_COUNT], struct slice word)
+{
+    bool all = slice_equal_text_nocase(word, "all") || slice_equal_text_nocase(word, "everything");
+    bool usual = slice_equal_text_nocase(word, "default");
+    size_t index = section_index(word);
+
+    for (size_t i = 0; i < SECTION_COUNT; i++) {
+        if (i == index || (usual && sections[i].is_default) ||
+            (all && (strcmp(sections[i].name, "modules") != 0 || slice_equal_text_nocase(word, "everything"))))
+            wanted[i] = true;
+    }
+}
+
+void info_write(struct buffer *text, const struct slice *words, size_t word_count)
+{
+    bool wanted[SECTION_COUNT] = {false};
+    struct server_stats *stats = mem_alloc_zero(sizeof(*stats));
+
+    if (word_count == 0)
+        choose(wanted, SLICE("default"));
+    for (size_t i = 0; i < word_count; i++)
+        choose(wanted, words[i]);
+    server_stats_collect(stats);
+    info_rows_begin(stats);
+    for (size_t i = 0; i < SECTION_COUNT; i++) {
+        if (wanted[i])
+            write_section(text, i);
+    }
+    info_rows_end();
+    mem_free(stats);
+}
+
+static void cmd_info(struct request *request)
+{
+    struct buffer text = {0};
+
+    info_write(&text, &request->args[1], request->arg_count - 1);
+    reply_verbatim(request, "txt", text.size == 0 ? SLICE("") : buffer_slice(&text));
+    buffer_fini(&text);
+}
+
+const struct command_row info_commands[] = {
+    {.name = "info", .run = cmd_info, .arity = -1, .access = ACCESS_FREE, .flags = "loading stale",
+     .categories = "@slow @dangerous", .group = "server", .since = "1.0.0",
+     .summary = "Reports the state of the server and its counters.", .complexity = "O(1)",
+     .syntax = "INFO [section ...]",
+     .history = "7.0.0=Several sections in one call.",
+     .tips = "nondeterministic_output request_policy:all_shards response_policy:special"},
+    {0},
+};

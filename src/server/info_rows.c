@@ -1,0 +1,576 @@
+#include "server/info_rows.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/number.h"
+#include "base/random.h"
+#include "server/config.h"
+#include "server/options.h"
+#include "server/version.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { SECONDS_PER_DAY = 86400, US_PER_SECOND = 1000000 };
+
+static struct {
+    uint64_t start_us; /* monotonic; all of it is constant after setup */
+    int64_t start_wall_s;
+    size_t start_memory;
+    char replication_id[INFO_ID_SIZE + 1];
+} started;
+
+/* What this thread's INFO shows. */
+static _Thread_local struct {
+    const struct server_stats *stats;
+    struct mem_stats memory;
+    size_t used, peak, resident;
+    struct rusage self, children;
+} now;
+
+void info_rows_setup(void)
+{
+    started.start_us = clock_monotonic_us();
+    started.start_wall_s = clock_wall_us() / US_PER_SECOND;
+    started.start_memory = mem_used();
+    random_hex(started.replication_id, INFO_ID_SIZE);
+}
+
+void info_rows_begin(const struct server_stats *stats)
+{
+    now.stats = stats;
+    mem_stats(&now.memory);
+    now.used = mem_used();
+    now.peak = mem_peak();
+    now.resident = mem_rss();
+    getrusage(RUSAGE_SELF, &now.self);
+    getrusage(RUSAGE_CHILDREN, &now.children);
+}
+
+void info_rows_end(void)
+{
+    now.stats = NULL;
+}
+
+/* --- values --- */
+
+static void human(struct buffer *buffer, uint64_t bytes)
+{
+    char text[NUMBER_DOUBLE_SPACE];
+
+    number_format_bytes_human(text, bytes);
+    buffer_append_text(buffer, text);
+}
+
+static double ratio(uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? 0 : (double)part / (double)whole;
+}
+
+static void seconds(struct buffer *buffer, struct timeval time)
+{
+    buffer_printf(buffer, "%lld.%06lld", (long long)time.tv_sec, (long long)time.tv_usec);
+}
+
+/* Functions by the dozen that differ in an expression. */
+#define PUT(name, ...) \
+    static void put_##name(struct buffer *buffer) { __VA_ARGS__; }
+#define PUT_U64(name, expression) PUT(name, buffer_append_u64(buffer, (uint64_t)(expression)))
+#define PUT_I64(name, expression) PUT(name, buffer_append_i64(buffer, (int64_t)(expression)))
+#define PUT_TEXT(name, expression) PUT(name, buffer_append_text(buffer, expression))
+#define PUT_HUMAN(name, expression) PUT(name, human(buffer, (uint64_t)(expression)))
+#define PUT_RATIO(name, part, whole) \
+    PUT(name, buffer_printf(buffer, "%.2f", ratio((uint64_t)(part), (uint64_t)(whole))))
+#define PUT_STAT(field) PUT_U64(field, now.stats->field)
+
+PUT_U64(zero, 0)
+PUT_I64(minus_one, -1)
+PUT_TEXT(zero_fraction, "0.00")
+PUT_TEXT(ok, "ok")
+PUT(nothing, (void)buffer)
+
+/* server */
+PUT_TEXT(redis_version, KEYDB_REDIS_VERSION)
+PUT_TEXT(keydb_version, KEYDB_VERSION)
+PUT_TEXT(git_sha1, KEYDB_GIT_SHA1)
+PUT_U64(git_dirty, KEYDB_GIT_DIRTY)
+PUT(build_id, buffer_printf(buffer, "%llx", (unsigned long long)config_build_id()))
+PUT_TEXT(mode, "standalone")
+static void put_os(struct buffer *buffer)
+{
+    struct utsname name;
+
+    if (uname(&name) == 0)
+        buffer_printf(buffer, "%s %s %s", name.sysname, name.release, name.machine);
+}
+PUT_U64(arch_bits, 8 * sizeof(void *))
+PUT_TEXT(monotonic_clock, "POSIX clock_gettime")
+PUT_TEXT(multiplexing_api, now.stats->loop_name != NULL ? now.stats->loop_name : "epoll")
+PUT_TEXT(atomicvar_api, "c11-builtin")
+#ifdef __clang__
+PUT_TEXT(gcc_version, "0.0.0")
+#else
+PUT(gcc_version, buffer_printf(buffer, "%d.%d.%d", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__))
+#endif
+PUT_I64(process_id, getpid())
+PUT_TEXT(supervised, OPTION_GET(option_supervised) == SUPERVISED_SYSTEMD   ? "systemd"
+                     : OPTION_GET(option_supervised) == SUPERVISED_UPSTART ? "upstart"
+                                                                           : "no")
+PUT_TEXT(run_id, info_run_id())
+PUT_I64(tcp_port, OPTION_GET(option_port) != 0 ? OPTION_GET(option_port) : OPTION_GET(option_tls_port))
+PUT_I64(time_us, clock_wall_us())
+static uint64_t uptime_s(void)
+{
+    return (clock_monotonic_us() - started.start_us) / US_PER_SECOND;
+}
+PUT_U64(uptime_s, uptime_s())
+PUT_U64(uptime_days, uptime_s() / SECONDS_PER_DAY)
+PUT_I64(hz, OPTION_GET(option_hz))
+PUT_I64(lru_clock, (clock_wall_ms() / 1000) & 0xffffff)
+PUT_TEXT(executable, config_executable_path())
+PUT_TEXT(config_file, config_file_path())
+PUT_I64(shutdown_in_ms, now.stats->shutdown_in_ms)
+static bool is_shutting_down(void)
+{
+    return now.stats->shutdown_in_ms >= 0;
+}
+
+/* clients */
+PUT_STAT(connected_clients)
+PUT_I64(maxclients, OPTION_GET(option_maxclients))
+PUT_STAT(max_input_buffer_bytes)
+PUT_STAT(max_output_buffer_bytes)
+PUT_STAT(blocked_clients)
+PUT_STAT(tracking_clients)
+PUT_STAT(pubsub_clients)
+PUT_STAT(watching_clients)
+PUT_STAT(clients_in_timeout_table)
+PUT_STAT(current_thread)
+PUT_STAT(total_watched_keys)
+static void put_thread_clients(struct buffer *buffer)
+{
+    for (unsigned i = 0; i < now.stats->thread_count; i++)
+        buffer_printf(buffer, "thread_%u_clients:%llu\r\n", i, (unsigned long long)now.stats->thread_clients[i]);
+}
+
+/* memory: what is not data is what we began with, and the clients' buffers */
+static uint64_t overhead(void)
+{
+    return started.start_memory + now.stats->client_memory_bytes;
+}
+static uint64_t dataset(void)
+{
+    return now.used > overhead() ? now.used - overhead() : 0;
+}
+PUT_U64(used, now.used)
+PUT_HUMAN(used_human, now.used)
+PUT_U64(resident, now.resident)
+PUT_HUMAN(resident_human, now.resident)
+PUT_U64(peak, now.peak)
+PUT_HUMAN(peak_human, now.peak)
+PUT(peak_percent, buffer_printf(buffer, "%.2f%%", 100 * ratio(now.used, now.peak)))
+PUT_U64(overhead, overhead())
+PUT_U64(start_memory, started.start_memory)
+PUT_U64(dataset, dataset())
+PUT(dataset_percent, buffer_printf(buffer, "%.2f%%", 100 * ratio(dataset(), now.used > started.start_memory
+                                                                             ? now.used - started.start_memory : 0)))
+PUT_U64(allocated, now.memory.allocated)
+PUT_U64(active, now.memory.active)
+PUT_U64(allocator_resident, now.memory.resident)
+PUT_U64(muzzy, now.memory.muzzy)
+PUT_U64(system_total, mem_system_total())
+PUT_HUMAN(system_total_human, mem_system_total())
+PUT_HUMAN(zero_human, 0)
+PUT_U64(maxmemory, OPTION_GET_U64(option_maxmemory))
+PUT_HUMAN(maxmemory_human, OPTION_GET_U64(option_maxmemory))
+PUT(maxmemory_policy, (void)config_get_text("maxmemory-policy", buffer))
+PUT_RATIO(fragmentation_ratio, now.memory.active, now.memory.allocated)
+PUT_I64(fragmentation_bytes, (int64_t)now.memory.active - (int64_t)now.memory.allocated)
+PUT_RATIO(allocator_rss_ratio, now.memory.resident, now.memory.active)
+PUT_I64(allocator_rss_bytes, (int64_t)now.memory.resident - (int64_t)now.memory.active)
+PUT_RATIO(rss_overhead_ratio, now.resident, now.memory.resident)
+PUT_I64(rss_overhead_bytes, (int64_t)now.resident - (int64_t)now.memory.resident)
+PUT_RATIO(mem_fragmentation_ratio, now.resident, now.used)
+PUT_I64(mem_fragmentation_bytes, (int64_t)now.resident - (int64_t)now.used)
+PUT_STAT(client_memory_bytes)
+PUT_TEXT(allocator_name, mem_allocator_name())
+PUT_TEXT(storage_provider, "none")
+static void put_available_memory(struct buffer *buffer)
+{
+    long pages = sysconf(_SC_AVPHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+
+    if (pages > 0 && page_bytes > 0)
+        buffer_append_u64(buffer, (uint64_t)pages * (uint64_t)page_bytes);
+    else
+        buffer_append_text(buffer, "unavailable");
+}
+
+/* persistence */
+PUT_U64(loading, now.stats->loading)
+PUT_STAT(dirty)
+PUT_I64(start_wall_s, started.start_wall_s)
+
+/* stats */
+PUT_STAT(connections_received)
+PUT_STAT(commands_processed)
+PUT_U64(ops_per_second, now.stats->ops_per_second + 0.5)
+PUT_STAT(net_input_bytes)
+PUT_STAT(net_output_bytes)
+PUT(input_kbps, buffer_printf(buffer, "%.2f", now.stats->input_kb_per_second))
+PUT(output_kbps, buffer_printf(buffer, "%.2f", now.stats->output_kb_per_second))
+PUT_STAT(rejected_connections)
+PUT_STAT(expired_keys)
+PUT_STAT(evicted_keys)
+PUT_STAT(evicted_clients)
+PUT_STAT(keyspace_hits)
+PUT_STAT(keyspace_misses)
+PUT_STAT(unexpected_error_replies)
+PUT_STAT(error_replies)
+PUT_STAT(reads_processed)
+PUT_STAT(writes_processed)
+PUT_STAT(query_buffer_limit_disconnections)
+PUT_STAT(output_buffer_limit_disconnections)
+PUT_STAT(loop_turns)
+PUT_STAT(acl_denied_auth)
+PUT_STAT(acl_denied_command)
+PUT_STAT(acl_denied_key)
+PUT_STAT(acl_denied_channel)
+
+/* replication */
+PUT_TEXT(role, "master")
+PUT_TEXT(failover_state, "no-failover")
+PUT_TEXT(replication_id, started.replication_id)
+PUT_TEXT(second_replication_id, "0000000000000000000000000000000000000000")
+PUT(backlog_size, (void)config_get_text("repl-backlog-size", buffer))
+
+/* cpu */
+PUT(cpu_system, seconds(buffer, now.self.ru_stime))
+PUT(cpu_user, seconds(buffer, now.self.ru_utime))
+PUT(cpu_system_children, seconds(buffer, now.children.ru_stime))
+PUT(cpu_user_children, seconds(buffer, now.children.ru_utime))
+PUT_STAT(thread_count)
+PUT_STAT(lock_waits)
+
+static struct timeval time_of_ticks(unsigned long ticks, unsigned long per_second)
+{
+    struct timeval time = {0};
+
+    time.tv_sec = (time_t)(ticks / per_second);
+    time.tv_usec = (long)(ticks % per_second * US_PER_SECOND / per_second);
+    return time;
+}
+
+/* Times of the main thread, in ticks of the system's clock: the 14th and 15th word of its line in /proc. */
+static bool main_thread_times(struct timeval *user, struct timeval *system)
+{
+    long per_second = sysconf(_SC_CLK_TCK);
+    unsigned long user_ticks, system_ticks;
+    char path[64], line[1024];
+    const char *rest;
+    FILE *file;
+    size_t size;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%ld/stat", (long)getpid());
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    size = fread(line, 1, sizeof(line) - 1, file);
+    fclose(file);
+    line[size] = '\0';
+    rest = strrchr(line, ')'); /* the name in brackets may hold anything */
+    if (rest == NULL || per_second <= 0 ||
+        sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user_ticks, &system_ticks) != 2)
+        return false;
+    *user = time_of_ticks(user_ticks, (unsigned long)per_second);
+    *system = time_of_ticks(system_ticks, (unsigned long)per_second);
+    return true;
+}
+
+static void put_main_thread_times(struct buffer *buffer)
+{
+    struct timeval user, system;
+
+    if (!main_thread_times(&user, &system))
+        return;
+    buffer_append_text(buffer, "used_cpu_sys_main_thread:");
+    seconds(buffer, system);
+    buffer_append_text(buffer, "\r\nused_cpu_user_main_thread:");
+    seconds(buffer, user);
+    buffer_append_text(buffer, "\r\n");
+}
+
+/* commandstats, errorstats, latencystats, keyspace */
+static void put_command_lines(struct buffer *buffer)
+{
+    for (uint32_t id = 0; id < command_count(); id++) {
+        struct slice name = command_at(id)->full_name;
+        struct command_stats stats;
+
+        if (!server_command_stats(id, &stats))
+            continue;
+        buffer_printf(buffer, "cmdstat_%.*s:calls=%llu,usec=%llu,usec_per_call=%.2f,rejected_calls=%llu,"
+                              "failed_calls=%llu\r\n",
+                      (int)name.size, name.data, (unsigned long long)stats.calls, (unsigned long long)stats.usec,
+                      ratio(stats.usec, stats.calls), (unsigned long long)stats.rejected_calls,
+                      (unsigned long long)stats.failed_calls);
+    }
+}
+
+static void put_error_line(void *context, const char *code, uint64_t count)
+{
+    buffer_printf(context, "errorstat_%s:count=%llu\r\n", code, (unsigned long long)count);
+}
+PUT(error_lines, server_error_stats(put_error_line, buffer))
+
+static void put_latency_lines(struct buffer *buffer)
+{
+    for (uint32_t id = 0; id < command_count(); id++) {
+        struct slice name = command_at(id)->full_name;
+        double p50, p99, p999;
+
+        if (server_command_percentile(id, 50, &p50) && server_command_percentile(id, 99, &p99) &&
+            server_command_percentile(id, 99.9, &p999))
+            buffer_printf(buffer, "latency_percentiles_usec_%.*s:p50=%.3f,p99=%.3f,p99.9=%.3f\r\n", (int)name.size,
+                          name.data, p50, p99, p999);
+    }
+}
+
+static void put_database_lines(struct buffer *buffer)
+{
+    for (unsigned db = 0; db < server_database_count(); db++) {
+        struct keyspace_stats stats;
+
+        server_keyspace_stats(db, &stats);
+        if (stats.keys != 0)
+            buffer_printf(buffer, "db%u:keys=%llu,expires=%llu,avg_ttl=%lld\r\n", db,
+                          (unsigned long long)stats.keys, (unsigned long long)stats.expires,
+                          (long long)stats.average_ttl_ms);
+    }
+}
+
+/* --- rows --- */
+
+#define ROW(section_, name_, put) {.section = (section_), .name = (name_), .append = put_##put}
+#define LINES(section_, put) {.section = (section_), .append = put_##put}
+
+const struct info_field info_server_rows[] = {
+    ROW("server", "redis_version", redis_version),
+    ROW("server", "keydb_version", keydb_version),
+    ROW("server", "redis_git_sha1", git_sha1),
+    ROW("server", "redis_git_dirty", git_dirty),
+    ROW("server", "redis_build_id", build_id),
+    ROW("server", "redis_mode", mode),
+    ROW("server", "os", os),
+    ROW("server", "arch_bits", arch_bits),
+    ROW("server", "monotonic_clock", monotonic_clock),
+    ROW("server", "multiplexing_api", multiplexing_api),
+    ROW("server", "atomicvar_api", atomicvar_api),
+    ROW("server", "gcc_version", gcc_version),
+    ROW("server", "process_id", process_id),
+    ROW("server", "process_supervised", supervised),
+    ROW("server", "run_id", run_id),
+    ROW("server", "tcp_port", tcp_port),
+    ROW("server", "server_time_usec", time_us),
+    ROW("server", "uptime_in_seconds", uptime_s),
+    ROW("server", "uptime_in_days", uptime_days),
+    ROW("server", "hz", hz),
+    ROW("server", "configured_hz", hz),
+    ROW("server", "lru_clock", lru_clock),
+    ROW("server", "executable", executable),
+    ROW("server", "config_file", config_file),
+    ROW("server", "io_threads_active", zero),
+    ROW("server", "availability_zone", nothing),
+    ROW("server", "features", nothing),
+    {.section = "server", .name = "shutdown_in_milliseconds", .append = put_shutdown_in_ms,
+     .wanted = is_shutting_down},
+
+    ROW("clients", "connected_clients", connected_clients),
+    ROW("clients", "cluster_connections", zero),
+    ROW("clients", "maxclients", maxclients),
+    ROW("clients", "client_recent_max_input_buffer", max_input_buffer_bytes),
+    ROW("clients", "client_recent_max_output_buffer", max_output_buffer_bytes),
+    ROW("clients", "blocked_clients", blocked_clients),
+    ROW("clients", "tracking_clients", tracking_clients),
+    ROW("clients", "pubsub_clients", pubsub_clients),
+    ROW("clients", "watching_clients", watching_clients),
+    ROW("clients", "clients_in_timeout_table", clients_in_timeout_table),
+    ROW("clients", "current_client_thread", current_thread),
+    LINES("clients", thread_clients),
+    ROW("clients", "total_watched_keys", total_watched_keys),
+    ROW("clients", "total_blocking_keys", zero),
+    ROW("clients", "total_blocking_keys_on_nokey", zero),
+
+    ROW("memory", "used_memory", used),
+    ROW("memory", "used_memory_human", used_human),
+    ROW("memory", "used_memory_rss", resident),
+    ROW("memory", "used_memory_rss_human", resident_human),
+    ROW("memory", "used_memory_peak", peak),
+    ROW("memory", "used_memory_peak_human", peak_human),
+    ROW("memory", "used_memory_peak_perc", peak_percent),
+    ROW("memory", "used_memory_overhead", overhead),
+    ROW("memory", "used_memory_startup", start_memory),
+    ROW("memory", "used_memory_dataset", dataset),
+    ROW("memory", "used_memory_dataset_perc", dataset_percent),
+    ROW("memory", "allocator_allocated", allocated),
+    ROW("memory", "allocator_active", active),
+    ROW("memory", "allocator_resident", allocator_resident),
+    ROW("memory", "allocator_muzzy", muzzy),
+    ROW("memory", "total_system_memory", system_total),
+    ROW("memory", "total_system_memory_human", system_total_human),
+    ROW("memory", "used_memory_lua", zero),
+    ROW("memory", "used_memory_vm_eval", zero),
+    ROW("memory", "used_memory_lua_human", zero_human),
+    ROW("memory", "used_memory_scripts_eval", zero),
+    ROW("memory", "number_of_cached_scripts", zero),
+    ROW("memory", "number_of_functions", zero),
+    ROW("memory", "number_of_libraries", zero),
+    ROW("memory", "used_memory_vm_functions", zero),
+    ROW("memory", "used_memory_vm_total", zero),
+    ROW("memory", "used_memory_vm_total_human", zero_human),
+    ROW("memory", "used_memory_functions", zero),
+    ROW("memory", "used_memory_scripts", zero),
+    ROW("memory", "used_memory_scripts_human", zero_human),
+    ROW("memory", "maxmemory", maxmemory),
+    ROW("memory", "maxmemory_human", maxmemory_human),
+    ROW("memory", "maxmemory_policy", maxmemory_policy),
+    ROW("memory", "allocator_frag_ratio", fragmentation_ratio),
+    ROW("memory", "allocator_frag_bytes", fragmentation_bytes),
+    ROW("memory", "allocator_rss_ratio", allocator_rss_ratio),
+    ROW("memory", "allocator_rss_bytes", allocator_rss_bytes),
+    ROW("memory", "rss_overhead_ratio", rss_overhead_ratio),
+    ROW("memory", "rss_overhead_bytes", rss_overhead_bytes),
+    ROW("memory", "mem_fragmentation_ratio", mem_fragmentation_ratio),
+    ROW("memory", "mem_fragmentation_bytes", mem_fragmentation_bytes),
+    ROW("memory", "mem_not_counted_for_evict", zero),
+    ROW("memory", "mem_replication_backlog", zero),
+    ROW("memory", "mem_total_replication_buffers", zero),
+    ROW("memory", "mem_clients_slaves", zero),
+    ROW("memory", "mem_clients_normal", client_memory_bytes),
+    ROW("memory", "mem_cluster_links", zero),
+    ROW("memory", "mem_aof_buffer", zero),
+    ROW("memory", "mem_allocator", allocator_name),
+    ROW("memory", "active_defrag_running", zero),
+    ROW("memory", "lazyfree_pending_objects", zero),
+    ROW("memory", "lazyfreed_objects", zero),
+    ROW("memory", "storage_provider", storage_provider),
+    ROW("memory", "available_system_memory", available_memory),
+
+    ROW("persistence", "loading", loading),
+    ROW("persistence", "async_loading", zero),
+    ROW("persistence", "current_cow_peak", zero),
+    ROW("persistence", "current_cow_size", zero),
+    ROW("persistence", "current_cow_size_age", zero),
+    ROW("persistence", "current_fork_perc", zero_fraction),
+    ROW("persistence", "current_save_keys_processed", zero),
+    ROW("persistence", "current_save_keys_total", zero),
+    ROW("persistence", "rdb_changes_since_last_save", dirty),
+    ROW("persistence", "rdb_bgsave_in_progress", zero),
+    ROW("persistence", "rdb_last_save_time", start_wall_s),
+    ROW("persistence", "rdb_last_bgsave_status", ok),
+    ROW("persistence", "rdb_last_bgsave_time_sec", minus_one),
+    ROW("persistence", "rdb_current_bgsave_time_sec", minus_one),
+    ROW("persistence", "rdb_saves", zero),
+    ROW("persistence", "rdb_last_cow_size", zero),
+    ROW("persistence", "rdb_last_load_keys_expired", zero),
+    ROW("persistence", "rdb_last_load_keys_loaded", zero),
+    ROW("persistence", "aof_enabled", zero),
+    ROW("persistence", "aof_rewrite_in_progress", zero),
+    ROW("persistence", "aof_rewrite_scheduled", zero),
+    ROW("persistence", "aof_last_rewrite_time_sec", minus_one),
+    ROW("persistence", "aof_current_rewrite_time_sec", minus_one),
+    ROW("persistence", "aof_last_bgrewrite_status", ok),
+    ROW("persistence", "aof_rewrites", zero),
+    ROW("persistence", "aof_rewrites_consecutive_failures", zero),
+    ROW("persistence", "aof_last_write_status", ok),
+    ROW("persistence", "aof_last_cow_size", zero),
+    ROW("persistence", "module_fork_in_progress", zero),
+    ROW("persistence", "module_fork_last_cow_size", zero),
+
+    ROW("stats", "total_connections_received", connections_received),
+    ROW("stats", "total_commands_processed", commands_processed),
+    ROW("stats", "instantaneous_ops_per_sec", ops_per_second),
+    ROW("stats", "total_net_input_bytes", net_input_bytes),
+    ROW("stats", "total_net_output_bytes", net_output_bytes),
+    ROW("stats", "total_net_repl_input_bytes", zero),
+    ROW("stats", "total_net_repl_output_bytes", zero),
+    ROW("stats", "instantaneous_input_kbps", input_kbps),
+    ROW("stats", "instantaneous_output_kbps", output_kbps),
+    ROW("stats", "instantaneous_input_repl_kbps", zero_fraction),
+    ROW("stats", "instantaneous_output_repl_kbps", zero_fraction),
+    ROW("stats", "rejected_connections", rejected_connections),
+    ROW("stats", "sync_full", zero),
+    ROW("stats", "sync_partial_ok", zero),
+    ROW("stats", "sync_partial_err", zero),
+    ROW("stats", "expired_keys", expired_keys),
+    ROW("stats", "expired_stale_perc", zero_fraction),
+    ROW("stats", "expired_time_cap_reached_count", zero),
+    ROW("stats", "expire_cycle_cpu_milliseconds", zero),
+    ROW("stats", "evicted_keys", evicted_keys),
+    ROW("stats", "evicted_clients", evicted_clients),
+    ROW("stats", "total_eviction_exceeded_time", zero),
+    ROW("stats", "current_eviction_exceeded_time", zero),
+    ROW("stats", "keyspace_hits", keyspace_hits),
+    ROW("stats", "keyspace_misses", keyspace_misses),
+    ROW("stats", "pubsub_channels", zero),
+    ROW("stats", "pubsub_patterns", zero),
+    ROW("stats", "pubsubshard_channels", zero),
+    ROW("stats", "latest_fork_usec", zero),
+    ROW("stats", "total_forks", zero),
+    ROW("stats", "migrate_cached_sockets", zero),
+    ROW("stats", "slave_expires_tracked_keys", zero),
+    ROW("stats", "active_defrag_hits", zero),
+    ROW("stats", "active_defrag_misses", zero),
+    ROW("stats", "active_defrag_key_hits", zero),
+    ROW("stats", "active_defrag_key_misses", zero),
+    ROW("stats", "total_active_defrag_time", zero),
+    ROW("stats", "current_active_defrag_time", zero),
+    ROW("stats", "tracking_total_keys", zero),
+    ROW("stats", "tracking_total_items", zero),
+    ROW("stats", "tracking_total_prefixes", zero),
+    ROW("stats", "unexpected_error_replies", unexpected_error_replies),
+    ROW("stats", "total_error_replies", error_replies),
+    ROW("stats", "dump_payload_sanitizations", zero),
+    ROW("stats", "total_reads_processed", reads_processed),
+    ROW("stats", "total_writes_processed", writes_processed),
+    ROW("stats", "io_threaded_reads_processed", zero),
+    ROW("stats", "io_threaded_writes_processed", zero),
+    ROW("stats", "client_query_buffer_limit_disconnections", query_buffer_limit_disconnections),
+    ROW("stats", "client_output_buffer_limit_disconnections", output_buffer_limit_disconnections),
+    ROW("stats", "reply_buffer_shrinks", zero),
+    ROW("stats", "reply_buffer_expands", zero),
+    ROW("stats", "eventloop_cycles", loop_turns),
+    ROW("stats", "acl_access_denied_auth", acl_denied_auth),
+    ROW("stats", "acl_access_denied_cmd", acl_denied_command),
+    ROW("stats", "acl_access_denied_key", acl_denied_key),
+    ROW("stats", "acl_access_denied_channel", acl_denied_channel),
+
+    ROW("replication", "role", role),
+    ROW("replication", "connected_slaves", zero),
+    ROW("replication", "master_failover_state", failover_state),
+    ROW("replication", "master_replid", replication_id),
+    ROW("replication", "master_replid2", second_replication_id),
+    ROW("replication", "master_repl_offset", zero),
+    ROW("replication", "second_repl_offset", minus_one),
+    ROW("replication", "repl_backlog_active", zero),
+    ROW("replication", "repl_backlog_size", backlog_size),
+    ROW("replication", "repl_backlog_first_byte_offset", zero),
+    ROW("replication", "repl_backlog_histlen", zero),
+
+    ROW("cpu", "used_cpu_sys", cpu_system),
+    ROW("cpu", "used_cpu_user", cpu_user),
+    ROW("cpu", "used_cpu_sys_children", cpu_system_children),
+    ROW("cpu", "used_cpu_user_children", cpu_user_children),
+    ROW("cpu", "server_threads", thread_count),
+    ROW("cpu", "long_lock_waits", lock_waits),
+    LINES("cpu", main_thread_times),
+
+    LINES("commandstats", command_lines),
+    LINES("errorstats", error_lines),
+    LINES("latencystats", latency_lines),
+    ROW("cluster", "cluster_enabled", zero),
+    LINES("keyspace", database_lines),
+};
+const size_t info_server_row_count = countof(info_server_rows);

@@ -1,0 +1,15 @@
+/* The fields of INFO that belong to server/. */
+#pragma once
+
+#include "server/info.h"
+#include "server/stats.h"
+
+enum { INFO_ID_SIZE = 40 };
+
+extern const struct info_field info_server_rows[];
+extern const size_t info_server_row_count;
+
+void info_rows_setup(void);
+/* Between these the rows of this thread print these figures. */
+void info_rows_begin(const struct server_stats *stats);
+void info_rows_end(void);

@@ -1,0 +1,345 @@
+#include "server/options_accepted.h"
+
+#include "base/assert.h"
+#include "base/buffer.h"
+#include "base/mem.h"
+#include "base/number.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum reason { PERSISTENCE, REPLICATION, CLUSTER, TYPES, EVICTION, LATER, OTHERWISE };
+
+static const char *const reasons[] = {
+    [PERSISTENCE] = "this version keeps data in memory only",
+    [REPLICATION] = "this version does not replicate",
+    [CLUSTER] = "this version is no cluster node",
+    [TYPES] = "this version has no values it would be about",
+    [EVICTION] = "this version does not evict",
+    [LATER] = "this version does not have what it would be about",
+    [OTHERWISE] = "this server works differently and has nothing to adjust there",
+};
+
+struct accepted {
+    enum option_type type;
+    const char *name, *alias;
+    const char *preset;
+    int64_t least, most;
+    const char *names; /* ENUM: "a|b|c" */
+    uint32_t flags;
+    enum reason reason;
+    bool only_preset;  /* nothing but the default may be given */
+};
+
+#define MUTABLE OPTION_MUTABLE
+#define NUMBER(type_, name_, alias_, preset_, least_, most_, flags_, reason_)                                      \
+    {.type = OPTION_##type_, .name = (name_), .alias = (alias_), .preset = (preset_), .least = (least_),           \
+     .most = (most_), .flags = (flags_), .reason = (reason_)}
+#define YES_NO(name_, alias_, preset_, flags_, reason_) NUMBER(BOOL, name_, alias_, preset_, 0, 1, flags_, reason_)
+#define TEXT(name_, alias_, preset_, flags_, reason_) NUMBER(STRING, name_, alias_, preset_, 0, 0, flags_, reason_)
+#define CHOICE(name_, preset_, names_, flags_, reason_)                                                            \
+    {.type = OPTION_ENUM, .name = (name_), .preset = (preset_), .names = (names_), .flags = (flags_),              \
+     .reason = (reason_)}
+#define ONLY_YES_NO(name_, alias_, preset_, flags_, reason_)                                                       \
+    {.type = OPTION_BOOL, .name = (name_), .alias = (alias_), .preset = (preset_), .most = 1, .flags = (flags_),   \
+     .reason = (reason_), .only_preset = true}
+#define ONLY_TEXT(name_, alias_, preset_, flags_, reason_)                                                         \
+    {.type = OPTION_STRING, .name = (name_), .alias = (alias_), .preset = (preset_), .flags = (flags_),            \
+     .reason = (reason_), .only_preset = true}
+
+static const struct accepted accepted[] = {
+    CHOICE("acl-pubsub-default", "resetchannels", "allchannels|resetchannels", MUTABLE, LATER),
+    NUMBER(INT, "acllog-max-len", NULL, "128", 0, INT64_MAX, MUTABLE, LATER),
+    NUMBER(INT, "active-defrag-cycle-max", NULL, "25", 1, 99, MUTABLE, OTHERWISE),
+    NUMBER(INT, "active-defrag-cycle-min", NULL, "1", 1, 99, MUTABLE, OTHERWISE),
+    NUMBER(MEMORY, "active-defrag-ignore-bytes", NULL, "104857600", 1, INT64_MAX, MUTABLE, OTHERWISE),
+    NUMBER(INT, "active-defrag-max-scan-fields", NULL, "1000", 1, INT64_MAX, MUTABLE, OTHERWISE),
+    NUMBER(INT, "active-defrag-threshold-lower", NULL, "10", 0, 1000, MUTABLE, OTHERWISE),
+    NUMBER(INT, "active-defrag-threshold-upper", NULL, "100", 0, 1000, MUTABLE, OTHERWISE),
+    NUMBER(INT, "active-expire-effort", NULL, "1", 1, 10, MUTABLE, EVICTION),
+    ONLY_YES_NO("active-replica", NULL, "no", 0, REPLICATION),
+    ONLY_YES_NO("activedefrag", NULL, "no", MUTABLE, OTHERWISE),
+    YES_NO("activerehashing", NULL, "yes", MUTABLE, OTHERWISE),
+    YES_NO("allow-rdb-resize-op", NULL, "yes", MUTABLE, REPLICATION),
+    YES_NO("aof-load-truncated", NULL, "yes", MUTABLE, PERSISTENCE),
+    TEXT("aof-rewrite-cpulist", "aof_rewrite_cpulist", NULL, 0, PERSISTENCE),
+    YES_NO("aof-rewrite-incremental-fsync", NULL, "yes", MUTABLE, PERSISTENCE),
+    YES_NO("aof-timestamp-enabled", NULL, "no", MUTABLE, PERSISTENCE),
+    YES_NO("aof-use-rdb-preamble", NULL, "yes", MUTABLE, PERSISTENCE),
+    TEXT("appenddirname", NULL, "appendonlydir", 0, PERSISTENCE),
+    TEXT("appendfilename", NULL, "appendonly.aof", 0, PERSISTENCE),
+    CHOICE("appendfsync", "everysec", "everysec|always|no", MUTABLE, PERSISTENCE),
+    ONLY_YES_NO("appendonly", NULL, "no", MUTABLE, PERSISTENCE),
+    NUMBER(MEMORY, "auto-aof-rewrite-min-size", NULL, "67108864", 0, INT64_MAX, MUTABLE, PERSISTENCE),
+    NUMBER(INT, "auto-aof-rewrite-percentage", NULL, "100", 0, INT32_MAX, MUTABLE, PERSISTENCE),
+    TEXT("bgsave-cpulist", "bgsave_cpulist", NULL, 0, PERSISTENCE),
+    TEXT("bio-cpulist", "bio_cpulist", NULL, 0, LATER),
+    NUMBER(INT, "busy-reply-threshold", "lua-time-limit", "5000", 0, INT64_MAX, MUTABLE, LATER),
+    YES_NO("cluster-allow-pubsubshard-when-down", NULL, "yes", MUTABLE, CLUSTER),
+    YES_NO("cluster-allow-reads-when-down", NULL, "no", MUTABLE, CLUSTER),
+    YES_NO("cluster-allow-replica-migration", NULL, "yes", MUTABLE, CLUSTER),
+    NUMBER(INT, "cluster-announce-bus-port", NULL, "0", 0, 65535, MUTABLE, CLUSTER),
+    TEXT("cluster-announce-hostname", NULL, NULL, MUTABLE, CLUSTER),
+    TEXT("cluster-announce-ip", NULL, NULL, MUTABLE, CLUSTER),
+    NUMBER(INT, "cluster-announce-port", NULL, "0", 0, 65535, MUTABLE, CLUSTER),
+    NUMBER(INT, "cluster-announce-tls-port", NULL, "0", 0, 65535, MUTABLE, CLUSTER),
+    TEXT("cluster-config-file", NULL, "nodes.conf", 0, CLUSTER),
+    ONLY_YES_NO("cluster-enabled", NULL, "no", 0, CLUSTER),
+    NUMBER(MEMORY, "cluster-link-sendbuf-limit", NULL, "0", 0, -1, MUTABLE, CLUSTER),
+    NUMBER(INT, "cluster-migration-barrier", NULL, "1", 0, INT32_MAX, MUTABLE, CLUSTER),
+    NUMBER(INT, "cluster-node-timeout", NULL, "15000", 0, INT64_MAX, MUTABLE, CLUSTER),
+    NUMBER(INT, "cluster-port", NULL, "0", 0, 65535, 0, CLUSTER),
+    CHOICE("cluster-preferred-endpoint-type", "ip", "ip|hostname|unknown-endpoint", MUTABLE, CLUSTER),
+    YES_NO("cluster-replica-no-failover", "cluster-slave-no-failover", "no", MUTABLE, CLUSTER),
+    NUMBER(INT, "cluster-replica-validity-factor", "cluster-slave-validity-factor", "10", 0, INT32_MAX, MUTABLE,
+           CLUSTER),
+    YES_NO("cluster-require-full-coverage", NULL, "yes", MUTABLE, CLUSTER),
+    YES_NO("crash-log-enabled", NULL, "yes", MUTABLE, LATER),
+    YES_NO("crash-memcheck-enabled", NULL, "yes", MUTABLE, LATER),
+    TEXT("dbfilename", NULL, "dump.rdb", MUTABLE | OPTION_PROTECTED, PERSISTENCE),
+    YES_NO("disable-thp", NULL, "yes", 0, LATER),
+    YES_NO("enable-async-rehash", NULL, "yes", MUTABLE, OTHERWISE),
+    YES_NO("enable-motd", NULL, "yes", 0, LATER),
+    NUMBER(INT, "hash-max-listpack-entries", "hash-max-ziplist-entries", "512", 0, INT64_MAX, MUTABLE, TYPES),
+    NUMBER(MEMORY, "hash-max-listpack-value", "hash-max-ziplist-value", "64", 0, INT64_MAX, MUTABLE, TYPES),
+    NUMBER(MEMORY, "hll-sparse-max-bytes", NULL, "3000", 0, INT64_MAX, MUTABLE, TYPES),
+    TEXT("ignore-warnings", NULL, NULL, MUTABLE, LATER),
+    YES_NO("io-threads-do-reads", NULL, "no", 0, OTHERWISE),
+    YES_NO("jemalloc-bg-thread", NULL, "yes", MUTABLE, OTHERWISE),
+    NUMBER(INT, "latency-monitor-threshold", NULL, "0", 0, INT64_MAX, MUTABLE, LATER),
+    YES_NO("latency-tracking", NULL, "yes", MUTABLE, LATER),
+    NUMBER(INT, "lfu-decay-time", NULL, "1", 0, INT32_MAX, MUTABLE, EVICTION),
+    NUMBER(INT, "lfu-log-factor", NULL, "10", 0, INT32_MAX, MUTABLE, EVICTION),
+    NUMBER(INT, "list-compress-depth", NULL, "0", 0, INT32_MAX, MUTABLE, TYPES),
+    NUMBER(INT, "list-max-listpack-size", "list-max-ziplist-size", "-2", INT32_MIN, INT32_MAX, MUTABLE, TYPES),
+    TEXT("list-max-ziplist-entries", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, TYPES),
+    TEXT("list-max-ziplist-value", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, TYPES),
+    TEXT("lua-replicate-commands", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, LATER),
+    TEXT("masterauth", NULL, NULL, MUTABLE | OPTION_SENSITIVE, REPLICATION),
+    TEXT("masteruser", NULL, NULL, MUTABLE | OPTION_SENSITIVE, REPLICATION),
+    NUMBER(PERCENT_OR_MEMORY, "maxmemory-clients", NULL, "0", -100, INT64_MAX, MUTABLE, EVICTION),
+    NUMBER(INT, "maxmemory-eviction-tenacity", NULL, "10", 0, 100, MUTABLE, EVICTION),
+    CHOICE("maxmemory-policy", "noeviction", "volatile-lru|volatile-lfu|volatile-random|volatile-ttl|"
+           "allkeys-lru|allkeys-lfu|allkeys-random|noeviction", MUTABLE, EVICTION),
+    NUMBER(INT, "maxmemory-samples", NULL, "5", 1, INT32_MAX, MUTABLE, EVICTION),
+    NUMBER(MEMORY, "maxstorage", NULL, "0", 0, INT64_MAX, MUTABLE, LATER),
+    NUMBER(INT, "min-replicas-max-lag", "min-slaves-max-lag", "10", 0, INT32_MAX, MUTABLE, REPLICATION),
+    NUMBER(INT, "min-replicas-to-write", "min-slaves-to-write", "0", 0, INT32_MAX, MUTABLE, REPLICATION),
+    ONLY_YES_NO("multi-master", NULL, "no", 0, REPLICATION),
+    YES_NO("multi-master-no-forward", NULL, "no", MUTABLE, REPLICATION),
+    YES_NO("multithread-load-enabled", NULL, "no", MUTABLE, PERSISTENCE),
+    YES_NO("no-appendfsync-on-rewrite", NULL, "no", MUTABLE, PERSISTENCE),
+    ONLY_TEXT("notify-keyspace-events", NULL, NULL, MUTABLE, LATER),
+    CHOICE("oom-score-adj", "no", "no|yes|relative|absolute", MUTABLE, LATER),
+    CHOICE("propagation-error-behavior", "ignore", "ignore|panic|panic-on-replicas", MUTABLE, LATER),
+    ONLY_TEXT("replicaof", "slaveof", NULL, OPTION_MULTI_ARG, REPLICATION),
+    YES_NO("rdb-del-sync-files", NULL, "no", MUTABLE, PERSISTENCE),
+    YES_NO("rdb-save-incremental-fsync", NULL, "yes", MUTABLE, PERSISTENCE),
+    YES_NO("rdbchecksum", NULL, "yes", 0, PERSISTENCE),
+    YES_NO("rdbcompression", NULL, "yes", MUTABLE, PERSISTENCE),
+    NUMBER(MEMORY, "repl-backlog-size", NULL, "1048576", 1, INT64_MAX, MUTABLE, REPLICATION),
+    NUMBER(INT, "repl-backlog-ttl", NULL, "3600", 0, INT64_MAX, MUTABLE, REPLICATION),
+    YES_NO("repl-disable-tcp-nodelay", NULL, "no", MUTABLE, REPLICATION),
+    CHOICE("repl-diskless-load", "disabled", "disabled|on-empty-db|swapdb", MUTABLE, REPLICATION),
+    YES_NO("repl-diskless-sync", NULL, "yes", MUTABLE, REPLICATION),
+    NUMBER(INT, "repl-diskless-sync-delay", NULL, "5", 0, INT32_MAX, MUTABLE, REPLICATION),
+    NUMBER(INT, "repl-diskless-sync-max-replicas", NULL, "0", 0, INT32_MAX, MUTABLE, REPLICATION),
+    NUMBER(INT, "repl-ping-replica-period", "repl-ping-slave-period", "10", 1, INT32_MAX, MUTABLE, REPLICATION),
+    NUMBER(INT, "repl-timeout", NULL, "60", 1, INT32_MAX, MUTABLE, REPLICATION),
+    TEXT("replica-announce-ip", "slave-announce-ip", NULL, MUTABLE, REPLICATION),
+    NUMBER(INT, "replica-announce-port", "slave-announce-port", "0", 0, 65535, MUTABLE, REPLICATION),
+    YES_NO("replica-announced", NULL, "yes", MUTABLE, REPLICATION),
+    YES_NO("replica-ignore-disk-write-errors", NULL, "no", MUTABLE, REPLICATION),
+    YES_NO("replica-ignore-maxmemory", "slave-ignore-maxmemory", "yes", MUTABLE, REPLICATION),
+    YES_NO("replica-lazy-flush", "slave-lazy-flush", "no", MUTABLE, REPLICATION),
+    NUMBER(INT, "replica-priority", "slave-priority", "100", 0, INT32_MAX, MUTABLE, REPLICATION),
+    YES_NO("replica-read-only", "slave-read-only", "yes", MUTABLE, REPLICATION),
+    YES_NO("replica-serve-stale-data", "slave-serve-stale-data", "yes", MUTABLE, REPLICATION),
+    CHOICE("sanitize-dump-payload", "no", "no|yes|clients", MUTABLE, PERSISTENCE),
+    TEXT("server-cpulist", "server_cpulist", NULL, 0, LATER),
+    NUMBER(INT, "set-max-intset-entries", NULL, "512", 0, INT64_MAX, MUTABLE, TYPES),
+    CHOICE("shutdown-on-sigint", "default", "default|save|nosave|now|force",
+           MUTABLE | OPTION_MULTI_ARG | OPTION_MULTI_ENUM, LATER),
+    CHOICE("shutdown-on-sigterm", "default", "default|save|nosave|now|force",
+           MUTABLE | OPTION_MULTI_ARG | OPTION_MULTI_ENUM, LATER),
+    NUMBER(INT, "shutdown-timeout", NULL, "10", 0, INT32_MAX, MUTABLE, LATER),
+    NUMBER(INT, "slowlog-log-slower-than", NULL, "10000", -1, INT64_MAX, MUTABLE, LATER),
+    NUMBER(INT, "slowlog-max-len", NULL, "128", 0, INT64_MAX, MUTABLE, LATER),
+    YES_NO("stop-writes-on-bgsave-error", NULL, "yes", MUTABLE, PERSISTENCE),
+    NUMBER(MEMORY, "stream-node-max-bytes", NULL, "4096", 0, INT64_MAX, MUTABLE, TYPES),
+    NUMBER(INT, "stream-node-max-entries", NULL, "100", 0, INT64_MAX, MUTABLE, TYPES),
+    NUMBER(INT, "tracking-table-max-keys", NULL, "1000000", 0, INT64_MAX, MUTABLE, TYPES),
+    NUMBER(INT, "zset-max-listpack-entries", "zset-max-ziplist-entries", "128", 0, INT64_MAX, MUTABLE, TYPES),
+    NUMBER(MEMORY, "zset-max-listpack-value", "zset-max-ziplist-value", "64", 0, INT64_MAX, MUTABLE, TYPES),
+};
+
+/* The rows made of these, then one for `save`. */
+enum { ROW_COUNT = countof(accepted) + 1, SAVE_ROW = countof(accepted) };
+
+static struct option_row rows[ROW_COUNT];
+static _Atomic int64_t numbers[countof(accepted)];
+static struct option_string strings[countof(accepted)];
+static struct option_enum *names[countof(accepted)];
+static bool made;
+
+/* --- save: pairs of seconds and changes --- */
+
+enum { SAVE_POINTS_MOST = 256 };
+
+static struct {
+    int64_t seconds[SAVE_POINTS_MOST], changes[SAVE_POINTS_MOST];
+    size_t count;
+    bool reading, is_first; /* see options_accepted_reading */
+} save_points;
+
+void options_accepted_reading(bool reading)
+{
+    save_points.reading = reading;
+    save_points.is_first = reading;
+}
+
+static bool set_save(const struct option_row *row, const struct slice *words, size_t count, char *error,
+                     size_t error_size)
+{
+    int64_t seconds[SAVE_POINTS_MOST], changes[SAVE_POINTS_MOST];
+    size_t have = save_points.reading && !save_points.is_first && count != 0 ? save_points.count : 0;
+
+    (void)row;
+    if (count == 1 && words[0].size == 0)
+        count = 0;
+    if (count % 2 != 0 || have + count / 2 > SAVE_POINTS_MOST) {
+        snprintf(error, error_size, "Invalid save parameters");
+        return false;
+    }
+    for (size_t i = 0; i < count / 2; i++) {
+        if (!number_parse_i64(words[2 * i], &seconds[i]) || !number_parse_i64(words[2 * i + 1], &changes[i]) ||
+            seconds[i] < 1 || changes[i] < 0) {
+            snprintf(error, error_size, "Invalid save parameters");
+            return false;
+        }
+    }
+    memcpy(&save_points.seconds[have], seconds, count / 2 * sizeof(seconds[0]));
+    memcpy(&save_points.changes[have], changes, count / 2 * sizeof(changes[0]));
+    save_points.count = have + count / 2;
+    save_points.is_first = false;
+    return true;
+}
+
+static void get_save(const struct option_row *row, struct buffer *buffer)
+{
+    (void)row;
+    for (size_t i = 0; i < save_points.count; i++)
+        buffer_printf(buffer, "%s%lld %lld", i == 0 ? "" : " ", (long long)save_points.seconds[i],
+                      (long long)save_points.changes[i]);
+}
+
+static void rewrite_save(const struct option_row *row, struct buffer *buffer)
+{
+    for (size_t i = 0; i < save_points.count; i++)
+        buffer_printf(buffer, "%s %lld %lld\n", row->name, (long long)save_points.seconds[i],
+                      (long long)save_points.changes[i]);
+    if (save_points.count == 0)
+        buffer_printf(buffer, "%s \"\"\n", row->name);
+}
+
+static const struct option_row save_row =
+    ROW_SPECIAL("save", set_save, get_save, "3600 1 300 100 60 10000", OPTION_MUTABLE | OPTION_MULTI_ARG,
+                "a snapshot after so many seconds if there were so many changes", .rewrite = rewrite_save);
+
+/* --- rows --- */
+
+static const struct accepted *accepted_of(const struct option_row *row)
+{
+    return row >= rows && row < &rows[SAVE_ROW] ? &accepted[row - rows] : NULL;
+}
+
+const char *options_accepted_reason(const struct option_row *row)
+{
+    const struct accepted *from = accepted_of(row);
+
+    if (row == &rows[SAVE_ROW])
+        return reasons[PERSISTENCE];
+    return from != NULL ? reasons[from->reason] : NULL;
+}
+
+static const char *check_only_preset(const struct option_row *row, int64_t number, struct slice text)
+{
+    bool is_preset = row->type == OPTION_STRING ? text.size == 0 : number == row->preset;
+
+    return is_preset ? NULL : options_accepted_reason(row);
+}
+
+/* "a|b|c" as a table: 0, 1, 2, or bits: 0, 1, 2, 4. */
+static struct option_enum *make_names(const char *text, bool bits)
+{
+    struct option_enum *table;
+    size_t count = 1, index = 0;
+
+    for (const char *at = text; *at != '\0'; at++)
+        count += *at == '|';
+    table = mem_alloc_zero((count + 1) * sizeof(*table));
+    while (index < count) {
+        size_t size = strcspn(text, "|");
+
+        table[index].name = mem_copy(text, size);
+        table[index].value = bits && index != 0 ? INT64_C(1) << (index - 1) : (int64_t)index;
+        index++;
+        text += size + (text[size] == '|');
+    }
+    return table;
+}
+
+static void free_names(struct option_enum **table)
+{
+    for (struct option_enum *at = *table; at != NULL && at->name != NULL; at++)
+        mem_free((void *)(uintptr_t)at->name);
+    mem_free(*table);
+    *table = NULL;
+}
+
+static void make_row(size_t index)
+{
+    const struct accepted *from = &accepted[index];
+    struct option_row *row = &rows[index];
+    struct option_value value;
+    char error[OPTION_ERROR_SPACE];
+
+    *row = (struct option_row){.name = from->name, .alias = from->alias, .type = from->type, .flags = from->flags,
+                               .least = from->least, .most = from->most, .help = reasons[from->reason]};
+    if (from->type == OPTION_STRING) {
+        row->string = &strings[index];
+        row->preset_text = from->preset;
+        row->flags |= from->preset == NULL ? OPTION_EMPTY_IS_NULL : 0;
+    } else {
+        struct slice word = slice_from_text(from->preset);
+
+        row->number = &numbers[index];
+        if (from->type == OPTION_ENUM)
+            row->names = names[index] = make_names(from->names, (from->flags & OPTION_MULTI_ENUM) != 0);
+        if (!option_parse(row, &word, 1, &value, error, sizeof(error)))
+            assert(!"a default that its own option refuses");
+        row->preset = value.number;
+        option_value_release(&value);
+    }
+    if (from->only_preset)
+        row->check = check_only_preset;
+}
+
+const struct option_row *options_accepted(size_t *count)
+{
+    for (size_t i = 0; !made && i < countof(accepted); i++)
+        make_row(i);
+    rows[SAVE_ROW] = save_row;
+    made = true;
+    *count = ROW_COUNT;
+    return rows;
+}
+
+void options_accepted_teardown(void)
+{
+    for (size_t i = 0; i < countof(accepted); i++)
+        free_names(&names[i]);
+    memset(&save_points, 0, sizeof(save_points));
+    made = false;
+}

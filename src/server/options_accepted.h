@@ -1,0 +1,16 @@
+/* Options that other servers of the family have and this one accepts without acting on them: they can be set and read
+ * back, so that configurations written for the family load. What would silently promise something (an append-only file,
+ * a cluster) can only be given with the value that promises nothing. */
+#pragma once
+
+#include "base/rows.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+const struct option_row *options_accepted(size_t *count); /* made at the first call */
+const char *options_accepted_reason(const struct option_row *row); /* NULL: not one of these */
+void options_accepted_teardown(void);
+
+/* While a file or the command line is read, lines of `save` add up, the first one instead of the preset. */
+void options_accepted_reading(bool reading);

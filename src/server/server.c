@@ -1,0 +1,561 @@
+#include "server/server.h"
+
+#include "base/background.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/client.h"
+#include "server/config.h"
+#include "server/dispatch.h"
+#include "server/options.h"
+#include "server/stats.h"
+
+#include <openssl/crypto.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static struct server *instance; /* const while workers run */
+
+struct server *server_instance(void)
+{
+    return instance;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- TLS -- */
+
+static const char *text_of(const struct option_string *string)
+{
+    return string->data;
+}
+
+/* A context from the options; *context is NULL when no certificate is configured. */
+static bool tls_build(struct tls_context **context, char error[TLS_ERROR_BYTES])
+{
+    const struct tls_options options = {
+        .cert_file = text_of(&option_tls_cert_file),
+        .key_file = text_of(&option_tls_key_file),
+        .key_file_pass = text_of(&option_tls_key_file_pass),
+        .client_cert_file = text_of(&option_tls_client_cert_file),
+        .client_key_file = text_of(&option_tls_client_key_file),
+        .client_key_file_pass = text_of(&option_tls_client_key_file_pass),
+        .ca_cert_file = text_of(&option_tls_ca_cert_file),
+        .ca_cert_dir = text_of(&option_tls_ca_cert_dir),
+        .dh_params_file = text_of(&option_tls_dh_params_file),
+        .protocols = text_of(&option_tls_protocols),
+        .ciphers = text_of(&option_tls_ciphers),
+        .ciphersuites = text_of(&option_tls_ciphersuites),
+        .prefer_server_ciphers = OPTION_IS(option_tls_prefer_server_ciphers),
+        .session_caching = OPTION_IS(option_tls_session_caching),
+        .session_cache_size = (uint32_t)OPTION_GET(option_tls_session_cache_size),
+        .session_cache_timeout_s = (uint32_t)OPTION_GET(option_tls_session_cache_timeout),
+        .auth_clients = (enum tls_auth_clients)OPTION_GET(option_tls_auth_clients),
+    };
+
+    *context = NULL;
+    return tls_context_create(&options, context, error);
+}
+
+struct tls_context *server_tls_acquire(struct server *server)
+{
+    struct tls_context *context = NULL;
+
+    spinlock_acquire(&server->tls_lock);
+    if (server->tls != NULL)
+        context = tls_context_acquire(server->tls);
+    spinlock_release(&server->tls_lock);
+    return context;
+}
+
+static void tls_replace(struct server *server, struct tls_context *context)
+{
+    struct tls_context *old;
+
+    spinlock_acquire(&server->tls_lock);
+    old = server->tls;
+    server->tls = context;
+    spinlock_release(&server->tls_lock);
+    tls_context_release(&old);
+}
+
+/* ---------------------------------------------------------------------------------------------------- listeners -- */
+
+static int64_t port_of(enum listener_kind kind)
+{
+    return kind == LISTENER_TLS ? OPTION_GET(option_tls_port) : OPTION_GET(option_port);
+}
+
+static bool listener_open(struct server *server, enum listener_kind kind, struct listener_group **group, char *error)
+{
+    struct listener_options options = {.kind = kind,
+                                       .loop_count = server->worker_count,
+                                       .backlog = (int)OPTION_GET(option_tcp_backlog),
+                                       .socket_mark = (int)OPTION_GET(option_socket_mark_id)};
+
+    *group = NULL;
+    if (kind == LISTENER_UNIX) {
+        options.path = option_unixsocket.data;
+        options.permissions = (unsigned)OPTION_GET(option_unixsocketperm);
+        if (options.path == NULL)
+            return true;
+    } else {
+        options.addresses = option_bind_addresses(&options.address_count);
+        options.port = (int)port_of(kind);
+        if (options.port == 0 || options.address_count == 0)
+            return true;
+    }
+    return listener_group_open(group, &options, error);
+}
+
+/* From the old sockets of a kind to the new ones: each worker does its own share, the last one closes the old. */
+struct listener_switch {
+    _Atomic unsigned left; /* atomic: workers that have not switched yet */
+    struct listener_group *old_group, *new_group;
+};
+
+struct switch_mail {
+    struct mail mail;
+    struct listener_switch *change;
+};
+
+static void switch_deliver(struct worker *worker, struct mail *mail)
+{
+    struct switch_mail *message = container_of(mail, struct switch_mail, mail);
+    struct listener_switch *change = message->change;
+
+    if (change->old_group != NULL)
+        listener_group_detach(change->old_group, worker->index);
+    if (change->new_group != NULL &&
+        !listener_group_attach(change->new_group, worker->loop, worker->index, worker_accept, worker))
+        log_warning("A new listening socket could not be watched");
+    if (atomic_fetch_sub_explicit(&change->left, 1, memory_order_acq_rel) == 1) {
+        listener_group_close(&change->old_group);
+        mem_free(change);
+    }
+    mem_free(message);
+}
+
+static void listener_replace(struct server *server, enum listener_kind kind, struct listener_group *group)
+{
+    struct listener_switch *change = mem_alloc(sizeof(*change));
+
+    atomic_init(&change->left, server->worker_count);
+    change->old_group = server->listeners[kind];
+    change->new_group = group;
+    server->listeners[kind] = group;
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        struct switch_mail *message = mem_alloc(sizeof(*message));
+        struct mail *mail = &message->mail;
+
+        *message = (struct switch_mail){.mail = {.deliver = switch_deliver}, .change = change};
+        worker_post(&server->workers[i], &mail);
+    }
+}
+
+static const char *reopen(enum listener_kind kind)
+{
+    static char error[LISTENER_ERROR_BYTES]; /* guarded by the gate, as all of CONFIG SET */
+    struct listener_group *group;
+
+    if (!listener_open(instance, kind, &group, error)) {
+        log_warning("%s", error);
+        return "Unable to listen on this port. Check server logs.";
+    }
+    listener_replace(instance, kind, group);
+    return NULL;
+}
+
+/* -------------------------------------------------------------------------------------- what CONFIG SET changes -- */
+
+static const char *apply_port(const struct option_row *row)
+{
+    (void)row;
+    return reopen(LISTENER_TCP);
+}
+
+static const char *apply_tls_port(const struct option_row *row)
+{
+    (void)row;
+    if (OPTION_GET(option_tls_port) != 0 && instance->tls == NULL)
+        return "Unable to update TLS configuration. Check server logs.";
+    return reopen(LISTENER_TLS);
+}
+
+static const char *apply_bind(const struct option_row *row)
+{
+    struct listener_group *plain, *tls;
+    char error[LISTENER_ERROR_BYTES];
+
+    (void)row;
+    if (!listener_open(instance, LISTENER_TCP, &plain, error)) {
+        log_warning("%s", error);
+        return "Failed to bind to specified addresses.";
+    }
+    if (!listener_open(instance, LISTENER_TLS, &tls, error)) {
+        log_warning("%s", error);
+        listener_group_close(&plain);
+        return "Failed to bind to specified addresses.";
+    }
+    listener_replace(instance, LISTENER_TCP, plain);
+    listener_replace(instance, LISTENER_TLS, tls);
+    return NULL;
+}
+
+static const char *apply_tls(const struct option_row *row)
+{
+    struct tls_context *context;
+    char error[TLS_ERROR_BYTES];
+
+    (void)row;
+    if (!tls_build(&context, error)) {
+        log_warning("Failed to configure TLS: %s", error);
+        return "Unable to update TLS configuration. Check server logs.";
+    }
+    tls_replace(instance, context);
+    return NULL;
+}
+
+static const char *apply_requirepass(const struct option_row *row)
+{
+    char *old;
+    size_t size = option_requirepass.size;
+    char *copy = size != 0 ? mem_alloc(size) : NULL;
+
+    (void)row;
+    if (size != 0)
+        memcpy(copy, option_requirepass.data, size);
+    spinlock_acquire(&instance->password_lock);
+    old = instance->password;
+    instance->password = copy;
+    instance->password_size = size;
+    spinlock_release(&instance->password_lock);
+    atomic_store_explicit(&instance->has_password, size != 0, memory_order_relaxed);
+    mem_free(old);
+    return NULL;
+}
+
+static void limits_read(struct worker *worker)
+{
+    uint64_t most = OPTION_GET_U64(option_proto_max_bulk_len);
+
+    worker->limits = (struct resp_limits){.bulk_max_bytes = most, .authenticated = true, .large = true};
+    worker->limits_unauthenticated = (struct resp_limits){.bulk_max_bytes = most};
+}
+
+static void limits_deliver(struct worker *worker, struct mail *mail)
+{
+    limits_read(worker);
+    mem_free(mail);
+}
+
+static const char *apply_limits(const struct option_row *row)
+{
+    (void)row;
+    for (unsigned i = 0; i < instance->worker_count; i++) {
+        struct mail *mail = mem_alloc(sizeof(*mail));
+
+        *mail = (struct mail){.deliver = limits_deliver};
+        worker_post(&instance->workers[i], &mail);
+    }
+    return NULL;
+}
+
+static void watch_options(void)
+{
+    static const char *const tls_names[] = {
+        "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file",
+        "tls-client-key-file-pass", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-dh-params-file", "tls-protocols",
+        "tls-ciphers", "tls-ciphersuites", "tls-prefer-server-ciphers", "tls-session-caching",
+        "tls-session-cache-size", "tls-session-cache-timeout", "tls-auth-clients"};
+
+    for (size_t i = 0; i < countof(tls_names); i++)
+        config_on_change(tls_names[i], apply_tls);
+    config_on_change("port", apply_port);
+    config_on_change("tls-port", apply_tls_port);
+    config_on_change("bind", apply_bind);
+    config_on_change("requirepass", apply_requirepass);
+    config_on_change("proto-max-bulk-len", apply_limits);
+}
+
+bool server_password_fits(struct server *server, struct slice password)
+{
+    bool fits;
+
+    spinlock_acquire(&server->password_lock);
+    fits = server->password_size == password.size && server->password_size != 0 &&
+           CRYPTO_memcmp(server->password, password.data, password.size) == 0;
+    spinlock_release(&server->password_lock);
+    return fits;
+}
+
+/* ------------------------------------------------------------------------------------------------ start and end -- */
+
+static void wake_waiters(uint64_t wait_mask)
+{
+    for (; wait_mask != 0; wait_mask &= wait_mask - 1)
+        worker_wake(&instance->workers[__builtin_ctzll(wait_mask)]);
+}
+
+static unsigned thread_count_wanted(void)
+{
+    int64_t wanted = OPTION_GET(option_server_threads);
+
+    return wanted > 0 ? (unsigned)MIN(wanted, (int64_t)WORKERS_MOST) : MIN(thread_cpu_count(), 8U);
+}
+
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)OPTION_GET_U64(option_maxclients) + 32 + 8 * WORKERS_MOST;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = MAX(limit.rlim_cur, MIN(wanted, limit.rlim_max));
+    if (limit.rlim_max < wanted) { /* root may raise it */
+        struct rlimit higher = {wanted, wanted};
+
+        if (setrlimit(RLIMIT_NOFILE, &higher) == 0)
+            return;
+    }
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
+        int64_t possible = (int64_t)limit.rlim_cur - 32 - 8 * WORKERS_MOST;
+
+        if (possible < 1)
+            possible = 1;
+        log_warning("You requested maxclients of %lld, but only %lld descriptors may be opened: maxclients is %lld now",
+                    (long long)OPTION_GET(option_maxclients), (long long)limit.rlim_cur, (long long)possible);
+        atomic_store_explicit(&option_maxclients, possible, memory_order_relaxed);
+    }
+}
+
+static bool open_listeners(struct server *server)
+{
+    static const char *const names[LISTENERS_MOST] = {"tcp", "tls", "unix"};
+    char error[LISTENER_ERROR_BYTES];
+    bool any = false;
+
+    for (unsigned kind = 0; kind < LISTENERS_MOST; kind++) {
+        if (!listener_open(server, (enum listener_kind)kind, &server->listeners[kind], error)) {
+            log_warning("%s", error);
+            log_warning("Failed listening on port %lld (%s), aborting.",
+                        (long long)port_of((enum listener_kind)kind), names[kind]);
+            return false;
+        }
+        any = any || server->listeners[kind] != NULL;
+    }
+    if (!any)
+        log_warning("Configured to not listen anywhere, exiting.");
+    return any;
+}
+
+static bool open_loops(struct server *server)
+{
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        if (!worker_open_loop(&server->workers[i])) {
+            log_warning("Can't create the event loop of thread %u", i);
+            return false;
+        }
+        limits_read(&server->workers[i]);
+    }
+    return true;
+}
+
+static bool open_tls(struct server *server)
+{
+    char error[TLS_ERROR_BYTES];
+
+    if (OPTION_GET(option_tls_port) == 0 && option_tls_cert_file.data == NULL)
+        return true;
+    if (tls_build(&server->tls, error))
+        return true;
+    log_warning("Failed to configure TLS: %s", error);
+    return false;
+}
+
+struct server *server_create(void)
+{
+    struct server *server = mem_aligned_alloc(CACHE_LINE_BYTES, sizeof(*server));
+
+    memset(server, 0, sizeof(*server));
+    instance = server;
+    raise_descriptor_limit();
+    spinlock_init(&server->tls_lock, LOCK_REGISTRY);
+    spinlock_init(&server->password_lock, LOCK_REGISTRY);
+    gate_init(&server->gate);
+    journal_init(&server->journal);
+    server->store = store_create(STORE_STRIPES_DEFAULT, (unsigned)OPTION_GET(option_databases));
+    server->store->wake = wake_waiters;
+    server->started_us = (int64_t)clock_monotonic_us();
+    server->worker_count = thread_count_wanted();
+    server->workers = mem_aligned_alloc(CACHE_LINE_BYTES, server->worker_count * sizeof(struct worker));
+    for (unsigned i = 0; i < server->worker_count; i++)
+        worker_init(&server->workers[i], server, i);
+    watch_options();
+    (void)apply_requirepass(NULL);
+    if (!open_tls(server) || !open_loops(server) || !open_listeners(server))
+        server_destroy(&server);
+    return server;
+}
+
+void server_destroy(struct server **server)
+{
+    struct server *gone = *server;
+
+    if (gone == NULL)
+        return;
+    for (unsigned i = 0; i < gone->worker_count; i++)
+        worker_fini(&gone->workers[i]);
+    for (unsigned i = 0; i < LISTENERS_MOST; i++)
+        listener_group_close(&gone->listeners[i]);
+    tls_context_release(&gone->tls);
+    background_drain();
+    journal_fini(&gone->journal);
+    store_destroy(&gone->store);
+    gate_fini(&gone->gate);
+    mem_free(gone->workers);
+    mem_free(gone->password);
+    mem_free(gone);
+    instance = NULL;
+    *server = NULL;
+}
+
+/* Pins thread i to processor first + i, when server-thread-affinity says so. */
+static void set_affinity(const struct worker *worker)
+{
+    int64_t first = OPTION_GET(option_server_thread_affinity);
+
+    if (first > 0 && !thread_set_affinity((int)(first - 1) + (int)worker->index))
+        log_warning("Thread %u could not be bound to processor %d", worker->index,
+                    (int)(first - 1) + (int)worker->index);
+}
+
+static void worker_thread(void *argument)
+{
+    set_affinity(argument);
+    worker_run(argument);
+}
+
+void server_run(struct server *server)
+{
+    for (unsigned i = 1; i < server->worker_count; i++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), "worker-%u", i);
+        thread_start(&server->workers[i].thread, name, worker_thread, &server->workers[i]);
+    }
+    worker_thread(&server->workers[0]);
+    for (unsigned i = 1; i < server->worker_count; i++)
+        thread_join(&server->workers[i].thread);
+}
+
+void server_stop(struct server *server)
+{
+    atomic_store_explicit(&server->stopping, true, memory_order_relaxed);
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        atomic_store_explicit(&server->workers[i].stop, true, memory_order_relaxed);
+        worker_wake(&server->workers[i]);
+    }
+}
+
+static _Atomic int signal_received; /* atomic: 0, or the signal that asked to stop */
+
+void server_stop_from_signal(int signal_number)
+{
+    struct server *server = instance;
+
+    if (atomic_exchange(&signal_received, signal_number) != 0 && signal_number == SIGINT) {
+        log_from_signal("You insist... exiting now.");
+        _exit(1);
+    }
+    if (server != NULL)
+        worker_wake(&server->workers[0]);
+}
+
+void server_serve_signal(struct server *server)
+{
+    int signal_number = atomic_load_explicit(&signal_received, memory_order_relaxed);
+
+    if (signal_number == 0 || atomic_load_explicit(&server->stopping, memory_order_relaxed))
+        return;
+    log_warning("Received %s scheduling shutdown...", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
+    server_stop(server);
+}
+
+/* ------------------------------------------------------------------------------------------------------- rates -- */
+
+void server_sample_rates(struct server *server)
+{
+    struct rate_meter *meter = &server->meter;
+    struct rate_sample now = {.at_us = (int64_t)clock_monotonic_us()};
+    const struct rate_sample *oldest = &meter->samples[meter->next];
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        const struct worker_stats *stats = &server->workers[i].stats;
+
+        now.commands += atomic_load_explicit(&stats->commands, memory_order_relaxed);
+        now.net_in += atomic_load_explicit(&stats->net_in, memory_order_relaxed);
+        now.net_out += atomic_load_explicit(&stats->net_out, memory_order_relaxed);
+    }
+    if (oldest->at_us != 0 && now.at_us > oldest->at_us && now.commands >= oldest->commands) {
+        uint64_t span_us = (uint64_t)(now.at_us - oldest->at_us);
+
+        atomic_store_explicit(&meter->commands, (now.commands - oldest->commands) * 1000000 / span_us,
+                              memory_order_relaxed);
+        atomic_store_explicit(&meter->net_in, (now.net_in - oldest->net_in) * 1000000 / span_us, memory_order_relaxed);
+        atomic_store_explicit(&meter->net_out, (now.net_out - oldest->net_out) * 1000000 / span_us,
+                              memory_order_relaxed);
+    }
+    meter->samples[meter->next] = now;
+    meter->next = (meter->next + 1) % RATE_SAMPLES;
+}
+
+void server_rates(const struct server *server, struct rates *rates)
+{
+    rates->operations = (double)atomic_load_explicit(&server->meter.commands, memory_order_relaxed);
+    rates->input_bytes = (double)atomic_load_explicit(&server->meter.net_in, memory_order_relaxed);
+    rates->output_bytes = (double)atomic_load_explicit(&server->meter.net_out, memory_order_relaxed);
+}
+
+/* ------------------------------------------------------------------------------------------------- all clients -- */
+
+void server_each_client(struct server *server, void (*visit)(const struct client_card *card, void *context),
+                        void *context)
+{
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        struct worker *worker = &server->workers[i];
+
+        spinlock_acquire(&worker->roster_lock);
+        LIST_FOREACH(node, &worker->roster)
+            visit(container_of(node, struct client_card, node), context);
+        spinlock_release(&worker->roster_lock);
+    }
+}
+
+unsigned server_kill_clients(struct server *server, bool (*wanted)(const struct client_card *card, void *context),
+                             void *context)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        struct worker *worker = &server->workers[i];
+        unsigned before = count;
+
+        spinlock_acquire(&worker->roster_lock);
+        LIST_FOREACH(node, &worker->roster) {
+            struct client_card *card = container_of(node, struct client_card, node);
+
+            if (!wanted(card, context))
+                continue;
+            atomic_fetch_or_explicit(&card->requests, CLIENT_REQUEST_KILL, memory_order_release);
+            count++;
+        }
+        spinlock_release(&worker->roster_lock);
+        if (count != before) {
+            atomic_store_explicit(&worker->has_requests, true, memory_order_release);
+            worker_wake(worker);
+        }
+    }
+    return count;
+}

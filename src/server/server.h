@@ -1,0 +1,70 @@
+/* The server: workers, listeners, the store and the journal put together; start, stop, and what spans workers. */
+#pragma once
+
+#include "base/gate.h"
+#include "net/listener.h"
+#include "net/tls.h"
+#include "server/worker.h"
+#include "store/journal.h"
+#include "store/store.h"
+
+enum { LISTENERS_MOST = 3, RATE_SAMPLES = 16 };
+
+enum shutdown_flag { SHUTDOWN_NOSAVE = 1 << 0, SHUTDOWN_SAVE = 1 << 1, SHUTDOWN_NOW = 1 << 2, SHUTDOWN_FORCE = 1 << 3 };
+
+struct server {
+    struct store *store;      /* const */
+    struct journal journal;
+    struct gate gate;
+    struct worker *workers;   /* const */
+    unsigned worker_count;    /* const */
+    _Atomic uint64_t client_count;   /* atomic: connections, all workers */
+    _Atomic uint64_t next_client_id; /* atomic */
+    _Atomic bool stopping;           /* atomic */
+    _Atomic bool has_password;       /* atomic: requirepass is set; changed at the gate */
+    struct listener_group *listeners[LISTENERS_MOST]; /* by enum listener_kind; changed at the gate */
+    struct spinlock tls_lock;        /* rank LOCK_REGISTRY */
+    struct tls_context *tls GUARDED_BY(tls_lock);
+    struct spinlock password_lock;   /* rank LOCK_REGISTRY */
+    char *password GUARDED_BY(password_lock);
+    size_t password_size GUARDED_BY(password_lock);
+    int64_t started_us;              /* const */
+    struct rate_meter {              /* owner: worker 0's thread, but for `now` */
+        struct rate_sample {
+            int64_t at_us;
+            uint64_t commands, net_in, net_out;
+        } samples[RATE_SAMPLES];
+        unsigned next;
+        _Atomic uint64_t commands, net_in, net_out; /* atomic: per second, of the last 1.6 s */
+    } meter;
+};
+
+struct rates {
+    double operations, input_bytes, output_bytes; /* per second */
+};
+void server_rates(const struct server *server, struct rates *rates); /* any thread */
+void server_sample_rates(struct server *server);                     /* worker 0, ten times a second */
+
+/* NULL: it could not be set up; the reason is in the log. */
+struct server *server_create(void);
+void server_destroy(struct server **server);
+void server_run(struct server *server); /* returns after a clean stop */
+
+struct server *server_instance(void); /* the one that runs; for INFO and signals */
+
+/* From any thread: stop cleanly. */
+void server_stop(struct server *server);
+/* Is this the password? Takes the same time whatever it is. Any thread. */
+bool server_password_fits(struct server *server, struct slice password);
+/* A signal asks to stop: async-signal-safe. Worker 0 does it. */
+void server_stop_from_signal(int signal_number);
+void server_serve_signal(struct server *server); /* worker 0, after a wake */
+/* A context for a new TLS connection (acquired); NULL: none is configured. */
+struct tls_context *server_tls_acquire(struct server *server);
+/* Marks clients for which `wanted` is true as to be killed; returns how many. Any thread. */
+struct client_card;
+unsigned server_kill_clients(struct server *server, bool (*wanted)(const struct client_card *card, void *context),
+                             void *context);
+/* Calls visit for every client's card, each under its worker's roster lock. */
+void server_each_client(struct server *server, void (*visit)(const struct client_card *card, void *context),
+                        void *context);

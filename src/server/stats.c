@@ -1,0 +1,144 @@
+#include "server/stats.h"
+
+#include "base/clock.h"
+#include "server/client.h"
+#include "server/server.h"
+
+#include <string.h>
+
+static uint64_t read_counter(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void add_worker(struct server_stats *stats, const struct worker *worker)
+{
+    stats->connections_received += read_counter(&worker->stats.connections_received);
+    stats->rejected_connections += read_counter(&worker->stats.rejected_connections);
+    stats->commands_processed += read_counter(&worker->stats.commands);
+    stats->net_input_bytes += read_counter(&worker->stats.net_in);
+    stats->net_output_bytes += read_counter(&worker->stats.net_out);
+    stats->reads_processed += read_counter(&worker->stats.reads);
+    stats->writes_processed += read_counter(&worker->stats.writes);
+    stats->error_replies += read_counter(&worker->stats.errors);
+    stats->expired_keys += read_counter(&worker->counters.expired);
+    stats->evicted_keys += read_counter(&worker->counters.evicted);
+    stats->keyspace_hits += read_counter(&worker->counters.hits);
+    stats->keyspace_misses += read_counter(&worker->counters.misses);
+    stats->dirty += read_counter(&worker->counters.dirty);
+    stats->query_buffer_limit_disconnections += read_counter(&worker->stats.query_limit_closed);
+    stats->output_buffer_limit_disconnections += read_counter(&worker->stats.output_limit_closed);
+    stats->lock_waits += read_counter(&worker->stats.lock_waits);
+    stats->loop_turns += read_counter(&worker->stats.turns);
+    stats->thread_clients[worker->index] = read_counter(&worker->stats.client_count);
+}
+
+static void add_card(const struct client_card *card, void *context)
+{
+    struct server_stats *stats = context;
+    uint64_t query_bytes = read_counter(&card->query_capacity), output_bytes = read_counter(&card->output_bytes);
+    uint32_t watched = atomic_load_explicit(&card->watched_count, memory_order_relaxed);
+
+    stats->connected_clients++;
+    stats->watching_clients += watched != 0;
+    stats->total_watched_keys += watched;
+    stats->max_input_buffer_bytes = MAX(stats->max_input_buffer_bytes, query_bytes);
+    stats->max_output_buffer_bytes = MAX(stats->max_output_buffer_bytes, output_bytes);
+    stats->client_memory_bytes += sizeof(struct client) + query_bytes + output_bytes;
+}
+
+void server_stats_collect(struct server_stats *stats)
+{
+    struct server *server = server_instance();
+    const struct worker *here = worker_self();
+    struct rates rates;
+
+    memset(stats, 0, sizeof(*stats));
+    for (unsigned i = 0; i < server->worker_count; i++)
+        add_worker(stats, &server->workers[i]);
+    server_each_client(server, add_card, stats);
+    server_rates(server, &rates);
+    stats->ops_per_second = rates.operations;
+    stats->input_kb_per_second = rates.input_bytes / 1024;
+    stats->output_kb_per_second = rates.output_bytes / 1024;
+    stats->thread_count = server->worker_count;
+    stats->current_thread = here != NULL ? here->index : 0;
+    stats->loop_name = loop_kind_name(server->workers[0].loop);
+    stats->shutdown_in_ms = -1;
+}
+
+bool server_command_stats(uint32_t command_id, struct command_stats *stats)
+{
+    const struct server *server = server_instance();
+
+    memset(stats, 0, sizeof(*stats));
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        const struct worker_stats *worker = &server->workers[i].stats;
+
+        stats->calls += read_counter(&worker->calls[command_id]);
+        stats->failed_calls += read_counter(&worker->failed_calls[command_id]);
+        stats->rejected_calls += read_counter(&worker->rejected_calls[command_id]);
+    }
+    return stats->calls != 0 || stats->rejected_calls != 0;
+}
+
+bool server_command_percentile(uint32_t command_id, double percent, double *usec)
+{
+    (void)command_id;
+    (void)percent;
+    *usec = 0;
+    return false; /* times of commands are not taken */
+}
+
+/* The sums over all workers, one code after the other: each is told at the first worker that knows it. */
+static uint64_t error_total(const struct server *server, const char *code, unsigned *first_worker)
+{
+    uint64_t total = 0;
+
+    *first_worker = server->worker_count;
+    for (unsigned i = server->worker_count; i-- > 0;) {
+        const struct worker_stats *stats = &server->workers[i].stats;
+        uint32_t count = atomic_load_explicit(&stats->error_code_count, memory_order_acquire);
+
+        for (uint32_t k = 0; k < count; k++) {
+            if (strcmp(stats->error_codes[k].code, code) == 0) {
+                total += read_counter(&stats->error_codes[k].count);
+                *first_worker = i;
+            }
+        }
+    }
+    return total;
+}
+
+void server_error_stats(void (*visit)(void *context, const char *code, uint64_t count), void *context)
+{
+    const struct server *server = server_instance();
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        const struct worker_stats *stats = &server->workers[i].stats;
+        uint32_t count = atomic_load_explicit(&stats->error_code_count, memory_order_acquire);
+
+        for (uint32_t k = 0; k < count; k++) {
+            unsigned first_worker;
+            uint64_t total = error_total(server, stats->error_codes[k].code, &first_worker);
+
+            if (first_worker == i && total != 0)
+                visit(context, stats->error_codes[k].code, total);
+        }
+    }
+}
+
+unsigned server_database_count(void)
+{
+    return server_instance()->store->database_count;
+}
+
+void server_keyspace_stats(unsigned db, struct keyspace_stats *stats)
+{
+    struct database_totals totals;
+
+    store_database_totals(server_instance()->store, db, &totals);
+    stats->keys = totals.keys;
+    stats->expires = totals.expires;
+    stats->average_ttl_ms = totals.expires != 0 ? MAX(totals.average_deadline_ms - clock_wall_ms(), 0) : 0;
+}

@@ -1,0 +1,81 @@
+/* Figures of the running server that INFO prints and worker code counts: sums over the workers, taken on demand. The
+ * functions are those of worker.c; any thread may call them. */
+#pragma once
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { STATS_THREADS_MOST = 64 };
+
+struct server_stats {
+    /* clients */
+    uint64_t connected_clients; /* without replicas and our own links */
+    uint64_t blocked_clients;
+    uint64_t tracking_clients;
+    uint64_t pubsub_clients;
+    uint64_t watching_clients;
+    uint64_t clients_in_timeout_table;
+    uint64_t total_watched_keys;
+    uint64_t max_input_buffer_bytes;  /* largest of the last seconds */
+    uint64_t max_output_buffer_bytes;
+    uint64_t client_memory_bytes;     /* of all normal clients */
+
+    /* since start or CONFIG RESETSTAT */
+    uint64_t connections_received;
+    uint64_t rejected_connections;
+    uint64_t commands_processed;
+    uint64_t net_input_bytes;
+    uint64_t net_output_bytes;
+    uint64_t reads_processed;  /* receive operations */
+    uint64_t writes_processed; /* send operations */
+    uint64_t error_replies;
+    uint64_t unexpected_error_replies;
+    uint64_t expired_keys;
+    uint64_t evicted_keys;
+    uint64_t evicted_clients;
+    uint64_t keyspace_hits;
+    uint64_t keyspace_misses;
+    uint64_t dirty;            /* changes of keys */
+    uint64_t query_buffer_limit_disconnections;
+    uint64_t output_buffer_limit_disconnections;
+    uint64_t acl_denied_auth, acl_denied_command, acl_denied_key, acl_denied_channel;
+    uint64_t lock_waits;       /* commands that were parked */
+    uint64_t loop_turns;
+
+    /* per second, over the last 1.6 s or so */
+    double ops_per_second;
+    double input_kb_per_second;
+    double output_kb_per_second;
+
+    /* threads */
+    unsigned thread_count;
+    unsigned current_thread;   /* which the caller is; 0 if none */
+    uint64_t thread_clients[STATS_THREADS_MOST];
+    const char *loop_name;     /* "epoll", "io_uring" */
+
+    bool loading;
+    int64_t shutdown_in_ms;    /* -1: not shutting down */
+};
+void server_stats_collect(struct server_stats *stats); /* fills all of it */
+
+/* One row of INFO commandstats and latencystats; summed over the workers. False: never called, nothing is filled. */
+struct command_stats {
+    uint64_t calls, usec, rejected_calls, failed_calls;
+};
+bool server_command_stats(uint32_t command_id, struct command_stats *stats);
+/* Time in microseconds below which `percent` of the calls stayed. False: no calls or latency-tracking is off. */
+bool server_command_percentile(uint32_t command_id, double percent, double *usec);
+
+/* Calls `visit` for each error code seen ("ERR"), with its count. */
+void server_error_stats(void (*visit)(void *context, const char *code, uint64_t count), void *context);
+
+/* Keys, keys with a deadline, and their mean time to live, of one database. */
+struct keyspace_stats {
+    uint64_t keys, expires;
+    int64_t average_ttl_ms;
+};
+unsigned server_database_count(void);
+void server_keyspace_stats(unsigned db, struct keyspace_stats *stats);

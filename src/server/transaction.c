@@ -1,0 +1,247 @@
+#include "server/transaction.h"
+
+#include "base/mem.h"
+#include "server/client.h"
+#include "server/dispatch.h"
+#include "server/request.h"
+#include "store/watch.h"
+
+/* One command in the queue, with its own copy of the words and the hashes of its keys. */
+struct queued {
+    const struct command *command;
+    enum access_class access;
+    struct slice *args;
+    uint32_t arg_count;
+    struct key *keys;
+    uint32_t key_count;
+    struct resp_command words; /* owns the blobs */
+    char *bytes;
+};
+
+struct transaction {
+    struct queued *items;
+    uint32_t count, capacity;
+    bool spoiled;
+};
+
+struct transaction *transaction_create(void)
+{
+    return mem_alloc_zero(sizeof(struct transaction));
+}
+
+void transaction_destroy(struct transaction **transaction)
+{
+    if (*transaction == NULL)
+        return;
+    for (uint32_t i = 0; i < (*transaction)->count; i++) {
+        struct queued *queued = &(*transaction)->items[i];
+
+        resp_command_fini(&queued->words);
+        mem_free(queued->args);
+        mem_free(queued->keys);
+        mem_free(queued->bytes);
+    }
+    mem_free((*transaction)->items);
+    mem_free(*transaction);
+    *transaction = NULL;
+}
+
+static bool is_in_blob(const struct resp_command *words, uint32_t arg_index)
+{
+    for (uint32_t i = 0; i < words->blob_count; i++) {
+        if (words->blobs[i].arg_index == arg_index)
+            return true;
+    }
+    return false;
+}
+
+static void copy_words(struct queued *queued, const struct resp_command *words)
+{
+    size_t size = 0;
+    char *at;
+
+    for (uint32_t i = 0; i < words->arg_count; i++)
+        size += is_in_blob(words, i) ? 0 : words->args[i].size;
+    queued->arg_count = words->arg_count;
+    queued->args = mem_alloc(words->arg_count * sizeof(struct slice));
+    queued->bytes = at = mem_alloc(size + 1);
+    for (uint32_t i = 0; i < words->arg_count; i++) {
+        queued->args[i] = words->args[i];
+        if (is_in_blob(words, i) || words->args[i].size == 0)
+            continue;
+        memcpy(at, words->args[i].data, words->args[i].size);
+        queued->args[i].data = at;
+        at += words->args[i].size;
+    }
+}
+
+static void find_keys(struct queued *queued)
+{
+    struct key_positions positions = {0};
+
+    if (command_keys(queued->command, queued->args, queued->arg_count, &positions) && positions.count != 0) {
+        queued->keys = mem_alloc(positions.count * sizeof(struct key));
+        queued->key_count = positions.count;
+        for (uint32_t i = 0; i < positions.count; i++)
+            queued->keys[i] = key_make(queued->args[positions.items[i].arg_index]);
+    }
+    key_positions_fini(&positions);
+}
+
+void transaction_queue(struct transaction *transaction, const struct command *command, struct resp_command *words)
+{
+    struct queued *queued;
+
+    if (transaction->count == transaction->capacity) {
+        transaction->capacity = transaction->capacity * 2 + 4;
+        transaction->items = mem_realloc(transaction->items, transaction->capacity * sizeof(struct queued));
+    }
+    queued = &transaction->items[transaction->count++];
+    *queued = (struct queued){.command = command};
+    copy_words(queued, words);
+    queued->access = command_access(command, queued->args, queued->arg_count);
+    find_keys(queued);
+    queued->words = *words; /* for its blobs */
+    words->blobs = NULL;
+    words->blob_count = 0;
+}
+
+void transaction_spoil(struct transaction *transaction)
+{
+    transaction->spoiled = true;
+}
+
+bool transaction_is_spoiled(const struct transaction *transaction)
+{
+    return transaction->spoiled;
+}
+
+uint32_t transaction_count(const struct transaction *transaction)
+{
+    return transaction->count;
+}
+
+enum access_class transaction_needs(const struct transaction *transaction,
+                                    void (*visit)(const struct key *keys, uint32_t key_count, void *context),
+                                    void *context)
+{
+    for (uint32_t i = 0; i < transaction->count; i++) {
+        const struct queued *queued = &transaction->items[i];
+
+        if (queued->access == ACCESS_EXCLUSIVE || queued->access == ACCESS_WALK)
+            return ACCESS_EXCLUSIVE;
+        if (queued->access == ACCESS_STRIPED)
+            visit(queued->keys, queued->key_count, context);
+    }
+    return ACCESS_STRIPED;
+}
+
+static void cmd_multi(struct request *request)
+{
+    struct client *client = request->client;
+
+    if (client->transaction != NULL) {
+        reply_error(request, "ERR MULTI calls can not be nested");
+        return;
+    }
+    client->transaction = transaction_create();
+    reply_ok(request);
+}
+
+static void cmd_discard(struct request *request)
+{
+    if (request->client->transaction == NULL) {
+        reply_error(request, "ERR DISCARD without MULTI");
+        return;
+    }
+    client_reset_transaction(request->client);
+    reply_ok(request);
+}
+
+/* Everything the queue needs is held. Nested commands may close the client or change its database and protocol. */
+static void cmd_exec(struct request *request)
+{
+    struct client *client = request->client;
+    struct transaction *transaction = client->transaction;
+
+    if (transaction == NULL) {
+        reply_error(request, "ERR EXEC without MULTI");
+        return;
+    }
+    client->transaction = NULL;
+    effect_none(request);
+    if (transaction->spoiled) {
+        reply_error(request, "EXECABORT Transaction discarded because of previous errors.");
+    } else if (client->watches != NULL && (watch_set_is_touched(client->watches) ||
+                                           watch_set_has_expired(client->watches, request->access))) {
+        reply_null_array(request);
+    } else {
+        reply_array(request, transaction->count);
+        for (uint32_t i = 0; i < transaction->count; i++) {
+            struct queued *queued = &transaction->items[i];
+
+            dispatch_run_nested(request, queued->command, queued->args, queued->arg_count, queued->keys,
+                                queued->key_count, queued->words.blobs, queued->words.blob_count);
+        }
+    }
+    transaction_destroy(&transaction);
+    client_unwatch(client);
+}
+
+static void cmd_watch(struct request *request)
+{
+    struct client *client = request->client;
+
+    if (client->transaction != NULL) {
+        reply_error(request, "ERR WATCH inside MULTI is not allowed");
+        return;
+    }
+    if (client->watches == NULL)
+        client->watches = watch_set_create();
+    for (uint32_t i = 0; i < request->key_count; i++)
+        watch_add(client->watches, request->access, request->db, &request->keys[i]);
+    client->watched_count = watch_set_count(client->watches);
+    reply_ok(request);
+}
+
+static void cmd_unwatch(struct request *request)
+{
+    client_unwatch(request->client);
+    reply_ok(request);
+}
+
+const struct command_row transaction_commands[] = {
+    {
+        .name = "multi", .run = cmd_multi, .arity = 1, .access = ACCESS_FREE,
+        .flags = "noscript loading stale fast allow_busy unqueued", .categories = "@fast @transaction",
+        .group = "transactions", .since = "1.2.0",
+        .summary = "Begins a transaction: commands are queued from now on.", .complexity = "O(1)", .syntax = "MULTI",
+    },
+    {
+        .name = "exec", .run = cmd_exec, .arity = 1, .access = ACCESS_TRANSACTION,
+        .flags = "noscript loading stale skip_slowlog unqueued", .categories = "@slow @transaction",
+        .group = "transactions", .since = "1.2.0",
+        .summary = "Runs the queued commands as one, or none of them if a watched key has changed.",
+        .complexity = "Depends on the commands in the transaction", .syntax = "EXEC",
+    },
+    {
+        .name = "discard", .run = cmd_discard, .arity = 1, .access = ACCESS_FREE,
+        .flags = "noscript loading stale fast allow_busy unqueued", .categories = "@fast @transaction",
+        .group = "transactions", .since = "2.0.0", .summary = "Forgets the queued commands and watched keys.",
+        .complexity = "O(N), where N is the number of queued commands", .syntax = "DISCARD",
+    },
+    {
+        .name = "watch", .run = cmd_watch, .arity = -2, .access = ACCESS_STRIPED,
+        .flags = "noscript loading stale fast allow_busy unqueued", .categories = "@fast @transaction",
+        .keys = "RO@index:1@range:-1,1,0", .group = "transactions", .since = "2.2.0",
+        .summary = "Makes the next EXEC depend on these keys staying as they are.",
+        .complexity = "O(1) for every key", .syntax = "WATCH key [key ...]",
+    },
+    {
+        .name = "unwatch", .run = cmd_unwatch, .arity = 1, .access = ACCESS_FREE,
+        .flags = "noscript loading stale fast allow_busy", .categories = "@fast @transaction",
+        .group = "transactions", .since = "2.2.0", .summary = "Forgets the watched keys.", .complexity = "O(1)",
+        .syntax = "UNWATCH",
+    },
+    {0},
+};

@@ -1,0 +1,27 @@
+/* MULTI: the queue of a client's transaction, and the rows of MULTI, EXEC, DISCARD, WATCH, UNWATCH. */
+#pragma once
+
+#include "net/resp.h"
+#include "server/command.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct client;
+struct key;
+struct transaction;
+
+struct transaction *transaction_create(void);
+void transaction_destroy(struct transaction **transaction);
+/* Copies the command to the end of the queue (blobs are handed over). */
+void transaction_queue(struct transaction *transaction, const struct command *command, struct resp_command *words);
+void transaction_spoil(struct transaction *transaction); /* an error while queueing: EXEC will refuse */
+bool transaction_is_spoiled(const struct transaction *transaction);
+uint32_t transaction_count(const struct transaction *transaction);
+
+/* What EXEC needs: ACCESS_EXCLUSIVE if a queued command does, else ACCESS_STRIPED with the keys that visit is told. */
+enum access_class transaction_needs(const struct transaction *transaction,
+                                    void (*visit)(const struct key *keys, uint32_t key_count, void *context),
+                                    void *context);
+
+extern const struct command_row transaction_commands[];

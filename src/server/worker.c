@@ -1,0 +1,417 @@
+#include "server/worker.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/client.h"
+#include "server/dispatch.h"
+#include "server/options.h"
+#include "server/server.h"
+#include "store/watch.h"
+
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SECOND_US = 1000 * 1000, EXPIRE_STEP = 64 };
+
+static _Thread_local struct worker *self;
+
+struct worker *worker_self(void)
+{
+    return self;
+}
+
+static void wake_member(void *context)
+{
+    worker_wake(context);
+}
+
+void worker_init(struct worker *worker, struct server *server, unsigned index)
+{
+    *worker = (struct worker){.index = index, .server = server, .turn_us = -1};
+    mpsc_init(&worker->mailbox);
+    atomic_init(&worker->has_requests, false);
+    atomic_init(&worker->stop, false);
+    spinlock_init(&worker->roster_lock, LOCK_ROSTER);
+    list_init(&worker->roster);
+    list_init(&worker->clients);
+    list_init(&worker->parked);
+    list_init(&worker->leaving_watches);
+    access_init(&worker->access, server->store, &worker->counters);
+    worker->stats.calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
+    worker->stats.failed_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
+    worker->stats.rejected_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
+    gate_join(&server->gate, &worker->member, wake_member, worker);
+}
+
+void worker_fini(struct worker *worker)
+{
+    struct mpsc_node *node;
+
+    while ((node = mpsc_pop(&worker->mailbox)) != NULL) {
+        struct mail *mail = container_of(node, struct mail, node);
+
+        mail->deliver(worker, mail);
+    }
+    loop_destroy(&worker->loop);
+    gate_part(&worker->member);
+    LIST_FOREACH_SAFE(link, &worker->leaving_watches) {
+        struct watch_set *set = container_of(link, struct watch_set, node);
+        bool gone;
+
+        list_remove(link);
+        gone = watch_set_try_destroy(&set, worker->server->store);
+        assert(gone); /* nobody else is there to hold a stripe */
+    }
+    effects_fini(&worker->effects);
+    resp_scratch_fini(&worker->scratch);
+    output_clear(&worker->sink);
+    key_positions_fini(&worker->positions);
+    mem_free(worker->keys);
+    mem_free(worker->stripes);
+    mem_free(worker->stats.calls);
+    mem_free(worker->stats.failed_calls);
+    mem_free(worker->stats.rejected_calls);
+}
+
+static void on_wake(struct loop *loop);
+static void on_turn_end(struct loop *loop);
+
+bool worker_open_loop(struct worker *worker)
+{
+    const struct loop_options options = {.kind = (enum loop_kind)OPTION_GET(option_event_loop),
+                                         .on_wake = on_wake,
+                                         .on_turn_end = on_turn_end,
+                                         .user = worker};
+
+    worker->loop = loop_create(&options);
+    return worker->loop != NULL;
+}
+
+void worker_count_error(struct worker *worker, struct slice text)
+{
+    struct worker_stats *stats = &worker->stats;
+    uint32_t count = atomic_load_explicit(&stats->error_code_count, memory_order_relaxed), i;
+    size_t size = 0;
+
+    counter_add(&stats->errors, 1);
+    while (size < text.size && size < ERROR_CODE_BYTES - 1 && text.data[size] != ' ')
+        size++;
+    for (i = 0; i < count; i++) {
+        if (strlen(stats->error_codes[i].code) == size && memcmp(stats->error_codes[i].code, text.data, size) == 0)
+            break;
+    }
+    if (i == ERROR_CODES_MOST)
+        return;
+    if (i == count) {
+        memcpy(stats->error_codes[i].code, text.data, size);
+        stats->error_codes[i].code[size] = '\0';
+        atomic_store_explicit(&stats->error_code_count, count + 1, memory_order_release);
+    }
+    counter_add(&stats->error_codes[i].count, 1);
+}
+
+void worker_wake(struct worker *worker)
+{
+    loop_wake(worker->loop);
+}
+
+void worker_post(struct worker *worker, struct mail **mail)
+{
+    mpsc_push(&worker->mailbox, &(*mail)->node);
+    *mail = NULL;
+    worker_wake(worker);
+}
+
+int64_t worker_sample_time(struct worker *worker)
+{
+    worker->turn_us = loop_now_us(worker->loop);
+    worker->now_ms = clock_wall_ms();
+    return worker->now_ms;
+}
+
+/* ---------------------------------------------------------------------------------------------------- each turn -- */
+
+static void serve_requests(struct worker *worker)
+{
+    if (!atomic_load_explicit(&worker->has_requests, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&worker->has_requests, false, memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire); /* pairs with server_kill_clients: a flag set before is seen below */
+    LIST_FOREACH(node, &worker->clients) {
+        struct client *client = container_of(node, struct client, node);
+        uint32_t requests = atomic_exchange_explicit(&client->card.requests, 0, memory_order_acquire);
+
+        if ((requests & CLIENT_REQUEST_KILL) == 0)
+            continue;
+        conn_close(&client->conn);
+    }
+}
+
+static void unlink_watches(struct worker *worker)
+{
+    LIST_FOREACH_SAFE(link, &worker->leaving_watches) {
+        struct watch_set *set = container_of(link, struct watch_set, node);
+
+        list_remove(link);
+        if (!watch_set_try_destroy(&set, worker->server->store)) {
+            list_push_back(&worker->leaving_watches, &set->node);
+            break;
+        }
+    }
+}
+
+static void on_wake(struct loop *loop)
+{
+    struct worker *worker = loop_user(loop);
+    struct mpsc_node *node;
+
+    worker_time_passed(worker);
+    while ((node = mpsc_pop(&worker->mailbox)) != NULL) {
+        struct mail *mail = container_of(node, struct mail, node);
+
+        mail->deliver(worker, mail);
+    }
+    if (worker->index == 0)
+        server_serve_signal(worker->server);
+    serve_requests(worker);
+    dispatch_retry_parked(worker);
+}
+
+static void show_loop_stats(struct worker *worker)
+{
+    const struct loop_stats *stats = loop_stats(worker->loop);
+
+    atomic_store_explicit(&worker->stats.net_in, stats->bytes_in, memory_order_relaxed);
+    atomic_store_explicit(&worker->stats.net_out, stats->bytes_out, memory_order_relaxed);
+    atomic_store_explicit(&worker->stats.reads, stats->reads, memory_order_relaxed);
+    atomic_store_explicit(&worker->stats.writes, stats->writes, memory_order_relaxed);
+    atomic_store_explicit(&worker->stats.turns, stats->turns, memory_order_relaxed);
+}
+
+static void on_turn_end(struct loop *loop)
+{
+    struct worker *worker = loop_user(loop);
+
+    if (UNLIKELY(!list_is_empty(&worker->leaving_watches)))
+        unlink_watches(worker);
+    show_loop_stats(worker);
+    mem_thread_publish();
+}
+
+/* ------------------------------------------------------------------------------------------------------- timers -- */
+
+static void close_idle(struct worker *worker)
+{
+    int64_t limit_us = OPTION_GET(option_timeout) * SECOND_US;
+    int64_t now_us = loop_now_us(worker->loop);
+
+    LIST_FOREACH(node, &worker->clients) {
+        struct client *client = container_of(node, struct client, node);
+
+        worker->now_ms = clock_wall_ms();
+        client_check_output(client);
+        if (limit_us != 0 && now_us - client->conn.active_us > limit_us && client->parked == NULL) {
+            log_verbose("Closing idle client id=%llu addr=%s", (unsigned long long)client->id,
+                        client->card.address);
+            conn_close(&client->conn);
+        }
+    }
+}
+
+static void every_second(struct loop *loop, struct loop_timer *timer)
+{
+    struct worker *worker = loop_user(loop);
+
+    close_idle(worker);
+    if (worker->index == 0)
+        log_update_zone();
+    loop_timer_start(loop, timer, SECOND_US, every_second);
+}
+
+/* Deletes what is due in one stripe and database; false: the stripe is busy. */
+static void expire_stripe(struct worker *worker, uint32_t stripe, unsigned db)
+{
+    struct access *access = &worker->access;
+    uint32_t busy, done;
+
+    do {
+        if (!access_lock(access, &stripe, 1, &busy))
+            return; /* whoever holds it is at work on these keys: next time */
+        access->effects = journal_is_on(&worker->server->journal) ? &worker->effects : NULL;
+        done = access_expire_due(access, stripe, db, EXPIRE_STEP);
+        if (worker->effects.count != 0)
+            dispatch_journal(worker);
+        access_unlock(access, &stripe, 1);
+    } while (done == EXPIRE_STEP);
+}
+
+/* A worker looks after every n-th stripe; a look costs a load where nothing is due. */
+static void expire_share(struct loop *loop, struct loop_timer *timer)
+{
+    struct worker *worker = loop_user(loop);
+    const struct store *store = worker->server->store;
+    struct access *access = &worker->access;
+
+    loop_timer_start(loop, timer, SECOND_US / OPTION_GET(option_hz), expire_share);
+    if (!atomic_load_explicit(&store->active_expire, memory_order_relaxed) || !gate_enter(&worker->member))
+        return;
+    access_begin(access, worker_sample_time(worker), false);
+    for (uint32_t i = worker->index; i <= store->stripe_mask; i += worker->server->worker_count) {
+        for (unsigned db = 0; db < store->database_count; db++) {
+            if (stripe_db(&store->stripes[i], db) == NULL)
+                break; /* the other databases of a stripe are made together */
+            if (access_has_due(access, i, db))
+                expire_stripe(worker, i, db);
+        }
+    }
+    gate_leave(&worker->member);
+}
+
+static void sample_rates(struct loop *loop, struct loop_timer *timer)
+{
+    const struct worker *worker = loop_user(loop);
+
+    server_sample_rates(worker->server);
+    loop_timer_start(loop, timer, SECOND_US / 10, sample_rates);
+}
+
+/* ------------------------------------------------------------------------------------------------------- accept -- */
+
+static const char too_many_clients[] = "-ERR max number of clients reached\r\n";
+static const char protected_mode[] =
+    "-DENIED Running in protected mode because protected mode is enabled and no password is set for the default user. "
+    "In this mode connections are only accepted from the loopback interface. If you want to connect from external "
+    "computers, you may adopt one of the following solutions: 1) Just disable protected mode sending the command "
+    "'CONFIG SET protected-mode no' from the loopback interface by connecting from the same host the server is "
+    "running, however MAKE SURE it's not publicly accessible from internet if you do so. Use CONFIG REWRITE to make "
+    "this change permanent. 2) Alternatively you can just disable the protected mode by editing the configuration "
+    "file, and setting the protected mode option to 'no', and then restarting the server. 3) If you started the server "
+    "manually just for testing, restart it with the '--protected-mode no' option. 4) Set up an authentication "
+    "password for the default user. NOTE: You only need to do one of the above things in order for the server to start "
+    "accepting connections from the outside.\r\n";
+
+static bool is_loopback(const struct sockaddr_storage *peer)
+{
+    if (peer->ss_family == AF_INET)
+        return (ntohl(((const struct sockaddr_in *)(const void *)peer)->sin_addr.s_addr) >> 24) == 127;
+    if (peer->ss_family == AF_INET6) {
+        const struct in6_addr *address = &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr;
+
+        return IN6_IS_ADDR_LOOPBACK(address) || (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
+    }
+    return true;
+}
+
+static void reject(struct worker *worker, int fd, enum listener_kind kind, const char *text, size_t size)
+{
+    /* A fresh socket takes these few bytes at once; over TLS there is nobody yet who could read them. */
+    if (kind != LISTENER_TLS && write(fd, text, size) < 0)
+        log_debug("A refused client could not be told");
+    close(fd);
+    counter_add(&worker->stats.rejected_connections, 1);
+}
+
+/* The first worker that is not filled yet, else the one with the fewest clients. */
+static struct worker *choose_worker(struct worker *worker)
+{
+    const struct server *server = worker->server;
+    uint64_t enough = OPTION_GET_U64(option_min_clients_per_thread), fewest = UINT64_MAX;
+    struct worker *best = worker;
+
+    if (!OPTION_IS(option_active_client_balancing) || server->worker_count == 1)
+        return worker;
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        struct worker *other = &server->workers[i];
+        uint64_t count = atomic_load_explicit(&other->assigned_count, memory_order_relaxed);
+
+        count -= MIN(count, atomic_load_explicit(&other->closed_count, memory_order_relaxed));
+        if (count < enough)
+            return other;
+        if (count < fewest) {
+            fewest = count;
+            best = other;
+        }
+    }
+    return best;
+}
+
+/* A descriptor on its way to the worker that will own it. */
+struct handover {
+    struct mail mail;
+    int fd;
+    enum listener_kind kind;
+};
+
+static void handover_deliver(struct worker *worker, struct mail *mail)
+{
+    struct handover *handover = container_of(mail, struct handover, mail);
+
+    if (!client_open(worker, handover->fd, handover->kind))
+        log_warning("A connection could not be taken over");
+    mem_free(handover);
+}
+
+void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *peer, socklen_t peer_size,
+                   enum listener_kind kind, void *user)
+{
+    struct worker *worker = user, *owner;
+    struct server *server = worker->server;
+
+    (void)loop;
+    (void)peer_size;
+    if (atomic_fetch_add_explicit(&server->client_count, 1, memory_order_relaxed) >=
+        OPTION_GET_U64(option_maxclients)) {
+        atomic_fetch_sub_explicit(&server->client_count, 1, memory_order_relaxed);
+        reject(worker, fd, kind, too_many_clients, sizeof(too_many_clients) - 1);
+        return;
+    }
+    if (OPTION_IS(option_protected_mode) && kind != LISTENER_UNIX &&
+        !atomic_load_explicit(&server->has_password, memory_order_relaxed) && !is_loopback(peer)) {
+        atomic_fetch_sub_explicit(&server->client_count, 1, memory_order_relaxed);
+        reject(worker, fd, kind, protected_mode, sizeof(protected_mode) - 1);
+        return;
+    }
+    owner = choose_worker(worker);
+    atomic_fetch_add_explicit(&owner->assigned_count, 1, memory_order_relaxed);
+    if (owner == worker) {
+        if (!client_open(worker, fd, kind))
+            atomic_fetch_add_explicit(&owner->closed_count, 1, memory_order_relaxed);
+    } else {
+        struct handover *handover = mem_alloc(sizeof(*handover));
+        struct mail *mail = &handover->mail;
+
+        *handover = (struct handover){.mail = {.deliver = handover_deliver}, .fd = fd, .kind = kind};
+        worker_post(owner, &mail);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------- thread -- */
+
+void worker_run(void *argument)
+{
+    struct worker *worker = argument;
+    struct server *server = worker->server;
+
+    self = worker;
+    worker->sink.pool = loop_output_pool(worker->loop);
+    for (unsigned i = 0; i < LISTENERS_MOST; i++) {
+        if (server->listeners[i] != NULL &&
+            !listener_group_attach(server->listeners[i], worker->loop, worker->index, worker_accept, worker))
+            log_warning("A listening socket could not be watched");
+    }
+    loop_timer_start(worker->loop, &worker->second_timer, SECOND_US, every_second);
+    if (worker->index == 0)
+        loop_timer_start(worker->loop, &worker->rate_timer, SECOND_US / 10, sample_rates);
+    loop_timer_start(worker->loop, &worker->expire_timer, SECOND_US / OPTION_GET(option_hz), expire_share);
+    while (!atomic_load_explicit(&worker->stop, memory_order_relaxed))
+        loop_turn(worker->loop, -1);
+    for (unsigned i = 0; i < LISTENERS_MOST; i++) {
+        if (server->listeners[i] != NULL)
+            listener_group_detach(server->listeners[i], worker->index);
+    }
+    client_close_all(worker);
+    loop_turn(worker->loop, 0);
+    self = NULL;
+}

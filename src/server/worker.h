@@ -1,0 +1,121 @@
+/* A worker: one thread with an event loop and the clients it owns, a member of the gate, with a mailbox.
+ *
+ * Threads: a worker's fields are its own thread's, except what says otherwise. */
+#pragma once
+
+#include "base/gate.h"
+#include "base/list.h"
+#include "base/mpsc.h"
+#include "base/thread.h"
+#include "net/listener.h"
+#include "net/loop.h"
+#include "net/resp.h"
+#include "server/command.h"
+#include "store/access.h"
+#include "store/effects.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct client;
+struct server;
+struct worker;
+
+enum { WORKERS_MOST = 64, GROUP_MOST = 8, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32 };
+
+/* A message: delivered by the receiving worker in its own thread, outside the gate; `deliver` frees it. */
+struct mail {
+    struct mpsc_node node;
+    void (*deliver)(struct worker *worker, struct mail *mail);
+};
+
+/* Counters of one worker, read by others (relaxed) and summed on demand. */
+struct worker_stats {
+    _Atomic uint64_t connections_received, rejected_connections, commands, errors, lock_waits;
+    _Atomic uint64_t query_limit_closed, output_limit_closed;
+    _Atomic uint64_t net_in, net_out, reads, writes, turns;
+    _Atomic uint64_t client_count;
+    _Atomic uint64_t *calls;        /* by command id */
+    _Atomic uint64_t *failed_calls; /* likewise */
+    _Atomic uint64_t *rejected_calls;
+    _Atomic uint32_t error_code_count;
+    struct error_count {
+        char code[ERROR_CODE_BYTES]; /* const once error_code_count covers it */
+        _Atomic uint64_t count;
+    } error_codes[ERROR_CODES_MOST];
+};
+
+/* Why a command cannot run, whatever the state of its client. */
+enum job_refusal { REFUSAL_NONE, REFUSAL_UNKNOWN, REFUSAL_UNKNOWN_SUBCOMMAND, REFUSAL_ARITY };
+
+/* One parsed command on its way to run. */
+struct job {
+    struct resp_command words;
+    const struct command *command; /* NULL: unknown */
+    enum job_refusal refusal;
+    enum access_class access;
+    uint32_t first_key, key_count; /* in worker->keys */
+    size_t end;                    /* where the next command begins in the bytes presented */
+};
+
+struct worker {
+    unsigned index;       /* const */
+    struct server *server; /* const */
+    struct thread thread;
+    struct loop *loop;
+    struct gate_member member;
+    struct mpsc mailbox;              /* any thread pushes */
+    _Atomic bool has_requests;        /* atomic: a card of ours carries a request */
+    _Atomic bool stop;                /* atomic: leave the loop */
+    struct spinlock roster_lock;      /* rank LOCK_ROSTER */
+    struct list roster GUARDED_BY(roster_lock); /* of struct client_card */
+    struct list clients;
+    struct list parked;               /* of struct parked: who asks again after a wake */
+    struct list leaving_watches;      /* of struct watch_set: to be unlinked */
+    bool may_own_gate;                /* a parked command asked for the gate */
+    struct store_counters counters;
+    struct worker_stats stats;
+    _Atomic uint64_t assigned_count;  /* atomic: connections given to it, by whoever accepts */
+    _Atomic uint64_t closed_count;    /* atomic: of those, gone */
+    struct access access;
+    struct effects effects;
+    struct resp_scratch scratch;
+    struct resp_limits limits, limits_unauthenticated;
+    struct output sink;               /* replies nobody wants */
+    struct job jobs[GROUP_MOST];
+    struct key_positions positions;
+    struct key *keys;                 /* of the jobs */
+    uint32_t key_count, key_capacity;
+    uint32_t *stripes;                /* to lock: ascending */
+    uint32_t stripe_count, stripe_capacity;
+    int64_t turn_us;                  /* loop time for which now_ms was taken */
+    int64_t now_ms;                   /* wall clock */
+    struct loop_timer second_timer, expire_timer, rate_timer;
+};
+
+/* The worker whose thread this is; NULL in other threads. */
+struct worker *worker_self(void);
+
+void worker_init(struct worker *worker, struct server *server, unsigned index);
+void worker_fini(struct worker *worker);
+void worker_run(void *worker); /* a thread_fn: until worker->stop */
+bool worker_open_loop(struct worker *worker); /* false: the system refuses; errno */
+/* Counts an error reply under its code, the first word of the text. */
+void worker_count_error(struct worker *worker, struct slice text);
+void worker_wake(struct worker *worker); /* any thread */
+/* Any thread. Hands the mail over: *mail is NULL afterwards. */
+void worker_post(struct worker *worker, struct mail **mail);
+
+/* A listener's on_accept; `user` is the worker. */
+void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *peer, socklen_t peer_size,
+                   enum listener_kind kind, void *user);
+
+/* Wall clock in ms: one sample a loop turn, until worker_time_passed. */
+static inline int64_t worker_now_ms(struct worker *worker);
+int64_t worker_sample_time(struct worker *worker);
+static inline int64_t worker_now_ms(struct worker *worker)
+{
+    return LIKELY(loop_now_us(worker->loop) == worker->turn_us) ? worker->now_ms : worker_sample_time(worker);
+}
+static inline void worker_time_passed(struct worker *worker) { worker->turn_us = -1; }
