@@ -1,0 +1,66 @@
+/* What the operator asks of the server itself: SHUTDOWN, DEBUG. */
+#include "commands/debug.h"
+#include "commands/families.h"
+#include "server/request.h"
+#include "server/server.h"
+
+/* --- SHUTDOWN --- */
+
+enum { SHUTDOWN_ABORT = 1 << 8 }; /* beside enum shutdown_flag */
+
+static bool parse_shutdown(const struct request *request, unsigned *flags)
+{
+    static const struct {
+        const char *word;
+        unsigned flag;
+    } words[] = {
+        {"nosave", SHUTDOWN_NOSAVE}, {"save", SHUTDOWN_SAVE},   {"now", SHUTDOWN_NOW},
+        {"force", SHUTDOWN_FORCE},   {"abort", SHUTDOWN_ABORT},
+    };
+
+    *flags = 0;
+    for (uint32_t i = 1; i < request->arg_count; i++) {
+        size_t k = 0;
+
+        while (k < countof(words) && !request_arg_is(request, i, words[k].word))
+            k++;
+        if (k == countof(words))
+            return false;
+        *flags |= words[k].flag;
+    }
+    if ((*flags & SHUTDOWN_ABORT) != 0)
+        return *flags == SHUTDOWN_ABORT;
+    return (*flags & (SHUTDOWN_NOSAVE | SHUTDOWN_SAVE)) != (SHUTDOWN_NOSAVE | SHUTDOWN_SAVE);
+}
+
+static void cmd_shutdown(struct request *request)
+{
+    unsigned flags;
+
+    if (!parse_shutdown(request, &flags))
+        reply_syntax_error(request);
+    else if (flags == SHUTDOWN_ABORT)
+        reply_error(request, "ERR No shutdown in progress."); /* it never waits: there is nothing to call off */
+    else
+        server_stop(request->worker->server); /* the end of the connection is the reply */
+}
+
+const struct command_row admin_commands[] = {
+    {
+        .name = "shutdown", .run = cmd_shutdown, .arity = -1, .access = ACCESS_FREE,
+        .flags = "admin noscript loading stale no_multi allow_busy sentinel",
+        .categories = "@admin @slow @dangerous", .group = "server", .since = "1.0.0",
+        .summary = "Ends the server cleanly.",
+        .complexity = "O(N) when saving, where N is the number of keys; else O(1)",
+        .syntax = "SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", .arg_since = "NOW:7.0.0 FORCE:7.0.0 ABORT:7.0.0",
+        .history = "7.0.0=The words NOW, FORCE and ABORT.",
+    },
+    {
+        .name = "debug", .run = cmd_debug, .arity = -2, .access = ACCESS_EXCLUSIVE,
+        .flags = "admin noscript loading stale protected syscmd alone", .categories = "@admin @slow @dangerous",
+        .group = "server", .since = "1.0.0", .summary = "A container of commands for those who test the server.",
+        .complexity = "Depends on the subcommand.", .syntax = "DEBUG", .access_of = debug_access_of,
+        .find_keys = debug_find_keys,
+    },
+    {0},
+};

@@ -1,0 +1,61 @@
+#include "commands/digest.h"
+
+#include "base/assert.h"
+
+#include <openssl/sha.h>
+
+static_assert(DIGEST_BYTES == SHA_DIGEST_LENGTH, "a digest is a SHA-1");
+
+/* The numbers by which digests know the types. */
+static const uint32_t type_numbers[TYPE_COUNT] = {
+    [TYPE_STRING] = 0, [TYPE_LIST] = 1,   [TYPE_SET] = 2,    [TYPE_ZSET] = 3,
+    [TYPE_HASH] = 4,   [TYPE_MODULE] = 5, [TYPE_STREAM] = 6,
+};
+
+void digest_add(struct digest *digest, struct slice bytes)
+{
+    unsigned char hash[SHA_DIGEST_LENGTH];
+
+    SHA1((const unsigned char *)(bytes.size != 0 ? bytes.data : ""), bytes.size, hash);
+    for (unsigned i = 0; i < DIGEST_BYTES; i++)
+        digest->bytes[i] ^= hash[i];
+}
+
+void digest_mix(struct digest *digest, struct slice bytes)
+{
+    unsigned char hash[SHA_DIGEST_LENGTH];
+
+    digest_add(digest, bytes);
+    SHA1(digest->bytes, DIGEST_BYTES, hash);
+    memcpy(digest->bytes, hash, DIGEST_BYTES);
+}
+
+void digest_mix_u32(struct digest *digest, uint32_t number)
+{
+    const uint8_t bytes[4] = {(uint8_t)(number >> 24), (uint8_t)(number >> 16), (uint8_t)(number >> 8),
+                              (uint8_t)number};
+
+    digest_mix(digest, slice_make(bytes, sizeof(bytes)));
+}
+
+void digest_mix_value(struct digest *digest, const struct entry *entry)
+{
+    char scratch[ENTRY_INT_TEXT_BYTES];
+
+    assert(entry->type == TYPE_STRING);
+    digest_mix_u32(digest, type_numbers[entry->type]);
+    digest_mix(digest, entry_string(entry, scratch));
+    if (entry_expire_ms(entry) != EXPIRE_NEVER)
+        digest_add(digest, SLICE("!!expire!!"));
+}
+
+void digest_format(const struct digest *digest, char text[DIGEST_TEXT_BYTES])
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (unsigned i = 0; i < DIGEST_BYTES; i++) {
+        text[2 * i] = digits[digest->bytes[i] >> 4];
+        text[2 * i + 1] = digits[digest->bytes[i] & 15];
+    }
+    text[DIGEST_TEXT_BYTES - 1] = '\0';
+}

@@ -1,0 +1,13 @@
+/* The families of commands: one table of rows each, ended by a row without name. main.c hands them to
+ * command_registry_setup. */
+#pragma once
+
+#include "server/command.h"
+
+extern const struct command_row string_commands[]; /* string.c */
+extern const struct command_row lcs_commands[];    /* lcs.c */
+extern const struct command_row keys_commands[];   /* keys.c */
+extern const struct command_row expire_commands[]; /* expire.c */
+extern const struct command_row scan_commands[];   /* scan.c */
+extern const struct command_row connection_commands[]; /* connection.c */
+extern const struct command_row admin_commands[]; /* admin.c */
