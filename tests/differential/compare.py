@@ -1,0 +1,209 @@
+"""When two replies, two sets of data or two journals count as equal."""
+import re
+
+TTL_TOLERANCE = {"ttl": 3, "expiretime": 3, "pttl": 3000, "pexpiretime": 3000}
+# Fields of HELLO that name the server itself.
+HELLO_OWN = {b"version", b"id", b"server"}
+SET_FIELDS_OF_INFO = {2, 6, 7, 8, 9}    # of COMMAND INFO: flags, ACL categories, tips, key specs, subcommands
+ABSOLUTE_TIME_TOLERANCE_MS = 5000
+
+
+def canonical(reply):
+    """The same for replies that differ in the order of elements only."""
+    kind, payload = reply
+    if isinstance(payload, list):
+        return (kind, sorted((canonical(element) for element in payload), key=repr))
+    return reply
+
+
+def as_number(word):
+    text = word.decode("latin-1")
+    return int(text) if text.isdigit() and text.isascii() else None
+
+
+def name_of(words, commands):
+    first = words[0].decode("latin-1").lower()
+    if len(words) > 1:
+        both = first + "|" + words[1].decode("latin-1").lower()
+        if both in commands:
+            return both
+    return first
+
+
+def close_numbers(one, two, tolerance):
+    if one[0] != two[0] or one[0] != ":":
+        return one == two
+    first, second = int(one[1]), int(two[1])
+    return first == second or first > 0 and second > 0 and abs(first - second) <= tolerance
+
+
+def equal_scan(words, oracle, server):
+    if oracle[0] != "*" or server[0] != "*":
+        return oracle == server
+    if len(server[1]) != 2 or server[1][0][0] != "$" or not server[1][0][1].isdigit() or server[1][1][0] != "*":
+        return False
+    if any(element[0] != "$" for element in server[1][1][1]):
+        return False
+    begins = b"0" in words[1:3]
+    if begins and oracle[1][0][1] == b"0" and server[1][0][1] == b"0":
+        return canonical(oracle) == canonical(server)
+    return True
+
+
+def by_name(reply, shared):
+    infos = [info for info in reply[1] if info[1] and info[1][0][1].decode() in shared]
+    return (reply[0], sorted(infos, key=lambda info: info[1][0][1]))
+
+
+def equal_info(words, oracle, server, shared):
+    if oracle[0] != server[0] or oracle[0] not in "*~":
+        return oracle == server
+    if len(words) == 1 or words[1].upper() == b"INFO" and len(words) == 2:     # the whole table has no order
+        oracle, server = (by_name(reply, shared) for reply in (oracle, server))
+    if len(oracle[1]) != len(server[1]):
+        return False
+    for one, two in zip(oracle[1], server[1]):
+        if not isinstance(one[1], list) or not isinstance(two[1], list):
+            if one != two and not (isinstance(one[1], list) and one[1][0][1].decode() not in shared):
+                return False
+            continue
+        if one[1][0][1].decode() not in shared:
+            continue
+        if len(one[1]) != len(two[1]):
+            return False
+        for index, (left, right) in enumerate(zip(one[1], two[1])):
+            if index == 9:      # subcommands: of those both have
+                left, right = (sorted((sub for sub in field[1] if sub[1][0][1].decode() in shared), key=repr)
+                               for field in (left, right))
+                if sorted(repr(canonical(sub)) for sub in left) != sorted(repr(canonical(sub)) for sub in right):
+                    return False
+            elif (canonical(left) != canonical(right)) if index in SET_FIELDS_OF_INFO else left != right:
+                return False
+    return True
+
+
+def equal_list(oracle, server, shared):
+    if oracle[0] != server[0] or oracle[0] not in "*~":
+        return oracle == server
+    left, right = (sorted(element[1] for element in reply[1] if element[1].decode() in shared)
+                   for reply in (oracle, server))
+    return left == right
+
+
+def without_own_fields(reply):
+    elements = reply[1]
+    return [(elements[i], elements[i + 1]) for i in range(0, len(elements) - 1, 2) if elements[i][1] not in HELLO_OWN]
+
+
+def debug_object_fields(reply):
+    text = (reply[1] or b"").decode("latin-1")
+    return re.sub(r"at:\S+|lru:\d+|lru_seconds_idle:\d+", "", text)
+
+
+def equal_reply(words, oracle, server, commands, shared):
+    """Of one command outside of EXEC."""
+    if oracle == server:
+        return True
+    if oracle[0] == "-" or server[0] == "-":
+        return False
+    name = name_of(words, commands)
+    if name in TTL_TOLERANCE:
+        return close_numbers(oracle, server, TTL_TOLERANCE[name])
+    if name in ("scan", "sscan", "hscan", "zscan"):
+        return equal_scan(words, oracle, server)
+    if name in ("command|info", "command"):
+        return equal_info(words, oracle, server, shared)
+    if name == "command|list":
+        return equal_list(oracle, server, shared)
+    if name == "command|count":
+        return oracle[0] == server[0]
+    if name == "debug":
+        return oracle[0] == server[0] and debug_object_fields(oracle) == debug_object_fields(server)
+    if name == "hello":
+        return oracle[0] == server[0] and without_own_fields(oracle) == without_own_fields(server)
+    if name == "object|idletime":
+        return oracle[0] == server[0] == ":" and abs(int(oracle[1]) - int(server[1])) <= 3
+    if name in ("object|encoding", "object|refcount"):
+        return False
+    tips = commands[name].tips if name in commands else ()
+    if "nondeterministic_output_order" in tips:
+        return canonical(oracle) == canonical(server)
+    if "nondeterministic_output" in tips:
+        return oracle[0] == server[0] and (oracle[1] is None) == (server[1] is None)
+    return False
+
+
+class Conversation:
+    """Follows one connection's MULTI, so that each element of EXEC is compared by the rule of its own command."""
+
+    def __init__(self, commands, shared):
+        self.commands = commands
+        self.shared = shared
+        self.queue = None
+
+    def equal(self, words, oracle, server):
+        name = words[0].decode("latin-1").lower()
+        queue = self.queue
+        if oracle == ("+", b"QUEUED"):
+            if queue is not None:
+                queue.append(words)
+        elif name == "multi" and oracle == ("+", b"OK"):
+            self.queue = []
+        elif name in ("exec", "discard", "reset") and oracle[0] != "-" or oracle[1] and oracle[1][:9] == b"EXECABORT":
+            self.queue = None
+        if name == "exec" and queue and oracle[0] == server[0] == "*" and oracle[1] and server[1]:
+            return len(oracle[1]) == len(server[1]) == len(queue) and all(
+                equal_reply(queued, one, two, self.commands, self.shared)
+                for queued, one, two in zip(queue, oracle[1], server[1]))
+        return equal_reply(words, oracle, server, self.commands, self.shared)
+
+
+def show(reply, limit=300):
+    """A reply as text for people, and for the rules in accepted.txt."""
+    if reply is None:
+        return "(nothing)"
+    kind, payload = reply
+    if isinstance(payload, list):
+        text = "%s[%s]" % (kind, ", ".join(show(element, limit) for element in payload[:50]))
+    elif payload is None:
+        text = kind + "nil"
+    else:
+        text = kind + payload.decode("latin-1").encode("unicode_escape").decode()
+    return text if len(text) <= limit else text[:limit] + "...(%d)" % len(text)
+
+
+def show_words(words, limit=120):
+    shown = []
+    for word in words:
+        if not isinstance(word, bytes):
+            word = str(word).encode()
+        text = word.decode("latin-1").encode("unicode_escape").decode().replace('"', '\\"')
+        if len(text) > limit:
+            text = text[:20] + "...(%d bytes)" % len(word)
+        shown.append('"%s"' % text if not text or re.search(r"[\s\\\"']", text) else text)
+    return " ".join(shown)
+
+
+class Accepted:
+    """Rules of accepted.txt: KIND | COMMAND | ORACLE | OURS | REASON. KIND is reply, data or journal; the next three
+    are regular expressions that have to match all of the text."""
+
+    def __init__(self, path):
+        self.rules = []
+        with open(path) as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.strip() or line.startswith("#"):
+                    continue
+                fields = [field.strip() for field in re.split(r"\s\|\s", line.strip())]
+                if len(fields) != 5 or not fields[4]:
+                    raise SystemExit("%s:%d: want KIND | COMMAND | ORACLE | OURS | REASON" % (path, number))
+                self.rules.append((fields[0], *[re.compile(field, re.S) for field in fields[1:4]], number))
+        self.used = {}
+
+    def allows(self, kind, command, oracle, server):
+        for rule_kind, command_rule, oracle_rule, server_rule, number in self.rules:
+            if rule_kind == kind and command_rule.fullmatch(command) and oracle_rule.fullmatch(oracle) and \
+                    server_rule.fullmatch(server):
+                self.used[number] = self.used.get(number, 0) + 1
+                return True
+        return False

@@ -1,0 +1,539 @@
+"""Makes commands: valid ones, nearly valid ones and nonsense.
+
+Two sources. The generic one walks the argument tree of COMMAND DOCS, so that it covers every command there is. The
+tuned one fills in templates (the rows of TEMPLATES) that reach deeper into a family. What comes out of either may then
+be damaged. In the end `defuse` takes out what two servers cannot do alike: deadlines in the near future, and counts
+that would cost gigabytes.
+
+A command is an item (connection, words). Item words may also be ("@sleep", milliseconds), obeyed by the runner.
+"""
+import random
+import time
+
+from facts import suitable, TAKES_NAMES
+
+FAMILY_OF_GROUP = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash": "h", "sorted_set": "z",
+                   "sorted-set": "z", "geo": "z", "stream": "x", "hyperloglog": "p"}
+KEYS = {family: [(family + str(number)).encode() for number in range(5)] for family in "slthzxp"}
+ODD_KEYS = [b"", b"a b", b"\x00\xff\r\n", b"{tag}1", b"{tag}2", b"key:" + b"k" * 300, b"*", b"[s]0", b"missing"]
+INTEGERS = [0, 1, -1, 2, 3, -2, 5, 7, 10, 16, 63, 64, 100, 255, 1000, 32767, 32768, 65536, -32769, 2**31 - 1, 2**31,
+            -2**31, -2**31 - 1, 2**32, 2**53, 2**53 + 1, 2**62, 2**63 - 1, 2**63 - 2, 2**63, -2**63, -2**63 + 1,
+            -2**63 - 1, 2**64 - 1, 2**64, 10**20, 9999, 10000, 1048575, 1048576, 1048577, 8388607, 8388608]
+NOT_INTEGERS = [b"", b" 1", b"1 ", b"+1", b"01", b"-0", b"0x10", b"1e3", b"1.0", b"abc", b"1\x00", b"--1", b"-",
+                b"9223372036854775808", b"\xff"]
+FLOATS = [b"0", b"1", b"-1", b"1.5", b"-2.25", b"0.1", b"3.0e3", b"1e-7", b"1e17", b"1e21", b"123456789.123456789",
+          b"5.0", b"inf", b"-inf", b"+inf", b"Infinity", b"nan", b"-nan", b"1e308", b"1e309", b"1e4932", b"1e5000",
+          b"1e-400", b"0x1p3", b".5", b"5.", b"1 ", b" 1", b"", b"abc", b"1e", b"--1", b"1.1.1", b"00001.5", b"-0",
+          b"-0.0", b"3.141592653589793238462643383279", b"9223372036854775807", b"1\x00"]
+STRINGS = [b"", b"a", b"ab", b"abc", b"hello world", b"0", b"1", b"-1", b"10", b"12345", b"9223372036854775807",
+           b"9223372036854775808", b"-9223372036854775808", b"3.5", b"1e3", b"01", b"+5", b" 7", b"\x00", b"\r\n",
+           b"\xff\xfe\x00\x01", b"x" * 44, b"x" * 45, b"y" * 64, b"z" * 20, b"z" * 21, b"w" * 128, b"q" * 1000,
+           "gr\u00fc\u00df".encode(), b"nan", b"inf", b"OK", b"$-1", b"*3"]
+PATTERNS = [b"*", b"?", b"s*", b"*1", b"[sl]?", b"[^s]*", b"[a-z]?", b"[z-a]?", b"\\*", b"\\", b"[", b"[a", b"[\\]]*",
+            b"*" * 8 + b"x", b"s[0-2]", b"", b"??", b"{tag}*", b"S*", b"[s]0", b"\\[s\\]0", b"s\\0", b"*\x00*", b"[]x"]
+TYPES = [b"string", b"list", b"set", b"hash", b"zset", b"stream", b"STRING", b"nosuch", b""]
+TOKENS = [b"EX", b"PX", b"EXAT", b"PXAT", b"NX", b"XX", b"GT", b"LT", b"KEEPTTL", b"GET", b"PERSIST", b"MATCH",
+          b"COUNT", b"TYPE", b"REPLACE", b"DB", b"LEN", b"IDX", b"MINMATCHLEN", b"WITHMATCHLEN", b"ASYNC", b"SYNC",
+          b"LIMIT", b"BY", b"STORE", b"WITHSCORES", b"BIT", b"BYTE", b"nx", b"Ex", b"pX", b"get", b"\xff"]
+TTL_ARGUMENTS = {"seconds", "milliseconds", "unix-time-seconds", "unix-time-milliseconds", "ttl"}
+FAR_FUTURE_S = 100000
+UNTIMELY = {b"SELECT", b"RESET", b"SWAPDB", b"MULTI", b"MOVE", b"COPY"}
+
+# Rows: weight, profile (also the letter of its keys), words. {k} key of the family, {K} any key, {v} string,
+# {i} integer, {n} small integer, {f} float, {p} pattern, {d} database, {s} seconds from now, {ms}, {at}, {atms},
+# {c} count 0..5, {m} member out of a few, {id} stream id, {type}, {cmd} any whole command, {name} a command's name.
+# A trailing * repeats the word before it zero to three times; [a|b] is one of them, [a|] may be left out.
+TEMPLATES = """
+9 string  SET {k} {v}
+4 string  SET {k} {i}
+6 string  SET {K} {v} [NX|XX|GET|KEEPTTL|] [GET|NX|XX|KEEPTTL|]
+5 string  SET {k} {v} [EX|ex] {s} [NX|XX|GET|]
+4 string  SET {k} {v} PX {ms} [NX|XX|GET|]
+3 string  SET {k} {v} [NX|XX|] [EXAT|exat] {at} [GET|]
+3 string  SET {k} {v} PXAT {atms} [XX|KEEPTTL|]
+6 string  GET {K}
+3 string  GETSET {K} {v}
+3 string  GETDEL {K}
+2 string  GETEX {K}
+4 string  GETEX {k} [EX|PX|EXAT|PXAT] {s}
+2 string  GETEX {k} [PERSIST|EXAT|PXAT] [{at}|]
+3 string  SETEX {k} {s} {v}
+3 string  PSETEX {k} {ms} {v}
+3 string  SETNX {K} {v}
+4 string  MSET {k} {v} {K} {v}
+2 string  MSET {k} {v} {k}
+3 string  MSETNX {K} {v} {k} {v}
+5 string  MGET {K} {K} {k}
+8 string  INCR {k}
+3 string  DECR {k}
+5 string  [INCRBY|DECRBY] {k} {i}
+6 string  INCRBYFLOAT {k} {f}
+6 string  APPEND {k} {v}
+5 string  SETRANGE {k} {n} {v}
+2 string  SETRANGE {k} {i} {v}
+5 string  [GETRANGE|SUBSTR] {k} {i} {i}
+3 string  GETRANGE {k} {n} {n}
+3 string  STRLEN {K}
+4 string  LCS {k} {k} [LEN|IDX|] [MINMATCHLEN|] [{n}|] [WITHMATCHLEN|]
+2 string  LCS {k} {k} IDX MINMATCHLEN {i} WITHMATCHLEN
+3 bitmap  SETBIT {k} {n} [0|1|2]
+2 bitmap  SETBIT {k} {i} [0|1]
+3 bitmap  GETBIT {k} {i}
+3 bitmap  BITCOUNT {k} {n} {n} [BIT|BYTE|]
+3 bitmap  BITPOS {k} [0|1] {n} {n} [BIT|BYTE|]
+3 bitmap  BITOP [AND|OR|XOR|NOT] {k} {k} [{k}|]
+3 bitmap  BITFIELD {k} [SET|INCRBY] [u8|i16|u63|i64|u64|i5] [#1|{n}] {i} OVERFLOW [WRAP|SAT|FAIL] INCRBY u8 {n} {i}
+6 keys    DEL {K} {K}
+4 keys    UNLINK {K} {K} {K}
+5 keys    EXISTS {K} {K} {K}
+3 keys    TOUCH {K} {K}
+4 keys    TYPE {K}
+7 keys    EXPIRE {K} {s} [NX|XX|GT|LT|]
+5 keys    PEXPIRE {K} {ms} [NX|XX|GT|LT|]
+5 keys    EXPIREAT {K} {at} [NX|XX|GT|LT|]
+5 keys    PEXPIREAT {K} {atms} [NX|XX|GT|LT|]
+2 keys    EXPIRE {K} {s} [NX|XX|GT|LT] [NX|XX|GT|LT]
+4 keys    [EXPIRE|PEXPIRE|EXPIREAT|PEXPIREAT] {K} {i}
+6 keys    [TTL|PTTL|EXPIRETIME|PEXPIRETIME] {K}
+4 keys    PERSIST {K}
+5 keys    RENAME {K} {K}
+4 keys    RENAMENX {K} {K}
+6 keys    COPY {K} {K} [REPLACE|]
+5 keys    COPY {K} {K} DB {d} [REPLACE|]
+5 keys    MOVE {K} {d}
+5 keys    OBJECT [ENCODING|REFCOUNT|encoding] {K}
+1 keys    OBJECT [IDLETIME|FREQ|NOSUCH] {K}
+4 keys    KEYS {p}
+2 keys    SCAN 0 MATCH {p} COUNT 1000
+2 keys    SCAN 0 COUNT 1000 TYPE {type}
+1 keys    SCAN {i} COUNT {i}
+3 keys    DBSIZE
+4 keys    DEBUG OBJECT {K}
+5 db      SELECT {d}
+2 db      SELECT {i}
+3 db      SWAPDB {d} {d}
+1 db      SWAPDB {i} {d}
+1 db      FLUSHDB [ASYNC|SYNC|NOSUCH|]
+1 db      FLUSHALL [ASYNC|SYNC|]
+3 db      DBSIZE
+2 conn    PING [{v}|]
+2 conn    ECHO {v}
+1 conn    RESET
+1 conn    HELLO [2|3|4|1|abc|]
+1 conn    HELLO [2|3] SETNAME {m}
+1 conn    HELLO 3 [AUTH|SETNAME|NOSUCH] {m}
+1 conn    HELLO 2 AUTH default {m}
+1 conn    AUTH {v}
+1 conn    AUTH default {v}
+1 conn    CLIENT GETNAME
+1 conn    CLIENT SETNAME {v}
+1 conn    TIME
+4 command COMMAND GETKEYS {cmd}
+4 command COMMAND GETKEYSANDFLAGS {cmd}
+3 command COMMAND INFO {name} [{name}|]
+1 command COMMAND LIST
+1 command COMMAND LIST FILTERBY [ACLCAT|PATTERN] [read|write|string|keyspace|s*|*et|nosuch]
+1 command COMMAND LIST FILTERBY MODULE {m}
+1 command COMMAND [COUNT|NOSUCH]
+5 list    [RPUSH|LPUSH|RPUSHX|LPUSHX] {k} {v} [{v}|] [{i}|]
+4 list    [LPOP|RPOP] {k} [{c}|]
+4 list    LRANGE {k} {n} {n}
+2 list    LINDEX {k} {n}
+2 list    LSET {k} {n} {v}
+2 list    LINSERT {k} [BEFORE|AFTER] {v} {v}
+2 list    LREM {k} {n} {v}
+2 list    LTRIM {k} {n} {n}
+2 list    LMOVE {k} {k} [LEFT|RIGHT] [LEFT|RIGHT]
+2 list    LPOS {k} {v} [RANK|] [{n}|] COUNT {c}
+2 list    LMPOP {c} {k} {k} [LEFT|RIGHT] [COUNT|] [{c}|]
+2 list    LLEN {k}
+2 list    SORT {k} [ALPHA|alpha|] [ASC|DESC|] LIMIT {n} {n}
+6 set     SADD {k} {m} [{m}|] [{i}|]
+3 set     SREM {k} {m} [{m}|]
+3 set     [SISMEMBER|SMISMEMBER] {k} {m} [{m}|]
+2 set     SMOVE {k} {k} {m}
+3 set     [SINTER|SUNION|SDIFF] {k} {k}
+3 set     [SINTERSTORE|SUNIONSTORE|SDIFFSTORE] {k} {k} {k}
+2 set     SINTERCARD {c} {k} {k} LIMIT {c}
+2 set     SMEMBERS {k}
+6 hash    HSET {k} {m} {v} [{m}|] [{v}|]
+3 hash    [HGET|HEXISTS|HSTRLEN|HDEL|HMGET] {k} {m}
+3 hash    HINCRBY {k} {m} {i}
+3 hash    HINCRBYFLOAT {k} {m} {f}
+3 hash    [HGETALL|HKEYS|HVALS|HLEN] {k}
+2 hash    HSETNX {k} {m} {v}
+6 zset    ZADD {k} [NX|XX|GT|LT|] [CH|INCR|] {f} {m} [{f}|] [{m}|]
+4 zset    ZADD {k} {n} {m} {n} {m}
+3 zset    ZINCRBY {k} {f} {m}
+3 zset    [ZRANK|ZREVRANK|ZSCORE|ZREM] {k} {m}
+4 zset    [ZRANGE|ZREVRANGE] {k} {n} {n} [WITHSCORES|]
+4 zset    [ZRANGEBYSCORE|ZCOUNT|ZREMRANGEBYSCORE] {k} [-inf|(1|{f}] [+inf|(5|{f}]
+4 zset    [ZRANGEBYLEX|ZLEXCOUNT|ZREMRANGEBYLEX] {k} [-|[a|(m1] [+|[m3|(z]
+4 zset    [ZUNION|ZINTER|ZDIFF] {c} {k} {k} [WITHSCORES|]
+3 zset    [ZUNIONSTORE|ZINTERSTORE|ZDIFFSTORE] {k} 2 {k} {k} [WEIGHTS|] [{n}|] [{n}|]
+3 zset    [ZPOPMIN|ZPOPMAX] {k} [{c}|]
+2 zset    ZMPOP 2 {k} {k} [MIN|MAX] COUNT {c}
+4 stream  XADD {k} {id} {m} {v}
+2 stream  XADD {k} MAXLEN {c} {id} {m} {v}
+3 stream  [XRANGE|XREVRANGE] {k} [-|+|{id}] [+|-|{id}] [COUNT|] [{c}|]
+2 stream  XDEL {k} {id}
+2 stream  XLEN {k}
+2 stream  XREAD COUNT {c} STREAMS {k} {id}
+3 pf      PFADD {k} {m} {v}
+2 pf      PFCOUNT {k} {K}
+2 pf      PFMERGE {k} {k} {k}
+"""
+PROFILE_FAMILY = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash": "h", "zset": "z", "stream": "x",
+                  "pf": "p"}
+PROFILES = {"mixed": None, "string": {"string", "bitmap"}, "keys": {"keys", "string", "db"},
+            "transactions": {"string", "keys", "db"}, "command": {"command"}}
+
+
+def read_templates():
+    rows = []
+    for line in TEMPLATES.strip().splitlines():
+        weight, profile, rest = line.split(None, 2)
+        rows.append((int(weight), profile, split_words(rest)))
+    return rows
+
+
+def split_words(text):
+    """Words, where [a|b] is one word; a bracket that opens nothing with | in it is just a character."""
+    words = text.split()
+    return [word[1:-1].split("|") if word[0] == "[" and word[-1] == "]" and "|" in word else [word] for word in words]
+
+
+class Generator:
+    def __init__(self, seed, commands, profile="mixed"):
+        self.random = random.Random(seed)
+        self.commands = commands
+        self.profile = profile
+        names = {command.words[0] for command in commands.values()}
+        containers = {command.words[0] for command in commands.values() if len(command.words) > 1}
+        wanted = PROFILES.get(profile, {profile})
+        self.templates = [row for row in read_templates()
+                          if (wanted is None or row[1] in wanted) and self.known(row[2], names)]
+        self.weights = [row[0] for row in self.templates]
+        self.generic = [command for command in commands.values()
+                        if suitable(command) and not command.name.endswith("|help") and
+                        command.name not in containers]
+        if wanted is not None:
+            families = {PROFILE_FAMILY.get(each) for each in wanted} - {None}
+            self.generic = [command for command in self.generic
+                            if FAMILY_OF_GROUP.get(command.group) in families or
+                            "keys" in wanted and command.group == "generic" or
+                            "command" in wanted and command.words[0] == "command"]
+        self.control = {"multi", "exec", "discard", "watch", "unwatch", "select", "reset", "hello"}
+
+    @staticmethod
+    def known(words, names):
+        return any(choice.lower() in names for choice in words[0])
+
+    # -- values -------------------------------------------------------------------------------------------------
+
+    def key(self, family=None):
+        draw = self.random.random()
+        if family and draw < 0.8:
+            return self.random.choice(KEYS[family])
+        if draw < 0.95:
+            families = "sssslthzxp" if self.profile == "mixed" else "s"
+            return self.random.choice(KEYS[self.random.choice(families)])
+        return self.random.choice(ODD_KEYS)
+
+    def integer(self):
+        draw = self.random.random()
+        if draw < 0.45:
+            return b"%d" % self.random.randint(-6, 12)
+        if draw < 0.9:
+            return b"%d" % self.random.choice(INTEGERS)
+        return self.random.choice(NOT_INTEGERS)
+
+    def small(self):
+        if self.random.random() < 0.93:
+            return b"%d" % self.random.randint(-12, 40)
+        return self.integer()
+
+    def string(self):
+        draw = self.random.random()
+        if draw < 0.75:
+            return self.random.choice(STRINGS)
+        if draw < 0.9:
+            return b"%d" % self.random.randint(-300, 12000)
+        if draw < 0.97:
+            return bytes(self.random.choices(b"abcdefgh\x00\xff 01", k=self.random.randint(0, 90)))
+        if draw < 0.995:
+            return bytes([self.random.randrange(256)]) * self.random.choice((5000, 16384, 32768))
+        return b"L" * self.random.choice((65535, 300000, 1048575, 1048576))
+
+    def far(self, unit):
+        """A relative deadline that no other one resembles: GT and LT between two equal ones depend on the time that
+        passed between the commands."""
+        return b"%d" % (unit * self.random.randint(10**5, 10**self.random.choice((7, 9, 12, 15))))
+
+    def seconds_from_now(self, unit):
+        draw = self.random.random()
+        if draw < 0.7:
+            return self.far(unit)
+        if draw < 0.85:
+            return self.random.choice((b"0", b"-1", b"-1000", b"-9223372036854775808"))
+        return self.integer()
+
+    def moment(self, unit):
+        draw = self.random.random()
+        if draw < 0.7:
+            now = int(time.time()) // 100 * 100
+            return b"%d" % (unit * (now + self.random.choice((FAR_FUTURE_S, 2 * FAR_FUTURE_S))))
+        if draw < 0.85:
+            return self.random.choice((b"0", b"-1", b"1", b"1000000000", b"9223372036854775807"))
+        return self.integer()
+
+    def stream_id(self):
+        return self.random.choice((b"1-1", b"2-2", b"3-3", b"0-0", b"5-%d" % self.random.randint(0, 99), b"7", b"0",
+                                   b"abc", b"-", b"+", b"$", b"18446744073709551615-1",
+                                   b"%d-1" % self.random.randint(1, 10**6)))
+
+    # -- tuned --------------------------------------------------------------------------------------------------
+
+    def fill(self, word, family):
+        one = self.random.random
+        if word == "{k}":
+            return [self.key(family)]
+        if word == "{K}":
+            return [self.key(family if one() < 0.4 else None)]
+        makers = {"{v}": self.string, "{i}": self.integer, "{n}": self.small, "{id}": self.stream_id,
+                  "{f}": lambda: self.random.choice(FLOATS), "{p}": lambda: self.random.choice(PATTERNS),
+                  "{d}": lambda: b"%d" % self.random.choice((0, 0, 1, 2, 9, 15, 16, -1)),
+                  "{s}": lambda: self.seconds_from_now(1), "{ms}": lambda: self.seconds_from_now(1000),
+                  "{at}": lambda: self.moment(1), "{atms}": lambda: self.moment(1000),
+                  "{c}": lambda: b"%d" % self.random.randint(0, 5),
+                  "{m}": lambda: b"m%d" % self.random.randint(0, 6), "{type}": lambda: self.random.choice(TYPES),
+                  "{name}": lambda: self.random.choice(list(self.commands)).encode()}
+        if word in makers:
+            return [makers[word]()]
+        if word == "{cmd}":
+            return self.plain()
+        return [word.encode()]
+
+    def tuned(self):
+        _, profile, words = self.random.choices(self.templates, self.weights)[0]
+        family = PROFILE_FAMILY.get(profile)
+        result = []
+        for choices in words:
+            choice = self.random.choice(choices)
+            if choice:
+                result += self.fill(choice, family)
+        return result
+
+    # -- from the argument tree ---------------------------------------------------------------------------------
+
+    def walk(self, arguments, state):
+        words = []
+        for argument in arguments:
+            flags = argument.get("flags", ())
+            if "optional" in flags and self.random.random() < 0.55:
+                continue
+            times = 1
+            if "multiple" in flags:
+                times = self.random.choice((1, 1, 2, 3))
+                if state.get("numkeys") and argument["type"] == "key":
+                    times = state["numkeys"]
+            token = argument.get("token")
+            for turn in range(times):
+                if token is not None and argument["type"] != "pure-token" and (turn == 0 or "multiple_token" in flags):
+                    words.append(token.encode())
+                words += self.one_argument(argument, state)
+        return words
+
+    def one_argument(self, argument, state):
+        kind, name = argument["type"], argument["name"]
+        if kind == "pure-token":
+            token = argument.get("token", "").encode()
+            return [token if self.random.random() < 0.8 else token.lower()]
+        if kind == "oneof":
+            return self.walk([self.random.choice(argument["arguments"])], state)
+        if kind == "block":
+            return self.walk(argument["arguments"], state)
+        if kind == "key":
+            return [self.key(state["family"])]
+        if kind == "pattern":
+            return [self.random.choice(PATTERNS)]
+        if kind == "double":
+            return [self.random.choice(FLOATS)]
+        if kind == "unix-time" or name in TTL_ARGUMENTS:
+            unit = 1000 if "milli" in name else 1
+            return [self.moment(unit) if kind == "unix-time" else self.seconds_from_now(unit)]
+        if kind == "integer":
+            if name == "numkeys":
+                state["numkeys"] = self.random.randint(1, 3)
+                return [b"%d" % state["numkeys"] if self.random.random() < 0.9 else self.integer()]
+            if name == "cursor":
+                return [b"0" if self.random.random() < 0.9 else self.integer()]
+            if name in ("index", "db", "destination-db", "index1", "index2"):
+                return self.fill("{d}", None) if self.random.random() < 0.85 else [self.integer()]
+            return [self.integer()]
+        if name in ("member", "field", "element", "member1", "member2", "group", "consumer"):
+            return self.fill("{m}", None) if self.random.random() < 0.7 else [self.string()]
+        if name in ("id", "last-id"):
+            return [self.stream_id()]
+        if name == "type":
+            return [self.random.choice(TYPES)]
+        return [self.string()]
+
+    def from_tree(self):
+        command = self.random.choice(self.generic)
+        if command.words[0] in self.control and self.random.random() < 0.9:
+            return self.from_tree()     # control flow has its own shapes; a few at random places is enough
+        if command.name in ("flushall", "flushdb") and self.random.random() < 0.8:
+            return self.from_tree()     # so that there is something to work on
+        words = [word.upper().encode() for word in command.words]
+        if command.name in TAKES_NAMES:
+            return words + self.fill("{cmd}" if "keys" in command.name else "{name}", None)
+        return words + self.walk(command.arguments, {"family": FAMILY_OF_GROUP.get(command.group)})
+
+    # -- damage -------------------------------------------------------------------------------------------------
+
+    def damage(self, words):
+        words = list(words)
+        kept = 2 if words[0].upper() in (b"DEBUG", b"CLIENT", b"COMMAND") else 1     # never becomes another command
+        draw = self.random.randrange(8)
+        place = self.random.randint(kept, max(kept, len(words) - 1))
+        if place >= len(words) or draw == 0:
+            words.append(self.random.choice(TOKENS + STRINGS[:8]))
+        elif draw == 1:
+            del words[place]
+        elif draw == 2:
+            words.insert(place, words[place])
+        elif draw == 3:
+            words.insert(place, self.random.choice(TOKENS))
+        elif draw == 4:
+            words[place] = self.random.choice(NOT_INTEGERS + TOKENS)
+        elif draw == 5:
+            words[place] = self.integer()
+        elif draw == 6:
+            del words[place:]
+        else:
+            other = self.random.randint(kept, len(words) - 1)
+            words[place], words[other] = words[other], words[place]
+        return words
+
+    def plain(self):
+        if self.generic and (not self.templates or self.random.random() < 0.4):
+            words = self.from_tree()
+        else:
+            words = self.tuned()
+        draw = self.random.random()
+        if draw < 0.12:
+            words = self.damage(words)
+            if self.random.random() < 0.25:
+                words = self.damage(words)
+        elif draw < 0.125:
+            words[0] = self.random.choice((b"NOSUCH", b"", b"GETT", b"\xff\x00", b"s" * 200, b"se t", b"ge\r\nt"))
+        if self.random.random() < 0.15 and words[0].isascii():
+            words[0] = words[0].lower() if self.random.random() < 0.6 else words[0].swapcase()
+        return self.defuse(words)
+
+    def defuse(self, words):
+        """Deadlines of the next days become far ones; what would take gigabytes becomes small."""
+        name = words[0].upper()
+        words = list(words)
+        now = int(time.time())
+
+        def postpone(place, unit, absolute):
+            value = as_integer(words[place])
+            if value is None:
+                return
+            if absolute and abs(value - now * unit) < 1000 * unit:
+                words[place] = b"%d" % ((now // 100 * 100 + FAR_FUTURE_S) * unit)
+            elif not absolute and value > 0 and value * (1000 // unit) < 2**63 - 10**13:
+                words[place] = self.far(unit)
+
+        places = {b"EXPIRE": (2, 1, False), b"PEXPIRE": (2, 1000, False), b"EXPIREAT": (2, 1, True),
+                  b"PEXPIREAT": (2, 1000, True), b"SETEX": (2, 1, False), b"PSETEX": (2, 1000, False)}
+        tokens = {b"EX": (1, False), b"PX": (1000, False), b"EXAT": (1, True), b"PXAT": (1000, True)}
+        if name in places and len(words) > 2:
+            postpone(*places[name])
+        for place in range(1, len(words) - 1):
+            if words[place].upper() in tokens:
+                postpone(place + 1, *tokens[words[place].upper()])
+        # Expired keys that nobody looked at yet are removed by who meets them: all of them or none, not some.
+        if name == b"RANDOMKEY" and len(words) == 1:
+            words = [b"DBSIZE"]
+        if name == b"SCAN" and len(words) > 1:
+            if as_integer(words[1]) is not None and 0 < as_integer(words[1]) < 2**64:
+                words[1] = b"0"
+            words += [b"COUNT", b"1000000"]
+        if name in (b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER") and len(words) > 2:
+            value = as_integer(words[2])
+            if value is not None and value < -1000:
+                words[2] = b"-10"
+        return words
+
+    # -- shapes over several commands ---------------------------------------------------------------------------
+
+    def transaction(self):
+        items = []
+        watched = self.random.random() < 0.4
+        key = self.key("s")
+        if watched:
+            items.append((0, [b"WATCH", key] + ([self.key()] if self.random.random() < 0.5 else [])))
+            draw = self.random.random()
+            if draw < 0.45:     # another connection comes between, or touches something else
+                items += [(1, self.plain()) for _ in range(self.random.randint(1, 3))]
+                items.append((1, self.defuse([b"SET", key, self.string()]) if draw < 0.3 else [b"GET", key]))
+            elif draw < 0.6:
+                items.append((0, self.plain()))
+        if self.random.random() < 0.05:
+            items.append((0, [b"UNWATCH"]))
+        items.append((0, [b"MULTI"]))
+        for _ in range(self.random.randint(0, 6)):
+            items.append((0, self.plain()))
+            if self.random.random() < 0.1:
+                items.append((1, self.defuse([b"APPEND", key, b"!"])))
+        if self.random.random() < 0.06:
+            items.append((0, [self.random.choice((b"MULTI", b"WATCH", b"UNWATCH", b"RESET")), b"s0"][:1]))
+        items.append((0, [b"EXEC" if self.random.random() < 0.88 else b"DISCARD"]))
+        return items
+
+    def expiry(self):
+        """Keys that are over when they are next looked at (the servers do not look by themselves, see run.py). SCAN in
+        the end finds and removes the rest."""
+        keys = self.random.sample(KEYS["s"], self.random.randint(1, 3))
+        items = [(0, [b"DISCARD"])]
+        items += [(0, [b"SET", key, self.string(), b"PX", b"30"]) for key in keys]
+        if self.random.random() < 0.3:
+            items += [(0, [b"SET", keys[0], b"5"]), (0, [b"PEXPIRE", keys[0], b"30"])]
+        items.append((0, ("@sleep", 45)))
+        while self.random.random() < 0.75:
+            words = self.plain()
+            if words[0].upper() not in UNTIMELY:
+                items.append((0, words))
+        if self.random.random() < 0.5:
+            items.append((0, [self.random.choice((b"GET", b"INCR", b"TTL", b"TYPE", b"PERSIST", b"DEL")), keys[0]]))
+        items.append((0, [b"SCAN", b"0", b"COUNT", b"1000000"]))
+        return items
+
+    def block(self, size):
+        items = []
+        while len(items) < size:
+            draw = self.random.random()
+            if draw < (0.5 if self.profile == "transactions" else 0.02):
+                items += self.transaction()
+            elif draw < 0.021 and self.profile in ("mixed", "string", "keys"):
+                items += self.expiry()
+            elif draw < 0.04 and self.profile == "mixed":
+                name = self.random.choice((b"EXEC", b"DISCARD", b"MULTI", b"WATCH", b"UNWATCH", b"SELECT", b"MULTI"))
+                items.append((0, [name] + [self.key()] * self.random.randint(0, 1)))
+                if name == b"MULTI":
+                    items.append((0, self.plain()))
+                    items.append((0, [b"EXEC"]))
+            else:
+                items.append((0, self.plain()))
+        return items
+
+
+def as_integer(word):
+    text = word.decode("latin-1")
+    digits = text[1:] if text.startswith("-") else text
+    if digits.isdigit() and digits.isascii():
+        return int(text)
+    return None

@@ -1,0 +1,132 @@
+# Integration tests: what a client can see, through a socket. See README.md.
+#
+# tclsh run.tcl --server PATH [--oracle PATH] [--single SUITE ...] [--match TEXT] [--tags a,-b] [--tls] [--threads N]
+#               [--list] [--verbose] [--keep]
+# Exit code 0 when nothing failed, 1 when something did, 2 for a wrong call.
+
+package require Tcl 8.6
+
+set here_dir [file dirname [file normalize [info script]]]
+set lib_dir $here_dir/lib
+set root_dir [file dirname [file dirname $here_dir]]
+set dir_serial 0
+set test_processes {}
+
+array set settings {server {} oracle {} single {} match {} tags {} tls 0 threads 4 list 0 verbose 0 keep 0}
+
+proc usage text {
+    puts stderr "$text\nusage: run.tcl --server PATH \[--oracle PATH\] \[--single SUITE ...\] \[--match TEXT\]\
+        \[--tags a,-b\] \[--tls\] \[--threads N\] \[--list\] \[--verbose\] \[--keep\]"
+    exit 2
+}
+
+proc read_arguments words {
+    global settings
+    while {$words ne {}} {
+        set words [lassign $words word]
+        set name [string range $word 2 end]
+        switch -- $word {
+            --tls - --list - --verbose - --keep {
+                set settings($name) 1
+            }
+            --server - --oracle - --match - --threads - --tags {
+                if {$words eq {}} {
+                    usage "$word needs a value"
+                }
+                set words [lassign $words settings($name)]
+            }
+            --single {
+                while {$words ne {} && ![string match --* [lindex $words 0]]} {
+                    set words [lassign $words suite]
+                    lappend settings(single) $suite
+                }
+            }
+            default {
+                usage "unknown option $word"
+            }
+        }
+    }
+    set settings(tags) [split $settings(tags) ,]
+    if {$settings(server) eq {} && !$settings(list)} {
+        usage "--server is missing"
+    }
+    foreach which {server oracle} {
+        if {$settings($which) ne {}} {
+            set settings($which) [file normalize $settings($which)]
+            if {![file executable $settings($which)]} {
+                usage "$settings($which) is no program"
+            }
+        }
+    }
+}
+
+proc suite_paths {} {
+    set paths {}
+    foreach path [lsort [glob $::here_dir/suites/*.tcl]] {
+        set name [file rootname [file tail $path]]
+        if {$::settings(single) eq {} || $name in $::settings(single)} {
+            lappend paths $path
+        }
+    }
+    foreach name $::settings(single) {
+        if {![file exists $::here_dir/suites/$name.tcl]} {
+            usage "there is no suite $name"
+        }
+    }
+    return $paths
+}
+
+# A mistake in the suite itself, outside of any test, counts as a failed test of that suite.
+proc run_suite path {
+    set check::suite [file rootname [file tail $path]]
+    set failed_before $check::failed
+    set passed_before $check::passed
+    set started [clock milliseconds]
+    if {[catch {uplevel #0 [list source $path]} problem details]} {
+        test_failed "the suite as such" [dict get $details -errorinfo]
+    }
+    if {!$::settings(list)} {
+        puts [format "        %s: %d passed, %d failed, %.1f s" $check::suite [expr {$check::passed - $passed_before}] \
+            [expr {$check::failed - $failed_before}] [expr {([clock milliseconds] - $started) / 1000.0}]]
+    }
+}
+
+read_arguments $argv
+foreach part {check server resp certs} {
+    source $lib_dir/$part.tcl
+}
+chan configure stdout -buffering line
+set have_tls [expr {![catch {package require tls}]}]
+if {$settings(tls) && !$have_tls} {
+    usage "--tls needs the Tcl package tls"
+}
+set version [expr {$settings(server) eq {} ? {} : [exec $settings(server) --version]}]
+set is_oracle [string match "Redis server*" $version]
+set product [expr {$is_oracle ? "Redis" : "KeyDB"}]
+set base_dir [expr {[info exists env(TMPDIR)] ? $env(TMPDIR) : "/tmp"}]
+set run_dir $base_dir/keydb-integration-[pid]
+file delete -force $run_dir
+file mkdir $run_dir
+
+if {!$settings(list)} {
+    puts "server: $version"
+}
+foreach path [suite_paths] {
+    run_suite $path
+}
+foreach id $process::running {
+    process_stop $id
+}
+if {$settings(keep)} {
+    puts "kept: $run_dir"
+} else {
+    file delete -force $run_dir
+}
+if {$settings(list)} {
+    exit 0
+}
+foreach name $check::failures {
+    puts "failed: $name"
+}
+puts "$check::passed passed, $check::failed failed[expr {$check::skipped ? ", $check::skipped skipped" : {}}]"
+exit [expr {$check::failed > 0}]

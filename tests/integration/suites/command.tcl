@@ -1,0 +1,207 @@
+# COMMAND: what the server says about its own commands. The expected rows are in data/commands.txt.
+
+proc known_commands {} {
+    set rows {}
+    foreach line [split [string trim [slurp $::here_dir/data/commands.txt]] "\n"] {
+        if {![string match "#*" $line]} {
+            lappend rows $line
+        }
+    }
+    return $rows
+}
+
+# One search of a key spec, {type range spec {lastkey 0 ...}}, as one flat list.
+proc spec_part pairs {
+    return [concat [dict get $pairs type] [dict get $pairs spec]]
+}
+
+proc command_row info {
+    lassign $info name arity flags first last step categories tips specs subcommands
+    set shown {}
+    foreach spec $specs {
+        lappend shown [list [lsort [dict get $spec flags]] [spec_part [dict get $spec begin_search]] \
+            [spec_part [dict get $spec find_keys]]]
+    }
+    return [list $name $arity [lsort $flags] [list $first $last $step] [lsort $categories] [lsort $tips] $shown]
+}
+
+with_server {} {
+    test "COMMAND INFO has the facts about every command" {} {
+        set wrong {}
+        foreach row [known_commands] {
+            set name [lindex $row 0]
+            set info [lindex [r command info $name] 0]
+            if {$info eq {}} {
+                lappend wrong "$name is missing"
+                continue
+            }
+            foreach expected $row actual [command_row $info] what {name arity flags keys acl tips specs} {
+                if {[list {*}$expected] ne [list {*}$actual]} {
+                    lappend wrong "$name: $what is {$actual}, not {$expected}"
+                }
+            }
+        }
+        if {$wrong ne {}} {
+            fail "[llength $wrong] differences:\n[join $wrong \n]"
+        }
+    }
+
+    test "the form of a COMMAND INFO entry" {} {
+        set reply [r -typed command info get]
+        assert_equal array [lindex $reply 0]
+        set fields [lindex $reply 1 0 1]
+        assert_equal {bulk int array int int int array array array array} [lmap field $fields {lindex $field 0}]
+        assert_equal {status} [lsort -unique [lmap flag [lindex $fields 2 1] {lindex $flag 0}]]
+        assert_equal {status} [lsort -unique [lmap flag [lindex $fields 6 1] {lindex $flag 0}]]
+        r hello 3
+        set fields [lindex [r -typed command info get] 1 0 1]
+        assert_equal {bulk int set int int int set set set set} [lmap field $fields {lindex $field 0}]
+        assert_equal map [lindex $fields 8 1 0 0]
+    }
+
+    test "COMMAND INFO of unknown, mixed case and subcommands" {} {
+        assert_reply {array {nullbulk}} r command info nosuch
+        assert_equal get [lindex [r command info GeT] 0 0]
+        assert_reply {array {nullbulk}} r command info config|nosuch
+        assert_equal config|get [lindex [r command info CONFIG|GET] 0 0]
+        assert_equal {get {} set} [lmap entry [r command info get nosuch set] {lindex $entry 0}]
+        r hello 3
+        assert_reply {array {null}} r command info nosuch
+    }
+
+    test "COMMAND, COUNT, LIST and INFO agree" {} {
+        set count [r command count]
+        set names [lsort [lmap entry [r command] {lindex $entry 0}]]
+        assert_equal $count [llength $names]
+        assert_equal $names [lsort -unique $names]
+        assert_equal $names [lsort [lmap entry [r command info] {lindex $entry 0}]]
+        set listed [lsort [r command list]]
+        assert_equal $names [lsearch -all -inline -not $listed *|*]
+        foreach row [known_commands] {
+            assert {[lindex $row 0] in $listed} [lindex $row 0]
+        }
+        r hello 3
+        assert_equal array [lindex [r -typed command] 0]
+    }
+
+    test "containers list their subcommands" {} {
+        foreach container {client config object command} {
+            set entry [lindex [r command info $container] 0]
+            set subcommands [lmap sub [lindex $entry 9] {lindex $sub 0}]
+            foreach row [known_commands] {
+                if {[string match $container|* [lindex $row 0]]} {
+                    assert {[lindex $row 0] in $subcommands} [lindex $row 0]
+                }
+            }
+        }
+    }
+
+    test "COMMAND LIST with filters" {} {
+        assert_equal getrange [r command list filterby pattern getr*]
+        assert_equal {get getdel getex getrange getset} [lsort [lsearch -all -inline -not \
+            [r command list FILTERBY PATTERN get*] getbit]]
+        assert_equal {} [r command list filterby pattern nosuch*]
+        assert_equal {} [r command list filterby aclcat nosuch]
+        assert_equal {} [r command list filterby module nosuch]
+        set write [r command list filterby aclcat write]
+        assert {"set" in $write && "del" in $write && "get" ni $write && "swapdb" in $write}
+        set connection [r command list filterby aclcat CONNECTION]
+        assert {"client|id" in $connection && "ping" in $connection && "get" ni $connection}
+        assert {"object|encoding" in [r command list filterby pattern object|*]}
+        assert_refused "ERR syntax error" r command list foo
+        assert_refused "ERR syntax error" r command list filterby pattern
+        assert_refused "ERR syntax error" r command list filterby foo bar
+        assert_refused "ERR syntax error" r command list filterby pattern a b
+    }
+
+    test "COMMAND GETKEYS" {} {
+        foreach {expected command} {
+            k {get k}  {a b} {mget a b}  {a c} {mset a 1 c 2}  {a b} {copy a b}  {a b} {rename a b}
+            k {object encoding k}
+            {a b c} {del a b c}  k {set k v ex 10}  {a b} {lcs a b len}  {a b} {watch a b}  {k k} {exists k k}
+            k {move k 3}
+            k {SetEx k 1 v}  {a b} {msetnx a 1 b 2}
+        } {
+            assert_equal $expected [r command getkeys {*}$command] $command
+        }
+        assert_refused "ERR Invalid command specified" r command getkeys nosuch a
+        assert_refused "ERR Invalid command specified" r command getkeys object nosuch a
+        assert_refused "ERR The command has no key arguments" r command getkeys config get x
+        assert_refused "ERR The command has no key arguments" r command getkeys echo x
+        assert_refused "ERR Invalid number of arguments specified for command" r command getkeys get a b
+        assert_refused "ERR Invalid number of arguments specified for command" r command getkeys set a
+        assert_refused "ERR wrong number of arguments for 'command|getkeys' command" r command getkeys get
+    }
+
+    test "COMMAND GETKEYSANDFLAGS" {} {
+        foreach {expected command} {
+            {{k {RO access}}} {get k}  {{k {OW update}}} {set k v}  {{k {RW access update}}} {set k v get}
+            {{a {OW update}} {b {OW update}}} {mset a 1 b 2}  {{a {RO access}} {b {OW update}}} {copy a b}
+            {{a {RM delete}} {b {RM delete}}} {del a b}  {{k {RW insert}}} {append k x}  {{k RO}} {strlen k}
+            {{a {RW access delete}} {b {OW update}}} {rename a b}
+        } {
+            assert_equal $expected [r command getkeysandflags {*}$command] $command
+        }
+        assert_equal {array array {bulk status status}} [concat [lindex [r -typed command getkeysandflags get k] 0] \
+            [lindex [r -typed command getkeysandflags get k] 1 0 0] [list [list bulk status status]]]
+        r hello 3
+        assert_equal set [lindex [r -typed command getkeysandflags get k] 1 0 1 1 0]
+        assert_refused "ERR The command has no key arguments" r command getkeysandflags echo x
+        assert_refused "ERR Invalid command specified" r command getkeysandflags nosuch a
+    }
+
+    test "COMMAND DOCS" {} {
+        set docs [r command docs set get nosuch config|get]
+        assert_equal {config|get get set} [lsort [dict keys $docs]]
+        foreach name {set get} {
+            set entry [dict get $docs $name]
+            assert_equal string [dict get $entry group]
+            assert_equal 1.0.0 [dict get $entry since]
+            assert {[dict get $entry summary] ne {}}
+            assert_equal key [dict get [lindex [dict get $entry arguments] 0] name]
+        }
+        assert_equal server [dict get [dict get $docs config|get] group]
+        assert_equal {} [r command docs nosuch]
+        set arguments [dict get [dict get $docs set] arguments]
+        assert_equal {key value condition get expiration} [lmap argument $arguments {dict get $argument name}]
+        set condition [lindex $arguments 2]
+        assert_equal {oneof 2.6.12 optional} [list [dict get $condition type] [dict get $condition since] \
+            [dict get $condition flags]]
+        assert_equal {NX XX} [lmap token [dict get $condition arguments] {dict get $token token}]
+    }
+
+    test "COMMAND DOCS of everything, in the right types" {} {
+        set all [r command docs]
+        assert_equal [lsort [lmap entry [r command] {lindex $entry 0}]] [lsort [dict keys $all]]
+        foreach {name entry} $all {
+            foreach field {summary since group} {
+                assert {[dict exists $entry $field]} "$name $field"
+            }
+        }
+        assert {"client|id" in [dict keys [dict get [dict get $all client] subcommands]]}
+        r hello 3
+        set entry [r -typed command docs set]
+        assert_equal {map map} [list [lindex $entry 0] [lindex $entry 1 1 0]]
+    }
+
+    test "errors and help" {} {
+        assert_refused "ERR unknown subcommand 'foo'. Try COMMAND HELP." r command foo
+        assert_refused "ERR wrong number of arguments for 'command|count' command" r command count x
+        assert_equal {HELP {    Prints this help.}} [lrange [r command help] end-1 end]
+    }
+
+    test "every listed command checks the number of its arguments" {} {
+        foreach row [known_commands] {
+            lassign $row name arity
+            set least [expr {abs($arity)}]
+            set words [split $name |]
+            if {$least > [llength $words]} {
+                assert_refused "ERR wrong number of arguments for '$name' command" r {*}$words
+            }
+            if {$arity > 0 && $name ni {quit exec}} {
+                assert_refused "ERR wrong number of arguments for '$name' command" \
+                    r {*}$words {*}[lrepeat [expr {$arity - [llength $words] + 1}] x]
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+# INFO: which sections and fields there are, their form, and that the numbers move.
+
+set info_forms {
+    server {
+        redis_version {^\d+\.\d+\.\d+$}  redis_git_sha1 {^[0-9a-f]{8}$}  redis_git_dirty {^\d+$}
+        redis_build_id {^[0-9a-f]+$}
+        redis_mode {^standalone$}  os {^Linux }  arch_bits {^64$}  monotonic_clock .
+        multiplexing_api {^(epoll|io_uring)$}
+        atomicvar_api .  gcc_version {^\d+\.\d+\.\d+$}  process_id {^\d+$}  process_supervised {^no$}
+        run_id {^[0-9a-f]{40}$}
+        tcp_port {^\d+$}  server_time_usec {^\d{16}$}  uptime_in_seconds {^\d+$}  uptime_in_days {^0$}  hz {^\d+$}
+        configured_hz {^10$}  lru_clock {^\d+$}  executable {^/}  config_file {^$}
+    }
+    clients {
+        connected_clients {^\d+$}  cluster_connections {^0$}  maxclients {^\d+$}  client_recent_max_input_buffer {^\d+$}
+        client_recent_max_output_buffer {^\d+$}  blocked_clients {^0$}  tracking_clients {^0$}
+        clients_in_timeout_table {^0$}
+    }
+    memory {
+        used_memory {^\d+$}  used_memory_human {^[\d.]+[BKMG]$}  used_memory_rss {^\d+$}
+        used_memory_rss_human {^[\d.]+[KMG]$}
+        used_memory_peak {^\d+$}  used_memory_peak_human {^[\d.]+[BKMG]$}  used_memory_peak_perc {^[\d.]+%$}
+        used_memory_overhead {^\d+$}  used_memory_startup {^\d+$}  used_memory_dataset {^\d+$}
+        used_memory_dataset_perc {^[\d.]+%$}  allocator_allocated {^\d+$}  allocator_active {^\d+$}
+        allocator_resident {^\d+$}
+        total_system_memory {^\d+$}  total_system_memory_human {^[\d.]+[MG]$}  maxmemory {^0$}  maxmemory_human {^0B$}
+        maxmemory_policy {^noeviction$}  allocator_frag_ratio {^[\d.]+$}  allocator_frag_bytes {^\d+$}
+        allocator_rss_ratio {^[\d.]+$}  allocator_rss_bytes {^-?\d+$}  rss_overhead_ratio {^[\d.]+$}
+        rss_overhead_bytes {^-?\d+$}  mem_fragmentation_ratio {^[\d.]+$}  mem_fragmentation_bytes {^-?\d+$}
+        mem_clients_normal {^\d+$}  mem_allocator {^jemalloc-\d}  lazyfree_pending_objects {^\d+$}
+        lazyfreed_objects {^\d+$}
+    }
+    stats {
+        total_connections_received {^\d+$}  total_commands_processed {^\d+$}  instantaneous_ops_per_sec {^\d+$}
+        total_net_input_bytes {^\d+$}  total_net_output_bytes {^\d+$}  instantaneous_input_kbps {^\d+\.\d\d$}
+        instantaneous_output_kbps {^\d+\.\d\d$}  rejected_connections {^\d+$}  expired_keys {^\d+$}
+        expired_stale_perc {^\d+\.\d\d$}  expired_time_cap_reached_count {^\d+$}  evicted_keys {^\d+$}
+        keyspace_hits {^\d+$}
+        keyspace_misses {^\d+$}  pubsub_channels {^0$}  pubsub_patterns {^0$}  latest_fork_usec {^\d+$}
+        total_error_replies {^\d+$}  unexpected_error_replies {^0$}
+        total_reads_processed {^\d+$}  total_writes_processed {^\d+$}
+    }
+    cpu {
+        used_cpu_sys {^\d+\.\d{6}$}  used_cpu_user {^\d+\.\d{6}$}  used_cpu_sys_children {^\d+\.\d{6}$}
+        used_cpu_user_children {^\d+\.\d{6}$}
+    }
+}
+
+with_server {} {
+    foreach {section forms} $info_forms {
+        test "INFO $section has its fields" {} [string map [list @section $section @forms [list $forms]] {
+            set fields [info_fields @section]
+            set wrong {}
+            foreach {name form} @forms {
+                if {![dict exists $fields $name]} {
+                    lappend wrong "$name is missing"
+                } elseif {![regexp $form [dict get $fields $name]]} {
+                    lappend wrong "$name is \"[dict get $fields $name]\", not like $form"
+                }
+            }
+            if {$wrong ne {}} {
+                fail [join $wrong ", "]
+            }
+        }]
+    }
+
+    test "the form of the text" {} {
+        foreach {section title} {server Server clients Clients memory Memory stats Stats cpu CPU keyspace Keyspace} {
+            set text [r info $section]
+            assert_match "# $title\r\n*" $text
+            assert {[string range $text end-1 end] eq "\r\n"}
+            assert_equal {} [lsearch -all -inline -not -regexp [lrange [split [string trimright $text] "\n"] 1 end] \
+                {^[a-zA-Z_0-9]+:.*\r?$}]
+        }
+        assert_equal "# Keyspace\r\n" [r info keyspace]
+        assert_equal "" [r info nosuch]
+        assert_match "# Server\r\n*\r\n\r\n# Clients\r\n*" [r info server clients]
+        assert_match "# Server\r\n*\r\n\r\n# Clients\r\n*" [r info CLIENTS server nosuch server]
+    }
+
+    test "sections by default, all, everything" {} {
+        foreach words {{} default all everything} {
+            set titles [lmap line [lsearch -all -inline [split [r info {*}$words] "\n"] "# *"] \
+                {string trim $line "# \r"}]
+            set at -1
+            foreach title {Server Clients Memory Stats CPU Keyspace} {
+                set next [lsearch $titles $title]
+                assert {$next > $at} "$words: $title"
+                set at $next
+            }
+        }
+    }
+
+    test "numbers follow what happens" {} {
+        assert_equal [srv pid] [info_field process_id server]
+        assert_equal [srv port] [info_field tcp_port server]
+        assert_equal [file normalize $::settings(server)] [file normalize [info_field executable server]]
+        r config resetstat
+        set before [info_fields stats]
+        r set k v
+        r get k
+        r get none
+        catch {r nonsense}
+        catch {r incr k}
+        set after [info_fields stats]
+        assert_equal 1 [expr {[dict get $after keyspace_hits] - [dict get $before keyspace_hits]}]
+        assert_equal 1 [expr {[dict get $after keyspace_misses] - [dict get $before keyspace_misses]}]
+        assert_equal 2 [expr {[dict get $after total_error_replies] - [dict get $before total_error_replies]}]
+        assert_range [expr {[dict get $after total_commands_processed] - [dict get $before total_commands_processed]}] \
+            4 6
+        assert {[dict get $after total_net_input_bytes] > [dict get $before total_net_input_bytes]}
+        assert {[dict get $after total_net_output_bytes] > [dict get $before total_net_output_bytes]}
+    }
+
+    test "the keyspace section" {} {
+        r mset a 1 b 2 c 3
+        r expire a 1000
+        r select 9
+        r set k v
+        assert_match "keys=3,expires=1,avg_ttl=*" [info_field db0 keyspace]
+        assert_match "keys=1,expires=0,avg_ttl=0*" [info_field db9 keyspace]
+        assert_equal 2 [dict size [info_fields keyspace]]
+        r flushall
+        assert_equal 0 [dict size [info_fields keyspace]]
+    }
+
+    test "memory grows with the data and is given back" {} {
+        set before [info_field used_memory memory]
+        for {set i 0} {$i < 50} {incr i} {
+            r set k$i [string repeat x 100000]
+        }
+        set full [info_fields memory]
+        assert_range [expr {[dict get $full used_memory] - $before}] 4900000 9000000
+        assert {[dict get $full used_memory_peak] >= [dict get $full used_memory]}
+        assert {[dict get $full used_memory_dataset] > 4000000}
+        r flushall
+        wait_for {[info_field used_memory memory] < $before + 1000000}
+        assert {[info_field used_memory_peak memory] >= [dict get $full used_memory]}
+    }
+
+    test "errors are counted by their kind" {} {
+        if {![string match "# Errorstats*" [r info errorstats]]} {
+            skip "this server has no section errorstats"
+        }
+        r config resetstat
+        catch {r nonsense}
+        catch {r hello 9}
+        catch {r get}
+        set fields [info_fields errorstats]
+        assert_equal {count=2 count=1} [list [dict get $fields errorstat_ERR] [dict get $fields errorstat_NOPROTO]]
+    }
+
+    test "threads" {keydb} {
+        assert_equal $::settings(threads) [info_field server_threads cpu]
+        set fields [info_fields clients]
+        set sum 0
+        for {set i 0} {$i < $::settings(threads)} {incr i} {
+            incr sum [dict get $fields thread_${i}_clients]
+        }
+        assert_equal [dict get $fields connected_clients] $sum
+    }
+}
