@@ -232,6 +232,18 @@ def check_headers_alone(headers):
 DECLARES_NO_VARIABLE = re.compile(r"^(static|typedef|extern|_Static_assert|static_assert)\b|^$")
 
 
+def ends_function(statement):
+    """Does the braced block at the end of the statement belong to a function? "name(...) ATTRIBUTE(x) {}"."""
+    head = statement[:-2].rstrip()              # without the braces
+    while True:
+        shorter = re.sub(r"(?<=[\s)])[A-Z_]+(\([^()]*\))?$", "", head).rstrip()
+        if shorter == head:
+            return head.endswith(")")
+        if shorter == "" or (head.endswith(")") and not shorter.endswith(")")):
+            return head.endswith(")")
+        head = shorter
+
+
 def file_scope_statements(source):
     """Yields (line, text) of each statement at file scope; bodies and initializers are cut out."""
     lines = source.split("\n")
@@ -254,7 +266,7 @@ def file_scope_statements(source):
                 statement += "{}"
         elif char == "}":
             depth -= 1
-            if depth == 0 and re.search(r"\)\s*(\w+(\([^)]*\))?\s*)*\{\}$", statement):
+            if depth == 0 and ends_function(statement):
                 statement = ""      # that was a function
         elif depth == 0:
             if char == ";":

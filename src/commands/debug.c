@@ -64,29 +64,12 @@ static void reply_digest(struct request *request, const struct digest *digest)
     reply_status(request, text);
 }
 
-static void add_entry(struct access *access, unsigned db, const struct entry *entry, void *context)
-{
-    struct digest digest = {{0}};
-
-    (void)access;
-    (void)db;
-    digest_mix(&digest, entry_key(entry));
-    digest_mix_value(&digest, entry);
-    digest_add(context, slice_make(digest.bytes, DIGEST_BYTES));
-}
-
 static void debug_digest(struct request *request)
 {
-    const struct store *store = request->access->store;
-    struct digest total = {{0}};
+    struct digest digest;
 
-    for (unsigned db = 0; db < store->database_count; db++) {
-        if (store_key_count(store, db) == 0)
-            continue;
-        digest_mix_u32(&total, db);
-        access_each(request->access, db, add_entry, &total);
-    }
-    reply_digest(request, &total);
+    digest_all(&digest, request->access);
+    reply_digest(request, &digest);
 }
 
 static void debug_digest_value(struct request *request)
@@ -190,7 +173,7 @@ static void debug_set_active_expire(struct request *request)
     reply_ok(request);
 }
 
-/* ---------------------------------------------------------------------------------------------------- the journal -- */
+/* ------------------------------------------------------------------------------------------------- the journal -- */
 
 /* global, guarded by the gate: the reader of DEBUG JOURNAL; open while its journal is not NULL. */
 static struct journal_reader journal_reader;

@@ -49,6 +49,30 @@ void digest_mix_value(struct digest *digest, const struct entry *entry)
         digest_add(digest, SLICE("!!expire!!"));
 }
 
+static void add_entry(struct access *access, unsigned db, const struct entry *entry, void *context)
+{
+    struct digest digest = {{0}};
+
+    (void)access;
+    (void)db;
+    digest_mix(&digest, entry_key(entry));
+    digest_mix_value(&digest, entry);
+    digest_add(context, slice_make(digest.bytes, DIGEST_BYTES));
+}
+
+void digest_all(struct digest *digest, struct access *access)
+{
+    const struct store *store = access->store;
+
+    *digest = (struct digest){{0}};
+    for (unsigned db = 0; db < store->database_count; db++) {
+        if (store_key_count(store, db) == 0)
+            continue;
+        digest_mix_u32(digest, db);
+        access_each(access, db, add_entry, digest);
+    }
+}
+
 void digest_format(const struct digest *digest, char text[DIGEST_TEXT_BYTES])
 {
     static const char digits[] = "0123456789abcdef";

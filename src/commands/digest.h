@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/slice.h"
-#include "store/entry.h"
+#include "store/access.h"
 
 #include <stdint.h>
 
@@ -27,6 +27,8 @@ void digest_mix_u32(struct digest *digest, uint32_t number);
 void digest_add(struct digest *digest, struct slice bytes);
 /* Mixes the value in, with its type and whether it has a deadline. */
 void digest_mix_value(struct digest *digest, const struct entry *entry);
+/* All databases; the gate is held. */
+void digest_all(struct digest *digest, struct access *access);
 
 #define DIGEST_TEXT_BYTES (2 * DIGEST_BYTES + 1)
 void digest_format(const struct digest *digest, char text[DIGEST_TEXT_BYTES]); /* lower case, a zero byte after it */

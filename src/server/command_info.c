@@ -440,8 +440,7 @@ static void cmd_command_list(struct request *request)
     for (uint32_t id = 0; id < command_count(); id++) {
         const struct command *command = command_at(id);
 
-        /* Subcommands are named only by a filter. */
-        if ((filter.kind == FILTER_NONE && command->container != NULL) || !filter_accepts(&filter, command))
+        if (!filter_accepts(&filter, command))
             continue;
         reply_bulk(request, command->full_name);
         count++;

@@ -1,7 +1,7 @@
 /* From the notation of the documentation to a tree, in two steps.
  *
- * Reading gives items: a literal (upper case), an argument (lower case), or a group in ( ) or [ ] with its alternatives,
- * each a sequence of items. A group "[x ...]" behind the same x makes that x a repeated unit.
+ * Reading gives items: a literal (upper case), an argument (lower case), or a group in ( ) or [ ] with its
+ * alternatives, each a sequence of items. A group "[x ...]" behind the same x makes that x a repeated unit.
  *
  * Building gives nodes: a literal takes the arguments behind it as its value (none: a pure token; one: it becomes the
  * token of that argument; several: of a block of them), a choice becomes a oneof, a group of several things a block.
@@ -105,7 +105,7 @@ static bool join_repeated(struct sequence *sequence, struct item *group)
     struct item unit = {.kind = ITEM_GROUP, .multiple = true};
     size_t first;
 
-    if (group->alternative_count != 1 || !inner->repeats || inner->count > sequence->count)
+    if (group->alternative_count != 1 || !inner->repeats || inner->count == 0 || inner->count > sequence->count)
         return false;
     first = sequence->count - inner->count;
     for (size_t i = 0; i < inner->count; i++) {
@@ -461,6 +461,12 @@ static struct syntax_node *build_item(struct builder *builder, const struct item
     return item->kind == ITEM_GROUP ? build_group(builder, item) : build_argument(builder, item->text);
 }
 
+static void set_token(struct syntax_node *node, char *token)
+{
+    mem_free(node->token);
+    node->token = token;
+}
+
 /* A literal and `count` values behind it. */
 static void build_with_token(struct builder *builder, const struct item *items, size_t count,
                              struct syntax_list *list)
@@ -474,14 +480,14 @@ static void build_with_token(struct builder *builder, const struct item *items, 
         has_choice = has_choice || values.nodes[i - 1]->type == SYNTAX_ONEOF;
     }
     if (count > 1 && has_choice) {
-        values.nodes[0]->token = token;
+        set_token(values.nodes[0], token);
         for (size_t i = 0; i < count; i++)
             add_node(list, values.nodes[i]);
         mem_free(values.nodes);
         return;
     }
     add_node(list, one_node(&values));
-    list->nodes[list->count - 1]->token = token;
+    set_token(list->nodes[list->count - 1], token);
 }
 
 static void build_sequence(struct builder *builder, const struct sequence *sequence, struct syntax_list *list)

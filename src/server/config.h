@@ -27,9 +27,9 @@ void config_teardown(void);
 void config_add_rows(const struct option_row *rows, size_t count);
 
 /* Called after CONFIG SET has stored a new value of this option (and after the row's own `apply`), in the exclusive
- * section, by the thread that runs the command. NULL: fine; else why not, and everything is set back, calling this again
- * with the old value. Several options given in one CONFIG SET with the same function: it is called once. Not called by
- * config_load: whoever registers looks at the value itself when it starts. */
+ * section, by the thread that runs the command. NULL: fine; else why not, and everything is set back, calling this
+ * again with the old value. Several options given in one CONFIG SET with the same function: it is called once. Not
+ * called by config_load: whoever registers looks at the value itself when it starts. */
 typedef const char *(*config_apply_fn)(const struct option_row *row);
 void config_on_change(const char *option_name, config_apply_fn apply);
 

@@ -286,6 +286,7 @@ static bool collect_text(struct buffer *text, int argc, char **argv)
     bool reads_input = false;
 
     if (argc > 1 && argv[1][0] != '-') {
+        mem_free(config_state.file_path);
         config_state.file_path = absolute_path(argv[1]);
         if (!append_file(text, config_state.file_path))
             return false;
@@ -330,6 +331,7 @@ bool config_load(int argc, char **argv, int *exit_status)
     config_add_accepted();
     config_state.arg_count = argc;
     config_state.args = argv;
+    mem_free(config_state.executable_path);
     config_state.executable_path = own_path(argv[0]);
     if (argc > 1 && !is_start(argv[1], exit_status))
         return false;

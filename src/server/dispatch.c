@@ -295,6 +295,13 @@ static void refuse_unknown(struct request *request)
                  (int)MIN(request->args[0].size, (size_t)128), request->args[0].data, args);
 }
 
+/* EXEC that cannot run ends the transaction and says why. */
+static void refuse_exec(struct request *request, const char *reason)
+{
+    reply_errorf(request, "EXECABORT Transaction discarded because of: %s", reason);
+    client_reset_transaction(request->client);
+}
+
 static void refuse(struct request *request, const struct job *job)
 {
     switch (job->refusal) {
@@ -305,6 +312,10 @@ static void refuse(struct request *request, const struct job *job)
         reply_subcommand_error(request);
         break;
     case REFUSAL_ARITY:
+        if (job->command->row->access == ACCESS_TRANSACTION) {
+            refuse_exec(request, "wrong number of arguments for 'exec' command");
+            break;
+        }
         reply_errorf(request, "ERR wrong number of arguments for '%.*s' command",
                      (int)job->command->full_name.size, job->command->full_name.data);
         break;

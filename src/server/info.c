@@ -6,8 +6,10 @@
 #include "base/mem.h"
 #include "base/panic.h"
 #include "base/random.h"
+#include "server/config.h"
 #include "server/info_rows.h"
 #include "server/request.h"
+#include "server/stats_since.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -70,11 +72,19 @@ void info_setup(void)
 {
     random_hex(info.run_id, INFO_ID_SIZE); /* its zero byte is there already */
     info_rows_setup();
+    stats_since_setup();
+    config_on_reset_stat(stats_since_reset);
     info_add_rows(info_server_rows, info_server_row_count);
+}
+
+void info_mark_ready(void)
+{
+    info_rows_mark_ready();
 }
 
 void info_teardown(void)
 {
+    stats_since_teardown();
     memset(&info, 0, sizeof(info));
 }
 
@@ -134,7 +144,7 @@ void info_write(struct buffer *text, const struct slice *words, size_t word_coun
         choose(wanted, SLICE("default"));
     for (size_t i = 0; i < word_count; i++)
         choose(wanted, words[i]);
-    server_stats_collect(stats);
+    stats_since_collect(stats);
     info_rows_begin(stats);
     for (size_t i = 0; i < SECTION_COUNT; i++) {
         if (wanted[i])

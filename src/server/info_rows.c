@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "server/config.h"
 #include "server/options.h"
+#include "server/stats_since.h"
 #include "server/version.h"
 
 #include <stdio.h>
@@ -37,6 +38,11 @@ void info_rows_setup(void)
     started.start_wall_s = clock_wall_us() / US_PER_SECOND;
     started.start_memory = mem_used();
     random_hex(started.replication_id, INFO_ID_SIZE);
+}
+
+void info_rows_mark_ready(void)
+{
+    started.start_memory = mem_used();
 }
 
 void info_rows_begin(const struct server_stats *stats)
@@ -309,7 +315,7 @@ static void put_command_lines(struct buffer *buffer)
         struct slice name = command_at(id)->full_name;
         struct command_stats stats;
 
-        if (!server_command_stats(id, &stats))
+        if (!stats_since_command(id, &stats))
             continue;
         buffer_printf(buffer, "cmdstat_%.*s:calls=%llu,usec=%llu,usec_per_call=%.2f,rejected_calls=%llu,"
                               "failed_calls=%llu\r\n",
@@ -323,7 +329,7 @@ static void put_error_line(void *context, const char *code, uint64_t count)
 {
     buffer_printf(context, "errorstat_%s:count=%llu\r\n", code, (unsigned long long)count);
 }
-PUT(error_lines, server_error_stats(put_error_line, buffer))
+PUT(error_lines, stats_since_errors(put_error_line, buffer))
 
 static void put_latency_lines(struct buffer *buffer)
 {

@@ -10,6 +10,7 @@ extern const struct info_field info_server_rows[];
 extern const size_t info_server_row_count;
 
 void info_rows_setup(void);
+void info_rows_mark_ready(void);
 /* Between these the rows of this thread print these figures. */
 void info_rows_begin(const struct server_stats *stats);
 void info_rows_end(void);

@@ -43,7 +43,7 @@ class Mix(threading.Thread):
                 replies = self.talk(payload, len(wanted))
                 for one, two in zip(replies, wanted):
                     if one != two:
-                        raise Lost("%r instead of %r" % (one[1][:40] if one[1] else one, two[1][:40] if two[1] else two))
+                        raise Lost("%.60r instead of %.60r" % (one, two))
             self.connection.close()
         except (Lost, OSError) as problem:
             self.problem = "connection %d: %s" % (self.number, problem)

@@ -17,7 +17,8 @@ EXCLUDED = {
     "eval": "scripts are tuned", "eval_ro": "scripts are tuned", "evalsha": "scripts are tuned",
     "evalsha_ro": "scripts are tuned", "fcall": "scripts are tuned", "fcall_ro": "scripts are tuned",
     "pfdebug": "internal", "pfselftest": "takes long", "command|docs": "texts are our own", "command": "whole table",
-    "sort": "sets have no order to sort by; a tuned form is used", "sort_ro": "as sort", "publish": "pub/sub", "spublish": "pub/sub",
+    "sort": "sets have no order to sort by; a tuned form is used", "sort_ro": "as sort",
+    "publish": "pub/sub", "spublish": "pub/sub",
 }
 EXCLUDED_GROUPS = {"pubsub": "pushes between the replies", "cluster": "cluster", "sentinel": "sentinel"}
 ALLOWED_SUBCOMMANDS = {"client|getname", "client|setname", "client|no-evict"}

@@ -447,6 +447,12 @@ class Generator:
             elif not absolute and value > 0 and value * (1000 // unit) < 2**63 - 10**13:
                 words[place] = self.far(unit)
 
+        # Ours takes one argument more there, the name of a member.
+        if name in (b"TTL", b"PTTL", b"PERSIST"):
+            words = words[:2]
+        elif name == b"COMMAND" and len(words) > 2 and words[1].upper().startswith(b"GETKEYS"):
+            words = words[:2] + self.defuse(words[2:])
+
         places = {b"EXPIRE": (2, 1, False), b"PEXPIRE": (2, 1000, False), b"EXPIREAT": (2, 1, True),
                   b"PEXPIREAT": (2, 1000, True), b"SETEX": (2, 1, False), b"PSETEX": (2, 1000, False)}
         tokens = {b"EX": (1, False), b"PX": (1000, False), b"EXAT": (1, True), b"PXAT": (1000, True)}

@@ -11,6 +11,7 @@ What differs is reduced to the few commands that are needed and printed. The las
 """
 import argparse
 import os
+import re
 import sys
 import time
 
@@ -42,6 +43,9 @@ class Difference:
         self.index = index
 
     def signature(self):
+        if self.kind == "journal":
+            names = [re.sub(r"^db\d+ ", "", text).split(" ")[0].lower() for text in (self.oracle, self.server)]
+            return (self.kind, *names)
         return (self.kind, self.what.split(" ")[0].lower(), self.oracle[:12], self.server[:12])
 
 
@@ -318,7 +322,7 @@ def main():
             print("FAILED to set up: %s" % problem)
             failed += 1
         if options.only_block is None and options.profile == "mixed":
-            more = protocol.compare(tester.sides, options.seed)
+            more = protocol.run(tester.sides, options.seed, tester.accepted)
             passed, failed = passed + more[0], failed + more[1]
         blocks = max(1, (options.count + options.block - 1) // options.block)
         for number in range(blocks):

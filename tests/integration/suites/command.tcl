@@ -3,9 +3,14 @@
 proc known_commands {} {
     set rows {}
     foreach line [split [string trim [slurp $::here_dir/data/commands.txt]] "\n"] {
-        if {![string match "#*" $line]} {
-            lappend rows $line
+        if {[string match "#*" $line]} {
+            continue
         }
+        # KeyDB takes a member as third word.
+        if {!$::is_oracle && [lindex $line 0] in {persist ttl pttl}} {
+            lset line 1 -2
+        }
+        lappend rows $line
     }
     return $rows
 }
@@ -187,7 +192,7 @@ with_server {} {
     test "errors and help" {} {
         assert_refused "ERR unknown subcommand 'foo'. Try COMMAND HELP." r command foo
         assert_refused "ERR wrong number of arguments for 'command|count' command" r command count x
-        assert_equal {HELP {    Prints this help.}} [lrange [r command help] end-1 end]
+        assert_match "HELP {    Print*this help.}" [lrange [r command help] end-1 end]
     }
 
     test "every listed command checks the number of its arguments" {} {

@@ -320,7 +320,7 @@ with_server {} {
         foreach line {"ENCODING <key>" "FREQ <key>" "IDLETIME <key>" "REFCOUNT <key>" HELP} {
             assert {$line in $help} $line
         }
-        assert_equal "    Prints this help." [lindex $help end]
+        assert_match "    Print*this help." [lindex $help end]
         assert_equal array [lindex [r -typed object help] 0]
         assert_equal status [lindex [r -typed object help] 1 0 0]
         assert_refused "ERR unknown subcommand 'foo'. Try OBJECT HELP." r object foo k

@@ -132,7 +132,7 @@ with_server {} {
         }
         pause 3
         assert_equal 50 [llength [scan_all {count 1000}]]
-        assert_reply {int 50} r dbsize
+        wait_for {[r dbsize] == 50}
     }
 
     test "each database has its own" {} {
