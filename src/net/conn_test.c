@@ -624,7 +624,8 @@ static void connects(void **state)
     assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(listener, 5), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
-    assert_true(conn_connect(loop, &client.conn, (struct sockaddr *)&address, size, NULL, 0, &client_handler, NULL, NULL));
+    assert_true(
+        conn_connect(loop, &client.conn, (struct sockaddr *)&address, size, NULL, 0, &client_handler, NULL, NULL));
     turns(3);
     assert_int_equal(opened, 1);
     fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);

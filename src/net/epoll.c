@@ -97,14 +97,15 @@ static bool epoll_conn_add(struct conn *conn)
 
 static void epoll_conn_update(struct conn *conn)
 {
-    if (conn_wants_input(conn)) {
-        if ((conn->flags & (CONN_POLL_IN | CONN_POLLED)) == (CONN_POLL_IN | CONN_POLLED))
-            return;
+    const uint32_t armed = CONN_POLL_IN | CONN_POLLED;
+
+    if ((conn->flags & armed) == armed) /* hang-ups are reported as well then */
+        return;
+    if (conn_wants_input(conn))
         conn->flags |= CONN_POLL_IN;
-        epoll_rearm(conn);
-    } else if (conn_wants_hangup(conn) && (conn->flags & (CONN_POLL_IN | CONN_POLLED)) != (CONN_POLL_IN | CONN_POLLED)) {
-        epoll_rearm(conn);
-    }
+    else if (!conn_wants_hangup(conn))
+        return;
+    epoll_rearm(conn);
 }
 
 /* Explicitly, not by close(): a forked child may hold the same socket, which would keep it registered. */

@@ -40,7 +40,7 @@ typedef void listener_accept_fn(struct loop *loop, int fd, const struct sockaddr
 /* Binds and listens. false: error says why, as "Could not create server TCP listening socket *:6379: bind: ...". */
 must_check bool listener_group_open(struct listener_group **group, const struct listener_options *options,
                                     char error[LISTENER_ERROR_BYTES]);
-void listener_group_close(struct listener_group **group);       /* all loops have detached; removes a unix socket's file */
+void listener_group_close(struct listener_group **group);   /* all loops have detached; removes a unix socket */
 
 enum listener_kind listener_group_kind(const struct listener_group *group);
 int listener_group_port(const struct listener_group *group);    /* as bound, also where 0 was asked for */

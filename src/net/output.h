@@ -116,7 +116,7 @@ unsigned output_iovec(const struct output *output, struct iovec *pieces, unsigne
 void output_consume(struct output *output, size_t size);
 
 /* A gap of `size` bytes (<= 64) now, whose bytes become known later. Between open and close nothing may be consumed
- * or spliced away. Gaps nest: the last one opened is closed first. */
+ * or spliced away. Gaps nest: the last one opened is closed first, with at most as many bytes as were said. */
 struct output_gap {
     struct output_node *node;
     char *start;
@@ -124,4 +124,4 @@ struct output_gap {
 };
 
 struct output_gap output_gap_open(struct output *output, size_t size);
-void output_gap_close(struct output *output, struct output_gap gap, const char *data, size_t size); /* size <= the gap's */
+void output_gap_close(struct output *output, struct output_gap gap, const char *data, size_t size);

@@ -157,7 +157,7 @@ void resp_write_command(struct output *output, const struct slice *args, size_t 
 
 /* What a connection may send. One constant object serves many connections; swap the parser's pointer on AUTH. */
 struct resp_limits {
-    uint64_t bulk_max_bytes;            /* proto-max-bulk-len; at least 100,000, which the fast path takes for granted */
+    uint64_t bulk_max_bytes;            /* proto-max-bulk-len; at least 100,000: the fast path relies on it */
     bool authenticated;                 /* else at most 10 arguments of at most 16384 bytes */
     bool large;                         /* report RESP_LARGE */
 };
@@ -260,7 +260,7 @@ struct resp_reply {
     char format[4];                     /* RESP_TYPE_VERBATIM: "txt" */
     int64_t integer;                    /* RESP_TYPE_INT, RESP_TYPE_BOOL */
     double number;                      /* RESP_TYPE_DOUBLE */
-    char *text;                         /* bytes of texts, bulks, bignums, and as sent of ints and doubles; then a NUL */
+    char *text;                         /* bytes of texts, bulks, bignums; ints and doubles as sent; then a NUL */
     size_t size;
     struct resp_reply **elements;       /* maps and attributes: key, value, key, value ... */
     size_t element_count;

@@ -310,7 +310,7 @@ bool tls_context_create(const struct tls_options *options, struct tls_context **
     atomic_init(&context->refs, 1);
     *result = context;
     if (options->auth_clients != TLS_AUTH_NO && !is_set(options->ca_cert_file) && !is_set(options->ca_cert_dir))
-        snprintf(error, TLS_ERROR_BYTES, "Either tls-ca-cert-file or tls-ca-cert-dir must be specified to verify clients");
+        snprintf(error, TLS_ERROR_BYTES, "%s", "To verify clients tls-ca-cert-file or tls-ca-cert-dir must be specified");
     else if (create_server(context, options, error) && create_client(context, options, error))
         return true;
     tls_context_release(result);
@@ -358,7 +358,7 @@ struct tls_session *tls_session_create(struct tls_context *context, struct outpu
     else
         SSL_set_connect_state(session->ssl);
     if (client && is_set(server_name))
-        SSL_set_tlsext_host_name(session->ssl, server_name);
+        SSL_set_tlsext_host_name(session->ssl, (char *)(uintptr_t)server_name); /* it is copied */
     return session;
 }
 

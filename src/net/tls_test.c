@@ -203,7 +203,8 @@ static size_t on_data(struct conn *conn, char *data, size_t size)
         memcpy(end->direct, data + head, there);
         if (there == end->direct_size) {
             conn->handler->on_direct_done(conn);
-            return head + there;
+            buffer_append(&end->got, data + head + there, size - head - there);
+            return size;
         }
         conn_receive_direct(conn, end->direct + there, end->direct_size - there, there);
         return head;

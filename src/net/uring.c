@@ -110,7 +110,8 @@ static void buffer_give_back(struct uring_state *state, unsigned index)
 
 static bool ring_create(struct io_uring *ring, unsigned entries, unsigned flags)
 {
-    static const unsigned ways[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_COOP_TASKRUN, 0};
+    static const unsigned ways[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+                                    IORING_SETUP_COOP_TASKRUN, 0};
     int result = -EINVAL;
 
     for (size_t i = 0; i < countof(ways) && result == -EINVAL; i++) {
@@ -166,8 +167,8 @@ static bool receive_works(struct uring_state *state)
     io_uring_prep_recv_multishot(entry, pair[0], NULL, 0, 0);
     entry->flags |= IOSQE_BUFFER_SELECT;
     entry->buf_group = BUFFER_GROUP;
-    if (write(pair[1], "x", 1) == 1 && io_uring_submit_and_wait_timeout(&state->ring, &completion, 1, &limit, NULL) >= 0 &&
-        completion != NULL)
+    if (write(pair[1], "x", 1) == 1 &&
+        io_uring_submit_and_wait_timeout(&state->ring, &completion, 1, &limit, NULL) >= 0 && completion != NULL)
         works = completion->res == 1 && (completion->flags & IORING_CQE_F_BUFFER) != 0 &&
                 (completion->flags & IORING_CQE_F_MORE) != 0;
     close(pair[0]);

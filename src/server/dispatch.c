@@ -18,7 +18,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { GATE_SPINS = 2000 }; /* about 50 us: others leave the gate within that, unless a long command runs */
+enum {
+    GATE_SPINS = 2000, /* about 50 us: others leave the gate within that, unless a long command runs */
+    PREFETCH_MOST = 16 /* keys of a group */
+};
 
 /* A command that waits for a stripe or the gate, with its own copy of the words. */
 struct parked {
@@ -39,6 +42,11 @@ static void keys_reserve(struct worker *worker, uint32_t count)
         return;
     worker->key_capacity = MAX(worker->key_count + count, worker->key_capacity * 2 + 64);
     worker->keys = mem_realloc(worker->keys, worker->key_capacity * sizeof(struct key));
+}
+
+static inline void prefetch_stripe(const struct worker *worker, const struct key *key)
+{
+    __builtin_prefetch(&worker->server->store->stripes[access_stripe_of(&worker->access, key)], 1);
 }
 
 static void job_find_keys(struct worker *worker, struct job *job)
@@ -85,7 +93,8 @@ static void job_prepare(struct worker *worker, struct job *job)
         keys_reserve(worker, 1);
         job->first_key = worker->key_count;
         job->key_count = 1;
-        worker->keys[worker->key_count++] = key_make(job->words.args[command->first_key]);
+        worker->keys[worker->key_count] = key_make(job->words.args[command->first_key]);
+        prefetch_stripe(worker, &worker->keys[worker->key_count++]);
     } else if (command->first_key != 0 || command->key_spec_count != 0 || command->row->find_keys != NULL) {
         job_find_keys(worker, job);
     }
@@ -190,6 +199,11 @@ void dispatch_journal(struct worker *worker)
         journal_append(&worker->server->journal, &worker->effects, false);
         effects_clear(&worker->effects);
     }
+}
+
+void dispatch_journal_access(struct access *access)
+{
+    dispatch_journal(container_of(access, struct worker, access));
 }
 
 /* Where replies go. A silent client's are written all the same, and dropped. */
@@ -449,21 +463,18 @@ static bool may_group(const struct job *job)
            (job->command->flags & COMMAND_ALONE) == 0;
 }
 
-static void prefetch_group(const struct worker *worker, const struct job *first, const struct job *last,
-                           const struct client *client)
+/* Lets the memory of a group's keys arrive together instead of one after the other. The stripes are held. */
+static void prefetch_group(const struct worker *worker, const struct job *first, const struct job *last, unsigned db)
 {
     const struct store *store = worker->server->store;
     const struct key *keys = &worker->keys[first->first_key];
     uint32_t count = last->first_key + last->key_count - first->first_key;
-    const struct table *tables[GROUP_MOST];
+    const struct table *tables[PREFETCH_MOST];
 
-    if (client->db != 0 || count > GROUP_MOST)
+    if (db != 0 || count > PREFETCH_MOST)
         return;
-    /* Small tables are in the cache: waiting for memory is what this hides, nothing else. */
     for (uint32_t i = 0; i < count; i++) {
         tables[i] = &store->stripes[access_stripe_of(&worker->access, &keys[i])].first.keys;
-        if ((table_root(tables[i]) & TABLE_WORD_IS_DIRECTORY) == 0)
-            return;
         table_prefetch_directory(tables[i], keys[i].hash);
     }
     for (uint32_t i = 0; i < count; i++)
@@ -486,8 +497,8 @@ static enum run_result run_group(struct client *client, struct job *first, const
         gate_leave(&worker->member);
         return RUN_BUSY;
     }
-    if (end - first > 1)
-        prefetch_group(worker, first, end - 1, client);
+    if (end - first > 1 || first->key_count > 1)
+        prefetch_group(worker, first, end - 1, client->db);
     for (const struct job *job = first; job < end; job++)
         run_command(client, job, &worker->keys[job->first_key], false);
     access_unlock(&worker->access, worker->stripes, worker->stripe_count);

@@ -21,6 +21,7 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
 
 /* Appends what worker->effects holds to the journal; the stripes are held. */
 void dispatch_journal(struct worker *worker);
+void dispatch_journal_access(struct access *access); /* the same, of the access' worker */
 
 /* Alone with the data for a moment, outside any command: true between begin and end; false: ask again after a wake. */
 must_check bool dispatch_exclusive_begin(struct worker *worker);

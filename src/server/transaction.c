@@ -168,7 +168,6 @@ static void cmd_exec(struct request *request)
         reply_error(request, "ERR EXEC without MULTI");
         return;
     }
-    client->transaction = NULL;
     effect_none(request);
     if (transaction->spoiled) {
         reply_error(request, "EXECABORT Transaction discarded because of previous errors.");
@@ -184,8 +183,7 @@ static void cmd_exec(struct request *request)
                                 queued->key_count, queued->words.blobs, queued->words.blob_count);
         }
     }
-    transaction_destroy(&transaction);
-    client_unwatch(client);
+    client_reset_transaction(client);
 }
 
 static void cmd_watch(struct request *request)

@@ -39,6 +39,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     list_init(&worker->parked);
     list_init(&worker->leaving_watches);
     access_init(&worker->access, server->store, &worker->counters);
+    worker->access.journal = dispatch_journal_access;
     worker->stats.calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     worker->stats.failed_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     worker->stats.rejected_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
@@ -137,8 +138,8 @@ static void serve_requests(struct worker *worker)
 {
     if (!atomic_load_explicit(&worker->has_requests, memory_order_relaxed))
         return;
-    atomic_store_explicit(&worker->has_requests, false, memory_order_relaxed);
-    atomic_thread_fence(memory_order_acquire); /* pairs with server_kill_clients: a flag set before is seen below */
+    /* Pairs with server_kill_clients: what was asked before the flag was set is seen below. */
+    (void)atomic_exchange_explicit(&worker->has_requests, false, memory_order_acquire);
     LIST_FOREACH(node, &worker->clients) {
         struct client *client = container_of(node, struct client, node);
         uint32_t requests = atomic_exchange_explicit(&client->card.requests, 0, memory_order_acquire);

@@ -97,7 +97,7 @@ static struct entry *entry_create(struct slice key, unsigned flags, size_t inlin
         flags |= ENTRY_EXPIRES;
     if (key.size > ENTRY_SHORT_KEY_BYTES)
         flags |= ENTRY_LONG_KEY;
-    offset = 8 * (size_t)__builtin_popcount(flags & ENTRY_WORDS_MASK);
+    offset = entry_words_bytes(flags);
     entry = mem_alloc(sizeof(*entry) + offset + key.size + inline_size);
     entry->type = TYPE_STRING;
     entry->encoding = ENCODING_RAW;
@@ -244,7 +244,7 @@ void change_end(struct change *change, enum event_class event_class, const char 
     counter_add(&access->counters->dirty, 1);
     access->found_key = NULL;
     if (UNLIKELY(change->stripe->watches != NULL))
-        watch_touch_key(change->stripe, change->db, change->key);
+        watch_touch_key(change->stripe, change->db, change->key, change->slot != NULL);
     if (UNLIKELY(access->store->observers != NULL))
         observers_after(change, event_class, event);
 }
@@ -707,8 +707,11 @@ static bool walk_lock(struct access *access, uint32_t index)
 
 static void walk_unlock(struct access *access, uint32_t index)
 {
-    if (!access->exclusive)
-        stripe_release(access->store, &access->store->stripes[index]);
+    if (access->exclusive)
+        return;
+    if (UNLIKELY(access->effects != NULL) && access->effects->count != 0)
+        access->journal(access); /* in the order of the data: before somebody else can have the stripe */
+    stripe_release(access->store, &access->store->stripes[index]);
 }
 
 static uint64_t random_bits(void *context)
@@ -768,6 +771,7 @@ struct walk {
     void *context;
     unsigned db;
     uint64_t visited;
+    struct buffer expired; /* names of keys past their deadline: size, bytes, size, bytes ... */
 };
 
 static void walk_visit(void *item, void *context)
@@ -775,15 +779,37 @@ static void walk_visit(void *item, void *context)
     struct walk *walk = context;
 
     walk->visited++;
-    if (!lookup_is_expired(walk->access, item))
+    if (lookup_is_expired(walk->access, item)) {
+        struct slice name = entry_key(item);
+
+        buffer_append(&walk->expired, &name.size, sizeof(name.size));
+        buffer_append_slice(&walk->expired, name);
+    } else {
         walk->visit(walk->access, walk->db, item, walk->context);
+    }
+}
+
+/* Who walks deletes the expired keys it has met, as every other look does. Their stripe is still held. */
+static void walk_expire(struct walk *walk)
+{
+    for (size_t at = 0; at < walk->expired.size;) {
+        size_t size;
+        struct key key;
+
+        memcpy(&size, walk->expired.data + at, sizeof(size));
+        key = key_make(slice_make(walk->expired.data + at + sizeof(size), size));
+        expire_now(walk->access, walk->db, &key);
+        walk->access->found_key = NULL;
+        at += sizeof(size) + size;
+    }
+    buffer_clear(&walk->expired);
 }
 
 uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want, access_visit_fn visit,
                      void *context, bool *busy)
 {
     const struct store *store = access->store;
-    struct walk walk = {access, visit, context, db, 0};
+    struct walk walk = {access, visit, context, db, 0, {0}};
     uint64_t position = cursor & ((UINT64_C(1) << TABLE_SCAN_BITS) - 1);
     uint64_t index = cursor >> TABLE_SCAN_BITS;
 
@@ -794,32 +820,36 @@ uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64
         if (keys == NULL || table_count(&keys->keys) == 0)
             continue;
         if (walk.visited >= want)
-            return index << TABLE_SCAN_BITS | position;
-        if (!walk_lock(access, (uint32_t)index)) {
-            *busy = true;
-            return index << TABLE_SCAN_BITS | position;
-        }
+            break;
+        *busy = !walk_lock(access, (uint32_t)index);
+        if (*busy)
+            break;
         do
             position = table_scan(&keys->keys, position, want - walk.visited, walk_visit, &walk);
         while (position != 0 && walk.visited < want);
+        walk_expire(&walk);
         walk_unlock(access, (uint32_t)index);
         if (position != 0)
-            return index << TABLE_SCAN_BITS | position;
+            break;
     }
-    return 0;
+    buffer_fini(&walk.expired);
+    return index <= store->stripe_mask ? index << TABLE_SCAN_BITS | position : 0;
 }
 
 void access_each(struct access *access, unsigned db, access_visit_fn visit, void *context)
 {
-    struct walk walk = {access, visit, context, db, 0};
+    struct walk walk = {access, visit, context, db, 0, {0}};
 
     assert(access->exclusive);
     for (uint32_t i = 0; i <= access->store->stripe_mask; i++) {
         const struct stripe_db *keys = stripe_db(&access->store->stripes[i], db);
 
-        if (keys != NULL)
-            table_each(&keys->keys, walk_visit, &walk);
+        if (keys == NULL)
+            continue;
+        table_each(&keys->keys, walk_visit, &walk);
+        walk_expire(&walk);
     }
+    buffer_fini(&walk.expired);
 }
 
 /* --------------------------------------------------------------------------------------------- active expiry -- */

@@ -35,6 +35,7 @@ struct access {
     struct store *store;
     struct store_counters *counters; /* this thread's */
     struct effects *effects;         /* where deletions by expiry and eviction are recorded; NULL: nobody reads */
+    void (*journal)(struct access *access); /* appends the effects so far; for walks, which release stripes midway */
     int64_t now_ms;                  /* wall clock, one sample */
     uint32_t clock;                  /* what a touched entry's clock becomes (LRU) */
     bool exclusive;                  /* the gate is held: every stripe is ours */
@@ -123,8 +124,8 @@ void access_swap_db(struct access *access, unsigned a, unsigned b);
  * key's bytes are appended to `name`. Locks by itself: no stripe is held, or all. */
 bool access_random_key(struct access *access, unsigned db, struct buffer *name);
 typedef void (*access_visit_fn)(struct access *access, unsigned db, const struct entry *entry, void *context);
-/* Walks about `want` keys from `cursor` on, stripe by stripe, and returns the next cursor (0: the end). Skips expired
- * ones. Ends early where a stripe is busy; *busy then tells so. */
+/* Walks about `want` keys from `cursor` on, stripe by stripe, and returns the next cursor (0: the end). Deletes
+ * expired ones. Ends early where a stripe is busy; *busy then tells so. */
 uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want, access_visit_fn visit,
                      void *context, bool *busy);
 /* Every key; the gate is held. */

@@ -3,13 +3,40 @@
 
 #include "store/access.h"
 
+/* memcmp for keys, which are short: whole words, the last one overlapping. */
+static ALWAYS_INLINE bool lookup_same_bytes(const char *a, const char *b, size_t size)
+{
+    uint64_t x, y;
+
+    if (LIKELY(size >= 8)) {
+        size_t at = 0;
+
+        if (UNLIKELY(size > 64))
+            return memcmp(a, b, size) == 0;
+        for (; at + 8 < size; at += 8) {
+            memcpy(&x, a + at, 8);
+            memcpy(&y, b + at, 8);
+            if (x != y)
+                return false;
+        }
+        memcpy(&x, a + size - 8, 8);
+        memcpy(&y, b + size - 8, 8);
+        return x == y;
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (a[i] != b[i])
+            return false;
+    }
+    return true;
+}
+
 static inline bool lookup_match(const void *item, const void *key)
 {
     const struct entry *entry = item;
     const struct key *wanted = key;
     struct slice name = entry_key(entry);
 
-    return name.size == wanted->name.size && memcmp(name.data, wanted->name.data, name.size) == 0;
+    return name.size == wanted->name.size && lookup_same_bytes(name.data, wanted->name.data, name.size);
 }
 
 static inline uint64_t *lookup_slot_in_table(const struct table *table, const struct key *key)

@@ -174,7 +174,7 @@ bool watch_set_try_destroy(struct watch_set **set, struct store *store)
     return true;
 }
 
-void watch_touch_key(struct stripe *stripe, unsigned db, const struct key *key)
+void watch_touch_key(struct stripe *stripe, unsigned db, const struct key *key, bool exists)
 {
     const struct watched_key *watched = registry_find(stripe->watches, db, key);
 
@@ -183,8 +183,10 @@ void watch_touch_key(struct stripe *stripe, unsigned db, const struct key *key)
     LIST_FOREACH(link, &watched->watchers) {
         struct watch_node *node = container_of(link, struct watch_node, key_node);
 
-        watch_set_touch(node->set);
-        node->expired = false; /* what it is now is news */
+        /* Watched when it was past its deadline and gone since: for its watcher nothing has changed. */
+        if (!node->expired || exists)
+            watch_set_touch(node->set);
+        node->expired = false;
     }
 }
 

@@ -176,8 +176,7 @@ bool conn_send(struct conn *conn)
     return true;
 }
 
-/* How many bytes the reply at the beginning has; 0: it is not whole yet. */
-static size_t reply_size(const char *data, size_t size)
+size_t raw_size(const char *data, size_t size)
 {
     const char *end = memchr(data, '\r', size);
     size_t line;
@@ -197,7 +196,7 @@ static size_t reply_size(const char *data, size_t size)
     case '*':
         count = atol(data + 1);
         for (long i = 0; i < count; i++) {
-            size_t child = line < size ? reply_size(data + line, size - line) : 0;
+            size_t child = line < size ? raw_size(data + line, size - line) : 0;
 
             if (child == 0)
                 return 0;
@@ -225,7 +224,7 @@ enum got conn_read(struct conn *conn, struct raw *reply, double seconds)
         ssize_t count;
 
         if (conn->in.size > conn->in_done)
-            size = reply_size(conn->in.data + conn->in_done, conn->in.size - conn->in_done);
+            size = raw_size(conn->in.data + conn->in_done, conn->in.size - conn->in_done);
         if (size != 0) {
             *reply = (struct raw){conn->in.data + conn->in_done, size};
             conn->in_done += size;
@@ -306,7 +305,7 @@ struct raw raw_child(struct raw array, size_t index)
     size_t at = (size_t)(end - array.data) + 2;
 
     for (;;) {
-        size_t size = at < array.size ? reply_size(array.data + at, array.size - at) : 0;
+        size_t size = at < array.size ? raw_size(array.data + at, array.size - at) : 0;
 
         if (size == 0)
             return (struct raw){"$-1\r\n", 5};

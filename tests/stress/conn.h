@@ -54,6 +54,8 @@ extern double reply_limit_seconds;
 
 /* --- what a reply says --- */
 
+size_t raw_size(const char *data, size_t size); /* of the reply at the beginning; 0: it is not whole yet */
+
 bool raw_is_error(struct raw raw);
 bool raw_is_null(struct raw raw);
 bool raw_is_int(struct raw raw);

@@ -551,7 +551,7 @@ static bool op_changed_nothing(const struct op *op, const struct texts *texts)
 
 /* --- the search --- */
 
-enum { SEARCH_NODES_MOST = 1000000, SEEN_SLOTS = 1 << 21 };
+enum { SEARCH_NODES_MOST = 500000, SEEN_SLOTS = 1 << 21 };
 
 struct seen {
     uint64_t done, state;

@@ -37,7 +37,7 @@ static void plan_window(struct linear *linear)
 {
     struct window *window = &linear->window;
     struct chance *chance = &linear->chance;
-    unsigned busy = 3 + chance_below(chance, CONNS - 2); /* fewer connections: fewer orders, a sharper question */
+    unsigned busy = 3 + chance_below(chance, CONNS - 5); /* fewer connections: fewer orders, a sharper question */
 
     window->op_count = 0;
     memset(linear->plans, 0, sizeof(linear->plans));
@@ -358,7 +358,7 @@ static void linear_any(void *context, unsigned index)
         linear_thread(linear, index - 1);
         return;
     }
-    while (now_ns() < until && linear->undecided < 50) {
+    while (now_ns() < until && linear->undecided < 500) {
         begin_from_end(linear);
         plan_window(linear);
         pthread_barrier_wait(&linear->begin);
@@ -397,7 +397,7 @@ void part_linear(const struct options *options, double seconds)
         (unsigned long long)linear.windows, (unsigned long long)linear.ops, (unsigned long long)linear.pending,
         (unsigned long long)linear.kills, (unsigned long long)linear.closes, (unsigned long long)linear.nodes);
     check(linear.windows > 0 && complaints() == 0, "linear: every window's history has an order that explains it");
-    check(linear.undecided * 100 <= linear.windows, "linear: %llu windows were too hard to decide (1 in 100 may be)",
+    check(linear.undecided * 50 <= linear.windows, "linear: %llu windows were too hard to decide (1 in 50 may be)",
           (unsigned long long)linear.undecided);
     check(run.noticed == run.asked, "linear: %u of %u histories damaged on purpose were noticed", run.noticed,
           run.asked);
