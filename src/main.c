@@ -10,7 +10,6 @@
 #include "server/options.h"
 #include "server/process.h"
 #include "server/server.h"
-#include "server/transaction.h"
 #include "server/version.h"
 
 #include <stdlib.h>

@@ -11,3 +11,4 @@ extern const struct command_row expire_commands[]; /* expire.c */
 extern const struct command_row scan_commands[];   /* scan.c */
 extern const struct command_row connection_commands[]; /* connection.c */
 extern const struct command_row admin_commands[]; /* admin.c */
+extern const struct command_row transaction_commands[]; /* transactions.c */

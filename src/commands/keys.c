@@ -25,12 +25,16 @@ static void cmd_exists(struct request *request)
     reply_int(request, count);
 }
 
+/* Also for a client whose reads leave no trace: this is how it says that a key is in use. */
 static void cmd_touch(struct request *request)
 {
+    bool no_touch = request->access->no_touch;
     int64_t count = 0;
 
+    request->access->no_touch = false;
     for (uint32_t i = 0; i < request->key_count; i++)
         count += access_read(request->access, request->db, &request->keys[i]) != NULL;
+    request->access->no_touch = no_touch;
     reply_int(request, count);
 }
 
@@ -112,24 +116,6 @@ static void cmd_renamenx(struct request *request)
     reply_int(request, 1);
 }
 
-/* A database's number that an argument gives. */
-static bool parse_db(struct request *request, uint32_t index, unsigned *db)
-{
-    int64_t number;
-
-    if (!request_arg_i64(request, index, &number))
-        return false;
-    if (number < INT32_MIN || number > INT32_MAX)
-        reply_error(request, "ERR value is out of range, value must between -2147483648 and 2147483647");
-    else if (number < 0 || number >= (int64_t)request->access->store->database_count)
-        reply_error(request, "ERR DB index is out of range");
-    else {
-        *db = (unsigned)number;
-        return true;
-    }
-    return false;
-}
-
 static void reply_same_object(struct request *request)
 {
     reply_error(request, "ERR source and destination objects are the same");
@@ -140,7 +126,7 @@ static void cmd_move(struct request *request)
     const struct key *key = &request->keys[0];
     unsigned db;
 
-    if (!parse_db(request, 2, &db))
+    if (!request_arg_db(request, 2, &db, NULL))
         return;
     if (db == request->db) {
         reply_same_object(request);
@@ -162,7 +148,7 @@ static bool parse_copy_options(struct request *request, unsigned *db, bool *repl
         if (request_arg_is(request, i, "REPLACE")) {
             *replace = true;
         } else if (request_arg_is(request, i, "DB") && i + 1 < request->arg_count) {
-            if (!parse_db(request, ++i, db))
+            if (!request_arg_db(request, ++i, db, NULL))
                 return false;
         } else {
             reply_syntax_error(request);

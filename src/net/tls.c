@@ -310,7 +310,7 @@ bool tls_context_create(const struct tls_options *options, struct tls_context **
     atomic_init(&context->refs, 1);
     *result = context;
     if (options->auth_clients != TLS_AUTH_NO && !is_set(options->ca_cert_file) && !is_set(options->ca_cert_dir))
-        snprintf(error, TLS_ERROR_BYTES, "%s", "To verify clients tls-ca-cert-file or tls-ca-cert-dir must be specified");
+        snprintf(error, TLS_ERROR_BYTES, "%s", "To verify clients, give tls-ca-cert-file or tls-ca-cert-dir");
     else if (create_server(context, options, error) && create_client(context, options, error))
         return true;
     tls_context_release(result);

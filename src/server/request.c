@@ -56,8 +56,13 @@ bool request_arg_db(struct request *request, uint32_t index, unsigned *db, const
 {
     int64_t number;
 
-    if (!request_arg_range(request, index, INT32_MIN, INT32_MAX, &number, error))
+    if (!request_arg_range(request, index, INT64_MIN, INT64_MAX, &number, error))
         return false;
+    if (number < INT32_MIN || number > INT32_MAX) {
+        reply_error(request, error != NULL ? error : "ERR value is out of range, value must between -2147483648 and "
+                                                     "2147483647");
+        return false;
+    }
     if (number < 0 || number >= (int64_t)request->access->store->database_count) {
         reply_error(request, "ERR DB index is out of range");
         return false;
@@ -114,8 +119,7 @@ void reply_errorf(struct request *request, const char *format, ...)
 
 void reply_help(struct request *request, const char *const *lines, size_t count)
 {
-    const struct slice name = request->command->container != NULL ? request->command->container->full_name
-                                                                  : request->command->full_name;
+    const struct slice name = request->args[0]; /* as the client calls it: it may be renamed */
     char first[128];
     size_t used = 0;
 

@@ -1,4 +1,4 @@
-/* MULTI: the queue of a client's transaction, and the rows of MULTI, EXEC, DISCARD, WATCH, UNWATCH. */
+/* The queue of a client's transaction: commands between MULTI and EXEC, each with its own copy of the words. */
 #pragma once
 
 #include "net/resp.h"
@@ -9,6 +9,7 @@
 
 struct client;
 struct key;
+struct request;
 struct transaction;
 
 struct transaction *transaction_create(void);
@@ -24,4 +25,5 @@ enum access_class transaction_needs(const struct transaction *transaction,
                                     void (*visit)(const struct key *keys, uint32_t key_count, void *context),
                                     void *context);
 
-extern const struct command_row transaction_commands[];
+/* EXEC: replies and runs all of them, with what is held. */
+void transaction_run(struct transaction *transaction, struct request *request);

@@ -52,6 +52,9 @@ struct raw conn_ask(struct conn *conn, const char *format, ...) PRINTF(2, 3);
 
 extern double reply_limit_seconds;
 
+/* Every worker has clients: else a test says little. */
+bool server_is_spread(struct conn *conn, int threads);
+
 /* --- what a reply says --- */
 
 size_t raw_size(const char *data, size_t size); /* of the reply at the beginning; 0: it is not whole yet */

@@ -327,7 +327,7 @@ static void play(void *context, unsigned index)
 
 /* --- the part --- */
 
-static void prepare(struct invariants *invariants)
+static void prepare(struct invariants *invariants, int threads)
 {
     struct conn conn;
 
@@ -345,6 +345,7 @@ static void prepare(struct invariants *invariants)
             atomic_store(&invariants->ids[i * CONNS_A_PLAYER + c], player->conns[c].id);
         }
     }
+    check(server_is_spread(&conn, threads), "invariants: all workers have clients");
     conn_close(&conn);
 }
 
@@ -426,7 +427,7 @@ void part_invariants(const struct options *options, double seconds)
     server_start(&server, options, options->server_threads);
     invariants.port = server.port;
     invariants.seed = options->seed;
-    prepare(&invariants);
+    prepare(&invariants, options->server_threads);
     invariants.until_ns = now_ns() + (uint64_t)(seconds * 1e9);
     threads_run(PLAYERS + 1, play, &invariants);
     for (unsigned i = 0; i < PLAYERS; i++) {

@@ -390,6 +390,7 @@ void part_linear(const struct options *options, double seconds)
         conn_start(&linear.conns[c], server.port, (int)(c % MODEL_DBS));
     for (unsigned db = 0; db < MODEL_DBS; db++)
         conn_start(&linear.watcher[db], server.port, (int)db);
+    check(server_is_spread(&linear.watcher[0], options->server_threads), "linear: all workers have clients");
 
     threads_run(THREADS + 1, linear_any, &run);
 

@@ -194,7 +194,7 @@ static void run_server(const struct server *server, const struct options *option
     snprintf(port, sizeof(port), "%d", server->port);
     snprintf(count, sizeof(count), "%d", threads);
     execl(options->server, options->server, "--port", port, "--bind", "127.0.0.1", "--server-threads", count, "--save",
-          "", "--enable-debug-command", "yes", (char *)NULL);
+          "", "--enable-debug-command", "yes", "--min-clients-per-thread", "0", (char *)NULL);
     _exit(127);
 }
 
@@ -220,7 +220,7 @@ void server_start(struct server *server, const struct options *options, int thre
 {
     static unsigned number;
 
-    *server = (struct server){.port = free_port()};
+    *server = (struct server){.port = free_port(), .outer = current_server};
     snprintf(server->log_path, sizeof(server->log_path), "%s/server-%d-%u.log", options->folder, (int)getpid(),
              ++number);
     fflush(stdout);
@@ -234,6 +234,20 @@ void server_start(struct server *server, const struct options *options, int thre
         if (!server_is_alive(server) || now_ns() > limit)
             die("the server does not start: %s", options->server);
     }
+}
+
+bool server_is_spread(struct conn *conn, int threads)
+{
+    struct raw info = conn_ask(conn, "INFO clients");
+    bool all = true;
+
+    for (int i = 0; i < threads; i++) {
+        char field[40];
+
+        snprintf(field, sizeof(field), "thread_%d_clients", i);
+        all = all && info_number(info, field) > 0;
+    }
+    return all;
 }
 
 bool server_is_alive(struct server *server)
@@ -268,7 +282,7 @@ void server_stop(struct server *server, const char *part)
         show_log(server->log_path);
     else
         unlink(server->log_path);
-    current_server = NULL;
+    current_server = server->outer;
     server->pid = 0;
 }
 

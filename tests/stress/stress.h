@@ -56,6 +56,7 @@ struct server {
     pid_t pid;
     int port;
     char log_path[512];
+    struct server *outer; /* started before it, stopped after it */
 };
 
 void server_start(struct server *server, const struct options *options, int threads);
