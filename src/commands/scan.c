@@ -19,20 +19,29 @@ struct filter {
     uint64_t count;
 };
 
+static bool filter_wants(const struct entry *entry, void *context)
+{
+    const struct filter *filter = context;
+
+    if (filter->type_name.data != NULL &&
+        !slice_equal_text_nocase(filter->type_name, entry_type_name(entry)))
+        return false;
+    return filter->pattern.data == NULL || glob_match(filter->pattern, entry_key(entry), false);
+}
+
 static void filter_visit(struct access *access, unsigned db, const struct entry *entry, void *context)
 {
     struct filter *filter = context;
-    struct slice key = entry_key(entry);
 
     (void)access;
     (void)db;
-    if (filter->type_name.data != NULL &&
-        !slice_equal_text_nocase(filter->type_name, entry_type_name(entry)))
-        return;
-    if (filter->pattern.data != NULL && !glob_match(filter->pattern, key, false))
-        return;
-    reply_bulk(filter->request, key);
+    reply_bulk(filter->request, entry_key(entry));
     filter->count++;
+}
+
+static struct access_visitor visitor_of(struct filter *filter)
+{
+    return (struct access_visitor){.wanted = filter_wants, .visit = filter_visit, .context = filter};
 }
 
 /* "*" asks for everything. */
@@ -44,9 +53,10 @@ static struct slice pattern_of(struct slice text)
 static void cmd_keys(struct request *request)
 {
     struct filter filter = {.request = request, .pattern = pattern_of(request_arg(request, 1))};
+    struct access_visitor visitor = visitor_of(&filter);
     struct resp_deferred keys = resp_begin_deferred(request->out);
 
-    access_each(request->access, request->db, filter_visit, &filter);
+    access_each(request->access, request->db, &visitor);
     resp_end_deferred(request->out, request->proto, keys, RESP_ARRAY, filter.count);
 }
 
@@ -104,6 +114,7 @@ static bool parse_scan_options(struct request *request, struct filter *filter, i
 static void cmd_scan(struct request *request)
 {
     struct filter filter = {.request = request};
+    struct access_visitor visitor = visitor_of(&filter);
     char text[2 * NUMBER_I64_SPACE + 8], digits[NUMBER_I64_SPACE];
     int64_t want = SCAN_COUNT_DEFAULT;
     struct resp_deferred keys;
@@ -121,7 +132,7 @@ static void cmd_scan(struct request *request)
     reply_array(request, 2);
     gap = output_gap_open(request->out, sizeof(text));
     keys = resp_begin_deferred(request->out);
-    cursor = access_scan(request->access, request->db, cursor, (uint64_t)want, filter_visit, &filter, &busy);
+    cursor = access_scan(request->access, request->db, cursor, (uint64_t)want, &visitor, &busy);
     resp_end_deferred(request->out, request->proto, keys, RESP_ARRAY, filter.count);
     size = snprintf(text, sizeof(text), "$%zu\r\n%s\r\n", number_format_u64(digits, cursor), digits);
     output_gap_close(request->out, gap, text, (size_t)size);

@@ -308,13 +308,33 @@ static void conn_count_in(struct conn *conn, size_t size)
     conn->active_us = conn->loop->now_us;
 }
 
-/* Direct memory is full: the rest of what came is ordinary input. */
+/* Direct memory is full. The rest of what came goes on into more of it, if the handler names some, and is ordinary input
+ * otherwise. */
 static void conn_direct_done(struct conn *conn, char *window, size_t rest)
 {
-    conn->direct = NULL;
-    conn->handler->on_direct_done(conn);
-    if (rest > 0 && (conn->flags & CONN_CLOSING) == 0)
-        conn_window_filled(conn, window, rest);
+    char *from = window;
+
+    for (;;) {
+        size_t part;
+
+        conn->direct = NULL;
+        conn->handler->on_direct_done(conn);
+        if (rest == 0 || (conn->flags & CONN_CLOSING) != 0)
+            return;
+        if (conn->direct_size == 0)
+            break;
+        part = MIN(rest, conn->direct_size);
+        memcpy(conn->direct, from, part);
+        conn->direct += part;
+        conn->direct_size -= part;
+        from += part;
+        rest -= part;
+        if (conn->direct_size != 0)
+            return;
+    }
+    if (from != window)
+        memmove(window, from, rest);
+    conn_window_filled(conn, window, rest);
 }
 
 static void conn_plain_direct(struct conn *conn, char *window, size_t size)
@@ -396,6 +416,14 @@ void conn_receive_direct(struct conn *conn, char *memory, size_t size, size_t ta
     conn->direct = memory;
     conn->direct_size = size;
     conn->loop->direct_taken = taken;
+}
+
+void conn_receive_direct_more(struct conn *conn, char *memory, size_t size)
+{
+    assert(conn->direct == NULL && conn->direct_size == 0);
+    assert(size > 0);
+    conn->direct = memory;
+    conn->direct_size = size;
 }
 
 void conn_pause(struct conn *conn)

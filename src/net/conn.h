@@ -98,6 +98,7 @@ struct conn {
     uint32_t close_reason;
     int close_errno;
     uint32_t in_flight;             /* backend: operations that use this struct or its buffers */
+    uint32_t bulk_reads;            /* backend: receives left to be done one at a time */
 };
 
 /* Takes over a connected non-blocking descriptor. tls: a server-side handshake comes first. The struct may be
@@ -117,6 +118,9 @@ must_check bool conn_connect(struct loop *loop, struct conn *conn, const struct 
  * out of the stream: the caller copied the former, the latter go to `memory`, which must stay until
  * on_direct_done or on_closed. Bytes between on_data's return value and the taken ones are kept. */
 void conn_receive_direct(struct conn *conn, char *memory, size_t size, size_t taken);
+
+/* From inside on_direct_done: the next `size` bytes go to `memory`, and on_direct_done is called again after them. */
+void conn_receive_direct_more(struct conn *conn, char *memory, size_t size);
 
 void conn_pause(struct conn *conn);             /* no more input, and no notice of a peer that leaves */
 void conn_pause_blocked(struct conn *conn);     /* no more input, but close when the peer leaves */

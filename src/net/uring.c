@@ -25,7 +25,8 @@
  * 4. An end of stream may arrive in the same turn as the last request: the reply goes out first.
  *
  * A large direct receive cancels the multishot one and receives straight into the direct memory; a smaller one is
- * copied from the buffers. The ring belongs to the thread that turns the loop first (it is created disabled). */
+ * copied from the buffers. A connection that did so receives one buffer at a time for a while: a multishot receive
+ * would have filled dozens of buffers with the next large value before we had seen its length. The ring belongs to the thread that turns the loop first (it is created disabled). */
 
 enum {
     QUEUE_ENTRIES = 1024,
@@ -35,7 +36,8 @@ enum {
     BUFFER_GROUP = 0,
     PIECES_MAX = 32,
     MESSAGE_COUNT = 128,            /* sendmsg headers between two submits */
-    DIRECT_MIN_BYTES = 128 * 1024,
+    DIRECT_MIN_BYTES = 64 * 1024,
+    BULK_READS = 16,
 };
 
 /* Kinds of operations: bits of conn->in_flight, and with the address of the connection in the user data, which is
@@ -238,16 +240,22 @@ static void arm_direct(struct conn *conn)
 {
     struct io_uring_sqe *entry = uring_entry(state_of(conn->loop));
 
+    conn->bulk_reads = BULK_READS;
     io_uring_prep_recv(entry, conn->fd, conn->direct, conn->direct_size, 0);
     entry_set(entry, conn, USER_DIRECT);
     conn->in_flight |= OP_DIRECT;
 }
 
-static void arm_multishot(struct conn *conn)
+static void arm_receive(struct conn *conn)
 {
     struct io_uring_sqe *entry = uring_entry(state_of(conn->loop));
 
-    io_uring_prep_recv_multishot(entry, conn->fd, NULL, 0, 0);
+    if (UNLIKELY(conn->bulk_reads > 0)) {
+        conn->bulk_reads--;
+        io_uring_prep_recv(entry, conn->fd, NULL, BUFFER_BYTES, 0);
+    } else {
+        io_uring_prep_recv_multishot(entry, conn->fd, NULL, 0, 0);
+    }
     entry->flags |= IOSQE_BUFFER_SELECT;
     entry->buf_group = BUFFER_GROUP;
     entry_set(entry, conn, USER_RECEIVE);
@@ -293,7 +301,7 @@ static void uring_conn_update(struct conn *conn)
         else if (!receiving && wants_direct(conn))
             arm_direct(conn);
         else if (!receiving)
-            arm_multishot(conn);
+            arm_receive(conn);
     } else if (conn_wants_hangup(conn) && (conn->in_flight & (OP_RECEIVE | OP_DIRECT | OP_POLL)) == 0) {
         arm_poll(conn, POLLRDHUP);
     }

@@ -21,23 +21,15 @@ static size_t on_data(struct conn *conn, char *data, size_t size)
 {
     struct client *client = client_of(conn);
     size_t done = dispatch_data(client, data, size);
-    uint64_t limit = OPTION_GET_U64(option_client_query_buffer_limit);
 
-    if (UNLIKELY(size - done > limit)) {
-        log_warning("Closing client id=%llu addr=%s that reached max query buffer length",
-                    (unsigned long long)client->id, client->card.address);
-        counter_add(&client->worker->stats.query_limit_closed, 1);
-        conn_close(conn);
-    }
+    if (UNLIKELY(size - done > OPTION_GET_U64(option_client_query_buffer_limit)))
+        client_close_for_query(client);
     return done;
 }
 
 static void on_direct_done(struct conn *conn)
 {
-    struct client *client = client_of(conn);
-
-    resp_parser_large_done(&client->parser, client->direct);
-    blob_release(&client->direct);
+    dispatch_direct_done(client_of(conn));
 }
 
 static void client_destroy(struct client *client)
@@ -209,6 +201,14 @@ void client_update_card(struct client *client)
     show64(&card->output_bytes, output_size(&client->conn.output));
     atomic_store_explicit(&card->bytes_in, client->conn.bytes_in, memory_order_relaxed);
     atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
+}
+
+void client_close_for_query(struct client *client)
+{
+    log_warning("Closing client id=%llu addr=%s that reached max query buffer length",
+                (unsigned long long)client->id, client->card.address);
+    counter_add(&client->worker->stats.query_limit_closed, 1);
+    conn_close(&client->conn);
 }
 
 static void close_for_output(struct client *client, const char *which)

@@ -69,7 +69,8 @@ struct client {
     struct watch_set *watches;       /* NULL: nothing watched */
     uint32_t watched_count;
     struct parked *parked;           /* NULL: no command waits */
-    struct blob *direct;             /* a large bulk under way */
+    struct blob *direct;             /* a large bulk under way: as much of it as has memory yet */
+    size_t direct_size;              /* of the whole bulk */
     int64_t output_soft_since_ms;    /* when the soft output limit was passed; 0: it is not */
     struct list_node node;           /* worker's clients */
     struct client_card card;
@@ -90,6 +91,8 @@ void client_unwatch(struct client *client);
 void client_set_name(struct client *client, char **field, struct slice text); /* a field of the card */
 /* The card gets what changed: cheap, after each batch. */
 void client_update_card(struct client *client);
+/* Closes a client that sent more than client-query-buffer-limit without completing a command. */
+void client_close_for_query(struct client *client);
 /* Closes the client if its output has passed a limit. */
 void client_check_output(struct client *client);
 

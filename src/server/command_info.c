@@ -463,7 +463,7 @@ static const struct command *asked_command(struct request *request)
     }
     if (command == NULL)
         reply_error(request, "ERR Invalid command specified");
-    else if (command->key_spec_count == 0 && command->row->find_keys == NULL)
+    else if (command->key_spec_count == 0 && (command->flags & COMMAND_MOVABLE_KEYS) == 0)
         reply_error(request, "ERR The command has no key arguments");
     else if (!command_arity_fits(command, arg_count))
         reply_error(request, "ERR Invalid number of arguments specified for command");

@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/panic.h"
-#include "server/client.h"
 #include "server/config_priv.h"
 #include "server/options.h"
 #include "server/options_accepted.h"
+#include "server/protect.h"
 #include "server/request.h"
 
 #include <stdio.h>
@@ -297,24 +297,6 @@ bool config_set_text(const char *name, struct slice text, char *error, size_t er
 
 /* --- CONFIG SET --- */
 
-static bool is_local(const struct client *client)
-{
-    struct slice address;
-
-    if (client->flags & CLIENT_UNIX)
-        return true;
-    address = slice_from_text(client->card.address != NULL ? client->card.address : "");
-    return slice_starts_with(address, SLICE("127.")) || slice_starts_with(address, SLICE("[::1]:")) ||
-           slice_starts_with(address, SLICE("::1:"));
-}
-
-static bool may_change_protected(const struct request *request)
-{
-    int64_t mode = OPTION_GET(option_enable_protected_configs);
-
-    return mode == ALLOWED_YES || (mode == ALLOWED_LOCAL && is_local(request->client));
-}
-
 static bool is_repeated(const struct change_set *set, size_t index)
 {
     for (size_t i = 0; i < index; i++) {
@@ -341,7 +323,7 @@ static bool find_settings(struct request *request, struct change_set *set, bool 
         }
         if ((setting->row->row->flags & OPTION_MUTABLE) == 0)
             return blame(set, setting, "can't set immutable config");
-        if ((setting->row->row->flags & OPTION_PROTECTED) != 0 && !may_change_protected(request))
+        if ((setting->row->row->flags & OPTION_PROTECTED) != 0 && !protect_allows_configs(request->client))
             return blame(set, setting, "can't set protected config");
         if (is_repeated(set, i))
             return blame(set, setting, "duplicate parameter");

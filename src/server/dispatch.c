@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/client.h"
+#include "server/memory_limit.h"
 #include "server/options.h"
+#include "server/protect.h"
 #include "server/server.h"
 #include "server/transaction.h"
 #include "store/watch.h"
@@ -20,7 +22,8 @@
 
 enum {
     GATE_SPINS = 2000, /* about 50 us: others leave the gate within that, unless a long command runs */
-    PREFETCH_MOST = 16 /* keys of a group */
+    PREFETCH_MOST = 16, /* keys of a group */
+    DIRECT_FIRST_BYTES = 1 << 20 /* what a large argument gets at once */
 };
 
 /* A command that waits for a stripe or the gate, with its own copy of the words. */
@@ -338,19 +341,44 @@ static void refuse(struct request *request, const struct job *job)
     }
 }
 
+/* Beyond maxmemory nothing is queued, either: a queue takes memory, too. */
+static bool needs_memory(const struct client *client, const struct command *command)
+{
+    if (client->transaction == NULL || (command->flags & COMMAND_DENYOOM) != 0)
+        return (command->flags & COMMAND_DENYOOM) != 0;
+    if (command->row->access == ACCESS_TRANSACTION)
+        return (transaction_flags(client->transaction) & COMMAND_DENYOOM) != 0;
+    return (command->flags & COMMAND_UNQUEUED) == 0;
+}
+
+static void refuse_for_memory(struct request *request)
+{
+    static const char reason[] = "OOM command not allowed when used memory > 'maxmemory'.";
+
+    if (request->command->row->access == ACCESS_TRANSACTION)
+        refuse_exec(request, reason);
+    else
+        reply_error(request, reason);
+}
+
 /* What stands against running it now; replies and returns true. */
 static bool refused(struct client *client, const struct job *job)
 {
     struct request request;
     const struct command *command = job->command;
+    const char *reason;
 
     request_init(&request, client, job, NULL);
     if (UNLIKELY(job->refusal != REFUSAL_NONE))
         refuse(&request, job);
+    else if (UNLIKELY((reason = protect_command_refusal(command, client)) != NULL))
+        reply_error(&request, reason);
     else if (UNLIKELY(!client_is_authenticated(client)) && (command->flags & COMMAND_NO_AUTH) == 0)
         reply_error(&request, "NOAUTH Authentication required.");
     else if (UNLIKELY(client->transaction != NULL) && (command->flags & COMMAND_NO_MULTI) != 0)
         reply_error(&request, "ERR Command not allowed inside a transaction");
+    else if (UNLIKELY(memory_limit_is_reached()) && needs_memory(client, command))
+        refuse_for_memory(&request);
     else
         return false;
     if (client->transaction != NULL)
@@ -634,7 +662,7 @@ static uint32_t run_jobs(struct client *client, uint32_t count)
     while (i < count) {
         uint32_t end = i;
 
-        if (LIKELY(client->transaction == NULL && client_is_authenticated(client))) {
+        if (LIKELY(client->transaction == NULL && client_is_authenticated(client) && !memory_limit_is_reached())) {
             while (end < count && may_group(&jobs[end]))
                 end++;
         }
@@ -659,19 +687,54 @@ static void protocol_error(struct client *client, struct slice error)
     conn_close_after_flush(&client->conn);
 }
 
-/* The bytes of a large argument that are here are copied, the rest is received behind them. */
+/* How much memory a large argument gets when `wanted` would be right: never so much that it passes
+ * client-query-buffer-limit unnoticed. */
+static size_t direct_capacity(const struct client *client, size_t wanted)
+{
+    uint64_t limit = OPTION_GET_U64(option_client_query_buffer_limit);
+
+    return MIN(client->direct_size, limit < wanted ? (size_t)limit + 1 : wanted);
+}
+
+/* The bytes of a large argument that are here are copied, the rest is received behind them. Memory is taken as bytes
+ * come, not as they are announced. */
 static void begin_direct(struct client *client, const struct resp_command *words, char *data, size_t size)
 {
     size_t here = size - words->large_offset;
-    struct blob *blob = blob_try_create(words->large_size);
+    struct blob *blob;
 
+    client->direct_size = words->large_size;
+    blob = blob_try_create(direct_capacity(client, MAX((size_t)DIRECT_FIRST_BYTES, here * 2)));
     if (blob == NULL) {
         protocol_error(client, SLICE("Protocol error: invalid bulk length"));
         return;
     }
     memcpy(blob->data, data + words->large_offset, here);
     client->direct = blob;
-    conn_receive_direct(&client->conn, blob->data + here, words->large_size - here, here);
+    conn_receive_direct(&client->conn, blob->data + here, blob->capacity - here, here);
+}
+
+void dispatch_direct_done(struct client *client)
+{
+    struct blob *blob = client->direct;
+    size_t received = blob->capacity, more;
+
+    if (received > OPTION_GET_U64(option_client_query_buffer_limit)) {
+        client_close_for_query(client);
+        return;
+    }
+    if (received < client->direct_size) {
+        more = direct_capacity(client, received * 2);
+        if (!blob_try_grow(&client->direct, more)) {
+            protocol_error(client, SLICE("Protocol error: invalid bulk length"));
+            return;
+        }
+        conn_receive_direct_more(&client->conn, client->direct->data + received, more - received);
+        return;
+    }
+    blob->size = client->direct_size;
+    resp_parser_large_done(&client->parser, blob);
+    blob_release(&client->direct);
 }
 
 size_t dispatch_data(struct client *client, char *data, size_t size)

@@ -42,6 +42,9 @@ _Atomic int64_t option_hz;                      /* global: option storage */
 _Atomic int64_t option_dynamic_hz;              /* global: option storage */
 _Atomic int64_t option_databases;               /* global: option storage */
 _Atomic int64_t option_maxmemory;                /* global: option storage */
+_Atomic int64_t option_maxmemory_policy;         /* global: option storage */
+_Atomic int64_t option_lfu_log_factor;           /* global: option storage */
+_Atomic int64_t option_lfu_decay_time;           /* global: option storage */
 _Atomic int64_t option_lazyfree_lazy_eviction;   /* global: option storage */
 _Atomic int64_t option_lazyfree_lazy_expire;     /* global: option storage */
 _Atomic int64_t option_lazyfree_lazy_server_del; /* global: option storage */
@@ -327,6 +330,17 @@ static const struct option_enum supervisors[] = {
 };
 static const struct option_enum allowed_from[] = {
     {"no", ALLOWED_NO}, {"yes", ALLOWED_YES}, {"local", ALLOWED_LOCAL}, {NULL, 0}};
+static const struct option_enum memory_policies[] = {
+    {"volatile-lru", POLICY_LRU},
+    {"volatile-lfu", POLICY_LFU},
+    {"volatile-random", POLICY_RANDOM},
+    {"volatile-ttl", POLICY_TTL},
+    {"allkeys-lru", POLICY_LRU | POLICY_ALL_KEYS},
+    {"allkeys-lfu", POLICY_LFU | POLICY_ALL_KEYS},
+    {"allkeys-random", POLICY_RANDOM | POLICY_ALL_KEYS},
+    {"noeviction", POLICY_NO_EVICTION},
+    {NULL, 0},
+};
 static const struct option_enum auth_modes[] = {
     {"no", TLS_AUTH_NO}, {"yes", TLS_AUTH_YES}, {"optional", TLS_AUTH_OPTIONAL}, {NULL, 0}};
 static const struct option_enum event_loops[] = {
@@ -392,6 +406,12 @@ const struct option_row server_options[] = {
 
     /* memory */
     ROW_MEMORY("maxmemory", &option_maxmemory, 0, 0, UINT64_MAX, OPTION_MUTABLE, "bytes to use at most; 0: no limit"),
+    ROW_ENUM("maxmemory-policy", &option_maxmemory_policy, POLICY_NO_EVICTION, memory_policies, OPTION_MUTABLE,
+             "what the last use of keys is counted for: lru, lfu; nothing is evicted yet"),
+    ROW_INT("lfu-log-factor", &option_lfu_log_factor, 10, 0, INT32_MAX, OPTION_MUTABLE,
+            "how slowly the count of a key's uses grows"),
+    ROW_INT("lfu-decay-time", &option_lfu_decay_time, 1, 0, INT32_MAX, OPTION_MUTABLE,
+            "minutes after which that count falls by one; 0: never"),
     ROW_BOOL("lazyfree-lazy-eviction", &option_lazyfree_lazy_eviction, 0, OPTION_MUTABLE,
              "free what is evicted in the background"),
     ROW_BOOL("lazyfree-lazy-expire", &option_lazyfree_lazy_expire, 0, OPTION_MUTABLE,

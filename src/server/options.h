@@ -50,6 +50,17 @@ extern _Atomic int64_t option_databases;               /* global: option storage
 
 /* --- memory --- */
 extern _Atomic int64_t option_maxmemory;                /* global: option storage; bytes, unsigned; 0: none */
+enum memory_policy { /* bits, so that a question is about one of them */
+    POLICY_LRU = 1 << 0,
+    POLICY_LFU = 1 << 1,
+    POLICY_RANDOM = 1 << 2,
+    POLICY_TTL = 1 << 3,
+    POLICY_NO_EVICTION = 1 << 4,
+    POLICY_ALL_KEYS = 1 << 5 /* not only those with a deadline */
+};
+extern _Atomic int64_t option_maxmemory_policy;         /* global: option storage; enum memory_policy */
+extern _Atomic int64_t option_lfu_log_factor;           /* global: option storage */
+extern _Atomic int64_t option_lfu_decay_time;           /* global: option storage; minutes */
 extern _Atomic int64_t option_lazyfree_lazy_eviction;   /* global: option storage; bool */
 extern _Atomic int64_t option_lazyfree_lazy_expire;     /* global: option storage; bool */
 extern _Atomic int64_t option_lazyfree_lazy_server_del; /* global: option storage; bool */

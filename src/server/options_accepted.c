@@ -109,8 +109,6 @@ static const struct accepted accepted[] = {
     YES_NO("jemalloc-bg-thread", NULL, "yes", MUTABLE, OTHERWISE),
     NUMBER(INT, "latency-monitor-threshold", NULL, "0", 0, INT64_MAX, MUTABLE, LATER),
     YES_NO("latency-tracking", NULL, "yes", MUTABLE, LATER),
-    NUMBER(INT, "lfu-decay-time", NULL, "1", 0, INT32_MAX, MUTABLE, EVICTION),
-    NUMBER(INT, "lfu-log-factor", NULL, "10", 0, INT32_MAX, MUTABLE, EVICTION),
     NUMBER(INT, "list-compress-depth", NULL, "0", 0, INT32_MAX, MUTABLE, TYPES),
     NUMBER(INT, "list-max-listpack-size", "list-max-ziplist-size", "-2", INT32_MIN, INT32_MAX, MUTABLE, TYPES),
     TEXT("list-max-ziplist-entries", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, TYPES),
@@ -120,8 +118,6 @@ static const struct accepted accepted[] = {
     TEXT("masteruser", NULL, NULL, MUTABLE | OPTION_SENSITIVE, REPLICATION),
     NUMBER(PERCENT_OR_MEMORY, "maxmemory-clients", NULL, "0", -100, INT64_MAX, MUTABLE, EVICTION),
     NUMBER(INT, "maxmemory-eviction-tenacity", NULL, "10", 0, 100, MUTABLE, EVICTION),
-    CHOICE("maxmemory-policy", "noeviction", "volatile-lru|volatile-lfu|volatile-random|volatile-ttl|"
-           "allkeys-lru|allkeys-lfu|allkeys-random|noeviction", MUTABLE, EVICTION),
     NUMBER(INT, "maxmemory-samples", NULL, "5", 1, INT32_MAX, MUTABLE, EVICTION),
     NUMBER(MEMORY, "maxstorage", NULL, "0", 0, INT64_MAX, MUTABLE, LATER),
     NUMBER(INT, "min-replicas-max-lag", "min-slaves-max-lag", "10", 0, INT32_MAX, MUTABLE, REPLICATION),
@@ -260,7 +256,7 @@ static const struct {
     enum reason reason;
 } idle_options[] = {
     {"always-show-logo", OTHERWISE},       {"bind-source-addr", REPLICATION},       {"dynamic-hz", OTHERWISE},
-    {"enable-module-command", LATER},      {"lazyfree-lazy-eviction", EVICTION},    {"maxmemory", EVICTION},
+    {"enable-module-command", LATER},      {"lazyfree-lazy-eviction", EVICTION},    {"maxmemory-policy", EVICTION},
     {"lazyfree-lazy-server-del", OTHERWISE}, {"prefetch-enabled", OTHERWISE},       {"set-proc-title", LATER},
     {"proc-title-template", LATER},
 };

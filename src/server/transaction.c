@@ -19,6 +19,7 @@ struct queued {
 struct transaction {
     struct queued *items;
     uint32_t count, capacity;
+    uint32_t flags; /* enum command_flag, of all */
     bool spoiled;
 };
 
@@ -96,6 +97,7 @@ void transaction_queue(struct transaction *transaction, const struct command *co
     }
     queued = &transaction->items[transaction->count++];
     *queued = (struct queued){.command = command};
+    transaction->flags |= command->flags;
     copy_words(queued, words);
     queued->access = command_access(command, queued->args, queued->arg_count);
     find_keys(queued);
@@ -117,6 +119,11 @@ bool transaction_is_spoiled(const struct transaction *transaction)
 uint32_t transaction_count(const struct transaction *transaction)
 {
     return transaction->count;
+}
+
+uint32_t transaction_flags(const struct transaction *transaction)
+{
+    return transaction->flags;
 }
 
 enum access_class transaction_needs(const struct transaction *transaction,

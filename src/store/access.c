@@ -7,6 +7,7 @@
 #include "store/effects.h"
 #include "store/expiry.h"
 #include "store/lookup.h"
+#include "store/usage.h"
 #include "store/watch.h"
 
 #include <stdlib.h>
@@ -25,7 +26,8 @@ void access_init(struct access *access, struct store *store, struct store_counte
 void access_begin(struct access *access, int64_t now_ms, bool exclusive)
 {
     access->now_ms = now_ms;
-    access->clock = (uint32_t)(now_ms / 1000) & 0xFFFFFF;
+    access->counts_uses = atomic_load_explicit(&access->store->counts_uses, memory_order_relaxed);
+    access->clock = UNLIKELY(access->counts_uses) ? usage_fresh(now_ms) : (uint32_t)(now_ms / 1000) & 0xFFFFFF;
     access->exclusive = exclusive;
     access->dirty = 0;
     access->lock_id = spinlock_self_id();
@@ -310,7 +312,8 @@ static struct entry *change_reshape(struct change *change, unsigned flags, size_
                 mem_good_size(size) == mem_good_size(size - old->inline_size + inline_size)) {
                 old->inline_size = (uint16_t)inline_size;
                 old->type = TYPE_STRING;
-                old->clock = change->access->clock;
+                if (LIKELY(!change->access->counts_uses))
+                    old->clock = change->access->clock & 0xFFFFFF;
                 if ((flags & ENTRY_EXPIRES) != 0)
                     entry_word_store(old, ENTRY_EXPIRES, (uint64_t)expire_ms);
                 deadline_changed(change, before_ms, expire_ms);
@@ -318,7 +321,8 @@ static struct entry *change_reshape(struct change *change, unsigned flags, size_
             }
         }
     }
-    entry = entry_create(change->key->name, flags, inline_size, expire_ms, change->access->clock);
+    entry = entry_create(change->key->name, flags, inline_size, expire_ms,
+                         old != NULL && change->access->counts_uses ? old->clock : change->access->clock);
     change_put_entry(change, entry);
     deadline_changed(change, before_ms, expire_ms);
     return entry;
@@ -565,9 +569,21 @@ static struct entry *find_live(struct access *access, unsigned db, const struct 
     return entry;
 }
 
+static NOINLINE void count_use(const struct access *access, struct entry *entry)
+{
+    const struct store *store = access->store;
+    const struct usage_rule rule = {atomic_load_explicit(&store->lfu_log_factor, memory_order_relaxed),
+                                    atomic_load_explicit(&store->lfu_decay_minutes, memory_order_relaxed)};
+
+    if (!access->no_touch)
+        entry->clock = usage_add(entry->clock, access->now_ms, rule, random_u64(random_thread())) & 0xFFFFFF;
+}
+
 static inline void touch(const struct access *access, struct entry *entry)
 {
-    if (entry->clock != access->clock && !access->no_touch)
+    if (UNLIKELY(access->counts_uses))
+        count_use(access, entry);
+    else if (entry->clock != access->clock && !access->no_touch)
         entry->clock = access->clock & 0xFFFFFF;
 }
 
@@ -767,8 +783,7 @@ bool access_random_key(struct access *access, unsigned db, struct buffer *name)
 
 struct walk {
     struct access *access;
-    access_visit_fn visit;
-    void *context;
+    const struct access_visitor *visitor;
     unsigned db;
     uint64_t visited;
     struct buffer expired; /* names of keys past their deadline: size, bytes, size, bytes ... */
@@ -777,15 +792,18 @@ struct walk {
 static void walk_visit(void *item, void *context)
 {
     struct walk *walk = context;
+    const struct access_visitor *visitor = walk->visitor;
 
     walk->visited++;
+    if (visitor->wanted != NULL && !visitor->wanted(item, visitor->context))
+        return;
     if (lookup_is_expired(walk->access, item)) {
         struct slice name = entry_key(item);
 
         buffer_append(&walk->expired, &name.size, sizeof(name.size));
         buffer_append_slice(&walk->expired, name);
     } else {
-        walk->visit(walk->access, walk->db, item, walk->context);
+        visitor->visit(walk->access, walk->db, item, visitor->context);
     }
 }
 
@@ -805,11 +823,11 @@ static void walk_expire(struct walk *walk)
     buffer_clear(&walk->expired);
 }
 
-uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want, access_visit_fn visit,
-                     void *context, bool *busy)
+uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want,
+                     const struct access_visitor *visitor, bool *busy)
 {
     const struct store *store = access->store;
-    struct walk walk = {access, visit, context, db, 0, {0}};
+    struct walk walk = {access, visitor, db, 0, {0}};
     uint64_t position = cursor & ((UINT64_C(1) << TABLE_SCAN_BITS) - 1);
     uint64_t index = cursor >> TABLE_SCAN_BITS;
 
@@ -836,9 +854,9 @@ uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64
     return index <= store->stripe_mask ? index << TABLE_SCAN_BITS | position : 0;
 }
 
-void access_each(struct access *access, unsigned db, access_visit_fn visit, void *context)
+void access_each(struct access *access, unsigned db, const struct access_visitor *visitor)
 {
-    struct walk walk = {access, visit, context, db, 0, {0}};
+    struct walk walk = {access, visitor, db, 0, {0}};
 
     assert(access->exclusive);
     for (uint32_t i = 0; i <= access->store->stripe_mask; i++) {

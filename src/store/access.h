@@ -37,7 +37,8 @@ struct access {
     struct effects *effects;         /* where deletions by expiry and eviction are recorded; NULL: nobody reads */
     void (*journal)(struct access *access); /* appends the effects so far; for walks, which release stripes midway */
     int64_t now_ms;                  /* wall clock, one sample */
-    uint32_t clock;                  /* what a touched entry's clock becomes (LRU) */
+    uint32_t clock;                  /* a new entry's; without counts_uses also that of an entry in use */
+    bool counts_uses;                /* the clocks are those of usage.h, else seconds */
     bool exclusive;                  /* the gate is held: every stripe is ours */
     bool no_touch;                   /* CLIENT NO-TOUCH: reads leave the clock alone */
     uint64_t dirty;                  /* changes made so far */
@@ -123,13 +124,18 @@ void access_swap_db(struct access *access, unsigned a, unsigned b);
 /* A random key of the database, from the stripes that are free just now (skips busy ones a while); false: empty. The
  * key's bytes are appended to `name`. Locks by itself: no stripe is held, or all. */
 bool access_random_key(struct access *access, unsigned db, struct buffer *name);
-typedef void (*access_visit_fn)(struct access *access, unsigned db, const struct entry *entry, void *context);
-/* Walks about `want` keys from `cursor` on, stripe by stripe, and returns the next cursor (0: the end). Deletes
- * expired ones. Ends early where a stripe is busy; *busy then tells so. */
-uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want, access_visit_fn visit,
-                     void *context, bool *busy);
+/* Who walks: keys that are wanted are visited, or deleted if they are past their deadline. */
+struct access_visitor {
+    bool (*wanted)(const struct entry *entry, void *context); /* NULL: every key */
+    void (*visit)(struct access *access, unsigned db, const struct entry *entry, void *context);
+    void *context;
+};
+/* Walks about `want` keys from `cursor` on, stripe by stripe, and returns the next cursor (0: the end). Ends early where a
+ * stripe is busy; *busy then tells so. */
+uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want,
+                     const struct access_visitor *visitor, bool *busy);
 /* Every key; the gate is held. */
-void access_each(struct access *access, unsigned db, access_visit_fn visit, void *context);
+void access_each(struct access *access, unsigned db, const struct access_visitor *visitor);
 
 /* --- active expiry --- */
 

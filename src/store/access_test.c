@@ -147,7 +147,7 @@ static void check_all(void)
             live += model[i].value[db] != NULL;
         }
         assert_int_equal(store_key_count(store, db), live);
-        access_each(&access_, db, visit_count, &seen);
+        access_each(&access_, db, &(struct access_visitor){.visit = visit_count, .context = &seen});
         assert_int_equal(seen, live);
         for (unsigned i = 0; i < STRIPES; i++) {
             const struct stripe_db *keys = stripe_db(&store->stripes[i], db);

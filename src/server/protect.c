@@ -1,0 +1,37 @@
+#include "server/protect.h"
+
+#include "server/client.h"
+#include "server/command.h"
+#include "server/options.h"
+
+#include <string.h>
+
+bool protect_is_local(const struct client *client)
+{
+    char ip[64];
+    int port;
+
+    if ((client->flags & CLIENT_UNIX) != 0)
+        return true;
+    return conn_peer_ip(&client->conn, ip, sizeof(ip), &port) &&
+           (strncmp(ip, "127.", 4) == 0 || strcmp(ip, "::1") == 0 || strncmp(ip, "::ffff:127.", 11) == 0);
+}
+
+static bool is_allowed(int64_t from, const struct client *client)
+{
+    return from == ALLOWED_YES || (from == ALLOWED_LOCAL && protect_is_local(client));
+}
+
+const char *protect_command_refusal(const struct command *command, const struct client *client)
+{
+    if ((command->flags & COMMAND_PROTECTED) == 0 || is_allowed(OPTION_GET(option_enable_debug_command), client))
+        return NULL;
+    return "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it "
+           "from a local connection, otherwise you need to set this option in the configuration file, and then "
+           "restart the server.";
+}
+
+bool protect_allows_configs(const struct client *client)
+{
+    return is_allowed(OPTION_GET(option_enable_protected_configs), client);
+}
