@@ -256,7 +256,7 @@ CONFIG_FILE := $(SYSCONFDIR)/keydb/keydb.conf
 install: programs
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(SYSCONFDIR)/keydb $(DESTDIR)$(UNITDIR)
 	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
-	[ -e $(DESTDIR)$(CONFIG_FILE) ] || install -m 644 utils/keydb.conf $(DESTDIR)$(CONFIG_FILE)
+	[ -e $(DESTDIR)$(CONFIG_FILE) ] || install -m 644 keydb.conf $(DESTDIR)$(CONFIG_FILE)
 	sed 's,@PREFIX@,$(PREFIX),g; s,@CONFIG_FILE@,$(CONFIG_FILE),g' utils/systemd/keydb-server.service \
 	    > $(DESTDIR)$(UNITDIR)/keydb-server.service
 	chmod 644 $(DESTDIR)$(UNITDIR)/keydb-server.service

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "commands/debug.h"
 #include "commands/families.h"
+#include "server/command_rename.h"
 #include "server/config.h"
 #include "server/info.h"
 #include "server/options.h"
@@ -25,6 +26,7 @@ static void commands_setup(void)
     };
 
     command_registry_setup(tables, countof(tables));
+    config_on_directive(&command_rename_directive);
 }
 
 static void say_hello(const struct server *server)

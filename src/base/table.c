@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-static const uint8_t group_sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16}; /* times 64 bytes: jemalloc's classes */
+/* In buckets of 64 bytes: jemalloc's size classes. */
+static const uint8_t group_sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64};
 
 static uint64_t group_word(const struct table_bucket *buckets, unsigned bucket_count, unsigned local_depth)
 {
@@ -352,8 +353,12 @@ static void group_shrink(struct table *table, uint64_t hash)
     uint64_t values[TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS], old = table_group_word(table, hash), word;
     unsigned bucket_count = group_bucket_count(old), used = group_used(old);
 
-    if (used * 2 > bucket_count * TABLE_SLOTS || group_merge(table, hash))
+    if (used * 2 > bucket_count * TABLE_SLOTS)
         return;
+    if (group_merge(table, hash)) {
+        group_shrink(table, hash); /* its new neighbour may have waited for it, and it may be the empty last one */
+        return;
+    }
     if (used == 0 && directory_of(table) == NULL) {
         root_set(table, 0);
         mem_free(group_buckets(old));
@@ -497,16 +502,20 @@ void *table_random(const struct table *table, uint64_t (*random)(void *context),
     if (table->count == 0)
         return NULL;
     for (;;) {
-        uint64_t bits = random(context), index = (bits >> 8) & ((UINT64_C(1) << depth) - 1), group_index = index;
+        uint64_t bits = random(context), index = (bits >> 16) & ((UINT64_C(1) << depth) - 1), group_index = index;
         uint64_t word = next_group(table, &group_index);
-        unsigned spread = depth - table_word_depth(word), slot = (unsigned)bits & 127;
-        const struct table_bucket *bucket = &group_buckets(word)[slot / TABLE_SLOTS % group_bucket_count(word)];
+        unsigned spread = depth - table_word_depth(word), most = group_bucket_count(word), place;
+        const struct table_bucket *bucket;
 
-        /* A group is drawn through the first of its entries only, and as one of 16 buckets: all items weigh alike. */
-        if (index >> spread << spread != index || slot / TABLE_SLOTS >= group_bucket_count(word))
+        /* A group is drawn through the first of its entries only, and as one of 64 buckets: all items weigh alike. */
+        if (index >> spread << spread != index)
             continue;
-        if (bucket->slots[slot % TABLE_SLOTS] != 0)
-            return table_slot_item(&bucket->slots[slot % TABLE_SLOTS]);
+        place = (unsigned)(bits & 0xFFFF) % ((depth == 0 ? most : TABLE_GROUP_BUCKETS_MOST) * TABLE_SLOTS);
+        if (place >= most * TABLE_SLOTS)
+            continue;
+        bucket = &group_buckets(word)[place / TABLE_SLOTS];
+        if (bucket->slots[place % TABLE_SLOTS] != 0)
+            return table_slot_item(&bucket->slots[place % TABLE_SLOTS]);
     }
 }
 

@@ -6,12 +6,13 @@
  *     table -> directory -> group -> bucket -> item
  *
  * A bucket is one cache line of eight slots; a slot is the item's address (48 bits) with 16 bits of its hash, the tag,
- * above it. A group is 1 to 16 buckets; the tag's position in its range of 65,536 says which bucket is an item's home.
+ * above it. A group is 1 to 64 buckets; the tag's position in its range of 65,536 says which bucket is an item's home.
  * A full home spills into the next bucket, up to TABLE_REACH on, round the end. A group that finds no room within reach
- * becomes the next larger one (each an allocator size class), and one of 16 buckets becomes two groups of which each
+ * becomes the next larger one (each an allocator size class), and one of 64 buckets becomes two groups of which each
  * takes the items with one value of the next hash bit. A directory of 2^depth entries finds the group by the leading
- * bits. So the table grows by one small group at a time, no call is slow, and 85 to 90 % of the slots are in use
- * at any size above a few hundred items (simulated and measured; see docs/benchmarks.md).
+ * bits. So the table grows by one small group at a time, no call is slow, and some 85 % of the slots are in use at
+ * any size above a few hundred items. Groups of 16 buckets came to 88 %, but changing between five neighbouring size
+ * classes left holes in the allocator that cost more: 111 bytes a key of 16 + 64 bytes in all, against 108.7.
  *
  * Invariants
  *  1. In a bucket the used slots come first.
@@ -20,7 +21,7 @@
  * So a lookup stops at the first bucket that is not full, and removal pulls spilled items back (no tombstones).
  *
  * Bits of a hash: 63..48 tag, 41..14 directory (41 first), 13..0 free for the caller (the stripe).
- * A scan's position counts in an order that belongs to the items alone: first the upper 4 bits of the tag, then the
+ * A scan's position counts in an order that belongs to the items alone: first the upper 6 bits of the tag, then the
  * directory bits. So it visits every item that stays, however the table grows or shrinks meanwhile. */
 #pragma once
 
@@ -37,12 +38,12 @@
 
 enum {
     TABLE_SLOTS = 8,                /* a bucket: 64 bytes */
-    TABLE_GROUP_BUCKETS_MOST = 16,
-    TABLE_REACH = 5,                /* how many buckets after its home an item may stand */
+    TABLE_GROUP_BUCKETS_MOST = 64,  /* 4 KiB: large pieces leave the allocator few holes when they change size */
+    TABLE_REACH = 14,               /* how many buckets after its home an item may stand */
     TABLE_DIRECTORY_BITS = 28,
     TABLE_DIRECTORY_SHIFT = 14,
     TABLE_TAG_SHIFT = 48,
-    TABLE_SCAN_TAG_BITS = 4,        /* of the tag that count in a scan position */
+    TABLE_SCAN_TAG_BITS = 6,        /* of the tag that count in a scan position */
     TABLE_SCAN_BITS = TABLE_DIRECTORY_BITS + TABLE_SCAN_TAG_BITS
 };
 
@@ -59,9 +60,9 @@ struct table {
     uint64_t count;        /* written as a whole word: table_count may look at it without the lock */
 };
 
-/* A group word: address | bucket count - 1 | local depth << 48. A directory word: address | flag | depth << 48. */
-#define TABLE_WORD_BUCKETS_MASK UINT64_C(15)
-#define TABLE_WORD_IS_DIRECTORY UINT64_C(16)
+/* A group word: address | bucket count - 1 | local depth << 48. A directory word: address | depth << 48 | flag. */
+#define TABLE_WORD_BUCKETS_MASK UINT64_C(63)
+#define TABLE_WORD_IS_DIRECTORY (UINT64_C(1) << 63)
 #define TABLE_WORD_ADDRESS_MASK (TABLE_ADDRESS_MASK & ~UINT64_C(63))
 
 /* The directory's own allocation: a header of one line, then 2^depth group words. */
@@ -93,7 +94,7 @@ static inline uint64_t table_count(const struct table *table)
 
 static inline unsigned table_word_depth(uint64_t word)
 {
-    return (unsigned)(word >> TABLE_TAG_SHIFT);
+    return (unsigned)(word >> TABLE_TAG_SHIFT) & 63;
 }
 
 static inline void *table_word_address(uint64_t word)

@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "base/panic.h"
 #include "commands/digest.h"
+#include "commands/object.h"
 #include "server/client.h"
 #include "server/options.h"
 #include "server/request.h"
@@ -42,7 +43,7 @@ static size_t serialized_size(const struct entry *entry)
 
 static void debug_object(struct request *request)
 {
-    const struct entry *entry = access_probe(request->access, request->db, &request->keys[0]);
+    const struct entry *entry = access_look(request->access, request->db, &request->keys[0]);
     char text[256];
 
     if (entry == NULL) {
@@ -50,9 +51,9 @@ static void debug_object(struct request *request)
         return;
     }
     snprintf(text, sizeof(text),
-             "Value at:%p refcount:1 encoding:%s serializedlength:%zu lru:%u lru_seconds_idle:%u",
-             (const void *)entry, entry_encoding_name(entry), serialized_size(entry), (unsigned)entry->clock,
-             (unsigned)((request->access->clock - entry->clock) & 0xFFFFFF));
+             "Value at:%p refcount:%lld encoding:%s serializedlength:%zu lru:%u lru_seconds_idle:%u",
+             (const void *)entry, (long long)object_refcount(entry), entry_encoding_name(entry), serialized_size(entry),
+             (unsigned)entry->clock, (unsigned)((request->access->clock - entry->clock) & 0xFFFFFF));
     reply_status(request, text);
 }
 
@@ -76,7 +77,7 @@ static void debug_digest_value(struct request *request)
 {
     reply_array(request, request->key_count);
     for (uint32_t i = 0; i < request->key_count; i++) {
-        const struct entry *entry = access_probe(request->access, request->db, &request->keys[i]);
+        const struct entry *entry = access_look(request->access, request->db, &request->keys[i]);
         struct digest digest = {{0}};
 
         if (entry != NULL)

@@ -3,7 +3,10 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "commands/object.h"
+#include "server/options.h"
 #include "server/request.h"
+#include "store/usage.h"
 
 /* --- being there --- */
 
@@ -212,10 +215,22 @@ static void cmd_object_encoding(struct request *request)
         reply_text(request, entry_encoding_name(entry));
 }
 
+static bool counts_uses(const struct request *request)
+{
+    return request->access->counts_uses;
+}
+
 static void cmd_object_freq(struct request *request)
 {
-    /* The clock of an entry holds a time under every policy there is so far. */
-    if (object_entry(request) != NULL)
+    const struct entry *entry = object_entry(request);
+    const struct usage_rule rule = {(uint32_t)OPTION_GET(option_lfu_log_factor),
+                                    (uint32_t)OPTION_GET(option_lfu_decay_time)};
+
+    if (entry == NULL)
+        return;
+    if (counts_uses(request))
+        reply_int(request, usage_count(entry->clock, request->access->now_ms, rule));
+    else
         reply_error(request, "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note "
                              "that when switching between policies at runtime LRU and LFU data will take some time to "
                              "adjust.");
@@ -223,7 +238,11 @@ static void cmd_object_freq(struct request *request)
 
 static void reply_idle_seconds(struct request *request, const struct entry *entry)
 {
-    reply_int(request, (request->access->clock - entry->clock) & 0xFFFFFF);
+    if (counts_uses(request))
+        reply_error(request, "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when "
+                             "switching between policies at runtime LRU and LFU data will take some time to adjust.");
+    else
+        reply_int(request, (request->access->clock - entry->clock) & 0xFFFFFF);
 }
 
 static void cmd_object_idletime(struct request *request)
@@ -234,18 +253,23 @@ static void cmd_object_idletime(struct request *request)
         reply_idle_seconds(request, entry);
 }
 
-/* Values are not shared, but small integers take no memory of their own; clients know that as a large count. */
-static void cmd_object_refcount(struct request *request)
+int64_t object_refcount(const struct entry *entry)
 {
     enum { SMALL_INTEGERS = 10000 };
+    bool clocks_differ = OPTION_GET(option_maxmemory) != 0 &&
+                         (OPTION_GET(option_maxmemory_policy) & (POLICY_LRU | POLICY_LFU)) != 0;
+
+    if (clocks_differ || !entry_is_int(entry) || entry_int(entry) < 0 || entry_int(entry) >= SMALL_INTEGERS)
+        return 1;
+    return INT32_MAX;
+}
+
+static void cmd_object_refcount(struct request *request)
+{
     const struct entry *entry = object_entry(request);
 
-    if (entry == NULL)
-        return;
-    if (entry_is_int(entry) && entry_int(entry) >= 0 && entry_int(entry) < SMALL_INTEGERS)
-        reply_int(request, INT32_MAX);
-    else
-        reply_int(request, 1);
+    if (entry != NULL)
+        reply_int(request, object_refcount(entry));
 }
 
 /* Nobody keeps the time of a key's last change; its last use is the closest there is. */

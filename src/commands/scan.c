@@ -23,18 +23,18 @@ static bool filter_wants(const struct entry *entry, void *context)
 {
     const struct filter *filter = context;
 
-    if (filter->type_name.data != NULL &&
-        !slice_equal_text_nocase(filter->type_name, entry_type_name(entry)))
-        return false;
     return filter->pattern.data == NULL || glob_match(filter->pattern, entry_key(entry), false);
 }
 
+/* The type is asked only here, after an expired key was deleted: SCAN ... TYPE clears away what is of another type. */
 static void filter_visit(struct access *access, unsigned db, const struct entry *entry, void *context)
 {
     struct filter *filter = context;
 
     (void)access;
     (void)db;
+    if (filter->type_name.data != NULL && !slice_equal_text_nocase(filter->type_name, entry_type_name(entry)))
+        return;
     reply_bulk(filter->request, entry_key(entry));
     filter->count++;
 }

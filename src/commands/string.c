@@ -1,6 +1,7 @@
 /* Strings. Plain forms come first in each function: they are what servers do all day. */
 #include "commands/families.h"
 
+#include "base/mem.h"
 #include "base/number.h"
 #include "commands/expire.h"
 #include "commands/range.h"
@@ -89,9 +90,7 @@ enum set_flag {
 struct set_options {
     unsigned flags; /* enum set_flag */
     enum lifetime lifetime;
-    uint32_t time_index;      /* the argument with the time */
-    uint32_t condition_index; /* of NX or XX; 0: none */
-    uint32_t lifetime_index;  /* of the lifetime's word; 0: none */
+    uint32_t time_index; /* the argument with the time */
 };
 
 static const struct {
@@ -127,7 +126,6 @@ static bool parse_lifetime(const struct request *request, uint32_t *index, enum 
     if (options->lifetime != LIFETIME_NONE && options->lifetime != lifetime)
         return false;
     options->lifetime = lifetime;
-    options->lifetime_index = *index;
     if (lifetime_takes_time(lifetime)) {
         if (*index + 1 == request->arg_count)
             return false;
@@ -147,7 +145,6 @@ static bool parse_condition(const struct request *request, uint32_t index, struc
     else
         return false;
     options->flags |= flag;
-    options->condition_index = index;
     return true;
 }
 
@@ -167,16 +164,17 @@ static bool parse_set_options(struct request *request, struct set_options *optio
 /* --- SET and its relatives --- */
 
 /* GET is for the one who asked; all others get the command without it. */
-static void effect_set_without_get(struct request *request, const struct set_options *options)
+static void effect_set_without_get(struct request *request)
 {
-    struct slice words[5] = {request_arg(request, 0), request_arg(request, 1), request_arg(request, 2)};
-    uint32_t count = 3;
+    struct slice *words = mem_alloc(request->arg_count * sizeof(struct slice));
+    uint32_t count = 0;
 
-    for (uint32_t i = 3; i < request->arg_count; i++) {
-        if (i == options->condition_index || i == options->lifetime_index)
+    for (uint32_t i = 0; i < request->arg_count; i++) {
+        if (i < 3 || !request_arg_is(request, i, "GET"))
             words[count++] = request_arg(request, i);
     }
     effect_set(request, words, count);
+    mem_free(words);
 }
 
 static NOINLINE void set_with_options(struct request *request)
@@ -215,7 +213,7 @@ static NOINLINE void set_with_options(struct request *request)
     } else {
         set_to_argument(request, key, 2, expire_ms);
         if (get)
-            effect_set_without_get(request, &options);
+            effect_set_without_get(request);
     }
     if (!get)
         reply_ok(request);

@@ -19,7 +19,7 @@
 
 /* For each address the first socket is bound without SO_REUSEPORT: that fails if anybody has the port, sharing or not.
  * Only then it is marked as sharing, and the sockets of the other loops join it. The kernel spreads connections over
- * them.
+ * them. A group that replaces one of ours on the same port joins that one's sockets: we know who has the port.
  *
  * When the process is out of descriptors a pending connection cannot be taken, and the socket stays ready: accepting
  * stops for a moment instead of spinning; a timer resumes it. */
@@ -148,10 +148,12 @@ static bool is_absent(int error, bool optional)
 static bool bind_all(struct listener_group *group, const struct listener_options *options, struct addrinfo *to,
                      int *fds, const char **step)
 {
+    bool is_ours = options->previous != NULL && options->previous->port == group->port;
+
     if (group->port != 0)
         set_port(to->ai_addr, group->port);
     for (unsigned i = 0; i < options->loop_count; i++) {
-        fds[i] = bind_one(to, options->socket_mark, i > 0, step);
+        fds[i] = bind_one(to, options->socket_mark, is_ours || i > 0, step);
         if (fds[i] < 0) {
             int error = errno;
 

@@ -25,7 +25,8 @@ struct loop_options {
 
 struct loop *loop_create(const struct loop_options *options);   /* NULL: the system refuses descriptors; see errno */
 
-/* Closes what is still open: on_closed(CONN_CLOSED_LOCAL) is called for every connection. NULL is fine; leaves NULL. */
+/* Closes what is still open: on_closed(CONN_CLOSED_LOCAL) is called for every connection. To be called by the thread
+ * that turned the loop, after its listeners were detached. NULL is fine; leaves NULL. */
 void loop_destroy(struct loop **loop);
 
 void *loop_user(const struct loop *loop);

@@ -39,6 +39,14 @@ struct conn_queue {
     struct conn *last;
 };
 
+/* tls.c: sessions that hold record buffers, the longest silent first. */
+struct tls_warm {
+    struct tls_session *first;
+    struct tls_session *last;
+    unsigned count;
+    struct loop_timer timer;
+};
+
 struct watch_slot {
     struct loop_watch *watch;                   /* NULL: free */
     uint32_t generation;
@@ -57,6 +65,7 @@ struct loop {
     struct conn_queue closing;
     struct conn *conns;
     struct output_pool pool;
+    struct tls_warm warm;
     struct loop_timer **timers;                 /* a heap: the next one first */
     uint32_t timer_count;
     uint32_t timer_capacity;

@@ -4,11 +4,12 @@
 #include "net/conn.h"
 #include "net/output.h"
 
+struct loop;
 struct tls_context;
 struct tls_session;
 
 /* NULL: the library refuses. */
-struct tls_session *tls_session_create(struct tls_context *context, struct output_pool *pool, bool client,
+struct tls_session *tls_session_create(struct tls_context *context, struct loop *loop, bool client,
                                        const char *server_name);
 void tls_session_destroy(struct tls_session **session);     /* NULL is fine; leaves NULL */
 

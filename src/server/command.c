@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_WORD_BYTES = 8, NAME_KEPT_BYTES = 2 * NAME_WORD_BYTES, NAME_SIZE_MOST = 64, SLOTS_LEAST = 64 };
+enum { NAME_WORD_BYTES = 8, NAME_KEPT_BYTES = 2 * NAME_WORD_BYTES, NAME_SIZE_MOST = 255, SLOTS_LEAST = 64 };
 
 struct slot {
     uint64_t low, high;            /* the name's first 16 bytes, lower case, zeros behind it */
@@ -93,11 +93,14 @@ static inline uint32_t slot_hash(const struct slot *slot)
     return (uint32_t)(mixed >> 40);
 }
 
+static uint32_t container_key(const struct command *container)
+{
+    return container != NULL ? container->id + 1 : 0;
+}
+
 static bool tail_fits(const struct command *command, struct slice name)
 {
-    struct slice own = slice_from_text(command->row->name);
-
-    return slice_equal_nocase(slice_skip(own, NAME_KEPT_BYTES), slice_skip(name, NAME_KEPT_BYTES));
+    return slice_equal_nocase(slice_skip(command->name, NAME_KEPT_BYTES), slice_skip(name, NAME_KEPT_BYTES));
 }
 
 static inline const struct command *find(struct slice name, uint32_t container)
@@ -127,7 +130,7 @@ const struct command *command_find(struct slice name)
 
 const struct command *command_find_subcommand(const struct command *container, struct slice name)
 {
-    return container->subcommand_count == 0 ? NULL : find(name, container->id + 1);
+    return container->subcommand_count == 0 ? NULL : find(name, container_key(container));
 }
 
 const struct command *command_find_full(struct slice name)
@@ -354,6 +357,7 @@ static void build(struct command *command, const struct command_row *row, const 
 
     *command = (struct command){.row = row, .run = row->run, .arity = row->arity, .access = row->access,
                                 .container = container, .id = (uint32_t)(command - registry.commands)};
+    command->name = slice_from_text(row->name);
     set_full_name(command);
     parse_flags(command);
     parse_categories(command);
@@ -366,17 +370,22 @@ static void build(struct command *command, const struct command_row *row, const 
 
 static void add_slot(const struct command *command)
 {
-    struct slice name = slice_from_text(command->row->name);
-    uint32_t container = command->container != NULL ? command->container->id + 1 : 0, at;
-    struct slot slot;
+    struct slot slot = slot_of_name(command->name, container_key(command->container));
+    uint32_t at = slot_hash(&slot) & registry.slot_mask;
 
-    if (name.size == 0 || name.size > NAME_SIZE_MOST || find(name, container) != NULL)
-        row_is_wrong(command->row, "name too long or there twice:", name);
-    slot = slot_of_name(name, container);
     slot.command = command;
-    for (at = slot_hash(&slot) & registry.slot_mask; registry.slots[at].command != NULL;)
+    while (registry.slots[at].command != NULL)
         at = (at + 1) & registry.slot_mask;
     registry.slots[at] = slot;
+}
+
+static void add_checked_slot(const struct command *command)
+{
+    struct slice name = command->name;
+
+    if (name.size == 0 || name.size > NAME_SIZE_MOST || find(name, container_key(command->container)) != NULL)
+        row_is_wrong(command->row, "name too long or there twice:", name);
+    add_slot(command);
 }
 
 static void build_all(const struct command_row *const *tables, size_t table_count)
@@ -425,7 +434,35 @@ void command_registry_setup(const struct command_row *const *tables, size_t tabl
     registry.slot_mask = slot_count - 1;
     build_all(tables, table_count);
     for (uint32_t i = 0; i < registry.count; i++)
-        add_slot(&registry.commands[i]);
+        add_checked_slot(&registry.commands[i]);
+}
+
+static void set_name(struct command *command, struct slice name)
+{
+    if (command->name.size != 0 && command->name.data != command->row->name)
+        mem_free((void *)(uintptr_t)command->name.data);
+    command->name = name.size != 0 ? slice_make(mem_copy(name.data, name.size), name.size) : SLICE_EMPTY;
+}
+
+const char *command_rename(struct slice name, struct slice new_name)
+{
+    const struct command *found = command_find(name);
+    struct command *command;
+
+    if (found == NULL)
+        return "No such command in rename-command";
+    if (new_name.size > NAME_SIZE_MOST)
+        return "Target command name is too long";
+    if (command_find(new_name) != NULL && command_find(new_name) != found)
+        return "Target command name already exists";
+    command = &registry.commands[found->id];
+    set_name(command, new_name);
+    memset(registry.slots, 0, (registry.slot_mask + 1) * sizeof(*registry.slots));
+    for (uint32_t i = 0; i < registry.count; i++) {
+        if (registry.commands[i].name.size != 0)
+            add_slot(&registry.commands[i]);
+    }
+    return NULL;
 }
 
 void command_registry_teardown(void)
@@ -434,6 +471,7 @@ void command_registry_teardown(void)
         struct command *command = &registry.commands[i];
 
         mem_free((void *)(uintptr_t)command->full_name.data);
+        set_name(command, SLICE_EMPTY);
         for (uint32_t k = 0; k < command->key_spec_count; k++)
             mem_free((void *)(uintptr_t)command->key_specs[k].keyword);
     }

@@ -145,11 +145,15 @@ struct command {
     struct command *subcommands;
     uint32_t subcommand_count;
     struct slice full_name; /* "client|list" */
+    struct slice name;      /* what clients call it: as in the row unless renamed; empty: taken away */
 };
 
 /* Builds the registry from tables of rows, each ended by a row without name. Once, before the workers start. */
 void command_registry_setup(const struct command_row *const *tables, size_t table_count);
 void command_registry_teardown(void);
+/* Gives a command of the top level another name, or takes it away (empty). NULL: done; else why not. Its full name
+ * stays what it was. Before the workers start. */
+const char *command_rename(struct slice name, struct slice new_name);
 
 const struct command *command_find(struct slice name); /* any case; NULL: none */
 const struct command *command_find_subcommand(const struct command *container, struct slice name);

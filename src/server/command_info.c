@@ -8,6 +8,21 @@
 
 #include <string.h>
 
+/* False: taken away by rename-command. */
+static bool is_there(const struct command *command)
+{
+    return command->container != NULL ? command->container->name.size != 0 : command->name.size != 0;
+}
+
+static uint32_t count_there(void)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < command_top_count(); i++)
+        count += is_there(command_top_at(i));
+    return count;
+}
+
 /* --- COMMAND INFO: ten elements a command --- */
 
 static void reply_flags(struct request *request, const struct command *command)
@@ -169,9 +184,11 @@ static void reply_info(struct request *request, const struct command *command)
 
 static void reply_all_infos(struct request *request)
 {
-    reply_array(request, command_top_count());
-    for (uint32_t i = 0; i < command_top_count(); i++)
-        reply_info(request, command_top_at(i));
+    reply_array(request, count_there());
+    for (uint32_t i = 0; i < command_top_count(); i++) {
+        if (is_there(command_top_at(i)))
+            reply_info(request, command_top_at(i));
+    }
 }
 
 static void cmd_command(struct request *request)
@@ -198,7 +215,7 @@ static void cmd_command_info(struct request *request)
 
 static void cmd_command_count(struct request *request)
 {
-    reply_int(request, command_top_count());
+    reply_int(request, count_there());
 }
 
 /* --- COMMAND DOCS --- */
@@ -363,9 +380,11 @@ static void cmd_command_docs(struct request *request)
     uint64_t pairs = 0;
 
     if (request->arg_count == 2) {
-        reply_map(request, command_top_count());
-        for (uint32_t i = 0; i < command_top_count(); i++)
-            reply_docs_entry(request, command_top_at(i));
+        reply_map(request, count_there());
+        for (uint32_t i = 0; i < command_top_count(); i++) {
+            if (is_there(command_top_at(i)))
+                reply_docs_entry(request, command_top_at(i));
+        }
         return;
     }
     head = resp_begin_deferred(request->out);
@@ -440,7 +459,7 @@ static void cmd_command_list(struct request *request)
     for (uint32_t id = 0; id < command_count(); id++) {
         const struct command *command = command_at(id);
 
-        if (!filter_accepts(&filter, command))
+        if (!is_there(command) || !filter_accepts(&filter, command))
             continue;
         reply_bulk(request, command->full_name);
         count++;

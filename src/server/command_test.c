@@ -341,10 +341,41 @@ static void random_syntax_is_survived(void **state)
     }
 }
 
+static void commands_are_renamed(void **state)
+{
+    const struct command *get = find_text("get");
+    char long_name[257];
+
+    (void)state;
+    assert_null(command_rename(SLICE("GET"), SLICE("fetch-what-is-there")));
+    assert_null(find_text("get"));
+    assert_ptr_equal(find_text("FETCH-what-is-there"), get);
+    assert_null(find_text("fetch-what-is-thexx"));
+    assert_string_equal(get->full_name.data, "get");
+    assert_string_equal(command_rename(SLICE("get"), SLICE("g")), "No such command in rename-command");
+    assert_string_equal(command_rename(SLICE("ping"), SLICE("fetch-what-is-there")),
+                        "Target command name already exists");
+    assert_null(command_rename(SLICE("ping"), SLICE("get"))); /* that name is free now */
+    assert_ptr_not_equal(find_text("get"), get);
+    assert_null(command_rename(SLICE("fetch-what-is-there"), SLICE("Fetch-what-is-there")));
+    assert_null(command_rename(SLICE("shutdown"), SLICE("")));
+    assert_null(find_text("shutdown"));
+    assert_null(command_rename(SLICE("object"), SLICE("thing")));
+    assert_null(find_text("object|get"));
+    assert_string_equal(find_text("thing|get")->full_name.data, "object|get");
+    memset(long_name, 'x', sizeof(long_name));
+    assert_string_equal(command_rename(SLICE("thing"), slice_make(long_name, 256)),
+                        "Target command name is too long");
+    assert_null(command_rename(SLICE("thing"), slice_make(long_name, 255)));
+    assert_non_null(command_find(slice_make(long_name, 255)));
+    assert_null(command_find(slice_make(long_name, 256)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(names_are_found_in_any_case, setup, teardown),
+        cmocka_unit_test_setup_teardown(commands_are_renamed, setup, teardown),
         cmocka_unit_test_setup_teardown(random_names_agree_with_a_model, setup, teardown),
         cmocka_unit_test_setup_teardown(legacy_ranges, setup, teardown),
         cmocka_unit_test_setup_teardown(flags_imply_categories, setup, teardown),

@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include "base/background.h"
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -92,6 +93,7 @@ static bool listener_open(struct server *server, enum listener_kind kind, struct
     struct listener_options options = {.kind = kind,
                                        .loop_count = server->worker_count,
                                        .backlog = (int)OPTION_GET(option_tcp_backlog),
+                                       .previous = server->listeners[kind],
                                        .socket_mark = (int)OPTION_GET(option_socket_mark_id)};
 
     *group = NULL;
@@ -154,54 +156,7 @@ static void listener_replace(struct server *server, enum listener_kind kind, str
     }
 }
 
-static const char *reopen(enum listener_kind kind)
-{
-    static char error[LISTENER_ERROR_BYTES]; /* guarded by the gate, as all of CONFIG SET */
-    struct listener_group *group;
-
-    if (!listener_open(instance, kind, &group, error)) {
-        log_warning("%s", error);
-        return "Unable to listen on this port. Check server logs.";
-    }
-    listener_replace(instance, kind, group);
-    return NULL;
-}
-
 /* -------------------------------------------------------------------------------------- what CONFIG SET changes -- */
-
-static const char *apply_port(const struct option_row *row)
-{
-    (void)row;
-    return reopen(LISTENER_TCP);
-}
-
-static const char *apply_tls_port(const struct option_row *row)
-{
-    (void)row;
-    if (OPTION_GET(option_tls_port) != 0 && instance->tls == NULL)
-        return "Unable to update TLS configuration. Check server logs.";
-    return reopen(LISTENER_TLS);
-}
-
-static const char *apply_bind(const struct option_row *row)
-{
-    struct listener_group *plain, *tls;
-    char error[LISTENER_ERROR_BYTES];
-
-    (void)row;
-    if (!listener_open(instance, LISTENER_TCP, &plain, error)) {
-        log_warning("%s", error);
-        return "Failed to bind to specified addresses.";
-    }
-    if (!listener_open(instance, LISTENER_TLS, &tls, error)) {
-        log_warning("%s", error);
-        listener_group_close(&plain);
-        return "Failed to bind to specified addresses.";
-    }
-    listener_replace(instance, LISTENER_TCP, plain);
-    listener_replace(instance, LISTENER_TLS, tls);
-    return NULL;
-}
 
 static const char *apply_tls(const struct option_row *row)
 {
@@ -214,6 +169,79 @@ static const char *apply_tls(const struct option_row *row)
         return "Unable to update TLS configuration. Check server logs.";
     }
     tls_replace(instance, context);
+    return NULL;
+}
+
+/* What a listener of this kind is to be, as text; a replaced one is compared by it. */
+static char *listener_wish(enum listener_kind kind)
+{
+    size_t count;
+    const char *const *addresses = option_bind_addresses(&count);
+    struct buffer text = {0};
+
+    buffer_printf(&text, "%lld", (long long)port_of(kind));
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(&text, " %s", addresses[i]);
+    return buffer_take(&text, &(size_t){0});
+}
+
+/* port, bind and tls-port, whichever of them one CONFIG SET has changed: opens what differs from now, then closes what
+ * was there before; if one cannot be opened, nothing has changed. */
+static const char *apply_listeners(const struct option_row *row)
+{
+    static const enum listener_kind kinds[] = {LISTENER_TCP, LISTENER_TLS};
+    struct listener_group *groups[countof(kinds)] = {NULL};
+    char *wishes[countof(kinds)] = {NULL}, error[LISTENER_ERROR_BYTES];
+    bool open = true;
+
+    for (size_t i = 0; open && i < countof(kinds); i++) {
+        wishes[i] = listener_wish(kinds[i]);
+        if (strcmp(wishes[i], instance->listener_wishes[kinds[i]]) != 0)
+            open = listener_open(instance, kinds[i], &groups[i], error);
+    }
+    for (size_t i = 0; open && i < countof(kinds); i++) {
+        if (strcmp(wishes[i], instance->listener_wishes[kinds[i]]) == 0)
+            continue;
+        listener_replace(instance, kinds[i], groups[i]);
+        groups[i] = NULL;
+        mem_free(instance->listener_wishes[kinds[i]]);
+        instance->listener_wishes[kinds[i]] = wishes[i];
+        wishes[i] = NULL;
+    }
+    for (size_t i = 0; i < countof(kinds); i++) {
+        listener_group_close(&groups[i]);
+        mem_free(wishes[i]);
+    }
+    if (open)
+        return NULL;
+    log_warning("%s", error);
+    return strcmp(row->name, "bind") == 0 ? "Failed to bind to specified addresses."
+                                          : "Unable to listen on this port. Check server logs.";
+}
+
+static const char *apply_tls_port(const struct option_row *row)
+{
+    if (OPTION_GET(option_tls_port) != 0 && instance->tls == NULL) {
+        const char *reason = apply_tls(row);
+
+        if (reason != NULL)
+            return reason;
+        if (instance->tls == NULL)
+            return "Unable to update TLS configuration. Check server logs.";
+    }
+    return NULL;
+}
+
+static const char *apply_usage(const struct option_row *row)
+{
+    struct store *store = instance->store;
+
+    (void)row;
+    atomic_store_explicit(&store->counts_uses, (OPTION_GET(option_maxmemory_policy) & POLICY_LFU) != 0,
+                          memory_order_relaxed);
+    atomic_store_explicit(&store->lfu_log_factor, (uint32_t)OPTION_GET(option_lfu_log_factor), memory_order_relaxed);
+    atomic_store_explicit(&store->lfu_decay_minutes, (uint32_t)OPTION_GET(option_lfu_decay_time),
+                          memory_order_relaxed);
     return NULL;
 }
 
@@ -272,9 +300,13 @@ static void watch_options(void)
 
     for (size_t i = 0; i < countof(tls_names); i++)
         config_on_change(tls_names[i], apply_tls);
-    config_on_change("port", apply_port);
     config_on_change("tls-port", apply_tls_port);
-    config_on_change("bind", apply_bind);
+    config_on_change("port", apply_listeners);
+    config_on_change("tls-port", apply_listeners);
+    config_on_change("bind", apply_listeners);
+    config_on_change("maxmemory-policy", apply_usage);
+    config_on_change("lfu-log-factor", apply_usage);
+    config_on_change("lfu-decay-time", apply_usage);
     config_on_change("requirepass", apply_requirepass);
     config_on_change("proto-max-bulk-len", apply_limits);
 }
@@ -343,6 +375,7 @@ static bool open_listeners(struct server *server)
                         (long long)port_of((enum listener_kind)kind), names[kind]);
             return false;
         }
+        server->listener_wishes[kind] = listener_wish((enum listener_kind)kind);
         any = any || server->listeners[kind] != NULL;
     }
     if (!any)
@@ -394,6 +427,7 @@ struct server *server_create(void)
         worker_init(&server->workers[i], server, i);
     watch_options();
     (void)apply_requirepass(NULL);
+    (void)apply_usage(NULL);
     if (!open_tls(server) || !open_loops(server) || !open_listeners(server))
         server_destroy(&server);
     return server;
@@ -409,6 +443,8 @@ void server_destroy(struct server **server)
         worker_fini(&gone->workers[i]);
     for (unsigned i = 0; i < LISTENERS_MOST; i++)
         listener_group_close(&gone->listeners[i]);
+    for (unsigned i = 0; i < LISTENERS_MOST; i++)
+        mem_free(gone->listener_wishes[i]);
     tls_context_release(&gone->tls);
     background_drain();
     journal_fini(&gone->journal);

@@ -620,6 +620,14 @@ struct entry *access_probe(struct access *access, unsigned db, const struct key 
     return find_live(access, db, key);
 }
 
+const struct entry *access_look(struct access *access, unsigned db, const struct key *key)
+{
+    const uint64_t *slot = find_slot(access, db, key);
+
+    access->found_key = NULL; /* a change must not take a dead entry for a live one */
+    return slot != NULL ? table_slot_item(slot) : NULL;
+}
+
 bool access_delete(struct access *access, unsigned db, const struct key *key)
 {
     struct change change;
@@ -786,6 +794,7 @@ struct walk {
     const struct access_visitor *visitor;
     unsigned db;
     uint64_t visited;
+    bool deletes;          /* expired keys go; else they are just skipped */
     struct buffer expired; /* names of keys past their deadline: size, bytes, size, bytes ... */
 };
 
@@ -800,6 +809,8 @@ static void walk_visit(void *item, void *context)
     if (lookup_is_expired(walk->access, item)) {
         struct slice name = entry_key(item);
 
+        if (!walk->deletes)
+            return;
         buffer_append(&walk->expired, &name.size, sizeof(name.size));
         buffer_append_slice(&walk->expired, name);
     } else {
@@ -827,7 +838,7 @@ uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64
                      const struct access_visitor *visitor, bool *busy)
 {
     const struct store *store = access->store;
-    struct walk walk = {access, visitor, db, 0, {0}};
+    struct walk walk = {.access = access, .visitor = visitor, .db = db, .deletes = true};
     uint64_t position = cursor & ((UINT64_C(1) << TABLE_SCAN_BITS) - 1);
     uint64_t index = cursor >> TABLE_SCAN_BITS;
 
@@ -856,18 +867,15 @@ uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64
 
 void access_each(struct access *access, unsigned db, const struct access_visitor *visitor)
 {
-    struct walk walk = {access, visitor, db, 0, {0}};
+    struct walk walk = {.access = access, .visitor = visitor, .db = db};
 
     assert(access->exclusive);
     for (uint32_t i = 0; i <= access->store->stripe_mask; i++) {
         const struct stripe_db *keys = stripe_db(&access->store->stripes[i], db);
 
-        if (keys == NULL)
-            continue;
-        table_each(&keys->keys, walk_visit, &walk);
-        walk_expire(&walk);
+        if (keys != NULL)
+            table_each(&keys->keys, walk_visit, &walk);
     }
-    buffer_fini(&walk.expired);
 }
 
 /* --------------------------------------------------------------------------------------------- active expiry -- */

@@ -72,6 +72,8 @@ struct entry *access_read(struct access *access, unsigned db, const struct key *
 struct entry *access_peek(struct access *access, unsigned db, const struct key *key);  /* counts hits, touches nothing */
 struct entry *access_find(struct access *access, unsigned db, const struct key *key);  /* to change: touches, no count */
 struct entry *access_probe(struct access *access, unsigned db, const struct key *key); /* neither */
+/* As it stands, also one that has expired and was not deleted yet: to look at the store itself (DEBUG). */
+const struct entry *access_look(struct access *access, unsigned db, const struct key *key);
 
 /* --- changing --- */
 
@@ -134,7 +136,7 @@ struct access_visitor {
  * stripe is busy; *busy then tells so. */
 uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want,
                      const struct access_visitor *visitor, bool *busy);
-/* Every key; the gate is held. */
+/* Every key but expired ones, which stay; the gate is held. */
 void access_each(struct access *access, unsigned db, const struct access_visitor *visitor);
 
 /* --- active expiry --- */

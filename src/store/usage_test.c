@@ -40,7 +40,7 @@ static void counts_fall_with_time(void **state)
 
 static void few_uses_count_one_by_one(void **state)
 {
-    uint32_t clock = minutes(0) << 8;
+    uint32_t clock = 0;
 
     (void)state;
     for (uint32_t i = 1; i <= USAGE_FRESH_COUNT + 1; i++) {
@@ -60,14 +60,13 @@ static void it_ends_at_255(void **state)
     assert_int_equal(usage_count(clock, 0, every), USAGE_MOST_COUNT);
 }
 
-/* With factor 10, some thousand uses bring the count to about 18 per hundred... of a parabola: n uses, sqrt(n / 5). */
+/* The chance to climb from 5 + a is 1 in 10 a, so n uses lead to about 5 + sqrt(n / 5). */
 static void many_uses_count_less_and_less(void **state)
 {
-    struct random random;
+    struct random random = test_random(__func__);
     uint32_t clock = usage_fresh(0), count;
 
     (void)state;
-    random_seed(&random, test_seed());
     for (int i = 0; i < 5 * 60 * 60; i++)
         clock = usage_add(clock, 0, usual, random_u64(&random));
     count = usage_count(clock, 0, usual);

@@ -465,9 +465,12 @@ class Generator:
         if name == b"RANDOMKEY" and len(words) == 1:
             words = [b"DBSIZE"]
         if name == b"SCAN" and len(words) > 1:
-            if as_integer(words[1]) is not None and 0 < as_integer(words[1]) < 2**64:
+            cursor = as_integer(words[1])
+            if cursor is not None and 0 < cursor < 2**64:
                 words[1] = b"0"
             words += [b"COUNT", b"1000000"]
+            if cursor is not None and cursor < 0:   # in the middle of somewhere: it must not meet any
+                words += [b"MATCH", b"no key is called so"]
         if name in (b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER") and len(words) > 2:
             value = as_integer(words[2])
             if value is not None and value < -1000:

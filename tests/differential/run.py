@@ -28,6 +28,9 @@ from shrink import shrink       # noqa: E402
 DATABASES = 16
 # A small limit, so that the commands at it are quick. Both take it by CONFIG SET, as a user would.
 BULK_LIMIT = b"1048576"
+# With this policy and any limit the oracle gives small integers a value of their own each; else all keys that hold the
+# same number share one, with one time of last use and a count of users that depends on how the value came about.
+COMMON = ["--enable-debug-command", "yes", "--maxmemory", "100gb", "--maxmemory-policy", "allkeys-lru"]
 READ_VALUE = {b"string": ["GET"], b"list": ["LRANGE", 0, -1], b"set": ["SMEMBERS"], b"hash": ["HGETALL"],
               b"zset": ["ZRANGE", 0, -1, "WITHSCORES"], b"stream": ["XRANGE", "-", "+"]}
 
@@ -62,11 +65,11 @@ class Sides:
 
     def start(self, side):
         if side == 0:
-            options = ["--enable-debug-command", "yes", "--repl-ping-replica-period", "3600", "--repl-timeout", "7200",
+            options = [*COMMON, "--repl-ping-replica-period", "3600", "--repl-timeout", "7200",
                        "--repl-diskless-sync", "no", "--client-output-buffer-limit", "replica 0 0 0"]
             self.servers[0] = Server(self.options.oracle, options)
         else:
-            options = ["--enable-debug-command", "yes"]
+            options = list(COMMON)
             if "redis" in os.path.basename(self.options.server):
                 options += ["--repl-ping-replica-period", "3600", "--repl-timeout", "7200"]
             else:

@@ -251,6 +251,29 @@ enum got conn_read(struct conn *conn, struct raw *reply, double seconds)
     }
 }
 
+void conn_post(struct conn *conn, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    add_formatted(conn, format, arguments);
+    va_end(arguments);
+    if (!conn_send(conn))
+        die("'%s': the connection was closed", format);
+}
+
+bool conn_is_silent(struct conn *conn)
+{
+    struct raw reply;
+
+    return conn_poll(conn, &reply) == GOT_NOTHING;
+}
+
+int conn_worker(struct conn *conn)
+{
+    return (int)info_number(conn_ask(conn, "INFO clients"), "current_client_thread");
+}
+
 struct raw conn_ask(struct conn *conn, const char *format, ...)
 {
     struct raw reply;

@@ -47,6 +47,11 @@ enum got conn_read(struct conn *conn, struct raw *reply, double seconds);
 /* A reply that is there already, without waiting. */
 enum got conn_poll(struct conn *conn, struct raw *reply);
 
+/* One command, sent now; its reply comes later. Dies where the connection is closed. */
+void conn_post(struct conn *conn, const char *format, ...) PRINTF(2, 3);
+bool conn_is_silent(struct conn *conn); /* open, and no reply is there; one that is there is taken */
+int conn_worker(struct conn *conn);     /* asks which worker it belongs to */
+
 /* One command, one reply, with a long limit; dies where none comes. */
 struct raw conn_ask(struct conn *conn, const char *format, ...) PRINTF(2, 3);
 

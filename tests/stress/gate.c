@@ -39,7 +39,6 @@ struct gate {
     _Atomic uint32_t done[SECONDS_MOST][FLOOD_COUNT];
     _Atomic int64_t ids[PLAYERS * CONNS_A_PLAYER];
     _Atomic uint64_t kills, hang_ups, stops, reconnects;
-    bool stops_server;
 };
 
 /* --- those who flood --- */
@@ -203,6 +202,67 @@ static void check_open(struct gate *gate)
     conn_close(&conn);
 }
 
+/* The only one who wants the gate goes while it waits for a worker inside. When it was killed, others must be served
+ * again long before that worker has finished; who just hangs up may have its command run first. The worker inside
+ * holds a key; the one that is asked for meanwhile could by chance have the same lock, hence its name differs in each
+ * attempt. */
+static bool opens_again(struct gate *gate, unsigned attempt, bool killed)
+{
+    enum { POOL = 16 };
+    struct conn pool[POOL], *holder = &pool[0];
+    struct conn *witness = NULL, *waiter = NULL, *asker = NULL, *killer = NULL;
+    struct raw reply;
+    bool closed, opened = false;
+
+    for (unsigned i = 0; i < POOL; i++) {
+        conn_start(&pool[i], gate->port, 0);
+        pool[i].worker = conn_worker(&pool[i]);
+    }
+    for (unsigned i = 1; i < POOL; i++) {
+        if (pool[i].worker == holder->worker)
+            continue;
+        if (waiter == NULL)
+            waiter = &pool[i];
+        else if (asker == NULL && pool[i].worker != waiter->worker)
+            asker = &pool[i];
+        else if (witness == NULL)
+            witness = &pool[i];
+        else
+            killer = &pool[i];
+    }
+    if (waiter == NULL || asker == NULL || killer == NULL)
+        die("gate: too few workers have connections");
+    conn_post(holder, "DEBUG HOLD inside 0.8");
+    do {
+        conn_post(witness, "EXISTS inside");
+    } while (conn_read(witness, &reply, 0.05) != GOT_NOTHING && conn_is_silent(holder));
+    conn_post(waiter, "FLUSHDB");
+    sleep_ms(30);
+    conn_post(asker, "GET outside%u", attempt);
+    closed = conn_read(asker, &reply, 0.05) == GOT_NOTHING;
+    if (killed)
+        conn_ask(killer, "CLIENT KILL ID %lld", (long long)waiter->id);
+    else
+        conn_reset(waiter);
+    if (closed && killed)
+        opened = conn_read(asker, &reply, 0.5) == GOT_REPLY && conn_is_silent(holder);
+    else if (closed)
+        opened = conn_read(asker, &reply, reply_limit_seconds) == GOT_REPLY;
+    conn_read(holder, &reply, reply_limit_seconds);
+    for (unsigned i = 0; i < POOL; i++)
+        conn_close(&pool[i]);
+    return closed && opened;
+}
+
+static void check_withdrawal(struct gate *gate, bool killed)
+{
+    bool opened = false;
+
+    for (unsigned attempt = 0; attempt < 4 && !opened; attempt++)
+        opened = opens_again(gate, attempt, killed);
+    check(opened, "gate: it opens again when the only client that waits for it %s", killed ? "is killed" : "hangs up");
+}
+
 void part_gate(const struct options *options, double seconds)
 {
     static struct gate gate;
@@ -229,5 +289,7 @@ void part_gate(const struct options *options, double seconds)
     check(!nobody_starves(starved, 2, false), "gate: a kind that starves for a second is noticed");
     check(gate.kills > 0, "gate: %llu clients were killed", (unsigned long long)gate.kills);
     check_open(&gate);
+    check_withdrawal(&gate, true);
+    check_withdrawal(&gate, false);
     server_stop(&server, "gate");
 }

@@ -351,7 +351,8 @@ static void prepare(struct invariants *invariants, int threads)
 
 static void check_checkers(struct record *records, size_t count)
 {
-    struct raw torn = {"*8\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n", 60};
+    static const char torn_text[] = "*8\r\n:1\r\n:1\r\n:1\r\n:2\r\n:1\r\n:1\r\n:1\r\n:1\r\n";
+    struct raw torn = {torn_text, sizeof(torn_text) - 1};
     struct record twice[] = {{1, 10, 20}, {2, 12, 22}, {2, 14, 24}};
     struct record backward[] = {{1, 30, 40}, {2, 10, 20}};
     struct record missing[] = {{1, 10, 20}, {3, 30, 40}};

@@ -10,6 +10,7 @@ enum {
     WARM_UP_ROUNDS = 2,
     CONNS = 60,
     BIG_BYTES = 300000,
+    REPEATS = 100, /* so that a few bytes lost in each show in a short run */
     /* Each worker publishes what it allocated in steps of 64 KiB; tables and the allocator's pools keep a little. */
     SLACK_BYTES = 1 << 20
 };
@@ -86,18 +87,20 @@ static void misbehave(struct conn *conn, unsigned way, struct chance *chance, co
         drain(conn, 4);
         break;
     case 5: /* transactions: done, discarded, refused */
-        conn_add(conn, "WATCH w");
-        conn_add(conn, "MULTI");
-        conn_add(conn, "SET w 1");
-        conn_add(conn, "EXEC");
-        conn_add(conn, "MULTI");
-        conn_add(conn, "SET w 2");
-        conn_add(conn, "DISCARD");
-        conn_add(conn, "MULTI");
-        conn_add(conn, "NOSUCHCOMMAND");
-        conn_add(conn, "EXEC");
+        for (unsigned i = 0; i < REPEATS; i++) {
+            conn_add(conn, "WATCH w");
+            conn_add(conn, "MULTI");
+            conn_add(conn, "SET w 1");
+            conn_add(conn, "EXEC");
+            conn_add(conn, "MULTI");
+            conn_add(conn, "SET w 2");
+            conn_add(conn, "DISCARD");
+            conn_add(conn, "MULTI");
+            conn_add(conn, "NOSUCHCOMMAND");
+            conn_add(conn, "EXEC");
+        }
         conn_send(conn);
-        drain(conn, 10);
+        drain(conn, 10 * REPEATS);
         break;
     case 6: /* keys whose time is over at once */
         for (unsigned i = 0; i < 200; i++)
@@ -106,12 +109,16 @@ static void misbehave(struct conn *conn, unsigned way, struct chance *chance, co
         drain(conn, 200);
         break;
     case 7: /* watched, flushed, swapped */
+        for (unsigned i = 0; i < REPEATS; i++) {
+            conn_add(conn, "WATCH key%u", i);
+            conn_add(conn, "UNWATCH");
+        }
         conn_add(conn, "WATCH key1");
         conn_add(conn, "SWAPDB 0 1");
         conn_add(conn, "FLUSHDB");
         conn_add(conn, "SWAPDB 0 1");
         conn_send(conn);
-        drain(conn, 4);
+        drain(conn, 2 * REPEATS + 4);
         break;
     case 8: /* names, and lists of clients */
         conn_add(conn, "CLIENT SETNAME a-name-of-some-length");

@@ -5,8 +5,6 @@
 #include "conn.h"
 
 #include <poll.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,20 +26,7 @@ struct parking {
     double hold_seconds;
 };
 
-/* --- who is where --- */
-
-static int worker_of(struct conn *conn)
-{
-    return (int)info_number(conn_ask(conn, "INFO clients"), "current_client_thread");
-}
-
-/* Sends without waiting; the reply comes later. */
-static void post(struct conn *conn, const char *command)
-{
-    conn_add(conn, "%s", command);
-    if (!conn_send(conn))
-        die("parking: a connection was closed");
-}
+/* --- talking --- */
 
 /* A string, an integer or a status with this text comes within the time. */
 static bool hears(struct conn *conn, const char *text, double seconds)
@@ -62,30 +47,32 @@ static bool hears(struct conn *conn, const char *text, double seconds)
     return false;
 }
 
-static bool is_silent(struct conn *conn)
+/* So many replies, of MULTI and of what it queues, and no more. */
+static bool is_silent_after(struct conn *conn, unsigned replies)
 {
     struct raw reply;
 
-    return conn_poll(conn, &reply) == GOT_NOTHING;
+    for (unsigned i = 0; i < replies; i++) {
+        if (conn_read(conn, &reply, reply_limit_seconds) != GOT_REPLY || !raw_says(reply, i == 0 ? "OK" : "QUEUED"))
+            return false;
+    }
+    return conn_is_silent(conn);
 }
 
 /* Begins to hold, and returns when `witness`, of another worker, waits for the key. */
 static void begin_hold(struct parking *parking, struct conn *witness, const char *key, double seconds)
 {
-    char line[100];
     struct raw reply;
 
-    snprintf(line, sizeof(line), "DEBUG HOLD %s %g", key, seconds);
-    post(&parking->holder, line);
+    conn_post(&parking->holder, "DEBUG HOLD %s %g", key, seconds);
     for (;;) { /* too early it gets its answer */
-        snprintf(line, sizeof(line), "EXISTS %s", key);
-        post(witness, line);
+        conn_post(witness, "EXISTS %s", key);
         if (conn_read(witness, &reply, 0.05) == GOT_NOTHING)
             break;
-        if (!is_silent(&parking->holder))
+        if (!conn_is_silent(&parking->holder))
             die("parking: DEBUG HOLD does not hold");
     }
-    if (!is_silent(&parking->holder))
+    if (!conn_is_silent(&parking->holder))
         die("parking: DEBUG HOLD is over too soon");
 }
 
@@ -100,17 +87,13 @@ static void find_keys(struct parking *parking, struct conn *away)
     for (unsigned i = 0; i < COUNTOF(own); i++)
         conn_start(&own[i], parking->port, 0);
     for (unsigned i = 0; i < COUNTOF(own); i++)
-        own[i].worker = worker_of(&own[i]);
+        own[i].worker = conn_worker(&own[i]);
     begin_hold(parking, away, "held", 0.5);
     for (unsigned i = 0; i < COUNTOF(own); i++) {
-        char line[40];
-
-        if (own[i].worker == parking->holder.worker)
-            continue;
-        snprintf(line, sizeof(line), "SET other%u 0", i);
-        post(&own[i], line);
+        if (own[i].worker != parking->holder.worker)
+            conn_post(&own[i], "SET other%u 0", i);
     }
-    for (uint64_t limit = now_ns() + 200000000ull; now_ns() < limit && is_silent(&parking->holder); sleep_ms(1)) {
+    for (uint64_t limit = now_ns() + 200000000ull; now_ns() < limit && conn_is_silent(&parking->holder); sleep_ms(1)) {
         for (unsigned i = 0; i < COUNTOF(own); i++) {
             if (own[i].worker != parking->holder.worker && !fits[i] && conn_poll(&own[i], &reply) == GOT_REPLY)
                 fits[i] = true;
@@ -154,8 +137,8 @@ static void latencies_finish(struct latencies *latencies)
     latencies->most = (double)latencies->us[count - 1];
 }
 
-/* One request after the other on each connection, until the holder has its reply or the time is over. */
-static void measure(struct parking *parking, struct conn **conns, unsigned conn_count, double seconds, bool holding,
+/* One request after the other on each connection for a while. */
+static void measure(struct parking *parking, struct conn **conns, unsigned conn_count, double seconds,
                     struct chance *chance, struct latencies *latencies)
 {
     uint64_t sent_ns[TRAFFIC_MOST], limit = now_ns() + (uint64_t)(seconds * 1e9);
@@ -173,17 +156,15 @@ static void measure(struct parking *parking, struct conn **conns, unsigned conn_
             break;
         for (unsigned i = 0; i < conn_count; i++) {
             unsigned key = parking->keys[OWN_KEYS + chance_below(chance, parking->key_count - OWN_KEYS)];
-            char line[64];
 
             polls[i] = (struct pollfd){.fd = conns[i]->fd, .events = POLLIN};
             if (waits[i] || !going)
                 continue;
-            if (chance_below(chance, 2) == 0)
-                snprintf(line, sizeof(line), "GET other%u", key);
-            else
-                snprintf(line, sizeof(line), "SET other%u %u", key, key);
             sent_ns[i] = now_ns();
-            post(conns[i], line);
+            if (chance_below(chance, 2) == 0)
+                conn_post(conns[i], "GET other%u", key);
+            else
+                conn_post(conns[i], "SET other%u %u", key, key);
             waits[i] = true;
             pending++;
         }
@@ -199,8 +180,6 @@ static void measure(struct parking *parking, struct conn **conns, unsigned conn_
             pending--;
             latencies->served[i]++;
         }
-        if (holding && latencies->count % 1024 == 0 && !is_silent(&parking->holder))
-            die("parking: the hold is over before the measurement");
     }
     latencies_finish(latencies);
 }
@@ -235,146 +214,167 @@ static void open_pool(struct parking *parking, int threads)
     unsigned seen[WORKERS_MOST] = {0}, workers = 0;
 
     conn_start(&parking->holder, parking->port, 0);
-    parking->holder.worker = worker_of(&parking->holder);
+    parking->holder.worker = conn_worker(&parking->holder);
     for (unsigned i = 0; i < CONNS; i++) {
         conn_start(&parking->conns[i], parking->port, 0);
-        parking->conns[i].worker = worker_of(&parking->conns[i]);
+        parking->conns[i].worker = conn_worker(&parking->conns[i]);
         if (parking->conns[i].worker >= 0 && parking->conns[i].worker < WORKERS_MOST)
             workers += seen[parking->conns[i].worker]++ == 0;
     }
     check((int)workers == threads, "parking: connections sit on %u of %d workers", workers, threads);
 }
 
+/* Who plays what while the key is held. */
+struct cast {
+    struct conn *witness, *first, *second, *pipeline, *several, *victim, *gone, *transaction, *director;
+    struct conn *traffic[TRAFFIC_MOST];
+    unsigned traffic_count;
+};
+
+static void choose_cast(struct parking *parking, struct cast *cast, int workers)
+{
+    struct conn **roles[] = {&cast->witness, &cast->first, &cast->second,      &cast->pipeline, &cast->several,
+                             &cast->victim,  &cast->gone,  &cast->transaction, &cast->director};
+
+    for (unsigned i = 0; i < COUNTOF(roles); i++)
+        *roles[i] = need_conn(parking);
+    for (unsigned turn = 0; turn < 3; turn++) { /* as many of each worker */
+        for (int worker = 0; worker < workers && cast->traffic_count < TRAFFIC_MOST; worker++) {
+            struct conn *conn = take_conn(parking, worker);
+
+            if (conn != NULL)
+                cast->traffic[cast->traffic_count++] = conn;
+        }
+    }
+}
+
+/* All that will wait for the held key, in many ways. */
+static void ask_for_held(struct parking *parking, struct cast *cast)
+{
+    conn_post(cast->first, "INCR held");
+    conn_post(cast->second, "INCR held");
+    conn_post(cast->pipeline, "SET other%u one", parking->keys[1]);
+    hears(cast->pipeline, "OK", reply_limit_seconds); /* in front of a parked command it is served, behind it waits */
+    conn_post(cast->pipeline, "INCRBY held 100");
+    conn_post(cast->pipeline, "GET other%u", parking->keys[1]);
+    conn_post(cast->pipeline, "SET other%u two", parking->keys[1]);
+    conn_post(cast->pipeline, "GET other%u", parking->keys[1]);
+    conn_post(cast->pipeline, "STRLEN held");
+    conn_add(cast->several, "MULTI");
+    conn_add(cast->several, "MSET other%u after held2 x held3 y", parking->keys[0]);
+    conn_add(cast->several, "GET held");
+    conn_post(cast->several, "EXEC");
+    conn_post(cast->victim, "SET held killed");
+    conn_post(cast->gone, "MGET other%u held", parking->keys[2]);
+    conn_add(cast->transaction, "MULTI");
+    conn_add(cast->transaction, "INCR held");
+    conn_add(cast->transaction, "INCR held");
+    conn_post(cast->transaction, "EXEC");
+}
+
+static void check_while_held(struct parking *parking, struct cast *cast)
+{
+    struct raw reply;
+
+    conn_post(cast->director, "GET other%u", parking->keys[0]);
+    check(hears(cast->director, "before", reply_limit_seconds) && conn_is_silent(&parking->holder),
+          "parking: a parked command leaves its other keys to others");
+    sleep_ms(30);
+    conn_post(cast->director, "CLIENT KILL ID %lld", (long long)cast->victim->id);
+    hears(cast->director, "1", reply_limit_seconds);
+    check(conn_read(cast->victim, &reply, parking->hold_seconds) == GOT_CLOSED && conn_is_silent(&parking->holder),
+          "parking: a parked client can be killed");
+    conn_reset(cast->gone);
+}
+
+static void check_traffic(struct parking *parking, struct cast *cast, struct chance *chance, struct latencies *during,
+                          int workers)
+{
+    uint64_t least = UINT64_MAX;
+
+    measure(parking, cast->traffic, cast->traffic_count, parking->hold_seconds * 0.6, chance, during);
+    check(conn_is_silent(&parking->holder), "parking: all that was measured, %zu requests, ended before the hold",
+          during->count);
+    for (unsigned i = 0; i < cast->traffic_count; i++)
+        least = during->served[i] < least ? during->served[i] : least;
+    check(least >= 10, "parking: each of %u connections on %d workers was served, at least %llu times",
+          cast->traffic_count, workers - 1, (unsigned long long)least);
+    check(conn_is_silent(cast->first) && conn_is_silent(cast->second) && conn_is_silent(cast->witness) &&
+              conn_is_silent(cast->pipeline) && is_silent_after(cast->transaction, 3) &&
+              is_silent_after(cast->several, 3),
+          "parking: what needs the held key waits, and so does the pipeline behind it");
+}
+
+static int64_t next_number(struct conn *conn)
+{
+    struct raw reply;
+
+    return conn_read(conn, &reply, reply_limit_seconds) == GOT_REPLY && raw_is_int(reply) ? raw_number(reply) : -1;
+}
+
+static void check_after(struct cast *cast)
+{
+    int64_t first = next_number(cast->first), second = next_number(cast->second), added, length;
+    struct raw reply;
+    bool ordered;
+
+    check(first > 0 && second > 0 && first != second, "parking: both INCR are done: %lld, %lld", (long long)first,
+          (long long)second);
+    hears(cast->witness, "1", reply_limit_seconds);
+
+    added = next_number(cast->pipeline);
+    ordered = added >= 100 && hears(cast->pipeline, "one", reply_limit_seconds) &&
+              hears(cast->pipeline, "OK", reply_limit_seconds) && hears(cast->pipeline, "two", reply_limit_seconds);
+    length = ordered ? next_number(cast->pipeline) : -1;
+    check(length == 3, "parking: the pipeline's replies are right and in order");
+
+    check(conn_read(cast->transaction, &reply, reply_limit_seconds) == GOT_REPLY && raw_number(reply) == 2 &&
+              raw_number(raw_child(reply, 0)) + 1 == raw_number(raw_child(reply, 1)),
+          "parking: the parked transaction ran in one piece");
+    check(conn_read(cast->several, &reply, reply_limit_seconds) == GOT_REPLY && raw_says(raw_child(reply, 0), "OK"),
+          "parking: the transaction over several stripes ran");
+    reply = conn_ask(cast->director, "GET held");
+    check(raw_number(reply) == 104, "parking: all but the killed client's command has run: the key is %lld of 104",
+          (long long)raw_number(reply));
+    conn_post(cast->director, "GET held2");
+    check(hears(cast->director, "x", reply_limit_seconds) && complaints() == 0, "parking: all replies were right");
+}
+
+static void show_latencies(const char *when, const struct latencies *latencies)
+{
+    say("parking: %s: %zu requests, us: p50 %.0f, p99 %.0f, p99.9 %.0f, max %.0f", when, latencies->count,
+        latencies->p50, latencies->p99, latencies->p999, latencies->most);
+}
+
 static void run_hold(struct parking *parking, const struct options *options)
 {
     struct chance chance = chance_make(options->seed, 300);
-    struct conn *traffic[TRAFFIC_MOST], *witness = need_conn(parking);
-    struct conn *first = need_conn(parking), *second = need_conn(parking), *pipeline = need_conn(parking);
-    struct conn *several = need_conn(parking), *victim = need_conn(parking), *gone = need_conn(parking);
-    struct conn *transaction = need_conn(parking), *killer = need_conn(parking);
+    struct cast cast = {0};
     struct latencies baseline, during;
-    unsigned traffic_count = 0, least = UINT32_MAX, busy[WORKERS_MOST] = {0};
-    char line[200];
-    struct raw reply;
-    uint64_t began, hold_ns = (uint64_t)(parking->hold_seconds * 1e9);
+    uint64_t began_ns;
 
-    for (unsigned turn = 0; turn < 3; turn++) { /* as many of each worker */
-        for (int worker = 0; worker < options->server_threads && traffic_count < TRAFFIC_MOST; worker++) {
-            struct conn *conn = take_conn(parking, worker);
-
-            if (conn == NULL)
-                continue;
-            traffic[traffic_count++] = conn;
-            busy[worker]++;
-        }
-    }
-    find_keys(parking, witness);
+    choose_cast(parking, &cast, options->server_threads);
+    find_keys(parking, cast.witness);
     check(parking->key_count >= KEYS / 2, "parking: %u keys are in other stripes than the held one",
           parking->key_count);
-    if (parking->key_count < KEYS / 2 || traffic_count == 0)
+    if (parking->key_count < KEYS / 2 || cast.traffic_count == 0)
         return;
-    measure(parking, traffic, traffic_count, parking->hold_seconds * 0.6, false, &chance, &baseline);
+    measure(parking, cast.traffic, cast.traffic_count, parking->hold_seconds * 0.6, &chance, &baseline);
 
-    conn_ask(killer, "SET held 0");
-    conn_ask(killer, "SET other%u before", parking->keys[0]);
-    began = now_ns();
-    begin_hold(parking, witness, "held", parking->hold_seconds);
-
-    post(first, "INCR held");
-    post(second, "INCR held");
-    snprintf(line, sizeof(line), "SET other%u one", parking->keys[1]);
-    post(pipeline, line);
-    if (hears(pipeline, "OK", reply_limit_seconds)) { /* alone it is served; behind a parked one it waits */
-        snprintf(line, sizeof(line), "GET other%u", parking->keys[1]);
-        post(pipeline, "INCRBY held 100");
-        post(pipeline, line);
-        snprintf(line, sizeof(line), "SET other%u two", parking->keys[1]);
-        post(pipeline, line);
-        snprintf(line, sizeof(line), "GET other%u", parking->keys[1]);
-        post(pipeline, line);
-        post(pipeline, "STRLEN held");
-    }
-    snprintf(line, sizeof(line), "MSET other%u after held2 x held3 y", parking->keys[0]);
-    conn_add(several, "MULTI");
-    conn_add(several, "%s", line);
-    conn_add(several, "GET held");
-    conn_add(several, "EXEC");
-    conn_send(several);
-    post(victim, "SET held killed");
-    snprintf(line, sizeof(line), "MGET other%u held", parking->keys[2]);
-    post(gone, line);
-    conn_add(transaction, "MULTI");
-    conn_add(transaction, "INCR held");
-    conn_add(transaction, "INCR held");
-    conn_add(transaction, "EXEC");
-    conn_send(transaction);
-
-    /* What is parked holds nothing: not even the stripes of its other keys. */
-    snprintf(line, sizeof(line), "GET other%u", parking->keys[0]);
-    post(killer, line);
-    check(hears(killer, "before", reply_limit_seconds) && is_silent(&parking->holder),
-          "parking: a parked command leaves its other keys to others");
-    sleep_ms(30);
-    snprintf(line, sizeof(line), "CLIENT KILL ID %lld", (long long)victim->id);
-    post(killer, line);
-    hears(killer, "1", reply_limit_seconds);
-    check(conn_read(victim, &reply, parking->hold_seconds) == GOT_CLOSED && is_silent(&parking->holder),
-          "parking: a parked client can be killed");
-    conn_reset(gone);
-
-    measure(parking, traffic, traffic_count, parking->hold_seconds * 0.6, false, &chance, &during);
-    check(is_silent(&parking->holder), "parking: all that was measured, %zu requests, ended before the hold",
-          during.count);
-    for (unsigned i = 0; i < traffic_count; i++)
-        least = during.served[i] < least ? (unsigned)during.served[i] : least;
-    check(least >= 10, "parking: each of %u connections on %d workers was served, at least %u times", traffic_count,
-          options->server_threads - 1, least);
-    check(is_silent(first) && is_silent(second) && is_silent(witness) && is_silent(pipeline),
-          "parking: what needs the held key waits, and so does the pipeline behind it");
-
+    conn_ask(cast.director, "SET held 0");
+    conn_ask(cast.director, "SET other%u before", parking->keys[0]);
+    began_ns = now_ns();
+    begin_hold(parking, cast.witness, "held", parking->hold_seconds);
+    ask_for_held(parking, &cast);
+    check_while_held(parking, &cast);
+    check_traffic(parking, &cast, &chance, &during, options->server_threads);
     hears(&parking->holder, "OK", reply_limit_seconds);
-    check(now_ns() - began >= hold_ns, "parking: the hold took its %g s", parking->hold_seconds);
-    {
-        int64_t one = -1, other = -1;
+    check(now_ns() - began_ns >= (uint64_t)(parking->hold_seconds * 1e9), "parking: the hold took its %g s",
+          parking->hold_seconds);
+    check_after(&cast);
 
-        if (conn_read(first, &reply, reply_limit_seconds) == GOT_REPLY)
-            one = raw_number(reply);
-        if (conn_read(second, &reply, reply_limit_seconds) == GOT_REPLY)
-            other = raw_number(reply);
-        check(one > 0 && other > 0 && one != other, "parking: both INCR are done: %lld, %lld", (long long)one,
-              (long long)other);
-    }
-    hears(witness, "1", reply_limit_seconds);
-    {
-        struct raw length;
-        bool ordered = conn_read(pipeline, &length, reply_limit_seconds) == GOT_REPLY && raw_is_int(length);
-
-        ordered = ordered && hears(pipeline, "one", reply_limit_seconds) && hears(pipeline, "OK", reply_limit_seconds) &&
-                  hears(pipeline, "two", reply_limit_seconds) &&
-                  conn_read(pipeline, &length, reply_limit_seconds) == GOT_REPLY && raw_number(length) >= 1;
-        check(ordered, "parking: the pipeline's replies are right and in order");
-    }
-    hears(transaction, "OK", reply_limit_seconds);
-    hears(transaction, "QUEUED", reply_limit_seconds);
-    hears(transaction, "QUEUED", reply_limit_seconds);
-    check(conn_read(transaction, &reply, reply_limit_seconds) == GOT_REPLY && raw_number(reply) == 2 &&
-              raw_number(raw_child(reply, 0)) + 1 == raw_number(raw_child(reply, 1)),
-          "parking: the parked transaction ran in one piece");
-    hears(several, "OK", reply_limit_seconds);
-    hears(several, "QUEUED", reply_limit_seconds);
-    hears(several, "QUEUED", reply_limit_seconds);
-    check(conn_read(several, &reply, reply_limit_seconds) == GOT_REPLY && raw_says(raw_child(reply, 0), "OK"),
-          "parking: the transaction over several stripes ran");
-    reply = conn_ask(killer, "GET held");
-    check(raw_number(reply) == 104, "parking: all but the killed client's command has run: the key is %lld of 104",
-          (long long)raw_number(reply));
-    post(killer, "GET held2");
-    check(hears(killer, "x", reply_limit_seconds) && complaints() == 0, "parking: all replies were right");
-
-    say("parking: hold %g s, %u connections; in us: before p50 %.0f p99 %.0f p99.9 %.0f max %.0f (%zu), during p50 %.0f "
-        "p99 %.0f p99.9 %.0f max %.0f (%zu)",
-        parking->hold_seconds, traffic_count, baseline.p50, baseline.p99, baseline.p999, baseline.most,
-        baseline.count, during.p50, during.p99, during.p999, during.most, during.count);
+    show_latencies("before", &baseline);
+    show_latencies("during", &during);
     if (options->strict)
         check(during.p999 <= baseline.p999 + 4 * 5000,
               "parking: 99.9 %% of requests are delayed by less than 20 ms more than before (wanted: 5 ms)");

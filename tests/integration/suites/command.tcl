@@ -210,3 +210,40 @@ with_server {} {
         }
     }
 }
+
+with_server {"rename-command get" fetch "rename-command strlen" "" "rename-command object" thing} {
+    test "renamed commands go by their new name" {} {
+        r set k v
+        assert_refused "ERR unknown command 'get', with args beginning with: 'k' " r get k
+        assert_reply {bulk v} r fetch k
+        assert_refused "ERR wrong number of arguments for 'get' command" r FETCH
+        assert_refused "ERR unknown command 'strlen', with args beginning with: 'k' " r strlen k
+        assert_reply {bulk embstr} r thing encoding k
+        assert_refused "ERR unknown subcommand 'nonsense'. Try THING HELP." r thing nonsense
+        assert_equal "THING <subcommand> \[<arg> \[value\] \[opt\] ...\]. Subcommands are:" [lindex [r thing help] 0]
+    }
+
+    test "COMMAND of renamed commands" {} {
+        assert_reply {array {nullbulk}} r command info get
+        assert_equal get [lindex [r command info fetch] 0 0]
+        assert_equal object|freq [lindex [r command info thing|freq] 0 0]
+        set names [r command list]
+        assert {"get" in $names && "strlen" ni $names && [llength $names] == [llength [lsort -unique $names]]}
+        assert_equal [llength [r command]] [r command count]
+        assert_equal [expr {2 * [r command count]}] [llength [r command docs]]
+        assert_equal k [r command getkeys fetch k]
+        assert_refused "ERR Invalid command specified" r command getkeys get k
+    }
+}
+
+test "mistakes in rename-command end the start" {noconn} {
+    foreach {words text} {
+        {nonsense x} "No such command in rename-command"
+        {get set} "Target command name already exists"
+        {get} "Bad directive or wrong number of arguments"
+    } {
+        set id [server_launch [list --port [free_port] --save "" --rename-command {*}$words]]
+        assert_equal 1 [process_wait $id]
+        assert_match "*$text*" [process_log $id]
+    }
+}

@@ -340,6 +340,25 @@ with_server {enable-debug-command yes} {
     }
 }
 
+with_server {} {
+    test "who speaks HTTP is not listened to" {} {
+        foreach bytes {
+            "SET before 1\r\nPOST / HTTP/1.1\r\nSET after 1\r\n"
+            "GET / HTTP/1.1\r\nhost: localhost\r\n\r\nSET after 1\r\n"
+            "*1\r\n\$4\r\npOsT\r\n*3\r\n\$3\r\nSET\r\n\$5\r\nafter\r\n\$1\r\n1\r\n"
+            "MULTI\r\nHost: x\r\nSET after 1\r\n"
+        } {
+            set c [connect]
+            $c -raw [subst -nocommands -novariables $bytes]
+            assert {[$c -closed]} $bytes
+            $c -close
+        }
+        assert_reply {int 0} r exists after
+        assert_reply {bulk 1} r get before
+        assert {[regexp -all {Possible SECURITY ATTACK} [process_log [srv process]]] == 1}
+    }
+}
+
 with_server {requirepass secret} {
     test "before authentication requests are kept small" {noconn} {
         if {[srv process] eq {}} {

@@ -273,6 +273,21 @@ with_server {} {
             restart the\
             server." r debug sleep 0
     }
+
+    test "what is not allowed is not queued either" {} {
+        r multi
+        assert_match "ERR DEBUG command not allowed.*" [lindex [r -typed debug sleep 0] 1]
+        assert_refused "EXECABORT Transaction discarded because of previous errors." r exec
+    }
+}
+
+with_server {requirepass secret} {
+    test "that DEBUG is not allowed is said before a password is asked for" {} {
+        set c [connect]
+        assert_match "ERR DEBUG command not allowed.*" [lindex [$c -typed debug sleep 0] 1]
+        assert_refused "ERR wrong number of arguments for 'debug' command" $c debug
+        assert_refused "NOAUTH Authentication required." $c ping
+    }
 }
 
 with_server {enable-debug-command local} {
@@ -298,5 +313,30 @@ with_server {maxmemory 6mb} {
         assert_refused "EXECABORT Transaction discarded because of previous errors." r exec
         r flushall
         assert_reply {status OK} r set k v
+    }
+
+    test "EXEC is refused when memory is short and a queued command may need some" {} {
+        set used [info_field used_memory memory]
+        foreach {queued answer} {
+            {set k v} {error {EXECABORT Transaction discarded because of: OOM command not allowed when used memory >\
+                'maxmemory'.}}
+            {get k} {array {{bulk v}}}
+        } {
+            r config set maxmemory 0
+            r set k v
+            r multi
+            r {*}$queued
+            [connect] config set maxmemory 1
+            assert_equal [join $answer] [join [r -typed exec]]
+            assert_refused "ERR EXEC without MULTI" r exec
+            r multi
+            assert_refused "OOM command not allowed when used memory > 'maxmemory'." r get k
+            assert_reply {status OK} r discard
+            assert_reply {bulk v} r get k
+        }
+        assert_refused "OOM command not allowed when used memory > 'maxmemory'." r incr n
+        r config set maxmemory [expr {$used + 100000000}]
+        assert_reply {int 1} r incr n
+        r config set maxmemory 0
     }
 }
