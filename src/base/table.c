@@ -458,7 +458,8 @@ static uint64_t group_scan(uint64_t word, unsigned slice, table_item_fn visit, v
     const unsigned slice_shift = 64 - TABLE_SCAN_TAG_BITS;
     unsigned bucket_count = group_bucket_count(word);
     unsigned first = table_home((uint64_t)slice << slice_shift, bucket_count);
-    unsigned home_count = table_home(((uint64_t)slice + 1) * (UINT64_C(1) << slice_shift) - 1, bucket_count) - first + 1;
+    uint64_t last_tag = ((uint64_t)slice + 1) * (UINT64_C(1) << slice_shift) - 1;
+    unsigned home_count = table_home(last_tag, bucket_count) - first + 1;
     uint64_t visited = 0;
 
     for (unsigned step = 0; step < bucket_count && step < home_count + TABLE_REACH; step++) {

@@ -1,5 +1,6 @@
 #include "commands/debug.h"
 
+#include "base/background.h"
 #include "base/glob.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -11,6 +12,7 @@
 #include "server/options.h"
 #include "server/request.h"
 #include "server/server.h"
+#include "server/worker.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -253,10 +255,63 @@ static void debug_sleep(struct request *request)
     reply_ok(request);
 }
 
-static void debug_hold(struct request *request)
+/* A long command on one key: its worker is inside the gate and serves nobody else meanwhile. */
+static void debug_busy(struct request *request)
 {
     sleep_for(request_arg(request, 3));
     reply_ok(request);
+}
+
+/* A stripe that a background thread holds for a while; no worker is kept from its other clients. */
+struct hold {
+    struct mail mail; /* tells the client's worker that it is over */
+    struct worker *worker;
+    uint64_t client_id;
+    struct stripe *stripe;
+    char seconds[32];
+};
+
+static void hold_over(struct worker *worker, struct mail *mail)
+{
+    struct hold *hold = container_of(mail, struct hold, mail);
+    struct client *client = worker_find_client(worker, hold->client_id);
+
+    if (client != NULL) { /* it may have left */
+        resp_write_ok(&client->conn.output);
+        client_unblock(client);
+    }
+    mem_free(hold);
+}
+
+static void hold_run(void *argument)
+{
+    struct hold *hold = argument;
+    struct mail *mail = &hold->mail;
+
+    spinlock_acquire(&hold->stripe->lock);
+    sleep_for(slice_from_text(hold->seconds));
+    stripe_release(hold->worker->server->store, hold->stripe);
+    worker_post(hold->worker, &mail);
+}
+
+static void debug_hold(struct request *request)
+{
+    const struct key key = key_make(request_arg(request, 2));
+    struct slice seconds = request_arg(request, 3);
+    struct hold *hold;
+
+    if (request->in_exec || seconds.size >= sizeof(hold->seconds)) {
+        reply_error(request, "ERR DEBUG HOLD wants a number of seconds, outside of a transaction");
+        return;
+    }
+    hold = mem_alloc_zero(sizeof(*hold));
+    hold->mail.deliver = hold_over;
+    hold->worker = request->worker;
+    hold->client_id = request->client->id;
+    hold->stripe = &request->worker->server->store->stripes[access_stripe_of(request->access, &key)];
+    memcpy(hold->seconds, seconds.data, seconds.size);
+    client_block(request->client);
+    background_submit(BACKGROUND_OTHER, hold_run, hold);
 }
 
 static void debug_segfault(struct request *request)
@@ -412,6 +467,8 @@ static void debug_help(struct request *request)
     static const char *const lines[] = {
         "ASSERT",
         "    Fail an assertion: the server ends.",
+        "BUSY <key> <seconds>",
+        "    Work that long on <key>: a worker is kept from everything else.",
         "DIGEST",
         "    A fingerprint of all data, equal on servers that hold the same.",
         "DIGEST-VALUE <key> [<key> ...]",
@@ -419,7 +476,7 @@ static void debug_help(struct request *request)
         "ERROR <string>",
         "    Reply with <string> as an error.",
         "HOLD <key> <seconds>",
-        "    Hold the lock that guards <key>, so that commands on it have to wait.",
+        "    Hold the lock that guards <key>, so that commands on it have to wait; no worker is kept.",
         "HTSTATS <dbid>",
         "    How full the hash tables of a database are.",
         "JMAP",
@@ -454,11 +511,12 @@ static void debug_help(struct request *request)
 static const struct debug_row rows[] = {
     /* name               run                    least       most  access            keys           */
     {"assert",            debug_assert_failure,  2, UINT32_MAX, ACCESS_FREE,      0, 0},
+    {"busy",              debug_busy,            4,          4, ACCESS_STRIPED,   2, 2},
     {"digest",            debug_digest,          2,          2, ACCESS_EXCLUSIVE, 0, 0},
     {"digest-value",      debug_digest_value,    2, UINT32_MAX, ACCESS_STRIPED,   2, UINT32_MAX},
     {"error",             debug_error,           3,          3, ACCESS_FREE,      0, 0},
     {"help",              debug_help,            2,          2, ACCESS_FREE,      0, 0},
-    {"hold",              debug_hold,            4,          4, ACCESS_STRIPED,   2, 2},
+    {"hold",              debug_hold,            4,          4, ACCESS_FREE,      0, 0},
     {"htstats",           debug_htstats,         3,          3, ACCESS_EXCLUSIVE, 0, 0},
     {"jmap",              debug_jmap,            2,          2, ACCESS_FREE,      0, 0},
     {"journal",           debug_journal,         3,          3, ACCESS_EXCLUSIVE, 0, 0},

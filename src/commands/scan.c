@@ -60,7 +60,7 @@ static void cmd_keys(struct request *request)
     resp_end_deferred(request->out, request->proto, keys, RESP_ARRAY, filter.count);
 }
 
-/* A cursor as clients write it: also with a sign, with zeros before it, or nothing at all. */
+/* A cursor as clients write it: also with a sign, with zeros before it, or nothing at all. A zero byte ends it. */
 static bool parse_cursor(struct slice text, uint64_t *cursor)
 {
     bool negative = text.size != 0 && text.data[0] == '-';
@@ -68,10 +68,10 @@ static bool parse_cursor(struct slice text, uint64_t *cursor)
 
     if (text.size != 0 && (text.data[0] == '-' || text.data[0] == '+')) {
         text = slice_skip(text, 1);
-        if (text.size == 0)
+        if (text.size == 0 || text.data[0] == '\0')
             return false;
     }
-    for (size_t i = 0; i < text.size; i++) {
+    for (size_t i = 0; i < text.size && text.data[i] != '\0'; i++) {
         unsigned digit = (unsigned)(unsigned char)text.data[i] - '0';
 
         if (digit > 9 || __builtin_mul_overflow(number, UINT64_C(10), &number) ||

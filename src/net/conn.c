@@ -308,8 +308,8 @@ static void conn_count_in(struct conn *conn, size_t size)
     conn->active_us = conn->loop->now_us;
 }
 
-/* Direct memory is full. The rest of what came goes on into more of it, if the handler names some, and is ordinary input
- * otherwise. */
+/* Direct memory is full. The rest of what came goes on into more of it, if the handler names some, and is ordinary
+ * input otherwise. */
 static void conn_direct_done(struct conn *conn, char *window, size_t rest)
 {
     char *from = window;

@@ -24,10 +24,12 @@
 #include <cmocka.h>
 
 /* The server under test answers each line with the same line. Lines that begin with a capital are orders:
- *   D<n>  the next n bytes are received directly, then answered with their sum
+ *   D<n>  the next n bytes are received directly, then answered with their sum; M<n> the same in parts of PART_BYTES
  *   B<n>  answer with n bytes
  *   P     pause (the test resumes), H pause and watch for a hang-up, Q close, F answer "bye" and close after that
  * Everything runs in one thread; the other end is a plain non-blocking socket, or a connection of the same loop. */
+
+enum { PART_BYTES = 5000 };
 
 static struct loop *loop;
 static enum loop_kind kind;
@@ -36,6 +38,8 @@ struct server {
     struct conn conn;
     char *direct;
     size_t direct_size;
+    size_t direct_asked; /* bytes that are there or on their way into `direct` */
+    size_t direct_part;
     unsigned data_calls;
     unsigned drained;
     bool closed;
@@ -52,14 +56,18 @@ static size_t run_order(struct server *server, char *line, size_t size, size_t b
 
     switch (line[0]) {
     case 'D':
+    case 'M':
         there = MIN(number, behind);
+        server->direct_part = line[0] == 'M' ? PART_BYTES : SIZE_MAX;
         server->direct = mem_alloc(number + 1);
         server->direct_size = number;
         memcpy(server->direct, line + size, there);
         if (there < number) {
-            conn_receive_direct(conn, server->direct + there, number - there, there);
+            server->direct_asked = there + MIN(number - there, server->direct_part);
+            conn_receive_direct(conn, server->direct + there, server->direct_asked - there, there);
             return SIZE_MAX;
         }
+        server->direct_asked = number;
         conn->handler->on_direct_done(conn);
         return there;
     case 'B':
@@ -120,9 +128,15 @@ static size_t on_data(struct conn *conn, char *data, size_t size)
 static void on_direct_done(struct conn *conn)
 {
     struct server *server = (struct server *)conn;
+    size_t more = MIN(server->direct_size - server->direct_asked, server->direct_part);
     unsigned sum = 0;
     char text[32];
 
+    if (more > 0) {
+        conn_receive_direct_more(conn, server->direct + server->direct_asked, more);
+        server->direct_asked += more;
+        return;
+    }
     for (size_t i = 0; i < server->direct_size; i++)
         sum += (unsigned char)server->direct[i];
     mem_free(server->direct);
@@ -300,7 +314,7 @@ static void any_pieces(void **state)
             unsigned sum = 0;
 
             if (random_below(&random, 4) == 0) {
-                buffer_printf(&stream, "D%zu\n", size);
+                buffer_printf(&stream, "%c%zu\n", random_below(&random, 2) == 0 ? 'D' : 'M', size);
                 for (size_t n = 0; n < size; n++) {
                     char c = (char)random_below(&random, 256);
 

@@ -152,6 +152,34 @@ static void second_server_fails(void **state)
     listener_group_close(&second);
 }
 
+/* A port is free as soon as its group is closed, also after connections and with loops that go on. */
+static void closed_port_is_free(void **state)
+{
+    static const char *const addresses[] = {"127.0.0.1"};
+    struct listener_group *group = NULL;
+    char error[LISTENER_ERROR_BYTES];
+    int port = 0;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        int fd = -1;
+
+        if (!open_on(&group, addresses, 1, port, error))
+            fail_msg("%s", error);
+        port = listener_group_port(group);
+        attach_both(group);
+        turns(1);
+        fd = connect_to(AF_INET, port);
+        assert_true(fd >= 0);
+        turns(2);
+        detach_both(group);
+        listener_group_close(&group);
+        assert_int_equal(connect_to(AF_INET, port), -1);
+        close(fd);
+    }
+    assert_int_equal(accepted[0] + accepted[1], 20);
+}
+
 static void optional_addresses(void **state)
 {
     static const char *const absent[] = {"203.0.113.7"};
@@ -278,8 +306,8 @@ static void out_of_descriptors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FOR(both_loops_accept), FOR(second_server_fails), FOR(optional_addresses), FOR(every_address),
-        FOR(unix_sockets),      FOR(out_of_descriptors),
+        FOR(both_loops_accept),  FOR(second_server_fails), FOR(closed_port_is_free), FOR(optional_addresses),
+        FOR(every_address),      FOR(unix_sockets),        FOR(out_of_descriptors),
     };
     int failed = 0;
 

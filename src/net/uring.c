@@ -26,7 +26,11 @@
  *
  * A large direct receive cancels the multishot one and receives straight into the direct memory; a smaller one is
  * copied from the buffers. A connection that did so receives one buffer at a time for a while: a multishot receive
- * would have filled dozens of buffers with the next large value before we had seen its length. The ring belongs to the thread that turns the loop first (it is created disabled). */
+ * would have filled dozens of buffers with the next large value before we had seen its length. The ring belongs to the
+ * thread that turns the loop first (it is created disabled).
+ *
+ * An operation holds its socket open, and the kernel ends the operations of a process that died at its leisure: for a
+ * second or so the ports of a killed server are still taken. A server that ends in order has cancelled them before. */
 
 enum {
     QUEUE_ENTRIES = 1024,
@@ -505,10 +509,16 @@ static bool uring_watch_add(struct loop *loop, struct loop_watch *watch)
 
 static void uring_watch_remove(struct loop *loop, struct loop_watch *watch)
 {
-    struct io_uring_sqe *entry = uring_entry(state_of(loop));
+    struct uring_state *state = state_of(loop);
+    struct io_uring_sqe *entry = uring_entry(state);
 
     io_uring_prep_poll_remove(entry, watch_user_data(watch));
     entry->user_data = USER_IGNORE;
+    /* At once: until it is done a listening socket stays open after its close(). */
+    if (state->enabled) {
+        io_uring_submit_and_get_events(&state->ring);
+        state->message_count = 0;
+    }
 }
 
 static void on_watch(struct loop *loop, const struct io_uring_cqe *completion)

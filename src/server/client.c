@@ -140,6 +140,19 @@ void client_set_authenticated(struct client *client, bool authenticated)
     client->parser.limits = authenticated ? &client->worker->limits : &client->worker->limits_unauthenticated;
 }
 
+void client_block(struct client *client)
+{
+    client->flags |= CLIENT_BLOCKED;
+    conn_pause_blocked(&client->conn);
+}
+
+void client_unblock(struct client *client)
+{
+    client->flags &= ~(uint32_t)CLIENT_BLOCKED;
+    conn_write_pending(&client->conn);
+    conn_resume(&client->conn);
+}
+
 void client_unwatch(struct client *client)
 {
     if (client->watches == NULL)
@@ -256,6 +269,8 @@ static void append_flags(struct buffer *buffer, const struct client_card *card)
 
     if (atomic_load_explicit(&card->queued_count, memory_order_relaxed) >= 0)
         buffer_append_char(buffer, 'x');
+    if ((flags & CLIENT_BLOCKED) != 0)
+        buffer_append_char(buffer, 'b');
     if ((flags & CLIENT_UNIX) != 0)
         buffer_append_char(buffer, 'U');
     if ((flags & CLIENT_NO_EVICT) != 0)

@@ -28,7 +28,7 @@ enum client_flag {
     CLIENT_TLS = 1 << 6,
     CLIENT_UNIX = 1 << 7,
     CLIENT_DEBUG_PROTECTED = 1 << 8,
-    CLIENT_BY_REFERENCE = 1 << 9
+    CLIENT_BLOCKED = 1 << 9 /* its command will be answered later: no input is looked at until then */
 };
 
 /* What others may ask of a client; served by its worker in its next turn. */
@@ -85,6 +85,9 @@ static inline bool client_is_authenticated(const struct client *client)
     return (client->flags & CLIENT_AUTHENTICATED) != 0;
 }
 void client_set_authenticated(struct client *client, bool authenticated);
+/* A command that replies later blocks its client; whoever answers unblocks it, in the worker's thread. */
+void client_block(struct client *client);
+void client_unblock(struct client *client); /* sends what was replied, goes on with the input */
 /* Leaves MULTI, stops watching. */
 void client_reset_transaction(struct client *client);
 void client_unwatch(struct client *client);

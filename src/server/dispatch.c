@@ -652,6 +652,12 @@ static bool run_or_park(struct client *client, struct job *job)
     return false;
 }
 
+/* Nothing more of the client's input is for now. */
+static bool must_stop(const struct client *client)
+{
+    return conn_is_closing(&client->conn) || (client->flags & CLIENT_BLOCKED) != 0;
+}
+
 /* Runs jobs in order; returns how many are done or parked: fewer than all if the client must stop there. */
 static uint32_t run_jobs(struct client *client, uint32_t count)
 {
@@ -670,7 +676,7 @@ static uint32_t run_jobs(struct client *client, uint32_t count)
             i = end;
             continue;
         }
-        if (!run_or_park(client, &jobs[i++]) || conn_is_closing(&client->conn))
+        if (!run_or_park(client, &jobs[i++]) || must_stop(client))
             break;
     }
     return i;
@@ -744,7 +750,7 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
     enum resp_result result = RESP_COMMAND;
 
     while (done < size && (result == RESP_COMMAND || result == RESP_EMPTY) && client->parked == NULL &&
-           !conn_is_closing(&client->conn)) {
+           !must_stop(client)) {
         uint32_t most = LIKELY(client_is_authenticated(client)) ? GROUP_MOST : 1, count = 0, ran;
         size_t start = done;
         struct job *job = &worker->jobs[0];
@@ -767,7 +773,7 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
         ran = run_jobs(client, count);
         for (uint32_t i = 0; i < count; i++)
             resp_command_fini(&worker->jobs[i].words);
-        if (ran < count || client->parked != NULL) { /* what is behind the last one comes again */
+        if (ran < count || client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0) { /* what is behind the last one comes again */
             done = ran != 0 ? worker->jobs[ran - 1].end : start;
             resp_parser_fini(&client->parser);
         } else if (result == RESP_LARGE && !conn_is_closing(&client->conn)) {

@@ -44,7 +44,7 @@ static inline bool request_arg_is(const struct request *request, uint32_t index,
 
 /* Checks that reply an error and return false. */
 must_check bool request_expect_type(struct request *request, const struct entry *entry, enum value_type type);
-must_check bool request_arg_i64(struct request *request, uint32_t index, int64_t *number); /* "... not an integer ..." */
+must_check bool request_arg_i64(struct request *request, uint32_t index, int64_t *number); /* "not an integer" */
 must_check bool request_arg_range(struct request *request, uint32_t index, int64_t least, int64_t most,
                                   int64_t *number, const char *error); /* error NULL: the usual text */
 must_check bool request_arg_long_double(struct request *request, uint32_t index, long double *number);

@@ -475,6 +475,8 @@ static void worker_thread(void *argument)
 
 void server_run(struct server *server)
 {
+    for (unsigned i = 0; i < server->worker_count; i++)
+        worker_listen(&server->workers[i]);
     for (unsigned i = 1; i < server->worker_count; i++) {
         char name[32];
 

@@ -118,6 +118,17 @@ void worker_wake(struct worker *worker)
     loop_wake(worker->loop);
 }
 
+struct client *worker_find_client(struct worker *worker, uint64_t id)
+{
+    LIST_FOREACH(node, &worker->clients) {
+        struct client *client = container_of(node, struct client, node);
+
+        if (client->id == id && !conn_is_closing(&client->conn))
+            return client;
+    }
+    return NULL;
+}
+
 void worker_post(struct worker *worker, struct mail **mail)
 {
     mpsc_push(&worker->mailbox, &(*mail)->node);
@@ -150,8 +161,11 @@ static void serve_requests(struct worker *worker)
     }
 }
 
+/* Inside the gate, as everything that touches a stripe: who owns it walks the registries without locks. */
 static void unlink_watches(struct worker *worker)
 {
+    if (!gate_enter(&worker->member))
+        return; /* woken when it opens, and then comes here again */
     LIST_FOREACH_SAFE(link, &worker->leaving_watches) {
         struct watch_set *set = container_of(link, struct watch_set, node);
 
@@ -161,6 +175,7 @@ static void unlink_watches(struct worker *worker)
             break;
         }
     }
+    gate_leave(&worker->member);
 }
 
 static void on_wake(struct loop *loop)
@@ -390,6 +405,17 @@ void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *pee
 
 /* ------------------------------------------------------------------------------------------------------- thread -- */
 
+void worker_listen(struct worker *worker)
+{
+    struct server *server = worker->server;
+
+    for (unsigned i = 0; i < LISTENERS_MOST; i++) {
+        if (server->listeners[i] != NULL &&
+            !listener_group_attach(server->listeners[i], worker->loop, worker->index, worker_accept, worker))
+            log_warning("A listening socket could not be watched");
+    }
+}
+
 void worker_run(void *argument)
 {
     struct worker *worker = argument;
@@ -397,11 +423,6 @@ void worker_run(void *argument)
 
     self = worker;
     worker->sink.pool = loop_output_pool(worker->loop);
-    for (unsigned i = 0; i < LISTENERS_MOST; i++) {
-        if (server->listeners[i] != NULL &&
-            !listener_group_attach(server->listeners[i], worker->loop, worker->index, worker_accept, worker))
-            log_warning("A listening socket could not be watched");
-    }
     loop_timer_start(worker->loop, &worker->second_timer, SECOND_US, every_second);
     if (worker->index == 0)
         loop_timer_start(worker->loop, &worker->rate_timer, SECOND_US / 10, sample_rates);

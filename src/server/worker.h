@@ -99,11 +99,14 @@ struct worker *worker_self(void);
 
 void worker_init(struct worker *worker, struct server *server, unsigned index);
 void worker_fini(struct worker *worker);
+/* Watches the listeners, before any worker's thread starts: the first to run may replace them (CONFIG SET port). */
+void worker_listen(struct worker *worker);
 void worker_run(void *worker); /* a thread_fn: until worker->stop */
 bool worker_open_loop(struct worker *worker); /* false: the system refuses; errno */
 /* Counts an error reply under its code, the first word of the text. */
 void worker_count_error(struct worker *worker, struct slice text);
 void worker_wake(struct worker *worker); /* any thread */
+struct client *worker_find_client(struct worker *worker, uint64_t id); /* its thread; NULL: it has gone */
 /* Any thread. Hands the mail over: *mail is NULL afterwards. */
 void worker_post(struct worker *worker, struct mail **mail);
 

@@ -733,8 +733,6 @@ static void walk_unlock(struct access *access, uint32_t index)
 {
     if (access->exclusive)
         return;
-    if (UNLIKELY(access->effects != NULL) && access->effects->count != 0)
-        access->journal(access); /* in the order of the data: before somebody else can have the stripe */
     stripe_release(access->store, &access->store->stripes[index]);
 }
 
@@ -818,7 +816,8 @@ static void walk_visit(void *item, void *context)
     }
 }
 
-/* Who walks deletes the expired keys it has met, as every other look does. Their stripe is still held. */
+/* Who walks deletes the expired keys it has met, as every other look does. Their stripe is still held. They have
+ * nothing to do with one another, hence each is a record of its own and no part of a transaction. */
 static void walk_expire(struct walk *walk)
 {
     for (size_t at = 0; at < walk->expired.size;) {
@@ -829,6 +828,8 @@ static void walk_expire(struct walk *walk)
         key = key_make(slice_make(walk->expired.data + at + sizeof(size), size));
         expire_now(walk->access, walk->db, &key);
         walk->access->found_key = NULL;
+        if (UNLIKELY(walk->access->effects != NULL) && !walk->access->exclusive)
+            walk->access->journal(walk->access);
         at += sizeof(size) + size;
     }
     buffer_clear(&walk->expired);

@@ -69,8 +69,8 @@ bool access_holds(const struct access *access, uint32_t stripe);
 /* --- looking; NULL: no such key (an expired one is deleted on the way) --- */
 
 struct entry *access_read(struct access *access, unsigned db, const struct key *key);  /* counts hits, touches */
-struct entry *access_peek(struct access *access, unsigned db, const struct key *key);  /* counts hits, touches nothing */
-struct entry *access_find(struct access *access, unsigned db, const struct key *key);  /* to change: touches, no count */
+struct entry *access_peek(struct access *access, unsigned db, const struct key *key);  /* counts, touches nothing */
+struct entry *access_find(struct access *access, unsigned db, const struct key *key);  /* to change: touches only */
 struct entry *access_probe(struct access *access, unsigned db, const struct key *key); /* neither */
 /* As it stands, also one that has expired and was not deleted yet: to look at the store itself (DEBUG). */
 const struct entry *access_look(struct access *access, unsigned db, const struct key *key);
@@ -132,8 +132,8 @@ struct access_visitor {
     void (*visit)(struct access *access, unsigned db, const struct entry *entry, void *context);
     void *context;
 };
-/* Walks about `want` keys from `cursor` on, stripe by stripe, and returns the next cursor (0: the end). Ends early where a
- * stripe is busy; *busy then tells so. */
+/* Walks about `want` keys from `cursor` on, stripe by stripe, and returns the next cursor (0: the end). Ends early where
+ * a stripe is busy; *busy then tells so. */
 uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want,
                      const struct access_visitor *visitor, bool *busy);
 /* Every key but expired ones, which stay; the gate is held. */

@@ -141,8 +141,9 @@ static void write_records(void *argument)
 
         for (unsigned k = 0; k < count; k++) {
             char text[64];
-            struct slice args[] = {SLICE("SET"), {text, (size_t)snprintf(text, sizeof(text), "%u", writer->index)}, {0}};
             char number[256];
+            int key_size = snprintf(text, sizeof(text), "%u", writer->index);
+            struct slice args[] = {SLICE("SET"), {text, (size_t)key_size}, {0}};
 
             args[2] = slice_make(number, (size_t)snprintf(number, sizeof(number), "%u.%u.%0*d", i, k,
                                                           (int)random_below(&random, 150), 0));

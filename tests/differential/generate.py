@@ -468,6 +468,8 @@ class Generator:
             cursor = as_integer(words[1])
             if cursor is not None and 0 < cursor < 2**64:
                 words[1] = b"0"
+            if words[1].partition(b"\0")[0].isdigit() and b"\0" in words[1]:
+                words[1] = b"0\0"   # a cursor ends there
             words += [b"COUNT", b"1000000"]
             if cursor is not None and cursor < 0:   # in the middle of somewhere: it must not meet any
                 words += [b"MATCH", b"no key is called so"]

@@ -232,7 +232,7 @@ static bool opens_again(struct gate *gate, unsigned attempt, bool killed)
     }
     if (waiter == NULL || asker == NULL || killer == NULL)
         die("gate: too few workers have connections");
-    conn_post(holder, "DEBUG HOLD inside 0.8");
+    conn_post(holder, "DEBUG BUSY inside 0.8");
     do {
         conn_post(witness, "EXISTS inside");
     } while (conn_read(witness, &reply, 0.05) != GOT_NOTHING && conn_is_silent(holder));

@@ -1,5 +1,5 @@
 /* Parking: one key's stripe is held for a while (DEBUG HOLD). Meanwhile keys of other stripes are served as ever by all
- * workers but the one that holds (it sleeps in the command); what asks for the held key waits, without its worker,
+ * workers (a background thread holds it); what asks for the held key waits, without its worker,
  * keeps the order of its connection, can be killed, and gets the right answers afterwards. Which keys share the held
  * one's stripe nobody can tell from outside, since the hash has a secret: they are found out by a first, short hold. */
 #include "conn.h"
@@ -90,12 +90,12 @@ static void find_keys(struct parking *parking, struct conn *away)
         own[i].worker = conn_worker(&own[i]);
     begin_hold(parking, away, "held", 0.5);
     for (unsigned i = 0; i < COUNTOF(own); i++) {
-        if (own[i].worker != parking->holder.worker)
+        if (own[i].worker >= 0)
             conn_post(&own[i], "SET other%u 0", i);
     }
     for (uint64_t limit = now_ns() + 200000000ull; now_ns() < limit && conn_is_silent(&parking->holder); sleep_ms(1)) {
         for (unsigned i = 0; i < COUNTOF(own); i++) {
-            if (own[i].worker != parking->holder.worker && !fits[i] && conn_poll(&own[i], &reply) == GOT_REPLY)
+            if (!fits[i] && conn_poll(&own[i], &reply) == GOT_REPLY)
                 fits[i] = true;
         }
     }
@@ -192,7 +192,7 @@ static struct conn *take_conn(struct parking *parking, int worker)
     for (unsigned i = 0; i < CONNS; i++) {
         struct conn *conn = &parking->conns[i];
 
-        if (conn->worker != parking->holder.worker && conn->worker >= 0 && (worker < 0 || conn->worker == worker)) {
+        if (conn->worker >= 0 && (worker < 0 || conn->worker == worker)) {
             conn->worker = -1 - conn->worker; /* taken */
             return conn;
         }

@@ -126,7 +126,9 @@ func tlsMutual() {
 	value := strings.Repeat("x", 100000)
 	check(client.Set(ctx, "go:tls", value, 0).Err())
 	expect(client.Get(ctx, "go:tls").Val(), value)
-	stranger := redis.NewClient(&redis.Options{Addr: address("TLS_PORT"), TLSConfig: tlsConfig(false), MaxRetries: -1})
+	stranger := redis.NewClient(&redis.Options{
+		Addr: address("TLS_PORT"), TLSConfig: tlsConfig(false), MaxRetries: -1,
+	})
 	defer stranger.Close()
 	if stranger.Ping(ctx).Err() == nil {
 		panic("a client without a certificate was let in")
