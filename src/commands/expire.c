@@ -90,17 +90,17 @@ bool expire_remove(struct request *request, const struct key *key, const struct 
 
 void expire_effect(struct request *request, int64_t expire_ms, uint32_t first_option)
 {
-    enum { OPTIONS_MOST = 2 }; /* XX with GT or LT; further ones repeat them, and the condition held already */
-    struct slice words[3 + OPTIONS_MOST];
+    uint32_t option_count = request->arg_count - first_option;
+    struct slice *words = mem_alloc((3 + option_count) * sizeof(struct slice));
     char text[NUMBER_I64_SPACE];
-    uint32_t count = 0;
 
-    words[count++] = SLICE("PEXPIREAT");
-    words[count++] = request_arg(request, 1);
-    words[count++] = slice_make(text, number_format_i64(text, expire_ms));
-    for (uint32_t i = first_option; i < request->arg_count && count < countof(words); i++)
-        words[count++] = request_arg(request, i);
-    effect_set(request, words, count);
+    words[0] = SLICE("PEXPIREAT");
+    words[1] = request_arg(request, 1);
+    words[2] = slice_make(text, number_format_i64(text, expire_ms));
+    for (uint32_t i = 0; i < option_count; i++)
+        words[3 + i] = request_arg(request, first_option + i);
+    effect_set(request, words, 3 + option_count);
+    mem_free(words);
 }
 
 /* ------------------------------------------------------------------------------------------------------- EXPIRE ... */

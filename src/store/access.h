@@ -132,8 +132,8 @@ struct access_visitor {
     void (*visit)(struct access *access, unsigned db, const struct entry *entry, void *context);
     void *context;
 };
-/* Walks about `want` keys from `cursor` on, stripe by stripe, and returns the next cursor (0: the end). Ends early where
- * a stripe is busy; *busy then tells so. */
+/* Walks about `want` keys from `cursor` on, stripe by stripe, and returns the next cursor (0: the end). Ends early
+ * where a stripe is busy; *busy then tells so. */
 uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want,
                      const struct access_visitor *visitor, bool *busy);
 /* Every key but expired ones, which stay; the gate is held. */

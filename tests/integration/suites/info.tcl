@@ -27,7 +27,7 @@ set info_forms {
         maxmemory_policy {^noeviction$}  allocator_frag_ratio {^[\d.]+$}  allocator_frag_bytes {^\d+$}
         allocator_rss_ratio {^[\d.]+$}  allocator_rss_bytes {^-?\d+$}  rss_overhead_ratio {^[\d.]+$}
         rss_overhead_bytes {^-?\d+$}  mem_fragmentation_ratio {^[\d.]+$}  mem_fragmentation_bytes {^-?\d+$}
-        mem_clients_normal {^\d+$}  mem_allocator {^jemalloc-\d}  lazyfree_pending_objects {^\d+$}
+        mem_clients_normal {^\d+$}  mem_allocator {^(jemalloc-\d|libc$)}  lazyfree_pending_objects {^\d+$}
         lazyfreed_objects {^\d+$}
     }
     stats {

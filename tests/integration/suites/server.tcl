@@ -29,7 +29,7 @@ proc fatal {line directive text} {
 }
 
 test "--version and --help" {noconn} {
-    assert_match "$::product server v=* sha=*:* malloc=jemalloc* bits=64 build=*" [exec $::settings(server) -v]
+    assert_match "$::product server v=* sha=*:* malloc=* bits=64 build=*" [exec $::settings(server) -v]
     assert_equal [exec $::settings(server) -v] [exec $::settings(server) --version]
     assert_equal 1 [catch {exec $::settings(server) --help 2>@1} text]
     assert_match "*Usage: *" $text
@@ -248,7 +248,12 @@ with_server {enable-debug-command yes} {
     }
 
     test "DEBUG JMAP" {keydb} {
-        assert_match "*jemalloc*" [r debug jmap]
+        # Builds for sanitizers have the C library's allocator, which has nothing to tell.
+        if {[string match "*malloc=jemalloc*" [exec $::settings(server) -v]]} {
+            assert_match "*jemalloc*" [r debug jmap]
+        } else {
+            assert_match "Stats not supported*" [r debug jmap]
+        }
     }
 
     test "DEBUG SET-ACTIVE-EXPIRE" {} {
@@ -308,6 +313,8 @@ with_server {maxmemory 6mb} {
         assert_equal {error {OOM command not allowed when used memory > 'maxmemory'.}} $reply
         assert_reply {bulk v} r get small
         assert_reply {int 1} r del small
+        # A bit less, so that what one request more or less takes does not matter.
+        r config set maxmemory [expr {[info_field used_memory memory] - 500000}]
         r multi
         assert_refused "OOM command not allowed when used memory > 'maxmemory'." r set k v
         assert_refused "EXECABORT Transaction discarded because of previous errors." r exec
