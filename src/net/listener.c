@@ -289,6 +289,12 @@ bool listener_group_open(struct listener_group **result, const struct listener_o
     return false;
 }
 
+void listener_group_stop(struct listener_group *group)
+{
+    for (size_t i = 0; i < group->fd_count; i++)
+        shutdown(group->fds[i], SHUT_RDWR);
+}
+
 void listener_group_close(struct listener_group **handle)
 {
     struct listener_group *group = *handle;

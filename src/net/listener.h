@@ -41,6 +41,8 @@ typedef void listener_accept_fn(struct loop *loop, int fd, const struct sockaddr
 /* Binds and listens. false: error says why, as "Could not create server TCP listening socket *:6379: bind: ...". */
 must_check bool listener_group_open(struct listener_group **group, const struct listener_options *options,
                                     char error[LISTENER_ERROR_BYTES]);
+/* From any thread, before the loops detach: the sockets take no more connections from now on. */
+void listener_group_stop(struct listener_group *group);
 void listener_group_close(struct listener_group **group);   /* all loops have detached; removes a unix socket */
 
 enum listener_kind listener_group_kind(const struct listener_group *group);

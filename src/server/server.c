@@ -147,6 +147,8 @@ static void listener_replace(struct server *server, enum listener_kind kind, str
     change->old_group = server->listeners[kind];
     change->new_group = group;
     server->listeners[kind] = group;
+    if (change->old_group != NULL)
+        listener_group_stop(change->old_group); /* who hears OK finds the old port closed */
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct switch_mail *message = mem_alloc(sizeof(*message));
         struct mail *mail = &message->mail;

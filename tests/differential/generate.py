@@ -545,6 +545,6 @@ class Generator:
 def as_integer(word):
     text = word.decode("latin-1")
     digits = text[1:] if text.startswith("-") else text
-    if digits.isdigit() and digits.isascii():
+    if digits.isdigit() and digits.isascii() and len(digits) < 100:   # longer ones are out of every range
         return int(text)
     return None

@@ -32,6 +32,7 @@ with_server {maxclients 12} {
     }
 
     test "maxclients can be raised while running" {} {
+        wait_for {[info_field connected_clients clients] == 1}  ;# those of the test before have gone
         r config set maxclients 20
         for {set i 0} {$i < 19} {incr i} {
             assert_equal PONG [[connect] ping]
