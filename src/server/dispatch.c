@@ -773,7 +773,8 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
         ran = run_jobs(client, count);
         for (uint32_t i = 0; i < count; i++)
             resp_command_fini(&worker->jobs[i].words);
-        if (ran < count || client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0) { /* what is behind the last one comes again */
+        if (ran < count || client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0) {
+            /* What is behind the last one comes again. */
             done = ran != 0 ? worker->jobs[ran - 1].end : start;
             resp_parser_fini(&client->parser);
         } else if (result == RESP_LARGE && !conn_is_closing(&client->conn)) {

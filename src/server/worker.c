@@ -257,8 +257,6 @@ static void expire_stripe(struct worker *worker, uint32_t stripe, unsigned db)
             return; /* whoever holds it is at work on these keys: next time */
         access->effects = journal_is_on(&worker->server->journal) ? &worker->effects : NULL;
         done = access_expire_due(access, stripe, db, EXPIRE_STEP);
-        if (worker->effects.count != 0)
-            dispatch_journal(worker);
         access_unlock(access, &stripe, 1);
     } while (done == EXPIRE_STEP);
 }

@@ -920,6 +920,8 @@ unsigned access_expire_due(struct access *access, uint32_t stripe_index, unsigne
             expire_now(access, db, &key);
             access->found_key = NULL;
             buffer_fini(&copy);
+            if (access->effects != NULL && access->journal != NULL)
+                access->journal(access); /* each by itself: they are no transaction */
         } else {
             expiry_put_back(deadlines, record.hash, entry_expire_ms(entry));
         }
