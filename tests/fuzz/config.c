@@ -1,7 +1,7 @@
 /* A configuration as it is read at start, from a text of any lines. Properties of a text that is accepted:
  *  1. CONFIG REWRITE's lines for all options, read by a fresh program, give the same values;
  *  2. what CONFIG GET prints of an option that CONFIG SET may change is a value CONFIG SET takes, and prints again.
- * The text comes in as one word of the command line, which is taken as it stands, so no file is needed. Lines that would
+ * The text comes in as one word of the command line, which is taken as it stands: no file is needed. Lines that would
  * touch files are left out (fuzz inputs with such lines are skipped). */
 #include "base/words.h"
 #include "fuzz.h"

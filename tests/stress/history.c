@@ -288,12 +288,12 @@ static bool as_number(const struct texts *texts, uint32_t value, int64_t *number
     if (value == 0)
         return true;
     data = texts_get(texts, value, &size);
-    if (size == 0 || size > 18)
+    if (size == 0 || size > 19)
         return false;
     for (size_t i = 0; i < size; i++) {
-        if (data[i] < '0' || data[i] > '9')
+        if (data[i] < '0' || data[i] > '9' || __builtin_mul_overflow(*number, 10, number) ||
+            __builtin_add_overflow(*number, data[i] - '0', number))
             return false;
-        *number = *number * 10 + (data[i] - '0');
     }
     return size == 1 || data[0] != '0';
 }
@@ -306,11 +306,10 @@ static void add_number(struct texts *texts, uint32_t *value, int64_t amount, str
     int64_t number;
     char digits[24];
 
-    if (!as_number(texts, *value, &number)) {
+    if (!as_number(texts, *value, &number) || __builtin_add_overflow(number, amount, &number)) {
         no(out);
         return;
     }
-    number += amount;
     *value = texts_number(texts, digits, (size_t)snprintf(digits, sizeof(digits), "%lld", (long long)number));
     out_int(out, ':', number);
 }
