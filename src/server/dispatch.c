@@ -33,9 +33,11 @@ struct parked {
     struct job job;
     struct key *keys;
     char *bytes; /* the arguments' bytes, but for those in blobs */
+    bool asked;  /* its last try was RUN_ASKED */
 };
 
-enum run_result { RUN_DONE, RUN_BUSY };
+/* RUN_BUSY: will be woken for a stripe or an open gate. RUN_ASKED: stands in the queue of those who want the gate. */
+enum run_result { RUN_DONE, RUN_BUSY, RUN_ASKED };
 
 /* ------------------------------------------------------------------------------------------------------ parsing -- */
 
@@ -402,6 +404,9 @@ void dispatch_exclusive_end(struct worker *worker)
 {
     worker->may_own_gate = false;
     gate_open(&worker->member);
+    /* A worker stands in the queue once, for all that ask: whoever else does has to ask anew. */
+    if (!list_is_empty(&worker->parked))
+        worker_wake(worker);
 }
 
 static enum run_result run_exclusive(struct client *client, const struct job *job, const struct key *keys)
@@ -409,7 +414,7 @@ static enum run_result run_exclusive(struct client *client, const struct job *jo
     struct worker *worker = client->worker;
 
     if (!dispatch_exclusive_begin(worker))
-        return RUN_BUSY;
+        return RUN_ASKED;
     worker_time_passed(worker);
     run_command(client, job, keys, true);
     worker_time_passed(worker); /* it may have taken long */
@@ -537,7 +542,7 @@ static enum run_result run_group(struct client *client, struct job *first, const
 /* ------------------------------------------------------------------------------------------------------ parking -- */
 
 /* Copies a job out of the input; its connection waits behind it. */
-static void park(struct client *client, struct job *job, const struct key *keys)
+static void park(struct client *client, struct job *job, const struct key *keys, bool asked)
 {
     struct worker *worker = client->worker;
     struct parked *parked = mem_alloc(sizeof(*parked));
@@ -548,6 +553,7 @@ static void park(struct client *client, struct job *job, const struct key *keys)
     for (uint32_t i = 0; i < arg_count; i++)
         size += job->words.args[i].size;
     parked->client = client;
+    parked->asked = asked;
     parked->job = *job;
     parked->job.words.args = mem_alloc(arg_count * sizeof(struct slice));
     parked->keys = mem_alloc((job->key_count + 1) * sizeof(struct key));
@@ -600,11 +606,9 @@ void dispatch_forget(struct client *client)
     list_remove(&client->parked->node);
     parked_destroy(client->parked);
     client->parked = NULL;
-    LIST_FOREACH(node, &worker->parked) {
-        const struct parked *parked = container_of(node, struct parked, node);
-
-        wants_gate = wants_gate || parked->job.access == ACCESS_EXCLUSIVE || parked->job.access == ACCESS_TRANSACTION;
-    }
+    /* Nobody else here asked: then the gate must not stay closed for us. */
+    LIST_FOREACH(node, &worker->parked)
+        wants_gate = wants_gate || container_of(node, struct parked, node)->asked;
     if (worker->may_own_gate && !wants_gate) {
         worker->may_own_gate = false;
         gate_withdraw(&worker->member);
@@ -620,7 +624,13 @@ void dispatch_retry_parked(struct worker *worker)
         struct parked *parked = container_of(node, struct parked, node);
         struct client *client = parked->client;
 
-        if (conn_is_closing(&client->conn) || run_alone(client, &parked->job, parked->keys) == RUN_BUSY)
+        enum run_result result;
+
+        if (conn_is_closing(&client->conn))
+            continue;
+        result = run_alone(client, &parked->job, parked->keys);
+        parked->asked = result == RUN_ASKED;
+        if (result != RUN_DONE)
             continue;
         client->parked = NULL;
         list_remove(&parked->node);
@@ -637,6 +647,7 @@ void dispatch_retry_parked(struct worker *worker)
 static bool run_or_park(struct client *client, struct job *job)
 {
     const struct key *keys = job->key_count != 0 ? &client->worker->keys[job->first_key] : NULL;
+    enum run_result result;
 
     if (refused(client, job))
         return true;
@@ -646,9 +657,10 @@ static bool run_or_park(struct client *client, struct job *job)
         after_reply(client);
         return true;
     }
-    if (run_alone(client, job, keys) == RUN_DONE)
+    result = run_alone(client, job, keys);
+    if (result == RUN_DONE)
         return true;
-    park(client, job, keys);
+    park(client, job, keys, result == RUN_ASKED);
     return false;
 }
 
