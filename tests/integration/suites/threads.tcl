@@ -356,3 +356,79 @@ with_server {} {
         wait_for {[r dbsize] == 0}
     }
 }
+
+# A client on the same worker as `other`, or on another one.
+proc on_worker {relation other} {
+    set wanted [worker_of $other]
+    for {set i 0} {$i < 200} {incr i} {
+        set c [connect]
+        if {([worker_of $c] == $wanted) == ($relation eq "same")} {
+            return $c
+        }
+    }
+    skip "all clients sit on one worker"
+}
+
+proc worker_of client {
+    regexp {current_client_thread:(\d+)} [$client info clients] all worker
+    return $worker
+}
+
+proc parked_so_far {} {
+    return [info_field long_lock_waits cpu]
+}
+
+# Returns when the key's stripe is held by somebody: a GET of it waits.
+proc wait_for_holder key {
+    wait_for {[get_is_parked $key]}
+}
+proc get_is_parked key {
+    set c [connect]
+    set before [parked_so_far]
+    $c -send get $key
+    pause 10
+    return [expr {[parked_so_far] > $before}]
+}
+
+with_server {min-clients-per-thread 0 enable-debug-command yes} {
+    # One worker has a client that asked for the gate and one that waits for a stripe; the first is killed.
+    test "a killed client that waited for all keys keeps nobody out" {keydb} {
+        set asks [connect]
+        set waits [on_worker same $asks]
+        set works [on_worker other $asks]
+        set holds [connect]
+        set id [$asks client id]
+        $holds -send debug hold held 2
+        wait_for_holder held
+        set before [parked_so_far]
+        $waits multi
+        $waits set held v
+        $waits -send exec
+        wait_for {[parked_so_far] > $before}
+        $works -send debug busy other 0.7
+        wait_for_holder other
+        set before [parked_so_far]
+        $asks -send flushdb
+        wait_for {[parked_so_far] > $before}
+        r client kill id $id
+        assert_reply {status OK} $works -reply
+        assert_reply {status OK} r flushdb
+        assert_equal OK [$waits -read]
+        assert_reply {status OK} $holds -reply
+    }
+
+    test "several clients of one worker wait for all keys, each is served" {keydb} {
+        set first [connect]
+        set second [on_worker same $first]
+        set works [on_worker other $first]
+        $works -send debug busy other 0.5
+        wait_for_holder other
+        set before [parked_so_far]
+        $first -send flushdb
+        wait_for {[parked_so_far] > $before}
+        $second -send keys *
+        assert_equal OK [$works -read]
+        assert_equal OK [$first -read]
+        assert_equal {} [$second -read]
+    }
+}
