@@ -357,16 +357,28 @@ with_server {} {
     }
 }
 
-# A client on the same worker as `other`, or on another one.
-proc on_worker {relation other} {
-    set wanted [worker_of $other]
+# A client on the same worker as another one.
+proc beside client {
+    set wanted [worker_of $client]
     for {set i 0} {$i < 200} {incr i} {
         set c [connect]
-        if {([worker_of $c] == $wanted) == ($relation eq "same")} {
+        if {[worker_of $c] == $wanted} {
             return $c
         }
     }
-    skip "all clients sit on one worker"
+    fail "no further client on worker $wanted"
+}
+
+# A client on a worker where neither `client` sits nor the one that asks for figures.
+proc away_from client {
+    set taken [list [worker_of $client] [worker_of r]]
+    for {set i 0} {$i < 200} {incr i} {
+        set c [connect]
+        if {[worker_of $c] ni $taken} {
+            return $c
+        }
+    }
+    skip "too few workers"
 }
 
 proc worker_of client {
@@ -394,8 +406,8 @@ with_server {min-clients-per-thread 0 enable-debug-command yes} {
     # One worker has a client that asked for the gate and one that waits for a stripe; the first is killed.
     test "a killed client that waited for all keys keeps nobody out" {keydb} {
         set asks [connect]
-        set waits [on_worker same $asks]
-        set works [on_worker other $asks]
+        set waits [beside $asks]
+        set works [away_from $asks]
         set holds [connect]
         set id [$asks client id]
         $holds -send debug hold held 2
@@ -419,8 +431,8 @@ with_server {min-clients-per-thread 0 enable-debug-command yes} {
 
     test "several clients of one worker wait for all keys, each is served" {keydb} {
         set first [connect]
-        set second [on_worker same $first]
-        set works [on_worker other $first]
+        set second [beside $first]
+        set works [away_from $first]
         $works -send debug busy other 0.5
         wait_for_holder other
         set before [parked_so_far]
