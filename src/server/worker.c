@@ -223,12 +223,13 @@ static void close_idle(struct worker *worker)
     int64_t limit_us = OPTION_GET(option_timeout) * SECOND_US;
     int64_t now_us = loop_now_us(worker->loop);
 
+    (void)worker_sample_time(worker);
     LIST_FOREACH(node, &worker->clients) {
         struct client *client = container_of(node, struct client, node);
+        bool waits = client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0; /* for us, not we for it */
 
-        worker->now_ms = clock_wall_ms();
         client_check_output(client);
-        if (limit_us != 0 && now_us - client->conn.active_us > limit_us && client->parked == NULL) {
+        if (limit_us != 0 && now_us - client->conn.active_us > limit_us && !waits) {
             log_verbose("Closing idle client id=%llu addr=%s", (unsigned long long)client->id,
                         client->card.address);
             conn_close(&client->conn);
