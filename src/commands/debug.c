@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { POPULATE_VALUE_MOST_BYTES = 512 << 20 };
+enum { POPULATE_VALUE_MOST_BYTES = 512 << 20, RELEASE_STEP_US = 1000 };
 
 struct debug_row {
     const char *name;
@@ -234,31 +234,51 @@ void debug_teardown(void)
 
 /* ------------------------------------------------------------------------------------------------- time, the end -- */
 
+static _Atomic uint32_t releases; /* atomic: how often DEBUG RELEASE was called */
+
 /* What is no number is no time; a day is the most. */
-static void sleep_for(struct slice seconds_text)
+static int64_t parse_us(struct slice seconds_text)
 {
     double seconds = 0;
-    struct timespec left;
 
     if (!number_parse_double(seconds_text, &seconds) || !(seconds > 0))
-        return;
-    seconds = MIN(seconds, 86400.0);
-    left.tv_sec = (time_t)seconds;
-    left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
+        return 0;
+    return (int64_t)(MIN(seconds, 86400.0) * 1e6);
+}
+
+static void sleep_us(int64_t us)
+{
+    struct timespec left = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+
     while (nanosleep(&left, &left) != 0 && errno == EINTR)
         ;
 }
 
+/* Until the time is over or somebody calls DEBUG RELEASE. */
+static void sleep_until_released(int64_t us)
+{
+    const uint32_t before = atomic_load(&releases);
+
+    for (; us > 0 && atomic_load(&releases) == before; us -= RELEASE_STEP_US)
+        sleep_us(MIN(us, RELEASE_STEP_US));
+}
+
+static void debug_release(struct request *request)
+{
+    atomic_fetch_add(&releases, 1);
+    reply_ok(request);
+}
+
 static void debug_sleep(struct request *request)
 {
-    sleep_for(request_arg(request, 2));
+    sleep_us(parse_us(request_arg(request, 2)));
     reply_ok(request);
 }
 
 /* A long command on one key: its worker is inside the gate and serves nobody else meanwhile. */
 static void debug_busy(struct request *request)
 {
-    sleep_for(request_arg(request, 3));
+    sleep_until_released(parse_us(request_arg(request, 3)));
     reply_ok(request);
 }
 
@@ -268,7 +288,7 @@ struct hold {
     struct worker *worker;
     uint64_t client_id;
     struct stripe *stripe;
-    char seconds[32];
+    int64_t us;
 };
 
 static void hold_over(struct worker *worker, struct mail *mail)
@@ -289,7 +309,7 @@ static void hold_run(void *argument)
     struct mail *mail = &hold->mail;
 
     spinlock_acquire(&hold->stripe->lock);
-    sleep_for(slice_from_text(hold->seconds));
+    sleep_until_released(hold->us);
     stripe_release(hold->worker->server->store, hold->stripe);
     worker_post(hold->worker, &mail);
 }
@@ -297,11 +317,10 @@ static void hold_run(void *argument)
 static void debug_hold(struct request *request)
 {
     const struct key key = key_make(request_arg(request, 2));
-    struct slice seconds = request_arg(request, 3);
     struct hold *hold;
 
-    if (request->in_exec || seconds.size >= sizeof(hold->seconds)) {
-        reply_error(request, "ERR DEBUG HOLD wants a number of seconds, outside of a transaction");
+    if (request->in_exec) {
+        reply_error(request, "ERR DEBUG HOLD is not for transactions");
         return;
     }
     hold = mem_alloc_zero(sizeof(*hold));
@@ -309,7 +328,7 @@ static void debug_hold(struct request *request)
     hold->worker = request->worker;
     hold->client_id = request->client->id;
     hold->stripe = &request->worker->server->store->stripes[access_stripe_of(request->access, &key)];
-    memcpy(hold->seconds, seconds.data, seconds.size);
+    hold->us = parse_us(request_arg(request, 3));
     client_block(request->client);
     background_submit(BACKGROUND_OTHER, hold_run, hold);
 }
@@ -468,7 +487,7 @@ static void debug_help(struct request *request)
         "ASSERT",
         "    Fail an assertion: the server ends.",
         "BUSY <key> <seconds>",
-        "    Work that long on <key>: a worker is kept from everything else.",
+        "    Work that long, or until RELEASE, on <key>: a worker is kept from everything else.",
         "DIGEST",
         "    A fingerprint of all data, equal on servers that hold the same.",
         "DIGEST-VALUE <key> [<key> ...]",
@@ -476,7 +495,7 @@ static void debug_help(struct request *request)
         "ERROR <string>",
         "    Reply with <string> as an error.",
         "HOLD <key> <seconds>",
-        "    Hold the lock that guards <key>, so that commands on it have to wait; no worker is kept.",
+        "    Hold the lock that guards <key> that long or until RELEASE: commands on it wait, no worker is kept.",
         "HTSTATS <dbid>",
         "    How full the hash tables of a database are.",
         "JMAP",
@@ -495,6 +514,8 @@ static void debug_help(struct request *request)
         "PROTOCOL <type>",
         "    A sample reply of a type: string, integer, double, bignum, null, array, set, map, attrib, push,",
         "    verbatim, true, false.",
+        "RELEASE",
+        "    End all that BUSY and HOLD do at the moment.",
         "SEGFAULT",
         "    End the server by an access to memory it must not touch.",
         "SET-ACTIVE-EXPIRE <0|1>",
@@ -525,6 +546,7 @@ static const struct debug_row rows[] = {
     {"panic",             debug_panic,           2, UINT32_MAX, ACCESS_FREE,      0, 0},
     {"populate",          debug_populate,        3,          5, ACCESS_EXCLUSIVE, 0, 0},
     {"protocol",          debug_protocol,        3,          3, ACCESS_FREE,      0, 0},
+    {"release",           debug_release,         2,          2, ACCESS_FREE,      0, 0},
     {"segfault",          debug_segfault,        2, UINT32_MAX, ACCESS_FREE,      0, 0},
     {"set-active-expire", debug_set_active_expire, 3,        3, ACCESS_FREE,      0, 0},
     {"sleep",             debug_sleep,           3,          3, ACCESS_EXCLUSIVE, 0, 0},

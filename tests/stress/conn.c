@@ -274,6 +274,11 @@ int conn_worker(struct conn *conn)
     return (int)info_number(conn_ask(conn, "INFO clients"), "current_client_thread");
 }
 
+int64_t conn_lock_waits(struct conn *conn)
+{
+    return info_number(conn_ask(conn, "INFO cpu"), "long_lock_waits");
+}
+
 struct raw conn_ask(struct conn *conn, const char *format, ...)
 {
     struct raw reply;

@@ -52,6 +52,8 @@ void conn_post(struct conn *conn, const char *format, ...) PRINTF(2, 3);
 bool conn_is_silent(struct conn *conn); /* open, and no reply is there; one that is there is taken */
 int conn_worker(struct conn *conn);     /* asks which worker it belongs to */
 
+int64_t conn_lock_waits(struct conn *conn); /* asks how many commands were parked so far */
+
 /* One command, one reply, with a long limit; dies where none comes. */
 struct raw conn_ask(struct conn *conn, const char *format, ...) PRINTF(2, 3);
 

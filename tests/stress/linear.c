@@ -400,8 +400,8 @@ void part_linear(const struct options *options, double seconds)
     check(linear.windows > 0 && complaints() == 0, "linear: every window's history has an order that explains it");
     check(linear.undecided * 50 <= linear.windows, "linear: %llu windows were too hard to decide (1 in 50 may be)",
           (unsigned long long)linear.undecided);
-    check(run.asked > 0 && run.noticed == run.asked, "linear: %u of %u histories damaged on purpose were noticed", run.noticed,
-          run.asked);
+    check(run.asked > 0 && run.noticed == run.asked, "linear: %u of %u histories damaged on purpose were noticed",
+          run.noticed, run.asked);
     for (unsigned c = 0; c < CONNS; c++)
         conn_close(&linear.conns[c]);
     for (unsigned db = 0; db < MODEL_DBS; db++)
