@@ -234,7 +234,8 @@ void debug_teardown(void)
 
 /* ------------------------------------------------------------------------------------------------- time, the end -- */
 
-static _Atomic uint32_t releases; /* atomic: how often DEBUG RELEASE was called */
+/* atomic: how often DEBUG RELEASE was called for each */
+static _Atomic uint32_t busy_releases, hold_releases;
 
 /* What is no number is no time; a day is the most. */
 static int64_t parse_us(struct slice seconds_text)
@@ -255,17 +256,22 @@ static void sleep_us(int64_t us)
 }
 
 /* Until the time is over or somebody calls DEBUG RELEASE. */
-static void sleep_until_released(int64_t us)
+static void sleep_until_released(int64_t us, _Atomic uint32_t *releases)
 {
-    const uint32_t before = atomic_load(&releases);
+    const uint32_t before = atomic_load(releases);
 
-    for (; us > 0 && atomic_load(&releases) == before; us -= RELEASE_STEP_US)
+    for (; us > 0 && atomic_load(releases) == before; us -= RELEASE_STEP_US)
         sleep_us(MIN(us, RELEASE_STEP_US));
 }
 
 static void debug_release(struct request *request)
 {
-    atomic_fetch_add(&releases, 1);
+    if (request_arg_is(request, 2, "busy"))
+        atomic_fetch_add(&busy_releases, 1);
+    else if (request_arg_is(request, 2, "hold"))
+        atomic_fetch_add(&hold_releases, 1);
+    else
+        return reply_syntax_error(request);
     reply_ok(request);
 }
 
@@ -278,7 +284,7 @@ static void debug_sleep(struct request *request)
 /* A long command on one key: its worker is inside the gate and serves nobody else meanwhile. */
 static void debug_busy(struct request *request)
 {
-    sleep_until_released(parse_us(request_arg(request, 3)));
+    sleep_until_released(parse_us(request_arg(request, 3)), &busy_releases);
     reply_ok(request);
 }
 
@@ -309,7 +315,7 @@ static void hold_run(void *argument)
     struct mail *mail = &hold->mail;
 
     spinlock_acquire(&hold->stripe->lock);
-    sleep_until_released(hold->us);
+    sleep_until_released(hold->us, &hold_releases);
     stripe_release(hold->worker->server->store, hold->stripe);
     worker_post(hold->worker, &mail);
 }
@@ -514,8 +520,8 @@ static void debug_help(struct request *request)
         "PROTOCOL <type>",
         "    A sample reply of a type: string, integer, double, bignum, null, array, set, map, attrib, push,",
         "    verbatim, true, false.",
-        "RELEASE",
-        "    End all that BUSY and HOLD do at the moment.",
+        "RELEASE (BUSY|HOLD)",
+        "    End all that BUSY or HOLD do at the moment.",
         "SEGFAULT",
         "    End the server by an access to memory it must not touch.",
         "SET-ACTIVE-EXPIRE <0|1>",
@@ -546,7 +552,7 @@ static const struct debug_row rows[] = {
     {"panic",             debug_panic,           2, UINT32_MAX, ACCESS_FREE,      0, 0},
     {"populate",          debug_populate,        3,          5, ACCESS_EXCLUSIVE, 0, 0},
     {"protocol",          debug_protocol,        3,          3, ACCESS_FREE,      0, 0},
-    {"release",           debug_release,         2,          2, ACCESS_FREE,      0, 0},
+    {"release",           debug_release,         3,          3, ACCESS_FREE,      0, 0},
     {"segfault",          debug_segfault,        2, UINT32_MAX, ACCESS_FREE,      0, 0},
     {"set-active-expire", debug_set_active_expire, 3,        3, ACCESS_FREE,      0, 0},
     {"sleep",             debug_sleep,           3,          3, ACCESS_EXCLUSIVE, 0, 0},

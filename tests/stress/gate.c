@@ -265,7 +265,7 @@ static bool opens_again(struct gate *gate, unsigned attempt, bool killed)
         conn_reset(waiter);
     if (closed && killed)
         opened = conn_read(asker, &reply, reply_limit_seconds / 4) == GOT_REPLY && conn_is_silent(holder);
-    conn_ask(killer, "DEBUG RELEASE");
+    conn_ask(killer, "DEBUG RELEASE BUSY");
     if (closed && !killed)
         opened = conn_read(asker, &reply, reply_limit_seconds) == GOT_REPLY;
     conn_read(holder, &reply, reply_limit_seconds);

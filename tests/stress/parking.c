@@ -1,7 +1,7 @@
-/* Parking: one key's stripe is held (DEBUG HOLD, until RELEASE). Meanwhile keys of other stripes are served as ever by all
- * workers (a background thread holds it); what asks for the held key waits, without its worker,
- * keeps the order of its connection, can be killed, and gets the right answers afterwards. Which keys share the held
- * one's stripe nobody can tell from outside, since the hash has a secret: they are found out by a first hold. */
+/* Parking: one key's stripe is held (DEBUG HOLD, until RELEASE). Meanwhile keys of other stripes are served as ever by
+ * all workers (a background thread holds it); what asks for the held key waits, without its worker, keeps the order of
+ * its connection, can be killed, and gets the right answers afterwards. Which keys share the held one's stripe nobody
+ * can tell from outside, since the hash has a secret: they are found out by a first hold. */
 #include "conn.h"
 
 #include <poll.h>
@@ -77,7 +77,7 @@ static void begin_hold(struct parking *parking, struct conn *witness, struct con
 
 static void end_hold(struct parking *parking, struct conn *director)
 {
-    conn_post(director, "DEBUG RELEASE");
+    conn_post(director, "DEBUG RELEASE HOLD");
     hears(director, "OK", reply_limit_seconds);
     hears(&parking->holder, "OK", reply_limit_seconds);
 }

@@ -410,35 +410,40 @@ with_server {min-clients-per-thread 0 enable-debug-command yes} {
         set works [away_from $asks]
         set holds [connect]
         set id [$asks client id]
-        $holds -send debug hold held 2
+        $holds -send debug hold held 30
         wait_for_holder held
         set before [parked_so_far]
         $waits multi
         $waits set held v
         $waits -send exec
         wait_for {[parked_so_far] > $before}
-        $works -send debug busy other 0.7
+        $works -send debug busy other 30
         wait_for_holder other
         set before [parked_so_far]
         $asks -send flushdb
         wait_for {[parked_so_far] > $before}
         r client kill id $id
+        r debug release busy
         assert_reply {status OK} $works -reply
         assert_reply {status OK} r flushdb
-        assert_equal OK [$waits -read]
+        r debug release hold
         assert_reply {status OK} $holds -reply
+        assert_equal OK [$waits -read]
     }
 
     test "several clients of one worker wait for all keys, each is served" {keydb} {
         set first [connect]
         set second [beside $first]
         set works [away_from $first]
-        $works -send debug busy other 0.5
+        $works -send debug busy other 30
         wait_for_holder other
         set before [parked_so_far]
         $first -send flushdb
         wait_for {[parked_so_far] > $before}
+        set before [parked_so_far]
         $second -send keys *
+        wait_for {[parked_so_far] > $before}
+        r debug release busy
         assert_equal OK [$works -read]
         assert_equal OK [$first -read]
         assert_equal {} [$second -read]
