@@ -12,3 +12,5 @@ extern const struct command_row scan_commands[];   /* scan.c */
 extern const struct command_row connection_commands[]; /* connection.c */
 extern const struct command_row admin_commands[]; /* admin.c */
 extern const struct command_row transaction_commands[]; /* transactions.c */
+extern const struct command_row command_commands[]; /* command.c */
+extern const struct command_row info_commands[]; /* info.c */

@@ -175,6 +175,3 @@ static inline bool command_arity_fits(const struct command *command, uint32_t ar
 
 const char *command_category_name(unsigned bit); /* "keyspace"; NULL: no such */
 const char *command_flag_name(uint32_t flag);    /* as COMMAND prints it; NULL: not printed */
-
-/* Commands about the table itself: COMMAND and its subcommands. */
-extern const struct command_row command_commands[];

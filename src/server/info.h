@@ -5,7 +5,6 @@
 #include "base/buffer.h"
 #include "base/rows.h"
 #include "base/slice.h"
-#include "server/command.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void info_add_rows(const struct info_field *rows, size_t count);
 void info_write(struct buffer *text, const struct slice *words, size_t word_count);
 
 const char *info_run_id(void); /* 40 hex digits, of this run of the program */
-
-extern const struct command_row info_commands[];

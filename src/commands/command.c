@@ -1,4 +1,6 @@
 /* COMMAND and its subcommands: the registry told to clients. */
+#include "commands/families.h"
+
 #include "base/assert.h"
 #include "base/glob.h"
 #include "base/mem.h"
