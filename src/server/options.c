@@ -119,8 +119,10 @@ static bool set_bind(const struct option_row *row, const struct slice *words, si
     if (count > BIND_ADDRESSES_MOST)
         return refuse(error, error_size, "Too many bind addresses specified.");
     forget_addresses();
-    for (; bound.count < count; bound.count++)
-        bound.items[bound.count] = mem_copy(words[bound.count].data, words[bound.count].size);
+    for (size_t i = 0; i < count; i++) { /* an empty word is none: `bind ""` means nowhere */
+        if (words[i].size != 0)
+            bound.items[bound.count++] = mem_copy(words[i].data, words[i].size);
+    }
     return true;
 }
 

@@ -124,6 +124,9 @@ static void check_set(const struct values *values)
             assert(!"its own value is refused");
         }
         option_format(row, &again);
+        if (!slice_equal(buffer_slice(&again), buffer_slice(&values->texts[i])))
+            fprintf(stderr, "%s: '%s', set again: '%s'\n", row->name, buffer_text(&values->texts[i]),
+                    buffer_text(&again));
         assert(slice_equal(buffer_slice(&again), buffer_slice(&values->texts[i])));
         buffer_fini(&again);
     }

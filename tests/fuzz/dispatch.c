@@ -180,6 +180,17 @@ static void peer_read(struct peer *peer)
     } while (result == RESP_REPLY_READY && peer->replies.size != 0);
 }
 
+/* The fuzzer's own alarms interrupt. */
+static int poll_again(struct pollfd *polls, nfds_t count)
+{
+    int ready;
+
+    do {
+        ready = poll(polls, count, PATIENCE_MS);
+    } while (ready < 0 && errno == EINTR);
+    return ready;
+}
+
 static void talk(struct peer *peers)
 {
     for (;;) {
@@ -194,7 +205,7 @@ static void talk(struct peer *peers)
         }
         if (!open)
             return;
-        assert(poll(polls, CLIENTS, PATIENCE_MS) > 0); /* else somebody hangs */
+        assert(poll_again(polls, CLIENTS) > 0); /* else somebody hangs */
         for (int i = 0; i < CLIENTS; i++) {
             if ((polls[i].revents & POLLOUT) != 0 && peers[i].unsent.size != 0)
                 peer_send(&peers[i]);
@@ -217,7 +228,7 @@ static void check_health(void)
         struct pollfd readable = {.fd = fd, .events = POLLIN};
         ssize_t got;
 
-        assert(poll(&readable, 1, PATIENCE_MS) == 1);
+        assert(poll_again(&readable, 1) == 1);
         got = recv(fd, reply + size, sizeof(wanted) - 1 - size, 0);
         assert(got > 0);
         size += (size_t)got;
