@@ -692,7 +692,7 @@ const struct command_row connection_commands[] = {
     },
     {
         .name = "host:", .run = cmd_not_for_us, .arity = -1, .access = ACCESS_FREE,
-        .flags = "readonly loading stale no_auth allow_busy unqueued", .categories = "@read @slow",
+        .flags = "readonly loading stale no_auth allow_busy unqueued ends_multi", .categories = "@read @slow",
         .group = "generic", .since = "3.2.7", .summary = "A line of HTTP: closes the connection.",
         .complexity = "O(1)", .syntax = "HOST: [arg ...]",
     },
@@ -704,15 +704,15 @@ const struct command_row connection_commands[] = {
     },
     {
         .name = "post", .run = cmd_not_for_us, .arity = -1, .access = ACCESS_FREE,
-        .flags = "readonly loading stale no_auth allow_busy unqueued", .categories = "@read @slow",
+        .flags = "readonly loading stale no_auth allow_busy unqueued ends_multi", .categories = "@read @slow",
         .group = "generic", .since = "3.2.7", .summary = "A line of HTTP: closes the connection.",
         .complexity = "O(1)", .syntax = "POST [arg ...]",
     },
     {
         .name = "quit", .run = cmd_quit, .arity = -1, .access = ACCESS_FREE,
-        .flags = "noscript loading stale fast no_auth allow_busy unqueued", .categories = "@fast @connection",
-        .group = "connection", .since = "1.0.0", .summary = "Closes the connection.", .complexity = "O(1)",
-        .syntax = "QUIT",
+        .flags = "noscript loading stale fast no_auth allow_busy unqueued ends_multi",
+        .categories = "@fast @connection", .group = "connection", .since = "1.0.0",
+        .summary = "Closes the connection.", .complexity = "O(1)", .syntax = "QUIT",
     },
     {
         .name = "replping", .run = cmd_ping, .arity = -1, .access = ACCESS_FREE, .flags = "stale fast",
@@ -722,9 +722,9 @@ const struct command_row connection_commands[] = {
     },
     {
         .name = "reset", .run = cmd_reset, .arity = 1, .access = ACCESS_FREE,
-        .flags = "noscript loading stale fast no_auth allow_busy unqueued", .categories = "@fast @connection",
-        .group = "connection", .since = "6.2.0", .summary = "Makes the connection as it was when it was opened.",
-        .complexity = "O(1)", .syntax = "RESET",
+        .flags = "noscript loading stale fast no_auth allow_busy unqueued ends_multi",
+        .categories = "@fast @connection", .group = "connection", .since = "6.2.0",
+        .summary = "Makes the connection as it was when it was opened.", .complexity = "O(1)", .syntax = "RESET",
     },
     {
         .name = "select", .run = cmd_select, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale fast",

@@ -81,14 +81,14 @@ const struct command_row transaction_commands[] = {
     },
     {
         .name = "exec", .run = cmd_exec, .arity = 1, .access = ACCESS_TRANSACTION,
-        .flags = "noscript loading stale skip_slowlog unqueued", .categories = "@slow @transaction",
+        .flags = "noscript loading stale skip_slowlog unqueued ends_multi", .categories = "@slow @transaction",
         .group = "transactions", .since = "1.2.0",
         .summary = "Runs the queued commands as one, or none of them if a watched key has changed.",
         .complexity = "Depends on the commands in the transaction", .syntax = "EXEC",
     },
     {
         .name = "discard", .run = cmd_discard, .arity = 1, .access = ACCESS_FREE,
-        .flags = "noscript loading stale fast allow_busy unqueued", .categories = "@fast @transaction",
+        .flags = "noscript loading stale fast allow_busy unqueued ends_multi", .categories = "@fast @transaction",
         .group = "transactions", .since = "2.0.0", .summary = "Forgets the queued commands and watched keys.",
         .complexity = "O(N), where N is the number of queued commands", .syntax = "DISCARD",
     },

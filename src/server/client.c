@@ -207,8 +207,10 @@ void client_update_card(struct client *client)
     show32(&card->db, client->db);
     show32(&card->proto, client->proto);
     show32(&card->watched_count, client->watched_count);
-    if (UNLIKELY(atomic_load_explicit(&card->queued_count, memory_order_relaxed) != queued))
+    if (UNLIKELY(queued >= 0 || atomic_load_explicit(&card->queued_count, memory_order_relaxed) != queued)) {
         atomic_store_explicit(&card->queued_count, queued, memory_order_relaxed);
+        show64(&card->multi_bytes, queued > 0 ? transaction_memory_bytes(client->transaction) : 0);
+    }
     show64(&card->query_bytes, conn_kept_size(&client->conn));
     show64(&card->query_capacity, conn_kept_capacity(&client->conn));
     show64(&card->output_bytes, output_size(&client->conn.output));
@@ -281,6 +283,14 @@ static void append_flags(struct buffer *buffer, const struct client_card *card)
         buffer_append_char(buffer, 'N');
 }
 
+uint64_t client_card_memory_bytes(const struct client_card *card)
+{
+    return sizeof(struct client) + atomic_load_explicit(&card->query_capacity, memory_order_relaxed) +
+           atomic_load_explicit(&card->output_bytes, memory_order_relaxed) +
+           atomic_load_explicit(&card->multi_bytes, memory_order_relaxed) +
+           watch_memory_bytes(atomic_load_explicit(&card->watched_count, memory_order_relaxed));
+}
+
 void client_card_print(const struct client_card *card, struct buffer *buffer)
 {
     int64_t now_ms = clock_wall_ms();
@@ -295,15 +305,16 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
                   (long long)(MAX(now_ms - atomic_load_explicit(&card->active_ms, memory_order_relaxed), 0) / 1000));
     append_flags(buffer, card);
     buffer_printf(buffer,
-                  " db=%u sub=0 psub=0 ssub=0 multi=%d watch=%u qbuf=%llu qbuf-free=%llu argv-mem=%llu multi-mem=0"
+                  " db=%u sub=0 psub=0 ssub=0 multi=%d watch=%u qbuf=%llu qbuf-free=%llu argv-mem=%llu multi-mem=%llu"
                   " rbs=0 rbp=0 obl=%llu oll=0 omem=%llu tot-mem=%llu events=%s cmd=",
                   atomic_load_explicit(&card->db, memory_order_relaxed),
                   atomic_load_explicit(&card->queued_count, memory_order_relaxed),
                   atomic_load_explicit(&card->watched_count, memory_order_relaxed), (unsigned long long)query_bytes,
                   (unsigned long long)(query_capacity - MIN(query_bytes, query_capacity)),
                   (unsigned long long)atomic_load_explicit(&card->args_bytes, memory_order_relaxed),
+                  (unsigned long long)atomic_load_explicit(&card->multi_bytes, memory_order_relaxed),
                   (unsigned long long)output_bytes, (unsigned long long)output_bytes,
-                  (unsigned long long)(sizeof(struct client) + query_capacity + output_bytes),
+                  (unsigned long long)client_card_memory_bytes(card),
                   output_bytes != 0 ? "rw" : "r");
     if (command_id == UINT32_MAX)
         buffer_append_text(buffer, "NULL");

@@ -53,7 +53,8 @@ struct client_card {
     _Atomic uint32_t watched_count;
     _Atomic int64_t active_ms;      /* wall clock of the last command */
     _Atomic uint64_t query_bytes, query_capacity, args_bytes;
-    _Atomic uint64_t output_bytes, memory_bytes;
+    _Atomic uint64_t output_bytes;
+    _Atomic uint64_t multi_bytes;   /* of the commands queued */
     _Atomic uint64_t bytes_in, bytes_out;
 };
 
@@ -99,6 +100,8 @@ void client_close_for_query(struct client *client);
 /* Closes the client if its output has passed a limit. */
 void client_check_output(struct client *client);
 
+/* Everything the client takes: itself, its buffers, its queue, the keys it watches. Any thread. */
+uint64_t client_card_memory_bytes(const struct client_card *card);
 /* "id=3 addr=... " as CLIENT LIST prints it, without newline. The roster is locked, or the card is the caller's. */
 struct buffer;
 void client_card_print(const struct client_card *card, struct buffer *buffer);

@@ -58,7 +58,8 @@ enum command_flag {
     COMMAND_SYSTEM = 1 << 22,      /* documentation only: syscmd */
     COMMAND_ARBITRARY_KEYS = 1 << 23, /* not printed: touches keys it does not name */
     COMMAND_ALONE = 1 << 24,       /* not printed: never in one group of locks with its neighbours (it may be slow) */
-    COMMAND_UNQUEUED = 1 << 25     /* not printed: runs at once, also inside MULTI */
+    COMMAND_UNQUEUED = 1 << 25,    /* not printed: runs at once, also inside MULTI */
+    COMMAND_ENDS_MULTI = 1 << 26   /* not printed: ends a transaction, so it may run even when memory is short */
 };
 
 /* One key's place among the arguments. */

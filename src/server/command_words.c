@@ -36,6 +36,7 @@ static const struct {
     {COMMAND_ARBITRARY_KEYS, "touches_arbitrary_keys", false},
     {COMMAND_ALONE, "alone", false},
     {COMMAND_UNQUEUED, "unqueued", false},
+    {COMMAND_ENDS_MULTI, "ends_multi", false},
     /* Known words of the facts that mean nothing here: */
     {0, "sentinel", false},
     {0, "experimental", false},

@@ -350,7 +350,7 @@ static bool needs_memory(const struct client *client, const struct command *comm
         return (command->flags & COMMAND_DENYOOM) != 0;
     if (command->row->access == ACCESS_TRANSACTION)
         return (transaction_flags(client->transaction) & COMMAND_DENYOOM) != 0;
-    return (command->flags & COMMAND_UNQUEUED) == 0;
+    return (command->flags & COMMAND_ENDS_MULTI) == 0;
 }
 
 static void refuse_for_memory(struct request *request)
@@ -653,6 +653,7 @@ static bool run_or_park(struct client *client, struct job *job)
         return true;
     if (client->transaction != NULL && (job->command->flags & COMMAND_UNQUEUED) == 0) {
         transaction_queue(client->transaction, job->command, &job->words);
+        atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
         resp_write_status(output_of(client), SLICE("QUEUED"));
         after_reply(client);
         return true;
@@ -701,6 +702,7 @@ static void protocol_error(struct client *client, struct slice error)
     snprintf(text, sizeof(text), "ERR %.*s", (int)error.size, error.data);
     log_verbose("%.*s from client id=%llu addr=%s", (int)error.size, error.data, (unsigned long long)client->id,
                 client->card.address);
+    worker_count_error(client->worker, slice_from_text(text));
     resp_write_error_text(&client->conn.output, text);
     conn_close_after_flush(&client->conn);
 }

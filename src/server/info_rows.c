@@ -325,11 +325,44 @@ static void put_command_lines(struct buffer *buffer)
     }
 }
 
-static void put_error_line(void *context, const char *code, uint64_t count)
+/* In order of their codes; each worker may have met others, and together not more are told than one may know. */
+struct error_lines {
+    struct error_line {
+        char code[ERROR_CODE_BYTES];
+        uint64_t count;
+    } lines[ERROR_CODES_MOST];
+    size_t count;
+    uint64_t overflow;
+};
+
+static void note_error(void *context, const char *code, uint64_t count)
 {
-    buffer_printf(context, "errorstat_%s:count=%llu\r\n", code, (unsigned long long)count);
+    struct error_lines *errors = context;
+    size_t at = errors->count;
+
+    if (at == ERROR_CODES_MOST || strcmp(code, ERROR_CODE_OVERFLOW) == 0) {
+        errors->overflow += count;
+        return;
+    }
+    for (; at > 0 && strcmp(errors->lines[at - 1].code, code) > 0; at--)
+        errors->lines[at] = errors->lines[at - 1];
+    snprintf(errors->lines[at].code, ERROR_CODE_BYTES, "%s", code);
+    errors->lines[at].count = count;
+    errors->count++;
 }
-PUT(error_lines, stats_since_errors(put_error_line, buffer))
+
+static void put_error_lines(struct buffer *buffer)
+{
+    struct error_lines *errors = mem_alloc_zero(sizeof(*errors));
+
+    stats_since_errors(note_error, errors);
+    for (size_t i = 0; i < errors->count; i++)
+        buffer_printf(buffer, "errorstat_%s:count=%llu\r\n", errors->lines[i].code,
+                      (unsigned long long)errors->lines[i].count);
+    if (errors->overflow != 0)
+        buffer_printf(buffer, "errorstat_%s:count=%llu\r\n", ERROR_CODE_OVERFLOW, (unsigned long long)errors->overflow);
+    mem_free(errors);
+}
 
 static void put_latency_lines(struct buffer *buffer)
 {

@@ -44,7 +44,7 @@ static void add_card(const struct client_card *card, void *context)
     stats->total_watched_keys += watched;
     stats->max_input_buffer_bytes = MAX(stats->max_input_buffer_bytes, query_bytes);
     stats->max_output_buffer_bytes = MAX(stats->max_output_buffer_bytes, output_bytes);
-    stats->client_memory_bytes += sizeof(struct client) + query_bytes + output_bytes;
+    stats->client_memory_bytes += client_card_memory_bytes(card);
 }
 
 void server_stats_collect(struct server_stats *stats)

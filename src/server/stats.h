@@ -8,7 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STATS_THREADS_MOST = 64 };
+enum { STATS_THREADS_MOST = 64, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32 };
+
+/* The name under which errors are counted whose own would be one too many. */
+#define ERROR_CODE_OVERFLOW "ERRORSTATS_OVERFLOW"
 
 struct server_stats {
     /* clients */

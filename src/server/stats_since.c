@@ -7,11 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CODES_MOST = 128, CODE_BYTES = 32 };
-
 struct code_count {
-    char code[CODE_BYTES];
+    char code[ERROR_CODE_BYTES];
     uint64_t count;
+};
+
+struct code_list {
+    struct code_count *codes;
+    size_t count, capacity;
 };
 
 /* INFO may run in several threads while the gate is closed for the reset: hence the lock. */
@@ -19,8 +22,7 @@ static struct {
     struct spinlock lock; /* rank LOCK_REGISTRY; held for copies only */
     struct server_stats stats GUARDED_BY(lock);
     struct command_stats *commands GUARDED_BY(lock); /* by id; NULL: never reset */
-    struct code_count codes[CODES_MOST] GUARDED_BY(lock);
-    uint32_t code_count GUARDED_BY(lock);
+    struct code_list codes GUARDED_BY(lock);
 } base;
 
 /* The counters among the figures; the others are states of the moment. */
@@ -63,21 +65,19 @@ void stats_since_setup(void)
 void stats_since_teardown(void)
 {
     mem_free(base.commands);
+    mem_free(base.codes.codes);
     memset(&base, 0, sizeof(base));
 }
-
-struct code_list {
-    struct code_count codes[CODES_MOST];
-    uint32_t count;
-};
 
 static void note_code(void *context, const char *code, uint64_t count)
 {
     struct code_list *list = context;
 
-    if (list->count == CODES_MOST)
-        return;
-    snprintf(list->codes[list->count].code, CODE_BYTES, "%s", code);
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity * 2 + 16;
+        list->codes = mem_realloc(list->codes, list->capacity * sizeof(*list->codes));
+    }
+    snprintf(list->codes[list->count].code, ERROR_CODE_BYTES, "%s", code);
     list->codes[list->count++].count = count;
 }
 
@@ -85,24 +85,24 @@ void stats_since_reset(void)
 {
     struct server_stats *stats = mem_alloc_zero(sizeof(*stats));
     struct command_stats *commands = mem_alloc_zero((command_count() + 1) * sizeof(*commands)), *old;
-    struct code_list *list = mem_alloc_zero(sizeof(*list));
+    struct code_list list = {0}, old_codes;
 
     server_stats_collect(stats);
     for (uint32_t id = 0; id < command_count(); id++)
         (void)server_command_stats(id, &commands[id]);
-    server_error_stats(note_code, list);
+    server_error_stats(note_code, &list);
 
     spinlock_acquire(&base.lock);
     base.stats = *stats;
     old = base.commands;
     base.commands = commands;
-    memcpy(base.codes, list->codes, sizeof(base.codes));
-    base.code_count = list->count;
+    old_codes = base.codes;
+    base.codes = list;
     spinlock_release(&base.lock);
 
     mem_free(old);
     mem_free(stats);
-    mem_free(list);
+    mem_free(old_codes.codes);
 }
 
 void stats_since_collect(struct server_stats *stats)
@@ -145,9 +145,9 @@ static void visit_code(void *context, const char *code, uint64_t count)
     const struct visit *visit = context;
 
     spinlock_acquire(&base.lock);
-    for (uint32_t i = 0; i < base.code_count; i++) {
-        if (strcmp(base.codes[i].code, code) == 0)
-            count = since(count, base.codes[i].count);
+    for (size_t i = 0; i < base.codes.count; i++) {
+        if (strcmp(base.codes.codes[i].code, code) == 0)
+            count = since(count, base.codes.codes[i].count);
     }
     spinlock_release(&base.lock);
     if (count != 0)

@@ -14,12 +14,14 @@ struct queued {
     uint32_t key_count;
     struct resp_command words; /* owns the blobs */
     char *bytes;
+    size_t memory_bytes;
 };
 
 struct transaction {
     struct queued *items;
     uint32_t count, capacity;
     uint32_t flags; /* enum command_flag, of all */
+    size_t memory_bytes; /* of the queued commands, without room for more */
     bool spoiled;
 };
 
@@ -64,6 +66,7 @@ static void copy_words(struct queued *queued, const struct resp_command *words)
     queued->arg_count = words->arg_count;
     queued->args = mem_alloc(words->arg_count * sizeof(struct slice));
     queued->bytes = at = mem_alloc(size + 1);
+    queued->memory_bytes = sizeof(*queued) + words->arg_count * sizeof(struct slice) + size + 1;
     for (uint32_t i = 0; i < words->arg_count; i++) {
         queued->args[i] = words->args[i];
         if (is_in_blob(words, i) || words->args[i].size == 0)
@@ -83,6 +86,7 @@ static void find_keys(struct queued *queued)
         queued->key_count = positions.count;
         for (uint32_t i = 0; i < positions.count; i++)
             queued->keys[i] = key_make(queued->args[positions.items[i].arg_index]);
+        queued->memory_bytes += positions.count * sizeof(struct key);
     }
     key_positions_fini(&positions);
 }
@@ -101,6 +105,9 @@ void transaction_queue(struct transaction *transaction, const struct command *co
     copy_words(queued, words);
     queued->access = command_access(command, queued->args, queued->arg_count);
     find_keys(queued);
+    for (uint32_t i = 0; i < words->blob_count; i++)
+        queued->memory_bytes += words->blobs[i].blob->capacity;
+    transaction->memory_bytes += queued->memory_bytes;
     queued->words = *words; /* for its blobs */
     words->blobs = NULL;
     words->blob_count = 0;
@@ -119,6 +126,11 @@ bool transaction_is_spoiled(const struct transaction *transaction)
 uint32_t transaction_count(const struct transaction *transaction)
 {
     return transaction->count;
+}
+
+size_t transaction_memory_bytes(const struct transaction *transaction)
+{
+    return transaction->memory_bytes;
 }
 
 uint32_t transaction_flags(const struct transaction *transaction)

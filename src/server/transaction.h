@@ -19,6 +19,7 @@ void transaction_queue(struct transaction *transaction, const struct command *co
 void transaction_spoil(struct transaction *transaction); /* an error while queueing: EXEC will refuse */
 bool transaction_is_spoiled(const struct transaction *transaction);
 uint32_t transaction_count(const struct transaction *transaction);
+size_t transaction_memory_bytes(const struct transaction *transaction); /* what its commands take */
 uint32_t transaction_flags(const struct transaction *transaction); /* enum command_flag, of all its commands together */
 
 /* What EXEC needs: ACCESS_EXCLUSIVE if a queued command does, else ACCESS_STRIPED with the keys that visit is told. */

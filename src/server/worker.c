@@ -10,6 +10,7 @@
 #include "store/watch.h"
 
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,24 +91,39 @@ bool worker_open_loop(struct worker *worker)
     return worker->loop != NULL;
 }
 
+/* What INFO gives a meaning of its own does not stand in a name. */
+static size_t error_code_of(struct slice text, char code[ERROR_CODE_BYTES])
+{
+    const char *end = text.size != 0 ? memchr(text.data, ' ', text.size) : NULL;
+    size_t size = end != NULL ? (size_t)(end - text.data) : ERROR_CODE_BYTES;
+
+    if (size >= ERROR_CODE_BYTES - 1) {
+        text = SLICE("ERR");
+        size = text.size;
+    }
+    for (size_t i = 0; i < size; i++)
+        code[i] = (unsigned char)text.data[i] < ' ' || text.data[i] == '#' || text.data[i] == ':' ? '_' : text.data[i];
+    code[size] = '\0';
+    return size;
+}
+
 void worker_count_error(struct worker *worker, struct slice text)
 {
     struct worker_stats *stats = &worker->stats;
-    uint32_t count = atomic_load_explicit(&stats->error_code_count, memory_order_relaxed), i;
-    size_t size = 0;
+    uint32_t count = atomic_load_explicit(&stats->error_code_count, memory_order_relaxed), i = 0;
+    char code[ERROR_CODE_BYTES];
+    size_t size = error_code_of(text, code);
 
     counter_add(&stats->errors, 1);
-    while (size < text.size && size < ERROR_CODE_BYTES - 1 && text.data[size] != ' ')
-        size++;
-    for (i = 0; i < count; i++) {
-        if (strlen(stats->error_codes[i].code) == size && memcmp(stats->error_codes[i].code, text.data, size) == 0)
-            break;
+    while (i < count && strcmp(stats->error_codes[i].code, code) != 0)
+        i++;
+    if (i >= ERROR_CODES_MOST) {
+        i = ERROR_CODES_MOST;
+        snprintf(code, sizeof(code), "%s", ERROR_CODE_OVERFLOW);
+        size = strlen(code);
     }
-    if (i == ERROR_CODES_MOST)
-        return;
     if (i == count) {
-        memcpy(stats->error_codes[i].code, text.data, size);
-        stats->error_codes[i].code[size] = '\0';
+        memcpy(stats->error_codes[i].code, code, size + 1);
         atomic_store_explicit(&stats->error_code_count, count + 1, memory_order_release);
     }
     counter_add(&stats->error_codes[i].count, 1);

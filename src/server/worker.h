@@ -11,6 +11,7 @@
 #include "net/loop.h"
 #include "net/resp.h"
 #include "server/command.h"
+#include "server/stats.h"
 #include "store/access.h"
 #include "store/effects.h"
 
@@ -22,7 +23,7 @@ struct client;
 struct server;
 struct worker;
 
-enum { WORKERS_MOST = 64, GROUP_MOST = 8, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32 };
+enum { WORKERS_MOST = 64, GROUP_MOST = 8 };
 
 /* A message: delivered by the receiving worker in its own thread, outside the gate; `deliver` frees it. */
 struct mail {
@@ -43,7 +44,7 @@ struct worker_stats {
     struct error_count {
         char code[ERROR_CODE_BYTES]; /* const once error_code_count covers it */
         _Atomic uint64_t count;
-    } error_codes[ERROR_CODES_MOST];
+    } error_codes[ERROR_CODES_MOST + 1]; /* the last is for all codes for which there is no room */
 };
 
 /* Why a command cannot run, whatever the state of its client. */
@@ -103,7 +104,7 @@ void worker_fini(struct worker *worker);
 void worker_listen(struct worker *worker);
 void worker_run(void *worker); /* a thread_fn: until worker->stop */
 bool worker_open_loop(struct worker *worker); /* false: the system refuses; errno */
-/* Counts an error reply under its code, the first word of the text. */
+/* Counts an error reply under its code: the first of several words, ERR if there is but one or if it is very long. */
 void worker_count_error(struct worker *worker, struct slice text);
 void worker_wake(struct worker *worker); /* any thread */
 struct client *worker_find_client(struct worker *worker, uint64_t id); /* its thread; NULL: it has gone */

@@ -81,6 +81,11 @@ uint32_t watch_set_count(const struct watch_set *set)
     return (uint32_t)list_count(&set->nodes);
 }
 
+size_t watch_memory_bytes(uint32_t count)
+{
+    return count * (sizeof(struct watch_node) + sizeof(struct watched_key));
+}
+
 void watch_add(struct watch_set *set, struct access *access, unsigned db, const struct key *key)
 {
     uint32_t stripe_index = access_stripe_of(access, key);

@@ -18,6 +18,7 @@ struct watch_set *watch_set_create(void);
 bool watch_set_is_touched(const struct watch_set *set);
 void watch_set_touch(struct watch_set *set);
 uint32_t watch_set_count(const struct watch_set *set); /* keys */
+size_t watch_memory_bytes(uint32_t count);             /* what watching that many keys takes, without their names */
 /* The key's stripe is held. Watching a key twice is watching it once. */
 void watch_add(struct watch_set *set, struct access *access, unsigned db, const struct key *key);
 /* Has a watched key expired since it was watched? All its stripes are held. */
