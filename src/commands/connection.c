@@ -645,7 +645,9 @@ static const struct command_row client_subcommands[] = {
      .summary = "Describes all connections.", .complexity = "O(N) where N is the number of connections",
      .syntax = "CLIENT LIST [TYPE (normal|master|replica|pubsub)] [ID client-id [client-id ...]]",
      .arg_since = "TYPE:5.0.0 ID:6.2.0", .tips = "nondeterministic_output",
-     .history = "5.0.0=The option TYPE.|6.2.0=The option ID, and the field laddr."},
+     .history = "2.8.12=The field id.|5.0.0=The option TYPE.|6.0.0=The field user.|6.2.0=The option ID, and the fields "
+                "laddr, argv-mem, tot-mem and redir.|7.0.0=The fields resp, multi-mem, rbs and rbp.|"
+                "7.0.3=The field ssub."},
     {.name = "no-evict", .run = cmd_client_no_evict, .arity = 3, CLIENT_ROW_ADMIN, .since = "7.0.0",
      .summary = "Protects the connection when memory for clients is short.", .complexity = "O(1)",
      .syntax = "CLIENT NO-EVICT (ON|OFF)"},

@@ -14,3 +14,4 @@ extern const struct command_row admin_commands[]; /* admin.c */
 extern const struct command_row transaction_commands[]; /* transactions.c */
 extern const struct command_row command_commands[]; /* command.c */
 extern const struct command_row info_commands[]; /* info.c */
+extern const struct command_row lolwut_commands[]; /* lolwut.c */

@@ -323,7 +323,7 @@ static bool stralgo_find_keys(const struct slice *args, uint32_t arg_count, stru
     return true;
 }
 
-#define LCS_OPTIONS "[LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]"
+#define LCS_OPTIONS "[LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]"
 
 const struct command_row lcs_commands[] = {
     {.name = "lcs", .run = cmd_lcs, .arity = -3, .access = ACCESS_STRIPED, .flags = "readonly alone",

@@ -642,7 +642,7 @@ const struct command_row string_commands[] = {
     STRING_ROW("getset", cmd_getset, 3, "write denyoom fast deprecated", "@write @string @fast",
                KEY_SPEC("RW,ACCESS,UPDATE"), "1.0.0", "O(1)", "GETSET key value",
                "Sets a string and returns the one before.",
-               .deprecated_since = "6.2.0", .replaced_by = "`SET` with `GET`"),
+               .deprecated_since = "6.2.0", .replaced_by = "`SET` with the `!GET` argument"),
     STRING_ROW("getdel", cmd_getdel, 2, "write fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,DELETE"), "6.2.0",
                "O(1)", "GETDEL key", "Returns a string and deletes its key."),
     STRING_ROW("getex", cmd_getex, -2, "write fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"), "6.2.0",

@@ -21,6 +21,7 @@ import compare      # noqa: E402
 import facts        # noqa: E402
 import journal      # noqa: E402
 import protocol     # noqa: E402
+import tables       # noqa: E402
 from generate import PROFILES, Generator    # noqa: E402
 from harness import Lost, Server, encode, exchange_all      # noqa: E402
 from shrink import shrink       # noqa: E402
@@ -326,6 +327,8 @@ def main():
             failed += 1
         if options.only_block is None and options.profile == "mixed":
             more = protocol.run(tester.sides, options.seed, tester.accepted)
+            passed, failed = passed + more[0], failed + more[1]
+            more = tables.run(*tester.sides.servers)
             passed, failed = passed + more[0], failed + more[1]
         blocks = max(1, (options.count + options.block - 1) // options.block)
         for number in range(blocks):

@@ -150,6 +150,26 @@ with_server {} {
         assert_equal {count=2 count=1} [list [dict get $fields errorstat_ERR] [dict get $fields errorstat_NOPROTO]]
     }
 
+    test "a protocol error counts as an error" {} {
+        r config resetstat
+        set other [connect]
+        $other -raw "*1\r\n\$-5\r\n"
+        assert {[$other -closed]}
+        assert_equal count=1 [info_field errorstat_ERR errorstats]
+        assert_equal 1 [info_field total_error_replies stats]
+    }
+
+    test "errors are told in the order of their codes" {} {
+        r config resetstat
+        r set k v
+        catch {r hello 9}
+        catch {r auth a b}
+        catch {r exec x}
+        catch {r nonsense}
+        assert_equal {errorstat_ERR errorstat_EXECABORT errorstat_NOPROTO errorstat_WRONGPASS} \
+            [dict keys [info_fields errorstats]]
+    }
+
     test "threads" {keydb} {
         assert_equal $::settings(threads) [info_field server_threads cpu]
         set fields [info_fields clients]

@@ -395,4 +395,49 @@ with_server {enable-debug-command yes} {
         set flags [dict get [lindex [client_lines [r client info]] 0] flags]
         assert_equal N $flags
     }
+
+    test "beyond maxmemory a transaction can only be ended" {} {
+        set oom "OOM command not allowed when used memory > 'maxmemory'."
+        set other [connect]
+        with_config {maxmemory 1} {
+            $other multi
+            foreach command {{watch k} {unwatch} {multi} {ping} {get k} {set k v} {client id} {hello 3}} {
+                assert_refused $oom $other {*}$command
+            }
+            assert_refused $::aborted $other exec
+            $other multi
+            assert_reply {array {}} $other exec
+            $other multi
+            assert_reply {status OK} $other discard
+            $other multi
+            assert_reply {status RESET} $other reset
+            assert_reply {status OK} $other watch k
+            assert_reply {status OK} $other unwatch
+            assert_reply {status OK} $other multi
+            assert_reply {status OK} $other quit
+        }
+    }
+
+    test "queued commands and watched keys count as the client's memory" {} {
+        set other [connect]
+        set id [$other client id]
+        set picture {{id} {lindex [lmap line [client_lines [r client list id $id]] {set line}] 0}}
+        $other multi
+        set before [apply $picture $id]
+        assert_equal 0 [dict get $before multi-mem]
+        $other set k [string repeat x 1000]
+        set small [apply $picture $id]
+        assert_range [dict get $small multi-mem] 1000 2000
+        $other set k [string repeat x 100000]
+        set large [apply $picture $id]
+        assert_range [dict get $large multi-mem] 101000 200000
+        assert {[dict get $large tot-mem] >= [dict get $before tot-mem] + 100000}
+        assert_equal {2 set} [list [dict get $large multi] [dict get $large cmd]]
+        wait_for {[info_field mem_clients_normal memory] > 100000}
+        $other discard
+        assert_equal 0 [dict get [apply $picture $id] multi-mem]
+        set before [apply $picture $id]
+        $other watch {*}[lmap i [lrepeat 100 x] {incr n}]
+        assert {[dict get [apply $picture $id] tot-mem] >= [dict get $before tot-mem] + 100 * 50}
+    }
 }

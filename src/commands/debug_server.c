@@ -1,0 +1,355 @@
+/* DEBUG subcommands about the server: the journal, time that passes, ways to end it, the log and the allocator. */
+#include "commands/debug_priv.h"
+
+#include "base/background.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/mem_control.h"
+#include "base/number.h"
+#include "base/panic.h"
+#include "server/client.h"
+#include "server/request.h"
+#include "server/server.h"
+#include "server/worker.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { RELEASE_STEP_US = 1000 };
+
+/* ------------------------------------------------------------------------------------------------- the journal -- */
+
+/* global, guarded by the gate: the reader of DEBUG JOURNAL; open while its journal is not NULL. */
+static struct journal_reader journal_reader;
+
+static void journal_start(struct request *request)
+{
+    if (journal_reader.journal != NULL) {
+        reply_error(request, "ERR the journal is being read already");
+        return;
+    }
+    journal_reader_open(&journal_reader, &request->worker->server->journal);
+    reply_ok(request);
+}
+
+static void journal_stop(struct request *request)
+{
+    debug_journal_close();
+    reply_ok(request);
+}
+
+static void journal_read(struct request *request)
+{
+    struct buffer bytes = {0};
+    struct journal_view view;
+
+    if (journal_reader.journal == NULL) {
+        reply_error(request, "ERR the journal is not being read: DEBUG JOURNAL START comes first");
+        return;
+    }
+    while (journal_reader_next(&journal_reader, &view))
+        journal_view_append(&view, &bytes);
+    reply_bulk(request, buffer_slice(&bytes));
+    buffer_fini(&bytes);
+}
+
+static void debug_journal(struct request *request)
+{
+    if (request_arg_is(request, 2, "start"))
+        journal_start(request);
+    else if (request_arg_is(request, 2, "read"))
+        journal_read(request);
+    else if (request_arg_is(request, 2, "stop"))
+        journal_stop(request);
+    else
+        reply_syntax_error(request);
+}
+
+void debug_journal_close(void)
+{
+    if (journal_reader.journal == NULL)
+        return;
+    journal_reader_close(&journal_reader);
+    journal_reader.journal = NULL;
+}
+
+/* For those who read the journal this is a command that changed something here; here it is not run. */
+static void debug_replicate(struct request *request)
+{
+    effect_set(request, &request->args[2], request->arg_count - 2);
+    reply_ok(request);
+}
+
+/* ------------------------------------------------------------------------------------------------- time, the end -- */
+
+static void debug_set_active_expire(struct request *request)
+{
+    bool on = !slice_equal_text(request_arg(request, 2), "0");
+
+    atomic_store_explicit(&request->access->store->active_expire, on, memory_order_relaxed);
+    reply_ok(request);
+}
+
+/* atomic: how often DEBUG RELEASE was called for each */
+static _Atomic uint32_t busy_releases, hold_releases;
+
+/* What is no number is no time; a day is the most. */
+static int64_t parse_us(struct slice seconds_text)
+{
+    double seconds = 0;
+
+    if (!number_parse_double(seconds_text, &seconds) || !(seconds > 0))
+        return 0;
+    return (int64_t)(MIN(seconds, 86400.0) * 1e6);
+}
+
+static void sleep_us(int64_t us)
+{
+    struct timespec left = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
+/* Until the time is over or somebody calls DEBUG RELEASE. */
+static void sleep_until_released(int64_t us, _Atomic uint32_t *releases)
+{
+    const uint32_t before = atomic_load(releases);
+
+    for (; us > 0 && atomic_load(releases) == before; us -= RELEASE_STEP_US)
+        sleep_us(MIN(us, RELEASE_STEP_US));
+}
+
+static void debug_release(struct request *request)
+{
+    if (request_arg_is(request, 2, "busy"))
+        atomic_fetch_add(&busy_releases, 1);
+    else if (request_arg_is(request, 2, "hold"))
+        atomic_fetch_add(&hold_releases, 1);
+    else
+        return reply_syntax_error(request);
+    reply_ok(request);
+}
+
+static void debug_sleep(struct request *request)
+{
+    sleep_us(parse_us(request_arg(request, 2)));
+    reply_ok(request);
+}
+
+/* A long command on one key: its worker is inside the gate and serves nobody else meanwhile. */
+static void debug_busy(struct request *request)
+{
+    sleep_until_released(parse_us(request_arg(request, 3)), &busy_releases);
+    reply_ok(request);
+}
+
+/* A stripe that a background thread holds for a while; no worker is kept from its other clients. */
+struct hold {
+    struct mail mail; /* tells the client's worker that it is over */
+    struct worker *worker;
+    uint64_t client_id;
+    struct stripe *stripe;
+    int64_t us;
+};
+
+static void hold_over(struct worker *worker, struct mail *mail)
+{
+    struct hold *hold = container_of(mail, struct hold, mail);
+    struct client *client = worker_find_client(worker, hold->client_id);
+
+    if (client != NULL) { /* it may have left */
+        resp_write_ok(&client->conn.output);
+        client_unblock(client);
+    }
+    mem_free(hold);
+}
+
+static void hold_run(void *argument)
+{
+    struct hold *hold = argument;
+    struct mail *mail = &hold->mail;
+
+    spinlock_acquire(&hold->stripe->lock);
+    sleep_until_released(hold->us, &hold_releases);
+    stripe_release(hold->worker->server->store, hold->stripe);
+    worker_post(hold->worker, &mail);
+}
+
+static void debug_hold(struct request *request)
+{
+    const struct key key = key_make(request_arg(request, 2));
+    struct hold *hold;
+
+    if (request->in_exec) {
+        reply_error(request, "ERR DEBUG HOLD is not for transactions");
+        return;
+    }
+    hold = mem_alloc_zero(sizeof(*hold));
+    hold->mail.deliver = hold_over;
+    hold->worker = request->worker;
+    hold->client_id = request->client->id;
+    hold->stripe = &request->worker->server->store->stripes[access_stripe_of(request->access, &key)];
+    hold->us = parse_us(request_arg(request, 3));
+    client_block(request->client);
+    background_submit(BACKGROUND_OTHER, hold_run, hold);
+}
+
+static void debug_segfault(struct request *request)
+{
+    volatile char *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)request;
+    *page = 1;
+}
+
+static void debug_panic(struct request *request)
+{
+    (void)request;
+    panic("DEBUG PANIC was called");
+}
+
+static void debug_assert_failure(struct request *request)
+{
+    assert(request->arg_count == 0); /* never so: the command asks for a failure */
+}
+
+static void debug_oom(struct request *request)
+{
+    volatile size_t size = SIZE_MAX / 2;
+
+    mem_free(mem_alloc(size));
+    reply_ok(request);
+}
+
+static void debug_leak(struct request *request)
+{
+    void *volatile lost = mem_copy(request_arg(request, 2).data, request_arg(request, 2).size);
+
+    (void)lost;
+    reply_ok(request);
+}
+
+/* ------------------------------------------------------------------------------------------- log and allocator -- */
+
+static void debug_log(struct request *request)
+{
+    struct slice text = request_arg(request, 2);
+
+    log_warning("DEBUG LOG: %.*s", (int)MIN(text.size, (size_t)LOG_MESSAGE_LIMIT_BYTES), text.data);
+    reply_ok(request);
+}
+
+static void append_report(void *context, const char *text)
+{
+    buffer_append_text(context, text);
+}
+
+static void debug_jmap(struct request *request)
+{
+    struct buffer text = {0};
+
+    mem_report(append_report, &text);
+    reply_verbatim(request, "txt", buffer_slice(&text));
+    buffer_fini(&text);
+}
+
+static void reply_control_error(struct request *request, int error)
+{
+    reply_errorf(request, "ERR %s", strerror(error));
+}
+
+static void debug_mallctl(struct request *request)
+{
+    char *name = mem_copy(request_arg(request, 2).data, request_arg(request, 2).size);
+    int64_t wanted = 0;
+    uint64_t value = 0;
+    int error;
+
+    if (request->arg_count == 4 && !request_arg_i64(request, 3, &wanted)) {
+        mem_free(name);
+        return;
+    }
+    error = mem_control_number(name, &value);
+    if (error == 0 && request->arg_count == 4)
+        error = mem_control_set_number(name, (uint64_t)wanted);
+    if (error == 0)
+        reply_int(request, (int64_t)value);
+    else
+        reply_control_error(request, error);
+    mem_free(name);
+}
+
+static void debug_mallctl_str(struct request *request)
+{
+    char *name = mem_copy(request_arg(request, 2).data, request_arg(request, 2).size);
+    const char *value = NULL;
+    int error = mem_control_text(name, &value);
+
+    if (error == 0 && request->arg_count == 4) {
+        char *wanted = mem_copy(request_arg(request, 3).data, request_arg(request, 3).size);
+
+        error = mem_control_set_text(name, wanted);
+        mem_free(wanted);
+    }
+    if (error == 0)
+        reply_text(request, value != NULL ? value : "");
+    else
+        reply_control_error(request, error);
+    mem_free(name);
+}
+
+const struct debug_row debug_server_rows[] = {
+    {"assert", "",
+     "Fail an assertion: the server ends.",
+     debug_assert_failure, 2, UINT32_MAX, ACCESS_FREE, 0, 0},
+    {"busy", "<key> <seconds>",
+     "Work that long, or until RELEASE, on <key>: a worker is kept from everything else.",
+     debug_busy, 4, 4, ACCESS_STRIPED, 2, 2},
+    {"hold", "<key> <seconds>",
+     "Hold the lock that guards <key> that long or until RELEASE: commands on it wait, no worker is "
+     "kept.",
+     debug_hold, 4, 4, ACCESS_FREE, 0, 0},
+    {"jmap", "",
+     "The memory allocator's report.",
+     debug_jmap, 2, 2, ACCESS_FREE, 0, 0},
+    {"journal", "(START|READ|STOP)",
+     "Record the effects of commands, and return those since the last call.",
+     debug_journal, 3, 3, ACCESS_EXCLUSIVE, 0, 0},
+    {"leak", "<string>",
+     "Lose the memory of a copy of <string>.",
+     debug_leak, 3, 3, ACCESS_FREE, 0, 0},
+    {"log", "<message>",
+     "Write <message> to the server log.",
+     debug_log, 3, 3, ACCESS_FREE, 0, 0},
+    {"mallctl", "<name> [<number>]",
+     "Read (and change) a number of the memory allocator.",
+     debug_mallctl, 3, 4, ACCESS_FREE, 0, 0},
+    {"mallctl-str", "<name> [<text>]",
+     "Read (and change) a text of the memory allocator.",
+     debug_mallctl_str, 3, 4, ACCESS_FREE, 0, 0},
+    {"oom", "",
+     "End the server as it ends when there is no memory left.",
+     debug_oom, 2, 2, ACCESS_FREE, 0, 0},
+    {"panic", "",
+     "End the server as a broken invariant does.",
+     debug_panic, 2, UINT32_MAX, ACCESS_FREE, 0, 0},
+    {"release", "(BUSY|HOLD)",
+     "End all that BUSY or HOLD do at the moment.",
+     debug_release, 3, 3, ACCESS_FREE, 0, 0},
+    {"replicate", "<word> [<word> ...]",
+     "Hand these words on as if they were a command that changed something here.",
+     debug_replicate, 3, UINT32_MAX, ACCESS_EXCLUSIVE, 0, 0},
+    {"segfault", "",
+     "End the server by an access to memory it must not touch.",
+     debug_segfault, 2, UINT32_MAX, ACCESS_FREE, 0, 0},
+    {"set-active-expire", "<0|1>",
+     "With 0, keys whose time is over stay until somebody asks for them.",
+     debug_set_active_expire, 3, 3, ACCESS_FREE, 0, 0},
+    {"sleep", "<seconds>",
+     "Stop the whole server for a while. Decimals are allowed.",
+     debug_sleep, 3, 3, ACCESS_EXCLUSIVE, 0, 0},
+    {0},
+};
