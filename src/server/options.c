@@ -389,8 +389,8 @@ const struct option_row server_options[] = {
                "bytes of one argument"),
 
     /* threads and time */
-    ROW_INT("server-threads", &option_server_threads, 1, 1, 64, OPTION_IMMUTABLE,
-            "threads that serve clients; all of them serve the same data", .alias = "io-threads"),
+    ROW_INT("server-threads", &option_server_threads, 0, 0, 64, OPTION_IMMUTABLE,
+            "threads that serve clients, all the same data; 0: one a processor, at most 8", .alias = "io-threads"),
     ROW_SPECIAL("server-thread-affinity", set_affinity, get_affinity, "false", OPTION_IMMUTABLE,
                 "bind each thread to a processor: false, true, or the first processor, counted from 1"),
     ROW_BOOL("active-client-balancing", &option_active_client_balancing, 1, OPTION_MUTABLE,

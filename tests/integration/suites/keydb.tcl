@@ -70,7 +70,7 @@ with_server {} {
 }
 
 test "server-threads has bounds" {keydb noconn} {
-    foreach value {0 x 1000} {
+    foreach value {-1 65 x 1000} {
         set id [server_launch [list --port [free_port] --save "" --server-threads $value]]
         assert_equal 1 [process_wait $id] $value
     }
