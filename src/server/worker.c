@@ -384,6 +384,19 @@ static void handover_deliver(struct worker *worker, struct mail *mail)
     mem_free(handover);
 }
 
+/* Counts one more connection, unless there are as many as may be: those that are refused take no place meanwhile. */
+static bool take_place(struct server *server)
+{
+    uint64_t count = atomic_load_explicit(&server->client_count, memory_order_relaxed);
+
+    do {
+        if (count >= OPTION_GET_U64(option_maxclients))
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&server->client_count, &count, count + 1, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
 void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *peer, socklen_t peer_size,
                    enum listener_kind kind, void *user)
 {
@@ -392,9 +405,7 @@ void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *pee
 
     (void)loop;
     (void)peer_size;
-    if (atomic_fetch_add_explicit(&server->client_count, 1, memory_order_relaxed) >=
-        OPTION_GET_U64(option_maxclients)) {
-        atomic_fetch_sub_explicit(&server->client_count, 1, memory_order_relaxed);
+    if (!take_place(server)) {
         reject(worker, fd, kind, too_many_clients, sizeof(too_many_clients) - 1);
         return;
     }
