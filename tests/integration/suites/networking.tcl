@@ -24,15 +24,18 @@ with_server {maxclients 12} {
             assert_equal "-ERR max number of clients reached" [$late -line]
             assert {[$late -closed]}
         }
-        assert_equal 1 [info_field rejected_connections stats]
+        wait_for {[info_field rejected_connections stats] == 1}
         [lindex $clients 0] -close
         wait_for {[info_field connected_clients clients] == 11}
         set again [connect]
         assert_equal PONG [$again ping]
+        foreach c [concat [lrange $clients 1 end] $again] {
+            $c -close
+        }
+        wait_for {[info_field connected_clients clients] == 1}
     }
 
     test "maxclients can be raised while running" {} {
-        wait_for {[info_field connected_clients clients] == 1}  ;# those of the test before have gone
         r config set maxclients 20
         for {set i 0} {$i < 19} {incr i} {
             assert_equal PONG [[connect] ping]
