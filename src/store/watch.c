@@ -201,25 +201,34 @@ struct touch_db {
     const struct stripe_db *keys, *other;
 };
 
-static bool exists_in(const struct stripe_db *keys, const struct watched_key *watched, const struct access *access)
+static const struct entry *entry_in(const struct stripe_db *keys, const struct watched_key *watched)
 {
     struct key key = {{watched->name, watched->size}, watched->hash};
-    const struct entry *entry = keys != NULL ? lookup_in_table(&keys->keys, &key) : NULL;
 
-    return entry != NULL && !lookup_is_expired(access, entry);
+    return keys != NULL ? lookup_in_table(&keys->keys, &key) : NULL;
 }
 
+/* For a watcher the key was there if it had not yet expired when it began to watch, and is there if it is not over now;
+ * one that has come past its deadline already is as if it was watched so. */
 static void touch_db_visit(void *item, void *context)
 {
     struct watched_key *watched = item;
     const struct touch_db *touch = context;
+    const struct entry *before, *after;
+    bool comes_expired;
 
     if (watched->db != touch->db)
         return;
-    if (!exists_in(touch->keys, watched, touch->access) && !exists_in(touch->other, watched, touch->access))
-        return;
-    LIST_FOREACH(link, &watched->watchers)
-        watch_set_touch(container_of(link, struct watch_node, key_node)->set);
+    before = entry_in(touch->keys, watched);
+    after = entry_in(touch->other, watched);
+    comes_expired = after != NULL && lookup_is_expired(touch->access, after);
+    LIST_FOREACH(link, &watched->watchers) {
+        struct watch_node *node = container_of(link, struct watch_node, key_node);
+
+        if ((before != NULL && !node->expired) || (after != NULL && !comes_expired))
+            watch_set_touch(node->set);
+        node->expired = comes_expired;
+    }
 }
 
 void watch_touch_db(struct access *access, struct stripe *stripe, unsigned db, const struct stripe_db *keys,

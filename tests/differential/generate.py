@@ -10,6 +10,7 @@ A command is an item (connection, words). Item words may also be ("@sleep", mill
 import random
 import time
 
+import interleave
 from facts import suitable, TAKES_NAMES
 
 FAMILY_OF_GROUP = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash": "h", "sorted_set": "z",
@@ -186,7 +187,8 @@ TEMPLATES = """
 PROFILE_FAMILY = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash": "h", "zset": "z", "stream": "x",
                   "pf": "p"}
 PROFILES = {"mixed": None, "string": {"string", "bitmap"}, "keys": {"keys", "string", "db"},
-            "transactions": {"string", "keys", "db"}, "command": {"command"}}
+            "transactions": {"string", "keys", "db"}, "command": {"command"},
+            "clients": set()}      # several clients with transactions that overlap: interleave.py
 
 
 def read_templates():
@@ -525,6 +527,8 @@ class Generator:
 
     def block(self, size):
         items = []
+        if self.profile == "clients" or self.profile == "mixed" and self.random.random() < 0.1:
+            return interleave.Interleaved(self.random).block(size)
         while len(items) < size:
             draw = self.random.random()
             if draw < (0.5 if self.profile == "transactions" else 0.02):

@@ -24,6 +24,7 @@ import protocol     # noqa: E402
 import tables       # noqa: E402
 from generate import PROFILES, Generator    # noqa: E402
 from harness import Lost, Server, encode, exchange_all      # noqa: E402
+from interleave import CLIENTS      # noqa: E402
 from shrink import shrink       # noqa: E402
 
 DATABASES = 16
@@ -103,7 +104,7 @@ class Sides:
         for side, result in enumerate(exchange_all([(admin, wipe, 2) for admin in self.admins])):
             if isinstance(result, Lost):
                 raise result
-        self.clients = [[server.connect() for _ in range(2)] for server in self.servers]
+        self.clients = [[server.connect() for _ in range(CLIENTS)] for server in self.servers]
         if resp == 3:
             for side in self.clients:
                 for connection in side:
@@ -142,7 +143,7 @@ class Tester:
             self.sides.fresh(resp)
         except (Lost, OSError) as problem:
             return Difference("lost", "before the block", "", str(problem))
-        talks = [compare.Conversation(self.commands, self.shared) for _ in range(2)]
+        talks = [compare.Conversation(self.commands, self.shared) for _ in range(CLIENTS)]
         for begin, end in segments(items):
             difference = self.run_segment(items, begin, end, talks)
             if difference:

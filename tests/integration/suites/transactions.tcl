@@ -146,6 +146,53 @@ with_server {enable-debug-command yes} {
         assert_reply {array {}} r exec
     }
 
+    # Until what was given 1 ms before the call is over, by the server's own clock.
+    proc wait_until_over {} {
+        lassign [r time] begin_s begin_us
+        wait_for {[lassign [r time] s us; expr {($s - $begin_s) * 1000000 + $us - $begin_us}] > 2000}
+    }
+
+    # `watched` before or after the key's time is over. The two commands in one packet see the same time.
+    test "expired keys, and what takes the whole database" {} {
+        set other [connect]
+        $other debug set-active-expire 0
+        foreach {watched key other_key command touched} {
+            before expiring none     {get k}      1  after expiring none     {get k}      0
+            before expiring none     {flushall}   1  after expiring none     {flushall}   0
+            before expiring none     {flushdb}    1  after expiring none     {flushdb}    0
+            before expiring none     {swapdb 0 1} 1  after expiring none     {swapdb 1 0} 0
+            before expiring expiring {swapdb 0 1} 1  after expiring expiring {swapdb 0 1} 0
+            before expiring lasting  {swapdb 0 1} 1  after expiring lasting  {swapdb 0 1} 1
+            before none     expiring {swapdb 0 1} 0  before none    lasting  {swapdb 0 1} 1
+            before lasting  expiring {swapdb 0 1} 1  after expiring none     {set k new}  1
+            after  expiring none     {del k}      0  before expiring none    {ping}       1
+        } {
+            $other flushall
+            set kinds {none {del k} lasting {set k v} expiring {set k v px 1}}
+            $other select 1
+            $other {*}[dict get $kinds $other_key]
+            $other select 0
+            set packet [request {*}[dict get $kinds $key]]
+            if {$watched eq "before"} {
+                append packet [request watch k]
+            } else {
+                append packet [request ping]
+            }
+            r -raw $packet
+            r -read
+            r -read
+            wait_until_over
+            if {$watched eq "after"} {
+                r watch k
+            }
+            $other {*}$command
+            r multi
+            r ping
+            assert_equal [expr {$touched ? {} : "PONG"}] [r exec] "$watched $key $other_key $command"
+        }
+        $other debug set-active-expire 1
+    }
+
     test "a key that is deleted and made again has changed" {} {
         set other [connect]
         r set k v
