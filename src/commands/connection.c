@@ -105,6 +105,7 @@ static bool authenticate(struct request *request, struct slice user, struct slic
 {
     if (!is_user(user) ||
         (has_password(request) && !server_password_fits(request->worker->server, password))) {
+        counter_add(&request->worker->stats.auth_failures, 1);
         reply_error(request, wrong_password);
         return false;
     }

@@ -197,9 +197,20 @@ static inline void show64(_Atomic uint64_t *field, uint64_t value)
         atomic_store_explicit(field, value, memory_order_relaxed);
 }
 
+/* A buffer's size, which also counts for the largest of the current second. */
+static inline void show_buffer(_Atomic uint64_t *field, uint64_t value, _Atomic uint64_t *largest)
+{
+    if (LIKELY(atomic_load_explicit(field, memory_order_relaxed) == value))
+        return;
+    atomic_store_explicit(field, value, memory_order_relaxed);
+    if (value > atomic_load_explicit(largest, memory_order_relaxed))
+        atomic_store_explicit(largest, value, memory_order_relaxed);
+}
+
 void client_update_card(struct client *client)
 {
     struct client_card *card = &client->card;
+    struct worker_stats *stats = &client->worker->stats;
     int32_t queued = client->transaction != NULL ? (int32_t)transaction_count(client->transaction) : -1;
 
     atomic_store_explicit(&card->active_ms, client->worker->now_ms, memory_order_relaxed);
@@ -212,8 +223,8 @@ void client_update_card(struct client *client)
         show64(&card->multi_bytes, queued > 0 ? transaction_memory_bytes(client->transaction) : 0);
     }
     show64(&card->query_bytes, conn_kept_size(&client->conn));
-    show64(&card->query_capacity, conn_kept_capacity(&client->conn));
-    show64(&card->output_bytes, output_size(&client->conn.output));
+    show_buffer(&card->query_capacity, conn_kept_capacity(&client->conn), &stats->recent_input[stats->recent_index]);
+    show_buffer(&card->output_bytes, output_size(&client->conn.output), &stats->recent_output[stats->recent_index]);
     atomic_store_explicit(&card->bytes_in, client->conn.bytes_in, memory_order_relaxed);
     atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
 }

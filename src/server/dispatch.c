@@ -584,11 +584,13 @@ static void park(struct client *client, struct job *job, const struct key *keys,
     client->parked = parked;
     list_push_back(&worker->parked, &parked->node);
     counter_add(&worker->stats.lock_waits, 1);
+    counter_add(&worker->stats.parked_count, 1);
     conn_pause(&client->conn);
 }
 
 static void parked_destroy(struct parked *parked)
 {
+    counter_add(&parked->client->worker->stats.parked_count, UINT64_MAX); /* one less */
     resp_command_fini(&parked->job.words);
     mem_free(parked->job.words.args);
     mem_free(parked->keys);

@@ -31,6 +31,7 @@ static const struct {
     {"latencystats", "Latencystats", false},
     {"cluster", "Cluster", true},
     {"keyspace", "Keyspace", true},
+    {"keydb", "KeyDB", true},
 };
 
 enum { SECTION_COUNT = countof(sections), TABLES_MOST = 64 };
@@ -74,6 +75,7 @@ void info_setup(void)
     stats_since_setup();
     config_on_reset_stat(stats_since_reset);
     info_add_rows(info_server_rows, info_server_row_count);
+    info_add_rows(info_thread_rows, info_thread_row_count);
 }
 
 void info_mark_ready(void)
@@ -125,11 +127,10 @@ static void choose(bool wanted[SECTION_COUNT], struct slice word)
 {
     bool all = slice_equal_text_nocase(word, "all") || slice_equal_text_nocase(word, "everything");
     bool usual = slice_equal_text_nocase(word, "default");
-    size_t index = section_index(word);
+    size_t index = slice_equal_text_nocase(word, "module_list") ? section_index(SLICE("modules")) : section_index(word);
 
     for (size_t i = 0; i < SECTION_COUNT; i++) {
-        if (i == index || (usual && sections[i].is_default) ||
-            (all && (strcmp(sections[i].name, "modules") != 0 || slice_equal_text_nocase(word, "everything"))))
+        if (i == index || all || (usual && sections[i].is_default))
             wanted[i] = true;
     }
 }

@@ -56,6 +56,11 @@ void info_rows_begin(const struct server_stats *stats)
     getrusage(RUSAGE_CHILDREN, &now.children);
 }
 
+const struct server_stats *info_rows_stats(void)
+{
+    return now.stats;
+}
+
 void info_rows_end(void)
 {
     now.stats = NULL;
@@ -240,6 +245,10 @@ PUT_STAT(writes_processed)
 PUT_STAT(query_buffer_limit_disconnections)
 PUT_STAT(output_buffer_limit_disconnections)
 PUT_STAT(loop_turns)
+PUT_U64(turns_per_second, now.stats->turns_per_second + 0.5)
+PUT_U64(expire_ms, now.stats->expire_us / 1000)
+PUT_STAT(waiting_commands)
+PUT(average_waiting_commands, buffer_printf(buffer, "%f", now.stats->average_waiting_commands))
 PUT_STAT(acl_denied_auth)
 PUT_STAT(acl_denied_command)
 PUT_STAT(acl_denied_key)
@@ -491,6 +500,7 @@ const struct info_field info_server_rows[] = {
     ROW("memory", "mem_cluster_links", zero),
     ROW("memory", "mem_aof_buffer", zero),
     ROW("memory", "mem_allocator", allocator_name),
+    ROW("memory", "mem_overhead_db_hashtable_rehashing", zero),
     ROW("memory", "active_defrag_running", zero),
     ROW("memory", "lazyfree_pending_objects", zero),
     ROW("memory", "lazyfreed_objects", zero),
@@ -546,9 +556,10 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "expired_keys", expired_keys),
     ROW("stats", "expired_stale_perc", zero_fraction),
     ROW("stats", "expired_time_cap_reached_count", zero),
-    ROW("stats", "expire_cycle_cpu_milliseconds", zero),
+    ROW("stats", "expire_cycle_cpu_milliseconds", expire_ms),
     ROW("stats", "evicted_keys", evicted_keys),
     ROW("stats", "evicted_clients", evicted_clients),
+    ROW("stats", "evicted_scripts", zero),
     ROW("stats", "total_eviction_exceeded_time", zero),
     ROW("stats", "current_eviction_exceeded_time", zero),
     ROW("stats", "keyspace_hits", keyspace_hits),
@@ -574,6 +585,10 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "dump_payload_sanitizations", zero),
     ROW("stats", "total_reads_processed", reads_processed),
     ROW("stats", "total_writes_processed", writes_processed),
+    ROW("stats", "instantaneous_lock_contention", waiting_commands),
+    ROW("stats", "avg_lock_contention", average_waiting_commands),
+    ROW("stats", "storage_provider_read_hits", zero),
+    ROW("stats", "storage_provider_read_misses", zero),
     ROW("stats", "io_threaded_reads_processed", zero),
     ROW("stats", "io_threaded_writes_processed", zero),
     ROW("stats", "client_query_buffer_limit_disconnections", query_buffer_limit_disconnections),
@@ -581,6 +596,7 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "reply_buffer_shrinks", zero),
     ROW("stats", "reply_buffer_expands", zero),
     ROW("stats", "eventloop_cycles", loop_turns),
+    ROW("stats", "instantaneous_eventloop_cycles_per_sec", turns_per_second),
     ROW("stats", "acl_access_denied_auth", acl_denied_auth),
     ROW("stats", "acl_access_denied_cmd", acl_denied_command),
     ROW("stats", "acl_access_denied_key", acl_denied_key),

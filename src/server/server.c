@@ -530,6 +530,7 @@ void server_sample_rates(struct server *server)
     struct rate_meter *meter = &server->meter;
     struct rate_sample now = {.at_us = (int64_t)clock_monotonic_us()};
     const struct rate_sample *oldest = &meter->samples[meter->next];
+    uint64_t waiting = 0;
 
     for (unsigned i = 0; i < server->worker_count; i++) {
         const struct worker_stats *stats = &server->workers[i].stats;
@@ -537,6 +538,8 @@ void server_sample_rates(struct server *server)
         now.commands += atomic_load_explicit(&stats->commands, memory_order_relaxed);
         now.net_in += atomic_load_explicit(&stats->net_in, memory_order_relaxed);
         now.net_out += atomic_load_explicit(&stats->net_out, memory_order_relaxed);
+        now.turns += atomic_load_explicit(&stats->turns, memory_order_relaxed);
+        now.waiting += atomic_load_explicit(&stats->parked_count, memory_order_relaxed);
     }
     if (oldest->at_us != 0 && now.at_us > oldest->at_us && now.commands >= oldest->commands) {
         uint64_t span_us = (uint64_t)(now.at_us - oldest->at_us);
@@ -546,15 +549,21 @@ void server_sample_rates(struct server *server)
         atomic_store_explicit(&meter->net_in, (now.net_in - oldest->net_in) * 1000000 / span_us, memory_order_relaxed);
         atomic_store_explicit(&meter->net_out, (now.net_out - oldest->net_out) * 1000000 / span_us,
                               memory_order_relaxed);
+        atomic_store_explicit(&meter->turns, (now.turns - oldest->turns) * 1000000 / span_us, memory_order_relaxed);
     }
     meter->samples[meter->next] = now;
     meter->next = (meter->next + 1) % RATE_SAMPLES;
+    for (unsigned i = 0; i < RATE_SAMPLES; i++)
+        waiting += meter->samples[i].waiting;
+    atomic_store_explicit(&meter->waiting_millis, waiting * 1000 / RATE_SAMPLES, memory_order_relaxed);
 }
 
 void server_rates(const struct server *server, struct rates *rates)
 {
     rates->operations = (double)atomic_load_explicit(&server->meter.commands, memory_order_relaxed);
     rates->input_bytes = (double)atomic_load_explicit(&server->meter.net_in, memory_order_relaxed);
+    rates->turns = (double)atomic_load_explicit(&server->meter.turns, memory_order_relaxed);
+    rates->waiting_commands = (double)atomic_load_explicit(&server->meter.waiting_millis, memory_order_relaxed) / 1000;
     rates->output_bytes = (double)atomic_load_explicit(&server->meter.net_out, memory_order_relaxed);
 }
 

@@ -33,15 +33,16 @@ struct server {
     struct rate_meter {              /* owner: worker 0's thread, but for `now` */
         struct rate_sample {
             int64_t at_us;
-            uint64_t commands, net_in, net_out;
+            uint64_t commands, net_in, net_out, turns, waiting;
         } samples[RATE_SAMPLES];
         unsigned next;
-        _Atomic uint64_t commands, net_in, net_out; /* atomic: per second, of the last 1.6 s */
+        _Atomic uint64_t commands, net_in, net_out, turns, waiting_millis; /* atomic: per second, of the last 1.6 s */
     } meter;
 };
 
 struct rates {
-    double operations, input_bytes, output_bytes; /* per second */
+    double operations, input_bytes, output_bytes, turns; /* per second */
+    double waiting_commands;                             /* on average */
 };
 void server_rates(const struct server *server, struct rates *rates); /* any thread */
 void server_sample_rates(struct server *server);                     /* worker 0, ten times a second */

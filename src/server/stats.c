@@ -30,6 +30,23 @@ static void add_worker(struct server_stats *stats, const struct worker *worker)
     stats->output_buffer_limit_disconnections += read_counter(&worker->stats.output_limit_closed);
     stats->lock_waits += read_counter(&worker->stats.lock_waits);
     stats->loop_turns += read_counter(&worker->stats.turns);
+    stats->expire_us += read_counter(&worker->stats.expire_us);
+    stats->waiting_commands += read_counter(&worker->stats.parked_count);
+    stats->acl_denied_auth += read_counter(&worker->stats.auth_failures);
+    for (unsigned i = 0; i < RECENT_SECONDS; i++) {
+        stats->max_input_buffer_bytes = MAX(stats->max_input_buffer_bytes,
+                                            read_counter(&worker->stats.recent_input[i]));
+        stats->max_output_buffer_bytes = MAX(stats->max_output_buffer_bytes,
+                                             read_counter(&worker->stats.recent_output[i]));
+    }
+    stats->threads[worker->index] = (struct thread_stats){
+        .commands = read_counter(&worker->stats.commands),
+        .net_input_bytes = read_counter(&worker->stats.net_in),
+        .net_output_bytes = read_counter(&worker->stats.net_out),
+        .errors = read_counter(&worker->stats.errors),
+        .lock_waits = read_counter(&worker->stats.lock_waits),
+        .loop_turns = read_counter(&worker->stats.turns),
+    };
     stats->thread_clients[worker->index] = read_counter(&worker->stats.client_count);
 }
 
@@ -61,6 +78,8 @@ void server_stats_collect(struct server_stats *stats)
     stats->ops_per_second = rates.operations;
     stats->input_kb_per_second = rates.input_bytes / 1024;
     stats->output_kb_per_second = rates.output_bytes / 1024;
+    stats->turns_per_second = rates.turns;
+    stats->average_waiting_commands = rates.waiting_commands;
     stats->thread_count = server->worker_count;
     stats->current_thread = here != NULL ? here->index : 0;
     stats->loop_name = loop_kind_name(server->workers[0].loop);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STATS_THREADS_MOST = 64, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32 };
+enum { STATS_THREADS_MOST = 64, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32, RECENT_SECONDS = 8 };
 
 /* The name under which errors are counted whose own would be one too many. */
 #define ERROR_CODE_OVERFLOW "ERRORSTATS_OVERFLOW"
@@ -22,7 +22,7 @@ struct server_stats {
     uint64_t watching_clients;
     uint64_t clients_in_timeout_table;
     uint64_t total_watched_keys;
-    uint64_t max_input_buffer_bytes;  /* largest of the last seconds */
+    uint64_t max_input_buffer_bytes;  /* largest of the last 8 s */
     uint64_t max_output_buffer_bytes;
     uint64_t client_memory_bytes;     /* of all normal clients */
 
@@ -47,16 +47,23 @@ struct server_stats {
     uint64_t acl_denied_auth, acl_denied_command, acl_denied_key, acl_denied_channel;
     uint64_t lock_waits;       /* commands that were parked */
     uint64_t loop_turns;
+    uint64_t expire_us;        /* spent on looking for keys whose time is over */
 
     /* per second, over the last 1.6 s or so */
     double ops_per_second;
     double input_kb_per_second;
     double output_kb_per_second;
+    double turns_per_second;
+    double average_waiting_commands;
+    uint64_t waiting_commands; /* parked now: for a stripe or the gate */
 
     /* threads */
     unsigned thread_count;
     unsigned current_thread;   /* which the caller is; 0 if none */
     uint64_t thread_clients[STATS_THREADS_MOST];
+    struct thread_stats {      /* since start or CONFIG RESETSTAT */
+        uint64_t commands, net_input_bytes, net_output_bytes, errors, lock_waits, loop_turns;
+    } threads[STATS_THREADS_MOST];
     const char *loop_name;     /* "epoll", "io_uring" */
 
     bool loading;

@@ -49,6 +49,7 @@ static const size_t counter_offsets[] = {
     offsetof(struct server_stats, acl_denied_channel),
     offsetof(struct server_stats, lock_waits),
     offsetof(struct server_stats, loop_turns),
+    offsetof(struct server_stats, expire_us),
 };
 
 /* A sum over threads that are counting meanwhile may come out a little behind an earlier one. */
@@ -105,6 +106,16 @@ void stats_since_reset(void)
     mem_free(old_codes.codes);
 }
 
+static void thread_since(struct thread_stats *now, const struct thread_stats *before)
+{
+    now->commands = since(now->commands, before->commands);
+    now->net_input_bytes = since(now->net_input_bytes, before->net_input_bytes);
+    now->net_output_bytes = since(now->net_output_bytes, before->net_output_bytes);
+    now->errors = since(now->errors, before->errors);
+    now->lock_waits = since(now->lock_waits, before->lock_waits);
+    now->loop_turns = since(now->loop_turns, before->loop_turns);
+}
+
 void stats_since_collect(struct server_stats *stats)
 {
     server_stats_collect(stats);
@@ -115,6 +126,8 @@ void stats_since_collect(struct server_stats *stats)
 
         *now = since(*now, *before);
     }
+    for (unsigned i = 0; i < stats->thread_count; i++)
+        thread_since(&stats->threads[i], &base.stats.threads[i]);
     spinlock_release(&base.lock);
 }
 

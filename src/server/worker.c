@@ -253,11 +253,22 @@ static void close_idle(struct worker *worker)
     }
 }
 
+/* The oldest second of client_recent_max_... makes room for the next. */
+static void forget_old_buffers(struct worker_stats *stats)
+{
+    unsigned next = (stats->recent_index + 1) % RECENT_SECONDS;
+
+    atomic_store_explicit(&stats->recent_input[next], 0, memory_order_relaxed);
+    atomic_store_explicit(&stats->recent_output[next], 0, memory_order_relaxed);
+    stats->recent_index = next;
+}
+
 static void every_second(struct loop *loop, struct loop_timer *timer)
 {
     struct worker *worker = loop_user(loop);
 
     close_idle(worker);
+    forget_old_buffers(&worker->stats);
     if (worker->index == 0)
         log_update_zone();
     loop_timer_start(loop, timer, SECOND_US, every_second);
@@ -284,10 +295,12 @@ static void expire_share(struct loop *loop, struct loop_timer *timer)
     struct worker *worker = loop_user(loop);
     const struct store *store = worker->server->store;
     struct access *access = &worker->access;
+    uint64_t begin_us;
 
     loop_timer_start(loop, timer, SECOND_US / OPTION_GET(option_hz), expire_share);
     if (!atomic_load_explicit(&store->active_expire, memory_order_relaxed) || !gate_enter(&worker->member))
         return;
+    begin_us = clock_monotonic_us();
     access_begin(access, worker_sample_time(worker), false);
     for (uint32_t i = worker->index; i <= store->stripe_mask; i += worker->server->worker_count) {
         for (unsigned db = 0; db < store->database_count; db++) {
@@ -298,6 +311,7 @@ static void expire_share(struct loop *loop, struct loop_timer *timer)
         }
     }
     gate_leave(&worker->member);
+    counter_add(&worker->stats.expire_us, clock_monotonic_us() - begin_us);
 }
 
 static void sample_rates(struct loop *loop, struct loop_timer *timer)

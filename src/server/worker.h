@@ -36,6 +36,10 @@ struct worker_stats {
     _Atomic uint64_t connections_received, rejected_connections, commands, errors, lock_waits;
     _Atomic uint64_t query_limit_closed, output_limit_closed;
     _Atomic uint64_t net_in, net_out, reads, writes, turns;
+    _Atomic uint64_t expire_us, auth_failures;
+    _Atomic uint64_t parked_count;  /* commands that wait now */
+    _Atomic uint64_t recent_input[RECENT_SECONDS], recent_output[RECENT_SECONDS]; /* largest buffers, by second */
+    unsigned recent_index;          /* owner: the worker; the current second's */
     _Atomic uint64_t client_count;
     _Atomic uint64_t *calls;        /* by command id */
     _Atomic uint64_t *failed_calls; /* likewise */

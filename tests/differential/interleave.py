@@ -1,7 +1,7 @@
 """Several clients whose transactions overlap: what one watches another changes, in every order.
 
-Each client goes its own way (idle, watching, queueing) and the turns are shuffled, so that WATCH, MULTI, the commands of
-others and EXEC meet in all orders, over few keys in two databases. Now and then a key's time runs out while it is
+Each client goes its own way (idle, watching, queueing) and the turns are shuffled, so that WATCH, MULTI, the commands
+of others and EXEC meet in all orders, over few keys in two databases. Now and then a key's time runs out while it is
 watched, before it is, or between WATCH and EXEC; the servers do not look by themselves, see run.py.
 """
 CLIENTS = 3
@@ -16,13 +16,15 @@ COMMANDS = [
     (3, "PERSIST {k}"), (2, "GETEX {k}"), (2, "GETEX {k} PERSIST"), (2, "GETEX {k} EX 100000"), (3, "GETDEL {k}"),
     (4, "RENAME {k} {k}"), (3, "RENAMENX {k} {k}"), (3, "COPY {k} {k}"), (2, "COPY {k} {k} REPLACE"),
     (2, "COPY {k} {k} DB {d} REPLACE"), (3, "MOVE {k} {d}"), (2, "SWAPDB 0 1"), (1, "SWAPDB 1 1"), (1, "SWAPDB 2 3"),
-    (2, "FLUSHDB"), (1, "FLUSHALL"), (1, "FLUSHDB ASYNC"), (1, "FLUSHALL SYNC"), (3, "SELECT {d}"), (3, "EXISTS {k} {k}"),
+    (2, "FLUSHDB"), (1, "FLUSHALL"), (1, "FLUSHDB ASYNC"), (1, "FLUSHALL SYNC"), (3, "SELECT {d}"),
+    (3, "EXISTS {k} {k}"),
     (2, "TYPE {k}"), (2, "TOUCH {k}"), (2, "KEYS *"), (2, "DBSIZE"), (2, "STRLEN {k}"), (1, "OBJECT ENCODING {k}"),
     (1, "PING"), (1, "ECHO {v}"), (1, "COMMAND GETKEYS GET {k}"),
 ]
 # What spoils a queue, or fails when it runs.
-WRONG = [(4, "INCR {k} {k}"), (2, "NOSUCH {k}"), (2, "OBJECT NOSUCH {k}"), (1, "GET"), (3, "SELECT 99"), (3, "MOVE {k} 99"),
-         (3, "EXPIRE {k} soon"), (2, "SET {k} {v} NX XX"), (2, "MULTI"), (3, "WATCH {k}"), (1, "EXEC now"), (1, "MSET {k}")]
+WRONG = [(4, "INCR {k} {k}"), (2, "NOSUCH {k}"), (2, "OBJECT NOSUCH {k}"), (1, "GET"), (3, "SELECT 99"),
+         (3, "MOVE {k} 99"), (3, "EXPIRE {k} soon"), (2, "SET {k} {v} NX XX"), (2, "MULTI"), (3, "WATCH {k}"),
+         (1, "EXEC now"), (1, "MSET {k}")]
 VALUES = [b"1", b"2", b"41", b"x", b"words of some length", b"", b"-7", b"9223372036854775807"]
 
 

@@ -46,6 +46,25 @@ set info_forms {
     }
 }
 
+proc cpu_seconds pid {
+    set words [split [lindex [split [slurp /proc/$pid/stat] ")"] end]]
+    return [expr {([lindex $words 12] + [lindex $words 13]) / double([exec getconf CLK_TCK])}]
+}
+
+# A line "NAME: N kB" of a file in /proc.
+proc proc_kilobytes {pid file name} {
+    regexp "$name:\\s+(\\d+) kB" [slurp [file join /proc $pid $file]] -> kilobytes
+    return $kilobytes
+}
+
+proc srv_started pid {
+    return [file mtime /proc/$pid]
+}
+
+proc section_order {all one two} {
+    return [expr {[lsearch $all $one] - [lsearch $all $two]}]
+}
+
 with_server {} {
     foreach {section forms} $info_forms {
         test "INFO $section has its fields" {} [string map [list @section $section @forms [list $forms]] {
@@ -168,6 +187,82 @@ with_server {} {
         catch {r nonsense}
         assert_equal {errorstat_ERR errorstat_EXECABORT errorstat_NOPROTO errorstat_WRONGPASS} \
             [dict keys [info_fields errorstats]]
+    }
+
+    test "figures agree with what the system says of the process" {} {
+        set pid [srv pid]
+        set before [cpu_seconds $pid]
+        set cpu [info_fields cpu]
+        set used [expr {[dict get $cpu used_cpu_sys] + [dict get $cpu used_cpu_user]}]
+        set main [expr {[dict get $cpu used_cpu_sys_main_thread] + [dict get $cpu used_cpu_user_main_thread]}]
+        assert_range $used [expr {$before - 0.05}] [expr {[cpu_seconds $pid] + 0.05}]
+        assert {$main <= $used + 0.05}
+        set resident [proc_kilobytes $pid status VmRSS]
+        assert_range [info_field used_memory_rss memory] [expr {$resident * 900}] [expr {$resident * 1100 + 1000000}]
+        assert_equal [expr {[proc_kilobytes {} meminfo MemTotal] * 1024}] [info_field total_system_memory memory]
+        assert_range [info_field uptime_in_seconds server] 0 [expr {[clock seconds] - [srv_started $pid] + 1}]
+        set server_s [expr {[info_field server_time_usec server] / 1000000}]
+        assert_range $server_s [expr {[clock seconds] - 2}] [clock seconds]
+    }
+
+    test "keydb: what each worker does" {keydb} {
+        r config resetstat
+        set clients [lmap i [lrepeat 8 x] {connect}]
+        foreach client $clients {
+            $client ping
+            catch {$client nonsense}
+        }
+        set fields [info_fields keydb stats clients]
+        set sums [dict create clients 0 commands 0 errors 0 input_bytes 0 output_bytes 0]
+        for {set i 0} {$i < $::settings(threads)} {incr i} {
+            foreach part [split [dict get $fields worker$i] ,] {
+                lassign [split $part =] name value
+                dict incr sums $name $value
+            }
+        }
+        assert_equal 8 [dict get $sums errors]
+        assert_equal [dict get $fields connected_clients] [dict get $sums clients]
+        assert_range [dict get $sums commands] 16 [dict get $fields total_commands_processed]
+        assert_range [dict get $sums input_bytes] 200 [dict get $fields total_net_input_bytes]
+        assert_equal 0 [dict get $fields mvcc_depth]
+    }
+
+    test "the largest buffers of the last seconds" {slow keydb} {
+        set other [connect]
+        $other -raw "*2\r\n\$4\r\nECHO\r\n\$31000\r\n[string repeat x 20000]"
+        wait_for {
+            [$other -raw xx] eq {} && [info_field client_recent_max_input_buffer clients] >= 20000
+        }
+        $other -close
+        assert {[info_field client_recent_max_input_buffer clients] >= 20000}
+        wait_for {[info_field client_recent_max_input_buffer clients] < 20000} 20000
+    }
+
+    test "refused passwords are counted" {keydb} {
+        r config resetstat
+        catch {r auth nobody x}
+        catch {r hello 3 auth nobody x}
+        assert_equal 2 [info_field acl_access_denied_auth stats]
+        r config resetstat
+        assert_equal 0 [info_field acl_access_denied_auth stats]
+    }
+
+    test "the names of sections" {} {
+        set titles {{words} {
+            lmap line [lsearch -all -inline [split [r info {*}$words] "\n"] "# *"] {string trim $line "# \r"}
+        }}
+        set usual {Server Clients Memory Persistence Stats Replication CPU Modules Errorstats Cluster Keyspace}
+        set all [list {*}[lrange $usual 0 7] Commandstats Errorstats Latencystats Cluster Keyspace]
+        if {!$::is_oracle} {
+            lappend usual KeyDB
+            lappend all KeyDB
+        }
+        foreach {words expected} [list {} $usual default $usual DEFAULT $usual all $all {cpu all} $all everything $all \
+                {all default} $all modules Modules module_list Modules {cpu server nosuch CPU} {Server CPU} \
+                {default commandstats} [lsort -command [list section_order $all] [concat $usual Commandstats]] \
+                {""} {}] {
+            assert_equal $expected [apply $titles $words] $words
+        }
     }
 
     test "threads" {keydb} {
