@@ -153,9 +153,17 @@ static void reply_find_keys(struct request *request, const struct key_spec *spec
 
 static void reply_key_specs(struct request *request, const struct command *command)
 {
+    struct slice rest = optional_text(command->row->key_notes), note;
+
     reply_set(request, command->key_spec_count);
     for (uint32_t i = 0; i < command->key_spec_count; i++) {
-        reply_map(request, 3);
+        bool noted = next_part(&rest, '|', &note) && note.size != 0;
+
+        reply_map(request, noted ? 4 : 3);
+        if (noted) {
+            reply_text(request, "notes");
+            reply_bulk(request, note);
+        }
         reply_text(request, "flags");
         reply_key_flags(request, command->key_specs[i].flags);
         reply_begin_search(request, &command->key_specs[i]);

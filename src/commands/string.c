@@ -632,7 +632,7 @@ const struct command_row string_commands[] = {
                .arg_since = "condition:2.6.12 GET:6.2.0 EX:2.6.12 PX:2.6.12 EXAT:6.2.0 PXAT:6.2.0 KEEPTTL:6.0.0",
                .history = "2.6.12=The options `EX`, `PX`, `NX` and `XX`.|6.0.0=The option `KEEPTTL`.|"
                           "6.2.0=The options `GET`, `EXAT` and `PXAT`.|7.0.0=`NX` and `GET` may stand together.",
-               .find_keys = set_find_keys),
+               .key_notes = "`GET` makes it RW and ACCESS.", .find_keys = set_find_keys),
     STRING_ROW("setnx", cmd_setnx, 3, "write denyoom fast", "@write @string @fast", KEY_SPEC("OW,INSERT"), "1.0.0",
                "O(1)", "SETNX key value", "Sets a string if there is no such key."),
     STRING_ROW("setex", cmd_setex, 4, "write denyoom", "@write @string @slow", KEY_SPEC("OW,UPDATE"), "2.0.0",
@@ -648,7 +648,8 @@ const struct command_row string_commands[] = {
     STRING_ROW("getex", cmd_getex, -2, "write fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"), "6.2.0",
                "O(1)",
                "GETEX key [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST]",
-               "Returns a string; may give its key another lifetime."),
+               "Returns a string; may give its key another lifetime.",
+               .key_notes = "RW and UPDATE, for the key's lifetime may change."),
     STRING_ROW("append", cmd_append, 3, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,INSERT"), "2.0.0",
                "O(M) for M bytes that are added (amortized)", "APPEND key value",
                "Adds bytes to the end of a string; makes it if there is none."),

@@ -103,6 +103,7 @@ struct command_row {
     const char *flags;
     const char *categories;
     const char *keys;
+    const char *key_notes;  /* of the key specifications in turn, with | between them; NULL: none */
     const char *group;
     const char *since;
     const char *summary;

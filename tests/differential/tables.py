@@ -18,6 +18,9 @@ def info_differences(name, oracle, server):
     for index, field in enumerate(INFO_FIELDS):
         one, two = oracle[index], server[index]
         if field == "key specs":
+            noted = [[b"notes" in [each[1] for each in spec[1][::2]] for spec in side[1]] for side in (one, two)]
+            if noted[0] != noted[1]:
+                yield "%s: notes of key specs" % name, repr(noted[0]), repr(noted[1])
             one, two = without_notes(one), without_notes(two)
         if index in SET_FIELDS_OF_INFO:
             one, two = canonical(one), canonical(two)

@@ -64,6 +64,15 @@ with_server {} {
         assert_equal map [lindex $fields 8 1 0 0]
     }
 
+    test "notes of key specifications" {} {
+        foreach {name noted} {set 1 getex 1 get 0} {
+            set spec [lindex [r command info $name] 0 8 0]
+            assert_equal $noted [dict exists $spec notes]
+            assert {!$noted || [dict get $spec notes] ne {}}
+            assert_equal [expr {3 + $noted}] [dict size $spec]
+        }
+    }
+
     test "COMMAND INFO of unknown, mixed case and subcommands" {} {
         assert_reply {array {nullbulk}} r command info nosuch
         assert_equal get [lindex [r command info GeT] 0 0]
