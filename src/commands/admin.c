@@ -1,6 +1,8 @@
 /* What the operator asks of the server itself: SHUTDOWN, DEBUG. */
 #include "commands/debug.h"
 #include "commands/families.h"
+
+#include "base/log.h"
 #include "server/request.h"
 #include "server/server.h"
 
@@ -33,6 +35,17 @@ static bool parse_shutdown(const struct request *request, unsigned *flags)
     return (*flags & (SHUTDOWN_NOSAVE | SHUTDOWN_SAVE)) != (SHUTDOWN_NOSAVE | SHUTDOWN_SAVE);
 }
 
+/* A shutdown does not wait, so only one that a signal asked for may not have begun. */
+static void abort_shutdown(struct request *request)
+{
+    if (!server_forget_signal()) {
+        reply_error(request, "ERR No shutdown in progress.");
+        return;
+    }
+    log_notice("Shutdown manually aborted.");
+    reply_ok(request);
+}
+
 static void cmd_shutdown(struct request *request)
 {
     unsigned flags;
@@ -40,7 +53,7 @@ static void cmd_shutdown(struct request *request)
     if (!parse_shutdown(request, &flags))
         reply_syntax_error(request);
     else if (flags == SHUTDOWN_ABORT)
-        reply_error(request, "ERR No shutdown in progress."); /* it never waits: there is nothing to call off */
+        abort_shutdown(request);
     else
         server_stop(request->worker->server); /* the end of the connection is the reply */
 }

@@ -11,11 +11,6 @@ enum { ROWS_MOST = 128 };
 
 static const struct debug_row *const tables[] = {debug_data_rows, debug_server_rows, debug_protocol_rows};
 
-static bool is_help(struct slice word)
-{
-    return slice_equal_text_nocase(word, "help");
-}
-
 static const struct debug_row *row_of(const struct slice *args, uint32_t arg_count)
 {
     for (size_t i = 0; i < countof(tables); i++) {
@@ -108,19 +103,24 @@ bool debug_find_keys(const struct slice *args, uint32_t arg_count, struct key_po
     return true;
 }
 
+void debug_refuse(struct request *request)
+{
+    struct slice word = request_arg(request, 1);
+
+    reply_errorf(request, "ERR unknown subcommand or wrong number of arguments for '%.*s'. Try DEBUG HELP.",
+                 (int)MIN(word.size, (size_t)128), word.data);
+}
+
 void cmd_debug(struct request *request)
 {
     const struct debug_row *row = row_of(request->args, request->arg_count);
-    struct slice word = request_arg(request, 1);
 
     if (row != NULL)
         row->run(request);
-    else if (is_help(word) && request->arg_count == 2)
+    else if (slice_equal_text_nocase(request_arg(request, 1), "help") && request->arg_count == 2)
         debug_help(request);
     else
-        reply_errorf(request,
-                     "ERR unknown subcommand or wrong number of arguments for '%.*s'. Try DEBUG HELP.",
-                     (int)MIN(word.size, (size_t)128), word.data);
+        debug_refuse(request);
 }
 
 void debug_teardown(void)

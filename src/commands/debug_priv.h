@@ -21,5 +21,7 @@ extern const struct debug_row debug_data_rows[];     /* debug_data.c: a look at 
 extern const struct debug_row debug_server_rows[];   /* debug_server.c: the server itself, its end, the journal */
 extern const struct debug_row debug_protocol_rows[]; /* debug_protocol.c: replies and texts */
 
+void debug_refuse(struct request *request); /* replies: no such subcommand, or not with these arguments */
+
 /* Stops reading the journal if DEBUG JOURNAL START was given. The gate is held, or the workers have ended. */
 void debug_journal_close(void);

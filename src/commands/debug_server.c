@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/panic.h"
 #include "server/client.h"
+#include "server/config.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/worker.h"
@@ -232,6 +233,44 @@ static void debug_leak(struct request *request)
     reply_ok(request);
 }
 
+static void debug_pause_cron(struct request *request)
+{
+    int64_t paused;
+
+    if (!request_arg_i64(request, 2, &paused))
+        return;
+    server_pause_cron(request->worker->server, paused != 0);
+    reply_ok(request);
+}
+
+static void debug_config_rewrite_force_all(struct request *request)
+{
+    const char *reason = config_rewrite_everything();
+
+    if (reason != NULL)
+        reply_errorf(request, "ERR CONFIG-REWRITE-FORCE-ALL failed: %s", reason);
+    else
+        reply_ok(request);
+}
+
+/* Memory for replies is taken as they come and given back when they are sent: there is no buffer that would grow and
+ * shrink, and so nothing to set. What others answer is answered, for the tests that ask. */
+static void debug_replybuffer(struct request *request)
+{
+    int64_t number;
+
+    if (request_arg_is(request, 2, "resizing")) {
+        if (request_arg_i64(request, 3, &number))
+            reply_ok(request);
+    } else if (request_arg_is(request, 2, "peak-reset-time")) {
+        if (request_arg_is(request, 3, "never") || request_arg_is(request, 3, "reset") ||
+            request_arg_i64(request, 3, &number))
+            reply_ok(request);
+    } else {
+        debug_refuse(request);
+    }
+}
+
 /* ------------------------------------------------------------------------------------------- log and allocator -- */
 
 static void debug_log(struct request *request)
@@ -330,6 +369,16 @@ const struct debug_row debug_server_rows[] = {
     {"mallctl-str", "<name> [<text>]",
      "Read (and change) a text of the memory allocator.",
      debug_mallctl_str, 3, 4, ACCESS_FREE, 0, 0},
+    {"pause-cron", "<0|1>",
+     "With 1, nothing is done that is done from time to time: no expiry in the background, no closing of idle\n"
+     "clients; signals wait.",
+     debug_pause_cron, 3, 3, ACCESS_FREE, 0, 0},
+    {"config-rewrite-force-all", "",
+     "As CONFIG REWRITE, with a line for each directive, also for those that have their default.",
+     debug_config_rewrite_force_all, 2, 2, ACCESS_EXCLUSIVE, 0, 0},
+    {"replybuffer", "(PEAK-RESET-TIME <NEVER|RESET|milliseconds>|RESIZING <0|1>)",
+     "Accepted, without effect: there is no reply buffer of a fixed size here.",
+     debug_replybuffer, 4, 4, ACCESS_FREE, 0, 0},
     {"oom", "",
      "End the server as it ends when there is no memory left.",
      debug_oom, 2, 2, ACCESS_FREE, 0, 0},

@@ -66,5 +66,6 @@ must_check bool config_set_text(const char *name, struct slice text, char *error
 
 /* Writes the file anew. NULL: fine; else why not. */
 const char *config_rewrite(void);
+const char *config_rewrite_everything(void); /* also what has its default */
 
 extern const struct command_row config_commands[];

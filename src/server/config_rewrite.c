@@ -163,7 +163,7 @@ static void write_old_lines(const struct document *document, struct fresh *all, 
 }
 
 static void write_new_lines(const struct document *document, struct fresh *all, const bool *has_line,
-                            struct buffer *out)
+                            bool also_presets, struct buffer *out)
 {
     size_t count = config_state.row_count + config_state.directive_count;
     bool is_signed = document->signed_already;
@@ -171,7 +171,7 @@ static void write_new_lines(const struct document *document, struct fresh *all, 
     for (size_t i = 0; i < count; i++) {
         struct slice text;
 
-        if (!has_line[i] && i < config_state.row_count && option_is_preset(config_state.rows[i].row))
+        if (!also_presets && !has_line[i] && i < config_state.row_count && option_is_preset(config_state.rows[i].row))
             continue;
         while (next_fresh(&all[i], &text)) {
             if (!is_signed)
@@ -182,7 +182,7 @@ static void write_new_lines(const struct document *document, struct fresh *all, 
     }
 }
 
-const char *config_rewrite(void)
+static const char *rewrite(bool also_presets)
 {
     size_t count = config_state.row_count + config_state.directive_count;
     struct document document = {0};
@@ -200,7 +200,7 @@ const char *config_rewrite(void)
     all = make_fresh();
     has_line = mem_alloc_zero((count + 1) * sizeof(*has_line));
     write_old_lines(&document, all, has_line, &out);
-    write_new_lines(&document, all, has_line, &out);
+    write_new_lines(&document, all, has_line, also_presets, &out);
     if (file_store(config_state.file_path, buffer_slice(&out)) != STATUS_OK)
         reason = strerror(errno);
     for (size_t i = 0; i < count; i++)
@@ -210,4 +210,14 @@ const char *config_rewrite(void)
     buffer_fini(&out);
     unload(&document);
     return reason;
+}
+
+const char *config_rewrite(void)
+{
+    return rewrite(false);
+}
+
+const char *config_rewrite_everything(void)
+{
+    return rewrite(true);
 }

@@ -517,10 +517,25 @@ void server_serve_signal(struct server *server)
 {
     int signal_number = atomic_load_explicit(&signal_received, memory_order_relaxed);
 
-    if (signal_number == 0 || atomic_load_explicit(&server->stopping, memory_order_relaxed))
+    if (signal_number == 0 || atomic_load_explicit(&server->stopping, memory_order_relaxed) ||
+        atomic_load_explicit(&server->cron_paused, memory_order_relaxed))
         return;
     log_warning("Received %s scheduling shutdown...", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
     server_stop(server);
+}
+
+bool server_forget_signal(void)
+{
+    struct server *server = instance;
+
+    return !atomic_load_explicit(&server->stopping, memory_order_relaxed) && atomic_exchange(&signal_received, 0) != 0;
+}
+
+void server_pause_cron(struct server *server, bool paused)
+{
+    atomic_store_explicit(&server->cron_paused, paused, memory_order_relaxed);
+    if (!paused)
+        worker_wake(&server->workers[0]); /* a signal may have come meanwhile */
 }
 
 /* ------------------------------------------------------------------------------------------------------- rates -- */

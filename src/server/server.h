@@ -21,6 +21,7 @@ struct server {
     _Atomic uint64_t client_count;   /* atomic: connections, all workers */
     _Atomic uint64_t next_client_id; /* atomic */
     _Atomic bool stopping;           /* atomic */
+    _Atomic bool cron_paused;        /* atomic, relaxed: what is done from time to time rests (DEBUG PAUSE-CRON) */
     _Atomic bool has_password;       /* atomic: requirepass is set; changed at the gate */
     struct listener_group *listeners[LISTENERS_MOST]; /* by enum listener_kind; changed at the gate */
     char *listener_wishes[LISTENERS_MOST];            /* port and addresses they were opened for; likewise */
@@ -60,7 +61,10 @@ void server_stop(struct server *server);
 bool server_password_fits(struct server *server, struct slice password);
 /* A signal asks to stop: async-signal-safe. Worker 0 does it. */
 void server_stop_from_signal(int signal_number);
-void server_serve_signal(struct server *server); /* worker 0, after a wake */
+void server_serve_signal(struct server *server); /* worker 0, after a wake; not while cron is paused */
+/* Forgets a signal to stop that was not served yet; false: there is none. Any thread. */
+bool server_forget_signal(void);
+void server_pause_cron(struct server *server, bool paused); /* any thread */
 /* A context for a new TLS connection (acquired); NULL: none is configured. */
 struct tls_context *server_tls_acquire(struct server *server);
 /* Marks clients for which `wanted` is true as to be killed; returns how many. Any thread. */

@@ -267,8 +267,10 @@ static void every_second(struct loop *loop, struct loop_timer *timer)
 {
     struct worker *worker = loop_user(loop);
 
-    close_idle(worker);
-    forget_old_buffers(&worker->stats);
+    if (!atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed)) {
+        close_idle(worker);
+        forget_old_buffers(&worker->stats);
+    }
     if (worker->index == 0)
         log_update_zone();
     loop_timer_start(loop, timer, SECOND_US, every_second);
@@ -298,7 +300,8 @@ static void expire_share(struct loop *loop, struct loop_timer *timer)
     uint64_t begin_us;
 
     loop_timer_start(loop, timer, SECOND_US / OPTION_GET(option_hz), expire_share);
-    if (!atomic_load_explicit(&store->active_expire, memory_order_relaxed) || !gate_enter(&worker->member))
+    if (!atomic_load_explicit(&store->active_expire, memory_order_relaxed) ||
+        atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) || !gate_enter(&worker->member))
         return;
     begin_us = clock_monotonic_us();
     access_begin(access, worker_sample_time(worker), false);

@@ -87,6 +87,27 @@ with_server {enable-debug-command yes} {
         assert_reply {status OK} r debug stringmatch-test
     }
 
+    test "DEBUG PAUSE-CRON keeps a signal from being served, SHUTDOWN ABORT forgets it" {} {
+        assert_refused "ERR No shutdown in progress." r shutdown abort
+        assert_reply {status OK} r debug pause-cron 1
+        exec kill -TERM [srv pid]
+        wait_for {![catch {r shutdown abort}]}
+        assert_refused "ERR No shutdown in progress." r shutdown abort
+        assert_reply {status OK} r debug pause-cron 0
+        assert_reply {status PONG} r ping
+        r set k v px 1
+        wait_for {[r dbsize] == 0}
+    }
+
+    test "DEBUG REPLYBUFFER checks its arguments" {} {
+        foreach words {{resizing 0} {RESIZING 1} {peak-reset-time never} {peak-reset-time 9} {peak-reset-time reset}} {
+            assert_reply {status OK} r debug replybuffer {*}$words
+        }
+        assert_refused "ERR value is not an integer or out of range" r debug replybuffer peak-reset-time x
+        assert_refused "ERR unknown subcommand or wrong number of arguments for 'replybuffer'. Try DEBUG HELP." \
+            r debug replybuffer x y
+    }
+
     test "LOLWUT" {} {
         set line "*Redis ver. [info_field redis_version server]\n"
         assert_match [string range $line 1 end] [r lolwut]
@@ -121,4 +142,23 @@ test "DEBUG OOM ends the server with a word about it" {noconn keydb} {
     catch {[connect -port $port -tls 0] debug oom}
     assert {[process_wait $id] != 0}
     assert_match "*out of memory*" [string tolower [process_log $id]]
+}
+
+test "DEBUG CONFIG-REWRITE-FORCE-ALL writes what has its default, too, and a server can start with it" {noconn} {
+    set file [file join [fresh_dir] server.conf]
+    set port [free_port]
+    spit $file "port $port\nenable-debug-command yes\nsave \"\"\nmaxclients 123\n"
+    set id [server_launch $file]
+    wait_for {![catch {[connect -port $port -tls 0] ping}]}
+    set c [connect -port $port -tls 0]
+    $c config rewrite
+    assert {![regexp -line {^timeout } [slurp $file]]}
+    set before [$c config get *]
+    assert_equal OK [$c debug config-rewrite-force-all]
+    assert {[regexp -line {^timeout 0$} [slurp $file]] && [regexp -line {^maxclients 123$} [slurp $file]]}
+    assert_equal 0 [process_stop $id]
+    set id [server_launch $file]
+    wait_for {![catch {[connect -port $port -tls 0] ping}]}
+    assert_equal [lsort $before] [lsort [[connect -port $port -tls 0] config get *]]
+    assert_equal 0 [process_stop $id]
 }
