@@ -269,6 +269,18 @@ size_t number_format_double(char out[NUMBER_DOUBLE_SPACE], double number)
     return (size_t)size;
 }
 
+size_t number_format_double_short(char out[NUMBER_DOUBLE_SPACE], double number)
+{
+    int size = 0;
+
+    for (int digits = 15; digits <= 17; digits++) {
+        size = snprintf(out, NUMBER_DOUBLE_SPACE, "%.*g", digits, number);
+        if (strtod(out, NULL) == number)
+            break;
+    }
+    return (size_t)size;
+}
+
 size_t number_format_long_double_human(char out[NUMBER_LONG_DOUBLE_HUMAN_SPACE], long double number)
 {
     locale_t before;

@@ -32,6 +32,8 @@ must_check bool number_parse_long_double(struct slice text, long double *number)
 size_t number_format_double(char out[NUMBER_DOUBLE_SPACE], double number);
 
 /* RESP3 has its own name, should the two ever differ: today they do not. */
+/* As few digits as tell the number from all others: 99.9. */
+size_t number_format_double_short(char out[NUMBER_DOUBLE_SPACE], double number);
 static inline size_t number_format_double_resp3(char out[NUMBER_DOUBLE_SPACE], double number)
 {
     return number_format_double(out, number);

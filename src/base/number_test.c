@@ -257,9 +257,22 @@ static void memory_units(void **state)
     }
 }
 
+static void short_doubles(void **state)
+{
+    static const char *const texts[] = {"0", "0.1", "99.9", "99.99", "50", "100", "1e+300", "0.30000000000000004"};
+    char out[NUMBER_DOUBLE_SPACE];
+
+    (void)state;
+    for (size_t i = 0; i < countof(texts); i++) {
+        assert_int_equal(number_format_double_short(out, strtod(texts[i], NULL)), strlen(texts[i]));
+        assert_string_equal(out, texts[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(short_doubles),
         cmocka_unit_test(integers_agree_with_printf),
         cmocka_unit_test(damaged_integers_are_refused),
         cmocka_unit_test(edges_of_integers),

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "commands/families.h"
 #include "server/client.h"
+#include "server/monitor.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/version.h"
@@ -78,6 +79,7 @@ static void cmd_reset(struct request *request)
     struct client *client = request->client;
 
     client_reset_transaction(client);
+    monitor_stop(client);
     client->flags &= ~session_flags;
     client->db = 0;
     client->proto = 2;
@@ -117,6 +119,8 @@ static void cmd_auth(struct request *request)
 {
     bool names_user = request->arg_count == 3;
 
+    for (uint32_t i = 1; i < request->arg_count; i++)
+        request_redact(request, i);
     if (request->arg_count > 3)
         reply_syntax_error(request);
     else if (!names_user && !has_password(request))
@@ -154,6 +158,8 @@ static bool hello_options(struct request *request)
         uint32_t more = request->arg_count - 1 - i;
 
         if (request_arg_is(request, i, "auth") && more >= 2) {
+            request_redact(request, i + 1);
+            request_redact(request, i + 2);
             if (!authenticate(request, request_arg(request, i + 1), request_arg(request, i + 2)))
                 return false;
             i += 2;

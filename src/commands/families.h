@@ -15,3 +15,5 @@ extern const struct command_row transaction_commands[]; /* transactions.c */
 extern const struct command_row command_commands[]; /* command.c */
 extern const struct command_row info_commands[]; /* info.c */
 extern const struct command_row lolwut_commands[]; /* lolwut.c */
+extern const struct command_row slowlog_commands[]; /* slowlog.c */
+extern const struct command_row latency_commands[]; /* latency.c */

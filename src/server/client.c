@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/dispatch.h"
+#include "server/monitor.h"
 #include "server/options.h"
 #include "server/server.h"
 #include "server/transaction.h"
@@ -38,6 +39,7 @@ static void client_destroy(struct client *client)
 
     dispatch_forget(client);
     client_reset_transaction(client);
+    monitor_stop(client);
     list_remove(&client->node);
     spinlock_acquire(&worker->roster_lock);
     list_remove(&client->card.node);
@@ -280,6 +282,8 @@ static void append_flags(struct buffer *buffer, const struct client_card *card)
     uint32_t flags = atomic_load_explicit(&card->flags, memory_order_relaxed);
     size_t before = buffer->size;
 
+    if ((flags & CLIENT_MONITOR) != 0)
+        buffer_append_char(buffer, 'O');
     if (atomic_load_explicit(&card->queued_count, memory_order_relaxed) >= 0)
         buffer_append_char(buffer, 'x');
     if ((flags & CLIENT_BLOCKED) != 0)

@@ -28,7 +28,8 @@ enum client_flag {
     CLIENT_TLS = 1 << 6,
     CLIENT_UNIX = 1 << 7,
     CLIENT_DEBUG_PROTECTED = 1 << 8,
-    CLIENT_BLOCKED = 1 << 9 /* its command will be answered later: no input is looked at until then */
+    CLIENT_BLOCKED = 1 << 9, /* its command will be answered later: no input is looked at until then */
+    CLIENT_MONITOR = 1 << 10 /* is shown the commands of others */
 };
 
 /* What others may ask of a client; served by its worker in its next turn. */
@@ -74,6 +75,7 @@ struct client {
     size_t direct_size;              /* of the whole bulk */
     int64_t output_soft_since_ms;    /* when the soft output limit was passed; 0: it is not */
     struct list_node node;           /* worker's clients */
+    struct list_node monitor_node;   /* worker's monitors, if CLIENT_MONITOR */
     struct client_card card;
 };
 

@@ -331,6 +331,16 @@ static bool find_settings(struct request *request, struct change_set *set, bool 
     return true;
 }
 
+static void redact_secrets(struct request *request)
+{
+    for (uint32_t i = 2; i + 1 < request->arg_count; i += 2) {
+        const struct option_row *row = config_find(request_arg(request, i));
+
+        if (row != NULL && (row->flags & OPTION_SENSITIVE) != 0)
+            request_redact(request, i + 1);
+    }
+}
+
 static void cmd_config_set(struct request *request)
 {
     struct change_set set = {.count = (request->arg_count - 2) / 2};
@@ -340,6 +350,7 @@ static void cmd_config_set(struct request *request)
         reply_syntax_error(request);
         return;
     }
+    redact_secrets(request);
     set.settings = mem_alloc_zero(set.count * sizeof(*set.settings));
     done = find_settings(request, &set, &replied) && change_all(&set, &request->args[3], 2);
     if (done)

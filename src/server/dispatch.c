@@ -11,9 +11,11 @@
 #include "base/mem.h"
 #include "server/client.h"
 #include "server/memory_limit.h"
+#include "server/monitor.h"
 #include "server/options.h"
 #include "server/protect.h"
 #include "server/server.h"
+#include "server/timing.h"
 #include "server/transaction.h"
 #include "store/watch.h"
 
@@ -184,18 +186,33 @@ static struct blob *own_blob_of(const void *context, uint32_t arg_index)
     return request_arg_blob(context, arg_index);
 }
 
-static void execute(struct request *request)
+/* Counts a call that began at `start`, and looks at those who want to know of it; returns its end. */
+static ALWAYS_INLINE uint64_t measure(const struct request *request, uint64_t start)
+{
+    struct worker *worker = request->worker;
+    const uint32_t id = request->command->id;
+    const uint64_t end = tick_now(), span = end - start;
+    struct command_times *times = atomic_load_explicit(&worker->stats.times[id], memory_order_relaxed);
+
+    if (UNLIKELY(span >= atomic_load_explicit(&timing_attention, memory_order_relaxed) || times == NULL))
+        timing_attend(request, span);
+    else
+        histogram_add(&times->ticks, span);
+    if (UNLIKELY(request->failed))
+        counter_add(&worker->stats.failed_calls[id], 1);
+    return end;
+}
+
+/* Runs a command whose time began at `start`; returns its end. */
+static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
 {
     struct access *access = request->access;
-    struct worker *worker = request->worker;
     uint64_t dirty = access->dirty;
 
     request->command->run(request);
     if (UNLIKELY(access->effects != NULL) && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
         effects_add_with_blobs(access->effects, request->db, request->args, request->arg_count, own_blob_of, request);
-    counter_add(&worker->stats.calls[request->command->id], 1);
-    if (UNLIKELY(request->failed))
-        counter_add(&worker->stats.failed_calls[request->command->id], 1);
+    return measure(request, start);
 }
 
 void dispatch_journal(struct worker *worker)
@@ -249,8 +266,9 @@ static void request_init(struct request *request, struct client *client, const s
                                 .blob_count = job->words.blob_count};
 }
 
-/* Runs one command with what is held and journals its effect. */
-static void run_command(struct client *client, const struct job *job, const struct key *keys, bool exclusive)
+/* Runs one command with what is held and journals its effect. Its time is counted from `start` on; returns its end. */
+static uint64_t run_command_since(struct client *client, const struct job *job, const struct key *keys, bool exclusive,
+                                  uint64_t start)
 {
     struct worker *worker = client->worker;
     struct access *access = &worker->access;
@@ -260,12 +278,23 @@ static void run_command(struct client *client, const struct job *job, const stru
     access->no_touch = (client->flags & CLIENT_NO_TOUCH) != 0;
     access->effects = UNLIKELY(journal_is_on(&worker->server->journal)) ? &worker->effects : NULL;
     request_init(&request, client, job, keys);
-    execute(&request);
+    start = execute(&request, start);
     if (UNLIKELY(access->effects != NULL))
         dispatch_journal(worker);
-    counter_add(&worker->stats.commands, 1);
-    atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
     after_reply(client);
+    return start;
+}
+
+static void count_commands(struct client *client, const struct job *last, uint64_t count)
+{
+    counter_add(&client->worker->stats.commands, count);
+    atomic_store_explicit(&client->card.command_id, last->command->id, memory_order_relaxed);
+}
+
+static void run_command(struct client *client, const struct job *job, const struct key *keys, bool exclusive)
+{
+    (void)run_command_since(client, job, keys, exclusive, tick_now());
+    count_commands(client, job, 1);
 }
 
 void dispatch_run_nested(struct request *outer, const struct command *command, const struct slice *args,
@@ -287,7 +316,7 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
                               .blob_count = blob_count,
                               .in_exec = true};
 
-    execute(&request);
+    (void)execute(&request, tick_now());
     counter_add(&outer->worker->stats.commands, 1);
 }
 
@@ -377,6 +406,9 @@ static bool refused(struct client *client, const struct job *job)
         reply_error(&request, reason);
     else if (UNLIKELY(!client_is_authenticated(client)) && (command->flags & COMMAND_NO_AUTH) == 0)
         reply_error(&request, "NOAUTH Authentication required.");
+    else if (UNLIKELY((client->flags & CLIENT_MONITOR) != 0) &&
+             (command->flags & (COMMAND_READONLY | COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0)
+        reply_error(&request, "ERR Replica can't interact with the keyspace");
     else if (UNLIKELY(client->transaction != NULL) && (command->flags & COMMAND_NO_MULTI) != 0)
         reply_error(&request, "ERR Command not allowed inside a transaction");
     else if (UNLIKELY(memory_limit_is_reached()) && needs_memory(client, command))
@@ -385,7 +417,7 @@ static bool refused(struct client *client, const struct job *job)
         return false;
     if (client->transaction != NULL)
         transaction_spoil(client->transaction);
-    if (command != NULL)
+    if (command != NULL && job->refusal != REFUSAL_UNKNOWN_SUBCOMMAND)
         counter_add(&client->worker->stats.rejected_calls[command->id], 1);
     counter_add(&client->worker->stats.commands, 1);
     after_reply(client);
@@ -490,6 +522,12 @@ static enum run_result run_alone(struct client *client, const struct job *job, c
 
 /* ------------------------------------------------------------------------------------------------------- groups -- */
 
+/* Others are asked each time whether they may. */
+static bool may_group_client(const struct client *client)
+{
+    return (client->flags & (CLIENT_AUTHENTICATED | CLIENT_MONITOR)) == CLIENT_AUTHENTICATED;
+}
+
 static bool may_group(const struct job *job)
 {
     return job->access == ACCESS_STRIPED && job->refusal == REFUSAL_NONE &&
@@ -520,6 +558,7 @@ static void prefetch_group(const struct worker *worker, const struct job *first,
 static enum run_result run_group(struct client *client, struct job *first, const struct job *end)
 {
     struct worker *worker = client->worker;
+    uint64_t time;
 
     if (!gate_enter(&worker->member))
         return RUN_BUSY;
@@ -532,8 +571,10 @@ static enum run_result run_group(struct client *client, struct job *first, const
     }
     if (end - first > 1 || first->key_count > 1)
         prefetch_group(worker, first, end - 1, client->db);
+    time = tick_now();
     for (const struct job *job = first; job < end; job++)
-        run_command(client, job, &worker->keys[job->first_key], false);
+        time = run_command_since(client, job, &worker->keys[job->first_key], false, time);
+    count_commands(client, end - 1, (uint64_t)(end - first));
     access_unlock(&worker->access, worker->stripes, worker->stripe_count);
     gate_leave(&worker->member);
     return RUN_DONE;
@@ -641,6 +682,7 @@ void dispatch_retry_parked(struct worker *worker)
         conn_write_pending(&client->conn);
         conn_resume(&client->conn);
     }
+    monitor_flush(worker);
 }
 
 /* ------------------------------------------------------------------------------------------------------ batches -- */
@@ -683,7 +725,7 @@ static uint32_t run_jobs(struct client *client, uint32_t count)
     while (i < count) {
         uint32_t end = i;
 
-        if (LIKELY(client->transaction == NULL && client_is_authenticated(client) && !memory_limit_is_reached())) {
+        if (LIKELY(client->transaction == NULL && may_group_client(client) && !memory_limit_is_reached())) {
             while (end < count && may_group(&jobs[end]))
                 end++;
         }
@@ -800,6 +842,8 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
         }
         resp_scratch_reset(&worker->scratch);
     }
+    if (UNLIKELY(worker->monitor_lines.size != 0))
+        monitor_flush(worker);
     if (!output_is_empty(&client->conn.output))
         conn_write_pending(&client->conn);
     client_update_card(client);

@@ -9,6 +9,7 @@
 #include "server/config.h"
 #include "server/info_rows.h"
 #include "server/stats_since.h"
+#include "server/timing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +74,9 @@ void info_setup(void)
     random_hex(info.run_id, INFO_ID_SIZE); /* its zero byte is there already */
     info_rows_setup();
     stats_since_setup();
+    timing_setup();
     config_on_reset_stat(stats_since_reset);
+    config_on_reset_stat(timing_reset);
     info_add_rows(info_server_rows, info_server_row_count);
     info_add_rows(info_thread_rows, info_thread_row_count);
 }
@@ -85,6 +88,7 @@ void info_mark_ready(void)
 
 void info_teardown(void)
 {
+    timing_teardown();
     stats_since_teardown();
     memset(&info, 0, sizeof(info));
 }

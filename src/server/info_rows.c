@@ -7,6 +7,7 @@
 #include "server/config.h"
 #include "server/options.h"
 #include "server/stats_since.h"
+#include "server/timing.h"
 #include "server/version.h"
 
 #include <stdio.h>
@@ -322,14 +323,17 @@ static void put_command_lines(struct buffer *buffer)
 {
     for (uint32_t id = 0; id < command_count(); id++) {
         struct slice name = command_at(id)->full_name;
-        struct command_stats stats;
+        struct command_stats stats = {0};
+        struct command_times *times = timing_collect(id);
+        uint64_t calls = times != NULL ? timing_calls(times) : 0, usec = times != NULL ? timing_usec(times) : 0;
 
-        if (!stats_since_command(id, &stats))
+        mem_free(times);
+        if (!stats_since_command(id, &stats) && calls == 0)
             continue;
         buffer_printf(buffer, "cmdstat_%.*s:calls=%llu,usec=%llu,usec_per_call=%.2f,rejected_calls=%llu,"
                               "failed_calls=%llu\r\n",
-                      (int)name.size, name.data, (unsigned long long)stats.calls, (unsigned long long)stats.usec,
-                      ratio(stats.usec, stats.calls), (unsigned long long)stats.rejected_calls,
+                      (int)name.size, name.data, (unsigned long long)calls, (unsigned long long)usec,
+                      ratio(usec, calls), (unsigned long long)stats.rejected_calls,
                       (unsigned long long)stats.failed_calls);
     }
 }
@@ -375,14 +379,25 @@ static void put_error_lines(struct buffer *buffer)
 
 static void put_latency_lines(struct buffer *buffer)
 {
-    for (uint32_t id = 0; id < command_count(); id++) {
-        struct slice name = command_at(id)->full_name;
-        double p50, p99, p999;
+    const double *percents;
+    size_t count = timing_percents(&percents);
 
-        if (server_command_percentile(id, 50, &p50) && server_command_percentile(id, 99, &p99) &&
-            server_command_percentile(id, 99.9, &p999))
-            buffer_printf(buffer, "latency_percentiles_usec_%.*s:p50=%.3f,p99=%.3f,p99.9=%.3f\r\n", (int)name.size,
-                          name.data, p50, p99, p999);
+    for (uint32_t id = 0; timing_is_tracking() && id < command_count(); id++) {
+        struct slice name = command_at(id)->full_name;
+        struct command_times *times = timing_collect(id);
+
+        if (times != NULL && histogram_count(&times->ticks) != 0) {
+            buffer_printf(buffer, "latency_percentiles_usec_%.*s:", (int)name.size, name.data);
+            for (size_t i = 0; i < count; i++) {
+                char percent[NUMBER_DOUBLE_SPACE];
+
+                number_format_double_short(percent, percents[i]);
+                buffer_printf(buffer, "%sp%s=%.3f", i == 0 ? "" : ",", percent,
+                              (double)tick_to_ns(histogram_percentile(&times->ticks, percents[i])) / 1000);
+            }
+            buffer_append_text(buffer, "\r\n");
+        }
+        mem_free(times);
     }
 }
 

@@ -31,6 +31,7 @@ struct request {
     uint32_t blob_count;
     bool in_exec;             /* part of EXEC or a script */
     bool failed;              /* an error was replied */
+    uint64_t redacted;        /* arguments that logs must not show: a bit each, the last one for all from 63 on */
     enum { EFFECT_OWN_WORDS, EFFECT_GIVEN, EFFECT_NONE } effect;
 };
 
@@ -40,6 +41,16 @@ static inline struct slice request_arg(const struct request *request, uint32_t i
 static inline bool request_arg_is(const struct request *request, uint32_t index, const char *word)
 {
     return slice_equal_text_nocase(request->args[index], word); /* any case */
+}
+
+/* The argument is a secret: the slow log and monitors show "(redacted)". */
+static inline void request_redact(struct request *request, uint32_t index)
+{
+    request->redacted |= UINT64_C(1) << MIN(index, 63U);
+}
+static inline bool request_is_redacted(const struct request *request, uint32_t index)
+{
+    return (request->redacted >> MIN(index, 63U) & 1) != 0;
 }
 
 /* Checks that reply an error and return false. */

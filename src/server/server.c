@@ -10,6 +10,7 @@
 #include "server/dispatch.h"
 #include "server/options.h"
 #include "server/stats.h"
+#include "server/timing.h"
 
 #include <openssl/crypto.h>
 #include <signal.h>
@@ -420,6 +421,7 @@ struct server *server_create(void)
     spinlock_init(&server->password_lock, LOCK_REGISTRY);
     gate_init(&server->gate);
     journal_init(&server->journal);
+    timing_apply();
     server->store = store_create(STORE_STRIPES_DEFAULT, (unsigned)OPTION_GET(option_databases));
     server->store->wake = wake_waiters;
     server->started_us = (int64_t)clock_monotonic_us();

@@ -71,13 +71,11 @@ struct server_stats {
 };
 void server_stats_collect(struct server_stats *stats); /* fills all of it */
 
-/* One row of INFO commandstats and latencystats; summed over the workers. False: never called, nothing is filled. */
+/* What went wrong with one command; summed over the workers. Calls and times: timing.h. False: nothing did. */
 struct command_stats {
-    uint64_t calls, usec, rejected_calls, failed_calls;
+    uint64_t rejected_calls, failed_calls;
 };
 bool server_command_stats(uint32_t command_id, struct command_stats *stats);
-/* Time in microseconds below which `percent` of the calls stayed. False: no calls or latency-tracking is off. */
-bool server_command_percentile(uint32_t command_id, double percent, double *usec);
 
 /* Calls `visit` for each error code seen ("ERR"), with its count. */
 void server_error_stats(void (*visit)(void *context, const char *code, uint64_t count), void *context);

@@ -39,9 +39,10 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     list_init(&worker->clients);
     list_init(&worker->parked);
     list_init(&worker->leaving_watches);
+    list_init(&worker->monitors);
     access_init(&worker->access, server->store, &worker->counters);
     worker->access.journal = dispatch_journal_access;
-    worker->stats.calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
+    worker->stats.times = mem_alloc_zero(command_count() * sizeof(*worker->stats.times));
     worker->stats.failed_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     worker->stats.rejected_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     gate_join(&server->gate, &worker->member, wake_member, worker);
@@ -67,12 +68,15 @@ void worker_fini(struct worker *worker)
         assert(gone); /* nobody else is there to hold a stripe */
     }
     effects_fini(&worker->effects);
+    buffer_fini(&worker->monitor_lines);
     resp_scratch_fini(&worker->scratch);
     output_clear(&worker->sink);
     key_positions_fini(&worker->positions);
     mem_free(worker->keys);
     mem_free(worker->stripes);
-    mem_free(worker->stats.calls);
+    for (uint32_t id = 0; id < command_count(); id++)
+        mem_free(worker->stats.times[id]);
+    mem_free(worker->stats.times);
     mem_free(worker->stats.failed_calls);
     mem_free(worker->stats.rejected_calls);
 }

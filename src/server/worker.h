@@ -41,8 +41,8 @@ struct worker_stats {
     _Atomic uint64_t recent_input[RECENT_SECONDS], recent_output[RECENT_SECONDS]; /* largest buffers, by second */
     unsigned recent_index;          /* owner: the worker; the current second's */
     _Atomic uint64_t client_count;
-    _Atomic uint64_t *calls;        /* by command id */
-    _Atomic uint64_t *failed_calls; /* likewise */
+    struct command_times *_Atomic *times; /* by command id; NULL: not called yet; const once set */
+    _Atomic uint64_t *failed_calls;       /* by command id */
     _Atomic uint64_t *rejected_calls;
     _Atomic uint32_t error_code_count;
     struct error_count {
@@ -78,6 +78,9 @@ struct worker {
     struct list clients;
     struct list parked;               /* of struct parked: who asks again after a wake */
     struct list leaving_watches;      /* of struct watch_set: to be unlinked */
+    struct list monitors;             /* clients */
+    _Atomic uint32_t monitor_count;   /* atomic, relaxed: of those; others read it */
+    struct buffer monitor_lines;      /* what the commands of this moment look like to monitors */
     bool may_own_gate;                /* a parked command asked for the gate */
     struct store_counters counters;
     struct worker_stats stats;

@@ -1,0 +1,109 @@
+#include "server/monitor.h"
+
+#include "base/blob.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/words.h"
+#include "server/client.h"
+#include "server/request.h"
+#include "server/server.h"
+#include "server/timing.h"
+
+#include <string.h>
+
+_Atomic uint32_t monitor_count; /* global: see monitor.h */
+
+struct lines_mail {
+    struct mail mail;
+    struct blob *lines;
+};
+
+void monitor_note(const struct request *request)
+{
+    const struct client *client = request->client;
+    struct buffer *lines = &request->worker->monitor_lines;
+    const uint64_t now_us = (uint64_t)clock_wall_us();
+
+    if ((request->command->flags & (COMMAND_SKIP_MONITOR | COMMAND_ADMIN)) != 0)
+        return;
+    buffer_printf(lines, "+%llu.%06u [%u %s]", (unsigned long long)(now_us / 1000000), (unsigned)(now_us % 1000000),
+                  client->db, client->card.address);
+    for (uint32_t i = 0; i < request->arg_count; i++) {
+        buffer_append_char(lines, ' ');
+        words_quote(lines, request_is_redacted(request, i) ? SLICE("(redacted)") : request->args[i]);
+    }
+    buffer_append_text(lines, "\r\n");
+}
+
+static void show_lines(struct worker *worker, struct blob *lines)
+{
+    LIST_FOREACH_SAFE(node, &worker->monitors) {
+        struct client *client = container_of(node, struct client, monitor_node);
+
+        if (conn_is_closing(&client->conn))
+            continue;
+        output_append_blob(&client->conn.output, lines, 0, lines->size);
+        conn_write_pending(&client->conn);
+        client_update_card(client);
+        client_check_output(client);
+    }
+}
+
+static void deliver_lines(struct worker *worker, struct mail *mail)
+{
+    struct lines_mail *letter = container_of(mail, struct lines_mail, mail);
+
+    show_lines(worker, letter->lines);
+    blob_release(&letter->lines);
+    mem_free(letter);
+}
+
+void monitor_flush(struct worker *worker)
+{
+    struct server *server = worker->server;
+    struct blob *lines;
+
+    if (LIKELY(worker->monitor_lines.size == 0))
+        return;
+    lines = blob_create_copy(buffer_slice(&worker->monitor_lines));
+    buffer_fini(&worker->monitor_lines);
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        struct worker *other = &server->workers[i];
+        struct lines_mail *letter;
+        struct mail *mail;
+
+        if (atomic_load_explicit(&other->monitor_count, memory_order_relaxed) == 0)
+            continue;
+        if (other == worker) {
+            show_lines(worker, lines);
+            continue;
+        }
+        letter = mem_alloc(sizeof(*letter));
+        *letter = (struct lines_mail){.mail = {.deliver = deliver_lines}, .lines = blob_acquire(lines)};
+        mail = &letter->mail;
+        worker_post(other, &mail);
+    }
+    blob_release(&lines);
+}
+
+void monitor_start(struct client *client)
+{
+    if ((client->flags & CLIENT_MONITOR) != 0)
+        return;
+    client->flags |= CLIENT_MONITOR;
+    list_push_back(&client->worker->monitors, &client->monitor_node);
+    atomic_fetch_add_explicit(&client->worker->monitor_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&monitor_count, 1, memory_order_relaxed);
+    timing_apply();
+}
+
+void monitor_stop(struct client *client)
+{
+    if ((client->flags & CLIENT_MONITOR) == 0)
+        return;
+    client->flags &= ~(uint32_t)CLIENT_MONITOR;
+    list_remove(&client->monitor_node);
+    atomic_fetch_sub_explicit(&client->worker->monitor_count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&monitor_count, 1, memory_order_relaxed);
+    timing_apply();
+}

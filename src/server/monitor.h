@@ -1,0 +1,27 @@
+/* MONITOR: clients that are shown each command as it runs. A worker collects the lines of its commands while it holds
+ * stripes, and hands them to the workers that have monitors afterwards, once for all of them. */
+#pragma once
+
+#include "base/compiler.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct client;
+struct request;
+struct worker;
+
+extern _Atomic uint32_t monitor_count; /* atomic, relaxed: clients of all workers that watch */
+
+static inline bool monitor_is_on(void)
+{
+    return UNLIKELY(atomic_load_explicit(&monitor_count, memory_order_relaxed) != 0);
+}
+
+void monitor_note(const struct request *request); /* a command that has just run */
+void monitor_flush(struct worker *worker);        /* its thread, no lock held: sends what was noted, if anything */
+
+/* The client's own worker. */
+void monitor_start(struct client *client);
+void monitor_stop(struct client *client); /* does nothing if it was none */

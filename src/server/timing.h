@@ -1,0 +1,42 @@
+/* How long commands take. Each worker counts its own calls into a histogram of each command (in ticks), which other
+ * threads read and sum on demand; it also counts the calls. One number says from which time on a call is looked at
+ * more closely (timing_attend): the smaller of slowlog-log-slower-than and latency-monitor-threshold, or 0 while every
+ * call needs a look (MONITOR, latency-tracking no). */
+#pragma once
+
+#include "base/histogram.h"
+#include "base/tick.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct request;
+struct worker;
+
+/* Of one command in one worker. */
+struct command_times {
+    struct histogram ticks;     /* calls while latency-tracking was on; `sum` has all */
+    _Atomic uint64_t untracked; /* calls while it was off; atomic, relaxed, written by the owner */
+};
+
+/* Atomic, relaxed: spans from here on, in ticks, are for timing_attend; at most HISTOGRAM_MOST. Set by timing_apply. */
+extern _Atomic uint64_t timing_attention;
+
+void timing_setup(void);    /* after config_setup: adds the options */
+void timing_teardown(void); /* after the workers have gone */
+/* After a change of what timing_attention depends on, and once before the workers start. Any thread. */
+void timing_apply(void);
+
+/* Counts a call; the slow log, latency events and monitors get to know of it. A span a little below zero is none. */
+void timing_attend(const struct request *request, uint64_t span);
+
+/* Sums over the workers since the last timing_reset; any thread. */
+struct command_times *timing_collect(uint32_t command_id); /* the caller's: mem_free; NULL: never called */
+uint64_t timing_calls(const struct command_times *times);
+uint64_t timing_usec(const struct command_times *times);
+void timing_reset(void); /* CONFIG RESETSTAT; in an exclusive section */
+
+bool timing_is_tracking(void);
+/* Percentiles for INFO latencystats, as configured; *percents is good in this thread until its next call. */
+size_t timing_percents(const double **percents);
