@@ -157,10 +157,9 @@ static void cmd_dbsize(struct request *request)
 /* --- whole databases --- */
 
 /* Others must hear of these commands also where there was nothing to change. */
-static void count_change(const struct request *request)
+static void tell_others(struct request *request)
 {
-    request->access->dirty++;
-    counter_add(&request->access->counters->dirty, 1);
+    effect_set(request, request->args, request->arg_count);
 }
 
 static bool parse_flush(struct request *request, bool *background)
@@ -183,7 +182,7 @@ static void cmd_flushdb(struct request *request)
     if (!parse_flush(request, &background))
         return;
     access_flush_db(request->access, request->db, background);
-    count_change(request);
+    tell_others(request);
     reply_ok(request);
 }
 
@@ -195,7 +194,7 @@ static void cmd_flushall(struct request *request)
         return;
     for (unsigned db = 0; db < request->access->store->database_count; db++)
         access_flush_db(request->access, db, background);
-    count_change(request);
+    tell_others(request);
     reply_ok(request);
 }
 
@@ -219,7 +218,7 @@ static void cmd_swapdb(struct request *request)
         return;
     }
     access_swap_db(request->access, (unsigned)first, (unsigned)second);
-    count_change(request);
+    request->access->dirty++;
     reply_ok(request);
 }
 

@@ -210,6 +210,8 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
     uint64_t dirty = access->dirty;
 
     request->command->run(request);
+    if (access->dirty != dirty && !request->in_exec) /* EXEC counts for all of its own */
+        counter_add(&access->counters->dirty, access->dirty - dirty);
     if (UNLIKELY(access->effects != NULL) && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
         effects_add_with_blobs(access->effects, request->db, request->args, request->arg_count, own_blob_of, request);
     return measure(request, start);

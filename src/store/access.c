@@ -243,7 +243,6 @@ void change_end(struct change *change, enum event_class event_class, const char 
     struct access *access = change->access;
 
     access->dirty++;
-    counter_add(&access->counters->dirty, 1);
     access->found_key = NULL;
     if (UNLIKELY(change->stripe->watches != NULL))
         watch_touch_key(change->stripe, change->db, change->key, change->slot != NULL);
@@ -680,7 +679,6 @@ void access_flush_db(struct access *access, unsigned db, bool background)
             continue;
         watch_touch_db(access, stripe, db, keys, NULL);
         access->dirty += table_count(&keys->keys);
-        counter_add(&access->counters->dirty, table_count(&keys->keys));
         deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed);
         if (deadlines != NULL)
             expiry_clear(deadlines);

@@ -227,6 +227,30 @@ with_server {} {
         assert_equal 0 [dict get $fields mvcc_depth]
     }
 
+    test "changes since the last save" {} {
+        foreach {changes command} {
+            1 {set k v}  0 {get k}  0 {set k v nx}  1 {append k x}  2 {mset a 1 b 2}  2 {del a b none}
+            0 {expire none 1}  1 {expire k 100}
+            1 {persist k}  0 {persist k}  1 {incr n}  1 {copy k k2}  1 {swapdb 0 1}  2 {flushall}
+            0 {flushall}  0 {setrange none 0 {}}
+        } {
+            if {$command eq "flushall" && $changes == 2} {
+                r flushall
+                r mset x 1 y 2
+            }
+            set before [info_field rdb_changes_since_last_save persistence]
+            r {*}$command
+            assert_equal $changes [expr {[info_field rdb_changes_since_last_save persistence] - $before}] $command
+        }
+        set before [info_field rdb_changes_since_last_save persistence]
+        r multi
+        r set k v
+        r mset a 1 b 2
+        r get k
+        r exec
+        assert_equal 3 [expr {[info_field rdb_changes_since_last_save persistence] - $before}]
+    }
+
     test "the largest buffers of the last seconds" {slow keydb} {
         set other [connect]
         $other -raw "*2\r\n\$4\r\nECHO\r\n\$31000\r\n[string repeat x 20000]"
