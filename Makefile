@@ -62,7 +62,7 @@ endif
 # _GNU_SOURCE is defined empty so that a file which defines it itself repeats the same definition.
 CPPFLAGS_ALL := -Isrc -D_GNU_SOURCE=
 CFLAGS_ALL := -std=gnu11 -g -fno-omit-frame-pointer -pthread $(WARNINGS)
-LDFLAGS_ALL := -pthread -Wl,--as-needed
+LDFLAGS_ALL := -pthread -Wl,--as-needed -rdynamic
 
 # gcc's flow warnings see ghosts in instrumented code; the release build has them all.
 SANITIZER_FLAGS := -O1 -fno-sanitize-recover=all -Wno-null-dereference

@@ -8,11 +8,14 @@
 #include "commands/families.h"
 #include "server/command_rename.h"
 #include "server/config.h"
+#include "server/crash.h"
 #include "server/info.h"
 #include "server/options.h"
 #include "server/process.h"
+#include "server/process_title.h"
 #include "server/server.h"
 #include "server/version.h"
+#include "server/watchdog.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -51,32 +54,42 @@ int main(int argc, char **argv)
     fence_setup();
     hash_setup();
     mem_thread_start();
+    argv = process_title_setup(argc, argv);
     config_setup();
     info_setup();
     commands_setup();
     if (!config_load(argc, argv, &exit_status))
-        return exit_status;
-    process_setup(argc, argv); /* log, daemon, signals */
+        goto out_config;
+    process_setup(); /* log, daemon, signals */
+    crash_setup();
+    process_bio_begin();
     background_setup(1);
+    process_bio_end();
     server = server_create();
     if (server == NULL) {
         exit_status = EXIT_FAILURE;
         goto out;
     }
     info_mark_ready();
+    watchdog_setup(server);
     say_hello(server);
     process_ready();
     server_run(server);
     log_warning("%s is now ready to exit, bye bye...", "KeyDB");
     process_stopping();
     debug_teardown();
+    watchdog_stop();
     server_destroy(&server);
+    watchdog_teardown();
 out:
     background_teardown();
+    crash_teardown();
     process_teardown();
+out_config:
     command_registry_teardown();
     info_teardown();
     config_teardown();
+    process_title_teardown();
     mem_thread_stop();
     return exit_status;
 }

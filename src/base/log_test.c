@@ -270,8 +270,9 @@ static void broken_programs_stop(void **state)
     check_log("assertion failed: side_effects == 12345 at .*log_test.c:[0-9]+ in fail_assertion\n(.*\n)+");
 }
 
-static void report(void)
+static void report(const char *message)
 {
+    (void)message;
     log_from_signal("report");
     assert(side_effects == 12346); /* a panic in a panic ends at once */
 }

@@ -77,8 +77,9 @@ NORETURN static void finish(const char *message)
     write_error("\n");
     log_from_signal(message);
     if (report_fn != NULL)
-        report_fn();
-    panic_backtrace();
+        report_fn(message);
+    else
+        panic_backtrace();
     if (atomic_load_explicit(&is_exiting, memory_order_relaxed))
         _exit(1);
     abort();

@@ -9,9 +9,9 @@
 
 NORETURN COLD void panic(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* Called once, by the first thread that panics, before the backtrace is written: to add what is known about the
- * running server. It may be in a signal handler. NULL: nobody. */
-typedef void (*panic_report_fn)(void);
+/* Called once, by the first thread that panics, after the message and instead of the backtrace: to say what is known
+ * about the running server. It may be in a signal handler. NULL: nobody. */
+typedef void (*panic_report_fn)(const char *message);
 void panic_set_report(panic_report_fn report);
 
 /* With `exits` a panic ends with exit status 1 after the message, without a core (use-exit-on-panic). */

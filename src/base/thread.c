@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 static _Atomic unsigned next_index;
+static void (*begin_hook)(void); /* const: set before the first thread starts; likewise end_hook */
+static void (*end_hook)(void);
 static _Thread_local unsigned self_index_plus_1; /* 0: not asked yet */
 
 unsigned thread_self_index(void)
@@ -21,6 +23,12 @@ unsigned thread_self_index(void)
     if (self_index_plus_1 == 0)
         self_index_plus_1 = atomic_fetch_add_explicit(&next_index, 1, memory_order_relaxed) + 1;
     return self_index_plus_1 - 1;
+}
+
+void thread_set_hooks(void (*begin)(void), void (*end)(void))
+{
+    begin_hook = begin;
+    end_hook = end;
 }
 
 void thread_set_name(const char *name)
@@ -38,7 +46,11 @@ static void *thread_main(void *argument)
     self_index_plus_1 = thread->index + 1;
     thread_set_name(thread->name);
     mem_thread_start();
+    if (begin_hook != NULL)
+        begin_hook();
     thread->run(thread->argument);
+    if (end_hook != NULL)
+        end_hook();
     mem_thread_stop();
     return NULL;
 }
@@ -63,6 +75,7 @@ void thread_start(struct thread *thread, const char *name, thread_fn run, void *
     sigdelset(&all, SIGFPE);
     sigdelset(&all, SIGILL);
     sigdelset(&all, SIGABRT);
+    sigdelset(&all, SIGUSR2); /* base/stack_trace.h asks for its frames */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     error = pthread_create(&thread->id, NULL, thread_main, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -88,6 +101,75 @@ bool thread_set_affinity(int cpu)
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
     return pthread_setaffinity_np(pthread_self(), sizeof(set), &set) == 0;
+}
+
+/* --- lists of processors --- */
+
+static bool parse_cpu(const char **at, int *cpu)
+{
+    int number = 0;
+
+    if (**at < '0' || **at > '9')
+        return false;
+    for (; **at >= '0' && **at <= '9'; (*at)++) {
+        number = number * 10 + (**at - '0');
+        if (number >= CPU_SETSIZE)
+            return false;
+    }
+    *cpu = number;
+    return true;
+}
+
+/* "5", "2-5" or "2-9:3". */
+static bool parse_range(const char **at, cpu_set_t *set)
+{
+    int first, last, step = 1;
+
+    if (!parse_cpu(at, &first))
+        return false;
+    last = first;
+    if (**at == '-') {
+        (*at)++;
+        if (!parse_cpu(at, &last))
+            return false;
+        if (**at == ':') {
+            (*at)++;
+            if (!parse_cpu(at, &step))
+                return false;
+        }
+    }
+    if (last < first || step == 0)
+        return false;
+    for (int cpu = first; cpu <= last; cpu += step)
+        CPU_SET((size_t)cpu, set);
+    return true;
+}
+
+static bool parse_cpus(const char *list, cpu_set_t *set)
+{
+    CPU_ZERO(set);
+    for (;;) {
+        if (!parse_range(&list, set))
+            return false;
+        if (*list == '\0')
+            return true;
+        if (*list++ != ',')
+            return false;
+    }
+}
+
+bool thread_cpus_are_valid(const char *list)
+{
+    cpu_set_t set;
+
+    return parse_cpus(list, &set);
+}
+
+bool thread_set_cpus(const char *list)
+{
+    cpu_set_t set;
+
+    return parse_cpus(list, &set) && pthread_setaffinity_np(pthread_self(), sizeof(set), &set) == 0;
 }
 
 /* --- how many processors --- */

@@ -11,6 +11,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,12 +20,15 @@
 
 /* For each address the first socket is bound without SO_REUSEPORT: that fails if anybody has the port, sharing or not.
  * Only then it is marked as sharing, and the sockets of the other loops join it. The kernel spreads connections over
- * them. A group that replaces one of ours on the same port joins that one's sockets: we know who has the port.
+ * them. A group that `joins` may share a port with other groups of ours, and only with them: as long as one of those is
+ * open nobody else can have the port.
  *
  * When the process is out of descriptors a pending connection cannot be taken, and the socket stays ready: accepting
  * stops for a moment instead of spinning; a timer resumes it. */
 
 enum { ACCEPTS_MAX = 64, ACCEPT_PAUSE_US = 100 * 1000 };
+
+static _Atomic uint8_t groups_of_port[65536]; /* atomic: relaxed; open TCP groups of this process */
 
 struct share_watch {
     struct loop_watch watch;
@@ -43,6 +47,7 @@ struct share {                  /* of one loop; owner: that loop's thread */
 struct listener_group {
     enum listener_kind kind;    /* const, like all here, after open */
     int port;
+    int counted_port;           /* in groups_of_port; 0: a unix socket, -1: it never opened */
     unsigned loop_count;
     size_t socket_count;        /* a loop */
     int *fds;                   /* [loop_index * socket_count + i] */
@@ -148,7 +153,8 @@ static bool is_absent(int error, bool optional)
 static bool bind_all(struct listener_group *group, const struct listener_options *options, struct addrinfo *to,
                      int *fds, const char **step)
 {
-    bool is_ours = options->previous != NULL && options->previous->port == group->port;
+    bool is_ours = options->joins && group->port != 0 &&
+                   atomic_load_explicit(&groups_of_port[group->port & 65535], memory_order_relaxed) != 0;
 
     if (group->port != 0)
         set_port(to->ai_addr, group->port);
@@ -283,8 +289,12 @@ bool listener_group_open(struct listener_group **result, const struct listener_o
     group->loop_count = options->loop_count;
     group->shares = mem_alloc_zero(options->loop_count * sizeof(*group->shares));
     *result = group;
-    if (options->kind == LISTENER_UNIX ? open_unix(group, options, error) : open_tcp(group, options, error))
+    if (options->kind == LISTENER_UNIX ? open_unix(group, options, error) : open_tcp(group, options, error)) {
+        group->counted_port = options->kind == LISTENER_UNIX ? 0 : group->port & 65535;
+        atomic_fetch_add_explicit(&groups_of_port[group->counted_port], 1, memory_order_relaxed);
         return true;
+    }
+    group->counted_port = -1;
     listener_group_close(result);
     return false;
 }
@@ -306,6 +316,8 @@ void listener_group_close(struct listener_group **handle)
         assert(group->shares[i].loop == NULL);
     for (size_t i = 0; i < group->fd_count; i++)
         close(group->fds[i]);
+    if (group->counted_port >= 0)
+        atomic_fetch_sub_explicit(&groups_of_port[group->counted_port], 1, memory_order_relaxed);
     if (group->path != NULL)
         unlink(group->path);
     mem_free(group->path);

@@ -29,7 +29,7 @@ struct listener_options {
     unsigned loop_count;        /* sockets an address */
     int backlog;                /* tcp-backlog */
     int socket_mark;            /* SO_MARK; 0: none */
-    const struct listener_group *previous; /* ours, to be closed soon: its port may be shared meanwhile; or NULL */
+    bool joins;                 /* a port that other groups of ours have may be shared: they are to be closed soon */
     const char *path;           /* unix: a file of that name is replaced */
     unsigned permissions;       /* unix: mode of the file; 0: as the umask says */
 };

@@ -10,6 +10,7 @@
 #include "server/config_priv.h"
 #include "server/options.h"
 #include "server/options_accepted.h"
+#include "server/options_process.h"
 #include "server/protect.h"
 #include "server/request.h"
 
@@ -66,6 +67,7 @@ void config_setup(void)
 {
     assert(config_state.rows == NULL);
     config_add_rows(server_options, server_option_count);
+    config_add_rows(process_options, process_option_count);
 }
 
 void config_teardown(void)

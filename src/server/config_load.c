@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/words.h"
 #include "server/config_priv.h"
+#include "server/config_words.h"
 #include "server/options.h"
 #include "server/options_accepted.h"
 #include "server/version.h"
@@ -133,6 +134,8 @@ static bool read_words(struct reader *reader, struct slice line)
         return include(reader, line, words[1].data);
     else if (directive != NULL)
         reason = directive->run(words, count);
+    else if (memchr(words[0].data, '.', words[0].size) != NULL)
+        reason = "Module configuration given, but modules are not part of this build";
     else
         reason = "Bad directive or wrong number of arguments";
     if (reason != NULL)
@@ -239,47 +242,6 @@ uint64_t config_build_id(void)
     return id;
 }
 
-static void print_version(void)
-{
-    printf("KeyDB server v=%s sha=%s:%d malloc=%s bits=%d build=%llx\n", KEYDB_VERSION, KEYDB_GIT_SHA1,
-           KEYDB_GIT_DIRTY, mem_allocator_name(), (int)(8 * sizeof(void *)), (unsigned long long)config_build_id());
-}
-
-static void print_usage(void)
-{
-    static const char usage[] =
-        "Usage: keydb-server [FILE] [--OPTION VALUE...]... [-]\n"
-        "       keydb-server -v | --version\n"
-        "       keydb-server -h | --help\n"
-        "\n"
-        "FILE holds options, one a line: see keydb.conf. A minus reads more of them from standard input. Options of\n"
-        "the command line come last and win.\n"
-        "\n"
-        "Examples:\n"
-        "       keydb-server                              all defaults\n"
-        "       keydb-server /etc/keydb/keydb.conf\n"
-        "       keydb-server --port 7777 --server-threads 2\n"
-        "       echo 'maxmemory 128mb' | keydb-server -\n";
-
-    fputs(usage, stderr);
-}
-
-/* False: one of the words that end the program at once. */
-static bool is_start(const char *first, int *exit_status)
-{
-    if (strcmp(first, "-v") == 0 || strcmp(first, "--version") == 0) {
-        print_version();
-        *exit_status = 0;
-        return false;
-    }
-    if (strcmp(first, "-h") == 0 || strcmp(first, "--help") == 0) {
-        print_usage();
-        *exit_status = 1;
-        return false;
-    }
-    return true;
-}
-
 static bool collect_text(struct buffer *text, int argc, char **argv)
 {
     int first = 1, last = argc;
@@ -329,11 +291,12 @@ bool config_load(int argc, char **argv, int *exit_status)
     bool done;
 
     config_add_accepted();
+    config_add_file_only();
     config_state.arg_count = argc;
     config_state.args = argv;
     mem_free(config_state.executable_path);
     config_state.executable_path = own_path(argv[0]);
-    if (argc > 1 && !is_start(argv[1], exit_status))
+    if (config_run_word(argc, argv, exit_status))
         return false;
     options_accepted_reading(true);
     done = collect_text(&text, argc, argv) && read_text(buffer_slice(&text), 0) && log_file_is_fine();

@@ -207,9 +207,13 @@ static ALWAYS_INLINE uint64_t measure(const struct request *request, uint64_t st
 static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
 {
     struct access *access = request->access;
+    struct worker *worker = request->worker;
+    const struct request *outer = worker->running;
     uint64_t dirty = access->dirty;
 
+    worker->running = request;
     request->command->run(request);
+    worker->running = outer;
     if (access->dirty != dirty && !request->in_exec) /* EXEC counts for all of its own */
         counter_add(&access->counters->dirty, access->dirty - dirty);
     if (UNLIKELY(access->effects != NULL) && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)

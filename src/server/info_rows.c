@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "server/config.h"
 #include "server/options.h"
+#include "server/options_process.h"
 #include "server/stats_since.h"
 #include "server/timing.h"
 #include "server/version.h"
@@ -106,7 +107,7 @@ PUT(nothing, (void)buffer)
 
 /* server */
 PUT_TEXT(redis_version, KEYDB_REDIS_VERSION)
-PUT_TEXT(keydb_version, KEYDB_VERSION)
+PUT_TEXT(keydb_version, option_version_override.data != NULL ? option_version_override.data : KEYDB_VERSION)
 PUT_TEXT(git_sha1, KEYDB_GIT_SHA1)
 PUT_U64(git_dirty, KEYDB_GIT_DIRTY)
 PUT(build_id, buffer_printf(buffer, "%llx", (unsigned long long)config_build_id()))

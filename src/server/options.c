@@ -429,7 +429,7 @@ const struct option_row server_options[] = {
              "how much is logged: debug, verbose, notice, warning, nothing", .apply = apply_loglevel),
     ROW_STRING("logfile", &option_logfile, "", OPTION_IMMUTABLE, "where; empty: standard output"),
     ROW_BOOL("syslog-enabled", &option_syslog_enabled, 0, OPTION_IMMUTABLE, "log to the system's log, too"),
-    ROW_STRING("syslog-ident", &option_syslog_ident, "keydb", OPTION_IMMUTABLE, "our name there"),
+    ROW_STRING("syslog-ident", &option_syslog_ident, "redis", OPTION_IMMUTABLE, "our name there"),
     ROW_ENUM("syslog-facility", &option_syslog_facility, LOG_LOCAL0, syslog_facilities, OPTION_IMMUTABLE,
              "our place there"),
     ROW_BOOL("daemonize", &option_daemonize, 0, OPTION_IMMUTABLE, "leave the terminal and run in the background"),

@@ -5,13 +5,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "server/client.h"
 #include "server/config.h"
 #include "server/dispatch.h"
 #include "server/options.h"
+#include "server/options_process.h"
 #include "server/stats.h"
 #include "server/timing.h"
 
+#include <errno.h>
+#include <grp.h>
 #include <openssl/crypto.h>
 #include <signal.h>
 #include <stdio.h>
@@ -89,12 +93,33 @@ static int64_t port_of(enum listener_kind kind)
     return kind == LISTENER_TLS ? OPTION_GET(option_tls_port) : OPTION_GET(option_port);
 }
 
+/* unixsocketgroup: a name or a number. */
+static bool set_socket_group(char *error)
+{
+    const char *name = option_unixsocketgroup.data;
+    const struct group *entry = name != NULL ? getgrnam(name) : NULL;
+    int64_t number;
+
+    if (name == NULL)
+        return true;
+    if (entry != NULL) {
+        number = entry->gr_gid;
+    } else if (!number_parse_i64(slice_from_text(name), &number) || number < 0 || number > UINT32_MAX) {
+        snprintf(error, LISTENER_ERROR_BYTES, "Failed opening Unix socket: there is no group '%.64s'", name);
+        return false;
+    }
+    if (chown(option_unixsocket.data, (uid_t)-1, (gid_t)number) == 0)
+        return true;
+    snprintf(error, LISTENER_ERROR_BYTES, "Failed opening Unix socket: chown: %s", strerror(errno));
+    return false;
+}
+
 static bool listener_open(struct server *server, enum listener_kind kind, struct listener_group **group, char *error)
 {
     struct listener_options options = {.kind = kind,
                                        .loop_count = server->worker_count,
                                        .backlog = (int)OPTION_GET(option_tcp_backlog),
-                                       .previous = server->listeners[kind],
+                                       .joins = server->runs,
                                        .socket_mark = (int)OPTION_GET(option_socket_mark_id)};
 
     *group = NULL;
@@ -109,7 +134,12 @@ static bool listener_open(struct server *server, enum listener_kind kind, struct
         if (options.port == 0 || options.address_count == 0)
             return true;
     }
-    return listener_group_open(group, &options, error);
+    if (!listener_group_open(group, &options, error))
+        return false;
+    if (kind != LISTENER_UNIX || set_socket_group(error))
+        return true;
+    listener_group_close(group);
+    return false;
 }
 
 /* From the old sockets of a kind to the new ones: each worker does its own share, the last one closes the old. */
@@ -195,8 +225,9 @@ static const char *apply_listeners(const struct option_row *row)
     static const enum listener_kind kinds[] = {LISTENER_TCP, LISTENER_TLS};
     struct listener_group *groups[countof(kinds)] = {NULL};
     char *wishes[countof(kinds)] = {NULL}, error[LISTENER_ERROR_BYTES];
-    bool open = true;
+    bool open = OPTION_GET(option_port) == 0 || OPTION_GET(option_port) != OPTION_GET(option_tls_port);
 
+    snprintf(error, sizeof(error), "port and tls-port cannot be the same");
     for (size_t i = 0; open && i < countof(kinds); i++) {
         wishes[i] = listener_wish(kinds[i]);
         if (strcmp(wishes[i], instance->listener_wishes[kinds[i]]) != 0)
@@ -479,6 +510,7 @@ static void worker_thread(void *argument)
 
 void server_run(struct server *server)
 {
+    server->runs = true;
     for (unsigned i = 0; i < server->worker_count; i++)
         worker_listen(&server->workers[i]);
     for (unsigned i = 1; i < server->worker_count; i++) {

@@ -25,6 +25,7 @@ struct server {
     _Atomic bool has_password;       /* atomic: requirepass is set; changed at the gate */
     struct listener_group *listeners[LISTENERS_MOST]; /* by enum listener_kind; changed at the gate */
     char *listener_wishes[LISTENERS_MOST];            /* port and addresses they were opened for; likewise */
+    bool runs;                       /* const while workers run: then listeners replace others */
     struct spinlock tls_lock;        /* rank LOCK_REGISTRY */
     struct tls_context *tls GUARDED_BY(tls_lock);
     struct spinlock password_lock;   /* rank LOCK_REGISTRY */

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 struct client;
+struct request;
 struct server;
 struct worker;
 
@@ -88,6 +89,7 @@ struct worker {
     _Atomic uint64_t closed_count;    /* atomic: of those, gone */
     struct access access;
     struct effects effects;
+    const struct request *running;    /* NULL: no command; for the crash report */
     struct resp_scratch scratch;
     struct resp_limits limits, limits_unauthenticated;
     struct output sink;               /* replies nobody wants */

@@ -1,0 +1,9 @@
+/* The last words of a broken server: a report in the log when a thread faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+ * SIGABRT) or an assertion fails: stacks of all threads, registers, the command at work, INFO, a check of the memory.
+ * What needs least of the ruins comes first; a fault inside the report, or a report that does not come to its end
+ * within half a minute, ends it. */
+#pragma once
+
+/* By the main thread, before there are others; the log is set up. */
+void crash_setup(void);
+void crash_teardown(void);
