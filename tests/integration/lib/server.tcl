@@ -60,6 +60,13 @@ proc process_wait {id {limit_ms 15000}} {
     return [expr {[process_alive $id] ? "running" : $process::info($id,exit)}]
 }
 
+# As process_wait, for a crash that is wanted: what the log says of it is no complaint.
+proc process_crashed {id {limit_ms 40000}} {
+    set code [process_wait $id $limit_ms]
+    set process::info($id,seen) [string length [process_log $id]]
+    return $code
+}
+
 proc process_signal {id name} {
     if {[process_alive $id]} {
         catch {exec kill -$name [process_pid $id]}

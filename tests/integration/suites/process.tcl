@@ -233,16 +233,9 @@ test "the watchdog reports a worker that does not come back" {noconn} {
 
 # ---- crashes
 
-# A crash that is wanted: what the log says of it is no complaint.
-proc crash_ends {id code} {
-    set found [process_wait $id 40000]
-    set process::info($id,seen) [string length [process_log $id]]
-    assert_equal $code $found
-}
-
 proc expect_crash {id c words signal} {
     catch {$c {*}$words}
-    crash_ends $id [expr {128 + $signal}]
+    assert_equal [expr {128 + $signal}] [process_crashed $id] $words
 }
 
 test "a crash leaves a report with the stacks of all threads" {noconn keydb} {
@@ -272,7 +265,7 @@ test "assertions and panics leave one, too" {noconn keydb} {
 test "a signal from outside is reported with its sender" {noconn} {
     lassign [process_server] id c
     process_signal $id ABRT
-    crash_ends $id 134
+    assert_equal 134 [process_crashed $id]
     assert_match "*crashed by signal: 6*Killed by PID: *REPORT END*" [process_log $id]
 }
 
@@ -288,5 +281,5 @@ test "use-exit-on-panic ends with code 1" {noconn keydb} {
     assert_equal {use-exit-on-panic no} [$c config get use-exit-on-panic]
     $c config set use-exit-on-panic yes
     catch {$c debug panic}
-    crash_ends $id 1
+    assert_equal 1 [process_crashed $id]
 }
