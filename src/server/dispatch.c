@@ -315,7 +315,7 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
                               .access = outer->access,
                               .client = outer->client,
                               .worker = outer->worker,
-                              .out = outer->out,
+                              .out = output_of(outer->client), /* CLIENT REPLY may stand before it */
                               .proto = outer->client->proto,
                               .db = outer->client->db,
                               .blobs = blobs,

@@ -399,6 +399,17 @@ with_server {enable-debug-command yes} {
         }
     }
 
+    test "CLIENT REPLY inside a transaction holds for what follows" {} {
+        r set k v
+        r -raw [request multi][request client reply off][request get k][request get k][request exec]
+        r -raw [request get k][request client reply on][request get k]
+        set answer "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n\$1\r\nv\r\n"
+        assert_equal $answer [r -bytes [string length $answer]]
+        r -raw [request multi][request client reply skip][request get k][request exec][request get k][request get k]
+        set answer "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n\$1\r\nv\r\n\$1\r\nv\r\n"
+        assert_equal $answer [r -bytes [string length $answer]]
+    }
+
     test "large transactions" {} {
         r multi
         for {set i 0} {$i < 5000} {incr i} {
