@@ -29,6 +29,7 @@ static struct {
     double percents[PERCENTS_MOST] GUARDED_BY(lock);
     size_t count GUARDED_BY(lock);
     struct command_times **before GUARDED_BY(lock); /* sums at the last reset, by command id; NULL: never reset */
+    uint32_t command_count GUARDED_BY(lock); /* of `before`: the registry goes earlier than it */
 } shared;
 
 /* ----------------------------------------------------------------------------------------------------- options -- */
@@ -242,9 +243,9 @@ uint64_t timing_usec(const struct command_times *times)
     return tick_to_ns(histogram_sum(&times->ticks)) / 1000;
 }
 
-static void forget(struct command_times **before)
+static void forget(struct command_times **before, uint32_t count)
 {
-    for (uint32_t id = 0; before != NULL && id < command_count(); id++)
+    for (uint32_t id = 0; before != NULL && id < count; id++)
         mem_free(before[id]);
     mem_free(before);
 }
@@ -258,13 +259,14 @@ void timing_reset(void)
     spinlock_acquire(&shared.lock);
     old = shared.before;
     shared.before = before;
+    shared.command_count = command_count();
     spinlock_release(&shared.lock);
-    forget(old);
+    forget(old, command_count());
 }
 
 void timing_teardown(void)
 {
-    forget(shared.before);
+    forget(shared.before, shared.command_count);
     shared.before = NULL;
     slowlog_reset();
 }
