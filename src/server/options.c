@@ -10,6 +10,7 @@
 #include "net/loop.h"
 #include "net/tls.h"
 #include "server/options_accepted.h"
+#include "server/options_process.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -486,6 +487,7 @@ void options_clamp(void)
     int64_t hz = OPTION_GET(option_hz);
 
     atomic_store_explicit(&option_hz, MIN(MAX(hz, 1), HZ_MOST), memory_order_relaxed);
+    process_options_clamp();
 }
 
 void options_teardown(void)

@@ -59,12 +59,18 @@ static void get_oom_values(const struct option_row *row, struct buffer *buffer)
                       atomic_load_explicit(&option_oom_score_adj_values[i], memory_order_relaxed));
 }
 
-static const char *apply_watchdog(const struct option_row *row)
+void process_options_clamp(void)
 {
-    int64_t period = atomic_load_explicit(row->number, memory_order_relaxed);
+    int64_t period = OPTION_GET(option_watchdog_period);
 
     if (period > 0 && period < WATCHDOG_LEAST_MS)
-        atomic_store_explicit(row->number, WATCHDOG_LEAST_MS, memory_order_relaxed);
+        atomic_store_explicit(&option_watchdog_period, WATCHDOG_LEAST_MS, memory_order_relaxed);
+}
+
+static const char *apply_watchdog(const struct option_row *row)
+{
+    (void)row;
+    process_options_clamp();
     return NULL;
 }
 

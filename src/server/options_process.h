@@ -27,5 +27,7 @@ extern _Atomic int64_t option_oom_score_adj;           /* global: option storage
 enum oom_role { OOM_MASTER, OOM_REPLICA, OOM_CHILD, OOM_ROLE_COUNT };
 extern _Atomic int option_oom_score_adj_values[OOM_ROLE_COUNT]; /* global: option storage */
 
+void process_options_clamp(void); /* as options_clamp of options.h, which calls it */
+
 extern const struct option_row process_options[];
 extern const size_t process_option_count;

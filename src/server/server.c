@@ -197,6 +197,8 @@ static const char *apply_tls(const struct option_row *row)
     char error[TLS_ERROR_BYTES];
 
     (void)row;
+    if (OPTION_GET(option_tls_port) == 0 && instance->tls == NULL)
+        return NULL; /* nobody uses it: looked at when a port is given, so that files may come in any order */
     if (!tls_build(&context, error)) {
         log_warning("Failed to configure TLS: %s", error);
         return "Unable to update TLS configuration. Check server logs.";
