@@ -109,10 +109,11 @@ static void cmd_latency_latest(struct request *request)
     }
     reply_array(request, used);
     for (unsigned i = 0; i < LATENCY_EVENT_COUNT; i++) {
-        const struct latency_sample *last = &all[i].samples[all[i].count - 1];
+        const struct latency_sample *last;
 
         if (all[i].count == 0)
             continue;
+        last = &all[i].samples[all[i].count - 1];
         reply_array(request, 4);
         reply_text(request, latency_event_name((enum latency_event)i));
         reply_int(request, last->time_s);
