@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "commands/debug.h"
 #include "commands/families.h"
+#include "server/banner.h"
 #include "server/command_rename.h"
 #include "server/config.h"
 #include "server/crash.h"
@@ -40,6 +41,7 @@ static void say_hello(const struct server *server)
         log_warning("Warning: no config file specified, using the default config. In order to specify a config file "
                     "use %s /path/to/keydb.conf", config_executable_path());
     config_log_remarks();
+    banner_write();
     log_notice("%u threads, event loop %s, allocator %s", server->worker_count,
                loop_kind_name(server->workers[0].loop), mem_allocator_name());
     log_warning("Server initialized");
