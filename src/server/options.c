@@ -9,6 +9,7 @@
 #include "base/panic.h"
 #include "net/loop.h"
 #include "net/tls.h"
+#include "server/event_classes.h"
 #include "server/options_accepted.h"
 #include "server/options_process.h"
 
@@ -440,6 +441,8 @@ const struct option_row server_options[] = {
              "who started us and waits for news: no, auto, systemd, upstart"),
     ROW_SPECIAL("dir", set_dir, get_dir, NULL, OPTION_MUTABLE | OPTION_PROTECTED | OPTION_DENY_LOADING,
                 "the folder to work in: files are written there"),
+    ROW_SPECIAL("notify-keyspace-events", event_classes_set, event_classes_get, NULL, OPTION_MUTABLE,
+                "classes of events that are published: letters of g$lshzxetdmnA, with K or E"),
     ROW_BOOL("always-show-logo", &option_always_show_logo, 0, OPTION_IMMUTABLE,
              "begin the log with a logo even when it is no terminal"),
     ROW_BOOL("set-proc-title", &option_set_proc_title, 1, OPTION_IMMUTABLE, "show address and mode in ps"),

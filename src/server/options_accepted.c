@@ -153,7 +153,6 @@ static const struct accepted accepted[] = {
     YES_NO("multi-master-no-forward", NULL, "no", MUTABLE, REPLICATION),
     YES_NO("multithread-load-enabled", NULL, "no", MUTABLE, PERSISTENCE),
     YES_NO("no-appendfsync-on-rewrite", NULL, "no", MUTABLE, PERSISTENCE),
-    ONLY_TEXT("notify-keyspace-events", NULL, NULL, MUTABLE, LATER),
     NUMBER(INT, "overload-protect-percent", NULL, "0", 0, 200, MUTABLE, LATER),
     NUMBER(INT, "prefetch-batch-max-size", NULL, "16", 0, 128, MUTABLE, OTHERWISE),
     CHOICE("propagation-error-behavior", "ignore", "ignore|panic|panic-on-replicas", MUTABLE, LATER),
@@ -300,9 +299,10 @@ static const struct {
     const char *name;
     enum reason reason;
 } idle_options[] = {
-    {"always-show-logo", OTHERWISE},       {"bind-source-addr", REPLICATION},       {"dynamic-hz", OTHERWISE},
+    {"bind-source-addr", REPLICATION},       {"dynamic-hz", OTHERWISE},
     {"enable-module-command", LATER},      {"lazyfree-lazy-eviction", EVICTION},    {"maxmemory-policy", EVICTION},
     {"lazyfree-lazy-server-del", OTHERWISE}, {"prefetch-enabled", OTHERWISE},
+    {"notify-keyspace-events", LATER},
 };
 
 const char *options_accepted_reason(const struct option_row *row)

@@ -30,7 +30,7 @@ set own_presets {
     server-threads 0  version-override {}
 }
 # What promises a part that is not there can only be given with the value that promises nothing.
-set only_preset {active-replica tls-allowlist appendonly cluster-enabled multi-master notify-keyspace-events
+set only_preset {active-replica tls-allowlist appendonly cluster-enabled multi-master
     replicaof aclfile
     db-s3-object activedefrag}
 # Options whose change would cut us off, or that need the outside; they have tests of their own.
@@ -45,7 +45,7 @@ set text_values {
     proc-title-template "{title} x"  locale-collate C  server-thread-affinity true
     client-output-buffer-limit "normal 1048576 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"
     save "11 12"  oom-score-adj absolute  watchdog-period 321  oom-score-adj-values "1 2 3"
-    latency-tracking-info-percentiles "10 20"
+    latency-tracking-info-percentiles "10 20"  notify-keyspace-events glE
 }
 
 proc option_field {name field} {
