@@ -222,8 +222,10 @@ unit: all
 	$(RUN_TESTS) unit
 integration stress fault: programs | test-packages
 	$(RUN_TESTS) $@
-differential conformance: programs oracle
+differential: programs oracle
 	$(RUN_TESTS) $@
+conformance: programs oracle
+	$(RUN_TESTS) --level whole $@
 clients: programs | test-packages campaign-packages
 	$(RUN_TESTS) $@
 fuzz: | campaign-packages

@@ -173,7 +173,10 @@ group_stress() {
 }
 
 group_conformance() {
-    run_suite "conformance" 300 conformance --server "$server" --oracle "$ORACLE"
+    case $level in
+    whole) run_suite "conformance" 1500 conformance --server "$server" --oracle "$ORACLE" ;;
+    *) run_suite "conformance, fast part" 180 conformance --server "$server" --oracle "$ORACLE" --fast ;;
+    esac
 }
 
 group_fault() {
