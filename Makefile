@@ -11,7 +11,7 @@
 #   make clean       what was built (distclean: also what was downloaded)
 #   make unit | integration | differential | stress | conformance | fault | clients | fuzz      one group of tests
 #
-# Variants: BUILD=release (default), debug, asan, tsan, fuzz. CC=clang works too. LTO=1 for link-time optimization.
+# Variants: BUILD=release (default), debug, asan, tsan, fuzz, valgrind. CC=clang works too. LTO=1 for link-time optimization.
 # New files need no mention here: src/FOLDER/NAME.c belongs to the library, src/FOLDER/NAME_test.c is a unit test
 # program, src/tools/NAME.c a tool, tests/fuzz/NAME.c a fuzz target.
 
@@ -81,8 +81,11 @@ else ifeq ($(BUILD),tsan)
 SANITIZE := -fsanitize=thread
 else ifeq ($(BUILD),fuzz)
 SANITIZE := -fsanitize=fuzzer-no-link,address,undefined
+else ifeq ($(BUILD),valgrind)
+CFLAGS_ALL += -O1
+CPPFLAGS_ALL += -DMEM_LIBC -DKEYDB_DEBUG
 else
-$(error BUILD=$(BUILD) is none of release, debug, asan, tsan, fuzz)
+$(error BUILD=$(BUILD) is none of release, debug, asan, tsan, fuzz, valgrind)
 endif
 ifneq ($(SANITIZE),)
 CFLAGS_ALL += $(SANITIZER_FLAGS) $(SANITIZE)
@@ -95,9 +98,9 @@ LDFLAGS_ALL += -flto=auto -O2
 endif
 
 # Libraries: each by pkg-config, into $(OUT)/libraries.mk, which make writes first (installing what is missing) and
-# then reads. HAVE_LIBURING and HAVE_LIBSYSTEMD are defined where those are there. The sanitizers bring their own
-# malloc, hence no jemalloc with them.
-LIBRARIES := $(if $(SANITIZE),,jemalloc) openssl libxxhash
+# then reads. HAVE_LIBURING and HAVE_LIBSYSTEMD are defined where those are there. The sanitizers and
+# valgrind bring their own malloc, hence no jemalloc with them.
+LIBRARIES := $(if $(SANITIZE)$(filter valgrind,$(BUILD)),,jemalloc) openssl libxxhash
 OPTIONAL_LIBRARIES := liburing libsystemd
 
 NO_BUILD_GOALS := clean distclean lint help
@@ -200,7 +203,7 @@ endif
 # needs beforehand. Sanitized variants get more patience there.
 
 .PHONY: run test check campaign bench lint help test-packages campaign-packages oracle
-.PHONY: unit integration differential stress conformance fault clients fuzz fuzzers
+.PHONY: unit integration differential stress conformance fault clients fuzz fuzzers valgrind
 .PHONY: core-groups whole-groups install clean distclean
 
 run: programs
@@ -220,7 +223,7 @@ test: all oracle
 
 unit: all
 	$(RUN_TESTS) unit
-integration stress fault: programs | test-packages
+integration stress fault valgrind: programs | test-packages
 	$(RUN_TESTS) $@
 differential: programs oracle
 	$(RUN_TESTS) $@
@@ -240,7 +243,7 @@ whole-groups: all oracle
 check: | test-packages
 	+$(RUN_TESTS) --sum lint tsan-core asan-core
 campaign: | test-packages campaign-packages
-	+$(RUN_TESTS) --sum clang fuzz clients release-whole tsan-whole asan-whole
+	+$(RUN_TESTS) --sum clang fuzz clients valgrind release-whole tsan-whole asan-whole
 
 lint: | test-packages
 	@python3 utils/lint.py
@@ -264,6 +267,6 @@ install: programs
 	chmod 644 $(DESTDIR)$(UNITDIR)/keydb-server.service
 
 clean:
-	rm -rf build/release build/debug build/asan build/tsan build/fuzz build/clang build/lint build/results $(OUT)
+	rm -rf build/release build/debug build/asan build/tsan build/fuzz build/valgrind build/clang build/lint build/results $(OUT)
 distclean:
 	rm -rf build

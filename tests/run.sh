@@ -183,6 +183,10 @@ group_fault() {
     run_suite "fault" "$(pick 120 120 900)" fault --server "$server" --seed "$SEED"
 }
 
+group_valgrind() {
+    run_suite "valgrind" 600 valgrind --server "$server"
+}
+
 group_clients() {
     run_suite "clients" 900 clients --server "$server"
 }
@@ -234,6 +238,7 @@ make_clang() {
 step_clang() { sum_of clang make_clang; }
 step_lint() { sum_of lint make_lint; }
 step_clients() { sum_of clients $MAKE BUILD=release OUT=build/release clients; }
+step_valgrind() { sum_of valgrind $MAKE BUILD=valgrind OUT=build/valgrind valgrind; }
 step_fuzz() { sum_of fuzz $MAKE BUILD=release OUT=build/release fuzz; }
 step_tsan_core() { sum_of tsan $MAKE BUILD=tsan OUT=build/tsan core-groups; }
 step_asan_core() { sum_of asan $MAKE BUILD=asan OUT=build/asan core-groups; }

@@ -107,6 +107,12 @@ static __attribute__((constructor)) void bio_method_setup(void)
     BIO_meth_set_ctrl(bio_method, bio_ctrl);
 }
 
+static __attribute__((destructor)) void bio_method_teardown(void)
+{
+    BIO_meth_free(bio_method);
+    bio_method = NULL;
+}
+
 /* ------------------------------------------------------------------------------------------------- context -- */
 
 static bool is_set(const char *text)
