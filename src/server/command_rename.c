@@ -1,5 +1,7 @@
 #include "server/command_rename.h"
 
+#include "server/command.h"
+
 static const char *run(const struct slice *words, size_t count)
 {
     return count == 3 ? command_rename(words[1], words[2]) : "Bad directive or wrong number of arguments";

@@ -3,7 +3,6 @@
 #include "server/config.h"
 
 #include "base/assert.h"
-#include "base/glob.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/panic.h"
@@ -11,8 +10,6 @@
 #include "server/options.h"
 #include "server/options_accepted.h"
 #include "server/options_process.h"
-#include "server/protect.h"
-#include "server/request.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -114,6 +111,16 @@ void config_on_directive(const struct config_directive *directive)
 }
 
 /* --- looking --- */
+
+size_t config_row_count(void)
+{
+    return config_state.row_count;
+}
+
+const struct option_row *config_row_at(size_t index)
+{
+    return config_state.rows[index].row;
+}
 
 const struct option_row *config_find(struct slice name)
 {
@@ -308,24 +315,20 @@ static bool is_repeated(const struct change_set *set, size_t index)
     return false;
 }
 
-/* False: it has replied or blamed a setting. */
-static bool find_settings(struct request *request, struct change_set *set, bool *replied)
+static bool find_settings(struct change_set *set, const struct slice *words, bool may_protected, bool *is_unknown)
 {
-    *replied = false;
     for (size_t i = 0; i < set->count; i++) {
         struct setting *setting = &set->settings[i];
 
-        setting->name = request_arg(request, (uint32_t)(2 + 2 * i));
+        setting->name = words[2 * i];
         setting->row = config_find_row(setting->name);
         if (setting->row == NULL) {
-            reply_errorf(request, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
-                         (int)setting->name.size, setting->name.data);
-            *replied = true;
-            return false;
+            *is_unknown = true;
+            return blame(set, setting, "");
         }
         if ((setting->row->row->flags & OPTION_MUTABLE) == 0)
             return blame(set, setting, "can't set immutable config");
-        if ((setting->row->row->flags & OPTION_PROTECTED) != 0 && !protect_allows_configs(request->client))
+        if ((setting->row->row->flags & OPTION_PROTECTED) != 0 && !may_protected)
             return blame(set, setting, "can't set protected config");
         if (is_repeated(set, i))
             return blame(set, setting, "duplicate parameter");
@@ -333,185 +336,22 @@ static bool find_settings(struct request *request, struct change_set *set, bool 
     return true;
 }
 
-static void redact_secrets(struct request *request)
+bool config_change(const struct slice *words, size_t pair_count, bool may_protected, struct config_refusal *refusal)
 {
-    for (uint32_t i = 2; i + 1 < request->arg_count; i += 2) {
-        const struct option_row *row = config_find(request_arg(request, i));
+    struct change_set set = {.count = pair_count};
+    bool done;
 
-        if (row != NULL && (row->flags & OPTION_SENSITIVE) != 0)
-            request_redact(request, i + 1);
-    }
-}
-
-static void cmd_config_set(struct request *request)
-{
-    struct change_set set = {.count = (request->arg_count - 2) / 2};
-    bool replied, done;
-
-    if (request->arg_count % 2 != 0) {
-        reply_syntax_error(request);
-        return;
-    }
-    redact_secrets(request);
+    refusal->is_unknown = false;
     set.settings = mem_alloc_zero(set.count * sizeof(*set.settings));
-    done = find_settings(request, &set, &replied) && change_all(&set, &request->args[3], 2);
-    if (done)
-        reply_ok(request);
-    else if (!replied)
-        reply_errorf(request, "ERR CONFIG SET failed (possibly related to argument '%.*s')%s%s",
-                     (int)set.blamed.size, set.blamed.data, set.error[0] != '\0' ? " - " : "", set.error);
+    done = find_settings(&set, words, may_protected, &refusal->is_unknown) && change_all(&set, &words[1], 2);
+    refusal->name = set.blamed;
+    snprintf(refusal->reason, sizeof(refusal->reason), "%s", set.error);
     mem_free(set.settings);
+    return done;
 }
 
-/* --- CONFIG GET --- */
-
-static void reply_pair(struct request *request, struct slice name, const struct option_row *row)
-{
-    struct buffer text = {0};
-
-    option_format(row, &text);
-    reply_bulk(request, name);
-    reply_bulk(request, text.size == 0 ? SLICE("") : buffer_slice(&text));
-    buffer_fini(&text);
-}
-
-/* Which names of a row have been printed by this CONFIG GET. */
-enum { PRINTED_NAME = 1, PRINTED_ALIAS = 2 };
-
-static unsigned print_exact(struct request *request, struct slice name, uint8_t *printed)
-{
-    for (size_t i = 0; i < config_state.row_count; i++) {
-        const struct option_row *row = config_state.rows[i].row;
-        uint8_t mark;
-
-        if (!option_is_named(row, name))
-            continue;
-        mark = slice_equal_text_nocase(name, row->name) ? PRINTED_NAME : PRINTED_ALIAS;
-        if (printed[i] & mark)
-            return 0;
-        printed[i] |= mark;
-        reply_pair(request, name, row);
-        return 1;
-    }
-    return 0;
-}
-
-static unsigned print_matching(struct request *request, struct slice pattern, uint8_t *printed)
-{
-    unsigned pairs = 0;
-
-    for (size_t i = 0; i < config_state.row_count; i++) {
-        const struct option_row *row = config_state.rows[i].row;
-        struct slice name = slice_from_text(row->name);
-        struct slice alias = slice_from_text(row->alias != NULL ? row->alias : "");
-
-        if (row->flags & OPTION_HIDDEN)
-            continue;
-        if (!(printed[i] & PRINTED_NAME) && glob_match(pattern, name, true)) {
-            printed[i] |= PRINTED_NAME;
-            reply_pair(request, name, row);
-            pairs++;
-        }
-        if (row->alias != NULL && !(printed[i] & PRINTED_ALIAS) && glob_match(pattern, alias, true)) {
-            printed[i] |= PRINTED_ALIAS;
-            reply_pair(request, alias, row);
-            pairs++;
-        }
-    }
-    return pairs;
-}
-
-static void cmd_config_get(struct request *request)
-{
-    uint8_t *printed = mem_alloc_zero(config_state.row_count + 1);
-    struct resp_deferred head = resp_begin_deferred(request->out);
-    uint64_t pairs = 0;
-
-    for (uint32_t i = 2; i < request->arg_count; i++) {
-        struct slice pattern = request_arg(request, i);
-
-        pairs += glob_has_wildcard(pattern) ? print_matching(request, pattern, printed)
-                                            : print_exact(request, pattern, printed);
-    }
-    resp_end_deferred(request->out, request->proto, head, RESP_MAP, pairs);
-    mem_free(printed);
-}
-
-/* --- the others --- */
-
-static void cmd_config_resetstat(struct request *request)
+void config_reset_stat(void)
 {
     for (size_t i = 0; i < config_state.reset_hook_count; i++)
         config_state.reset_hooks[i]();
-    reply_ok(request);
 }
-
-static void cmd_config_rewrite(struct request *request)
-{
-    const char *reason;
-
-    if (config_state.file_path == NULL) {
-        reply_error(request, "ERR The server is running without a config file");
-        return;
-    }
-    reason = config_rewrite();
-    if (reason == NULL) {
-        log_notice("CONFIG REWRITE executed with success.");
-        reply_ok(request);
-        return;
-    }
-    log_warning("CONFIG REWRITE failed: %s", reason);
-    reply_errorf(request, "ERR Rewriting config file: %s", reason);
-}
-
-static void cmd_config_help(struct request *request)
-{
-    static const char *const lines[] = {
-        "GET <pattern> [<pattern> ...]",
-        "    Options whose name matches a glob-like pattern, with their values.",
-        "SET <option> <value> [<option> <value> ...]",
-        "    Change options: all of them, or none if one cannot be changed.",
-        "RESETSTAT",
-        "    Start the counters of INFO anew.",
-        "REWRITE",
-        "    Write the present values into the configuration file.",
-    };
-
-    reply_help(request, lines, countof(lines));
-}
-
-static const struct command_row config_subcommands[] = {
-    {.name = "get", .run = cmd_config_get, .arity = -3, .access = ACCESS_EXCLUSIVE,
-     .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-     .since = "2.0.0", .summary = "Returns options and their values.",
-     .complexity = "O(N) where N is the number of options that are looked for.",
-     .syntax = "CONFIG GET parameter [parameter ...]",
-     .history = "7.0.0=Several patterns in one call."},
-    {.name = "set", .run = cmd_config_set, .arity = -4, .access = ACCESS_EXCLUSIVE,
-     .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-     .since = "2.0.0", .summary = "Changes options while the server runs.",
-     .complexity = "O(N) where N is the number of options given.",
-     .syntax = "CONFIG SET parameter value [parameter value ...]",
-     .history = "7.0.0=Several options in one call, all or none.",
-     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
-    {.name = "resetstat", .run = cmd_config_resetstat, .arity = 2, .access = ACCESS_EXCLUSIVE,
-     .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-     .since = "2.0.0", .summary = "Starts the counters that INFO reports anew.", .complexity = "O(1)",
-     .syntax = "CONFIG RESETSTAT"},
-    {.name = "rewrite", .run = cmd_config_rewrite, .arity = 2, .access = ACCESS_EXCLUSIVE,
-     .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-     .since = "2.8.0", .summary = "Writes the present options into the configuration file.", .complexity = "O(1)",
-     .syntax = "CONFIG REWRITE"},
-    {.name = "help", .run = cmd_config_help, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale",
-     .categories = "@slow", .group = "server", .since = "5.0.0", .summary = "Explains the subcommands.",
-     .complexity = "O(1)", .syntax = "CONFIG HELP"},
-    {0},
-};
-
-const struct command_row config_commands[] = {
-    {.name = "config", .arity = -2, .access = ACCESS_FREE, .flags = "", .categories = "@slow", .group = "server",
-     .since = "2.0.0", .summary = "A container of commands about the configuration.",
-     .complexity = "Depends on the subcommand.", .syntax = "CONFIG subcommand [arg ...]",
-     .subcommands = config_subcommands},
-    {0},
-};

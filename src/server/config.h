@@ -14,7 +14,6 @@
 #include "base/compiler.h"
 #include "base/rows.h"
 #include "base/slice.h"
-#include "server/command.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,4 +67,16 @@ must_check bool config_set_text(const char *name, struct slice text, char *error
 const char *config_rewrite(void);
 const char *config_rewrite_everything(void); /* also what has its default */
 
-extern const struct command_row config_commands[];
+/* CONFIG SET: names and values, taken in turns, all or none. In an exclusive section. False: *refusal says what is
+ * wrong. With `may_protected` options that say where files are may be changed, too. */
+struct config_refusal {
+    bool is_unknown;     /* there is no option of that name */
+    struct slice name;   /* as it was given */
+    char reason[OPTION_ERROR_SPACE]; /* "": none is known */
+};
+must_check bool config_change(const struct slice *words, size_t pair_count, bool may_protected,
+                              struct config_refusal *refusal);
+void config_reset_stat(void); /* CONFIG RESETSTAT; likewise */
+
+size_t config_row_count(void); /* rows never change after config_load */
+const struct option_row *config_row_at(size_t index);

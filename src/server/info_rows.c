@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/random.h"
+#include "server/command.h"
 #include "server/config.h"
 #include "server/options.h"
 #include "server/options_process.h"
