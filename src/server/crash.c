@@ -163,24 +163,15 @@ static void say_info(void)
 }
 
 #ifdef MEM_LIBC
-static void check_memory(void)
-{
-    say("left out: this build watches memory in its own way\n");
-}
+enum { MEMORY_IS_WATCHED = 1 }; /* by a sanitizer, whose own records are no place for patterns */
 #else
-static void check_memory(void)
-{
-    struct memtest_result result;
+enum { MEMORY_IS_WATCHED = 0 };
+#endif
 
-    if (!OPTION_IS(option_crash_memcheck_enabled)) {
-        say("left out: crash-memcheck-enabled is no\n");
-        return;
-    }
-    if (handler_stack == NULL) {
-        say("left out: this thread has no stack of its own for it\n");
-        return;
-    }
-    result = memtest_process(handler_stack, STACK_BYTES, MEMORY_TEST_MS);
+static void run_memory_test(void)
+{
+    struct memtest_result result = memtest_process(handler_stack, STACK_BYTES, MEMORY_TEST_MS);
+
     say("%llu MB tested%s: ", (unsigned long long)(result.tested_bytes >> 20),
         result.is_complete ? "" : ", then time was over");
     if (result.wrong_words == 0)
@@ -190,7 +181,18 @@ static void check_memory(void)
         say("!!! MEMORY ERROR DETECTED! %llu words differ, the first in the page at %p. Check your memory ASAP !!!\n",
             (unsigned long long)result.wrong_words, result.first_wrong);
 }
-#endif
+
+static void check_memory(void)
+{
+    if (!OPTION_IS(option_crash_memcheck_enabled))
+        say("left out: crash-memcheck-enabled is no\n");
+    else if (MEMORY_IS_WATCHED)
+        say("left out: this build watches memory in its own way\n");
+    else if (handler_stack == NULL)
+        say("left out: this thread has no stack of its own for it\n");
+    else
+        run_memory_test();
+}
 
 /* All that follows the stack of the thread that failed. */
 static void say_rest(const ucontext_t *context)
