@@ -145,19 +145,38 @@ test "the pid file holds the number and goes with the server" {noconn} {
     assert {![file exists $path]}
 }
 
+# A daemon is no child of ours: whatever becomes of the test, it is gone afterwards, and it gets no descriptor of ours
+# (a lock that somebody above us holds, say).
+proc with_daemon {dir port body} {
+    exec sh -c {exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec "$0" "$@"} $::settings(server) --port $port \
+        --daemonize yes --pidfile $dir/pid --logfile $dir/log --save "" --dir $dir {*}[thread_args] \
+        </dev/null >@stderr 2>@1
+    try {
+        uplevel 1 $body
+    } finally {
+        # The log knows its number first: each line begins with it. The start's own process has ended by now.
+        wait_until {[regexp -line {^(\d+):.* Server initialized} [slurp $dir/log] -> pid]} 15000
+        if {[info exists pid]} {
+            catch {exec kill -TERM $pid}
+            if {![wait_until {![file exists /proc/$pid]} 15000]} {
+                catch {exec kill -KILL $pid}
+            }
+        }
+    }
+}
+
 test "daemonize leaves the terminal and writes its number" {noconn} {
     set dir [fresh_dir]
     set port [free_port]
-    exec $::settings(server) --port $port --daemonize yes --pidfile $dir/pid --logfile $dir/log --save "" \
-        --enable-debug-command yes --dir $dir {*}[thread_args] </dev/null >@stderr 2>@1
-    wait_for {![catch {connect -port $port -tls 0} c]}
-    set c [connect -port $port -tls 0]
-    wait_for {[file exists $dir/pid]}
-    set pid [string trim [slurp $dir/pid]]
-    assert_equal $pid [lindex [regexp -inline {process_id:(\d+)} [$c info server]] 1]
-    assert_equal /dev/null [file readlink /proc/$pid/fd/0]
-    catch {$c shutdown nosave}
-    wait_for {![file exists $dir/pid]}
+    with_daemon $dir $port {
+        wait_for {![catch {[connect -port $port -tls 0] ping} text] && $text eq "PONG"}
+        wait_for {[string is integer -strict [string trim [slurp $dir/pid]]]}
+        set pid [string trim [slurp $dir/pid]]
+        set c [connect -port $port -tls 0]
+        assert_equal $pid [lindex [regexp -inline {process_id:(\d+)} [$c info server]] 1]
+        assert_equal /dev/null [file readlink /proc/$pid/fd/0]
+    }
+    assert {![file exists $dir/pid]}
 }
 
 test "the working folder, and warnings that are not wanted" {noconn keydb} {
