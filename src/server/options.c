@@ -26,6 +26,8 @@ _Atomic int64_t option_tcp_backlog;      /* global: option storage */
 _Atomic int64_t option_tcp_keepalive;    /* global: option storage */
 _Atomic int64_t option_timeout;          /* global: option storage */
 _Atomic int64_t option_maxclients;       /* global: option storage */
+_Atomic int64_t option_maxclients_reserved;      /* global: option storage */
+_Atomic int64_t option_overload_protect_percent; /* global: option storage */
 _Atomic int64_t option_protected_mode;   /* global: option storage */
 _Atomic int64_t option_socket_mark_id;   /* global: option storage */
 struct option_string option_unixsocket;  /* global: option storage */
@@ -374,6 +376,10 @@ const struct option_row server_options[] = {
             "seconds after which an idle client is disconnected; 0: never"),
     ROW_INT("maxclients", &option_maxclients, 10000, 1, UINT32_MAX, OPTION_MUTABLE,
             "clients that may be connected at a time"),
+    ROW_INT("maxclients-reserved", &option_maxclients_reserved, 0, 0, 100, OPTION_MUTABLE,
+            "how many of them must come from this machine: the administrator's way in"),
+    ROW_INT("overload-protect-percent", &option_overload_protect_percent, 0, 0, 200, OPTION_MUTABLE,
+            "processor time a thread, in percent, above which clients are disconnected; 0: never"),
     ROW_BOOL("protected-mode", &option_protected_mode, 1, OPTION_MUTABLE,
              "serve only this machine while there is no password"),
     ROW_STRING("requirepass", &option_requirepass, NULL, OPTION_MUTABLE | OPTION_SENSITIVE | OPTION_EMPTY_IS_NULL,

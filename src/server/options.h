@@ -16,6 +16,8 @@ extern _Atomic int64_t option_tcp_backlog;      /* global: option storage */
 extern _Atomic int64_t option_tcp_keepalive;    /* global: option storage; seconds, 0: off */
 extern _Atomic int64_t option_timeout;          /* global: option storage; seconds, 0: never */
 extern _Atomic int64_t option_maxclients;       /* global: option storage */
+extern _Atomic int64_t option_maxclients_reserved;      /* global: option storage */
+extern _Atomic int64_t option_overload_protect_percent; /* global: option storage */
 extern _Atomic int64_t option_protected_mode;   /* global: option storage; bool */
 extern _Atomic int64_t option_socket_mark_id;   /* global: option storage */
 extern struct option_string option_unixsocket;  /* global: option storage; NULL: none */

@@ -4,6 +4,7 @@
 #include "base/gate.h"
 #include "net/listener.h"
 #include "net/tls.h"
+#include "server/admission.h"
 #include "server/worker.h"
 #include "store/journal.h"
 #include "store/store.h"
@@ -32,6 +33,7 @@ struct server {
     char *password GUARDED_BY(password_lock);
     size_t password_size GUARDED_BY(password_lock);
     int64_t started_us;              /* const */
+    struct overload overload;        /* see there */
     struct rate_meter {              /* owner: worker 0's thread, but for `now` */
         struct rate_sample {
             int64_t at_us;

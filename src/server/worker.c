@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "server/admission.h"
 #include "server/client.h"
 #include "server/dispatch.h"
 #include "server/options.h"
@@ -273,6 +274,7 @@ static void every_second(struct loop *loop, struct loop_timer *timer)
 
     if (!atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed)) {
         close_idle(worker);
+        overload_tick(worker);
         forget_old_buffers(&worker->stats);
     }
     if (worker->index == 0)
@@ -344,18 +346,6 @@ static const char protected_mode[] =
     "authentication password for the default user. NOTE: You only need to do one of the above things in order for the "
     "server to start accepting connections from the outside.\r\n";
 
-static bool is_loopback(const struct sockaddr_storage *peer)
-{
-    if (peer->ss_family == AF_INET)
-        return (ntohl(((const struct sockaddr_in *)(const void *)peer)->sin_addr.s_addr) >> 24) == 127;
-    if (peer->ss_family == AF_INET6) {
-        const struct in6_addr *address = &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr;
-
-        return IN6_IS_ADDR_LOOPBACK(address) || (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
-    }
-    return true;
-}
-
 static void reject(struct worker *worker, int fd, enum listener_kind kind, const char *text, size_t size)
 {
     /* A fresh socket takes these few bytes at once; over TLS there is nobody yet who could read them. */
@@ -406,12 +396,14 @@ static void handover_deliver(struct worker *worker, struct mail *mail)
 }
 
 /* Counts one more connection, unless there are as many as may be: those that are refused take no place meanwhile. */
-static bool take_place(struct server *server)
+static bool take_place(struct server *server, bool is_local)
 {
+    uint64_t limit = admission_limit(OPTION_GET_U64(option_maxclients), OPTION_GET_U64(option_maxclients_reserved),
+                                     is_local);
     uint64_t count = atomic_load_explicit(&server->client_count, memory_order_relaxed);
 
     do {
-        if (count >= OPTION_GET_U64(option_maxclients))
+        if (count >= limit)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&server->client_count, &count, count + 1, memory_order_relaxed,
                                                     memory_order_relaxed));
@@ -423,15 +415,16 @@ void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *pee
 {
     struct worker *worker = user, *owner;
     struct server *server = worker->server;
+    bool is_local = kind == LISTENER_UNIX || admission_is_local(peer);
 
     (void)loop;
     (void)peer_size;
-    if (!take_place(server)) {
+    if (!take_place(server, is_local)) {
         reject(worker, fd, kind, too_many_clients, sizeof(too_many_clients) - 1);
         return;
     }
-    if (OPTION_IS(option_protected_mode) && kind != LISTENER_UNIX &&
-        !atomic_load_explicit(&server->has_password, memory_order_relaxed) && !is_loopback(peer)) {
+    if (OPTION_IS(option_protected_mode) && !is_local &&
+        !atomic_load_explicit(&server->has_password, memory_order_relaxed)) {
         atomic_fetch_sub_explicit(&server->client_count, 1, memory_order_relaxed);
         reject(worker, fd, kind, protected_mode, sizeof(protected_mode) - 1);
         return;

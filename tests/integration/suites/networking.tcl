@@ -46,6 +46,66 @@ with_server {maxclients 12} {
     }
 }
 
+# A connection to another address of this machine than loopback: to the server it comes from outside.
+proc connect_from_outside {} {
+    set address {}
+    catch {set address [lindex [exec hostname -I] 0]}
+    if {$address eq {} || [string match 127.* $address]} {
+        skip "this machine has only loopback addresses"
+    }
+    if {[catch {connect -host $address -port [srv port]} c]} {
+        skip "cannot connect to $address"
+    }
+    return $c
+}
+
+with_server {maxclients 6 maxclients-reserved 2 protected-mode no bind "*"} {
+    test "the last places are for connections from this machine" {keydb plain} {
+        set clients {}
+        for {set i 0} {$i < 3} {incr i} {
+            set c [connect_from_outside]
+            assert_equal PONG [$c ping]
+            lappend clients $c
+        }
+        set late [connect_from_outside]
+        assert_equal "-ERR max number of clients reached" [$late -line]
+        assert {[$late -closed]}
+        assert_equal 1 [info_field rejected_connections stats]
+        for {set i 0} {$i < 2} {incr i} {
+            set c [connect]
+            assert_equal PONG [$c ping]
+            lappend clients $c
+        }
+        assert_equal "-ERR max number of clients reached" [[connect] -line]
+        r config set maxclients-reserved 0
+        [lindex $clients 0] -close
+        wait_for {[info_field connected_clients clients] == 5}
+        assert_equal PONG [[connect_from_outside] ping]
+        assert_error "*must be between 0 and 100*" {r config set maxclients-reserved 101}
+        r config set maxclients-reserved 2
+    }
+}
+
+with_server {overload-protect-percent 1 server-threads 2} {
+    test "overload closes ordinary clients, not those who asked to stay or wait" {keydb slow} {
+        r client no-evict on
+        set clients {}
+        for {set i 0} {$i < 60} {incr i} {
+            set c [connect]
+            $c ping
+            lappend clients $c
+        }
+        set waiting [connect]
+        $waiting monitor
+        r set k [string repeat x 4000000]
+        wait_for {[r get k; r get k; r get k; r get k; info_field connected_clients clients] < 55} 60000
+        assert {![$waiting -closed 0]}
+        assert_equal PONG [r ping]
+        r config set overload-protect-percent 0
+        assert_equal PONG [[connect] ping]
+    }
+}
+
 with_server {timeout 1} {
     test "timeout closes who is idle, not who is busy" {slow} {
         set idle [connect]
@@ -201,24 +261,17 @@ with_server {protected-mode yes} {
     }
 
     test "protected mode refuses others" {plain} {
-        set address {}
-        catch {set address [lindex [exec hostname -I] 0]}
-        if {$address eq {} || [string match 127.* $address]} {
-            skip "this machine has only loopback addresses"
-        }
-        if {[catch {connect -host $address -port [srv port]} c]} {
-            skip "cannot connect to $address"
-        }
+        set c [connect_from_outside]
         assert_match "-DENIED $::product is running in protected mode because protected mode is enabled and no\
             password is\
             set for the default user.*" [$c -line]
         assert {[$c -closed]}
         r config set requirepass x
-        set c [connect -host $address -port [srv port]]
+        set c [connect_from_outside]
         assert_refused "NOAUTH Authentication required." $c ping
         [connect] auth x
         r config set requirepass "" protected-mode no
-        assert_equal PONG [[connect -host $address -port [srv port]] ping]
+        assert_equal PONG [[connect_from_outside] ping]
         r config set protected-mode yes
     }
 }
