@@ -70,7 +70,7 @@ with_server {maxclients 6 maxclients-reserved 2 protected-mode no bind "*"} {
         set late [connect_from_outside]
         assert_equal "-ERR max number of clients reached" [$late -line]
         assert {[$late -closed]}
-        assert_equal 1 [info_field rejected_connections stats]
+        wait_for {[info_field rejected_connections stats] == 1}
         for {set i 0} {$i < 2} {incr i} {
             set c [connect]
             assert_equal PONG [$c ping]
