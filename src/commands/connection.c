@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "commands/client_control.h"
 #include "commands/families.h"
 #include "server/client.h"
 #include "server/monitor.h"
@@ -493,7 +494,7 @@ static bool is_meant(const struct client_card *card, const struct victims *victi
            (victims->now_ms - card->created_ms) / 1000 >= victims->least_age_s;
 }
 
-static bool is_victim(const struct client_card *card, void *context)
+static bool is_victim(struct client_card *card, void *context)
 {
     struct victims *victims = context;
 
@@ -571,7 +572,7 @@ static void cmd_client_kill(struct request *request)
 
     if (!parse_victims(request, &victims))
         return;
-    count = server_kill_clients(request->worker->server, is_victim, &victims) + (victims.me ? 1 : 0);
+    count = server_request_clients(request->worker->server, CLIENT_REQUEST_KILL, is_victim, &victims) + victims.me;
     if (request->arg_count > 3)
         reply_int(request, count);
     else if (count != 0)
@@ -610,12 +611,18 @@ static void cmd_client_help(struct request *request)
         "    Keep this connection when memory for clients is short.",
         "NO-TOUCH (ON|OFF)",
         "    Let reads of this connection leave the keys' last use as it was.",
+        "PAUSE <timeout> [WRITE|ALL]",
+        "    Let commands wait for <timeout> milliseconds: those that write, or all (the default).",
         "REPLY (ON|OFF|SKIP)",
         "    Whether commands of this connection are replied to; SKIP: all but the next one.",
         "SETINFO (LIB-NAME|LIB-VER) <value>",
         "    Tell the client library and its version.",
         "SETNAME <name>",
         "    Name this connection.",
+        "UNBLOCK <client-id> [TIMEOUT|ERROR]",
+        "    End the wait of a blocked connection as if its time was over, or with an error.",
+        "UNPAUSE",
+        "    End what PAUSE began.",
     };
 
     reply_help(request, lines, countof(lines));
@@ -661,6 +668,10 @@ static const struct command_row client_subcommands[] = {
     {.name = "no-touch", .run = cmd_client_no_touch, .arity = 3, CLIENT_ROW_MINE, .since = "7.2.0",
      .summary = "Lets reads of the connection leave the last use of keys as it was.",
      .syntax = "CLIENT NO-TOUCH (ON|OFF)"},
+    {.name = "pause", .run = cmd_client_pause, .arity = -3, CLIENT_ROW_ADMIN, .since = "3.0.0",
+     .summary = "Lets commands of all connections, or those that write, wait for a while.", .complexity = "O(1)",
+     .syntax = "CLIENT PAUSE timeout [WRITE|ALL]", .arg_since = "mode:6.2.0",
+     .history = "6.2.0=CLIENT PAUSE WRITE, and the word mode."},
     {.name = "reply", .run = cmd_client_reply, .arity = 3, CLIENT_ROW_MINE, .since = "3.2.0",
      .summary = "Switches the replies to the connection on and off.", .syntax = "CLIENT REPLY (ON|OFF|SKIP)"},
     {.name = "setinfo", .run = cmd_client_setinfo, .arity = 4, CLIENT_ROW_MINE, .since = "7.2.0",
@@ -669,6 +680,13 @@ static const struct command_row client_subcommands[] = {
      .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {.name = "setname", .run = cmd_client_setname, .arity = 3, CLIENT_ROW_MINE, .since = "2.6.9",
      .summary = "Names the connection.", .syntax = "CLIENT SETNAME connection-name"},
+    {.name = "unblock", .run = cmd_client_unblock, .arity = -3, CLIENT_ROW_ADMIN, .since = "5.0.0",
+     .summary = "Ends the wait of a connection that is blocked by a command.",
+     .complexity = "O(log N) where N is the number of connections",
+     .syntax = "CLIENT UNBLOCK client-id [TIMEOUT|ERROR]"},
+    {.name = "unpause", .run = cmd_client_unpause, .arity = 2, CLIENT_ROW_ADMIN, .since = "6.2.0",
+     .summary = "Ends what CLIENT PAUSE began.", .complexity = "O(N) where N is the number of connections that wait",
+     .syntax = "CLIENT UNPAUSE"},
     {0},
 };
 

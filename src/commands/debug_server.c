@@ -115,10 +115,8 @@ static void sleep_us(int64_t us)
 }
 
 /* Until the time is over or somebody calls DEBUG RELEASE. */
-static void sleep_until_released(int64_t us, _Atomic uint32_t *releases)
+static void sleep_until_released(int64_t us, _Atomic uint32_t *releases, uint32_t before)
 {
-    const uint32_t before = atomic_load(releases);
-
     for (; us > 0 && atomic_load(releases) == before; us -= RELEASE_STEP_US)
         sleep_us(MIN(us, RELEASE_STEP_US));
 }
@@ -143,7 +141,7 @@ static void debug_sleep(struct request *request)
 /* A long command on one key: its worker is inside the gate and serves nobody else meanwhile. */
 static void debug_busy(struct request *request)
 {
-    sleep_until_released(parse_us(request_arg(request, 3)), &busy_releases);
+    sleep_until_released(parse_us(request_arg(request, 3)), &busy_releases, atomic_load(&busy_releases));
     reply_ok(request);
 }
 
@@ -151,17 +149,28 @@ static void debug_busy(struct request *request)
 struct hold {
     struct mail mail; /* tells the client's worker that it is over */
     struct worker *worker;
-    uint64_t client_id;
+    uint64_t client_id, wait_count;
     struct stripe *stripe;
     int64_t us;
+    uint32_t releases_before;
 };
+
+/* CLIENT UNBLOCK: the hold goes on without its client. */
+static void hold_unblocked(struct client *client, bool with_error)
+{
+    if (with_error)
+        resp_write_error_text(&client->conn.output, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    else
+        resp_write_null(&client->conn.output, client->proto);
+    client_unblock(client);
+}
 
 static void hold_over(struct worker *worker, struct mail *mail)
 {
     struct hold *hold = container_of(mail, struct hold, mail);
     struct client *client = worker_find_client(worker, hold->client_id);
 
-    if (client != NULL) { /* it may have left */
+    if (client != NULL && client_end_wait(client, hold->wait_count)) { /* it may have left */
         resp_write_ok(&client->conn.output);
         client_unblock(client);
     }
@@ -174,7 +183,7 @@ static void hold_run(void *argument)
     struct mail *mail = &hold->mail;
 
     spinlock_acquire(&hold->stripe->lock);
-    sleep_until_released(hold->us, &hold_releases);
+    sleep_until_released(hold->us, &hold_releases, hold->releases_before);
     stripe_release(hold->worker->server->store, hold->stripe);
     worker_post(hold->worker, &mail);
 }
@@ -194,7 +203,9 @@ static void debug_hold(struct request *request)
     hold->client_id = request->client->id;
     hold->stripe = &request->worker->server->store->stripes[access_stripe_of(request->access, &key)];
     hold->us = parse_us(request_arg(request, 3));
-    client_block(request->client);
+    hold->releases_before = atomic_load(&hold_releases);
+    client_block(request->client, hold_unblocked);
+    hold->wait_count = request->client->wait_count;
     background_submit(BACKGROUND_OTHER, hold_run, hold);
 }
 

@@ -142,9 +142,36 @@ void client_set_authenticated(struct client *client, bool authenticated)
     client->parser.limits = authenticated ? &client->worker->limits : &client->worker->limits_unauthenticated;
 }
 
-void client_block(struct client *client)
+bool client_card_claim(struct client_card *card, enum client_wait how)
+{
+    uint32_t expected = CLIENT_WAIT_ON;
+
+    return atomic_compare_exchange_strong(&card->wait, &expected, (uint32_t)how);
+}
+
+bool client_end_wait(struct client *client, uint64_t wait_count)
+{
+    if ((client->flags & CLIENT_BLOCKED) == 0 || client->wait_count != wait_count)
+        return false;
+    return client->on_unblock == NULL || client_card_claim(&client->card, CLIENT_WAIT_NONE);
+}
+
+void client_serve_unblock(struct client *client)
+{
+    uint32_t how = atomic_load(&client->card.wait);
+
+    if (how != CLIENT_WAIT_TIMEOUT && how != CLIENT_WAIT_ERROR)
+        return;
+    atomic_store(&client->card.wait, CLIENT_WAIT_NONE);
+    client->on_unblock(client, how == CLIENT_WAIT_ERROR);
+}
+
+void client_block(struct client *client, void (*on_unblock)(struct client *client, bool with_error))
 {
     client->flags |= CLIENT_BLOCKED;
+    client->wait_count++;
+    client->on_unblock = on_unblock;
+    atomic_store(&client->card.wait, on_unblock != NULL ? CLIENT_WAIT_ON : CLIENT_WAIT_NONE);
     conn_pause_blocked(&client->conn);
 }
 
@@ -286,7 +313,7 @@ static void append_flags(struct buffer *buffer, const struct client_card *card)
         buffer_append_char(buffer, 'O');
     if (atomic_load_explicit(&card->queued_count, memory_order_relaxed) >= 0)
         buffer_append_char(buffer, 'x');
-    if ((flags & CLIENT_BLOCKED) != 0)
+    if ((flags & (CLIENT_BLOCKED | CLIENT_PAUSED)) != 0)
         buffer_append_char(buffer, 'b');
     if ((flags & CLIENT_UNIX) != 0)
         buffer_append_char(buffer, 'U');

@@ -29,11 +29,16 @@ enum client_flag {
     CLIENT_UNIX = 1 << 7,
     CLIENT_DEBUG_PROTECTED = 1 << 8,
     CLIENT_BLOCKED = 1 << 9, /* its command will be answered later: no input is looked at until then */
-    CLIENT_MONITOR = 1 << 10 /* is shown the commands of others */
+    CLIENT_MONITOR = 1 << 10, /* is shown the commands of others */
+    CLIENT_PAUSED = 1 << 11   /* its parked command waits for the end of CLIENT PAUSE */
 };
 
 /* What others may ask of a client; served by its worker in its next turn. */
-enum client_request_flag { CLIENT_REQUEST_KILL = 1 << 0 };
+enum client_request_flag { CLIENT_REQUEST_KILL = 1 << 0, CLIENT_REQUEST_UNBLOCK = 1 << 1 };
+
+/* How it stands with a blocked client's wait. Its end is claimed by a compare-and-swap from CLIENT_WAIT_ON: by the
+ * owner (to NONE), or by CLIENT UNBLOCK of anybody (to TIMEOUT or ERROR), and the owner carries it out. */
+enum client_wait { CLIENT_WAIT_NONE, CLIENT_WAIT_ON, CLIENT_WAIT_TIMEOUT, CLIENT_WAIT_ERROR };
 
 /* What others may know about a client. */
 struct client_card {
@@ -47,6 +52,7 @@ struct client_card {
     char *library_name, *library_version; /* likewise */
     _Atomic uint32_t flags;         /* atomic: enum client_flag as last seen, relaxed */
     _Atomic uint32_t requests;      /* atomic: enum client_request_flag */
+    _Atomic uint32_t wait;          /* atomic: enum client_wait */
     _Atomic uint32_t db;            /* atomic, relaxed, as all below: a moment's picture */
     _Atomic uint32_t proto;
     _Atomic uint32_t command_id;    /* of the last command; UINT32_MAX: none */
@@ -71,6 +77,8 @@ struct client {
     struct watch_set *watches;       /* NULL: nothing watched */
     uint32_t watched_count;
     struct parked *parked;           /* NULL: no command waits */
+    uint64_t wait_count;             /* how often it was blocked */
+    void (*on_unblock)(struct client *client, bool with_error); /* while blocked: see client_block */
     struct blob *direct;             /* a large bulk under way: as much of it as has memory yet */
     size_t direct_size;              /* of the whole bulk */
     int64_t output_soft_since_ms;    /* when the soft output limit was passed; 0: it is not */
@@ -88,9 +96,14 @@ static inline bool client_is_authenticated(const struct client *client)
     return (client->flags & CLIENT_AUTHENTICATED) != 0;
 }
 void client_set_authenticated(struct client *client, bool authenticated);
-/* A command that replies later blocks its client; whoever answers unblocks it, in the worker's thread. */
-void client_block(struct client *client);
+/* A command that replies later blocks its client; whoever answers ends the wait (client_end_wait, true for one caller
+ * only), replies, and unblocks it, all in the worker's thread. on_unblock is called there for CLIENT UNBLOCK: it does
+ * the same, with the reply of a time-out, or with an error; NULL: CLIENT UNBLOCK does not reach this wait. */
+void client_block(struct client *client, void (*on_unblock)(struct client *client, bool with_error));
+must_check bool client_end_wait(struct client *client, uint64_t wait_count); /* of the wait with that number */
 void client_unblock(struct client *client); /* sends what was replied, goes on with the input */
+void client_serve_unblock(struct client *client); /* the worker, for CLIENT_REQUEST_UNBLOCK */
+bool client_card_claim(struct client_card *card, enum client_wait how); /* any thread; false: it does not wait */
 /* Leaves MULTI, stops watching. */
 void client_reset_transaction(struct client *client);
 void client_unwatch(struct client *client);

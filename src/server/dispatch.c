@@ -13,6 +13,7 @@
 #include "server/memory_limit.h"
 #include "server/monitor.h"
 #include "server/options.h"
+#include "server/pause.h"
 #include "server/protect.h"
 #include "server/server.h"
 #include "server/timing.h"
@@ -38,8 +39,9 @@ struct parked {
     bool asked;  /* its last try was RUN_ASKED */
 };
 
-/* RUN_BUSY: will be woken for a stripe or an open gate. RUN_ASKED: stands in the queue of those who want the gate. */
-enum run_result { RUN_DONE, RUN_BUSY, RUN_ASKED };
+/* RUN_BUSY: will be woken for a stripe or an open gate. RUN_ASKED: stands in the queue of those who want the gate.
+ * RUN_PAUSED: will be woken at the end of CLIENT PAUSE. */
+enum run_result { RUN_DONE, RUN_BUSY, RUN_ASKED, RUN_PAUSED };
 
 /* ------------------------------------------------------------------------------------------------------ parsing -- */
 
@@ -586,10 +588,30 @@ static enum run_result run_group(struct client *client, struct job *first, const
     return RUN_DONE;
 }
 
+/* One command that nothing stands against: queued, or run. */
+static enum run_result run_now(struct client *client, struct job *job, const struct key *keys)
+{
+    if (pause_is_on() && pause_holds(client, job->command))
+        return RUN_PAUSED;
+    if (LIKELY(client->transaction == NULL) || (job->command->flags & COMMAND_UNQUEUED) != 0)
+        return run_alone(client, job, keys);
+    transaction_queue(client->transaction, job->command, &job->words);
+    atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
+    resp_write_status(output_of(client), SLICE("QUEUED"));
+    after_reply(client);
+    return RUN_DONE;
+}
+
 /* ------------------------------------------------------------------------------------------------------ parking -- */
 
+/* A client whose command CLIENT PAUSE holds counts as blocked. */
+static void show_pause(struct client *client, bool paused)
+{
+    client->flags = paused ? client->flags | CLIENT_PAUSED : client->flags & ~(uint32_t)CLIENT_PAUSED;
+}
+
 /* Copies a job out of the input; its connection waits behind it. */
-static void park(struct client *client, struct job *job, const struct key *keys, bool asked)
+static void park(struct client *client, struct job *job, const struct key *keys, enum run_result why)
 {
     struct worker *worker = client->worker;
     struct parked *parked = mem_alloc(sizeof(*parked));
@@ -600,7 +622,7 @@ static void park(struct client *client, struct job *job, const struct key *keys,
     for (uint32_t i = 0; i < arg_count; i++)
         size += job->words.args[i].size;
     parked->client = client;
-    parked->asked = asked;
+    parked->asked = why == RUN_ASKED;
     parked->job = *job;
     parked->job.words.args = mem_alloc(arg_count * sizeof(struct slice));
     parked->keys = mem_alloc((job->key_count + 1) * sizeof(struct key));
@@ -630,7 +652,9 @@ static void park(struct client *client, struct job *job, const struct key *keys,
     job->words.blob_count = 0;
     client->parked = parked;
     list_push_back(&worker->parked, &parked->node);
-    counter_add(&worker->stats.lock_waits, 1);
+    show_pause(client, why == RUN_PAUSED);
+    atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
+    counter_add(&worker->stats.lock_waits, why != RUN_PAUSED);
     counter_add(&worker->stats.parked_count, 1);
     conn_pause(&client->conn);
 }
@@ -677,8 +701,11 @@ void dispatch_retry_parked(struct worker *worker)
 
         if (conn_is_closing(&client->conn))
             continue;
-        result = run_alone(client, &parked->job, parked->keys);
+        /* Who stands in the queue for the gate has begun: only its turn opens the gate again. */
+        result = parked->asked ? run_alone(client, &parked->job, parked->keys)
+                               : run_now(client, &parked->job, parked->keys);
         parked->asked = result == RUN_ASKED;
+        show_pause(client, result == RUN_PAUSED);
         if (result != RUN_DONE)
             continue;
         client->parked = NULL;
@@ -701,17 +728,10 @@ static bool run_or_park(struct client *client, struct job *job)
 
     if (refused(client, job))
         return true;
-    if (client->transaction != NULL && (job->command->flags & COMMAND_UNQUEUED) == 0) {
-        transaction_queue(client->transaction, job->command, &job->words);
-        atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
-        resp_write_status(output_of(client), SLICE("QUEUED"));
-        after_reply(client);
-        return true;
-    }
-    result = run_alone(client, job, keys);
+    result = run_now(client, job, keys);
     if (result == RUN_DONE)
         return true;
-    park(client, job, keys, result == RUN_ASKED);
+    park(client, job, keys, result);
     return false;
 }
 
@@ -731,7 +751,8 @@ static uint32_t run_jobs(struct client *client, uint32_t count)
     while (i < count) {
         uint32_t end = i;
 
-        if (LIKELY(client->transaction == NULL && may_group_client(client) && !memory_limit_is_reached())) {
+        if (LIKELY(client->transaction == NULL && may_group_client(client) && !memory_limit_is_reached() &&
+                   !pause_is_on())) {
             while (end < count && may_group(&jobs[end]))
                 end++;
         }

@@ -633,8 +633,8 @@ void server_each_client(struct server *server, void (*visit)(const struct client
     }
 }
 
-unsigned server_kill_clients(struct server *server, bool (*wanted)(const struct client_card *card, void *context),
-                             void *context)
+unsigned server_request_clients(struct server *server, uint32_t request,
+                                bool (*wanted)(struct client_card *card, void *context), void *context)
 {
     unsigned count = 0;
 
@@ -648,7 +648,7 @@ unsigned server_kill_clients(struct server *server, bool (*wanted)(const struct 
 
             if (!wanted(card, context))
                 continue;
-            atomic_fetch_or_explicit(&card->requests, CLIENT_REQUEST_KILL, memory_order_release);
+            atomic_fetch_or_explicit(&card->requests, request, memory_order_release);
             count++;
         }
         spinlock_release(&worker->roster_lock);

@@ -70,10 +70,10 @@ bool server_forget_signal(void);
 void server_pause_cron(struct server *server, bool paused); /* any thread */
 /* A context for a new TLS connection (acquired); NULL: none is configured. */
 struct tls_context *server_tls_acquire(struct server *server);
-/* Marks clients for which `wanted` is true as to be killed; returns how many. Any thread. */
+/* Leaves a request (enum client_request_flag) on the cards for which `wanted` is true; returns how many. Any thread. */
 struct client_card;
-unsigned server_kill_clients(struct server *server, bool (*wanted)(const struct client_card *card, void *context),
-                             void *context);
+unsigned server_request_clients(struct server *server, uint32_t request,
+                                bool (*wanted)(struct client_card *card, void *context), void *context);
 /* Calls visit for every client's card, each under its worker's roster lock. */
 void server_each_client(struct server *server, void (*visit)(const struct client_card *card, void *context),
                         void *context);

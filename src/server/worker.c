@@ -7,6 +7,7 @@
 #include "server/client.h"
 #include "server/dispatch.h"
 #include "server/options.h"
+#include "server/pause.h"
 #include "server/server.h"
 #include "store/watch.h"
 
@@ -170,15 +171,16 @@ static void serve_requests(struct worker *worker)
 {
     if (!atomic_load_explicit(&worker->has_requests, memory_order_relaxed))
         return;
-    /* Pairs with server_kill_clients: what was asked before the flag was set is seen below. */
+    /* Pairs with server_request_clients: what was asked before the flag was set is seen below. */
     (void)atomic_exchange_explicit(&worker->has_requests, false, memory_order_acquire);
     LIST_FOREACH(node, &worker->clients) {
         struct client *client = container_of(node, struct client, node);
         uint32_t requests = atomic_exchange_explicit(&client->card.requests, 0, memory_order_acquire);
 
-        if ((requests & CLIENT_REQUEST_KILL) == 0)
-            continue;
-        conn_close(&client->conn);
+        if ((requests & CLIENT_REQUEST_KILL) != 0)
+            conn_close(&client->conn);
+        else if ((requests & CLIENT_REQUEST_UNBLOCK) != 0)
+            client_serve_unblock(client);
     }
 }
 
@@ -307,7 +309,8 @@ static void expire_share(struct loop *loop, struct loop_timer *timer)
 
     loop_timer_start(loop, timer, SECOND_US / OPTION_GET(option_hz), expire_share);
     if (!atomic_load_explicit(&store->active_expire, memory_order_relaxed) ||
-        atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) || !gate_enter(&worker->member))
+        atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) || pause_is_on() ||
+        !gate_enter(&worker->member))
         return;
     begin_us = clock_monotonic_us();
     access_begin(access, worker_sample_time(worker), false);

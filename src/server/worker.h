@@ -101,7 +101,7 @@ struct worker {
     uint32_t stripe_count, stripe_capacity;
     int64_t turn_us;                  /* loop time for which now_ms was taken */
     int64_t now_ms;                   /* wall clock */
-    struct loop_timer second_timer, expire_timer, rate_timer;
+    struct loop_timer second_timer, expire_timer, rate_timer, pause_timer;
 };
 
 /* The worker whose thread this is; NULL in other threads. */

@@ -550,7 +550,13 @@ static void expire_now(struct access *access, unsigned db, const struct key *key
     }
 }
 
-static struct entry *find_live(struct access *access, unsigned db, const struct key *key)
+static bool keeps_expired(const struct access *access)
+{
+    return atomic_load_explicit(&access->store->keeps_expired, memory_order_relaxed);
+}
+
+/* An expired key is deleted; who only reads may have to leave it. */
+static struct entry *find_live(struct access *access, unsigned db, const struct key *key, bool reads)
 {
     const uint64_t *slot = find_slot(access, db, key);
     struct entry *entry;
@@ -558,7 +564,11 @@ static struct entry *find_live(struct access *access, unsigned db, const struct 
     if (slot == NULL)
         return NULL;
     entry = table_slot_item(slot);
-    if (lookup_is_expired(access, entry)) {
+    if (UNLIKELY(lookup_is_expired(access, entry))) {
+        if (reads && keeps_expired(access)) {
+            access->found_key = NULL;
+            return NULL;
+        }
         expire_now(access, db, key);
         access->found_key = key;
         access->found_db = db;
@@ -597,7 +607,7 @@ struct entry *access_read(struct access *access, unsigned db, const struct key *
 
 struct entry *access_peek(struct access *access, unsigned db, const struct key *key)
 {
-    struct entry *entry = find_live(access, db, key);
+    struct entry *entry = find_live(access, db, key, true);
 
     counter_add(entry != NULL ? &access->counters->hits : &access->counters->misses, 1);
     if (entry == NULL)
@@ -607,7 +617,7 @@ struct entry *access_peek(struct access *access, unsigned db, const struct key *
 
 struct entry *access_find(struct access *access, unsigned db, const struct key *key)
 {
-    struct entry *entry = find_live(access, db, key);
+    struct entry *entry = find_live(access, db, key, false);
 
     if (entry != NULL)
         touch(access, entry);
@@ -616,7 +626,7 @@ struct entry *access_find(struct access *access, unsigned db, const struct key *
 
 struct entry *access_probe(struct access *access, unsigned db, const struct key *key)
 {
-    return find_live(access, db, key);
+    return find_live(access, db, key, true);
 }
 
 const struct entry *access_look(struct access *access, unsigned db, const struct key *key)
@@ -837,7 +847,7 @@ uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64
                      const struct access_visitor *visitor, bool *busy)
 {
     const struct store *store = access->store;
-    struct walk walk = {.access = access, .visitor = visitor, .db = db, .deletes = true};
+    struct walk walk = {.access = access, .visitor = visitor, .db = db, .deletes = !keeps_expired(access)};
     uint64_t position = cursor & ((UINT64_C(1) << TABLE_SCAN_BITS) - 1);
     uint64_t index = cursor >> TABLE_SCAN_BITS;
 

@@ -80,6 +80,7 @@ struct store {
     struct value_ops types[TYPE_COUNT]; /* const after start */
     void (*wake)(uint64_t wait_mask);   /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
     _Atomic bool active_expire;         /* DEBUG SET-ACTIVE-EXPIRE */
+    _Atomic bool keeps_expired;         /* reads leave keys past their deadline where they are; atomic, relaxed */
     _Atomic bool counts_uses;           /* maxmemory-policy goes by frequency: see usage.h; changed at the gate */
     _Atomic uint32_t lfu_log_factor, lfu_decay_minutes; /* likewise */
 };

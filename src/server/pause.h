@@ -1,0 +1,32 @@
+/* CLIENT PAUSE: for a while commands are not run; dispatch parks them, and the end of the pause wakes all workers.
+ * Keys do not expire and none is evicted meanwhile. Any thread, but for pause_begin. */
+#pragma once
+
+#include "base/compiler.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct client;
+struct command;
+struct server;
+struct worker;
+
+enum pause_mode { PAUSE_NONE, PAUSE_WRITES, PAUSE_ALL };
+
+extern _Atomic uint32_t pause_mode; /* atomic, relaxed: enum pause_mode */
+
+/* Costs a load. It may say true a little longer than it is: pause_holds looks at the clock. */
+static inline bool pause_is_on(void)
+{
+    return UNLIKELY(atomic_load_explicit(&pause_mode, memory_order_relaxed) != PAUSE_NONE);
+}
+
+/* A pause that goes on already is prolonged, and becomes one of all commands if one of the two is; it never gets
+ * shorter. In the thread of the worker, which sees to its end. */
+void pause_begin(struct worker *worker, enum pause_mode mode, int64_t duration_ms);
+void pause_end(struct server *server);
+
+/* Must this command wait? */
+bool pause_holds(const struct client *client, const struct command *command);
