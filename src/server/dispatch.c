@@ -419,7 +419,8 @@ static bool refused(struct client *client, const struct job *job)
         reply_error(&request, "ERR Replica can't interact with the keyspace");
     else if (UNLIKELY(client->transaction != NULL) && (command->flags & COMMAND_NO_MULTI) != 0)
         reply_error(&request, "ERR Command not allowed inside a transaction");
-    else if (UNLIKELY(memory_limit_is_reached()) && needs_memory(client, command))
+    else if (UNLIKELY(memory_limit_is_reached()) && memory_make_room(client->worker) == MEMORY_NONE &&
+             needs_memory(client, command))
         refuse_for_memory(&request);
     else
         return false;

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "server/command.h"
 #include "server/config.h"
+#include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/options_process.h"
 #include "server/stats_since.h"
@@ -199,6 +200,9 @@ PUT_U64(system_total, mem_system_total())
 PUT_HUMAN(system_total_human, mem_system_total())
 PUT_HUMAN(zero_human, 0)
 PUT_U64(maxmemory, OPTION_GET_U64(option_maxmemory))
+PUT_U64(not_counted, memory_not_counted())
+PUT_U64(exceeded_total, memory_exceeded_total_ms())
+PUT_U64(exceeded_current, memory_exceeded_current_ms())
 PUT_HUMAN(maxmemory_human, OPTION_GET_U64(option_maxmemory))
 PUT(maxmemory_policy, (void)config_get_text("maxmemory-policy", buffer))
 PUT_RATIO(fragmentation_ratio, now.memory.active, now.memory.allocated)
@@ -214,10 +218,10 @@ PUT_TEXT(allocator_name, mem_allocator_name())
 PUT_TEXT(storage_provider, "none")
 static void put_available_memory(struct buffer *buffer)
 {
-    long pages = sysconf(_SC_AVPHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    uint64_t bytes;
 
-    if (pages > 0 && page_bytes > 0)
-        buffer_append_u64(buffer, (uint64_t)pages * (uint64_t)page_bytes);
+    if (memory_available(&bytes))
+        buffer_append_u64(buffer, bytes);
     else
         buffer_append_text(buffer, "unavailable");
 }
@@ -509,7 +513,7 @@ const struct info_field info_server_rows[] = {
     ROW("memory", "rss_overhead_bytes", rss_overhead_bytes),
     ROW("memory", "mem_fragmentation_ratio", mem_fragmentation_ratio),
     ROW("memory", "mem_fragmentation_bytes", mem_fragmentation_bytes),
-    ROW("memory", "mem_not_counted_for_evict", zero),
+    ROW("memory", "mem_not_counted_for_evict", not_counted),
     ROW("memory", "mem_replication_backlog", zero),
     ROW("memory", "mem_total_replication_buffers", zero),
     ROW("memory", "mem_clients_slaves", zero),
@@ -577,8 +581,8 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "evicted_keys", evicted_keys),
     ROW("stats", "evicted_clients", evicted_clients),
     ROW("stats", "evicted_scripts", zero),
-    ROW("stats", "total_eviction_exceeded_time", zero),
-    ROW("stats", "current_eviction_exceeded_time", zero),
+    ROW("stats", "total_eviction_exceeded_time", exceeded_total),
+    ROW("stats", "current_eviction_exceeded_time", exceeded_current),
     ROW("stats", "keyspace_hits", keyspace_hits),
     ROW("stats", "keyspace_misses", keyspace_misses),
     ROW("stats", "pubsub_channels", zero),

@@ -417,7 +417,7 @@ const struct option_row server_options[] = {
     /* memory */
     ROW_MEMORY("maxmemory", &option_maxmemory, 0, 0, UINT64_MAX, OPTION_MUTABLE, "bytes to use at most; 0: no limit"),
     ROW_ENUM("maxmemory-policy", &option_maxmemory_policy, POLICY_NO_EVICTION, memory_policies, OPTION_MUTABLE,
-             "what the last use of keys is counted for: lru, lfu; nothing is evicted yet"),
+             "which keys go when memory is short"),
     ROW_INT("lfu-log-factor", &option_lfu_log_factor, 10, 0, INT32_MAX, OPTION_MUTABLE,
             "how slowly the count of a key's uses grows"),
     ROW_INT("lfu-decay-time", &option_lfu_decay_time, 1, 0, INT32_MAX, OPTION_MUTABLE,

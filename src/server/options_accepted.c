@@ -119,7 +119,6 @@ static const struct accepted accepted[] = {
     YES_NO("extended-redis-compatibility", NULL, "no", MUTABLE, OTHERWISE),
     YES_NO("flash-disable-key-cache", NULL, "no", MUTABLE, LATER),
     YES_NO("force-backlog-disk-reserve", NULL, "no", MUTABLE, REPLICATION),
-    NUMBER(INT, "force-eviction-percent", NULL, "0", 0, 100, MUTABLE, EVICTION),
     NUMBER(INT, "hash-max-listpack-entries", "hash-max-ziplist-entries", "512", 0, INT64_MAX, MUTABLE, TYPES),
     NUMBER(MEMORY, "hash-max-listpack-value", "hash-max-ziplist-value", "64", 0, INT64_MAX, MUTABLE, TYPES),
     NUMBER(MEMORY, "hll-sparse-max-bytes", NULL, "3000", 0, INT64_MAX, MUTABLE, TYPES),
@@ -144,8 +143,6 @@ static const struct accepted accepted[] = {
     NUMBER(INT, "max-snapshot-slip", NULL, "400", 0, 5000, MUTABLE, OTHERWISE),
     NUMBER(INT, "maxclients-reserved", NULL, "0", 0, 100, MUTABLE, LATER),
     NUMBER(PERCENT_OR_MEMORY, "maxmemory-clients", NULL, "0", -100, INT64_MAX, MUTABLE, EVICTION),
-    NUMBER(INT, "maxmemory-eviction-tenacity", NULL, "10", 0, 100, MUTABLE, EVICTION),
-    NUMBER(INT, "maxmemory-samples", NULL, "5", 1, INT32_MAX, MUTABLE, EVICTION),
     NUMBER(MEMORY, "maxstorage", NULL, "0", 0, INT64_MAX, MUTABLE, LATER),
     NUMBER(INT, "min-replicas-max-lag", "min-slaves-max-lag", "10", 0, INT32_MAX, MUTABLE, REPLICATION),
     NUMBER(INT, "min-replicas-to-write", "min-slaves-to-write", "0", 0, INT32_MAX, MUTABLE, REPLICATION),
@@ -300,7 +297,7 @@ static const struct {
     enum reason reason;
 } idle_options[] = {
     {"bind-source-addr", REPLICATION},       {"dynamic-hz", OTHERWISE},
-    {"enable-module-command", LATER},      {"lazyfree-lazy-eviction", EVICTION},    {"maxmemory-policy", EVICTION},
+    {"enable-module-command", LATER},        {"lazyfree-lazy-eviction", OTHERWISE},
     {"lazyfree-lazy-server-del", OTHERWISE}, {"prefetch-enabled", OTHERWISE},
     {"notify-keyspace-events", LATER},
 };

@@ -9,6 +9,7 @@
 #include "server/client.h"
 #include "server/config.h"
 #include "server/dispatch.h"
+#include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/options_process.h"
 #include "server/stats.h"
@@ -455,6 +456,7 @@ struct server *server_create(void)
     gate_init(&server->gate);
     journal_init(&server->journal);
     timing_apply();
+    memory_limit_start();
     server->store = store_create(STORE_STRIPES_DEFAULT, (unsigned)OPTION_GET(option_databases));
     server->store->wake = wake_waiters;
     server->started_us = (int64_t)clock_monotonic_us();

@@ -6,6 +6,7 @@
 #include "server/admission.h"
 #include "server/client.h"
 #include "server/dispatch.h"
+#include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/pause.h"
 #include "server/server.h"
@@ -331,6 +332,7 @@ static void sample_rates(struct loop *loop, struct loop_timer *timer)
     const struct worker *worker = loop_user(loop);
 
     server_sample_rates(worker->server);
+    memory_limit_sample();
     loop_timer_start(loop, timer, SECOND_US / 10, sample_rates);
 }
 

@@ -14,6 +14,7 @@
 #include "server/stats.h"
 #include "store/access.h"
 #include "store/effects.h"
+#include "store/eviction.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -84,6 +85,9 @@ struct worker {
     struct buffer monitor_lines;      /* what the commands of this moment look like to monitors */
     bool may_own_gate;                /* a parked command asked for the gate */
     struct store_counters counters;
+    struct eviction_pool eviction_pool;
+    enum eviction_measure eviction_measure; /* what the pool's scores are of */
+    bool eviction_expiring_only;
     struct worker_stats stats;
     _Atomic uint64_t assigned_count;  /* atomic: connections given to it, by whoever accepts */
     _Atomic uint64_t closed_count;    /* atomic: of those, gone */
@@ -101,7 +105,7 @@ struct worker {
     uint32_t stripe_count, stripe_capacity;
     int64_t turn_us;                  /* loop time for which now_ms was taken */
     int64_t now_ms;                   /* wall clock */
-    struct loop_timer second_timer, expire_timer, rate_timer, pause_timer;
+    struct loop_timer second_timer, expire_timer, rate_timer, pause_timer, evict_timer;
 };
 
 /* The worker whose thread this is; NULL in other threads. */

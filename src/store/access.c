@@ -532,22 +532,45 @@ void change_delete(struct change *change)
 
 /* ------------------------------------------------------------------------------------------------------ looking -- */
 
-/* A key past its deadline goes the moment somebody looks; replicas and the AOF are told to delete it. */
-static void expire_now(struct access *access, unsigned db, const struct key *key)
+/* A key goes without any command's asking; replicas and the AOF are told to delete it. */
+static void delete_unasked(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
+                           const char *event, struct slice command)
 {
     struct change change;
     uint64_t dirty = access->dirty;
 
     change_begin(&change, access, db, key);
     change_delete(&change);
-    change_end(&change, EVENT_EXPIRED, "expired");
+    change_end(&change, event_class, event);
     access->dirty = dirty; /* not the command's doing: it must not journal its own words for it */
-    counter_add(&access->counters->expired, 1);
     if (access->effects != NULL) {
-        const struct slice words[] = {SLICE("DEL"), key->name};
+        const struct slice words[] = {command, key->name};
 
         effects_add(access->effects, db, words, countof(words));
     }
+}
+
+/* A key past its deadline goes the moment somebody looks. */
+static void expire_now(struct access *access, unsigned db, const struct key *key)
+{
+    delete_unasked(access, db, key, EVENT_EXPIRED, "expired", SLICE("DEL"));
+    counter_add(&access->counters->expired, 1);
+}
+
+void access_evict(struct access *access, unsigned db, const struct entry *entry, bool unlink)
+{
+    struct slice name = entry_key(entry);
+    struct buffer copy = {0}; /* the entry goes, its name is needed to the end */
+    struct key key;
+
+    buffer_append_slice(&copy, name);
+    key = (struct key){{copy.data, copy.size}, lookup_entry_hash(entry)};
+    delete_unasked(access, db, &key, EVENT_EVICTED, "evicted", unlink ? SLICE("UNLINK") : SLICE("DEL"));
+    access->found_key = NULL;
+    buffer_fini(&copy);
+    counter_add(&access->counters->evicted, 1);
+    if (access->effects != NULL && access->journal != NULL)
+        access->journal(access); /* each by itself: they are no transaction */
 }
 
 static bool keeps_expired(const struct access *access)

@@ -139,6 +139,11 @@ uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64
 /* Every key but expired ones, which stay; the gate is held. */
 void access_each(struct access *access, unsigned db, const struct access_visitor *visitor);
 
+/* --- eviction --- */
+
+/* Deletes a key to make room; its stripe is held, no command runs. Journaled at once, as UNLINK or DEL. */
+void access_evict(struct access *access, unsigned db, const struct entry *entry, bool unlink);
+
 /* --- active expiry --- */
 
 /* Is a key of this stripe due? Looks without the lock. */
