@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "server/client_limit.h"
 #include "server/dispatch.h"
 #include "server/monitor.h"
 #include "server/options.h"
@@ -40,6 +41,7 @@ static void client_destroy(struct client *client)
     dispatch_forget(client);
     client_reset_transaction(client);
     monitor_stop(client);
+    client_limit_leave(client);
     list_remove(&client->node);
     spinlock_acquire(&worker->roster_lock);
     list_remove(&client->card.node);
@@ -236,6 +238,12 @@ static inline void show_buffer(_Atomic uint64_t *field, uint64_t value, _Atomic 
         atomic_store_explicit(largest, value, memory_order_relaxed);
 }
 
+/* Bytes of a large argument that are here. */
+static size_t direct_received(const struct client *client)
+{
+    return client->direct_bytes - (client->direct != NULL ? client->conn.direct_size : 0);
+}
+
 void client_update_card(struct client *client)
 {
     struct client_card *card = &client->card;
@@ -251,11 +259,14 @@ void client_update_card(struct client *client)
         atomic_store_explicit(&card->queued_count, queued, memory_order_relaxed);
         show64(&card->multi_bytes, queued > 0 ? transaction_memory_bytes(client->transaction) : 0);
     }
-    show64(&card->query_bytes, conn_kept_size(&client->conn));
-    show_buffer(&card->query_capacity, conn_kept_capacity(&client->conn), &stats->recent_input[stats->recent_index]);
+    show64(&card->query_bytes, conn_kept_size(&client->conn) + direct_received(client));
+    show_buffer(&card->query_capacity, conn_kept_capacity(&client->conn) + client->direct_bytes,
+                &stats->recent_input[stats->recent_index]);
     show_buffer(&card->output_bytes, output_size(&client->conn.output), &stats->recent_output[stats->recent_index]);
     atomic_store_explicit(&card->bytes_in, client->conn.bytes_in, memory_order_relaxed);
     atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
+    if (client_limit_is_on())
+        client_limit_note(client);
 }
 
 void client_close_for_query(struct client *client)

@@ -81,6 +81,8 @@ struct client {
     void (*on_unblock)(struct client *client, bool with_error); /* while blocked: see client_block */
     struct blob *direct;             /* a large bulk under way: as much of it as has memory yet */
     size_t direct_size;              /* of the whole bulk */
+    size_t direct_bytes;             /* memory it has, until its command runs */
+    uint64_t counted_bytes;          /* its part of worker->clients_bytes */
     int64_t output_soft_since_ms;    /* when the soft output limit was passed; 0: it is not */
     struct list_node node;           /* worker's clients */
     struct list_node monitor_node;   /* worker's monitors, if CLIENT_MONITOR */

@@ -803,6 +803,7 @@ static void begin_direct(struct client *client, const struct resp_command *words
     }
     memcpy(blob->data, data + words->large_offset, here);
     client->direct = blob;
+    client->direct_bytes = blob->capacity;
     conn_receive_direct(&client->conn, blob->data + here, blob->capacity - here, here);
 }
 
@@ -821,12 +822,15 @@ void dispatch_direct_done(struct client *client)
             protocol_error(client, SLICE("Protocol error: invalid bulk length"));
             return;
         }
+        client->direct_bytes = client->direct->capacity;
         conn_receive_direct_more(&client->conn, client->direct->data + received, more - received);
+        client_update_card(client);
         return;
     }
     blob->size = client->direct_size;
     resp_parser_large_done(&client->parser, blob);
     blob_release(&client->direct);
+    client_update_card(client);
 }
 
 size_t dispatch_data(struct client *client, char *data, size_t size)
@@ -835,6 +839,7 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
     size_t done = 0;
     enum resp_result result = RESP_COMMAND;
 
+    client->direct_bytes = 0;
     while (done < size && (result == RESP_COMMAND || result == RESP_EMPTY) && client->parked == NULL &&
            !must_stop(client)) {
         uint32_t most = LIKELY(client_is_authenticated(client)) ? GROUP_MOST : 1, count = 0, ran;

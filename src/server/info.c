@@ -7,6 +7,7 @@
 #include "base/panic.h"
 #include "base/random.h"
 #include "server/config.h"
+#include "server/client_limit.h"
 #include "server/info_rows.h"
 #include "server/memory_limit.h"
 #include "server/stats_since.h"
@@ -77,6 +78,7 @@ void info_setup(void)
     stats_since_setup();
     timing_setup();
     memory_limit_setup();
+    client_limit_setup();
     config_on_reset_stat(stats_since_reset);
     config_on_reset_stat(timing_reset);
     info_add_rows(info_server_rows, info_server_row_count);

@@ -142,7 +142,6 @@ static const struct accepted accepted[] = {
     NUMBER(INT, "max-rand-count", NULL, "4611686018427387903", 0, INT64_C(4611686018427387903), MUTABLE, TYPES),
     NUMBER(INT, "max-snapshot-slip", NULL, "400", 0, 5000, MUTABLE, OTHERWISE),
     NUMBER(INT, "maxclients-reserved", NULL, "0", 0, 100, MUTABLE, LATER),
-    NUMBER(PERCENT_OR_MEMORY, "maxmemory-clients", NULL, "0", -100, INT64_MAX, MUTABLE, EVICTION),
     NUMBER(MEMORY, "maxstorage", NULL, "0", 0, INT64_MAX, MUTABLE, LATER),
     NUMBER(INT, "min-replicas-max-lag", "min-slaves-max-lag", "10", 0, INT32_MAX, MUTABLE, REPLICATION),
     NUMBER(INT, "min-replicas-to-write", "min-slaves-to-write", "0", 0, INT32_MAX, MUTABLE, REPLICATION),

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "server/client.h"
+#include "server/client_limit.h"
 #include "server/config.h"
 #include "server/dispatch.h"
 #include "server/memory_limit.h"
@@ -457,6 +458,7 @@ struct server *server_create(void)
     journal_init(&server->journal);
     timing_apply();
     memory_limit_start();
+    client_limit_start();
     server->store = store_create(STORE_STRIPES_DEFAULT, (unsigned)OPTION_GET(option_databases));
     server->store->wake = wake_waiters;
     server->started_us = (int64_t)clock_monotonic_us();

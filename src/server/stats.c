@@ -27,6 +27,7 @@ static void add_worker(struct server_stats *stats, const struct worker *worker)
     stats->keyspace_misses += read_counter(&worker->counters.misses);
     stats->dirty += read_counter(&worker->counters.dirty);
     stats->query_buffer_limit_disconnections += read_counter(&worker->stats.query_limit_closed);
+    stats->evicted_clients += read_counter(&worker->stats.evicted_clients);
     stats->output_buffer_limit_disconnections += read_counter(&worker->stats.output_limit_closed);
     stats->lock_waits += read_counter(&worker->stats.lock_waits);
     stats->loop_turns += read_counter(&worker->stats.turns);

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "server/admission.h"
 #include "server/client.h"
+#include "server/client_limit.h"
 #include "server/dispatch.h"
 #include "server/memory_limit.h"
 #include "server/options.h"
@@ -253,6 +254,8 @@ static void close_idle(struct worker *worker)
         bool waits = client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0; /* for us, not we for it */
 
         client_check_output(client);
+        if (client_limit_is_on())
+            client_limit_note(client);
         if (limit_us != 0 && now_us - client->conn.active_us > limit_us && !waits) {
             log_verbose("Closing idle client id=%llu addr=%s", (unsigned long long)client->id,
                         client->card.address);

@@ -36,7 +36,7 @@ struct mail {
 /* Counters of one worker, read by others (relaxed) and summed on demand. */
 struct worker_stats {
     _Atomic uint64_t connections_received, rejected_connections, commands, errors, lock_waits;
-    _Atomic uint64_t query_limit_closed, output_limit_closed;
+    _Atomic uint64_t query_limit_closed, output_limit_closed, evicted_clients;
     _Atomic uint64_t net_in, net_out, reads, writes, turns;
     _Atomic uint64_t expire_us, auth_failures;
     _Atomic uint64_t parked_count;  /* commands that wait now */
@@ -89,6 +89,7 @@ struct worker {
     enum eviction_measure eviction_measure; /* what the pool's scores are of */
     bool eviction_expiring_only;
     struct worker_stats stats;
+    _Atomic uint64_t clients_bytes;   /* atomic, relaxed: memory of its clients, while client_limit is on */
     _Atomic uint64_t assigned_count;  /* atomic: connections given to it, by whoever accepts */
     _Atomic uint64_t closed_count;    /* atomic: of those, gone */
     struct access access;

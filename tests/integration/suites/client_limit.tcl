@@ -1,0 +1,103 @@
+# maxmemory-clients: the clients that take most memory go when all together take too much.
+
+proc is_listed id {
+    return [expr {[r client list id $id] ne {}}]
+}
+
+proc total_of id {
+    regexp {tot-mem=(\d+)} [r client list id $id] all bytes
+    return $bytes
+}
+
+# A client with its number.
+proc numbered {} {
+    set c [connect]
+    return [list $c [$c client id]]
+}
+
+with_server {maxmemory-clients 3000000} {
+    test "a large argument" {} {
+        lassign [numbered] c id
+        assert_equal OK [$c mset k v k2 [string repeat v 1000000]]
+        catch {$c mset k v k2 [string repeat v 3000000]}
+        wait_for {![is_listed $id]}
+        assert_equal 1 [info_field evicted_clients stats]
+        assert_equal v [r get k]
+    }
+
+    test "an unfinished request; as percent of maxmemory" {} {
+        r config set maxmemory 60mb
+        r config set maxmemory-clients 5%
+        lassign [numbered] c id
+        $c -raw "*1\r\n\$1000000\r\n[string repeat v 1000000]"
+        wait_for {[total_of $id] >= 1000000}
+        lassign [numbered] other other_id
+        catch {$other -raw "*1\r\n\$3500000\r\n[string repeat v 3500000]"}
+        wait_for {![is_listed $other_id]}
+        assert {[is_listed $id]}
+        r config set maxmemory 0
+        r config set maxmemory-clients 3000000
+    }
+
+    test "a queue" {} {
+        lassign [numbered] c id
+        $c multi
+        catch {
+            for {set i 0} {$i < 5} {incr i} {
+                $c set k [string repeat v 750000]
+            }
+        }
+        wait_for {![is_listed $id]}
+    }
+
+    test "watched keys" {} {
+        r config set maxmemory-clients 200000
+        lassign [numbered] c id
+        catch {
+            for {set i 0} {$i < 20000} {incr i} {
+                $c watch $i
+            }
+        }
+        wait_for {![is_listed $id]}
+        r config set maxmemory-clients 3000000
+    }
+
+    test "replies that nobody reads" {} {
+        r setrange big 200000 v
+        lassign [numbered] c id
+        while {[is_listed $id]} {
+            if {[catch {$c -send get big}]} break
+        }
+        wait_for {![is_listed $id]}
+    }
+
+    test "NO-EVICT protects" {} {
+        lassign [numbered] c id
+        $c client no-evict on
+        $c -raw "*1\r\n\$4000000\r\n[string repeat v 4000000]"
+        wait_for {[total_of $id] > 4000000}
+        assert {[is_listed $id]}
+        assert_match *flags=e* [r client list id $id]
+    }
+
+    test "the largest go, as few as will do" {keydb} {
+        r config set maxmemory-clients 0
+        set ids {}
+        foreach size {300000 600000 900000 1200000} {
+            lassign [numbered] c id
+            $c multi
+            $c set k [string repeat v $size]
+            lappend ids $id
+        }
+        foreach id $ids {
+            wait_for {[is_listed $id]}
+        }
+        set before [info_field evicted_clients stats]
+        r config set maxmemory-clients 2500000
+        wait_for {[info_field evicted_clients stats] > $before}
+        pause 50
+        assert {[is_listed [lindex $ids 0]]}
+        assert {![is_listed [lindex $ids 3]]}
+        assert_equal 1 [expr {[info_field evicted_clients stats] - $before}]
+    }
+}
