@@ -5,10 +5,11 @@
 #include "base/log.h"
 #include "server/request.h"
 #include "server/server.h"
+#include "server/soft_shutdown.h"
 
 /* --- SHUTDOWN --- */
 
-enum { SHUTDOWN_ABORT = 1 << 8 }; /* beside enum shutdown_flag */
+enum { SHUTDOWN_ABORT = 1 << 8, SHUTDOWN_SOFT = 1 << 9 }; /* beside enum shutdown_flag */
 
 static bool parse_shutdown(const struct request *request, unsigned *flags)
 {
@@ -17,7 +18,7 @@ static bool parse_shutdown(const struct request *request, unsigned *flags)
         unsigned flag;
     } words[] = {
         {"nosave", SHUTDOWN_NOSAVE}, {"save", SHUTDOWN_SAVE},   {"now", SHUTDOWN_NOW},
-        {"force", SHUTDOWN_FORCE},   {"abort", SHUTDOWN_ABORT},
+        {"force", SHUTDOWN_FORCE},   {"abort", SHUTDOWN_ABORT}, {"soft", SHUTDOWN_SOFT},
     };
 
     *flags = 0;
@@ -30,8 +31,8 @@ static bool parse_shutdown(const struct request *request, unsigned *flags)
             return false;
         *flags |= words[k].flag;
     }
-    if ((*flags & SHUTDOWN_ABORT) != 0)
-        return *flags == SHUTDOWN_ABORT;
+    if ((*flags & (SHUTDOWN_ABORT | SHUTDOWN_SOFT)) != 0)
+        return *flags == SHUTDOWN_ABORT || *flags == SHUTDOWN_SOFT;
     return (*flags & (SHUTDOWN_NOSAVE | SHUTDOWN_SAVE)) != (SHUTDOWN_NOSAVE | SHUTDOWN_SAVE);
 }
 
@@ -46,6 +47,12 @@ static void abort_shutdown(struct request *request)
     reply_ok(request);
 }
 
+static void soft_shutdown(struct request *request)
+{
+    soft_shutdown_begin();
+    reply_ok(request);
+}
+
 static void cmd_shutdown(struct request *request)
 {
     unsigned flags;
@@ -54,6 +61,8 @@ static void cmd_shutdown(struct request *request)
         reply_syntax_error(request);
     else if (flags == SHUTDOWN_ABORT)
         abort_shutdown(request);
+    else if (flags == SHUTDOWN_SOFT)
+        soft_shutdown(request);
     else
         server_stop(request->worker->server); /* the end of the connection is the reply */
 }

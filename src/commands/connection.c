@@ -11,6 +11,7 @@
 #include "server/monitor.h"
 #include "server/request.h"
 #include "server/server.h"
+#include "server/soft_shutdown.h"
 #include "server/version.h"
 
 #include <stdio.h>
@@ -30,6 +31,8 @@ static void cmd_ping(struct request *request)
 {
     if (request->arg_count > 2)
         reply_errorf(request, "ERR wrong number of arguments for '%s' command", request->command->row->name);
+    else if (soft_shutdown_is_pending() && (request->client->flags & CLIENT_MONITOR) == 0)
+        reply_error(request, "SHUTDOWN PENDING");
     else if (request->arg_count == 2)
         reply_bulk(request, request_arg(request, 1));
     else

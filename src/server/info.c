@@ -10,6 +10,7 @@
 #include "server/client_limit.h"
 #include "server/info_rows.h"
 #include "server/memory_limit.h"
+#include "server/soft_shutdown.h"
 #include "server/stats_since.h"
 #include "server/timing.h"
 
@@ -79,6 +80,7 @@ void info_setup(void)
     timing_setup();
     memory_limit_setup();
     client_limit_setup();
+    soft_shutdown_setup();
     config_on_reset_stat(stats_since_reset);
     config_on_reset_stat(timing_reset);
     info_add_rows(info_server_rows, info_server_row_count);

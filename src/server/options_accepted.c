@@ -190,7 +190,6 @@ static const struct accepted accepted[] = {
     CHOICE("shutdown-on-sigterm", "default", "default|save|nosave|now|force",
            MUTABLE | OPTION_MULTI_ARG | OPTION_MULTI_ENUM, LATER),
     NUMBER(INT, "shutdown-timeout", NULL, "10", 0, INT32_MAX, MUTABLE, LATER),
-    YES_NO("soft-shutdown", NULL, "no", MUTABLE, LATER),
     YES_NO("stop-writes-on-bgsave-error", NULL, "yes", MUTABLE, PERSISTENCE),
     CHOICE("storage-cache-mode", "writethrough", "writeback|writethrough", 0, LATER),
     NUMBER(INT, "storage-flush-period", NULL, "500", 1, 10000, MUTABLE, LATER),

@@ -13,6 +13,7 @@
 #include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/options_process.h"
+#include "server/soft_shutdown.h"
 #include "server/stats.h"
 #include "server/timing.h"
 
@@ -558,17 +559,21 @@ void server_serve_signal(struct server *server)
     int signal_number = atomic_load_explicit(&signal_received, memory_order_relaxed);
 
     if (signal_number == 0 || atomic_load_explicit(&server->stopping, memory_order_relaxed) ||
-        atomic_load_explicit(&server->cron_paused, memory_order_relaxed))
+        atomic_load_explicit(&server->cron_paused, memory_order_relaxed) || soft_shutdown_is_pending())
         return;
     log_warning("Received %s scheduling shutdown...", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
-    server_stop(server);
+    if (soft_shutdown_is_wished())
+        soft_shutdown_begin();
+    else
+        server_stop(server);
 }
 
 bool server_forget_signal(void)
 {
     struct server *server = instance;
 
-    return !atomic_load_explicit(&server->stopping, memory_order_relaxed) && atomic_exchange(&signal_received, 0) != 0;
+    return !atomic_load_explicit(&server->stopping, memory_order_relaxed) && !soft_shutdown_is_pending() &&
+           atomic_exchange(&signal_received, 0) != 0;
 }
 
 void server_pause_cron(struct server *server, bool paused)

@@ -11,6 +11,7 @@
 #include "server/options.h"
 #include "server/pause.h"
 #include "server/server.h"
+#include "server/soft_shutdown.h"
 #include "store/watch.h"
 
 #include <netinet/in.h>
@@ -336,11 +337,13 @@ static void sample_rates(struct loop *loop, struct loop_timer *timer)
 
     server_sample_rates(worker->server);
     memory_limit_sample();
+    soft_shutdown_look(worker->server);
     loop_timer_start(loop, timer, SECOND_US / 10, sample_rates);
 }
 
 /* ------------------------------------------------------------------------------------------------------- accept -- */
 
+static const char going_down[] = "-SHUTDOWN"; /* nothing behind it, not even the end of the line: as KeyDB */
 static const char too_many_clients[] = "-ERR max number of clients reached\r\n";
 static const char protected_mode[] =
     "-DENIED KeyDB is running in protected mode because protected mode is enabled and no password is set for the "
@@ -427,6 +430,10 @@ void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *pee
 
     (void)loop;
     (void)peer_size;
+    if (soft_shutdown_is_pending()) {
+        reject(worker, fd, kind, going_down, sizeof(going_down) - 1);
+        return;
+    }
     if (!take_place(server, is_local)) {
         reject(worker, fd, kind, too_many_clients, sizeof(too_many_clients) - 1);
         return;
