@@ -18,3 +18,4 @@ extern const struct command_row info_commands[]; /* info.c */
 extern const struct command_row lolwut_commands[]; /* lolwut.c */
 extern const struct command_row slowlog_commands[]; /* slowlog.c */
 extern const struct command_row latency_commands[]; /* latency.c */
+extern const struct command_row memory_commands[]; /* memory.c */

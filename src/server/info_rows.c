@@ -7,11 +7,13 @@
 #include "server/command.h"
 #include "server/config.h"
 #include "server/memory_limit.h"
+#include "server/memory_report.h"
 #include "server/options.h"
 #include "server/options_process.h"
 #include "server/stats_since.h"
 #include "server/timing.h"
 #include "server/version.h"
+#include "store/access.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +26,6 @@ enum { SECONDS_PER_DAY = 86400, US_PER_SECOND = 1000000 };
 static struct {
     uint64_t start_us; /* monotonic; all of it is constant after setup */
     int64_t start_wall_s;
-    size_t start_memory;
     char replication_id[INFO_ID_SIZE + 1];
 } started;
 
@@ -40,13 +41,13 @@ void info_rows_setup(void)
 {
     started.start_us = clock_monotonic_us();
     started.start_wall_s = clock_wall_us() / US_PER_SECOND;
-    started.start_memory = mem_used();
+    memory_report_mark_startup();
     random_hex(started.replication_id, INFO_ID_SIZE);
 }
 
 void info_rows_mark_ready(void)
 {
-    started.start_memory = mem_used();
+    memory_report_mark_startup();
 }
 
 void info_rows_begin(const struct server_stats *stats)
@@ -171,14 +172,13 @@ static void put_thread_clients(struct buffer *buffer)
         buffer_printf(buffer, "thread_%u_clients:%llu\r\n", i, (unsigned long long)now.stats->thread_clients[i]);
 }
 
-/* memory: what is not data is what we began with, and the clients' buffers */
-static uint64_t overhead(void)
+/* memory */
+static struct memory_report report(void)
 {
-    return started.start_memory + now.stats->client_memory_bytes;
-}
-static uint64_t dataset(void)
-{
-    return now.used > overhead() ? now.used - overhead() : 0;
+    struct memory_report report;
+
+    memory_report_collect(&report, now.stats);
+    return report;
 }
 PUT_U64(used, now.used)
 PUT_HUMAN(used_human, now.used)
@@ -187,11 +187,15 @@ PUT_HUMAN(resident_human, now.resident)
 PUT_U64(peak, now.peak)
 PUT_HUMAN(peak_human, now.peak)
 PUT(peak_percent, buffer_printf(buffer, "%.2f%%", 100 * ratio(now.used, now.peak)))
-PUT_U64(overhead, overhead())
-PUT_U64(start_memory, started.start_memory)
-PUT_U64(dataset, dataset())
-PUT(dataset_percent, buffer_printf(buffer, "%.2f%%", 100 * ratio(dataset(), now.used > started.start_memory
-                                                                             ? now.used - started.start_memory : 0)))
+PUT_U64(overhead, report().overhead)
+PUT_U64(start_memory, memory_report_startup())
+PUT_U64(dataset, report().dataset)
+static void put_dataset_percent(struct buffer *buffer)
+{
+    struct memory_report all = report();
+
+    buffer_printf(buffer, "%.2f%%", 100 * ratio(all.dataset, all.used > all.startup ? all.used - all.startup : 0));
+}
 PUT_U64(allocated, now.memory.allocated)
 PUT_U64(active, now.memory.active)
 PUT_U64(allocator_resident, now.memory.resident)
@@ -199,6 +203,15 @@ PUT_U64(muzzy, now.memory.muzzy)
 PUT_U64(system_total, mem_system_total())
 PUT_HUMAN(system_total_human, mem_system_total())
 PUT_HUMAN(zero_human, 0)
+static uint64_t background_frees(bool done)
+{
+    uint64_t pending, freed;
+
+    access_background_frees(&pending, &freed);
+    return done ? freed : pending;
+}
+PUT_U64(frees_pending, background_frees(false))
+PUT_U64(frees_done, background_frees(true))
 PUT_U64(maxmemory, OPTION_GET_U64(option_maxmemory))
 PUT_U64(not_counted, memory_not_counted())
 PUT_U64(exceeded_total, memory_exceeded_total_ms())
@@ -523,8 +536,8 @@ const struct info_field info_server_rows[] = {
     ROW("memory", "mem_allocator", allocator_name),
     ROW("memory", "mem_overhead_db_hashtable_rehashing", zero),
     ROW("memory", "active_defrag_running", zero),
-    ROW("memory", "lazyfree_pending_objects", zero),
-    ROW("memory", "lazyfreed_objects", zero),
+    ROW("memory", "lazyfree_pending_objects", frees_pending),
+    ROW("memory", "lazyfreed_objects", frees_done),
     ROW("memory", "storage_provider", storage_provider),
     ROW("memory", "available_system_memory", available_memory),
 

@@ -121,6 +121,26 @@ static char *entry_inline(struct entry *entry)
     return entry->rest + entry_key_offset(entry) + entry_key(entry).size;
 }
 
+/* Atomic: objects that were handed to the background threads so far, and those they have freed. */
+static _Atomic uint64_t free_later_count, freed_count;
+
+static void free_later(uint64_t objects, background_fn run, void *argument)
+{
+    atomic_fetch_add_explicit(&free_later_count, objects, memory_order_relaxed);
+    background_submit(BACKGROUND_FREE, run, argument);
+}
+
+static void freed(uint64_t objects)
+{
+    atomic_fetch_add_explicit(&freed_count, objects, memory_order_relaxed);
+}
+
+void access_background_frees(uint64_t *pending, uint64_t *done)
+{
+    *done = atomic_load_explicit(&freed_count, memory_order_relaxed); /* first: it never overtakes the other */
+    *pending = atomic_load_explicit(&free_later_count, memory_order_relaxed) - *done;
+}
+
 struct value_to_free {
     void (*destroy)(void *value);
     void *value;
@@ -132,6 +152,7 @@ static void value_free_job(void *argument)
 
     job->destroy(job->value);
     mem_free(job);
+    freed(1);
 }
 
 static void blob_free_job(void *argument)
@@ -139,6 +160,7 @@ static void blob_free_job(void *argument)
     struct blob *blob = argument;
 
     blob_release(&blob);
+    freed(1);
 }
 
 /* Gives up what the entry points to; the entry itself stays. */
@@ -148,7 +170,7 @@ static void entry_release_value(const struct store *store, struct entry *entry)
 
     if (blob != NULL) {
         if (blob->capacity >= FREE_ELSEWHERE_BYTES)
-            background_submit(BACKGROUND_FREE, blob_free_job, blob);
+            free_later(1, blob_free_job, blob);
         else
             blob_release(&blob);
     } else if (entry->type != TYPE_STRING) {
@@ -159,7 +181,7 @@ static void entry_release_value(const struct store *store, struct entry *entry)
             struct value_to_free *job = mem_alloc(sizeof(*job));
 
             *job = (struct value_to_free){ops->destroy, value};
-            background_submit(BACKGROUND_FREE, value_free_job, job);
+            free_later(1, value_free_job, job);
         } else {
             ops->destroy(value);
         }
@@ -696,6 +718,15 @@ static void flushed_free(void *argument)
     mem_free(flushed);
 }
 
+static void flushed_free_job(void *argument)
+{
+    const struct flushed *flushed = argument;
+    uint64_t count = table_count(&flushed->keys);
+
+    flushed_free(argument);
+    freed(count);
+}
+
 void access_flush_db(struct access *access, unsigned db, bool background)
 {
     struct store *store = access->store;
@@ -719,7 +750,7 @@ void access_flush_db(struct access *access, unsigned db, bool background)
         flushed->store = store;
         table_move(&flushed->keys, &keys->keys);
         if (background)
-            background_submit(BACKGROUND_FREE, flushed_free, flushed);
+            free_later(table_count(&flushed->keys), flushed_free_job, flushed);
         else
             flushed_free(flushed);
     }

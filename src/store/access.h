@@ -139,6 +139,9 @@ uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64
 /* Every key but expired ones, which stay; the gate is held. */
 void access_each(struct access *access, unsigned db, const struct access_visitor *visitor);
 
+/* Objects that background threads are to free, and have freed; any thread. Large values always go that way. */
+void access_background_frees(uint64_t *pending, uint64_t *done);
+
 /* --- eviction --- */
 
 /* Deletes a key to make room; its stripe is held, no command runs. Journaled at once, as UNLINK or DEL. */
