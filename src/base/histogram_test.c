@@ -57,7 +57,7 @@ static void percentiles_agree_with_sorting(void **state)
             uint64_t exact = values[rank == 0 ? 0 : rank - 1];
             uint64_t reported = histogram_percentile(&one, percents[i]);
 
-            assert_true(reported >= exact);
+            assert_true(reported + exact / 32 >= exact);
             assert_true(reported <= exact + exact / 32);
         }
         for (unsigned bits = 0; bits < HISTOGRAM_MOST_BITS; bits++) {
@@ -76,7 +76,7 @@ static void to_the_end(void **state)
     (void)state;
     histogram_reset(&one);
     histogram_add(&one, HISTOGRAM_MOST);
-    assert_true(histogram_percentile(&one, 100) == HISTOGRAM_MOST);
+    assert_true(histogram_percentile(&one, 100) >= HISTOGRAM_MOST - HISTOGRAM_MOST / 32);
     assert_int_equal(histogram_count(&one), 1);
     assert_int_equal(histogram_count_upto(&one, UINT64_MAX), 1);
 }

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MEM_PUBLISH_BYTES (64 * 1024)
+#define MEM_PUBLISH_BYTES 4096
 
 void *mem_alloc(size_t size) __attribute__((malloc, alloc_size(1), returns_nonnull));
 void *mem_alloc_zero(size_t size) __attribute__((malloc, alloc_size(1), returns_nonnull));

@@ -244,6 +244,16 @@ static size_t direct_received(const struct client *client)
     return client->direct_bytes - (client->direct != NULL ? client->conn.direct_size : 0);
 }
 
+void client_show_query(struct client *client)
+{
+    struct client_card *card = &client->card;
+    struct worker_stats *stats = &client->worker->stats;
+
+    show64(&card->query_bytes, conn_kept_size(&client->conn) + direct_received(client));
+    show_buffer(&card->query_capacity, conn_kept_capacity(&client->conn) + client->direct_bytes,
+                &stats->recent_input[stats->recent_index]);
+}
+
 void client_update_card(struct client *client)
 {
     struct client_card *card = &client->card;
@@ -259,9 +269,7 @@ void client_update_card(struct client *client)
         atomic_store_explicit(&card->queued_count, queued, memory_order_relaxed);
         show64(&card->multi_bytes, queued > 0 ? transaction_memory_bytes(client->transaction) : 0);
     }
-    show64(&card->query_bytes, conn_kept_size(&client->conn) + direct_received(client));
-    show_buffer(&card->query_capacity, conn_kept_capacity(&client->conn) + client->direct_bytes,
-                &stats->recent_input[stats->recent_index]);
+    client_show_query(client);
     show_buffer(&card->output_bytes, output_size(&client->conn.output), &stats->recent_output[stats->recent_index]);
     atomic_store_explicit(&card->bytes_in, client->conn.bytes_in, memory_order_relaxed);
     atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);

@@ -112,6 +112,7 @@ void client_unwatch(struct client *client);
 void client_set_name(struct client *client, char **field, struct slice text); /* a field of the card */
 /* The card gets what changed: cheap, after each batch. */
 void client_update_card(struct client *client);
+void client_show_query(struct client *client); /* only what is received of its requests */
 /* Closes a client that sent more than client-query-buffer-limit without completing a command. */
 void client_close_for_query(struct client *client);
 /* Closes the client if its output has passed a limit. */

@@ -24,10 +24,16 @@ static uint64_t limit_bytes(void)
     return OPTION_GET_U64(option_maxmemory) / 100 * (uint64_t)-value;
 }
 
+static void evict(struct worker *worker, uint64_t limit);
+
 static const char *apply(const struct option_row *row)
 {
+    struct worker *worker = worker_self();
+
     (void)row;
     atomic_store_explicit(&client_limit_on, OPTION_GET(option_maxmemory_clients) != 0, memory_order_relaxed);
+    if (worker != NULL && limit_bytes() != 0)
+        evict(worker, limit_bytes());
     return NULL;
 }
 

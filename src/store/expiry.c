@@ -38,6 +38,8 @@ void expiry_destroy(struct expiry **expiry)
     *expiry = NULL;
 }
 
+enum { RECORDS_LEAST = 4 };
+
 static void heap_up(struct expiry *expiry, uint32_t index)
 {
     struct expiry_record record = expiry->records[index];
@@ -71,7 +73,7 @@ static void heap_down(struct expiry *expiry, uint32_t index)
 static void record_append(struct expiry *expiry, uint64_t hash, int64_t when_ms)
 {
     if (expiry->count == expiry->capacity) {
-        expiry->capacity = MAX(8U, expiry->capacity + expiry->capacity / 2);
+        expiry->capacity = MAX((uint32_t)RECORDS_LEAST, expiry->capacity + expiry->capacity / 2);
         expiry->records = mem_realloc(expiry->records, expiry->capacity * sizeof(expiry->records[0]));
     }
     expiry->records[expiry->count++] = (struct expiry_record){when_ms, hash};
@@ -102,6 +104,10 @@ static void rebuild(struct expiry *expiry, const struct table *keys)
     for (uint32_t i = expiry->count / 2; i-- > 0;)
         heap_down(expiry, i);
     next_update(expiry);
+    if (expiry->capacity > RECORDS_LEAST && expiry->count < expiry->capacity / 4) {
+        expiry->capacity = MAX((uint32_t)RECORDS_LEAST, expiry->count * 2);
+        expiry->records = mem_realloc(expiry->records, expiry->capacity * sizeof(expiry->records[0]));
+    }
 }
 
 void expiry_changed(struct expiry *expiry, uint64_t hash, int64_t before_ms, int64_t after_ms,
@@ -120,11 +126,10 @@ void expiry_changed(struct expiry *expiry, uint64_t hash, int64_t before_ms, int
     }
     atomic_store_explicit(&expiry->live, live, memory_order_relaxed);
     atomic_store_explicit(&expiry->sum_ms, sum_ms, memory_order_relaxed);
-    if (after_ms == EXPIRE_NEVER || (before_ms != EXPIRE_NEVER && before_ms <= after_ms))
-        return;
-    expiry_put_back(expiry, hash, after_ms);
+    if (after_ms != EXPIRE_NEVER && (before_ms == EXPIRE_NEVER || before_ms > after_ms))
+        expiry_put_back(expiry, hash, after_ms);
     /* Rebuilding walks the table, so it waits until a share of the keys could be superfluous: constant cost a call. */
-    if (expiry->count > 2 * live + 64 + table_count(keys) / 8)
+    if (expiry->count > 2 * live + 8 + table_count(keys) / 8)
         rebuild(expiry, keys);
 }
 

@@ -27,7 +27,7 @@ POLICIES = ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "vol
             "volatile-ttl"]
 THREADS = 4
 VALUE_BYTES = 100
-GROUP_MOST, PUBLISH_BYTES = 8, 65536
+GROUP_MOST, PUBLISH_BYTES = 8, 4096
 BATCH = 200
 RATIO_TOLERANCE = 0.01
 

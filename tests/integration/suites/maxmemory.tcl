@@ -6,7 +6,7 @@ proc used_memory {} {
 
 # How far used memory may be above the limit: see memory_limit.h.
 proc bound {} {
-    return [expr {$::settings(threads) * (65536 + 8 * 4096)}]
+    return [expr {$::settings(threads) * (4096 + 8 * 4096)}]
 }
 
 # Lets the server have so many bytes more than it uses now.
