@@ -129,7 +129,9 @@ void expiry_changed(struct expiry *expiry, uint64_t hash, int64_t before_ms, int
     if (after_ms != EXPIRE_NEVER && (before_ms == EXPIRE_NEVER || before_ms > after_ms))
         expiry_put_back(expiry, hash, after_ms);
     /* Rebuilding walks the table, so it waits until a share of the keys could be superfluous: constant cost a call. */
-    if (expiry->count > 2 * live + 8 + table_count(keys) / 8)
+    if (live == 0)
+        expiry_clear(expiry);
+    else if (expiry->count > 2 * live + 8 + table_count(keys) / 8)
         rebuild(expiry, keys);
 }
 
