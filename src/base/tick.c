@@ -1,22 +1,38 @@
 #include "base/tick.h"
 
-enum { CALIBRATION_NS = 4000000 };
+enum { CALIBRATION_NS = 4000000, TRIES = 20 };
 
 struct tick_scale tick_scale = { /* global: see tick.h */
     .ns_per_tick = UINT64_C(1) << 32,
     .ticks_per_ns = UINT64_C(1) << 32,
 };
 
+/* Both clocks at the same moment: of several tries the one that took the least time between two looks at the clock. */
+static void read_both(uint64_t *ns, uint64_t *ticks)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (unsigned try = 0; try < TRIES; try++) {
+        uint64_t before = clock_monotonic_ns(), between = tick_now(), after = clock_monotonic_ns();
+
+        if (after - before < least) {
+            least = after - before;
+            *ns = before + least / 2;
+            *ticks = between;
+        }
+    }
+}
+
 void tick_setup(void)
 {
-    uint64_t from_ns, from, ns, ticks;
+    uint64_t from_ns = 0, from = 0, ns = 0, ticks = 0;
 
-    from_ns = clock_monotonic_ns();
-    from = tick_now();
-    do {
-        ns = clock_monotonic_ns() - from_ns;
-        ticks = tick_now() - from;
-    } while (ns < CALIBRATION_NS);
+    read_both(&from_ns, &from);
+    do
+        read_both(&ns, &ticks);
+    while (ns - from_ns < CALIBRATION_NS);
+    ns -= from_ns;
+    ticks -= from;
     tick_scale.ns_per_tick = (uint64_t)(((unsigned __int128)ns << 32) / MAX(ticks, 1));
     tick_scale.ticks_per_ns = (uint64_t)(((unsigned __int128)ticks << 32) / ns);
 }

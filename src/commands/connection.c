@@ -671,7 +671,7 @@ static const struct command_row client_subcommands[] = {
     {.name = "no-touch", .run = cmd_client_no_touch, .arity = 3, CLIENT_ROW_MINE, .since = "7.2.0",
      .summary = "Lets reads of the connection leave the last use of keys as it was.",
      .syntax = "CLIENT NO-TOUCH (ON|OFF)"},
-    {.name = "pause", .run = cmd_client_pause, .arity = -3, CLIENT_ROW_ADMIN, .since = "3.0.0",
+    {.name = "pause", .run = cmd_client_pause, .arity = -3, CLIENT_ROW_ADMIN, .since = "2.9.50",
      .summary = "Lets commands of all connections, or those that write, wait for a while.", .complexity = "O(1)",
      .syntax = "CLIENT PAUSE timeout [WRITE|ALL]", .arg_since = "mode:6.2.0",
      .history = "6.2.0=CLIENT PAUSE WRITE, and the word mode."},

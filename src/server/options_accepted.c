@@ -295,7 +295,7 @@ static const struct {
     enum reason reason;
 } idle_options[] = {
     {"bind-source-addr", REPLICATION},       {"dynamic-hz", OTHERWISE},
-    {"enable-module-command", LATER},        {"lazyfree-lazy-eviction", OTHERWISE},
+    {"enable-module-command", LATER},
     {"lazyfree-lazy-server-del", OTHERWISE}, {"prefetch-enabled", OTHERWISE},
     {"notify-keyspace-events", LATER},
 };

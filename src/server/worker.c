@@ -7,6 +7,7 @@
 #include "server/client.h"
 #include "server/client_limit.h"
 #include "server/dispatch.h"
+#include "server/latency.h"
 #include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/pause.h"
@@ -331,6 +332,7 @@ static void expire_share(struct loop *loop, struct loop_timer *timer)
     }
     gate_leave(&worker->member);
     counter_add(&worker->stats.expire_us, clock_monotonic_us() - begin_us);
+    latency_add(LATENCY_EXPIRE_CYCLE, (int64_t)((clock_monotonic_us() - begin_us) / 1000));
 }
 
 static void sample_rates(struct loop *loop, struct loop_timer *timer)
