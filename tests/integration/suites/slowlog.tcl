@@ -133,8 +133,7 @@ with_server {enable-debug-command yes} {
         r debug sleep 0.03
         set line [dict get [info_fields latencystats] latency_percentiles_usec_debug]
         assert {[regexp {^p50=([\d.]+),p99.95=([\d.]+),p100=([\d.]+)$} $line all low high most]}
-        assert_range $low 9600 29000
-        assert {$high >= 29000 && $most == $high}
+        assert {$low >= 9600 && $high >= 29000 && $most == $high}
         assert_error "*should sit between*" {r config set latency-tracking-info-percentiles 101}
         assert_error "*Invalid latency-tracking-info-percentiles*" {r config set latency-tracking-info-percentiles x}
         r config set latency-tracking-info-percentiles ""
@@ -152,7 +151,8 @@ with_server {enable-debug-command yes} {
         assert_equal {config|resetstat debug latency|histogram set} [lsort [dict keys $all]]
         assert_equal 2 [dict get $all set calls]
         assert_equal 2 [lindex [dict get $all set histogram_usec] end]
-        assert_equal {16908 1} [dict get $all debug histogram_usec]
+        lassign [dict get $all debug histogram_usec] end count
+        assert {$end in {16908 33816 67633 135266 270532} && $count == 1} $end
         assert_equal [dict get $all set] [dict get [r latency histogram nosuch set] set]
         assert {[dict exists [r latency histogram config] config|resetstat]}
         assert {[dict exists [r latency histogram config|resetstat] config|resetstat]}
