@@ -7,6 +7,7 @@
 #include "commands/debug.h"
 #include "commands/families.h"
 #include "server/banner.h"
+#include "server/certificates.h"
 #include "server/command_rename.h"
 #include "server/config.h"
 #include "server/crash.h"
@@ -15,6 +16,7 @@
 #include "server/process.h"
 #include "server/process_title.h"
 #include "server/server.h"
+#include "server/tls_peers.h"
 #include "server/version.h"
 #include "server/watchdog.h"
 
@@ -60,6 +62,8 @@ int main(int argc, char **argv)
     argv = process_title_setup(argc, argv);
     config_setup();
     info_setup();
+    certificates_setup();
+    tls_peers_setup();
     commands_setup();
     if (!config_load(argc, argv, &exit_status))
         goto out_config;
@@ -90,6 +94,8 @@ out:
     process_teardown();
 out_config:
     command_registry_teardown();
+    tls_peers_teardown();
+    certificates_teardown();
     info_teardown();
     config_teardown();
     process_title_teardown();

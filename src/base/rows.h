@@ -43,7 +43,8 @@ enum option_flag {
     OPTION_DEBUG = 1 << 7,
     OPTION_EMPTY_IS_NULL = 1 << 8, /* STRING: "" is stored as data NULL */
     OPTION_MULTI_ENUM = 1 << 9,    /* ENUM: several names, values are or-ed bits */
-    OPTION_NO_REWRITE = 1 << 10    /* CONFIG REWRITE leaves it alone */
+    OPTION_NO_REWRITE = 1 << 10,   /* CONFIG REWRITE leaves it alone */
+    OPTION_ARRAY = 1 << 11         /* CONFIG GET replies an array of its words, CONFIG SET takes any number of them */
 };
 #define OPTION_IMMUTABLE 0
 

@@ -5,6 +5,8 @@
 #include "base/glob.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/panic.h"
+#include "base/words.h"
 #include "server/config.h"
 #include "server/protect.h"
 #include "server/request.h"
@@ -21,17 +23,47 @@ static void redact_secrets(struct request *request)
     }
 }
 
+/* All words after the name of such an option are its value: no other can be set with it. */
+static bool sets_array(const struct request *request)
+{
+    const struct option_row *row = config_find(request_arg(request, 2));
+
+    return row != NULL && (row->flags & OPTION_ARRAY) != 0 && request->arg_count > 4;
+}
+
+static bool set_array(struct request *request, struct config_refusal *refusal)
+{
+    struct slice pair[2] = {request_arg(request, 2)};
+    struct buffer line = {0};
+    bool done;
+
+    for (uint32_t i = 3; i < request->arg_count; i++) {
+        words_quote(&line, request_arg(request, i));
+        buffer_append_char(&line, ' ');
+    }
+    pair[1] = buffer_slice(&line);
+    done = config_change(pair, 1, protect_allows_configs(request->client), refusal);
+    buffer_fini(&line);
+    return done;
+}
+
+static bool set_pairs(struct request *request, struct config_refusal *refusal)
+{
+    return config_change(&request->args[2], (request->arg_count - 2) / 2, protect_allows_configs(request->client),
+                         refusal);
+}
+
 static void cmd_config_set(struct request *request)
 {
     struct config_refusal refusal;
+    const bool is_array = sets_array(request);
 
-    if (request->arg_count % 2 != 0) {
+    if (request->arg_count % 2 != 0 && !is_array) {
         reply_syntax_error(request);
         return;
     }
     redact_secrets(request);
-    if (config_change(&request->args[2], (request->arg_count - 2) / 2, protect_allows_configs(request->client),
-                      &refusal))
+    if (is_array ? set_array(request, &refusal) : set_pairs(request, &refusal))
         reply_ok(request);
     else if (refusal.is_unknown)
         reply_errorf(request, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
@@ -44,13 +76,28 @@ static void cmd_config_set(struct request *request)
 
 /* --- CONFIG GET --- */
 
+static void reply_words(struct request *request, struct slice text)
+{
+    struct words words = {0};
+
+    if (!words_split(text, &words))
+        panic("an option's own text has unbalanced quotes");
+    reply_array(request, words.count);
+    for (size_t i = 0; i < words.count; i++)
+        reply_bulk(request, words.words[i]);
+    words_fini(&words);
+}
+
 static void reply_pair(struct request *request, struct slice name, const struct option_row *row)
 {
     struct buffer text = {0};
 
     option_format(row, &text);
     reply_bulk(request, name);
-    reply_bulk(request, text.size == 0 ? SLICE("") : buffer_slice(&text));
+    if ((row->flags & OPTION_ARRAY) != 0)
+        reply_words(request, buffer_slice(&text));
+    else
+        reply_bulk(request, text.size == 0 ? SLICE("") : buffer_slice(&text));
     buffer_fini(&text);
 }
 

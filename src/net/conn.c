@@ -42,7 +42,7 @@ static bool conn_start_tls(struct conn *conn, struct tls_context *tls, bool clie
 {
     struct loop *loop = conn->loop;
 
-    conn->tls = tls_session_create(tls, loop, client, server_name);
+    conn->tls = tls_session_create(tls, conn, client, server_name);
     if (conn->tls == NULL) {
         errno = ENOMEM;
         return false;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/loop_priv.h"
+#include "net/tls_priv.h"
 
 #include <errno.h>
 #include <string.h>
@@ -223,7 +224,7 @@ static bool loop_has_work(const struct loop *loop)
 {
     const struct conn *conn = loop->closing.first;
 
-    if (loop->dirty.first != NULL || loop->ready.first != NULL)
+    if (loop->dirty.first != NULL || loop->ready.first != NULL || loop->handshakes.first != NULL)
         return true;
     /* One that waits for its backend alone is no reason not to sleep: an event will come. */
     for (; conn != NULL; conn = conn->closing_next)
@@ -265,6 +266,8 @@ void loop_turn(struct loop *loop, int64_t timeout_us)
     }
     if (loop->ready.first != NULL)
         loop_run_ready(loop);
+    if (loop->handshakes.spent_us != 0 || loop->handshakes.first != NULL)
+        tls_run_handshakes(loop);
     if (loop->options.on_turn_end != NULL)
         loop->options.on_turn_end(loop);
     if (loop->dirty.first != NULL)

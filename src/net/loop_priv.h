@@ -47,6 +47,13 @@ struct tls_warm {
     struct loop_timer timer;
 };
 
+/* tls.c: handshakes of which something has arrived, in its order. */
+struct tls_waiting {
+    struct tls_session *first;
+    struct tls_session *last;
+    int64_t spent_us;                           /* on handshakes in this turn */
+};
+
 struct watch_slot {
     struct loop_watch *watch;                   /* NULL: free */
     uint32_t generation;
@@ -66,6 +73,7 @@ struct loop {
     struct conn *conns;
     struct output_pool pool;
     struct tls_warm warm;
+    struct tls_waiting handshakes;
     struct loop_timer **timers;                 /* a heap: the next one first */
     uint32_t timer_count;
     uint32_t timer_capacity;

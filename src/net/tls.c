@@ -1,6 +1,7 @@
 #include "net/tls.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/slice.h"
 #include "net/conn.h"
@@ -30,7 +31,10 @@
  * 4. The library's record buffers (2 x 17 KB) are kept between the records of a busy session and given back when it
  *    was silent for IDLE_US, or when more than WARM_MAX others have been busy since. Letting the library do that after
  *    every record (SSL_MODE_RELEASE_BUFFERS) cost 4 % of a request. Sessions with buffers stand in the loop's `warm`
- *    list, the longest silent first. */
+ *    list, the longest silent first.
+ * 5. A handshake costs as much as hundreds of requests. So that a storm of them does not keep established connections
+ *    waiting, a turn of the loop spends HANDSHAKE_TURN_US on handshakes, and what arrives for the others is held until
+ *    a later turn, first come, first served. */
 
 enum {
     WIRE_LIMIT_BYTES = 256 * 1024,  /* encrypted at a time */
@@ -40,25 +44,8 @@ enum {
     ERROR_TEXT_BYTES = 256,
     IDLE_US = 200 * 1000,
     WARM_MAX = 128,
-};
-
-struct tls_context {
-    _Atomic uint32_t refs;  /* atomic: release on leaving, acquire by the last */
-    SSL_CTX *server;        /* const, like the next, after create */
-    SSL_CTX *client;
-};
-
-struct tls_session {
-    SSL *ssl;
-    struct output wire;
-    const char *in;         /* what the BIO reads: only set during tls_got_cipher */
-    size_t in_size;
-    char *error;            /* NULL: none */
-    struct loop *loop;
-    int64_t used_us;
-    struct tls_session *warm_next;
-    struct tls_session *warm_previous;
-    bool is_warm;
+    HANDSHAKE_TURN_US = 1000,
+    HELD_MAX_BYTES = 128 * 1024,    /* a flight of a handshake, with a long chain of certificates */
 };
 
 /* ---------------------------------------------------------------------------------------------------- BIO -- */
@@ -111,245 +98,6 @@ static __attribute__((destructor)) void bio_method_teardown(void)
 {
     BIO_meth_free(bio_method);
     bio_method = NULL;
-}
-
-/* ------------------------------------------------------------------------------------------------- context -- */
-
-static bool is_set(const char *text)
-{
-    return text != NULL && text[0] != '\0';
-}
-
-static const char *library_reason(void)
-{
-    unsigned long code = ERR_peek_last_error();
-    const char *reason = code != 0 ? ERR_reason_error_string(code) : NULL;
-
-    return reason != NULL ? reason : code != 0 ? "unknown reason" : "no reason given";
-}
-
-static COLD bool context_fail(char error[TLS_ERROR_BYTES], const char *what, const char *value)
-{
-    snprintf(error, TLS_ERROR_BYTES, "%s: %s: %s", what, value, library_reason());
-    ERR_clear_error();
-    return false;
-}
-
-static int give_password(char *to, int size, int writing, void *user)
-{
-    const char *password = user;
-    size_t length = password != NULL ? strlen(password) : 0;
-
-    (void)writing;
-    if (length == 0 || length > (size_t)size)
-        return -1;
-    memcpy(to, password, length);
-    return (int)length;
-}
-
-/* The words of tls-protocols as options that switch the others off. */
-static bool parse_protocols(const char *protocols, uint64_t *options, char error[TLS_ERROR_BYTES])
-{
-    static const struct {
-        const char *name;
-        uint64_t off;
-    } known[] = {{"TLSv1", SSL_OP_NO_TLSv1},
-                 {"TLSv1.1", SSL_OP_NO_TLSv1_1},
-                 {"TLSv1.2", SSL_OP_NO_TLSv1_2},
-                 {"TLSv1.3", SSL_OP_NO_TLSv1_3}};
-    uint64_t off = SSL_OP_NO_SSLv3;
-    const char *at = protocols;
-
-    for (size_t i = 0; i < countof(known); i++)
-        off |= known[i].off;
-    while (*at != '\0') {
-        size_t length = strcspn(at, " \t");
-        bool found = length == 0;
-
-        for (size_t i = 0; i < countof(known); i++)
-            if (length != 0 && slice_equal_nocase(slice_make(at, length), slice_from_text(known[i].name))) {
-                off &= ~known[i].off;
-                found = true;
-            }
-        if (!found) {
-            snprintf(error, TLS_ERROR_BYTES, "tls-protocols: unknown protocol '%.*s'", (int)length, at);
-            return false;
-        }
-        at += length + (at[length] != '\0');
-    }
-    *options = off;
-    return true;
-}
-
-static bool load_pair(SSL_CTX *context, const char *cert_file, const char *key_file, const char *password,
-                      char error[TLS_ERROR_BYTES])
-{
-    SSL_CTX_set_default_passwd_cb(context, give_password);
-    SSL_CTX_set_default_passwd_cb_userdata(context, (void *)(uintptr_t)password);
-    if (SSL_CTX_use_certificate_chain_file(context, cert_file) != 1)
-        return context_fail(error, "Failed to load certificate", cert_file);
-    if (!is_set(key_file))
-        return context_fail(error, "No key file is given for certificate", cert_file);
-    if (SSL_CTX_use_PrivateKey_file(context, key_file, SSL_FILETYPE_PEM) != 1)
-        return context_fail(error, "Failed to load private key", key_file);
-    if (SSL_CTX_check_private_key(context) != 1)
-        return context_fail(error, "The private key does not match the certificate", key_file);
-    SSL_CTX_set_default_passwd_cb_userdata(context, NULL); /* the caller's text */
-    return true;
-}
-
-static bool load_authorities(SSL_CTX *context, const struct tls_options *options, char error[TLS_ERROR_BYTES])
-{
-    const char *file = is_set(options->ca_cert_file) ? options->ca_cert_file : NULL;
-    const char *folder = is_set(options->ca_cert_dir) ? options->ca_cert_dir : NULL;
-
-    if (file == NULL && folder == NULL)
-        return true;
-    if (SSL_CTX_load_verify_locations(context, file, folder) != 1)
-        return context_fail(error, "Failed to load CA certificates", file != NULL ? file : folder);
-    return true;
-}
-
-static bool load_dh_params(SSL_CTX *context, const char *path, char error[TLS_ERROR_BYTES])
-{
-    BIO *bio = NULL;
-    EVP_PKEY *params = NULL;
-
-    if (!is_set(path)) {
-        SSL_CTX_set_dh_auto(context, 1);
-        return true;
-    }
-    bio = BIO_new_file(path, "r");
-    if (bio == NULL)
-        return context_fail(error, "Failed to load DH parameters", path);
-    params = PEM_read_bio_Parameters(bio, NULL);
-    BIO_free(bio);
-    if (params == NULL || SSL_CTX_set0_tmp_dh_pkey(context, params) != 1) {
-        EVP_PKEY_free(params);
-        return context_fail(error, "Failed to load DH parameters", path);
-    }
-    return true;
-}
-
-static bool set_ciphers(SSL_CTX *context, const struct tls_options *options, char error[TLS_ERROR_BYTES])
-{
-    if (is_set(options->ciphers) && SSL_CTX_set_cipher_list(context, options->ciphers) != 1)
-        return context_fail(error, "Failed to configure tls-ciphers", options->ciphers);
-    if (is_set(options->ciphersuites) && SSL_CTX_set_ciphersuites(context, options->ciphersuites) != 1)
-        return context_fail(error, "Failed to configure tls-ciphersuites", options->ciphersuites);
-    return true;
-}
-
-static void set_session_cache(SSL_CTX *context, const struct tls_options *options)
-{
-    static const unsigned char name[] = "keydb";
-
-    if (!options->session_caching) {
-        SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-        SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
-        SSL_CTX_set_num_tickets(context, 0);
-        return;
-    }
-    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_SERVER);
-    SSL_CTX_sess_set_cache_size(context, options->session_cache_size);
-    SSL_CTX_set_timeout(context, (long)options->session_cache_timeout_s);
-    SSL_CTX_set_session_id_context(context, name, sizeof(name) - 1);
-}
-
-/* What both sides have in common. */
-static SSL_CTX *context_begin(const SSL_METHOD *method, const struct tls_options *options,
-                              char error[TLS_ERROR_BYTES])
-{
-    const char *protocols = is_set(options->protocols) ? options->protocols : "TLSv1.2 TLSv1.3";
-    uint64_t switches = 0;
-    SSL_CTX *context = NULL;
-
-    if (!parse_protocols(protocols, &switches, error))
-        return NULL;
-    context = SSL_CTX_new(method);
-    if (context == NULL) {
-        context_fail(error, "Failed to set TLS up", "SSL_CTX_new");
-        return NULL;
-    }
-    SSL_CTX_set_min_proto_version(context, 0); /* the system's configuration may demand more; ours decides */
-    SSL_CTX_set_options(context, switches | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
-    SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    SSL_CTX_set_read_ahead(context, 0);
-    if (set_ciphers(context, options, error) && load_authorities(context, options, error))
-        return context;
-    SSL_CTX_free(context);
-    return NULL;
-}
-
-static bool create_server(struct tls_context *context, const struct tls_options *options, char error[TLS_ERROR_BYTES])
-{
-    static const int verify[] = {[TLS_AUTH_NO] = SSL_VERIFY_NONE,
-                                 [TLS_AUTH_YES] = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
-                                 [TLS_AUTH_OPTIONAL] = SSL_VERIFY_PEER};
-    SSL_CTX *server = context_begin(TLS_server_method(), options, error);
-
-    context->server = server;
-    if (server == NULL)
-        return false;
-    if (options->prefer_server_ciphers)
-        SSL_CTX_set_options(server, SSL_OP_CIPHER_SERVER_PREFERENCE);
-    set_session_cache(server, options);
-    SSL_CTX_set_verify(server, verify[options->auth_clients], NULL);
-    if (!is_set(options->cert_file)) {
-        snprintf(error, TLS_ERROR_BYTES, "No tls-cert-file configured!");
-        return false;
-    }
-    return load_pair(server, options->cert_file, options->key_file, options->key_file_pass, error) &&
-           load_dh_params(server, options->dh_params_file, error);
-}
-
-static bool create_client(struct tls_context *context, const struct tls_options *options, char error[TLS_ERROR_BYTES])
-{
-    bool own = is_set(options->client_cert_file);
-    bool verifies = is_set(options->ca_cert_file) || is_set(options->ca_cert_dir);
-    SSL_CTX *client = context_begin(TLS_client_method(), options, error);
-
-    context->client = client;
-    if (client == NULL)
-        return false;
-    SSL_CTX_set_verify(client, verifies ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
-    if (own)
-        return load_pair(client, options->client_cert_file, options->client_key_file, options->client_key_file_pass,
-                         error);
-    return load_pair(client, options->cert_file, options->key_file, options->key_file_pass, error);
-}
-
-bool tls_context_create(const struct tls_options *options, struct tls_context **result, char error[TLS_ERROR_BYTES])
-{
-    struct tls_context *context = mem_alloc_zero(sizeof(*context));
-
-    ERR_clear_error();
-    atomic_init(&context->refs, 1);
-    *result = context;
-    if (options->auth_clients != TLS_AUTH_NO && !is_set(options->ca_cert_file) && !is_set(options->ca_cert_dir))
-        snprintf(error, TLS_ERROR_BYTES, "%s", "To verify clients, give tls-ca-cert-file or tls-ca-cert-dir");
-    else if (create_server(context, options, error) && create_client(context, options, error))
-        return true;
-    tls_context_release(result);
-    return false;
-}
-
-struct tls_context *tls_context_acquire(struct tls_context *context)
-{
-    atomic_fetch_add_explicit(&context->refs, 1, memory_order_relaxed);
-    return context;
-}
-
-void tls_context_release(struct tls_context **handle)
-{
-    struct tls_context *context = *handle;
-
-    *handle = NULL;
-    if (context == NULL || atomic_fetch_sub_explicit(&context->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    SSL_CTX_free(context->server);
-    SSL_CTX_free(context->client);
-    mem_free(context);
 }
 
 /* ------------------------------------------------------------------------------------------------- session -- */
@@ -413,13 +161,45 @@ static void session_warm(struct tls_session *session)
         loop_timer_start(loop, &warm->timer, IDLE_US, on_warm_timer);
 }
 
-struct tls_session *tls_session_create(struct tls_context *context, struct loop *loop, bool client,
+static void wait_unlink(struct tls_session *session)
+{
+    struct tls_waiting *waiting = &session->loop->handshakes;
+
+    if (!session->is_waiting)
+        return;
+    if (session->wait_previous != NULL)
+        session->wait_previous->wait_next = session->wait_next;
+    else
+        waiting->first = session->wait_next;
+    if (session->wait_next != NULL)
+        session->wait_next->wait_previous = session->wait_previous;
+    else
+        waiting->last = session->wait_previous;
+    session->is_waiting = false;
+}
+
+static void wait_append(struct tls_session *session)
+{
+    struct tls_waiting *waiting = &session->loop->handshakes;
+
+    session->wait_previous = waiting->last;
+    session->wait_next = NULL;
+    if (waiting->last != NULL)
+        waiting->last->wait_next = session;
+    else
+        waiting->first = session;
+    waiting->last = session;
+    session->is_waiting = true;
+}
+
+struct tls_session *tls_session_create(struct tls_context *context, struct conn *conn, bool client,
                                        const char *server_name)
 {
     struct tls_session *session = mem_alloc_zero(sizeof(*session));
     BIO *bio = BIO_new(bio_method);
 
-    session->loop = loop;
+    session->conn = conn;
+    session->loop = conn->loop;
     session->ssl = SSL_new(client ? context->client : context->server); /* it keeps the SSL_CTX alive */
     if (session->ssl == NULL || bio == NULL) {
         BIO_free(bio);
@@ -429,12 +209,12 @@ struct tls_session *tls_session_create(struct tls_context *context, struct loop 
     BIO_set_data(bio, session);
     BIO_set_init(bio, 1);
     SSL_set_bio(session->ssl, bio, bio);
-    output_init(&session->wire, &loop->pool);
+    output_init(&session->wire, &conn->loop->pool);
     if (!client)
         SSL_set_accept_state(session->ssl);
     else
         SSL_set_connect_state(session->ssl);
-    if (client && is_set(server_name))
+    if (client && server_name != NULL && server_name[0] != '\0')
         SSL_set_tlsext_host_name(session->ssl, (char *)(uintptr_t)server_name); /* it is copied */
     return session;
 }
@@ -447,8 +227,10 @@ void tls_session_destroy(struct tls_session **handle)
     if (session == NULL)
         return;
     warm_unlink(session);
+    wait_unlink(session);
     SSL_free(session->ssl);
     output_clear(&session->wire);
+    mem_free(session->held);
     mem_free(session->error);
     mem_free(session);
 }
@@ -460,7 +242,7 @@ struct output *tls_session_wire(struct tls_session *session)
 
 size_t tls_session_memory_bytes(const struct tls_session *session)
 {
-    return sizeof(*session) + output_memory_bytes(&session->wire);
+    return sizeof(*session) + session->held_size + output_memory_bytes(&session->wire);
 }
 
 const char *tls_session_error(const struct tls_session *session)
@@ -508,8 +290,11 @@ static bool session_shake_hands(struct conn *conn)
     int result = 0;
     int error = 0;
 
+    int64_t begin_us = (int64_t)clock_monotonic_us();
+
     ERR_clear_error();
     result = SSL_do_handshake(session->ssl);
+    session->loop->handshakes.spent_us += (int64_t)clock_monotonic_us() - begin_us;
     if (result == 1) {
         conn_open_done(conn);
         return (conn->flags & CONN_CLOSING) == 0;
@@ -573,7 +358,7 @@ static void session_read_all(struct conn *conn)
     }
 }
 
-void tls_got_cipher(struct conn *conn, char *data, size_t size)
+static void session_feed(struct conn *conn, const char *data, size_t size)
 {
     struct tls_session *session = conn->tls;
 
@@ -586,6 +371,54 @@ void tls_got_cipher(struct conn *conn, char *data, size_t size)
     session->in_size = 0;
     if (!output_is_empty(&session->wire))
         conn_write_pending(conn);
+}
+
+/* Keeps what has come for a handshake until it is its turn. */
+static COLD void session_hold(struct conn *conn, const char *data, size_t size)
+{
+    struct tls_session *session = conn->tls;
+
+    if (size > HELD_MAX_BYTES - session->held_size) {
+        mem_free(session->error);
+        session->error = mem_copy_text("more bytes than a handshake has");
+        conn_close_for(conn, CONN_CLOSED_HANDSHAKE, 0);
+        return;
+    }
+    session->held = mem_realloc(session->held, session->held_size + size);
+    memcpy(session->held + session->held_size, data, size);
+    session->held_size += size;
+    if (!session->is_waiting)
+        wait_append(session);
+}
+
+void tls_got_cipher(struct conn *conn, char *data, size_t size)
+{
+    const struct tls_waiting *waiting = &conn->loop->handshakes;
+
+    if (UNLIKELY((conn->flags & CONN_HANDSHAKE) != 0) &&
+        (waiting->first != NULL || waiting->spent_us >= HANDSHAKE_TURN_US))
+        session_hold(conn, data, size);
+    else
+        session_feed(conn, data, size);
+}
+
+void tls_run_handshakes(struct loop *loop)
+{
+    struct tls_waiting *waiting = &loop->handshakes;
+
+    while (waiting->first != NULL && waiting->spent_us < HANDSHAKE_TURN_US) {
+        struct tls_session *session = waiting->first;
+        char *held = session->held;
+        size_t size = session->held_size;
+
+        wait_unlink(session);
+        session->held = NULL;
+        session->held_size = 0;
+        if ((session->conn->flags & CONN_CLOSING) == 0)
+            session_feed(session->conn, held, size);
+        mem_free(held);
+    }
+    waiting->spent_us = 0;
 }
 
 void tls_start(struct conn *conn)
@@ -639,121 +472,4 @@ void tls_say_goodbye(struct conn *conn)
     ERR_clear_error();
     SSL_shutdown(conn->tls->ssl);
     ERR_clear_error();
-}
-
-/* --------------------------------------------------------------------------------------------------- facts -- */
-
-static SSL *conn_ssl(const struct conn *conn)
-{
-    return (conn->flags & (CONN_TLS | CONN_HANDSHAKE)) == CONN_TLS ? conn->tls->ssl : NULL;
-}
-
-static X509 *conn_certificate(const struct conn *conn)
-{
-    SSL *ssl = conn_ssl(conn);
-
-    return ssl != NULL ? SSL_get0_peer_certificate(ssl) : NULL;
-}
-
-bool tls_conn_peer_has_certificate(const struct conn *conn)
-{
-    return conn_certificate(conn) != NULL;
-}
-
-size_t tls_conn_peer_subject(const struct conn *conn, char *text, size_t text_size)
-{
-    X509 *certificate = conn_certificate(conn);
-    BIO *bio = NULL;
-    int size = 0;
-
-    text[0] = '\0';
-    if (certificate == NULL)
-        return 0;
-    bio = BIO_new(BIO_s_mem());
-    if (bio == NULL)
-        return 0;
-    X509_NAME_print_ex(bio, X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253);
-    size = BIO_read(bio, text, (int)text_size - 1);
-    BIO_free(bio);
-    size = MAX(size, 0);
-    text[size] = '\0';
-    return (size_t)size;
-}
-
-size_t tls_conn_peer_common_name(const struct conn *conn, char *text, size_t text_size)
-{
-    X509 *certificate = conn_certificate(conn);
-    int size = -1;
-
-    text[0] = '\0';
-    if (certificate != NULL)
-        size = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, text, (int)text_size);
-    return (size_t)MAX(size, 0);
-}
-
-size_t tls_conn_peer_fingerprint(const struct conn *conn, char *text, size_t text_size)
-{
-    X509 *certificate = conn_certificate(conn);
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned digest_size = 0;
-    size_t size = 0;
-
-    text[0] = '\0';
-    if (certificate == NULL || X509_digest(certificate, EVP_sha256(), digest, &digest_size) != 1)
-        return 0;
-    for (unsigned i = 0; i < digest_size && size + 2 < text_size; i++)
-        size += (size_t)snprintf(text + size, text_size - size, "%02x", digest[i]);
-    return size;
-}
-
-static bool match_alternative(const GENERAL_NAME *name, bool (*fn)(const char *name, size_t size, void *user),
-                              void *user)
-{
-    int type = 0;
-    const ASN1_STRING *value = GENERAL_NAME_get0_value(name, &type);
-
-    if (type != GEN_DNS && type != GEN_IPADD && type != GEN_EMAIL && type != GEN_URI)
-        return false;
-    return fn((const char *)ASN1_STRING_get0_data(value), (size_t)ASN1_STRING_length(value), user);
-}
-
-bool tls_conn_peer_match_names(const struct conn *conn, bool (*fn)(const char *name, size_t size, void *user),
-                               void *user)
-{
-    X509 *certificate = conn_certificate(conn);
-    GENERAL_NAMES *names = NULL;
-    char common[256];
-    size_t size = tls_conn_peer_common_name(conn, common, sizeof(common));
-    bool matched = false;
-
-    if (certificate == NULL)
-        return false;
-    if (size > 0 && fn(common, size, user))
-        return true;
-    names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
-    for (int i = 0; !matched && i < sk_GENERAL_NAME_num(names); i++)
-        matched = match_alternative(sk_GENERAL_NAME_value(names, i), fn, user);
-    GENERAL_NAMES_free(names);
-    return matched;
-}
-
-const char *tls_conn_version(const struct conn *conn)
-{
-    SSL *ssl = conn_ssl(conn);
-
-    return ssl != NULL ? SSL_get_version(ssl) : "";
-}
-
-const char *tls_conn_cipher(const struct conn *conn)
-{
-    SSL *ssl = conn_ssl(conn);
-
-    return ssl != NULL ? SSL_get_cipher_name(ssl) : "";
-}
-
-bool tls_conn_resumed(const struct conn *conn)
-{
-    SSL *ssl = conn_ssl(conn);
-
-    return ssl != NULL && SSL_session_reused(ssl) == 1;
 }

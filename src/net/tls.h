@@ -39,21 +39,40 @@ struct tls_options {
 
 #define TLS_ERROR_BYTES 512
 
-/* false: error names the file or directive and the reason. */
-must_check bool tls_context_create(const struct tls_options *options, struct tls_context **context,
-                                   char error[TLS_ERROR_BYTES]);
+/* false: error names the file or directive and the reason. previous (NULL: none): the context that this one replaces;
+ * sessions begun under it can be resumed, unless who may sign certificates, or whether clients are asked for one, has
+ * changed since, or its ticket keys are older than a day. */
+must_check bool tls_context_create(const struct tls_options *options, const struct tls_context *previous,
+                                   struct tls_context **context, char error[TLS_ERROR_BYTES]);
 struct tls_context *tls_context_acquire(struct tls_context *context);   /* any thread */
 void tls_context_release(struct tls_context **context);                 /* any thread; NULL is fine; leaves NULL */
+
+enum tls_certificate_kind {
+    TLS_CERTIFICATE_SERVER,
+    TLS_CERTIFICATE_CLIENT,     /* for connections we make */
+    TLS_CERTIFICATE_AUTHORITY,  /* of those in tls-ca-cert-file the one that expires first */
+    TLS_CERTIFICATE_COUNT,
+};
+#define TLS_SERIAL_BYTES 64     /* hexadecimal; a serial number has at most 20 octets */
+struct tls_certificate_facts {
+    bool known;
+    int64_t expires_s;          /* wall clock */
+    char serial[TLS_SERIAL_BYTES];
+};
+/* Valid as long as the context. */
+const struct tls_certificate_facts *tls_context_certificate(const struct tls_context *context,
+                                                            enum tls_certificate_kind kind);
 
 /* What is known of a connection's session; empty and false on plain ones and before the handshake. */
 bool tls_conn_peer_has_certificate(const struct conn *conn);
 size_t tls_conn_peer_subject(const struct conn *conn, char *text, size_t text_size);     /* "CN=x,O=y" (RFC 2253) */
 size_t tls_conn_peer_common_name(const struct conn *conn, char *text, size_t text_size);
+#define TLS_FINGERPRINT_BYTES 65
 size_t tls_conn_peer_fingerprint(const struct conn *conn, char *text, size_t text_size); /* SHA-256, lower-case hex */
-/* Calls fn for the subject's common name and every DNS, IP, e-mail and URI name of the peer's certificate until it
- * returns true; returns whether it did. For allowlists. */
-bool tls_conn_peer_match_names(const struct conn *conn, bool (*fn)(const char *name, size_t size, void *user),
-                               void *user);
+/* Calls fn for the subject's common name and then every e-mail, DNS, URI and IP name (as text) of the peer's
+ * certificate until it returns true; returns whether it did. For allowlists. */
+typedef bool (*tls_name_fn)(const char *name, size_t size, void *user);
+bool tls_conn_peer_match_names(const struct conn *conn, tls_name_fn fn, void *user);
 const char *tls_conn_version(const struct conn *conn);                  /* "TLSv1.3"; "" */
 const char *tls_conn_cipher(const struct conn *conn);
 bool tls_conn_resumed(const struct conn *conn);

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -91,7 +92,8 @@ static X509 *make_certificate(const char *name, X509 *authority, EVP_PKEY *autho
     X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
     X509_set_issuer_name(certificate, authority != NULL ? X509_get_subject_name(authority) : subject);
     if (authority != NULL)
-        add_extension(certificate, NID_subject_alt_name, "DNS:host.example,IP:127.0.0.1,email:a@example.org");
+        add_extension(certificate, NID_subject_alt_name,
+                      "DNS:host.example,IP:127.0.0.1,IP:2001:db8::1,URI:urn:x:y,email:a@example.org");
     else
         add_extension(certificate, NID_basic_constraints, "critical,CA:TRUE");
     X509_sign(certificate, authority != NULL ? authority_key : *key, EVP_sha256());
@@ -164,7 +166,7 @@ static struct tls_context *context_of(const struct tls_options *options)
     struct tls_context *context = NULL;
     char error[TLS_ERROR_BYTES] = "";
 
-    if (!tls_context_create(options, &context, error))
+    if (!tls_context_create(options, NULL, &context, error))
         fail_msg("%s", error);
     return context;
 }
@@ -392,11 +394,12 @@ static bool is_email(const char *name, size_t size, void *user)
     return size == 13 && memcmp(name, "a@example.org", 13) == 0;
 }
 
-static bool never(const char *name, size_t size, void *user)
+static bool note_name(const char *name, size_t size, void *user)
 {
-    (void)name;
-    (void)size;
-    (void)user;
+    struct buffer *names = user;
+
+    buffer_append(names, name, size);
+    buffer_append_char(names, ' ');
     return false;
 }
 
@@ -412,6 +415,7 @@ static void clients_show_certificates(void **state)
         struct tls_context *client_tls = NULL;
         struct end server;
         struct end client;
+        struct buffer names = {0};
         unsigned seen = 0;
         char text[128];
         bool shown = modes[i] != TLS_AUTH_NO;
@@ -431,8 +435,11 @@ static void clients_show_certificates(void **state)
         assert_string_equal(text, shown ? "client" : "");
         assert_int_equal(tls_conn_peer_fingerprint(&server.conn, text, sizeof(text)), shown ? 64 : 0);
         assert_int_equal(tls_conn_peer_match_names(&server.conn, is_email, &seen), shown);
-        assert_int_equal(seen, shown ? 4 : 0);
-        assert_false(tls_conn_peer_match_names(&server.conn, never, NULL));
+        assert_int_equal(seen, shown ? 2 : 0);
+        assert_false(tls_conn_peer_match_names(&server.conn, note_name, &names));
+        assert_string_equal(buffer_text(&names),
+                            shown ? "client a@example.org host.example urn:x:y 127.0.0.1 2001:db8::1 " : "");
+        buffer_fini(&names);
         close_pair(&server, &client);
         tls_context_release(&server_tls);
         tls_context_release(&client_tls);
@@ -637,6 +644,73 @@ static void a_full_socket_does_not_swell(void **state)
     tls_context_release(&context);
 }
 
+enum { CROWD = 100 };
+
+static unsigned count_answered(const struct end *crowd)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < CROWD; i++)
+        count += crowd[2 * i].conn.bytes_out > 0;
+    return count;
+}
+
+static unsigned count_opened(const struct end *crowd)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < CROWD; i++)
+        count += crowd[2 * i].opened;
+    return count;
+}
+
+/* A crowd of handshakes arrives at once: the server's part, the costly one, is spread over turns. */
+static void handshakes_take_turns(void **state)
+{
+    struct tls_options options = options_for("server");
+    struct tls_context *context = context_of(&options);
+    struct end *crowd = mem_alloc_zero(2 * CROWD * sizeof(*crowd));
+    unsigned most = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < CROWD; i++)
+        open_pair(&crowd[2 * i], &crowd[2 * i + 1], context, context);
+    for (int i = 0; i < 20000 && count_opened(crowd) < CROWD; i++) {
+        unsigned before = count_answered(crowd);
+
+        loop_turn(loop, 5000);
+        most = MAX(most, count_answered(crowd) - before);
+    }
+    assert_int_equal(count_opened(crowd), CROWD);
+    assert_true(most < CROWD / 2);
+    for (unsigned i = 0; i < CROWD; i++)
+        close_pair(&crowd[2 * i], &crowd[2 * i + 1]);
+
+    /* Some leave while they wait. */
+    for (unsigned i = 0; i < CROWD; i++)
+        open_pair(&crowd[2 * i], &crowd[2 * i + 1], context, context);
+    turns(2);
+    for (unsigned i = 0; i < CROWD; i++)
+        close_pair(&crowd[2 * i], &crowd[2 * i + 1]);
+    mem_free(crowd);
+    tls_context_release(&context);
+}
+
+static void certificates_have_facts(void **state)
+{
+    struct tls_options options = options_for("server");
+    struct tls_context *context = context_of(&options);
+    const struct tls_certificate_facts *server = tls_context_certificate(context, TLS_CERTIFICATE_SERVER);
+    const struct tls_certificate_facts *authority = tls_context_certificate(context, TLS_CERTIFICATE_AUTHORITY);
+
+    (void)state;
+    assert_true(server->known && authority->known);
+    assert_string_equal(authority->serial, "01");
+    assert_string_equal(server->serial, "02");
+    assert_in_range(server->expires_s, time(NULL) + 86400 - 3600, time(NULL) + 86400);
+    tls_context_release(&context);
+}
+
 static void errors_name_what_is_wrong(void **state)
 {
     struct tls_options options;
@@ -646,7 +720,7 @@ static void errors_name_what_is_wrong(void **state)
     (void)state;
 #define EXPECT_ERROR(part1, part2)                                                                                     \
     do {                                                                                                               \
-        assert_false(tls_context_create(&options, &context, error));                                                   \
+        assert_false(tls_context_create(&options, NULL, &context, error));                                             \
         assert_null(context);                                                                                          \
         assert_non_null(strstr(error, part1));                                                                         \
         assert_non_null(strstr(error, part2));                                                                         \
@@ -703,6 +777,8 @@ int main(void)
         FOR(direct_memory),
         FOR(reload_keeps_old_connections),
         FOR(a_full_socket_does_not_swell),
+        FOR(handshakes_take_turns),
+        FOR(certificates_have_facts),
         FOR(errors_name_what_is_wrong),
     };
     int failed = 0;

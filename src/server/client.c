@@ -3,11 +3,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/tls.h"
+#include "server/admission.h"
+#include "server/certificates.h"
 #include "server/client_limit.h"
 #include "server/dispatch.h"
 #include "server/monitor.h"
 #include "server/options.h"
 #include "server/server.h"
+#include "server/tls_peers.h"
 #include "server/transaction.h"
 #include "store/watch.h"
 
@@ -41,6 +45,7 @@ static void client_destroy(struct client *client)
     dispatch_forget(client);
     client_reset_transaction(client);
     monitor_stop(client);
+    tls_peers_leave(client);
     client_limit_leave(client);
     list_remove(&client->node);
     spinlock_acquire(&worker->roster_lock);
@@ -70,7 +75,30 @@ static void on_closed(struct conn *conn, enum conn_close_reason reason, const ch
     client_destroy(client);
 }
 
+static bool is_from_here(const struct client *client)
+{
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof(peer);
+
+    return getpeername(client->conn.fd, (struct sockaddr *)&peer, &size) == 0 && admission_is_local(&peer);
+}
+
+/* Only TLS connections: what waits for the handshake's end, because of who it is or because now it can be read. */
+static void on_open(struct conn *conn)
+{
+    struct client *client = client_of(conn);
+
+    if (worker_is_protected(client->worker->server) && !is_from_here(client)) {
+        counter_add(&client->worker->stats.rejected_connections, 1);
+        output_append(&conn->output, worker_protected_text.data, worker_protected_text.size);
+        conn_close_after_flush(conn);
+    } else if (!tls_peers_admit(client)) {
+        conn_close(conn);
+    }
+}
+
 static const struct conn_handler client_handler = {
+    .on_open = on_open,
     .on_data = on_data,
     .on_direct_done = on_direct_done,
     .on_closed = on_closed,
@@ -106,7 +134,7 @@ static void card_init(struct client *client, int64_t now_ms)
 bool client_open(struct worker *worker, int fd, enum listener_kind kind)
 {
     struct server *server = worker->server;
-    struct tls_context *tls = kind == LISTENER_TLS ? server_tls_acquire(server) : NULL;
+    struct tls_context *tls = kind == LISTENER_TLS ? certificates_acquire() : NULL;
     struct client *client = mem_alloc_zero(sizeof(*client));
     bool open = (kind != LISTENER_TLS || tls != NULL) &&
                 conn_open(worker->loop, &client->conn, fd, &client_handler, tls);

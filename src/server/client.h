@@ -83,6 +83,7 @@ struct client {
     size_t direct_size;              /* of the whole bulk */
     size_t direct_bytes;             /* memory it has, until its command runs */
     uint64_t counted_bytes;          /* its part of worker->clients_bytes */
+    char *audit;                     /* fingerprint under which its commands are logged; NULL: they are not */
     int64_t output_soft_since_ms;    /* when the soft output limit was passed; 0: it is not */
     struct list_node node;           /* worker's clients */
     struct list_node monitor_node;   /* worker's monitors, if CLIENT_MONITOR */

@@ -17,6 +17,7 @@
 #include "server/protect.h"
 #include "server/server.h"
 #include "server/timing.h"
+#include "server/tls_peers.h"
 #include "server/transaction.h"
 #include "store/watch.h"
 
@@ -689,6 +690,14 @@ void dispatch_forget(struct client *client)
     }
 }
 
+/* What was noted of commands while stripes were held goes to monitors and into the log. */
+static COLD void show_lines(struct worker *worker)
+{
+    monitor_flush(worker);
+    tls_audit_flush(worker);
+    worker->has_lines = false;
+}
+
 void dispatch_retry_parked(struct worker *worker)
 {
     /* Somebody may count on this worker's turn inside (gate.h, invariant 3), even if who wanted it has gone. */
@@ -716,7 +725,7 @@ void dispatch_retry_parked(struct worker *worker)
         conn_write_pending(&client->conn);
         conn_resume(&client->conn);
     }
-    monitor_flush(worker);
+    show_lines(worker);
 }
 
 /* ------------------------------------------------------------------------------------------------------ batches -- */
@@ -875,8 +884,8 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
         }
         resp_scratch_reset(&worker->scratch);
     }
-    if (UNLIKELY(worker->monitor_lines.size != 0))
-        monitor_flush(worker);
+    if (UNLIKELY(worker->has_lines))
+        show_lines(worker);
     if (!output_is_empty(&client->conn.output))
         conn_write_pending(&client->conn);
     client_update_card(client);

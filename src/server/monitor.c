@@ -33,6 +33,7 @@ void monitor_note(const struct request *request)
         words_quote(lines, request_is_redacted(request, i) ? SLICE("(redacted)") : request->args[i]);
     }
     buffer_append_text(lines, "\r\n");
+    request->worker->has_lines = true;
 }
 
 static void show_lines(struct worker *worker, struct blob *lines)

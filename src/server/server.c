@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "server/certificates.h"
 #include "server/client.h"
 #include "server/client_limit.h"
 #include "server/config.h"
@@ -16,6 +17,7 @@
 #include "server/soft_shutdown.h"
 #include "server/stats.h"
 #include "server/timing.h"
+#include "server/tls_peers.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -31,62 +33,6 @@ static struct server *instance; /* const while workers run */
 struct server *server_instance(void)
 {
     return instance;
-}
-
-/* ---------------------------------------------------------------------------------------------------------- TLS -- */
-
-static const char *text_of(const struct option_string *string)
-{
-    return string->data;
-}
-
-/* A context from the options; *context is NULL when no certificate is configured. */
-static bool tls_build(struct tls_context **context, char error[TLS_ERROR_BYTES])
-{
-    const struct tls_options options = {
-        .cert_file = text_of(&option_tls_cert_file),
-        .key_file = text_of(&option_tls_key_file),
-        .key_file_pass = text_of(&option_tls_key_file_pass),
-        .client_cert_file = text_of(&option_tls_client_cert_file),
-        .client_key_file = text_of(&option_tls_client_key_file),
-        .client_key_file_pass = text_of(&option_tls_client_key_file_pass),
-        .ca_cert_file = text_of(&option_tls_ca_cert_file),
-        .ca_cert_dir = text_of(&option_tls_ca_cert_dir),
-        .dh_params_file = text_of(&option_tls_dh_params_file),
-        .protocols = text_of(&option_tls_protocols),
-        .ciphers = text_of(&option_tls_ciphers),
-        .ciphersuites = text_of(&option_tls_ciphersuites),
-        .prefer_server_ciphers = OPTION_IS(option_tls_prefer_server_ciphers),
-        .session_caching = OPTION_IS(option_tls_session_caching),
-        .session_cache_size = (uint32_t)OPTION_GET(option_tls_session_cache_size),
-        .session_cache_timeout_s = (uint32_t)OPTION_GET(option_tls_session_cache_timeout),
-        .auth_clients = (enum tls_auth_clients)OPTION_GET(option_tls_auth_clients),
-    };
-
-    *context = NULL;
-    return tls_context_create(&options, context, error);
-}
-
-struct tls_context *server_tls_acquire(struct server *server)
-{
-    struct tls_context *context = NULL;
-
-    spinlock_acquire(&server->tls_lock);
-    if (server->tls != NULL)
-        context = tls_context_acquire(server->tls);
-    spinlock_release(&server->tls_lock);
-    return context;
-}
-
-static void tls_replace(struct server *server, struct tls_context *context)
-{
-    struct tls_context *old;
-
-    spinlock_acquire(&server->tls_lock);
-    old = server->tls;
-    server->tls = context;
-    spinlock_release(&server->tls_lock);
-    tls_context_release(&old);
 }
 
 /* ---------------------------------------------------------------------------------------------------- listeners -- */
@@ -194,22 +140,6 @@ static void listener_replace(struct server *server, enum listener_kind kind, str
 
 /* -------------------------------------------------------------------------------------- what CONFIG SET changes -- */
 
-static const char *apply_tls(const struct option_row *row)
-{
-    struct tls_context *context;
-    char error[TLS_ERROR_BYTES];
-
-    (void)row;
-    if (OPTION_GET(option_tls_port) == 0 && instance->tls == NULL)
-        return NULL; /* nobody uses it: looked at when a port is given, so that files may come in any order */
-    if (!tls_build(&context, error)) {
-        log_warning("Failed to configure TLS: %s", error);
-        return "Unable to update TLS configuration. Check server logs.";
-    }
-    tls_replace(instance, context);
-    return NULL;
-}
-
 /* What a listener of this kind is to be, as text; a replaced one is compared by it. */
 static char *listener_wish(enum listener_kind kind)
 {
@@ -260,15 +190,8 @@ static const char *apply_listeners(const struct option_row *row)
 
 static const char *apply_tls_port(const struct option_row *row)
 {
-    if (OPTION_GET(option_tls_port) != 0 && instance->tls == NULL) {
-        const char *reason = apply_tls(row);
-
-        if (reason != NULL)
-            return reason;
-        if (instance->tls == NULL)
-            return "Unable to update TLS configuration. Check server logs.";
-    }
-    return NULL;
+    (void)row;
+    return OPTION_GET(option_tls_port) != 0 ? certificates_demand() : NULL;
 }
 
 static const char *apply_usage(const struct option_row *row)
@@ -331,14 +254,6 @@ static const char *apply_limits(const struct option_row *row)
 
 static void watch_options(void)
 {
-    static const char *const tls_names[] = {
-        "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file",
-        "tls-client-key-file-pass", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-dh-params-file", "tls-protocols",
-        "tls-ciphers", "tls-ciphersuites", "tls-prefer-server-ciphers", "tls-session-caching",
-        "tls-session-cache-size", "tls-session-cache-timeout", "tls-auth-clients"};
-
-    for (size_t i = 0; i < countof(tls_names); i++)
-        config_on_change(tls_names[i], apply_tls);
     config_on_change("tls-port", apply_tls_port);
     config_on_change("port", apply_listeners);
     config_on_change("tls-port", apply_listeners);
@@ -434,18 +349,6 @@ static bool open_loops(struct server *server)
     return true;
 }
 
-static bool open_tls(struct server *server)
-{
-    char error[TLS_ERROR_BYTES];
-
-    if (OPTION_GET(option_tls_port) == 0 && option_tls_cert_file.data == NULL)
-        return true;
-    if (tls_build(&server->tls, error))
-        return true;
-    log_warning("Failed to configure TLS: %s", error);
-    return false;
-}
-
 struct server *server_create(void)
 {
     struct server *server = mem_aligned_alloc(CACHE_LINE_BYTES, sizeof(*server));
@@ -453,7 +356,6 @@ struct server *server_create(void)
     memset(server, 0, sizeof(*server));
     instance = server;
     raise_descriptor_limit();
-    spinlock_init(&server->tls_lock, LOCK_REGISTRY);
     spinlock_init(&server->password_lock, LOCK_REGISTRY);
     gate_init(&server->gate);
     journal_init(&server->journal);
@@ -468,9 +370,10 @@ struct server *server_create(void)
     for (unsigned i = 0; i < server->worker_count; i++)
         worker_init(&server->workers[i], server, i);
     watch_options();
+    tls_peers_start();
     (void)apply_requirepass(NULL);
     (void)apply_usage(NULL);
-    if (!open_tls(server) || !open_loops(server) || !open_listeners(server))
+    if (!certificates_start() || !open_loops(server) || !open_listeners(server))
         server_destroy(&server);
     return server;
 }
@@ -487,7 +390,6 @@ void server_destroy(struct server **server)
         listener_group_close(&gone->listeners[i]);
     for (unsigned i = 0; i < LISTENERS_MOST; i++)
         mem_free(gone->listener_wishes[i]);
-    tls_context_release(&gone->tls);
     background_drain();
     journal_fini(&gone->journal);
     store_destroy(&gone->store);

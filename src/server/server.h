@@ -3,7 +3,6 @@
 
 #include "base/gate.h"
 #include "net/listener.h"
-#include "net/tls.h"
 #include "server/admission.h"
 #include "server/worker.h"
 #include "store/journal.h"
@@ -27,8 +26,6 @@ struct server {
     struct listener_group *listeners[LISTENERS_MOST]; /* by enum listener_kind; changed at the gate */
     char *listener_wishes[LISTENERS_MOST];            /* port and addresses they were opened for; likewise */
     bool runs;                       /* const while workers run: then listeners replace others */
-    struct spinlock tls_lock;        /* rank LOCK_REGISTRY */
-    struct tls_context *tls GUARDED_BY(tls_lock);
     struct spinlock password_lock;   /* rank LOCK_REGISTRY */
     char *password GUARDED_BY(password_lock);
     size_t password_size GUARDED_BY(password_lock);
@@ -68,8 +65,6 @@ void server_serve_signal(struct server *server); /* worker 0, after a wake; not 
 /* Forgets a signal to stop that was not served yet; false: there is none. Any thread. */
 bool server_forget_signal(void);
 void server_pause_cron(struct server *server, bool paused); /* any thread */
-/* A context for a new TLS connection (acquired); NULL: none is configured. */
-struct tls_context *server_tls_acquire(struct server *server);
 /* Leaves a request (enum client_request_flag) on the cards for which `wanted` is true; returns how many. Any thread. */
 struct client_card;
 unsigned server_request_clients(struct server *server, uint32_t request,

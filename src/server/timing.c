@@ -11,6 +11,7 @@
 #include "server/request.h"
 #include "server/server.h"
 #include "server/slowlog.h"
+#include "server/tls_peers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,7 +120,7 @@ void timing_apply(void)
         ns = (uint64_t)slower_than * 1000;
     if (latency_ms > 0 && (uint64_t)latency_ms < UINT64_MAX / 1000000)
         ns = MIN(ns, (uint64_t)latency_ms * 1000000);
-    if (monitor_is_on() || !timing_is_tracking())
+    if (monitor_is_on() || tls_audit_is_on() || !timing_is_tracking())
         ns = 0;
     latency_set_threshold(latency_ms);
     atomic_store_explicit(&timing_attention, MIN(tick_from_ns(ns), HISTOGRAM_MOST), memory_order_relaxed);
@@ -184,6 +185,8 @@ void timing_attend(const struct request *request, uint64_t span)
     look_at(request, tick_to_ns(span) / 1000);
     if (monitor_is_on())
         monitor_note(request);
+    if (tls_audit_is_on())
+        tls_audit_note(request);
 }
 
 /* --------------------------------------------------------------------------------------------------- summing up -- */

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/admission.h"
+#include "server/certificates.h"
 #include "server/client.h"
 #include "server/client_limit.h"
 #include "server/dispatch.h"
@@ -20,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SECOND_US = 1000 * 1000, EXPIRE_STEP = 64 };
+enum { SECOND_US = 1000 * 1000, EXPIRE_STEP = 64, HANDSHAKE_LIMIT_MS = 30 * 1000 };
 
 static _Thread_local struct worker *self;
 
@@ -75,6 +76,7 @@ void worker_fini(struct worker *worker)
     }
     effects_fini(&worker->effects);
     buffer_fini(&worker->monitor_lines);
+    buffer_fini(&worker->audit_lines);
     resp_scratch_fini(&worker->scratch);
     output_clear(&worker->sink);
     key_positions_fini(&worker->positions);
@@ -253,6 +255,8 @@ static void close_idle(struct worker *worker)
     (void)worker_sample_time(worker);
     LIST_FOREACH(node, &worker->clients) {
         struct client *client = container_of(node, struct client, node);
+        bool is_late = (client->conn.flags & CONN_HANDSHAKE) != 0 &&
+                       worker->now_ms - client->card.created_ms > HANDSHAKE_LIMIT_MS;
         bool waits = client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0; /* for us, not we for it */
 
         client_check_output(client);
@@ -260,7 +264,10 @@ static void close_idle(struct worker *worker)
             client_show_query(client);
         if (client_limit_is_on())
             client_limit_note(client);
-        if (limit_us != 0 && now_us - client->conn.active_us > limit_us && !waits) {
+        if (is_late) {
+            log_verbose("Closing a client that did not complete its TLS handshake addr=%s", client->card.address);
+            conn_close(&client->conn);
+        } else if (limit_us != 0 && now_us - client->conn.active_us > limit_us && !waits) {
             log_verbose("Closing idle client id=%llu addr=%s", (unsigned long long)client->id,
                         client->card.address);
             conn_close(&client->conn);
@@ -287,8 +294,10 @@ static void every_second(struct loop *loop, struct loop_timer *timer)
         overload_tick(worker);
         forget_old_buffers(&worker->stats);
     }
-    if (worker->index == 0)
+    if (worker->index == 0) {
         log_update_zone();
+        certificates_look(worker);
+    }
     loop_timer_start(loop, timer, SECOND_US, every_second);
 }
 
@@ -364,6 +373,13 @@ static const char protected_mode[] =
     "you started the server manually just for testing, restart it with the '--protected-mode no' option. 4) Set up an "
     "authentication password for the default user. NOTE: You only need to do one of the above things in order for the "
     "server to start accepting connections from the outside.\r\n";
+
+const struct slice worker_protected_text = {protected_mode, sizeof(protected_mode) - 1};
+
+bool worker_is_protected(const struct server *server)
+{
+    return OPTION_IS(option_protected_mode) && !atomic_load_explicit(&server->has_password, memory_order_relaxed);
+}
 
 static void reject(struct worker *worker, int fd, enum listener_kind kind, const char *text, size_t size)
 {
@@ -446,10 +462,9 @@ void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *pee
         reject(worker, fd, kind, too_many_clients, sizeof(too_many_clients) - 1);
         return;
     }
-    if (OPTION_IS(option_protected_mode) && !is_local &&
-        !atomic_load_explicit(&server->has_password, memory_order_relaxed)) {
+    if (kind != LISTENER_TLS && !is_local && worker_is_protected(server)) { /* TLS: when somebody can read it */
         atomic_fetch_sub_explicit(&server->client_count, 1, memory_order_relaxed);
-        reject(worker, fd, kind, protected_mode, sizeof(protected_mode) - 1);
+        reject(worker, fd, kind, worker_protected_text.data, worker_protected_text.size);
         return;
     }
     owner = choose_worker(worker);

@@ -83,6 +83,8 @@ struct worker {
     struct list monitors;             /* clients */
     _Atomic uint32_t monitor_count;   /* atomic, relaxed: of those; others read it */
     struct buffer monitor_lines;      /* what the commands of this moment look like to monitors */
+    struct buffer audit_lines;        /* and in the log, for clients that are audited */
+    bool has_lines;                   /* one of the two has something */
     bool may_own_gate;                /* a parked command asked for the gate */
     struct store_counters counters;
     struct eviction_pool eviction_pool;
@@ -124,6 +126,10 @@ void worker_wake(struct worker *worker); /* any thread */
 struct client *worker_find_client(struct worker *worker, uint64_t id); /* its thread; NULL: it has gone */
 /* Any thread. Hands the mail over: *mail is NULL afterwards. */
 void worker_post(struct worker *worker, struct mail **mail);
+
+/* Protected mode: clients from elsewhere are sent the text and closed, until there is a password. */
+bool worker_is_protected(const struct server *server);
+extern const struct slice worker_protected_text;
 
 /* A listener's on_accept; `user` is the worker. */
 void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *peer, socklen_t peer_size,

@@ -30,7 +30,7 @@ set own_presets {
     server-threads 0  version-override {}
 }
 # What promises a part that is not there can only be given with the value that promises nothing.
-set only_preset {active-replica tls-allowlist appendonly cluster-enabled multi-master
+set only_preset {active-replica appendonly cluster-enabled multi-master
     replicaof aclfile
     db-s3-object activedefrag}
 # Options whose change would cut us off, or that need the outside; they have tests of their own.
