@@ -1,0 +1,254 @@
+#include "data/listpack.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "base/test_seed.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* The model: an array of texts. */
+enum { MODEL_MOST = 300 };
+
+struct model {
+    char *texts[MODEL_MOST];
+    size_t sizes[MODEL_MOST];
+    unsigned count;
+};
+
+static void model_insert(struct model *model, unsigned index, struct slice text)
+{
+    memmove(&model->texts[index + 1], &model->texts[index], (model->count - index) * sizeof(model->texts[0]));
+    memmove(&model->sizes[index + 1], &model->sizes[index], (model->count - index) * sizeof(model->sizes[0]));
+    model->texts[index] = mem_copy(text.data, text.size);
+    model->sizes[index] = text.size;
+    model->count++;
+}
+
+static void model_remove(struct model *model, unsigned index)
+{
+    mem_free(model->texts[index]);
+    model->count--;
+    memmove(&model->texts[index], &model->texts[index + 1], (model->count - index) * sizeof(model->texts[0]));
+    memmove(&model->sizes[index], &model->sizes[index + 1], (model->count - index) * sizeof(model->sizes[0]));
+}
+
+static struct slice model_at(const struct model *model, unsigned index)
+{
+    return slice_make(model->texts[index], model->sizes[index]);
+}
+
+static struct slice random_text(struct random *random, char *room)
+{
+    static const int64_t edges[] = {0, 127, 128, 4095, 4096, 32767, 32768, 8388607, 8388608, INT32_MAX, INT64_MAX};
+    static const unsigned sizes[] = {0, 1, 20, 62, 63, 64, 120, 126, 127, 300, 4095, 4096, 16380, 16384, 20000};
+
+    if (random_below(random, 3) == 0) {
+        int64_t number = edges[random_below(random, countof(edges))] - (int64_t)random_below(random, 2);
+
+        return slice_make(room, number_format_i64(room, random_below(random, 2) ? number : -number));
+    } else {
+        size_t size = sizes[random_below(random, random_below(random, 20) == 0 ? countof(sizes) : 7)];
+
+        for (size_t i = 0; i < size; i++)
+            room[i] = (char)random_u64(random);
+        return slice_make(room, size);
+    }
+}
+
+static void same(const struct listpack *list, const struct model *model)
+{
+    char scratch[NUMBER_I64_SPACE];
+    listpack_at at = listpack_first(list), last = listpack_last(list);
+
+    listpack_validate(list);
+    assert_int_equal(listpack_count(list), model->count);
+    for (unsigned i = 0; i < model->count; i++, at = listpack_next(list, at)) {
+        assert_int_not_equal(at, LISTPACK_NONE);
+        assert_true(slice_equal(listpack_text(list, at, scratch), model_at(model, i)));
+        assert_true(listpack_equals(list, at, model_at(model, i)));
+    }
+    assert_int_equal(at, LISTPACK_NONE);
+    for (unsigned i = model->count; i-- > 0; last = listpack_previous(list, last))
+        assert_true(slice_equal(listpack_text(list, last, scratch), model_at(model, i)));
+    assert_int_equal(last, LISTPACK_NONE);
+}
+
+static void looks_like_model(struct random *random, const struct listpack *list, const struct model *model)
+{
+    int64_t index = (int64_t)random_below(random, model->count + 2u);
+    bool inside = index < model->count;
+    unsigned skip = (unsigned)random_below(random, 3), first;
+    char scratch[NUMBER_I64_SPACE];
+    listpack_at at = listpack_seek(list, index), found;
+
+    assert_int_equal(at != LISTPACK_NONE, inside);
+    assert_int_equal(listpack_seek(list, -1 - (int64_t)model->count), LISTPACK_NONE);
+    if (!inside)
+        return;
+    assert_int_equal(listpack_seek(list, index - model->count), at);
+    assert_true(slice_equal(listpack_text(list, at, scratch), model_at(model, (unsigned)index)));
+    found = listpack_find(list, listpack_first(list), model_at(model, (unsigned)index), skip);
+    for (first = 0; first < model->count; first += skip + 1)
+        if (slice_equal(model_at(model, first), model_at(model, (unsigned)index)))
+            break;
+    assert_int_equal(found, first < model->count ? listpack_seek(list, first) : LISTPACK_NONE);
+}
+
+static void step(struct random *random, struct listpack **list, struct model *model, char *room)
+{
+    unsigned index = (unsigned)random_below(random, model->count + 1u);
+    listpack_at at = index < model->count ? listpack_seek(*list, index) : LISTPACK_NONE;
+
+    switch (random_below(random, model->count + 1 >= MODEL_MOST ? 2 : 6)) {
+    case 0: {
+        uint32_t count = (uint32_t)random_below(random, 4);
+
+        if (at == LISTPACK_NONE)
+            break;
+        at = listpack_remove(list, at, count);
+        for (uint32_t i = 0; i < count && index < model->count; i++)
+            model_remove(model, index);
+        assert_int_equal(at, count == 0 ? LISTPACK_NONE : listpack_seek(*list, index));
+        break;
+    }
+    case 1:
+        if (at == LISTPACK_NONE)
+            break;
+        model_remove(model, index);
+        model_insert(model, index, random_text(random, room));
+        listpack_replace(list, at, model_at(model, index));
+        break;
+    default:
+        model_insert(model, index, random_text(random, room));
+        at = listpack_insert(list, at, model_at(model, index));
+        assert_int_equal(at, listpack_seek(*list, index));
+        break;
+    }
+}
+
+static void behaves_like_an_array(void **state)
+{
+    struct random random = test_random("listpack");
+    struct model model = {.count = 0};
+    struct listpack *list = listpack_create();
+    char *room = mem_alloc(32768);
+
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        step(&random, &list, &model, room);
+        if (i % 16 == 0)
+            same(list, &model);
+        looks_like_model(&random, list, &model);
+        if (random_below(&random, 500) == 0)
+            while (model.count > 3) {
+                model_remove(&model, 0);
+                listpack_remove(&list, listpack_first(list), 1);
+            }
+    }
+    same(list, &model);
+    while (model.count > 0)
+        model_remove(&model, 0);
+    listpack_clear(&list);
+    same(list, &model);
+    listpack_destroy(&list);
+    mem_free(room);
+}
+
+static void numbers_take_the_smallest_form(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned bytes; /* of the element with its backward size */
+    } cases[] = {{"0", 2}, {"127", 2}, {"-1", 3}, {"128", 3}, {"4095", 3}, {"-4096", 3}, {"4096", 4}, {"-32768", 4},
+                 {"32768", 5}, {"-8388608", 5}, {"8388608", 6}, {"2147483648", 10}, {"-9223372036854775808", 10},
+                 {"00", 4}, {"-0", 4}, {"+1", 4}, {"9223372036854775808", 21}, {"", 2}};
+
+    (void)state;
+    for (size_t i = 0; i < countof(cases); i++) {
+        struct listpack *list = listpack_create();
+        char scratch[NUMBER_I64_SPACE];
+
+        listpack_append(&list, slice_from_text(cases[i].text));
+        assert_int_equal(listpack_bytes(list), 7 + cases[i].bytes);
+        assert_true(slice_equal_text(listpack_text(list, listpack_first(list), scratch), cases[i].text));
+        listpack_destroy(&list);
+    }
+}
+
+static void known_bytes(void **state)
+{
+    static const char expected[] = "\x0C\x00\x00\x00\x02\x00\x81\x61\x02\x05\x01\xFF";
+    struct listpack *list = listpack_create();
+
+    (void)state;
+    listpack_append(&list, SLICE("a"));
+    listpack_append_int(&list, 5);
+    assert_true(slice_equal(listpack_as_bytes(list), slice_make(expected, 12)));
+    listpack_destroy(&list);
+}
+
+static void more_elements_than_the_head_can_count(void **state)
+{
+    struct listpack *list = listpack_create(), *tail = listpack_create();
+
+    (void)state;
+    for (int i = 0; i < 65600; i++)
+        listpack_append_int(&list, i % 100);
+    assert_int_equal(listpack_count(list), 65600);
+    assert_int_equal(listpack_get(list, listpack_seek(list, -1)).number, 65599 % 100);
+    assert_int_equal(listpack_get(list, listpack_seek(list, 65534)).number, 65534 % 100);
+    assert_int_equal(listpack_seek(list, 65600), LISTPACK_NONE);
+    listpack_append_list(&tail, list, listpack_seek(list, 65590));
+    assert_int_equal(listpack_count(tail), 10);
+    listpack_append_list(&tail, list, listpack_first(list));
+    assert_int_equal(listpack_count(tail), 65610);
+    listpack_validate(tail);
+    listpack_remove(&list, listpack_first(list), 65599);
+    assert_int_equal(listpack_count(list), 1);
+    listpack_destroy(&list);
+    listpack_destroy(&tail);
+}
+
+static void damaged_bytes_are_refused(void **state)
+{
+    struct random random = test_random("listpack damage");
+    struct listpack *list = listpack_create();
+    char *room = mem_alloc(32768);
+
+    (void)state;
+    for (int i = 0; i < 60; i++)
+        listpack_append(&list, random_text(&random, room));
+    for (uint32_t size = 0; size < listpack_bytes(list); size++)
+        assert_false(listpack_check(slice_make((const char *)list, size)));
+    for (int i = 0; i < 20000; i++) {
+        uint32_t bytes = listpack_bytes(list);
+        char *copy = mem_copy(list, bytes);
+
+        copy[random_below(&random, bytes)] ^= (char)(1 << random_below(&random, 8));
+        if (listpack_check(slice_make(copy, bytes))) /* fine: then everything can be walked */
+            for (listpack_at at = listpack_first((struct listpack *)(void *)copy); at != LISTPACK_NONE;
+                 at = listpack_next((struct listpack *)(void *)copy, at))
+                assert_true(at < bytes);
+        mem_free(copy);
+    }
+    listpack_destroy(&list);
+    mem_free(room);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(behaves_like_an_array),
+        cmocka_unit_test(numbers_take_the_smallest_form),
+        cmocka_unit_test(known_bytes),
+        cmocka_unit_test(more_elements_than_the_head_can_count),
+        cmocka_unit_test(damaged_bytes_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
