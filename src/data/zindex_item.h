@@ -1,0 +1,44 @@
+/* The items of sorted sets: score, member, and a deadline for those that have one. One allocation each. */
+#pragma once
+
+#include "base/slice.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ZINDEX_MEMBER_BYTES_MOST UINT32_C(0x7FFFFFFF)
+#define ZINDEX_DEADLINE_FLAG UINT32_C(0x80000000)
+#define ZINDEX_NO_DEADLINE INT64_C(-1)
+
+struct zindex_item {
+    double score;  /* while the item is in an index only zindex_set_score changes it */
+    uint32_t size; /* of the member; the upper bit: the item has a deadline, in the eight bytes before it */
+    char member[];
+};
+
+/* An item on the heap; the member is copied. */
+struct zindex_item *zindex_item_create(double score, struct slice member, int64_t deadline_ms);
+void zindex_item_destroy(struct zindex_item *item);                  /* NULL is fine */
+size_t zindex_item_memory_bytes(const struct zindex_item *item);     /* what its allocation takes */
+
+static inline struct slice zindex_item_member(const struct zindex_item *item)
+{
+    return slice_make(item->member, item->size & ~ZINDEX_DEADLINE_FLAG);
+}
+
+static inline int64_t zindex_item_deadline(const struct zindex_item *item)
+{
+    int64_t deadline_ms = ZINDEX_NO_DEADLINE;
+
+    if ((item->size & ZINDEX_DEADLINE_FLAG) != 0)
+        memcpy(&deadline_ms, (const char *)item - sizeof(deadline_ms), sizeof(deadline_ms));
+    return deadline_ms;
+}
+
+/* Below zero, zero, above zero. */
+static inline int zindex_compare(const struct zindex_item *a, const struct zindex_item *b)
+{
+    if (a->score != b->score)
+        return a->score < b->score ? -1 : 1;
+    return slice_compare(zindex_item_member(a), zindex_item_member(b));
+}
