@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/mem_move.h"
 
 #include <string.h>
 
@@ -494,6 +495,79 @@ uint64_t table_scan(const struct table *table, uint64_t position, uint64_t want,
             return 0;
     }
     return (uint64_t)slice << TABLE_DIRECTORY_BITS | index << (TABLE_DIRECTORY_BITS - depth);
+}
+
+/* A relocation's position: the first directory bits of the group, and the bucket in it. */
+enum { RELOCATE_BUCKET_BITS = 6 };
+static_assert(TABLE_GROUP_BUCKETS_MOST == 1 << RELOCATE_BUCKET_BITS, "a bucket's number in a position");
+
+static void relocate_directory(struct table *table, struct mem_mover *mover)
+{
+    struct table_directory *directory = directory_of(table);
+
+    if (directory != NULL)
+        directory_set(table, mem_move(mover, directory, CACHE_LINE_BYTES), directory_depth(table));
+}
+
+/* Moves the group of entries `first` up to `end`; returns its word from now on. */
+static uint64_t relocate_group(struct table *table, uint64_t first, uint64_t end, uint64_t word,
+                               struct mem_mover *mover)
+{
+    struct table_directory *directory = directory_of(table);
+    const struct table_bucket *buckets = mem_move(mover, group_buckets(word), CACHE_LINE_BYTES);
+
+    if (buckets == group_buckets(word))
+        return word;
+    word = group_word(buckets, group_bucket_count(word), table_word_depth(word));
+    if (directory == NULL)
+        root_set(table, word);
+    for (uint64_t i = first; directory != NULL && i < end; i++)
+        directory->groups[i] = word;
+    return word;
+}
+
+/* From `bucket` on; returns the bucket to go on with, 0 at the group's end. Takes what it relocates off `want`. */
+static unsigned relocate_items(uint64_t word, unsigned bucket, uint64_t *want, table_relocate_fn relocate,
+                               void *context)
+{
+    for (; bucket < group_bucket_count(word); bucket++) {
+        uint64_t *slots = group_buckets(word)[bucket].slots;
+
+        if (*want == 0)
+            return bucket;
+        for (unsigned k = 0; k < TABLE_SLOTS; k++) /* cold, most of them: let them arrive together */
+            __builtin_prefetch(table_slot_item(&slots[k]));
+        for (unsigned k = 0; k < TABLE_SLOTS && slots[k] != 0; k++) {
+            table_slot_replace(&slots[k], relocate(table_slot_item(&slots[k]), context));
+            *want -= MIN(*want, 1);
+        }
+    }
+    return 0;
+}
+
+uint64_t table_relocate(struct table *table, uint64_t position, uint64_t want, struct mem_mover *mover,
+                        table_relocate_fn relocate, void *context)
+{
+    unsigned depth = directory_depth(table), bucket = (unsigned)position & (TABLE_GROUP_BUCKETS_MOST - 1);
+    uint64_t first = position >> RELOCATE_BUCKET_BITS >> (TABLE_DIRECTORY_BITS - depth), index = first, word;
+
+    if (position == 0)
+        relocate_directory(table, mover);
+    while ((word = next_group(table, &index)) != 0) {
+        if (bucket == 0) {
+            uint64_t spread = depth - table_word_depth(word);
+
+            word = relocate_group(table, first >> spread << spread, index, word, mover);
+        }
+        bucket = relocate_items(word, bucket, &want, relocate, context);
+        if (bucket != 0)
+            return first << (TABLE_DIRECTORY_BITS - depth) << RELOCATE_BUCKET_BITS | bucket;
+        first = index;
+        want -= MIN(want, 1); /* groups without items count, too */
+        if (want == 0 && index < UINT64_C(1) << depth)
+            return first << (TABLE_DIRECTORY_BITS - depth) << RELOCATE_BUCKET_BITS;
+    }
+    return 0;
 }
 
 void *table_random(const struct table *table, uint64_t (*random)(void *context), void *context)

@@ -249,6 +249,15 @@ void table_each(const struct table *table, table_item_fn visit, void *context);
  * only if groups merged meanwhile), whatever else comes and goes; the table may change between calls, not inside. */
 uint64_t table_scan(const struct table *table, uint64_t position, uint64_t want, table_item_fn visit, void *context);
 
+/* Moves the table's own memory to where it leaves no holes, and lets `relocate` do so with each item: it returns the
+ * item's address from then on. Goes on from `position` (start with 0) by about `want` items; returns where to go on, 0
+ * at the end. Whatever comes and goes between the calls, the walk ends; it may then have missed some items, or met some
+ * twice. Slots and pointers to items are void afterwards. */
+struct mem_mover;
+typedef void *(*table_relocate_fn)(void *item, void *context);
+uint64_t table_relocate(struct table *table, uint64_t position, uint64_t want, struct mem_mover *mover,
+                        table_relocate_fn relocate, void *context);
+
 /* Each item with about the same chance; `random` is a function that gives 64 random bits. NULL if empty. */
 void *table_random(const struct table *table, uint64_t (*random)(void *context), void *context);
 

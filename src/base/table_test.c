@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/mem_move.h"
 #include "base/random.h"
 #include "base/test_seed.h"
 
@@ -294,6 +295,118 @@ static void items_are_found_by_hash_alone(void **state)
     reset(&table);
 }
 
+/* Items that move: a copy stands for each number that is present. */
+static struct item *copies[UNIVERSE];
+
+static void *relocate_item(void *item, void *context)
+{
+    const struct item *old = item;
+    struct item *moved = mem_alloc(sizeof(*moved));
+    uint64_t *count = context;
+
+    assert_true(old == copies[old->number]);
+    *moved = *old;
+    moved->visited++;
+    mem_free(item);
+    copies[moved->number] = moved;
+    ++*count;
+    return moved;
+}
+
+static void put_copy(struct table *table, uint64_t number)
+{
+    struct item *item = mem_alloc(sizeof(*item));
+
+    *item = (struct item){.number = number};
+    copies[number] = item;
+    table_insert(table, hash_of_number(number), item, hash_of_item);
+}
+
+static void take_copy(struct table *table, uint64_t number)
+{
+    table_remove(table, hash_of_number(number), find(table, number));
+    mem_free(copies[number]);
+    copies[number] = NULL;
+}
+
+static void check_copies(const struct table *table)
+{
+    table_validate(table, hash_of_item);
+    for (uint64_t i = 0; i < UNIVERSE; i++) {
+        const uint64_t *slot = find(table, i);
+
+        assert_ptr_equal(slot != NULL ? table_slot_item(slot) : NULL, copies[i]);
+    }
+}
+
+/* Of a table at rest each item is offered once, in pieces of about the size that was asked for. */
+static void relocation_meets_each_item_once(void **state)
+{
+    const uint64_t sizes[] = {0, 1, 7, 100, 600, UNIVERSE};
+
+    (void)state;
+    mem_move_everything(true);
+    for (unsigned k = 0; k < countof(sizes); k++) {
+        struct table table = {0};
+        struct mem_mover mover = {0, 0};
+        uint64_t position = 0, met = 0;
+
+        for (uint64_t i = 0; i < sizes[k]; i++)
+            put_copy(&table, i);
+        do {
+            uint64_t before = met;
+
+            position = table_relocate(&table, position, 20, &mover, relocate_item, &met);
+            assert_true(met - before < 20 + TABLE_SLOTS);
+        } while (position != 0);
+        assert_int_equal(met, sizes[k]);
+        assert_true(mover.moved * TABLE_SLOTS * TABLE_GROUP_BUCKETS_MOST >= sizes[k]);
+        assert_int_equal(mover.stayed, 0);
+        for (uint64_t i = 0; i < sizes[k]; i++)
+            assert_int_equal(copies[i]->visited, 1);
+        check_copies(&table);
+        for (uint64_t i = 0; i < sizes[k]; i++)
+            take_copy(&table, i);
+        table_clear(&table, NULL, NULL);
+    }
+    mem_move_everything(false);
+}
+
+/* Between the pieces the table grows and shrinks: the walk ends, and the table is whole. */
+static void relocation_ends_while_the_table_changes(void **state)
+{
+    struct random random = test_random(__func__);
+    struct table table = {0};
+    struct mem_mover mover = {0, 0};
+
+    (void)state;
+    mem_move_everything(true);
+    for (unsigned round = 0; round < 30; round++) {
+        uint64_t position = 0, met = 0;
+        unsigned odds = (unsigned)random_below(&random, 10) + 1;
+
+        do {
+            for (unsigned i = 0; i < 200; i++) {
+                uint64_t number = random_below(&random, UNIVERSE);
+
+                if (copies[number] == NULL && random_below(&random, 11) < odds)
+                    put_copy(&table, number);
+                else if (copies[number] != NULL && random_below(&random, 11) >= odds)
+                    take_copy(&table, number);
+            }
+            position = table_relocate(&table, position, 50, &mover, relocate_item, &met);
+            assert_true(met < (uint64_t)UNIVERSE * 10);
+        } while (position != 0);
+        check_copies(&table);
+    }
+    mem_move_everything(false);
+    for (uint64_t i = 0; i < UNIVERSE; i++) {
+        if (copies[i] != NULL)
+            take_copy(&table, i);
+    }
+    table_clear(&table, NULL, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +419,8 @@ int main(void)
         cmocka_unit_test(scan_of_a_table_at_rest_visits_once),
         cmocka_unit_test(random_item_is_fair),
         cmocka_unit_test(items_are_found_by_hash_alone),
+        cmocka_unit_test(relocation_meets_each_item_once),
+        cmocka_unit_test(relocation_ends_while_the_table_changes),
     };
 
     hash_setup();

@@ -4,6 +4,7 @@
 #include "base/background.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/mem_move.h"
 #include "base/mem_control.h"
 #include "base/number.h"
 #include "base/panic.h"
@@ -244,6 +245,16 @@ static void debug_leak(struct request *request)
     reply_ok(request);
 }
 
+static void debug_defrag_all(struct request *request)
+{
+    int64_t on;
+
+    if (!request_arg_i64(request, 2, &on))
+        return;
+    mem_move_everything(on != 0);
+    reply_ok(request);
+}
+
 static void debug_pause_cron(struct request *request)
 {
     int64_t paused;
@@ -358,6 +369,10 @@ const struct debug_row debug_server_rows[] = {
     {"busy", "<key> <seconds>",
      "Work that long, or until RELEASE, on <key>: a worker is kept from everything else.",
      debug_busy, 4, 4, ACCESS_STRIPED, 2, 2},
+    {"defrag-all", "<0|1>",
+     "With 1, active defragmentation moves everything, needed or not, as fast as active-defrag-cycle-max lets it;\n"
+     "also where the memory allocator could not tell what is worth it.",
+     debug_defrag_all, 3, 3, ACCESS_FREE, 0, 0},
     {"hold", "<key> <seconds>",
      "Hold the lock that guards <key> that long or until RELEASE: commands on it wait, no worker is "
      "kept.",

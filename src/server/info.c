@@ -9,6 +9,7 @@
 #include "server/config.h"
 #include "server/client_limit.h"
 #include "server/info_rows.h"
+#include "server/defrag_cycle.h"
 #include "server/memory_limit.h"
 #include "server/soft_shutdown.h"
 #include "server/stats_since.h"
@@ -79,6 +80,7 @@ void info_setup(void)
     stats_since_setup();
     timing_setup();
     memory_limit_setup();
+    defrag_cycle_setup();
     client_limit_setup();
     soft_shutdown_setup();
     config_on_reset_stat(stats_since_reset);

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "server/command.h"
 #include "server/config.h"
+#include "server/defrag_cycle.h"
 #include "server/memory_limit.h"
 #include "server/memory_report.h"
 #include "server/options.h"
@@ -267,6 +268,13 @@ PUT_STAT(output_buffer_limit_disconnections)
 PUT_STAT(loop_turns)
 PUT_U64(turns_per_second, now.stats->turns_per_second + 0.5)
 PUT_U64(expire_ms, now.stats->expire_us / 1000)
+PUT_U64(defrag_running, defrag_cycle_percent())
+PUT_STAT(defrag_hits)
+PUT_STAT(defrag_misses)
+PUT_STAT(defrag_key_hits)
+PUT_STAT(defrag_key_misses)
+PUT_U64(defrag_ms, now.stats->defrag_us / 1000)
+PUT_U64(defrag_current_ms, defrag_cycle_current_us() / 1000)
 PUT_STAT(waiting_commands)
 PUT(average_waiting_commands, buffer_printf(buffer, "%f", now.stats->average_waiting_commands))
 PUT_STAT(acl_denied_auth)
@@ -535,7 +543,7 @@ const struct info_field info_server_rows[] = {
     ROW("memory", "mem_aof_buffer", zero),
     ROW("memory", "mem_allocator", allocator_name),
     ROW("memory", "mem_overhead_db_hashtable_rehashing", zero),
-    ROW("memory", "active_defrag_running", zero),
+    ROW("memory", "active_defrag_running", defrag_running),
     ROW("memory", "lazyfree_pending_objects", frees_pending),
     ROW("memory", "lazyfreed_objects", frees_done),
     ROW("memory", "storage_provider", storage_provider),
@@ -605,12 +613,12 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "total_forks", zero),
     ROW("stats", "migrate_cached_sockets", zero),
     ROW("stats", "slave_expires_tracked_keys", zero),
-    ROW("stats", "active_defrag_hits", zero),
-    ROW("stats", "active_defrag_misses", zero),
-    ROW("stats", "active_defrag_key_hits", zero),
-    ROW("stats", "active_defrag_key_misses", zero),
-    ROW("stats", "total_active_defrag_time", zero),
-    ROW("stats", "current_active_defrag_time", zero),
+    ROW("stats", "active_defrag_hits", defrag_hits),
+    ROW("stats", "active_defrag_misses", defrag_misses),
+    ROW("stats", "active_defrag_key_hits", defrag_key_hits),
+    ROW("stats", "active_defrag_key_misses", defrag_key_misses),
+    ROW("stats", "total_active_defrag_time", defrag_ms),
+    ROW("stats", "current_active_defrag_time", defrag_current_ms),
     ROW("stats", "tracking_total_keys", zero),
     ROW("stats", "tracking_total_items", zero),
     ROW("stats", "tracking_total_prefixes", zero),

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "server/client.h"
+#include "server/defrag_cycle.h"
 #include "server/server.h"
 
 #include <string.h>
@@ -32,6 +33,10 @@ static void add_worker(struct server_stats *stats, const struct worker *worker)
     stats->lock_waits += read_counter(&worker->stats.lock_waits);
     stats->loop_turns += read_counter(&worker->stats.turns);
     stats->expire_us += read_counter(&worker->stats.expire_us);
+    stats->defrag_hits += read_counter(&worker->defrag.counters.hits);
+    stats->defrag_misses += read_counter(&worker->defrag.counters.misses);
+    stats->defrag_key_hits += read_counter(&worker->defrag.counters.key_hits);
+    stats->defrag_key_misses += read_counter(&worker->defrag.counters.key_misses);
     stats->waiting_commands += read_counter(&worker->stats.parked_count);
     stats->acl_denied_auth += read_counter(&worker->stats.auth_failures);
     for (unsigned i = 0; i < RECENT_SECONDS; i++) {
@@ -78,6 +83,7 @@ void server_stats_collect(struct server_stats *stats)
         add_worker(stats, &server->workers[i]);
     server_each_client(server, add_card, stats);
     server_rates(server, &rates);
+    stats->defrag_us = defrag_cycle_total_us();
     stats->ops_per_second = rates.operations;
     stats->input_kb_per_second = rates.input_bytes / 1024;
     stats->output_kb_per_second = rates.output_bytes / 1024;

@@ -47,6 +47,8 @@ struct server_stats {
     uint64_t acl_denied_auth, acl_denied_command, acl_denied_key, acl_denied_channel;
     uint64_t lock_waits;       /* commands that were parked */
     uint64_t loop_turns;
+    uint64_t defrag_hits, defrag_misses, defrag_key_hits, defrag_key_misses;
+    uint64_t defrag_us;        /* during which memory was defragmented */
     uint64_t expire_us;        /* spent on looking for keys whose time is over */
 
     /* per second, over the last 1.6 s or so */

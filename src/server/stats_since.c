@@ -50,6 +50,11 @@ static const size_t counter_offsets[] = {
     offsetof(struct server_stats, lock_waits),
     offsetof(struct server_stats, loop_turns),
     offsetof(struct server_stats, expire_us),
+    offsetof(struct server_stats, defrag_hits),
+    offsetof(struct server_stats, defrag_misses),
+    offsetof(struct server_stats, defrag_key_hits),
+    offsetof(struct server_stats, defrag_key_misses),
+    offsetof(struct server_stats, defrag_us),
 };
 
 /* A sum over threads that are counting meanwhile may come out a little behind an earlier one. */

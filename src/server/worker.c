@@ -7,6 +7,7 @@
 #include "server/certificates.h"
 #include "server/client.h"
 #include "server/client_limit.h"
+#include "server/defrag_cycle.h"
 #include "server/dispatch.h"
 #include "server/latency.h"
 #include "server/memory_limit.h"
@@ -48,6 +49,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     list_init(&worker->leaving_watches);
     list_init(&worker->monitors);
     access_init(&worker->access, server->store, &worker->counters);
+    defrag_walk_init(&worker->defrag.walk, index, &worker->defrag.counters);
     worker->access.journal = dispatch_journal_access;
     worker->stats.times = mem_alloc_zero(command_count() * sizeof(*worker->stats.times));
     worker->stats.failed_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
@@ -329,6 +331,7 @@ static void expire_share(struct loop *loop, struct loop_timer *timer)
      * but not lost. */
     if (UNLIKELY(!list_is_empty(&worker->parked)))
         dispatch_retry_parked(worker);
+    defrag_cycle_turn(worker);
     if (!atomic_load_explicit(&store->active_expire, memory_order_relaxed) ||
         atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) || pause_is_on() ||
         !gate_enter(&worker->member))
@@ -354,6 +357,7 @@ static void sample_rates(struct loop *loop, struct loop_timer *timer)
 
     server_sample_rates(worker->server);
     memory_limit_sample();
+    defrag_cycle_sample();
     soft_shutdown_look(worker->server);
     loop_timer_start(loop, timer, SECOND_US / 10, sample_rates);
 }

@@ -13,6 +13,7 @@
 #include "server/command.h"
 #include "server/stats.h"
 #include "store/access.h"
+#include "store/defrag.h"
 #include "store/effects.h"
 #include "store/eviction.h"
 
@@ -90,6 +91,12 @@ struct worker {
     struct eviction_pool eviction_pool;
     enum eviction_measure eviction_measure; /* what the pool's scores are of */
     bool eviction_expiring_only;
+    struct {
+        struct defrag_counters counters;
+        struct defrag_walk walk;
+        uint64_t slice_end_us;        /* monotonic: when it worked last */
+        struct loop_timer timer;
+    } defrag;
     struct worker_stats stats;
     _Atomic uint64_t clients_bytes;   /* atomic, relaxed: memory of its clients, while client_limit is on */
     _Atomic uint64_t assigned_count;  /* atomic: connections given to it, by whoever accepts */

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/mem_move.h"
 #include "store/entry.h"
 
 static void next_update(struct expiry *expiry)
@@ -145,6 +146,11 @@ bool expiry_take_due(struct expiry *expiry, int64_t now_ms, struct expiry_record
         heap_down(expiry, 0);
     next_update(expiry);
     return true;
+}
+
+void expiry_relocate(struct expiry *expiry, struct mem_mover *mover)
+{
+    expiry->records = mem_move(mover, expiry->records, 0);
 }
 
 struct validate_context {

@@ -39,4 +39,7 @@ void expiry_changed(struct expiry *expiry, uint64_t hash, int64_t before_ms, int
 bool expiry_take_due(struct expiry *expiry, int64_t now_ms, struct expiry_record *record);
 /* Puts a record back for a key that lives until `when_ms`. */
 void expiry_put_back(struct expiry *expiry, uint64_t hash, int64_t when_ms);
+/* Moves the records to where they leave no holes in memory; the struct itself stays, others look at it. */
+struct mem_mover;
+void expiry_relocate(struct expiry *expiry, struct mem_mover *mover);
 void expiry_validate(const struct expiry *expiry, const struct table *keys); /* asserts what is said above */

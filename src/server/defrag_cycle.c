@@ -1,0 +1,202 @@
+#include "server/defrag_cycle.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/mem_move.h"
+#include "server/config.h"
+#include "server/latency.h"
+#include "server/options.h"
+#include "server/server.h"
+#include "store/defrag.h"
+
+enum {
+    SECOND_US = 1000000,
+    SLICE_MOST_US = 1000, /* when a pause was longer than it should be */
+    REST_US = SECOND_US,
+    USEFUL_SHARE = 1000   /* a walk that moves less than one block in so many is followed by a rest */
+};
+
+static _Atomic int64_t option_on, option_ignore_bytes, option_lower, option_upper; /* global: option storage */
+static _Atomic int64_t option_cycle_min, option_cycle_max, option_scan_fields;     /* global: option storage */
+
+static _Atomic unsigned running_percent;     /* atomic: relaxed; written by worker 0 */
+static _Atomic uint64_t running_since_us;    /* atomic: relaxed; monotonic, 0: not running */
+static _Atomic uint64_t earlier_us;          /* atomic: relaxed; of runs that have ended */
+
+/* ----------------------------------------------------------------------------------------------------- options -- */
+
+static const char *check_on(const struct option_row *row, int64_t number, struct slice text)
+{
+    (void)row;
+    (void)text;
+    return number != 0 && !mem_move_is_possible()
+               ? "Active defragmentation cannot be enabled: the server's memory allocator is not a jemalloc that tells "
+                 "where its holes are"
+               : NULL;
+}
+
+static const struct option_row rows[] = {
+    ROW_BOOL("activedefrag", &option_on, 0, OPTION_MUTABLE,
+             "move data together in memory when the allocator's pages are full of holes", .check = check_on),
+    ROW_MEMORY("active-defrag-ignore-bytes", &option_ignore_bytes, 104857600, 1, INT64_MAX, OPTION_MUTABLE,
+               "holes below this are none of activedefrag's business"),
+    ROW_INT("active-defrag-threshold-lower", &option_lower, 10, 0, 1000, OPTION_MUTABLE,
+            "percent of holes from which on activedefrag moves data"),
+    ROW_INT("active-defrag-threshold-upper", &option_upper, 100, 0, 1000, OPTION_MUTABLE,
+            "percent of holes from which on it works as hard as it may"),
+    ROW_INT("active-defrag-cycle-min", &option_cycle_min, 1, 1, 99, OPTION_MUTABLE,
+            "percent of each thread's time for activedefrag, at the lower threshold"),
+    ROW_INT("active-defrag-cycle-max", &option_cycle_max, 25, 1, 99, OPTION_MUTABLE,
+            "percent of each thread's time for activedefrag, at the upper threshold"),
+    ROW_INT("active-defrag-max-scan-fields", &option_scan_fields, 1000, 1, INT64_MAX, OPTION_MUTABLE,
+            "elements of one large value that activedefrag moves at a time"),
+};
+
+void defrag_cycle_setup(void)
+{
+    config_add_rows(rows, countof(rows));
+}
+
+/* -------------------------------------------------------------------------------------------------- how much -- */
+
+/* Of a worker's time, for holes of so many percent. */
+static unsigned percent_for(double holes_percent)
+{
+    double lower = (double)OPTION_GET(option_lower), upper = (double)OPTION_GET(option_upper);
+    double least = (double)OPTION_GET(option_cycle_min), most = (double)OPTION_GET(option_cycle_max);
+    double share = upper > lower ? (holes_percent - lower) / (upper - lower) : 1;
+
+    return (unsigned)(least + (MAX(most, least) - least) * MIN(share, 1));
+}
+
+static unsigned percent_now(void)
+{
+    struct mem_stats memory;
+    double holes_percent;
+
+    if (!OPTION_IS(option_on))
+        return 0;
+    if (mem_move_is_everything())
+        return (unsigned)OPTION_GET(option_cycle_max);
+    if (!mem_move_is_possible())
+        return 0;
+    mem_stats(&memory);
+    if (memory.allocated == 0 || memory.active < memory.allocated)
+        return 0;
+    holes_percent = (double)(memory.active - memory.allocated) / (double)memory.allocated * 100;
+    if (memory.active - memory.allocated < OPTION_GET_U64(option_ignore_bytes) ||
+        holes_percent < (double)OPTION_GET(option_lower))
+        return 0;
+    return percent_for(holes_percent);
+}
+
+static void run_begins(unsigned percent)
+{
+    atomic_store_explicit(&running_since_us, clock_monotonic_us(), memory_order_relaxed);
+    log_verbose("Starting active defrag, %u%% of each thread's time", percent);
+}
+
+static void run_ends(void)
+{
+    uint64_t current_us = defrag_cycle_current_us();
+
+    atomic_fetch_add_explicit(&earlier_us, current_us, memory_order_relaxed);
+    atomic_store_explicit(&running_since_us, 0, memory_order_relaxed);
+    log_verbose("Active defrag done in %llu ms", (unsigned long long)(current_us / 1000));
+}
+
+void defrag_cycle_sample(void)
+{
+    static uint64_t looked_us; /* owner: worker 0 */
+    unsigned before = defrag_cycle_percent(), percent;
+    uint64_t now_us;
+
+    if (LIKELY(!OPTION_IS(option_on)) && before == 0)
+        return;
+    now_us = clock_monotonic_us();
+    if (OPTION_IS(option_on) && now_us - looked_us < SECOND_US)
+        return;
+    looked_us = now_us;
+    percent = percent_now();
+    if (before == 0 && percent != 0)
+        run_begins(percent);
+    else if (before != 0 && percent == 0)
+        run_ends();
+    atomic_store_explicit(&running_percent, percent, memory_order_relaxed);
+}
+
+unsigned defrag_cycle_percent(void)
+{
+    return atomic_load_explicit(&running_percent, memory_order_relaxed);
+}
+
+uint64_t defrag_cycle_current_us(void)
+{
+    uint64_t since_us = atomic_load_explicit(&running_since_us, memory_order_relaxed);
+
+    return since_us != 0 ? clock_monotonic_us() - since_us : 0;
+}
+
+uint64_t defrag_cycle_total_us(void)
+{
+    return atomic_load_explicit(&earlier_us, memory_order_relaxed) + defrag_cycle_current_us();
+}
+
+/* --------------------------------------------------------------------------------------------------- a slice -- */
+
+/* False: the walk over this worker's stripes ended. Inside the gate. */
+static bool work_until(struct worker *worker, uint64_t end_us)
+{
+    do {
+        if (!defrag_step(&worker->access, &worker->defrag.walk, worker->index, worker->server->worker_count))
+            return false;
+    } while (clock_monotonic_us() < end_us);
+    return true;
+}
+
+/* Time that is ours after so long a pause. */
+static uint64_t slice_us(const struct worker *worker, uint64_t now_us, unsigned percent)
+{
+    uint64_t pause_us = now_us - worker->defrag.slice_end_us;
+
+    return MIN(pause_us * percent / (100 - percent), (uint64_t)SLICE_MOST_US);
+}
+
+/* Works for a slice; returns after how many us to go on. */
+static int64_t run_slice(struct worker *worker, unsigned percent)
+{
+    struct defrag_walk *walk = &worker->defrag.walk;
+    uint64_t begin_us = clock_monotonic_us(), end_us;
+    bool was_useful = true;
+
+    if (atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) || !gate_enter(&worker->member))
+        return DEFRAG_SLICE_US;
+    access_begin(&worker->access, worker_sample_time(worker), false);
+    walk->most_fields = OPTION_GET_U64(option_scan_fields);
+    if (!work_until(worker, begin_us + slice_us(worker, begin_us, percent))) {
+        was_useful = walk->moved * USEFUL_SHARE > walk->seen;
+        walk->moved = walk->seen = 0;
+    }
+    gate_leave(&worker->member);
+    end_us = clock_monotonic_us();
+    worker->defrag.slice_end_us = end_us;
+    latency_add(LATENCY_ACTIVE_DEFRAG_CYCLE, (int64_t)((end_us - begin_us) / 1000));
+    return was_useful ? DEFRAG_SLICE_US * (100 - (int64_t)percent) / percent : REST_US;
+}
+
+static void on_timer(struct loop *loop, struct loop_timer *timer)
+{
+    unsigned percent = defrag_cycle_percent();
+
+    if (percent != 0)
+        loop_timer_start(loop, timer, run_slice(loop_user(loop), percent), on_timer);
+}
+
+void defrag_cycle_turn(struct worker *worker)
+{
+    if (LIKELY(defrag_cycle_percent() == 0) || loop_timer_is_running(&worker->defrag.timer))
+        return;
+    worker->defrag.slice_end_us = clock_monotonic_us();
+    loop_timer_start(worker->loop, &worker->defrag.timer, DEFRAG_SLICE_US, on_timer);
+}
