@@ -1,7 +1,9 @@
 /* MEMORY: where the memory is. */
 #include "base/buffer.h"
 #include "base/mem.h"
+#include "base/mem_move.h"
 #include "commands/families.h"
+#include "server/defrag_cycle.h"
 #include "server/memory_report.h"
 #include "server/request.h"
 #include "server/server.h"
@@ -150,6 +152,16 @@ static void cmd_memory_stats(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- DOCTOR -- */
 
+static const char *fragmentation_advice(void)
+{
+    if (defrag_cycle_percent() != 0)
+        return "Active defragmentation is at work on it.";
+    if (mem_move_is_possible())
+        return "CONFIG SET activedefrag yes puts the blocks together, if the holes are larger than "
+               "active-defrag-ignore-bytes.";
+    return "It passes as new data fills the holes; a restart ends it at once.";
+}
+
 static void cmd_memory_doctor(struct request *request)
 {
     struct memory_report report;
@@ -166,8 +178,9 @@ static void cmd_memory_doctor(struct request *request)
                           (unsigned long long)report.peak, (unsigned long long)report.used);
         if (allocator->active * 10 > allocator->allocated * 14)
             buffer_printf(&text, "* Fragmentation: the allocator keeps %llu bytes of pages for %llu bytes of blocks. "
-                                 "It passes as new data fills the holes; a restart ends it at once.\n",
-                          (unsigned long long)allocator->active, (unsigned long long)allocator->allocated);
+                                 "%s\n",
+                          (unsigned long long)allocator->active, (unsigned long long)allocator->allocated,
+                          fragmentation_advice());
         if (allocator->resident * 10 > allocator->active * 11 && allocator->active != 0)
             buffer_printf(&text, "* Pages kept: the allocator holds %llu bytes more than it uses. MEMORY PURGE gives "
                                  "them back.\n", (unsigned long long)(allocator->resident - allocator->active));

@@ -1,12 +1,12 @@
 /* Active defragmentation: a walk over a share of the stripes that moves what they hold to where it leaves no holes in
  * the allocator's pages (base/mem_move.h). One step holds one stripe for some DEFRAG_STEP_ITEMS entries.
  *
- * What moves, under its stripe's lock: entries, blobs that nobody else refers to, the parts of values (a function of
- * each type: store.h, relocate), groups and directories of the tables, the records of deadlines. What stays, because
- * others look at it without that lock: the stripes themselves, their databases, struct expiry, blobs that a reply or the
- * journal refers to, and what is registered by key. Prefetching without the lock takes the addresses of stripes only
- * (server/dispatch.c) and of a directory from the table's root, of which it follows none: it may fetch a line that was
- * freed, which does nothing.
+ * What moves, under its stripe's lock: entries, blobs that nobody else refers to, the parts of values (by a function
+ * of their type: relocate in store.h), groups and directories of the tables, records of deadlines. What stays, because
+ * others look at it without that lock: the stripes, their databases, struct expiry, blobs that a reply or the journal
+ * refers to, and what is registered by key. Prefetching without the lock takes no more than the address of a stripe
+ * (server/dispatch.c); of a table's root it would take the address, too, and fetch a line that may be freed by then,
+ * which does nothing: it follows no pointer.
  *
  * Pointers to entries and slots, also those of an access, are void after a step. A walk belongs to one thread. */
 #pragma once

@@ -32,14 +32,14 @@ set own_presets {
 # What promises a part that is not there can only be given with the value that promises nothing.
 set only_preset {active-replica appendonly cluster-enabled multi-master
     replicaof aclfile
-    db-s3-object activedefrag}
+    db-s3-object}
 # Options whose change would cut us off, or that need the outside; they have tests of their own.
 set elsewhere {port tls-port bind dir requirepass unixsocket unixsocketgroup logfile pidfile daemonize supervised
     aclfile server-cpulist bio-cpulist tls-cert-file tls-key-file tls-ca-cert-file tls-ca-cert-dir tls-dh-params-file
     tls-client-cert-file tls-client-key-file tls-client-key-file-pass tls-key-file-pass tls-protocols
     tls-ciphers tls-ciphersuites tls-allowlist
     tls-auditlog-blocklist tls-rotation syslog-enabled socket-mark-id server-threads event-loop
-    maxclients protected-mode maxmemory maxmemory-clients loglevel}
+    activedefrag maxclients protected-mode maxmemory maxmemory-clients loglevel}
 # Texts that are looked at.
 set text_values {
     proc-title-template "{title} x"  locale-collate C  server-thread-affinity true

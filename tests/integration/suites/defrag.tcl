@@ -1,0 +1,242 @@
+# activedefrag: memory full of holes is put together while the server works, and nobody notices but the allocator.
+
+proc has_jemalloc {} {
+    return [string match jemalloc-5.* [info_field mem_allocator memory]]
+}
+
+# Deletes all but about one in `keep` of key:0 ..., chosen at random.
+proc thin_out {count keep} {
+    set c [connect]
+    expr {srand(4711)}
+    set pending 0
+    for {set i 0} {$i < $count} {} {
+        set names {}
+        for {} {[llength $names] < 200 && $i < $count} {incr i} {
+            if {int(rand() * $keep) != 0} {
+                lappend names key:$i
+            }
+        }
+        $c -send del {*}$names
+        if {[incr pending] == 50 || $i == $count} {
+            for {} {$pending > 0} {incr pending -1} {
+                $c -read
+            }
+        }
+    }
+    $c -close
+}
+
+proc frag_percent {} {
+    return [expr {([info_field allocator_frag_ratio memory] - 1) * 100}]
+}
+
+set counters {active_defrag_hits active_defrag_misses active_defrag_key_hits active_defrag_key_misses
+    total_active_defrag_time}
+
+with_server {enable-debug-command yes} {
+    test "activedefrag wants an allocator that knows its holes" {keydb} {
+        if {[has_jemalloc]} {
+            skip "built with jemalloc"
+        }
+        assert_refused "ERR CONFIG SET failed (possibly related to argument 'activedefrag') - Active defragmentation\
+            cannot be enabled: the server's memory allocator is not a jemalloc that tells where its holes are" \
+            r config set activedefrag yes
+        assert_equal {activedefrag no} [r config get activedefrag]
+        set id [server_launch [list --port [free_port] --activedefrag yes {*}[thread_args]]]
+        assert_equal 1 [process_wait $id]
+        assert_match "*Active defragmentation cannot be enabled*" [process_log $id]
+    }
+
+    test "holes that keys left are put together" {keydb} {
+        if {![has_jemalloc]} {
+            skip "built without jemalloc"
+        }
+        r debug populate 300000 key 100
+        r set long [string repeat x 5000]
+        r setex soon 100000 value
+        thin_out 300000 6
+        assert {[frag_percent] > 150}
+        assert_match "*Fragmentation*CONFIG SET activedefrag yes*" [r memory doctor]
+        set digest [r debug digest]
+        set used [info_field used_memory memory]
+        foreach name $::counters {
+            assert_equal 0 [info_field $name stats]
+        }
+        assert_equal 0 [info_field active_defrag_running memory]
+        r config set active-defrag-ignore-bytes 1mb active-defrag-threshold-lower 10 active-defrag-cycle-max 60 \
+            activedefrag yes
+        wait_for {[frag_percent] < 15} 30000
+        wait_for {[info_field active_defrag_running memory] == 0} 30000
+        assert_equal $digest [r debug digest]
+        assert {[r dbsize] > 30000}
+        assert {[info_field active_defrag_hits stats] > 20000}
+        assert {[info_field active_defrag_key_hits stats] > 20000}
+        assert {[info_field total_active_defrag_time stats] > 0}
+        assert_equal 0 [info_field current_active_defrag_time stats]
+        assert_range [info_field used_memory memory] 0 [expr {$used * 1.05}]
+        assert {![string match "*Fragmentation*" [r memory doctor]]}
+        r config resetstat
+        foreach name $::counters {
+            assert_equal 0 [info_field $name stats]
+        }
+        r config set activedefrag no
+    }
+
+    test "the thresholds say whether, and how hard" {keydb} {
+        if {![has_jemalloc]} {
+            skip "built without jemalloc"
+        }
+        r flushall
+        r debug populate 50000 key 100
+        thin_out 50000 6
+        r debug pause-cron 1 ;# only look
+        r config resetstat
+        r config set active-defrag-cycle-min 7 active-defrag-cycle-max 77 active-defrag-ignore-bytes 1mb \
+            activedefrag yes
+        wait_for {[info_field active_defrag_running memory] == 77}
+        assert {[info_field current_active_defrag_time stats] <= [info_field total_active_defrag_time stats]}
+        wait_for {[info_field current_active_defrag_time stats] > 0}
+        r config set active-defrag-ignore-bytes 1gb
+        wait_for {[info_field active_defrag_running memory] == 0}
+        assert_equal 0 [info_field current_active_defrag_time stats]
+        assert {[info_field total_active_defrag_time stats] > 0}
+        r config set active-defrag-ignore-bytes 1mb active-defrag-threshold-upper 1000
+        wait_for {[info_field active_defrag_running memory] != 0}
+        assert_range [info_field active_defrag_running memory] 8 76
+        r config set active-defrag-threshold-lower 1000
+        wait_for {[info_field active_defrag_running memory] == 0}
+        r config set active-defrag-threshold-lower 0 active-defrag-threshold-upper 0
+        wait_for {[info_field active_defrag_running memory] == 77}
+        r config set activedefrag no
+        wait_for {[info_field active_defrag_running memory] == 0}
+        assert_equal 0 [info_field active_defrag_hits stats]
+        r debug pause-cron 0
+    }
+}
+
+# Everything moves, all the time; also where the sanitizers bring their own allocator.
+with_server {enable-debug-command yes} {
+    proc defrag_everything {} {
+        r debug defrag-all 1
+        r config set active-defrag-cycle-max 90 activedefrag yes
+        wait_for {[info_field active_defrag_running memory] == 90}
+    }
+
+    proc defrag_ends {} {
+        r config set activedefrag no
+        wait_for {[info_field active_defrag_running memory] == 0}
+        r debug defrag-all 0
+    }
+
+    test "all that is stored survives being moved" {keydb} {
+        for {set db 0} {$db < 3} {incr db} {
+            r select $db
+            for {set i 0} {$i < 700} {incr i} {
+                r -send set key:$i [string repeat $i [expr {$i % 40}]]
+                r -send set number:$i $i
+                r -send set expiring:$i $i ex [expr {100000 + $i}]
+            }
+            for {set i 0} {$i < 2100} {incr i} {
+                r -read
+            }
+            r set long [string repeat x 3000]
+            r set longest [pattern_bytes 200000]
+            r set [string repeat k 400] longkey
+        }
+        r select 0
+        set digest [r debug digest]
+        defrag_everything
+        set before [info_field active_defrag_hits stats]
+        wait_for {[info_field active_defrag_hits stats] > $before + 30000} 60000
+        assert_equal $digest [r debug digest]
+        assert_equal [pattern_bytes 200000] [r get longest]
+        defrag_ends
+        assert_equal $digest [r debug digest]
+    }
+
+    test "clients at work do not notice" {keydb} {
+        r flushall
+        set clients {}
+        for {set i 0} {$i < 8} {incr i} {
+            set c [connect]
+            $c ping
+            lappend clients $c
+        }
+        set long [pattern_bytes 20000]
+        r set shared:long $long
+        defrag_everything
+        set before [info_field active_defrag_key_hits stats]
+        set rounds 0
+        while {[info_field active_defrag_key_hits stats] < $before + 20000 || $rounds < 20} {
+            incr rounds
+            set who 0
+            foreach c $clients {
+                incr who
+                for {set k 0} {$k < 10} {incr k} {
+                    $c -send incr counter:$k
+                    $c -send append log:$k [format {%d.} $who]
+                    set value [string repeat $who [expr {$k * 30}]]
+                    $c -send set own:$who:$rounds:$k $value px [expr {$k % 3 ? 600000 : 5}]
+                    $c -send get own:$who:$rounds:1
+                    $c -send set long:$who:$k [string repeat $rounds 900]
+                    $c -send get shared:long
+                    $c -send del own:$who:[expr {$rounds - 1}]:$k
+                }
+            }
+            set who 0
+            foreach c $clients {
+                incr who
+                for {set k 0} {$k < 10} {incr k} {
+                    $c -read
+                    $c -read
+                    $c -read
+                    assert_equal [expr {$k == 0 ? {} : [string repeat $who 30]}] [$c -read]
+                    $c -read
+                    assert {[$c -read] eq $long}
+                    $c -read
+                }
+            }
+        }
+        for {set k 0} {$k < 10} {incr k} {
+            assert_equal [expr {8 * $rounds}] [r get counter:$k]
+            assert_equal [expr {16 * $rounds}] [r strlen log:$k]
+            for {set who 1} {$who <= 8} {incr who} {
+                assert_equal [string repeat $rounds 900] [r get long:$who:$k]
+            }
+        }
+        defrag_ends
+    }
+
+    test "FLUSHALL, SWAPDB and transactions in the midst of it" {keydb} {
+        defrag_everything
+        for {set round 0} {$round < 30} {incr round} {
+            r debug populate 2000 key 50
+            r select 1
+            r debug populate 500 other 2000
+            r swapdb 0 1
+            assert_equal 2000 [r dbsize]
+            r multi
+            r set key:1 changed
+            r get key:1
+            assert_equal {OK changed} [r exec]
+            r flushall
+            r select 0
+        }
+        defrag_ends
+        assert_equal 0 [r dbsize]
+    }
+
+    test "a busy stripe holds up neither the walk nor its clients" {keydb} {
+        r set held value
+        r debug populate 5000 key 50
+        defrag_everything
+        set c [connect]
+        $c -send debug hold held 100
+        set before [info_field active_defrag_key_hits stats]
+        wait_for {[info_field active_defrag_key_hits stats] > $before + 20000} 60000
+        r debug release hold
+        $c -read
+        assert_equal value [r get held]
+        defrag_ends
+    }
+}
