@@ -1,0 +1,261 @@
+#include "data/quicklist.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "data/quicklist_priv.h"
+
+/* --- the whole --- */
+
+static void set_limits(struct quicklist *list, const struct quicklist_limits *limits)
+{
+    int fill = MAX(-5, MIN(limits->fill, QUICKLIST_FILL_MOST));
+
+    list->compress = limits->compress;
+    list->plain_from_bytes = MIN(limits->plain_from_bytes, (size_t)LISTPACK_MOST_BYTES / 2);
+    if (fill < 0) {
+        list->node_bytes_most = 2048u << -fill;
+        list->node_count_most = UINT32_MAX;
+    } else {
+        list->node_bytes_most = QUICKLIST_SAFE_NODE_BYTES;
+        list->node_count_most = (uint32_t)MAX(fill, 1);
+    }
+}
+
+struct quicklist *quicklist_create(const struct quicklist_limits *limits)
+{
+    struct quicklist *list = mem_alloc_zero(sizeof(*list));
+
+    list_init(&list->nodes);
+    set_limits(list, limits);
+    return list;
+}
+
+struct quicklist *quicklist_copy(const struct quicklist *list)
+{
+    struct quicklist *copy = mem_copy(list, sizeof(*list));
+
+    list_init(&copy->nodes);
+    for (const struct quicklist_node *node = quicklist_first_node(list); node != NULL;
+         node = quicklist_next_node(list, node))
+        list_push_back(&copy->nodes, &quicklist_node_copy(node)->link);
+    return copy;
+}
+
+void quicklist_destroy(struct quicklist **list)
+{
+    struct list_node *link;
+
+    if (*list == NULL)
+        return;
+    while ((link = list_pop_front(&(*list)->nodes)) != NULL)
+        quicklist_node_destroy(node_of(link));
+    mem_free(*list);
+    *list = NULL;
+}
+
+uint64_t quicklist_count(const struct quicklist *list)
+{
+    return list->count;
+}
+
+size_t quicklist_memory_bytes(const struct quicklist *list)
+{
+    size_t bytes = mem_usable(list);
+
+    for (const struct quicklist_node *node = quicklist_first_node(list); node != NULL;
+         node = quicklist_next_node(list, node))
+        bytes += mem_usable(node) + mem_usable(node->data);
+    return bytes;
+}
+
+static void validate_node(const struct quicklist *list, const struct quicklist_node *node)
+{
+    void *opened = node->is_compressed ? quicklist_node_uncompress(node) : NULL;
+    const struct listpack *pack = opened != NULL ? opened : node->data;
+
+    assert(node->count != 0);
+    if (node->is_plain) {
+        assert(node->count == 1);
+    } else {
+        listpack_validate(pack);
+        assert(listpack_count(pack) == node->count);
+        assert(listpack_bytes(pack) == quicklist_node_size_bytes(node));
+        assert(node->count <= list->node_count_most);
+        assert(node->count == 1 || listpack_bytes(pack) <= list->node_bytes_most);
+    }
+    mem_free(opened);
+}
+
+void quicklist_validate(const struct quicklist *list)
+{
+    uint64_t count = 0;
+    uint32_t node_count = 0;
+
+    list_validate(&list->nodes);
+    for (const struct quicklist_node *node = quicklist_first_node(list); node != NULL;
+         node = quicklist_next_node(list, node)) {
+        bool is_end = node_count < list->compress || list->node_count - node_count <= list->compress;
+
+        validate_node(list, node);
+        if (list->compress == 0 || is_end)
+            assert(!node->is_compressed);
+        else
+            assert(node->is_compressed || node->is_stubborn ||
+                   quicklist_node_size_bytes(node) < QUICKLIST_COMPRESS_LEAST_BYTES);
+        count += node->count;
+        node_count++;
+    }
+    assert(count == list->count);
+    assert(node_count == list->node_count);
+}
+
+/* --- the ends --- */
+
+void quicklist_push(struct quicklist *list, enum quicklist_end end, struct slice text)
+{
+    struct quicklist_node *node = end_node(list, end);
+
+    if (LIKELY(!quicklist_is_plain_text(list, text) && quicklist_accepts(list, node, text))) {
+        struct listpack **pack = quicklist_node_open(node);
+
+        (void)listpack_insert(pack, end == QUICKLIST_HEAD ? listpack_first(*pack) : LISTPACK_NONE, text);
+        node->count++;
+        list->count++;
+        return;
+    }
+    quicklist_link(list, node, end == QUICKLIST_HEAD ? QUICKLIST_BACKWARD : QUICKLIST_FORWARD,
+                   quicklist_node_create(list, text));
+    quicklist_settle_ends(list);
+}
+
+bool quicklist_peek(const struct quicklist *list, enum quicklist_end end, struct listpack_value *value)
+{
+    const struct quicklist_node *node = end_node(list, end);
+
+    if (node == NULL)
+        return false;
+    if (node->is_plain)
+        *value = (struct listpack_value){.text = slice_make(node->data, node->raw_bytes)};
+    else
+        *value = listpack_get(node->pack, end == QUICKLIST_HEAD ? LISTPACK_HEAD_BYTES : listpack_last(node->pack));
+    return true;
+}
+
+void quicklist_drop(struct quicklist *list, enum quicklist_end end)
+{
+    struct quicklist_node *node = end_node(list, end);
+
+    assert(node != NULL);
+    if (node->count == 1) {
+        quicklist_unlink(list, node);
+        quicklist_settle_ends(list);
+        return;
+    }
+    (void)listpack_remove(quicklist_node_open(node),
+                          end == QUICKLIST_HEAD ? LISTPACK_HEAD_BYTES : listpack_last(node->pack), 1);
+    node->count--;
+    list->count--;
+}
+
+/* --- ranges --- */
+
+/* Removes up to `count` elements of one node from an index on; the whole node if that is all. Returns how many. */
+static uint32_t delete_in_node(struct quicklist *list, struct quicklist_node *node, uint32_t first, uint64_t count)
+{
+    uint32_t deleted = (uint32_t)MIN(count, (uint64_t)node->count - first);
+    struct listpack **pack;
+
+    if (deleted == node->count) {
+        quicklist_unlink(list, node);
+        return deleted;
+    }
+    pack = quicklist_node_open(node);
+    (void)listpack_remove(pack, listpack_seek(*pack, first), deleted);
+    node->count -= deleted;
+    list->count -= deleted;
+    return deleted;
+}
+
+/* `left` is the node before a gap, NULL: the gap is at the head. */
+static void close_gap(struct quicklist *list, struct quicklist_node *left)
+{
+    struct quicklist_node *right;
+
+    if (left != NULL)
+        left = quicklist_join_around(list, left);
+    right = left != NULL ? neighbour(list, left, QUICKLIST_FORWARD) : end_node(list, QUICKLIST_HEAD);
+    if (right != NULL)
+        (void)quicklist_join(list, right, neighbour(list, right, QUICKLIST_FORWARD));
+    quicklist_settle_ends(list);
+    quicklist_settle_node(list, left);
+    quicklist_settle_node(list, right);
+}
+
+uint64_t quicklist_delete_range(struct quicklist *list, int64_t start, uint64_t count)
+{
+    uint64_t from = start >= 0 ? (uint64_t)start : list->count + (uint64_t)start, deleted = 0;
+    struct quicklist_node *node, *left, *next;
+    uint32_t inner;
+
+    if (start < 0 && 0 - (uint64_t)start > list->count)
+        return 0;
+    if (from >= list->count || count == 0)
+        return 0;
+    node = quicklist_locate(list, from, &inner);
+    left = inner != 0 ? node : neighbour(list, node, QUICKLIST_BACKWARD);
+    for (; node != NULL && deleted < count; node = next) {
+        next = neighbour(list, node, QUICKLIST_FORWARD);
+        deleted += delete_in_node(list, node, inner, count - deleted);
+        inner = 0;
+    }
+    close_gap(list, left);
+    return deleted;
+}
+
+/* --- nodes --- */
+
+uint32_t quicklist_node_count(const struct quicklist *list)
+{
+    return list->node_count;
+}
+
+struct quicklist_node *quicklist_first_node(const struct quicklist *list)
+{
+    return end_node(list, QUICKLIST_HEAD);
+}
+
+struct quicklist_node *quicklist_next_node(const struct quicklist *list, const struct quicklist_node *node)
+{
+    return neighbour(list, node, QUICKLIST_FORWARD);
+}
+
+static bool is_within_limits(const struct quicklist *list, const struct listpack *pack, uint32_t count)
+{
+    return list->plain_from_bytes == 0 && count <= list->node_count_most &&
+           listpack_bytes(pack) <= list->node_bytes_most;
+}
+
+static void push_elements(struct quicklist *list, const struct listpack *pack)
+{
+    char scratch[NUMBER_I64_SPACE];
+
+    for (listpack_at at = listpack_first(pack); at != LISTPACK_NONE; at = listpack_next(pack, at))
+        quicklist_push(list, QUICKLIST_TAIL, listpack_text(pack, at, scratch));
+}
+
+void quicklist_append_listpack(struct quicklist *list, struct listpack **pack)
+{
+    struct quicklist_node *tail = end_node(list, QUICKLIST_TAIL), *node;
+    uint32_t count = listpack_count(*pack);
+
+    if (count == 0 || !is_within_limits(list, *pack, count)) {
+        push_elements(list, *pack);
+        listpack_destroy(pack);
+        return;
+    }
+    node = quicklist_node_create_packed(*pack, count);
+    *pack = NULL;
+    quicklist_link(list, tail, QUICKLIST_FORWARD, node);
+    (void)quicklist_join(list, tail, node);
+    quicklist_settle_ends(list);
+}

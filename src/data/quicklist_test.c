@@ -1,0 +1,526 @@
+#include "data/quicklist.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "base/test_seed.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TEXT_MOST = 20000 };
+
+static char room[TEXT_MOST + 64];
+
+/* --- the model: an array of texts --- */
+
+struct model {
+    struct slice texts[4096];
+    size_t count;
+};
+
+static struct model model;
+
+static void model_insert(size_t index, struct slice text)
+{
+    assert_true(model.count < countof(model.texts));
+    memmove(&model.texts[index + 1], &model.texts[index], (model.count - index) * sizeof(text));
+    model.texts[index] = slice_make(mem_copy(text.data, text.size), text.size);
+    model.count++;
+}
+
+static void model_delete(size_t index, size_t count)
+{
+    for (size_t i = index; i < index + count; i++)
+        mem_free((void *)(uintptr_t)model.texts[i].data);
+    model.count -= count;
+    memmove(&model.texts[index], &model.texts[index + count], (model.count - index) * sizeof(struct slice));
+}
+
+static void model_clear(void)
+{
+    model_delete(0, model.count);
+}
+
+/* Integers, short texts that repeat, and some long ones: of one byte repeated, or of any. */
+static struct slice random_text(struct random *random)
+{
+    uint64_t dice = random_below(random, 40);
+    size_t size;
+
+    if (dice < 10)
+        return slice_make(room, number_format_i64(room, (int64_t)random_u64(random) >> random_below(random, 64)));
+    if (dice < 30)
+        return slice_make(room, (size_t)snprintf(room, 32, "text %d", (int)random_below(random, 20)));
+    size = random_below(random, dice == 39 ? TEXT_MOST : dice >= 36 ? 3000 : 120);
+    if (dice % 2 != 0) {
+        memset(room, 'x', size);
+    } else {
+        for (size_t i = 0; i < size; i++)
+            room[i] = (char)random_u64(random);
+    }
+    return slice_make(room, size);
+}
+
+static void check_value(const struct listpack_value *value, struct slice expected)
+{
+    struct quicklist_needle needle = quicklist_needle_make(expected);
+    char scratch[NUMBER_I64_SPACE];
+
+    assert_true(slice_equal(listpack_value_text(value, scratch), expected));
+    assert_true(quicklist_value_is(value, &needle));
+}
+
+static void check_walk(const struct quicklist *list, int64_t index, enum quicklist_direction direction)
+{
+    size_t i = (size_t)(index >= 0 ? index : index + (int64_t)model.count);
+    struct listpack_value value;
+    struct quicklist_iter iter;
+
+    quicklist_iter_init(&iter, list, index, direction);
+    for (; i < model.count; i += direction == QUICKLIST_FORWARD ? 1 : (size_t)-1) {
+        assert_true(quicklist_iter_next(&iter, &value));
+        assert_int_equal(iter.index, i);
+        check_value(&value, model.texts[i]);
+    }
+    assert_false(quicklist_iter_next(&iter, &value));
+    assert_false(quicklist_iter_next(&iter, &value));
+    quicklist_iter_fini(&iter);
+}
+
+static void check_ends(const struct quicklist *list)
+{
+    struct listpack_value value;
+
+    assert_int_equal(quicklist_peek(list, QUICKLIST_HEAD, &value), model.count != 0);
+    if (model.count == 0)
+        return;
+    check_value(&value, model.texts[0]);
+    assert_true(quicklist_peek(list, QUICKLIST_TAIL, &value));
+    check_value(&value, model.texts[model.count - 1]);
+}
+
+static void check_all(const struct quicklist *list)
+{
+    quicklist_validate(list);
+    assert_int_equal(quicklist_count(list), model.count);
+    check_ends(list);
+    check_walk(list, 0, QUICKLIST_FORWARD);
+    check_walk(list, -1, QUICKLIST_BACKWARD);
+}
+
+/* --- steps --- */
+
+static void push_one(struct random *random, struct quicklist *list)
+{
+    enum quicklist_end end = random_below(random, 2) != 0 ? QUICKLIST_HEAD : QUICKLIST_TAIL;
+    struct slice text = random_text(random);
+
+    quicklist_push(list, end, text);
+    model_insert(end == QUICKLIST_HEAD ? 0 : model.count, text);
+}
+
+static void drop_one(struct random *random, struct quicklist *list)
+{
+    enum quicklist_end end = random_below(random, 2) != 0 ? QUICKLIST_HEAD : QUICKLIST_TAIL;
+
+    quicklist_drop(list, end);
+    model_delete(end == QUICKLIST_HEAD ? 0 : model.count - 1, 1);
+}
+
+static void delete_some(struct random *random, struct quicklist *list)
+{
+    int64_t start = (int64_t)random_below(random, 2 * model.count + 2) - (int64_t)model.count - 1;
+    size_t from = (size_t)(start < 0 ? start + (int64_t)model.count : start);
+    uint64_t count = random_below(random, random_below(random, 10) == 0 ? model.count + 2 : 5);
+
+    if (from >= model.count) {
+        assert_int_equal(quicklist_delete_range(list, start, count), 0);
+        return;
+    }
+    count = random_below(random, 100) == 0 ? UINT64_MAX : count;
+    assert_int_equal(quicklist_delete_range(list, start, count), MIN(count, model.count - from));
+    model_delete(from, MIN(count, model.count - from));
+}
+
+/* A walk that changes what it meets, with one change or many. */
+static void change_on_the_way(struct random *random, struct quicklist *list)
+{
+    enum quicklist_direction direction = random_below(random, 2) != 0 ? QUICKLIST_FORWARD : QUICKLIST_BACKWARD;
+    size_t i = random_below(random, model.count), step = direction == QUICKLIST_FORWARD ? 1 : (size_t)-1;
+    uint64_t often = 1 + random_below(random, 20), steps = random_below(random, 60);
+    bool delete_only = random_below(random, 2) != 0;
+    struct listpack_value value;
+    struct quicklist_iter iter;
+    struct slice text;
+
+    quicklist_iter_init(&iter, list, (int64_t)i - (random_below(random, 2) != 0 ? (int64_t)model.count : 0), direction);
+    for (; i < model.count && steps-- != 0; i += step) {
+        assert_true(quicklist_iter_next(&iter, &value));
+        check_value(&value, model.texts[i]);
+        if (random_below(random, often) != 0)
+            continue;
+        text = random_text(random);
+        switch (delete_only ? 0 : random_below(random, 4)) {
+        case 0:
+            quicklist_delete(list, &iter);
+            model_delete(i, 1);
+            i -= direction == QUICKLIST_FORWARD ? 1 : 0;
+            break;
+        case 1:
+            quicklist_insert_before(list, &iter, text);
+            model_insert(i, text);
+            i++;
+            break;
+        case 2:
+            quicklist_insert_after(list, &iter, text);
+            model_insert(i + 1, text);
+            break;
+        default:
+            quicklist_replace(list, &iter, text);
+            model_delete(i, 1);
+            model_insert(i, text);
+            break;
+        }
+        assert_int_equal(quicklist_count(list), model.count);
+    }
+    if (i >= model.count)
+        assert_false(quicklist_iter_next(&iter, &value));
+    quicklist_iter_fini(&iter);
+}
+
+static void change(struct random *random, struct quicklist *list, size_t most)
+{
+    uint64_t dice = random_below(random, 100);
+
+    if (model.count == 0 || dice < 40) {
+        if (model.count < most)
+            push_one(random, list);
+        else
+            delete_some(random, list);
+    } else if (dice < 60) {
+        drop_one(random, list);
+    } else if (dice < 70) {
+        delete_some(random, list);
+    } else if (model.count + 60 < most) {
+        change_on_the_way(random, list);
+    }
+}
+
+static void random_steps(const char *name, const struct quicklist_limits *limits)
+{
+    struct random random = test_random(name);
+    struct quicklist *list = quicklist_create(limits);
+
+    for (unsigned step = 0; step < 900; step++) {
+        if (step % 300 == 0) {
+            for (unsigned i = 0; i < 200; i++)
+                push_one(&random, list);
+        }
+        change(&random, list, 600);
+        check_all(list);
+        if (model.count != 0)
+            check_walk(list, (int64_t)random_below(&random, model.count), QUICKLIST_FORWARD);
+    }
+    quicklist_destroy(&list);
+    assert_null(list);
+    model_clear();
+}
+
+static void random_steps_match_the_model(void **state)
+{
+    static const struct quicklist_limits rows[] = {
+        {.fill = -2}, {.fill = -1, .compress = 1}, {.fill = -5}, {.fill = 1}, {.fill = 0, .compress = 1},
+        {.fill = 3, .compress = 2}, {.fill = 5, .compress = 1}, {.fill = 16, .compress = 3}, {.fill = 128},
+        {.fill = 4, .compress = 1, .plain_from_bytes = 7}, {.fill = -1, .compress = 2, .plain_from_bytes = 10000},
+        {.fill = -99, .compress = 1000}, {.fill = 8, .compress = 1, .plain_from_bytes = 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < countof(rows); i++) {
+        printf("fill %d, compress %u, plain from %zu: ", rows[i].fill, rows[i].compress, rows[i].plain_from_bytes);
+        random_steps(__func__, &rows[i]);
+    }
+}
+
+/* --- nodes --- */
+
+static void fill(struct quicklist *list, size_t count, size_t size)
+{
+    for (size_t i = 0; i < count; i++) {
+        memset(room, (int)('a' + i % 26), size);
+        quicklist_push(list, QUICKLIST_TAIL, slice_make(room, size));
+    }
+}
+
+static void nodes_are_as_full_as_the_limits_allow(void **state)
+{
+    static const struct {
+        int fill;
+        size_t bytes;
+    } rows[] = {{-1, 4096}, {-2, 8192}, {-3, 16384}, {-4, 32768}, {-5, 65536}, {-6, 65536},
+              {32767, 8192}, {99999, 8192}};
+
+    (void)state;
+    for (size_t i = 0; i < countof(rows); i++) {
+        struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = rows[i].fill});
+        const struct quicklist_node *node;
+
+        fill(list, 20000, 30); /* 32 bytes each */
+        quicklist_validate(list);
+        for (node = quicklist_first_node(list); quicklist_next_node(list, node) != NULL;
+             node = quicklist_next_node(list, node)) {
+            assert_true(quicklist_node_size_bytes(node) <= rows[i].bytes);
+            assert_true(quicklist_node_size_bytes(node) + 32 > rows[i].bytes);
+        }
+        assert_int_equal(quicklist_node_count(list), 20000 / ((rows[i].bytes - 7) / 32) + 1);
+        quicklist_destroy(&list);
+    }
+}
+
+static void nodes_have_the_number_of_elements_asked_for(void **state)
+{
+    struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = 10});
+
+    (void)state;
+    fill(list, 1000, 5);
+    assert_int_equal(quicklist_node_count(list), 100);
+    assert_int_equal(quicklist_node_elements(quicklist_first_node(list)), 10);
+    quicklist_destroy(&list);
+}
+
+static void long_texts_are_alone_and_plain(void **state)
+{
+    struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = -2});
+    const struct quicklist_node *node;
+    struct buffer scratch = {0};
+
+    (void)state;
+    fill(list, 3, 100);
+    fill(list, 1, 8192 - 7 - 10); /* the longest that fits */
+    fill(list, 1, 8192 - 7 - 10 + 1);
+    fill(list, 3, 100);
+    assert_int_equal(quicklist_node_count(list), 4);
+    node = quicklist_next_node(list, quicklist_first_node(list));
+    assert_false(quicklist_node_is_plain(node));
+    node = quicklist_next_node(list, node);
+    assert_true(quicklist_node_is_plain(node));
+    assert_int_equal(quicklist_node_elements(node), 1);
+    assert_int_equal(quicklist_node_bytes(node, &scratch).size, 8192 - 7 - 10 + 1);
+    quicklist_validate(list);
+    quicklist_destroy(&list);
+    buffer_fini(&scratch);
+}
+
+static void half_empty_nodes_do_not_add_up(void **state)
+{
+    struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = 100, .compress = 1});
+    struct quicklist_iter iter;
+    struct listpack_value value;
+
+    (void)state;
+    fill(list, 10000, 20);
+    assert_int_equal(quicklist_node_count(list), 100);
+    for (unsigned keep = 2; keep <= 32; keep *= 4) { /* of 10000, then of what is left */
+        uint64_t count = quicklist_count(list);
+
+        quicklist_iter_init(&iter, list, keep == 8 ? -1 : 0, keep == 8 ? QUICKLIST_BACKWARD : QUICKLIST_FORWARD);
+        for (uint64_t i = 0; quicklist_iter_next(&iter, &value); i++) {
+            if (i % keep != 0)
+                quicklist_delete(list, &iter);
+        }
+        quicklist_iter_fini(&iter);
+        quicklist_validate(list);
+        assert_int_equal(quicklist_count(list), (count + keep - 1) / keep);
+        assert_true(quicklist_node_count(list) <= quicklist_count(list) / 50 + 1);
+    }
+    quicklist_destroy(&list);
+    list = quicklist_create(&(struct quicklist_limits){.fill = 100});
+    fill(list, 10000, 20);
+    for (int64_t i = 0; i < 1000; i++) /* by range: nine of ten */
+        assert_int_equal(quicklist_delete_range(list, i, 9), 9);
+    assert_true(quicklist_node_count(list) <= 20);
+    quicklist_validate(list);
+    quicklist_destroy(&list);
+}
+
+static void inserting_in_the_middle_keeps_nodes_full(void **state)
+{
+    struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = 100});
+    struct quicklist_iter iter;
+    struct listpack_value value;
+
+    (void)state;
+    fill(list, 1000, 20);
+    for (unsigned i = 0; i < 5000; i++) {
+        quicklist_iter_init(&iter, list, 537, QUICKLIST_FORWARD);
+        assert_true(quicklist_iter_next(&iter, &value));
+        quicklist_insert_before(list, &iter, SLICE("between"));
+        quicklist_iter_fini(&iter);
+    }
+    quicklist_validate(list);
+    assert_true(quicklist_node_count(list) <= 6000 / 50 + 1);
+    quicklist_destroy(&list);
+}
+
+/* --- compression --- */
+
+static void inner_nodes_are_compressed(void **state)
+{
+    struct quicklist *open = quicklist_create(&(struct quicklist_limits){.fill = -2});
+    struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = -2, .compress = 2});
+    const struct quicklist_node *node;
+    struct slice compressed;
+    uint32_t index = 0, count;
+
+    (void)state;
+    fill(open, 5000, 100);
+    fill(list, 5000, 100);
+    quicklist_validate(list);
+    count = quicklist_node_count(list);
+    assert_int_equal(count, quicklist_node_count(open));
+    for (node = quicklist_first_node(list); node != NULL; node = quicklist_next_node(list, node), index++) {
+        bool is_inner = index >= 2 && index < count - 2;
+
+        assert_int_equal(quicklist_node_compressed(node, &compressed), is_inner);
+        if (is_inner)
+            assert_true(compressed.size + QUICKLIST_COMPRESS_LEAST_GAIN_BYTES <= quicklist_node_size_bytes(node));
+    }
+    assert_true(quicklist_memory_bytes(list) < quicklist_memory_bytes(open) / 4);
+    quicklist_destroy(&open);
+    quicklist_destroy(&list);
+}
+
+static void what_gains_nothing_stays_open(void **state)
+{
+    struct random random = test_random(__func__);
+    struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = 1, .compress = 1});
+    struct slice compressed;
+
+    (void)state;
+    fill(list, 5, 35); /* small: 7 + 2 + 35 bytes */
+    for (unsigned i = 0; i < 5; i++) {
+        for (size_t k = 0; k < 1000; k++)
+            room[k] = (char)random_u64(&random);
+        quicklist_push(list, QUICKLIST_TAIL, slice_make(room, 1000));
+    }
+    for (const struct quicklist_node *node = quicklist_first_node(list); node != NULL;
+         node = quicklist_next_node(list, node))
+        assert_false(quicklist_node_compressed(node, &compressed));
+    quicklist_validate(list);
+    fill(list, 2, 39); /* 48 bytes: is tried */
+    fill(list, 1, 1);
+    assert_true(quicklist_node_compressed(quicklist_next_node(list, quicklist_first_node(list)), &compressed) == false);
+    quicklist_validate(list);
+    quicklist_destroy(&list);
+}
+
+/* --- copying, saving, loading --- */
+
+static void a_copy_is_equal_and_apart(void **state)
+{
+    static const struct quicklist_limits limits = {.fill = 7, .compress = 1, .plain_from_bytes = 500};
+    struct random random = test_random(__func__);
+    struct quicklist *list = quicklist_create(&limits), *copy;
+
+    (void)state;
+    for (unsigned i = 0; i < 300; i++)
+        push_one(&random, list);
+    copy = quicklist_copy(list);
+    check_all(copy);
+    assert_int_equal(quicklist_delete_range(list, 3, 250), 250);
+    quicklist_destroy(&list);
+    check_all(copy);
+    for (unsigned i = 0; i < 100; i++)
+        change(&random, copy, 600);
+    check_all(copy);
+    quicklist_destroy(&copy);
+    model_clear();
+}
+
+static void load_node(struct quicklist *list, const struct quicklist_node *node, struct slice bytes)
+{
+    struct listpack *pack;
+
+    if (quicklist_node_is_plain(node)) {
+        quicklist_push(list, QUICKLIST_TAIL, bytes);
+        return;
+    }
+    assert_true(listpack_check(bytes));
+    pack = listpack_from_bytes(bytes);
+    quicklist_append_listpack(list, &pack);
+    assert_null(pack);
+}
+
+/* A list saved under some limits is loaded under others. */
+static void nodes_are_loaded_within_other_limits(void **state)
+{
+    static const struct quicklist_limits rows[] = {
+        {.fill = -2}, {.fill = 5, .compress = 1}, {.fill = 50, .compress = 2, .plain_from_bytes = 20}, {.fill = -5}};
+    struct random random = test_random(__func__);
+    struct buffer scratch = {0};
+
+    (void)state;
+    for (size_t i = 0; i < countof(rows) * countof(rows); i++) {
+        struct quicklist *list = quicklist_create(&rows[i / countof(rows)]);
+        struct quicklist *loaded = quicklist_create(&rows[i % countof(rows)]);
+        struct listpack *empty = listpack_create();
+
+        for (unsigned k = 0; k < 400; k++)
+            push_one(&random, list);
+        quicklist_append_listpack(loaded, &empty);
+        assert_null(empty);
+        assert_int_equal(quicklist_node_count(loaded), 0);
+        for (const struct quicklist_node *node = quicklist_first_node(list); node != NULL;
+             node = quicklist_next_node(list, node)) {
+            struct slice bytes = quicklist_node_bytes(node, &scratch);
+
+            assert_int_equal(bytes.size, quicklist_node_size_bytes(node));
+            load_node(loaded, node, bytes);
+        }
+        check_all(loaded);
+        quicklist_destroy(&list);
+        quicklist_destroy(&loaded);
+        model_clear();
+    }
+    buffer_fini(&scratch);
+}
+
+static void small_loaded_nodes_are_joined(void **state)
+{
+    struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = 100, .compress = 1});
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++) {
+        struct listpack *pack = listpack_create();
+
+        listpack_append_int(&pack, i);
+        quicklist_append_listpack(list, &pack);
+    }
+    assert_int_equal(quicklist_node_count(list), 10);
+    assert_int_equal(quicklist_count(list), 1000);
+    quicklist_validate(list);
+    quicklist_destroy(&list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_steps_match_the_model),
+        cmocka_unit_test(nodes_are_as_full_as_the_limits_allow),
+        cmocka_unit_test(nodes_have_the_number_of_elements_asked_for),
+        cmocka_unit_test(long_texts_are_alone_and_plain),
+        cmocka_unit_test(half_empty_nodes_do_not_add_up),
+        cmocka_unit_test(inserting_in_the_middle_keeps_nodes_full),
+        cmocka_unit_test(inner_nodes_are_compressed),
+        cmocka_unit_test(what_gains_nothing_stays_open),
+        cmocka_unit_test(a_copy_is_equal_and_apart),
+        cmocka_unit_test(nodes_are_loaded_within_other_limits),
+        cmocka_unit_test(small_loaded_nodes_are_joined),
+    };
+
+    return cmocka_run_group_tests_name("quicklist", tests, NULL, NULL);
+}
