@@ -91,13 +91,39 @@ static void settle_locked(struct gate *gate)
     wake_head_locked(gate);
 }
 
+static void reopen_locked(struct gate *gate)
+{
+    atomic_store_explicit(&gate->state, GATE_OPEN_TO_WAITERS, memory_order_release);
+    settle_locked(gate);
+    LIST_FOREACH(node, &gate->members) {
+        struct gate_member *member = container_of(node, struct gate_member, member_node);
+
+        if (member->waiting || member->queued)
+            member->wake(member->wake_context);
+    }
+}
+
+static bool withdraw_locked(struct gate_member *member)
+{
+    struct gate *gate = member->gate;
+    bool was_head = queue_head_locked(gate) == member;
+
+    if (!member->queued)
+        return false;
+    list_remove(&member->queue_node);
+    member->queued = false;
+    if (was_head && gate->owner == NULL && gate->escalating == NULL)
+        reopen_locked(gate);
+    return true;
+}
+
 void gate_part(struct gate_member *member)
 {
     struct gate *gate = member->gate;
 
-    gate_withdraw(member);
     spinlock_acquire(&gate->lock);
     assert(gate->owner != member);
+    (void)withdraw_locked(member);
     list_remove(&member->member_node);
     member->waiting = false;
     settle_locked(gate);
@@ -177,31 +203,14 @@ bool gate_try_own(struct gate_member *member, unsigned spin_count)
     return mine;
 }
 
-static void reopen_locked(struct gate *gate)
-{
-    atomic_store_explicit(&gate->state, GATE_OPEN_TO_WAITERS, memory_order_release);
-    settle_locked(gate);
-    LIST_FOREACH(node, &gate->members) {
-        struct gate_member *member = container_of(node, struct gate_member, member_node);
-
-        if (member->waiting || member->queued)
-            member->wake(member->wake_context);
-    }
-}
-
 void gate_withdraw(struct gate_member *member)
 {
     struct gate *gate = member->gate;
 
     spinlock_acquire(&gate->lock);
-    if (member->queued) {
-        bool was_head = queue_head_locked(gate) == member;
-
-        list_remove(&member->queue_node);
-        member->queued = false;
-        if (was_head && gate->owner == NULL && gate->escalating == NULL)
-            reopen_locked(gate);
-    }
+    /* To ask for the gate ended its waiting for an open one; what it could not enter for has to be tried again. */
+    if (withdraw_locked(member))
+        member->wake(member->wake_context);
     spinlock_release(&gate->lock);
 }
 

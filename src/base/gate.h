@@ -84,9 +84,10 @@ static inline bool gate_is_inside(const struct gate_member *member)
 /* Ask for the gate (first call), or ask again (later calls). True: the caller is alone until gate_open. Not from
  * inside. It waits at most `spin_count` pauses for the others to leave, then answers false. */
 must_check bool gate_try_own(struct gate_member *member, unsigned spin_count);
-/* Give up a request that was not granted (its connection has gone). */
+/* Give up a request that was not granted (its connection has gone). The member is woken: while it stood in the queue it
+ * did not wait for the gate to open. */
 void gate_withdraw(struct gate_member *member);
-void gate_open(struct gate_member *member);
+void gate_open(struct gate_member *member); /* wakes who waits or asks, but for this member: it is at work */
 /* From inside: wait until everybody else is out, then be alone until gate_descend. At most one member may do so at a
  * time (the caller's own rule: one script); the others leave within microseconds, as nobody waits inside. */
 void gate_escalate(struct gate_member *member);

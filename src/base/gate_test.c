@@ -187,12 +187,50 @@ static void a_withdrawn_request_opens_the_gate(void **state)
     gate_fini(&gate);
 }
 
+/* It found the gate closed, then asked to own it, then gave that up: it is told to try to enter again. */
+static void who_withdraws_tries_again_to_enter(void **state)
+{
+    struct gate_member owner, member;
+
+    (void)state;
+    gate_init(&gate);
+    gate_join(&gate, &owner, count_wake, &wake_counts[0]);
+    gate_join(&gate, &member, count_wake, &wake_counts[1]);
+    for (unsigned opens = 0; opens < 2; opens++) { /* for whom else it is closed: an owner; nobody */
+        if (opens)
+            assert_true(gate_enter(&owner)); /* inside, so that the member's request stays */
+        else
+            assert_true(gate_try_own(&owner, 0));
+        assert_false(gate_try_own(&member, 0));
+        assert_false(gate_enter(&member));
+        assert_false(gate_try_own(&member, 0));
+        wake_counts[1] = 0;
+        gate_withdraw(&member);
+        assert_true(wake_counts[1] > 0);
+        assert_int_equal(gate_enter(&member), opens);
+        wake_counts[1] = 0;
+        if (opens) {
+            gate_leave(&member);
+            gate_leave(&owner);
+            continue;
+        }
+        gate_open(&owner);
+        assert_int_equal(wake_counts[1], 1); /* it waits like everybody else now */
+        assert_true(gate_enter(&member));
+        gate_leave(&member);
+    }
+    gate_part(&owner);
+    gate_part(&member);
+    gate_fini(&gate);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(owners_escalators_and_others_exclude_each_other),
         cmocka_unit_test(a_flood_of_owners_starves_nobody),
         cmocka_unit_test(a_withdrawn_request_opens_the_gate),
+        cmocka_unit_test(who_withdraws_tries_again_to_enter),
     };
 
     fence_setup();

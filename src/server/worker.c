@@ -327,10 +327,6 @@ static void expire_share(struct loop *loop, struct loop_timer *timer)
     uint64_t begin_us;
 
     loop_timer_start(loop, timer, SECOND_US / OPTION_GET(option_hz), expire_share);
-    /* Whoever releases what a parked command waits for wakes its worker. Should a wake be missed, the command is late,
-     * but not lost. */
-    if (UNLIKELY(!list_is_empty(&worker->parked)))
-        dispatch_retry_parked(worker);
     defrag_cycle_turn(worker);
     if (!atomic_load_explicit(&store->active_expire, memory_order_relaxed) ||
         atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) || pause_is_on() ||

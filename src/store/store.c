@@ -78,11 +78,16 @@ void stripe_release(struct store *store, struct stripe *stripe)
 
 bool stripe_wait(struct stripe *stripe, unsigned thread_index)
 {
-    atomic_fetch_or_explicit(&stripe->wait_mask, UINT64_C(1) << thread_index, memory_order_acq_rel);
+    const uint64_t bit = UINT64_C(1) << thread_index;
+    bool asked = (atomic_fetch_or_explicit(&stripe->wait_mask, bit, memory_order_acq_rel) & bit) != 0;
+
     fence_heavy(); /* either we see the lock free now, or its holder sees our bit after the release */
     if (atomic_load_explicit(&stripe->lock.holder, memory_order_acquire) != 0)
         return true;
-    atomic_fetch_and_explicit(&stripe->wait_mask, ~(UINT64_C(1) << thread_index), memory_order_relaxed);
+    /* A bit that stood there is another request's of this thread, which waits for its wake: whoever has released the
+     * lock may not have looked at the mask yet. At worst the thread is woken once for nothing. */
+    if (!asked)
+        atomic_fetch_and_explicit(&stripe->wait_mask, ~bit, memory_order_relaxed);
     return false;
 }
 

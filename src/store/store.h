@@ -125,7 +125,8 @@ static inline uint64_t stripe_take_waiters(struct stripe *stripe)
     return atomic_exchange_explicit(&stripe->wait_mask, 0, memory_order_acq_rel);
 }
 void stripe_release(struct store *store, struct stripe *stripe) NO_THREAD_SAFETY_ANALYSIS;
-/* Asks for a wake-up of thread `thread_index` (0 to 63) at the next release. False: it is free already, try again. */
+/* Asks for a wake-up of thread `thread_index` (0 to 63) at the next release. False: it is free already, try again. A
+ * thread may ask for several requests of its own, one after the other; it is woken once for all. */
 must_check bool stripe_wait(struct stripe *stripe, unsigned thread_index);
 
 /* stripe_db, made if it is not there; the stripe is held. */
