@@ -5,6 +5,7 @@
 
 #include <lzf.h>
 
+#define NEW_INNER_MOST 2                      /* at each end, by one change of the chain */
 #define COMPRESS_MOST_BYTES ((size_t)1 << 30) /* the library counts in 32 bits */
 
 /* --- alone --- */
@@ -171,7 +172,7 @@ static void settle_end(struct quicklist *list, enum quicklist_end end)
 
     for (uint32_t i = 0; i < list->compress && node != NULL; i++, node = neighbour(list, node, inwards))
         open_node(node);
-    for (uint64_t i = 0; i < MIN(inner_count, 3); i++, node = neighbour(list, node, inwards))
+    for (uint64_t i = 0; i < MIN(inner_count, NEW_INNER_MOST); i++, node = neighbour(list, node, inwards))
         compress_node(node);
 }
 

@@ -347,6 +347,139 @@ static void half_empty_nodes_do_not_add_up(void **state)
     quicklist_destroy(&list);
 }
 
+/* A list of nodes of at most ten, with these counts from head to tail. */
+static struct quicklist *list_of_nodes(const uint32_t *counts, size_t node_count)
+{
+    struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = 10});
+    struct quicklist_node *node;
+    int64_t index = 0;
+
+    fill(list, 10 * node_count, 5);
+    for (size_t i = 0; i < node_count; i++) { /* from head to tail: a neighbour is full while one shrinks */
+        assert_int_equal(quicklist_delete_range(list, index, 10 - counts[i]), 10 - counts[i]);
+        index += counts[i];
+    }
+    node = quicklist_first_node(list);
+    for (size_t i = 0; i < node_count; i++, node = quicklist_next_node(list, node))
+        assert_int_equal(quicklist_node_elements(node), counts[i]);
+    return list;
+}
+
+static void check_nodes(struct quicklist **list, const uint32_t *counts, size_t node_count)
+{
+    const struct quicklist_node *node = quicklist_first_node(*list);
+
+    quicklist_validate(*list);
+    assert_int_equal(quicklist_node_count(*list), node_count);
+    for (size_t i = 0; i < node_count; i++, node = quicklist_next_node(*list, node))
+        assert_int_equal(quicklist_node_elements(node), counts[i]);
+    quicklist_destroy(list);
+}
+
+#define NODES(...) ((const uint32_t[]){__VA_ARGS__}), sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)
+
+/* Deletes the element, then walks on over so many others. */
+static void delete_and_walk(struct quicklist *list, int64_t index, enum quicklist_direction direction, unsigned steps)
+{
+    struct listpack_value value;
+    struct quicklist_iter iter;
+
+    quicklist_iter_init(&iter, list, index, direction);
+    assert_true(quicklist_iter_next(&iter, &value));
+    quicklist_delete(list, &iter);
+    while (steps-- != 0)
+        assert_true(quicklist_iter_next(&iter, &value));
+    quicklist_iter_fini(&iter);
+}
+
+static void neighbours_are_joined_wherever_one_shrinks(void **state)
+{
+    struct quicklist *list;
+
+    (void)state;
+    list = list_of_nodes(NODES(6, 5, 9)); /* the last thing an iterator does */
+    delete_and_walk(list, 0, QUICKLIST_FORWARD, 0);
+    check_nodes(&list, NODES(10, 9));
+    list = list_of_nodes(NODES(9, 5, 6));
+    delete_and_walk(list, 14, QUICKLIST_FORWARD, 0);
+    check_nodes(&list, NODES(9, 10));
+    list = list_of_nodes(NODES(6, 5, 9)); /* on its way, before or behind where it goes */
+    delete_and_walk(list, 0, QUICKLIST_FORWARD, 17);
+    check_nodes(&list, NODES(10, 9));
+    list = list_of_nodes(NODES(9, 5, 6));
+    delete_and_walk(list, 15, QUICKLIST_FORWARD, 1);
+    check_nodes(&list, NODES(9, 10));
+    list = list_of_nodes(NODES(9, 5, 6));
+    delete_and_walk(list, -1, QUICKLIST_BACKWARD, 17);
+    check_nodes(&list, NODES(9, 10));
+    list = list_of_nodes(NODES(10, 10, 6)); /* both sides of a range */
+    assert_int_equal(quicklist_delete_range(list, 9, 7), 7);
+    check_nodes(&list, NODES(9, 10));
+    list = list_of_nodes(NODES(6, 10, 10));
+    assert_int_equal(quicklist_delete_range(list, 10, 7), 7);
+    check_nodes(&list, NODES(10, 9));
+}
+
+static void neighbours_of_a_deleted_plain_node_are_joined(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 3; way++) {
+        struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = 10, .plain_from_bytes = 100});
+
+        fill(list, 5, 5);
+        fill(list, 1, 100);
+        fill(list, 4, 5);
+        assert_int_equal(quicklist_node_count(list), 3);
+        if (way < 2)
+            delete_and_walk(list, 5, way == 0 ? QUICKLIST_FORWARD : QUICKLIST_BACKWARD, 4);
+        else
+            assert_int_equal(quicklist_delete_range(list, 5, 1), 1);
+        check_nodes(&list, NODES(9));
+    }
+}
+
+static void a_piece_of_a_split_node_joins_its_neighbour(void **state)
+{
+    struct quicklist *list = list_of_nodes(NODES(4, 10));
+    struct quicklist_iter iter;
+    struct listpack_value value;
+
+    (void)state;
+    quicklist_iter_init(&iter, list, 5, QUICKLIST_FORWARD);
+    assert_true(quicklist_iter_next(&iter, &value));
+    quicklist_insert_after(list, &iter, SLICE("new"));
+    quicklist_iter_fini(&iter);
+    check_nodes(&list, NODES(7, 8));
+    list = list_of_nodes(NODES(10, 4));
+    quicklist_iter_init(&iter, list, 8, QUICKLIST_BACKWARD);
+    assert_true(quicklist_iter_next(&iter, &value));
+    quicklist_insert_before(list, &iter, SLICE("new"));
+    quicklist_iter_fini(&iter);
+    check_nodes(&list, NODES(9, 6));
+}
+
+static void a_longer_text_does_not_overfill_a_node(void **state)
+{
+    struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = -1});
+    struct quicklist_iter iter;
+    struct listpack_value value;
+
+    (void)state;
+    fill(list, 127, 30); /* 7 + 127 * 32 bytes of 4096 */
+    assert_int_equal(quicklist_node_count(list), 1);
+    memset(room, 'z', 80);
+    quicklist_iter_init(&iter, list, 60, QUICKLIST_FORWARD);
+    for (size_t size = 54; size <= 56; size++) { /* one fits, the next does not */
+        assert_true(quicklist_iter_next(&iter, &value));
+        quicklist_replace(list, &iter, slice_make(room, size));
+    }
+    quicklist_iter_fini(&iter);
+    quicklist_validate(list);
+    assert_int_equal(quicklist_count(list), 127);
+    assert_int_equal(quicklist_node_count(list), 2);
+    quicklist_destroy(&list);
+}
+
 static void inserting_in_the_middle_keeps_nodes_full(void **state)
 {
     struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = 100});
@@ -398,6 +531,9 @@ static void what_gains_nothing_stays_open(void **state)
 {
     struct random random = test_random(__func__);
     struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = 1, .compress = 1});
+    const struct quicklist_node *node;
+    struct listpack_value value;
+    struct quicklist_iter iter;
     struct slice compressed;
 
     (void)state;
@@ -407,13 +543,22 @@ static void what_gains_nothing_stays_open(void **state)
             room[k] = (char)random_u64(&random);
         quicklist_push(list, QUICKLIST_TAIL, slice_make(room, 1000));
     }
-    for (const struct quicklist_node *node = quicklist_first_node(list); node != NULL;
-         node = quicklist_next_node(list, node))
+    for (node = quicklist_first_node(list); node != NULL; node = quicklist_next_node(list, node))
         assert_false(quicklist_node_compressed(node, &compressed));
     quicklist_validate(list);
     fill(list, 2, 39); /* 48 bytes: is tried */
     fill(list, 1, 1);
-    assert_true(quicklist_node_compressed(quicklist_next_node(list, quicklist_first_node(list)), &compressed) == false);
+    assert_false(quicklist_node_compressed(quicklist_next_node(list, quicklist_first_node(list)), &compressed));
+    quicklist_validate(list);
+    memset(room, 'y', 1000); /* with another content it is tried again */
+    quicklist_iter_init(&iter, list, 6, QUICKLIST_FORWARD);
+    assert_true(quicklist_iter_next(&iter, &value));
+    quicklist_replace(list, &iter, slice_make(room, 1000));
+    quicklist_iter_fini(&iter);
+    node = quicklist_first_node(list);
+    for (unsigned i = 0; i < 6; i++)
+        node = quicklist_next_node(list, node);
+    assert_true(quicklist_node_compressed(node, &compressed));
     quicklist_validate(list);
     quicklist_destroy(&list);
 }
@@ -506,6 +651,21 @@ static void small_loaded_nodes_are_joined(void **state)
     quicklist_destroy(&list);
 }
 
+static void loaded_texts_are_plain_from_the_same_size_on(void **state)
+{
+    struct quicklist *list = quicklist_create(&(struct quicklist_limits){.fill = -2, .plain_from_bytes = 5});
+    struct listpack *pack = listpack_create();
+
+    (void)state;
+    listpack_append(&pack, SLICE("four"));
+    listpack_append(&pack, SLICE("fives"));
+    quicklist_append_listpack(list, &pack);
+    assert_int_equal(quicklist_node_count(list), 2);
+    assert_false(quicklist_node_is_plain(quicklist_first_node(list)));
+    assert_true(quicklist_node_is_plain(quicklist_next_node(list, quicklist_first_node(list))));
+    quicklist_destroy(&list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,12 +674,17 @@ int main(void)
         cmocka_unit_test(nodes_have_the_number_of_elements_asked_for),
         cmocka_unit_test(long_texts_are_alone_and_plain),
         cmocka_unit_test(half_empty_nodes_do_not_add_up),
+        cmocka_unit_test(neighbours_are_joined_wherever_one_shrinks),
+        cmocka_unit_test(neighbours_of_a_deleted_plain_node_are_joined),
+        cmocka_unit_test(a_piece_of_a_split_node_joins_its_neighbour),
+        cmocka_unit_test(a_longer_text_does_not_overfill_a_node),
         cmocka_unit_test(inserting_in_the_middle_keeps_nodes_full),
         cmocka_unit_test(inner_nodes_are_compressed),
         cmocka_unit_test(what_gains_nothing_stays_open),
         cmocka_unit_test(a_copy_is_equal_and_apart),
         cmocka_unit_test(nodes_are_loaded_within_other_limits),
         cmocka_unit_test(small_loaded_nodes_are_joined),
+        cmocka_unit_test(loaded_texts_are_plain_from_the_same_size_on),
     };
 
     return cmocka_run_group_tests_name("quicklist", tests, NULL, NULL);
