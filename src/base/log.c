@@ -31,8 +31,7 @@ static bool syslog_is_enabled;        /* const after setup */
 static char (*role_fn)(void);         /* const after setup */
 static bool is_child;                 /* set by the only thread of a forked child */
 static _Atomic long zone_offset_s;    /* atomic: relaxed */
-
-static const char level_marks[] = {'.', '-', '*', '#'};
+static _Atomic int line_format, time_format; /* atomic, relaxed: enum log_format, enum log_time */
 
 void log_update_zone(void)
 {
@@ -73,6 +72,12 @@ void log_set_level(enum log_level level)
 enum log_level log_get_level(void)
 {
     return (enum log_level)atomic_load_explicit(&log_threshold, memory_order_relaxed);
+}
+
+void log_set_format(enum log_format format, enum log_time time)
+{
+    atomic_store_explicit(&line_format, (int)format, memory_order_relaxed);
+    atomic_store_explicit(&time_format, (int)time, memory_order_relaxed);
 }
 
 bool log_is_to_stdout(void)
@@ -134,45 +139,11 @@ static void to_syslog(enum log_level level, const char *message, size_t size)
         syslog(priorities[level], "%.*s", (int)size, message);
 }
 
-/* Years are counted from the first of March, so that the leap day
- * is the last of a year; 400 of them always have 146097 days. */
-struct log_date log_date_from_days(int64_t days)
-{
-    int64_t shifted = days + 719468; /* since 0000-03-01 */
-    int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097;
-    int64_t day_of_era = shifted - era * 146097;
-    int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    int64_t month_from_march = (5 * day_of_year + 2) / 153;
-    unsigned month = (unsigned)(month_from_march < 10 ? month_from_march + 2 : month_from_march - 10);
-
-    return (struct log_date){
-        .year = (int)(year_of_era + era * 400) + (month < 2),
-        .month = month,
-        .day = (int)(day_of_year - (153 * month_from_march + 2) / 5) + 1,
-    };
-}
-
 static char role_letter(void)
 {
     if (is_child)
         return 'C';
     return role_fn == NULL ? 'M' : role_fn();
-}
-
-static size_t format_prefix(char *line, size_t space, enum log_level level)
-{
-    static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-    int64_t local_ms = clock_wall_ms() + atomic_load_explicit(&zone_offset_s, memory_order_relaxed) * 1000;
-    int64_t seconds = local_ms / 1000;
-    int64_t second_of_day = seconds % 86400;
-    struct log_date date = log_date_from_days(seconds / 86400);
-
-    return (size_t)snprintf(line, space, "%d:%u:%c %02d %s %d %02d:%02d:%02d.%03d %c ", (int)getpid(),
-                            thread_self_index(), role_letter(), date.day, months[date.month % 12], date.year,
-                            (int)(second_of_day / 3600), (int)(second_of_day / 60 % 60), (int)(second_of_day % 60),
-                            (int)(local_ms % 1000), level_marks[level]);
 }
 
 void log_write(enum log_level level, const char *format, ...)
@@ -186,20 +157,23 @@ void log_write(enum log_level level, const char *format, ...)
 
 void log_write_list(enum log_level level, const char *format, va_list arguments)
 {
-    char line[LOG_MESSAGE_LIMIT_BYTES + 128];
-    int error = errno;
-    size_t prefix_size;
-    int size;
+    char message[LOG_MESSAGE_LIMIT_BYTES], line[LOG_LINE_SPACE];
+    struct log_line about = {.level = level};
+    int error = errno, size;
 
     if (!log_wants(level) || level >= LOG_LEVEL_NOTHING)
         return;
-    prefix_size = format_prefix(line, 128, level);
-    errno = error; /* %m */
-    size = vsnprintf(line + prefix_size, LOG_MESSAGE_LIMIT_BYTES, format, arguments);
+    size = vsnprintf(message, sizeof(message), format, arguments); /* %m: errno is as it was */
     size = MIN(MAX(size, 0), LOG_MESSAGE_LIMIT_BYTES - 1);
-    line[prefix_size + (size_t)size] = '\n';
-    write_out(line, prefix_size + (size_t)size + 1);
-    to_syslog(level, line + prefix_size, (size_t)size);
+    about.role = role_letter();
+    about.pid = (int)getpid();
+    about.thread_index = thread_self_index();
+    about.time_ms = clock_wall_ms();
+    about.zone_s = atomic_load_explicit(&zone_offset_s, memory_order_relaxed);
+    write_out(line, log_format_line(line, (enum log_format)atomic_load_explicit(&line_format, memory_order_relaxed),
+                                    (enum log_time)atomic_load_explicit(&time_format, memory_order_relaxed), &about,
+                                    message, (size_t)size));
+    to_syslog(level, message, (size_t)size);
     errno = error;
 }
 

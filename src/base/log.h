@@ -3,7 +3,14 @@
  *     pid:tid:role DD Mon YYYY HH:MM:SS.mmm level message
  *
  * role X sentinel, C child, S replica, M master; level . debug, - verbose, * notice, # warning. `tid` is the number of
- * thread_self_index (0: the main thread). Local time is computed without the C library's locks, so that a forked child
+ * thread_self_index (0: the main thread). Or, for programs that read it, as pairs of names and values:
+ *
+ *     pid=1 tid=0 role=primary timestamp="..." level=notice message="..."
+ *
+ * where in a message a backslash stands before quotes and backslashes, \n for a newline, and ? for any other control
+ * character. The time may also be ISO 8601 with its zone (YYYY-MM-DDTHH:MM:SS.mmm+HH:MM) or milliseconds since 1970.
+ *
+ * Local time is computed without the C library's locks, so that a forked child
  * can log; log_update_zone, called now and then by one thread, learns about summer time.
  * The file is opened, appended and closed for each line, so that it may be moved away at any time; an empty path is
  * standard output. Before log_setup everything from LOG_NOTICE up goes to standard output. */
@@ -18,7 +25,10 @@
 
 enum log_level { LOG_LEVEL_DEBUG = 0, LOG_LEVEL_VERBOSE, LOG_LEVEL_NOTICE, LOG_LEVEL_WARNING, LOG_LEVEL_NOTHING };
 
-#define LOG_MESSAGE_LIMIT_BYTES 1024 /* a longer message is cut */
+#define LOG_MESSAGE_LIMIT_BYTES 1024 /* a longer message is cut, before anything in it is escaped */
+
+enum log_format { LOG_FORMAT_LINES, LOG_FORMAT_PAIRS };
+enum log_time { LOG_TIME_DATE, LOG_TIME_ISO_8601, LOG_TIME_MILLISECONDS };
 
 struct log_options {
     const char *path;       /* "" or NULL: standard output; copied */
@@ -34,6 +44,7 @@ void log_setup(const struct log_options *options);
 void log_teardown(void);                /* back to the state before log_setup */
 void log_set_level(enum log_level level); /* any thread, any time */
 enum log_level log_get_level(void);
+void log_set_format(enum log_format format, enum log_time time); /* any thread, any time; log_setup leaves it alone */
 bool log_is_to_stdout(void);
 void log_update_zone(void);
 void log_mark_child(void); /* a forked child says so once: role C, new pid */

@@ -1,0 +1,138 @@
+#include "base/log_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Years are counted from the first of March, so that the leap day
+ * is the last of a year; 400 of them always have 146097 days. */
+struct log_date log_date_from_days(int64_t days)
+{
+    int64_t shifted = days + 719468; /* since 0000-03-01 */
+    int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097;
+    int64_t day_of_era = shifted - era * 146097;
+    int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    int64_t month_from_march = (5 * day_of_year + 2) / 153;
+    unsigned month = (unsigned)(month_from_march < 10 ? month_from_march + 2 : month_from_march - 10);
+
+    return (struct log_date){
+        .year = (int)(year_of_era + era * 400) + (month < 2),
+        .month = month,
+        .day = (int)(day_of_year - (153 * month_from_march + 2) / 5) + 1,
+    };
+}
+
+/* -------------------------------------------------------------------------------------------------------- times -- */
+
+struct local_time {
+    struct log_date date;
+    int hour, minute, second, ms;
+};
+
+static struct local_time local_time(const struct log_line *about)
+{
+    int64_t ms = about->time_ms + about->zone_s * 1000, seconds = ms / 1000;
+    int second_of_day = (int)(seconds % 86400);
+
+    return (struct local_time){.date = log_date_from_days(seconds / 86400),
+                               .hour = second_of_day / 3600,
+                               .minute = second_of_day / 60 % 60,
+                               .second = second_of_day % 60,
+                               .ms = (int)(ms % 1000)};
+}
+
+static int put_date(char *text, size_t space, const struct log_line *about)
+{
+    static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    struct local_time now = local_time(about);
+
+    return snprintf(text, space, "%02d %s %d %02d:%02d:%02d.%03d", now.date.day, months[now.date.month % 12],
+                    now.date.year, now.hour, now.minute, now.second, now.ms);
+}
+
+static int put_iso_8601(char *text, size_t space, const struct log_line *about)
+{
+    struct local_time now = local_time(about);
+    int zone_minutes = (int)(labs(about->zone_s) / 60);
+
+    return snprintf(text, space, "%04d-%02u-%02dT%02d:%02d:%02d.%03d%c%02d:%02d", now.date.year, now.date.month + 1,
+                    now.date.day, now.hour, now.minute, now.second, now.ms, about->zone_s < 0 ? '-' : '+',
+                    zone_minutes / 60 % 100, zone_minutes % 60);
+}
+
+static int put_time(char *text, size_t space, enum log_time time, const struct log_line *about)
+{
+    switch (time) {
+    case LOG_TIME_ISO_8601:
+        return put_iso_8601(text, space, about);
+    case LOG_TIME_MILLISECONDS:
+        return snprintf(text, space, "%lld", (long long)about->time_ms);
+    case LOG_TIME_DATE:
+        break;
+    }
+    return put_date(text, space, about);
+}
+
+/* -------------------------------------------------------------------------------------------------------- lines -- */
+
+static size_t put_lines_prefix(char *line, enum log_time time, const struct log_line *about)
+{
+    static const char marks[] = {'.', '-', '*', '#'};
+    int size = snprintf(line, LOG_PREFIX_SPACE, "%d:%u:%c ", about->pid, about->thread_index, about->role);
+
+    size += put_time(line + size, LOG_PREFIX_SPACE - (size_t)size, time, about);
+    size += snprintf(line + size, LOG_PREFIX_SPACE - (size_t)size, " %c ", marks[about->level]);
+    return (size_t)size;
+}
+
+static const char *role_name(char role)
+{
+    return role == 'X' ? "sentinel" : role == 'C' ? "child" : role == 'S' ? "replica" : "primary";
+}
+
+static size_t put_pairs_prefix(char *line, enum log_time time, const struct log_line *about)
+{
+    static const char *const levels[] = {"debug", "verbose", "notice", "warning"};
+    int size = snprintf(line, LOG_PREFIX_SPACE, "pid=%d tid=%u role=%s timestamp=\"", about->pid,
+                        about->thread_index, role_name(about->role));
+
+    size += put_time(line + size, LOG_PREFIX_SPACE - (size_t)size, time, about);
+    size += snprintf(line + size, LOG_PREFIX_SPACE - (size_t)size, "\" level=%s message=\"", levels[about->level]);
+    return (size_t)size;
+}
+
+/* Returns the end of what was written: at most two bytes for each. */
+static char *put_escaped(char *at, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        char byte = text[i];
+
+        if (byte == '"' || byte == '\\' || byte == '\n')
+            *at++ = '\\';
+        if (byte == '\n')
+            *at++ = 'n';
+        else
+            *at++ = (unsigned char)byte < ' ' || byte == 0x7F ? '?' : byte;
+    }
+    return at;
+}
+
+size_t log_format_line(char line[LOG_LINE_SPACE], enum log_format format, enum log_time time,
+                       const struct log_line *about, const char *message, size_t size)
+{
+    char *at = line;
+
+    size = size < LOG_MESSAGE_LIMIT_BYTES ? size : LOG_MESSAGE_LIMIT_BYTES;
+    if (format == LOG_FORMAT_PAIRS) {
+        at = put_escaped(at + put_pairs_prefix(line, time, about), message, size);
+        *at++ = '"';
+    } else {
+        at += put_lines_prefix(line, time, about);
+        memcpy(at, message, size);
+        at += size;
+    }
+    *at++ = '\n';
+    return (size_t)(at - line);
+}
