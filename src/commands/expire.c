@@ -63,7 +63,7 @@ void expire_delete(struct request *request, const struct key *key)
 {
     const struct slice words[] = {OPTION_IS(option_lazyfree_lazy_expire) ? SLICE("UNLINK") : SLICE("DEL"), key->name};
 
-    if (access_delete(request->access, request->db, key))
+    if (access_delete_for(request->access, request->db, key, FREE_EXPIRE))
         effect_set(request, words, countof(words));
 }
 

@@ -10,13 +10,23 @@
 
 /* --- being there --- */
 
-static void cmd_del(struct request *request)
+static void delete_keys(struct request *request, enum free_reason reason)
 {
     int64_t count = 0;
 
     for (uint32_t i = 0; i < request->key_count; i++)
-        count += access_delete(request->access, request->db, &request->keys[i]);
+        count += access_delete_for(request->access, request->db, &request->keys[i], reason);
     reply_int(request, count);
+}
+
+static void cmd_del(struct request *request)
+{
+    delete_keys(request, FREE_USER_DEL);
+}
+
+static void cmd_unlink(struct request *request)
+{
+    delete_keys(request, FREE_UNLINK);
 }
 
 static void cmd_exists(struct request *request)
@@ -324,8 +334,8 @@ static void cmd_lfence(struct request *request)
     {.name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_),                   \
      .categories = (categories_), .keys = (keys_), .group = "generic", .since = (since_),                              \
      .complexity = (complexity_), .syntax = (syntax_), .summary = (summary_), ##__VA_ARGS__}
-#define DELETE_ROW(name_, flags_, categories_, since_, syntax_, summary_)                                              \
-    KEYS_ROW(name_, cmd_del, -2, flags_, categories_, "RM,DELETE@index:1@range:-1,1,0", since_, "O(N) for N keys",     \
+#define DELETE_ROW(name_, run_, flags_, categories_, since_, syntax_, summary_)                                        \
+    KEYS_ROW(name_, run_, -2, flags_, categories_, "RM,DELETE@index:1@range:-1,1,0", since_, "O(N) for N keys",        \
              syntax_, summary_, .tips = "request_policy:multi_shard response_policy:agg_sum")
 #define OBJECT_ROW(name_, run_, since_, syntax_, summary_)                                                             \
     KEYS_ROW(name_, run_, 3, "readonly", "@keyspace @read @slow", "RO@index:2@range:0,1,0", since_, "O(1)", syntax_,   \
@@ -346,10 +356,10 @@ static const struct command_row object_commands[] = {
 };
 
 const struct command_row keys_commands[] = {
-    DELETE_ROW("del", "write", "@keyspace @write @slow", "1.0.0", "DEL key [key ...]", "Deletes keys."),
-    DELETE_ROW("unlink", "write fast", "@keyspace @write @fast", "4.0.0", "UNLINK key [key ...]",
+    DELETE_ROW("del", cmd_del, "write", "@keyspace @write @slow", "1.0.0", "DEL key [key ...]", "Deletes keys."),
+    DELETE_ROW("unlink", cmd_unlink, "write fast", "@keyspace @write @fast", "4.0.0", "UNLINK key [key ...]",
                "Deletes keys; their memory is freed in the background."),
-    DELETE_ROW("expdel", "write", "@keyspace @write @slow", "5.1.0", "EXPDEL key [key ...]", "Deletes keys."),
+    DELETE_ROW("expdel", cmd_del, "write", "@keyspace @write @slow", "5.1.0", "EXPDEL key [key ...]", "Deletes keys."),
     KEYS_ROW("exists", cmd_exists, -2, "readonly fast", "@keyspace @read @fast", "RO@index:1@range:-1,1,0", "1.0.0",
              "O(N) for N keys", "EXISTS key [key ...]", "Tells how many of the keys are there.",
              .history = "3.0.3=Several keys.", .tips = "request_policy:multi_shard response_policy:agg_sum"),

@@ -307,7 +307,7 @@ static void cmd_getdel(struct request *request)
     if (!read_string(request, key, &entry))
         return;
     reply_string(request, entry);
-    if (access_delete(request->access, request->db, key))
+    if (access_delete_for(request->access, request->db, key, FREE_USER_DEL))
         effect_set(request, words, countof(words));
 }
 

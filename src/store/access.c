@@ -1,9 +1,9 @@
 #include "store/access.h"
 
-#include "base/background.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/random.h"
+#include "store/disposal.h"
 #include "store/effects.h"
 #include "store/expiry.h"
 #include "store/lookup.h"
@@ -13,9 +13,7 @@
 #include <stdlib.h>
 
 enum {
-    LOCK_SPINS = 400,             /* about 10 us: longer than any plain command holds a stripe */
-    FREE_ELSEWHERE_BYTES = 1 << 18, /* blobs from here on are given back by a background thread */
-    FREE_ELSEWHERE_EFFORT = 64
+    LOCK_SPINS = 400 /* about 10 us: longer than any plain command holds a stripe */
 };
 
 void access_init(struct access *access, struct store *store, struct store_counters *counters)
@@ -67,6 +65,7 @@ void access_unlock(struct access *access, const uint32_t *stripes, uint32_t coun
         waiters |= stripe_take_waiters(&store->stripes[stripes[i]]);
     if (UNLIKELY(waiters != 0) && store->wake != NULL)
         store->wake(waiters);
+    disposal_after_release(access);
 }
 
 static inline bool holds(const struct access *access, const struct stripe *stripe)
@@ -119,73 +118,6 @@ static struct entry *entry_create(struct slice key, unsigned flags, size_t inlin
 static char *entry_inline(struct entry *entry)
 {
     return entry->rest + entry_key_offset(entry) + entry_key(entry).size;
-}
-
-/* Atomic: objects that were handed to the background threads so far, and those they have freed. */
-static _Atomic uint64_t free_later_count, freed_count;
-
-static void free_later(uint64_t objects, background_fn run, void *argument)
-{
-    atomic_fetch_add_explicit(&free_later_count, objects, memory_order_relaxed);
-    background_submit(BACKGROUND_FREE, run, argument);
-}
-
-static void freed(uint64_t objects)
-{
-    atomic_fetch_add_explicit(&freed_count, objects, memory_order_relaxed);
-}
-
-void access_background_frees(uint64_t *pending, uint64_t *done)
-{
-    *done = atomic_load_explicit(&freed_count, memory_order_relaxed); /* first: it never overtakes the other */
-    *pending = atomic_load_explicit(&free_later_count, memory_order_relaxed) - *done;
-}
-
-struct value_to_free {
-    void (*destroy)(void *value);
-    void *value;
-};
-
-static void value_free_job(void *argument)
-{
-    struct value_to_free *job = argument;
-
-    job->destroy(job->value);
-    mem_free(job);
-    freed(1);
-}
-
-static void blob_free_job(void *argument)
-{
-    struct blob *blob = argument;
-
-    blob_release(&blob);
-    freed(1);
-}
-
-/* Gives up what the entry points to; the entry itself stays. */
-static void entry_release_value(const struct store *store, struct entry *entry)
-{
-    struct blob *blob = entry_blob(entry);
-
-    if (blob != NULL) {
-        if (blob->capacity >= FREE_ELSEWHERE_BYTES)
-            free_later(1, blob_free_job, blob);
-        else
-            blob_release(&blob);
-    } else if (entry->type != TYPE_STRING) {
-        const struct value_ops *ops = &store->types[entry->type];
-        void *value = entry_pointer(entry);
-
-        if (ops->free_effort(value) >= FREE_ELSEWHERE_EFFORT) {
-            struct value_to_free *job = mem_alloc(sizeof(*job));
-
-            *job = (struct value_to_free){ops->destroy, value};
-            free_later(1, value_free_job, job);
-        } else {
-            ops->destroy(value);
-        }
-    }
 }
 
 static void entry_free(struct entry *entry)
@@ -325,7 +257,7 @@ static struct entry *change_reshape(struct change *change, unsigned flags, size_
         unsigned old_words = old->flags & (ENTRY_EXPIRES | ENTRY_WORD);
 
         if (old->type != TYPE_STRING || (old->flags & ENTRY_WORD) != 0)
-            entry_release_value(change->access->store, old);
+            disposal_of_value(change->access, old, FREE_SERVER_DEL);
         if (old_words == flags) {
             size_t size = entry_size(old);
 
@@ -514,7 +446,7 @@ void change_move_value(struct change *to, struct change *from, int64_t expire_ms
         change_put_pointer(to, entry->type, entry->encoding, entry_pointer(entry), expire_ms);
     } else {
         change_copy_value(to, entry, expire_ms);
-        entry_release_value(to->access->store, entry);
+        disposal_of_value(to->access, entry, FREE_SERVER_DEL);
     }
     change_existing(to)->clock = clock;
     entry_free(entry);
@@ -543,26 +475,34 @@ void change_expire(struct change *change, int64_t expire_ms)
     deadline_changed(change, before_ms, expire_ms);
 }
 
-void change_delete(struct change *change)
+void change_delete_for(struct change *change, enum free_reason reason)
 {
     struct entry *entry = change_existing(change);
 
     change_unlink(change);
-    entry_release_value(change->access->store, entry);
+    disposal_of_value(change->access, entry, reason);
     entry_free(entry);
+}
+
+void change_delete(struct change *change)
+{
+    change_delete_for(change, FREE_SERVER_DEL);
 }
 
 /* ------------------------------------------------------------------------------------------------------ looking -- */
 
 /* A key goes without any command's asking; replicas and the AOF are told to delete it. */
 static void delete_unasked(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
-                           const char *event, struct slice command)
+                           const char *event, enum free_reason reason)
 {
+    const struct slice command =
+        reason != 0 && (atomic_load_explicit(&access->store->frees_later, memory_order_relaxed) & reason) != 0
+            ? SLICE("UNLINK") : SLICE("DEL");
     struct change change;
     uint64_t dirty = access->dirty;
 
     change_begin(&change, access, db, key);
-    change_delete(&change);
+    change_delete_for(&change, reason);
     change_end(&change, event_class, event);
     access->dirty = dirty; /* not the command's doing: it must not journal its own words for it */
     if (access->effects != NULL) {
@@ -575,7 +515,7 @@ static void delete_unasked(struct access *access, unsigned db, const struct key 
 /* A key past its deadline goes the moment somebody looks. */
 static void expire_now(struct access *access, unsigned db, const struct key *key)
 {
-    delete_unasked(access, db, key, EVENT_EXPIRED, "expired", SLICE("DEL"));
+    delete_unasked(access, db, key, EVENT_EXPIRED, "expired", FREE_EXPIRE);
     counter_add(&access->counters->expired, 1);
 }
 
@@ -587,7 +527,7 @@ void access_evict(struct access *access, unsigned db, const struct entry *entry,
 
     buffer_append_slice(&copy, name);
     key = (struct key){{copy.data, copy.size}, lookup_entry_hash(entry)};
-    delete_unasked(access, db, &key, EVENT_EVICTED, "evicted", unlink ? SLICE("UNLINK") : SLICE("DEL"));
+    delete_unasked(access, db, &key, EVENT_EVICTED, "evicted", unlink ? FREE_UNLINK : FREE_AT_ONCE);
     access->found_key = NULL;
     buffer_fini(&copy);
     counter_add(&access->counters->evicted, 1);
@@ -682,31 +622,36 @@ const struct entry *access_look(struct access *access, unsigned db, const struct
     return slot != NULL ? table_slot_item(slot) : NULL;
 }
 
-bool access_delete(struct access *access, unsigned db, const struct key *key)
+bool access_delete_for(struct access *access, unsigned db, const struct key *key, enum free_reason reason)
 {
     struct change change;
 
     if (access_probe(access, db, key) == NULL)
         return false;
     change_begin(&change, access, db, key);
-    change_delete(&change);
+    change_delete_for(&change, reason);
     change_end(&change, EVENT_GENERIC, "del");
     return true;
 }
 
+bool access_delete(struct access *access, unsigned db, const struct key *key)
+{
+    return access_delete_for(access, db, key, FREE_SERVER_DEL);
+}
+
 /* -------------------------------------------------------------------------------------------- whole databases -- */
 
-/* What is left of a flushed table, on its way to a background thread. */
+/* What is left of a flushed table, perhaps on its way to a background thread. */
 struct flushed {
-    const struct store *store;
+    struct access access; /* holds everything in it: nobody else can reach it */
     struct table keys;
 };
 
 static void flushed_entry_free(void *item, void *context)
 {
-    const struct flushed *flushed = context;
+    struct flushed *flushed = context;
 
-    entry_release_value(flushed->store, item);
+    disposal_of_value(&flushed->access, item, FREE_AT_ONCE);
     entry_free(item);
 }
 
@@ -724,7 +669,7 @@ static void flushed_free_job(void *argument)
     uint64_t count = table_count(&flushed->keys);
 
     flushed_free(argument);
-    freed(count);
+    disposal_done(count);
 }
 
 void access_flush_db(struct access *access, unsigned db, bool background)
@@ -747,10 +692,10 @@ void access_flush_db(struct access *access, unsigned db, bool background)
         if (deadlines != NULL)
             expiry_clear(deadlines);
         flushed = mem_alloc(sizeof(*flushed));
-        flushed->store = store;
+        flushed->access = (struct access){.store = store, .exclusive = true};
         table_move(&flushed->keys, &keys->keys);
         if (background)
-            free_later(table_count(&flushed->keys), flushed_free_job, flushed);
+            disposal_submit(table_count(&flushed->keys), flushed_free_job, flushed);
         else
             flushed_free(flushed);
     }
@@ -796,6 +741,7 @@ static void walk_unlock(struct access *access, uint32_t index)
     if (access->exclusive)
         return;
     stripe_release(access->store, &access->store->stripes[index]);
+    disposal_after_release(access);
 }
 
 static uint64_t random_bits(void *context)

@@ -19,6 +19,7 @@
 #include "store/store.h"
 
 struct effects;
+struct access_garbage;
 
 /* A key as a command names it, with its hash. */
 struct key {
@@ -43,6 +44,7 @@ struct access {
     bool no_touch;                   /* CLIENT NO-TOUCH: reads leave the clock alone */
     uint64_t dirty;                  /* changes made so far */
     uint32_t lock_id;                /* spinlock_self_id() of this thread */
+    struct access_garbage *garbage;  /* large values, to be freed after the stripes are released: disposal.h */
     /* The last lookup, so that a change after a find does not look twice. */
     const struct key *found_key;
     uint64_t *found_slot;
@@ -62,7 +64,7 @@ static inline uint32_t access_stripe_of(const struct access *access, const struc
 /* Stripe numbers must be ascending and without repeats. False: none is held (a bounded spin was in vain); *busy tells
  * which one was not to be had. */
 must_check bool access_lock(struct access *access, const uint32_t *stripes, uint32_t count, uint32_t *busy);
-/* Releases, then wakes the threads that wait for one of them (stripe_wait). */
+/* Releases, wakes the threads that wait for one of them (stripe_wait), then frees what is left of large values. */
 void access_unlock(struct access *access, const uint32_t *stripes, uint32_t count);
 bool access_holds(const struct access *access, uint32_t stripe);
 
@@ -112,9 +114,11 @@ void change_move_value(struct change *to, struct change *from, int64_t expire_ms
 void change_copy_value(struct change *to, const struct entry *from, int64_t expire_ms);
 void change_expire(struct change *change, int64_t expire_ms); /* the key exists; EXPIRE_NEVER removes */
 void change_delete(struct change *change);                    /* the key exists */
+void change_delete_for(struct change *change, enum free_reason reason); /* likewise; else it is FREE_SERVER_DEL */
 
 /* Deletes a key as DEL does, with its event; false: it was not there. */
 bool access_delete(struct access *access, unsigned db, const struct key *key);
+bool access_delete_for(struct access *access, unsigned db, const struct key *key, enum free_reason reason);
 
 /* --- several databases at once: the gate is held --- */
 
@@ -139,7 +143,7 @@ uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64
 /* Every key but expired ones, which stay; the gate is held. */
 void access_each(struct access *access, unsigned db, const struct access_visitor *visitor);
 
-/* Objects that background threads are to free, and have freed; any thread. Large values always go that way. */
+/* Objects that background threads are to free, and have freed; any thread. */
 void access_background_frees(uint64_t *pending, uint64_t *done);
 
 /* --- eviction --- */

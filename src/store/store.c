@@ -16,6 +16,7 @@ struct store *store_create(uint32_t stripe_count, unsigned database_count)
     store->database_count = database_count;
     atomic_init(&store->active_expire, true);
     atomic_init(&store->keeps_expired, false);
+    atomic_init(&store->frees_later, FREE_UNLINK);
     for (uint32_t i = 0; i < stripe_count; i++) {
         spinlock_init(&store->stripes[i].lock, LOCK_STRIPE);
         store->stripes[i].index = i;

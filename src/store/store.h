@@ -72,6 +72,15 @@ struct value_ops {
     uint64_t (*relocate)(void **value, uint64_t position, uint64_t most, struct mem_mover *mover);
 };
 
+/* Why a value goes. Large values are freed by a background thread if `frees_later` has the reason's bit. */
+enum free_reason {
+    FREE_AT_ONCE = 0,        /* never has */
+    FREE_UNLINK = 1 << 0,    /* always has */
+    FREE_SERVER_DEL = 1 << 1, /* another value takes its place, or a command leaves nothing of it */
+    FREE_USER_DEL = 1 << 2,
+    FREE_EXPIRE = 1 << 3
+};
+
 /* Counted by one thread, read by all (relaxed). */
 struct store_counters {
     _Atomic uint64_t hits, misses, expired, evicted, dirty;
@@ -88,6 +97,7 @@ struct store {
     _Atomic bool keeps_expired;         /* reads leave keys past their deadline where they are; atomic, relaxed */
     _Atomic bool counts_uses;           /* maxmemory-policy goes by frequency: see usage.h; changed at the gate */
     _Atomic uint32_t lfu_log_factor, lfu_decay_minutes; /* likewise */
+    _Atomic uint32_t frees_later;       /* bits of enum free_reason; atomic, relaxed */
 };
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count);

@@ -1,0 +1,99 @@
+#include "store/disposal.h"
+
+#include "base/background.h"
+#include "base/mem.h"
+
+enum {
+    LARGE_BYTES = 1 << 18, /* of a blob */
+    LARGE_EFFORT = 64      /* of any other value */
+};
+
+/* Atomic: objects that were handed to the background threads so far, and those they have freed. */
+static _Atomic uint64_t submitted_count, done_count;
+
+void disposal_submit(uint64_t objects, void (*run)(void *argument), void *argument)
+{
+    atomic_fetch_add_explicit(&submitted_count, objects, memory_order_relaxed);
+    background_submit(BACKGROUND_FREE, run, argument);
+}
+
+void disposal_done(uint64_t objects)
+{
+    atomic_fetch_add_explicit(&done_count, objects, memory_order_relaxed);
+}
+
+void access_background_frees(uint64_t *pending, uint64_t *done)
+{
+    *done = atomic_load_explicit(&done_count, memory_order_relaxed); /* first: it never overtakes the other */
+    *pending = atomic_load_explicit(&submitted_count, memory_order_relaxed) - *done;
+}
+
+/* A large value whose key has gone. */
+struct access_garbage {
+    struct access_garbage *next;
+    void (*destroy)(void *value);
+    void *value;
+};
+
+static void garbage_free(struct access_garbage *garbage)
+{
+    garbage->destroy(garbage->value);
+    mem_free(garbage);
+}
+
+static void garbage_job(void *argument)
+{
+    garbage_free(argument);
+    disposal_done(1);
+}
+
+struct access_garbage *disposal_of_garbage(struct access_garbage *garbage)
+{
+    while (garbage != NULL) {
+        struct access_garbage *next = garbage->next;
+
+        garbage_free(garbage);
+        garbage = next;
+    }
+    return NULL;
+}
+
+static void free_large(struct access *access, enum free_reason reason, void (*destroy)(void *value), void *value)
+{
+    struct access_garbage *garbage = mem_alloc(sizeof(*garbage));
+
+    *garbage = (struct access_garbage){access->garbage, destroy, value};
+    if ((atomic_load_explicit(&access->store->frees_later, memory_order_relaxed) & reason) != 0)
+        disposal_submit(1, garbage_job, garbage);
+    else if (access->exclusive)
+        garbage_free(garbage); /* no stripe is held, and nothing is released in the end */
+    else
+        access->garbage = garbage;
+}
+
+static void blob_destroy(void *value)
+{
+    struct blob *blob = value;
+
+    blob_release(&blob);
+}
+
+void disposal_of_value(struct access *access, struct entry *entry, enum free_reason reason)
+{
+    struct blob *blob = entry_blob(entry);
+
+    if (blob != NULL) {
+        if (blob->capacity >= LARGE_BYTES)
+            free_large(access, reason, blob_destroy, blob);
+        else
+            blob_release(&blob);
+    } else if (entry->type != TYPE_STRING) {
+        const struct value_ops *ops = &access->store->types[entry->type];
+        void *value = entry_pointer(entry);
+
+        if (ops->free_effort(value) >= LARGE_EFFORT)
+            free_large(access, reason, ops->destroy, value);
+        else
+            ops->destroy(value);
+    }
+}

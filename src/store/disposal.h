@@ -1,0 +1,22 @@
+/* Giving up values. A small one is freed on the spot. Giving back a large one takes long and asks the system, so that
+ * never happens while a stripe is held: either a background thread does it, or the thread that held the stripe right
+ * after their release. Which of the two depends on why the value goes: see enum free_reason. */
+#pragma once
+
+#include "store/access.h"
+
+/* What the entry points to is given up; the entry itself stays. Its stripe is held. */
+void disposal_of_value(struct access *access, struct entry *entry, enum free_reason reason);
+
+/* Work for a background thread that will free so many objects; the job calls disposal_done with their number. */
+void disposal_submit(uint64_t objects, void (*run)(void *argument), void *argument);
+void disposal_done(uint64_t objects);
+
+struct access_garbage *disposal_of_garbage(struct access_garbage *garbage); /* frees all of it; returns NULL */
+
+/* After a release of stripes. */
+static inline void disposal_after_release(struct access *access)
+{
+    if (UNLIKELY(access->garbage != NULL))
+        access->garbage = disposal_of_garbage(access->garbage);
+}
