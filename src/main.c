@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "commands/debug.h"
 #include "commands/families.h"
+#include "server/availability_zone.h"
 #include "server/banner.h"
 #include "server/certificates.h"
 #include "server/command_rename.h"
@@ -62,11 +63,13 @@ int main(int argc, char **argv)
     argv = process_title_setup(argc, argv);
     config_setup();
     info_setup();
+    availability_zone_setup();
     certificates_setup();
     tls_peers_setup();
     commands_setup();
     if (!config_load(argc, argv, &exit_status))
         goto out_config;
+    availability_zone_start();
     process_setup(); /* log, daemon, signals */
     crash_setup();
     process_bio_begin();

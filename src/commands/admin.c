@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "server/request.h"
 #include "server/server.h"
+#include "server/shutdown.h"
 #include "server/soft_shutdown.h"
 
 /* --- SHUTDOWN --- */
@@ -63,8 +64,8 @@ static void cmd_shutdown(struct request *request)
         abort_shutdown(request);
     else if (flags == SHUTDOWN_SOFT)
         soft_shutdown(request);
-    else
-        server_stop(request->worker->server); /* the end of the connection is the reply */
+    else if (!shutdown_begin(request->worker->server, flags)) /* else the end of the connection is the reply */
+        reply_error(request, "ERR Errors trying to SHUTDOWN. Check logs.");
 }
 
 const struct command_row admin_commands[] = {

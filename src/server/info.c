@@ -6,11 +6,13 @@
 #include "base/mem.h"
 #include "base/panic.h"
 #include "base/random.h"
+#include "server/active_expiry.h"
 #include "server/config.h"
 #include "server/client_limit.h"
 #include "server/info_rows.h"
 #include "server/defrag_cycle.h"
 #include "server/memory_limit.h"
+#include "server/shutdown.h"
 #include "server/soft_shutdown.h"
 #include "server/stats_since.h"
 #include "server/timing.h"
@@ -83,6 +85,8 @@ void info_setup(void)
     defrag_cycle_setup();
     client_limit_setup();
     soft_shutdown_setup();
+    shutdown_setup();
+    active_expiry_setup();
     config_on_reset_stat(stats_since_reset);
     config_on_reset_stat(timing_reset);
     info_add_rows(info_server_rows, info_server_row_count);

@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/random.h"
 #include "server/command.h"
+#include "server/availability_zone.h"
 #include "server/config.h"
 #include "server/defrag_cycle.h"
 #include "server/memory_limit.h"
@@ -145,7 +146,9 @@ static uint64_t uptime_s(void)
 }
 PUT_U64(uptime_s, uptime_s())
 PUT_U64(uptime_days, uptime_s() / SECONDS_PER_DAY)
-PUT_I64(hz, OPTION_GET(option_hz))
+PUT_I64(hz, now.stats->hz)
+PUT_I64(configured_hz, OPTION_GET(option_hz))
+PUT(availability_zone, availability_zone_append(buffer))
 PUT_I64(lru_clock, (clock_wall_ms() / 1000) & 0xffffff)
 PUT_TEXT(executable, config_executable_path())
 PUT_TEXT(config_file, config_file_path())
@@ -267,6 +270,7 @@ PUT_STAT(query_buffer_limit_disconnections)
 PUT_STAT(output_buffer_limit_disconnections)
 PUT_STAT(loop_turns)
 PUT_U64(turns_per_second, now.stats->turns_per_second + 0.5)
+PUT_STAT(expire_cuts)
 PUT_U64(expire_ms, now.stats->expire_us / 1000)
 PUT_U64(defrag_running, defrag_cycle_percent())
 PUT_STAT(defrag_hits)
@@ -467,12 +471,12 @@ const struct info_field info_server_rows[] = {
     ROW("server", "uptime_in_seconds", uptime_s),
     ROW("server", "uptime_in_days", uptime_days),
     ROW("server", "hz", hz),
-    ROW("server", "configured_hz", hz),
+    ROW("server", "configured_hz", configured_hz),
     ROW("server", "lru_clock", lru_clock),
     ROW("server", "executable", executable),
     ROW("server", "config_file", config_file),
     ROW("server", "io_threads_active", zero),
-    ROW("server", "availability_zone", nothing),
+    ROW("server", "availability_zone", availability_zone),
     ROW("server", "features", nothing),
     {.section = "server", .name = "shutdown_in_milliseconds", .append = put_shutdown_in_ms,
      .wanted = is_shutting_down},
@@ -597,7 +601,7 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "sync_partial_err", zero),
     ROW("stats", "expired_keys", expired_keys),
     ROW("stats", "expired_stale_perc", zero_fraction),
-    ROW("stats", "expired_time_cap_reached_count", zero),
+    ROW("stats", "expired_time_cap_reached_count", expire_cuts),
     ROW("stats", "expire_cycle_cpu_milliseconds", expire_ms),
     ROW("stats", "evicted_keys", evicted_keys),
     ROW("stats", "evicted_clients", evicted_clients),

@@ -13,6 +13,7 @@
 #include "server/options_accepted.h"
 #include "server/options_process.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,8 +86,6 @@ _Atomic int64_t option_tls_prefer_server_ciphers; /* global: option storage */
 _Atomic int64_t option_tls_session_caching;       /* global: option storage */
 _Atomic int64_t option_tls_session_cache_size;    /* global: option storage */
 _Atomic int64_t option_tls_session_cache_timeout; /* global: option storage */
-
-enum { HZ_MOST = 500 };
 
 static bool refuse(char *error, size_t error_size, const char *reason)
 {
@@ -280,6 +279,21 @@ static const char *apply_loglevel(const struct option_row *row)
     return NULL;
 }
 
+static const char *check_address(const struct option_row *row, int64_t number, struct slice text)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    char copy[INET6_ADDRSTRLEN] = "";
+
+    (void)row;
+    (void)number;
+    if (text.size == 0)
+        return NULL;
+    if (text.size < sizeof(copy))
+        memcpy(copy, text.data, text.size);
+    return inet_pton(AF_INET, copy, address) == 1 || inet_pton(AF_INET6, copy, address) == 1
+               ? NULL : "argument must be an IPv4 or IPv6 address";
+}
+
 static const char *apply_hz(const struct option_row *row)
 {
     (void)row;
@@ -361,7 +375,7 @@ const struct option_row server_options[] = {
     ROW_SPECIAL("bind", set_bind, get_bind, "* -::*", OPTION_MUTABLE | OPTION_MULTI_ARG,
                 "addresses to listen on; a minus in front: it may be missing"),
     ROW_STRING("bind-source-addr", &option_bind_source_addr, NULL, OPTION_MUTABLE | OPTION_EMPTY_IS_NULL,
-               "the address our own connections come from"),
+               "the address our own connections come from", .check = check_address),
     ROW_STRING("unixsocket", &option_unixsocket, NULL, OPTION_IMMUTABLE | OPTION_EMPTY_IS_NULL,
                "path of a unix socket to listen on"),
     ROW_OCTAL("unixsocketperm", &option_unixsocketperm, 0, 0, 0777, OPTION_IMMUTABLE,
@@ -495,7 +509,7 @@ void options_clamp(void)
 {
     int64_t hz = OPTION_GET(option_hz);
 
-    atomic_store_explicit(&option_hz, MIN(MAX(hz, 1), HZ_MOST), memory_order_relaxed);
+    atomic_store_explicit(&option_hz, MIN(MAX(hz, 1), OPTION_HZ_MOST), memory_order_relaxed);
     process_options_clamp();
 }
 

@@ -52,7 +52,6 @@ static const struct accepted accepted[] = {
     CHOICE("acl-pubsub-default", "resetchannels", "allchannels|resetchannels", MUTABLE, LATER),
     ONLY_TEXT("aclfile", NULL, NULL, 0, LATER),
     NUMBER(INT, "acllog-max-len", NULL, "128", 0, INT64_MAX, MUTABLE, LATER),
-    NUMBER(INT, "active-expire-effort", NULL, "1", 1, 10, MUTABLE, EVICTION),
     ONLY_YES_NO("active-replica", NULL, "no", 0, REPLICATION),
     YES_NO("activerehashing", NULL, "yes", MUTABLE, OTHERWISE),
     YES_NO("allow-rdb-resize-op", NULL, "yes", MUTABLE, REPLICATION),
@@ -69,7 +68,6 @@ static const struct accepted accepted[] = {
     ONLY_YES_NO("appendonly", NULL, "no", MUTABLE, PERSISTENCE),
     NUMBER(MEMORY, "auto-aof-rewrite-min-size", NULL, "67108864", 0, INT64_MAX, MUTABLE, PERSISTENCE),
     NUMBER(INT, "auto-aof-rewrite-percentage", NULL, "100", 0, INT32_MAX, MUTABLE, PERSISTENCE),
-    TEXT("availability-zone", NULL, "", MUTABLE, LATER),
     TEXT("bgsave-cpulist", "bgsave_cpulist", NULL, 0, PERSISTENCE),
     NUMBER(INT, "busy-reply-threshold", "lua-time-limit", "5000", 0, INT64_MAX, MUTABLE, LATER),
     NUMBER(INT, "client-default-resp", NULL, "2", 2, 3, OPTION_HIDDEN, OTHERWISE),
@@ -125,8 +123,6 @@ static const struct accepted accepted[] = {
            MUTABLE |
            OPTION_HIDDEN, PERSISTENCE),
     NUMBER(MEMORY, "loading-process-events-interval-keys", NULL, "8192", 0, INT64_MAX, MUTABLE, PERSISTENCE),
-    CHOICE("log-format", "legacy", "legacy|logfmt", MUTABLE, OTHERWISE),
-    CHOICE("log-timestamp-format", "legacy", "legacy|iso8601|milliseconds", MUTABLE, OTHERWISE),
     TEXT("lua-replicate-commands", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, LATER),
     TEXT("masterauth", NULL, NULL, MUTABLE | OPTION_SENSITIVE, REPLICATION),
     TEXT("masteruser", NULL, NULL, MUTABLE | OPTION_SENSITIVE, REPLICATION),
@@ -178,11 +174,6 @@ static const struct accepted accepted[] = {
     NUMBER(INT, "set-max-intset-entries", NULL, "512", 0, INT64_MAX, MUTABLE, TYPES),
     NUMBER(INT, "set-max-listpack-entries", NULL, "128", 0, INT64_MAX, MUTABLE, TYPES),
     NUMBER(INT, "set-max-listpack-value", NULL, "64", 0, INT64_MAX, MUTABLE, TYPES),
-    CHOICE("shutdown-on-sigint", "default", "default|save|nosave|now|force",
-           MUTABLE | OPTION_MULTI_ARG | OPTION_MULTI_ENUM, LATER),
-    CHOICE("shutdown-on-sigterm", "default", "default|save|nosave|now|force",
-           MUTABLE | OPTION_MULTI_ARG | OPTION_MULTI_ENUM, LATER),
-    NUMBER(INT, "shutdown-timeout", NULL, "10", 0, INT32_MAX, MUTABLE, LATER),
     YES_NO("stop-writes-on-bgsave-error", NULL, "yes", MUTABLE, PERSISTENCE),
     CHOICE("storage-cache-mode", "writethrough", "writeback|writethrough", 0, LATER),
     NUMBER(INT, "storage-flush-period", NULL, "500", 1, 10000, MUTABLE, LATER),
@@ -284,10 +275,8 @@ static const struct {
     const char *name;
     enum reason reason;
 } idle_options[] = {
-    {"bind-source-addr", REPLICATION},       {"dynamic-hz", OTHERWISE},
-    {"enable-module-command", LATER},
-    {"lazyfree-lazy-server-del", OTHERWISE}, {"prefetch-enabled", OTHERWISE},
-    {"notify-keyspace-events", LATER},
+    {"bind-source-addr", REPLICATION}, {"enable-module-command", LATER},   {"prefetch-enabled", OTHERWISE},
+    {"shutdown-timeout", REPLICATION}, {"notify-keyspace-events", LATER},
 };
 
 const char *options_accepted_reason(const struct option_row *row)

@@ -1,5 +1,6 @@
 #include "server/options_process.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/thread.h"
@@ -22,6 +23,8 @@ struct option_string option_server_cpulist;     /* global: option storage */
 struct option_string option_bio_cpulist;        /* global: option storage */
 struct option_string option_unixsocketgroup;    /* global: option storage */
 struct option_string option_version_override;   /* global: option storage */
+_Atomic int64_t option_log_format;              /* global: option storage */
+_Atomic int64_t option_log_timestamp_format;    /* global: option storage */
 _Atomic int64_t option_oom_score_adj;           /* global: option storage */
 _Atomic int option_oom_score_adj_values[OOM_ROLE_COUNT]; /* global: option storage */
 
@@ -98,6 +101,18 @@ static const char *check_collate(const struct option_row *row, int64_t number, s
     return NULL;
 }
 
+static const char *apply_log_format(const struct option_row *row)
+{
+    (void)row;
+    log_set_format((enum log_format)OPTION_GET(option_log_format),
+                   (enum log_time)OPTION_GET(option_log_timestamp_format));
+    return NULL;
+}
+
+static const struct option_enum log_formats[] = {
+    {"legacy", LOG_FORMAT_LINES}, {"logfmt", LOG_FORMAT_PAIRS}, {NULL, 0}};
+static const struct option_enum log_times[] = {
+    {"legacy", LOG_TIME_DATE}, {"iso8601", LOG_TIME_ISO_8601}, {"milliseconds", LOG_TIME_MILLISECONDS}, {NULL, 0}};
 static const struct option_enum oom_modes[] = {
     {"no", OOM_SCORE_NO},
     {"yes", OOM_SCORE_RELATIVE},
@@ -134,6 +149,10 @@ const struct option_row process_options[] = {
     ROW_STRING("unixsocketgroup", &option_unixsocketgroup, NULL, TEXT_OR_NONE, "group of the unix socket's file"),
     ROW_STRING("version-override", &option_version_override, NULL, TEXT_OR_NONE,
                "what keydb_version is for clients"),
+    ROW_ENUM("log-format", &option_log_format, LOG_FORMAT_LINES, log_formats, OPTION_MUTABLE,
+             "lines of the log: legacy, or logfmt (name=value pairs for programs)", .apply = apply_log_format),
+    ROW_ENUM("log-timestamp-format", &option_log_timestamp_format, LOG_TIME_DATE, log_times, OPTION_MUTABLE,
+             "times in the log: legacy, iso8601, milliseconds (since 1970)", .apply = apply_log_format),
     ROW_ENUM("oom-score-adj", &option_oom_score_adj, OOM_SCORE_NO, oom_modes, OPTION_MUTABLE,
              "tell the system whom to end first when its memory is full: no, relative (yes), absolute"),
     ROW_SPECIAL("oom-score-adj-values", set_oom_values, get_oom_values, "0 200 800",

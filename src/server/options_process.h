@@ -22,6 +22,9 @@ extern struct option_string option_bio_cpulist;        /* global: option storage
 extern struct option_string option_unixsocketgroup;    /* global: option storage; NULL: none */
 extern struct option_string option_version_override;   /* global: option storage; NULL: our own */
 
+extern _Atomic int64_t option_log_format;              /* global: option storage; enum log_format of base/log.h */
+extern _Atomic int64_t option_log_timestamp_format;    /* global: option storage; enum log_time */
+
 enum oom_score_mode { OOM_SCORE_NO, OOM_SCORE_RELATIVE, OOM_SCORE_ABSOLUTE };
 extern _Atomic int64_t option_oom_score_adj;           /* global: option storage; enum oom_score_mode */
 enum oom_role { OOM_MASTER, OOM_REPLICA, OOM_CHILD, OOM_ROLE_COUNT };

@@ -219,6 +219,8 @@ void process_setup(void)
                                         .role = log_role};
 
     log_setup(&options);
+    log_set_format((enum log_format)OPTION_GET(option_log_format),
+                   (enum log_time)OPTION_GET(option_log_timestamp_format));
     find_supervisor();
     if (OPTION_IS(option_daemonize) && supervisor == SUPERVISED_NO)
         daemonize();

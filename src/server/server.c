@@ -14,6 +14,7 @@
 #include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/options_process.h"
+#include "server/shutdown.h"
 #include "server/soft_shutdown.h"
 #include "server/stats.h"
 #include "server/timing.h"
@@ -27,6 +28,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+enum { CLIENTS_A_TURN = 200 };
 
 static struct server *instance; /* const while workers run */
 
@@ -207,6 +210,18 @@ static const char *apply_usage(const struct option_row *row)
     return NULL;
 }
 
+static const char *apply_lazy_free(const struct option_row *row)
+{
+    uint32_t later = FREE_UNLINK;
+
+    (void)row;
+    later |= OPTION_IS(option_lazyfree_lazy_server_del) ? FREE_SERVER_DEL : 0;
+    later |= OPTION_IS(option_lazyfree_lazy_user_del) ? FREE_USER_DEL : 0;
+    later |= OPTION_IS(option_lazyfree_lazy_expire) ? FREE_EXPIRE : 0;
+    atomic_store_explicit(&instance->store->frees_later, later, memory_order_relaxed);
+    return NULL;
+}
+
 static const char *apply_requirepass(const struct option_row *row)
 {
     char *old;
@@ -261,6 +276,9 @@ static void watch_options(void)
     config_on_change("maxmemory-policy", apply_usage);
     config_on_change("lfu-log-factor", apply_usage);
     config_on_change("lfu-decay-time", apply_usage);
+    config_on_change("lazyfree-lazy-server-del", apply_lazy_free);
+    config_on_change("lazyfree-lazy-user-del", apply_lazy_free);
+    config_on_change("lazyfree-lazy-expire", apply_lazy_free);
     config_on_change("requirepass", apply_requirepass);
     config_on_change("proto-max-bulk-len", apply_limits);
 }
@@ -373,6 +391,7 @@ struct server *server_create(void)
     tls_peers_start();
     (void)apply_requirepass(NULL);
     (void)apply_usage(NULL);
+    (void)apply_lazy_free(NULL);
     if (!certificates_start() || !open_loops(server) || !open_listeners(server))
         server_destroy(&server);
     return server;
@@ -433,6 +452,16 @@ void server_run(struct server *server)
         thread_join(&server->workers[i].thread);
 }
 
+int64_t server_hz(const struct server *server)
+{
+    uint64_t clients = atomic_load_explicit(&server->client_count, memory_order_relaxed);
+    int64_t hz = OPTION_GET(option_hz);
+
+    while (OPTION_IS(option_dynamic_hz) && hz < OPTION_HZ_MOST && clients / (uint64_t)hz > CLIENTS_A_TURN)
+        hz = MIN(hz * 2, (int64_t)OPTION_HZ_MOST);
+    return hz;
+}
+
 void server_stop(struct server *server)
 {
     atomic_store_explicit(&server->stopping, true, memory_order_relaxed);
@@ -466,8 +495,8 @@ void server_serve_signal(struct server *server)
     log_warning("Received %s scheduling shutdown...", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
     if (soft_shutdown_is_wished())
         soft_shutdown_begin();
-    else
-        server_stop(server);
+    else if (!shutdown_begin(server, shutdown_flags_of_signal(signal_number)))
+        atomic_store_explicit(&signal_received, 0, memory_order_relaxed); /* the next one asks anew */
 }
 
 bool server_forget_signal(void)

@@ -10,8 +10,6 @@
 
 enum { LISTENERS_MOST = 3, RATE_SAMPLES = 16 };
 
-enum shutdown_flag { SHUTDOWN_NOSAVE = 1 << 0, SHUTDOWN_SAVE = 1 << 1, SHUTDOWN_NOW = 1 << 2, SHUTDOWN_FORCE = 1 << 3 };
-
 struct server {
     struct store *store;      /* const */
     struct journal journal;
@@ -55,7 +53,11 @@ void server_run(struct server *server); /* returns after a clean stop */
 
 struct server *server_instance(void); /* the one that runs; for INFO and signals */
 
-/* From any thread: stop cleanly. */
+/* Background turns a second: hz, with dynamic-hz doubled (up to 500) until no turn has more than 200 clients to look
+ * after. Any thread. */
+int64_t server_hz(const struct server *server);
+
+/* From any thread: stop cleanly. What is to be done before: shutdown.h. */
 void server_stop(struct server *server);
 /* Is this the password? Takes the same time whatever it is. Any thread. */
 bool server_password_fits(struct server *server, struct slice password);

@@ -37,6 +37,7 @@ static void add_worker(struct server_stats *stats, const struct worker *worker)
     stats->defrag_misses += read_counter(&worker->defrag.counters.misses);
     stats->defrag_key_hits += read_counter(&worker->defrag.counters.key_hits);
     stats->defrag_key_misses += read_counter(&worker->defrag.counters.key_misses);
+    stats->expire_cuts += read_counter(&worker->stats.expire_cuts);
     stats->waiting_commands += read_counter(&worker->stats.parked_count);
     stats->acl_denied_auth += read_counter(&worker->stats.auth_failures);
     for (unsigned i = 0; i < RECENT_SECONDS; i++) {
@@ -92,6 +93,7 @@ void server_stats_collect(struct server_stats *stats)
     stats->thread_count = server->worker_count;
     stats->current_thread = here != NULL ? here->index : 0;
     stats->loop_name = loop_kind_name(server->workers[0].loop);
+    stats->hz = server_hz(server);
     stats->shutdown_in_ms = -1;
 }
 

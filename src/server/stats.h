@@ -50,6 +50,7 @@ struct server_stats {
     uint64_t defrag_hits, defrag_misses, defrag_key_hits, defrag_key_misses;
     uint64_t defrag_us;        /* during which memory was defragmented */
     uint64_t expire_us;        /* spent on looking for keys whose time is over */
+    uint64_t expire_cuts;      /* how often that took a whole slice of time and was not done */
 
     /* per second, over the last 1.6 s or so */
     double ops_per_second;
@@ -67,6 +68,7 @@ struct server_stats {
         uint64_t commands, net_input_bytes, net_output_bytes, errors, lock_waits, loop_turns;
     } threads[STATS_THREADS_MOST];
     const char *loop_name;     /* "epoll", "io_uring" */
+    int64_t hz;                /* background turns a second just now */
 
     bool loading;
     int64_t shutdown_in_ms;    /* -1: not shutting down */

@@ -55,6 +55,7 @@ static const size_t counter_offsets[] = {
     offsetof(struct server_stats, defrag_key_hits),
     offsetof(struct server_stats, defrag_key_misses),
     offsetof(struct server_stats, defrag_us),
+    offsetof(struct server_stats, expire_cuts),
 };
 
 /* A sum over threads that are counting meanwhile may come out a little behind an earlier one. */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "server/active_expiry.h"
 #include "server/admission.h"
 #include "server/certificates.h"
 #include "server/client.h"
@@ -22,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SECOND_US = 1000 * 1000, EXPIRE_STEP = 64, HANDSHAKE_LIMIT_MS = 30 * 1000 };
+enum { SECOND_US = 1000 * 1000, HANDSHAKE_LIMIT_MS = 30 * 1000 };
 
 static _Thread_local struct worker *self;
 
@@ -303,50 +304,6 @@ static void every_second(struct loop *loop, struct loop_timer *timer)
     loop_timer_start(loop, timer, SECOND_US, every_second);
 }
 
-/* Deletes what is due in one stripe and database; false: the stripe is busy. */
-static void expire_stripe(struct worker *worker, uint32_t stripe, unsigned db)
-{
-    struct access *access = &worker->access;
-    uint32_t busy, done;
-
-    do {
-        if (!access_lock(access, &stripe, 1, &busy))
-            return; /* whoever holds it is at work on these keys: next time */
-        access->effects = journal_is_on(&worker->server->journal) ? &worker->effects : NULL;
-        done = access_expire_due(access, stripe, db, EXPIRE_STEP);
-        access_unlock(access, &stripe, 1);
-    } while (done == EXPIRE_STEP);
-}
-
-/* A worker looks after every n-th stripe; a look costs a load where nothing is due. */
-static void expire_share(struct loop *loop, struct loop_timer *timer)
-{
-    struct worker *worker = loop_user(loop);
-    const struct store *store = worker->server->store;
-    struct access *access = &worker->access;
-    uint64_t begin_us;
-
-    loop_timer_start(loop, timer, SECOND_US / OPTION_GET(option_hz), expire_share);
-    defrag_cycle_turn(worker);
-    if (!atomic_load_explicit(&store->active_expire, memory_order_relaxed) ||
-        atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) || pause_is_on() ||
-        !gate_enter(&worker->member))
-        return;
-    begin_us = clock_monotonic_us();
-    access_begin(access, worker_sample_time(worker), false);
-    for (uint32_t i = worker->index; i <= store->stripe_mask; i += worker->server->worker_count) {
-        for (unsigned db = 0; db < store->database_count; db++) {
-            if (stripe_db(&store->stripes[i], db) == NULL)
-                break; /* the other databases of a stripe are made together */
-            if (access_has_due(access, i, db))
-                expire_stripe(worker, i, db);
-        }
-    }
-    gate_leave(&worker->member);
-    counter_add(&worker->stats.expire_us, clock_monotonic_us() - begin_us);
-    latency_add(LATENCY_EXPIRE_CYCLE, (int64_t)((clock_monotonic_us() - begin_us) / 1000));
-}
-
 static void sample_rates(struct loop *loop, struct loop_timer *timer)
 {
     const struct worker *worker = loop_user(loop);
@@ -504,7 +461,7 @@ void worker_run(void *argument)
     loop_timer_start(worker->loop, &worker->second_timer, SECOND_US, every_second);
     if (worker->index == 0)
         loop_timer_start(worker->loop, &worker->rate_timer, SECOND_US / 10, sample_rates);
-    loop_timer_start(worker->loop, &worker->expire_timer, SECOND_US / OPTION_GET(option_hz), expire_share);
+    active_expiry_start(worker);
     while (!atomic_load_explicit(&worker->stop, memory_order_relaxed))
         loop_turn(worker->loop, -1);
     for (unsigned i = 0; i < LISTENERS_MOST; i++) {

@@ -39,7 +39,7 @@ struct worker_stats {
     _Atomic uint64_t connections_received, rejected_connections, commands, errors, lock_waits;
     _Atomic uint64_t query_limit_closed, output_limit_closed, evicted_clients;
     _Atomic uint64_t net_in, net_out, reads, writes, turns;
-    _Atomic uint64_t expire_us, auth_failures;
+    _Atomic uint64_t expire_us, expire_cuts, auth_failures;
     _Atomic uint64_t parked_count;  /* commands that wait now */
     _Atomic uint64_t recent_input[RECENT_SECONDS], recent_output[RECENT_SECONDS]; /* largest buffers, by second */
     unsigned recent_index;          /* owner: the worker; the current second's */
@@ -115,6 +115,7 @@ struct worker {
     uint32_t stripe_count, stripe_capacity;
     int64_t turn_us;                  /* loop time for which now_ms was taken */
     int64_t now_ms;                   /* wall clock */
+    uint32_t expire_stripe;           /* where active expiry goes on */
     struct loop_timer second_timer, expire_timer, rate_timer, pause_timer, evict_timer;
 };
 

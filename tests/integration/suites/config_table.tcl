@@ -45,6 +45,7 @@ set text_values {
     proc-title-template "{title} x"  locale-collate C  server-thread-affinity true
     client-output-buffer-limit "normal 1048576 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"
     save "11 12"  oom-score-adj absolute  watchdog-period 321  oom-score-adj-values "1 2 3"
+    bind-source-addr 127.0.0.7  availability-zone zone-a
     latency-tracking-info-percentiles "10 20"  notify-keyspace-events glE
 }
 

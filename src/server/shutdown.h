@@ -1,0 +1,21 @@
+/* How the server ends, by SHUTDOWN or by a signal: whether data is saved before, and what happens where that fails. */
+#pragma once
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+
+struct server;
+
+enum shutdown_flag {
+    SHUTDOWN_SAVE = 1 << 0,   /* save, even if no save point says so; excludes the next */
+    SHUTDOWN_NOSAVE = 1 << 1,
+    SHUTDOWN_NOW = 1 << 2,    /* wait for nobody */
+    SHUTDOWN_FORCE = 1 << 3   /* what fails on the way keeps nobody */
+};
+
+void shutdown_setup(void); /* after config_setup: adds the options */
+/* What the options say about this signal (SIGINT or SIGTERM). Any thread. */
+unsigned shutdown_flags_of_signal(int signal_number);
+/* The server ends soon. False: it cannot do what it should do before, and goes on; the log says why. Any thread. */
+must_check bool shutdown_begin(struct server *server, unsigned flags);
