@@ -12,7 +12,7 @@
 
 enum {
     SECOND_US = 1000000,
-    SLICE_MOST_US = 1000, /* when a pause was longer than it should be */
+    SLICE_MOST_US = 500, /* when a pause was longer than it should be */
     REST_US = SECOND_US,
     USEFUL_SHARE = 1000   /* a walk that moves less than one block in so many is followed by a rest */
 };
@@ -46,9 +46,9 @@ static const struct option_row rows[] = {
     ROW_INT("active-defrag-threshold-upper", &option_upper, 100, 0, 1000, OPTION_MUTABLE,
             "percent of holes from which on it works as hard as it may"),
     ROW_INT("active-defrag-cycle-min", &option_cycle_min, 1, 1, 99, OPTION_MUTABLE,
-            "percent of each thread's time for activedefrag, at the lower threshold"),
+            "percent of a processor's time for activedefrag, of all threads together, at the lower threshold"),
     ROW_INT("active-defrag-cycle-max", &option_cycle_max, 25, 1, 99, OPTION_MUTABLE,
-            "percent of each thread's time for activedefrag, at the upper threshold"),
+            "percent of a processor's time for activedefrag, of all threads together, at the upper threshold"),
     ROW_INT("active-defrag-max-scan-fields", &option_scan_fields, 1000, 1, INT64_MAX, OPTION_MUTABLE,
             "elements of one large value that activedefrag moves at a time"),
 };
@@ -60,7 +60,7 @@ void defrag_cycle_setup(void)
 
 /* -------------------------------------------------------------------------------------------------- how much -- */
 
-/* Of a worker's time, for holes of so many percent. */
+/* Of a processor's time, for holes of so many percent. */
 static unsigned percent_for(double holes_percent)
 {
     double lower = (double)OPTION_GET(option_lower), upper = (double)OPTION_GET(option_upper);
@@ -94,7 +94,7 @@ static unsigned percent_now(void)
 static void run_begins(unsigned percent)
 {
     atomic_store_explicit(&running_since_us, clock_monotonic_us(), memory_order_relaxed);
-    log_verbose("Starting active defrag, %u%% of each thread's time", percent);
+    log_verbose("Starting active defrag, %u%% of a processor's time", percent);
 }
 
 static void run_ends(void)
@@ -155,12 +155,18 @@ static bool work_until(struct worker *worker, uint64_t end_us)
     return true;
 }
 
+/* Pause to work, as pause_parts to percent: a worker's share of so many percent of a processor. */
+static uint64_t pause_parts(const struct worker *worker, unsigned percent)
+{
+    return 100 * worker->server->worker_count - percent;
+}
+
 /* Time that is ours after so long a pause. */
 static uint64_t slice_us(const struct worker *worker, uint64_t now_us, unsigned percent)
 {
     uint64_t pause_us = now_us - worker->defrag.slice_end_us;
 
-    return MIN(pause_us * percent / (100 - percent), (uint64_t)SLICE_MOST_US);
+    return MIN(pause_us * percent / pause_parts(worker, percent), (uint64_t)SLICE_MOST_US);
 }
 
 /* Works for a slice; returns after how many us to go on. */
@@ -182,7 +188,7 @@ static int64_t run_slice(struct worker *worker, unsigned percent)
     end_us = clock_monotonic_us();
     worker->defrag.slice_end_us = end_us;
     latency_add(LATENCY_ACTIVE_DEFRAG_CYCLE, (int64_t)((end_us - begin_us) / 1000));
-    return was_useful ? DEFRAG_SLICE_US * (100 - (int64_t)percent) / percent : REST_US;
+    return was_useful ? (int64_t)(DEFRAG_SLICE_US * pause_parts(worker, percent) / percent) : REST_US;
 }
 
 static void on_timer(struct loop *loop, struct loop_timer *timer)

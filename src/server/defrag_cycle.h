@@ -2,9 +2,10 @@
  *
  * Worker 0 looks once a second how much memory the allocator holds (active) and how much of it is in use (allocated).
  * With holes of at least active-defrag-ignore-bytes and active-defrag-threshold-lower percent every worker walks its
- * share of the stripes, for active-defrag-cycle-min percent of its time; up to cycle-max from threshold-upper on. A
- * worker does so in slices of about DEFRAG_SLICE_US, with pauses as long as the percentage says, so that no command
- * waits for longer than one slice. After a walk that moved next to nothing it rests: the holes are not ours. */
+ * share of the stripes. Together they take active-defrag-cycle-min percent of a processor's time, up to cycle-max from
+ * threshold-upper on, each as much as the others. A worker does so in slices of about DEFRAG_SLICE_US, with pauses as
+ * long as the percentage says, so that no command waits for longer than one slice. After a walk that moved next to
+ * nothing it rests: the holes are not ours. */
 #pragma once
 
 #include <stdint.h>
@@ -19,6 +20,6 @@ void defrag_cycle_sample(void); /* worker 0, ten times a second */
 void defrag_cycle_turn(struct worker *worker);
 
 /* For INFO; any thread. */
-unsigned defrag_cycle_percent(void);     /* of each worker's time; 0: not running */
+unsigned defrag_cycle_percent(void);     /* of a processor's time; 0: not running */
 uint64_t defrag_cycle_current_us(void);  /* since it began to run; 0: not running */
 uint64_t defrag_cycle_total_us(void);    /* with all earlier runs */

@@ -30,10 +30,11 @@ static void relocate_blob(struct entry *entry, struct mem_mover *mover)
 static uint64_t relocate_pointer(struct hold *hold, struct entry *entry, uint64_t position, uint64_t most)
 {
     const struct value_ops *ops = &hold->access->store->types[entry->type];
-    void *value = entry_pointer(entry);
+    void *value;
 
     if (ops->relocate == NULL)
-        return 0;
+        return 0; /* strings, too */
+    value = entry_pointer(entry);
     position = ops->relocate(&value, position, most, &hold->mover);
     entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value);
     return position;
@@ -75,16 +76,15 @@ static bool same_hash(const void *item, void *context)
     return lookup_entry_hash(item) == *(const uint64_t *)context;
 }
 
-/* Goes on in the last of the large values, if its key is still there and of a type that has elements. */
+/* Goes on in the last of the large values, if its key is still there. */
 static void step_in_value(struct hold *hold, struct stripe_db *keys)
 {
     struct defrag_value *value = &hold->walk->values[hold->walk->value_count - 1];
     const uint64_t *slot = table_find_by_hash(&keys->keys, value->hash, same_hash, &value->hash);
     struct entry *entry = slot != NULL ? table_slot_item(slot) : NULL;
 
-    value->position = entry == NULL || entry->type == TYPE_STRING
-                          ? 0
-                          : relocate_pointer(hold, entry, value->position, MAX(hold->walk->most_fields, 1));
+    value->position =
+        entry == NULL ? 0 : relocate_pointer(hold, entry, value->position, MAX(hold->walk->most_fields, 1));
     if (value->position == 0)
         hold->walk->value_count--;
 }

@@ -67,8 +67,9 @@ struct value_ops {
     uint64_t (*memory_bytes)(const void *value);
     uint64_t (*free_effort)(const void *value); /* roughly how many allocations: large ones are freed elsewhere */
     /* Moves the value's memory together (mem_move), elements from `position` on (0 first) and about `most` of them;
-     * *value is its address from then on. Returns where to go on, 0 at the end; the value may change before it is asked
-     * to, and the walk must end nevertheless. NULL: values of this type stay where they are. */
+     * *value is its address from then on. Returns where to go on, 0 at the end. Before it is asked to, the value may
+     * change, or another of any type take its place: any position must do, and the walk must end nevertheless. NULL:
+     * values of this type stay where they are. */
     uint64_t (*relocate)(void **value, uint64_t position, uint64_t most, struct mem_mover *mover);
 };
 
