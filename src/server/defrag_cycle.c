@@ -169,34 +169,44 @@ static uint64_t slice_us(const struct worker *worker, uint64_t now_us, unsigned 
     return MIN(pause_us * percent / pause_parts(worker, percent), (uint64_t)SLICE_MOST_US);
 }
 
-/* Works for a slice; returns after how many us to go on. */
-static int64_t run_slice(struct worker *worker, unsigned percent)
+/* Inside the gate. False: the worker has gone through its stripes for next to nothing. */
+static bool work(struct worker *worker, unsigned percent)
 {
     struct defrag_walk *walk = &worker->defrag.walk;
     uint64_t begin_us = clock_monotonic_us(), end_us;
     bool was_useful = true;
 
-    if (atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) || !gate_enter(&worker->member))
-        return DEFRAG_SLICE_US;
     access_begin(&worker->access, worker_sample_time(worker), false);
     walk->most_fields = OPTION_GET_U64(option_scan_fields);
     if (!work_until(worker, begin_us + slice_us(worker, begin_us, percent))) {
         was_useful = walk->moved * USEFUL_SHARE > walk->seen;
         walk->moved = walk->seen = 0;
     }
-    gate_leave(&worker->member);
     end_us = clock_monotonic_us();
     worker->defrag.slice_end_us = end_us;
     latency_add(LATENCY_ACTIVE_DEFRAG_CYCLE, (int64_t)((end_us - begin_us) / 1000));
-    return was_useful ? (int64_t)(DEFRAG_SLICE_US * pause_parts(worker, percent) / percent) : REST_US;
+    return was_useful;
 }
 
+/* A slice. Who found the gate closed goes on until it was inside once, also if there is nothing left to do: the gate
+ * stays open for it then. */
 static void on_timer(struct loop *loop, struct loop_timer *timer)
 {
+    struct worker *worker = loop_user(loop);
     unsigned percent = defrag_cycle_percent();
+    int64_t pause_us = DEFRAG_SLICE_US;
 
-    if (percent != 0)
-        loop_timer_start(loop, timer, run_slice(loop_user(loop), percent), on_timer);
+    if (gate_enter(&worker->member)) {
+        if (percent == 0) {
+            gate_leave(&worker->member);
+            return;
+        }
+        pause_us = (int64_t)(DEFRAG_SLICE_US * pause_parts(worker, percent) / percent);
+        if (!atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) && !work(worker, percent))
+            pause_us = REST_US;
+        gate_leave(&worker->member);
+    }
+    loop_timer_start(loop, timer, pause_us, on_timer);
 }
 
 void defrag_cycle_turn(struct worker *worker)
