@@ -10,7 +10,12 @@ static int64_t from_beginning(int64_t position, int64_t size)
 
 bool range_of_bytes(int64_t start, int64_t end, size_t size, size_t *first, size_t *count)
 {
-    if (size == 0 || (start < 0 && end < 0 && start > end))
+    return !(start < 0 && end < 0 && start > end) && range_of_any_ends(start, end, size, first, count);
+}
+
+bool range_of_any_ends(int64_t start, int64_t end, size_t size, size_t *first, size_t *count)
+{
+    if (size == 0)
         return false;
     start = from_beginning(start, (int64_t)size);
     end = from_beginning(end, (int64_t)size);

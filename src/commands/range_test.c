@@ -6,17 +6,20 @@
 #include <cmocka.h>
 
 /* The rule in other words, byte by byte. */
-static bool byte_is_in(int64_t at, int64_t start, int64_t end, int64_t size)
+static bool byte_is_in_any(int64_t at, int64_t start, int64_t end, int64_t size)
 {
     int64_t from = start < 0 ? start + size : start, to = end < 0 ? end + size : end;
 
-    if (start < 0 && end < 0 && start > end)
-        return false;
     if (from < 0)
         from = 0;
     if (to < 0)
         to = 0;
     return at >= from && at <= to;
+}
+
+static bool byte_is_in(int64_t at, int64_t start, int64_t end, int64_t size)
+{
+    return !(start < 0 && end < 0 && start > end) && byte_is_in_any(at, start, end, size);
 }
 
 static void small_ranges_agree_with_the_rule(void **state)
@@ -25,14 +28,18 @@ static void small_ranges_agree_with_the_rule(void **state)
     for (int64_t size = 0; size < 6; size++) {
         for (int64_t start = -9; start < 9; start++) {
             for (int64_t end = -9; end < 9; end++) {
-                size_t first = 99, count = 0;
+                size_t first = 99, count = 0, any_first = 99, any_count = 0;
                 bool some = range_of_bytes(start, end, (size_t)size, &first, &count);
+                bool any = range_of_any_ends(start, end, (size_t)size, &any_first, &any_count);
                 int64_t in = 0;
 
                 for (int64_t at = 0; at < size; at++) {
                     bool inside = some && at >= (int64_t)first && at < (int64_t)(first + count);
 
                     assert_int_equal(inside, byte_is_in(at, start, end, size));
+                    inside = any && at >= (int64_t)any_first && at < (int64_t)(any_first + any_count);
+                    assert_int_equal(inside, byte_is_in_any(at, start, end, size));
+                    inside = byte_is_in(at, start, end, size);
                     in += inside;
                 }
                 assert_int_equal(some, in != 0);

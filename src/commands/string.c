@@ -1,32 +1,15 @@
 /* Strings. Plain forms come first in each function: they are what servers do all day. */
-#include "commands/families.h"
+#include "commands/string.h"
 
 #include "base/mem.h"
 #include "base/number.h"
 #include "commands/expire.h"
+#include "commands/families.h"
 #include "commands/range.h"
-#include "server/options.h"
-#include "server/request.h"
 
 #include <math.h>
 
 /* --- shared pieces --- */
-
-/* A string key to read: counted and touched. False: it holds something else, which was replied. */
-static inline bool read_string(struct request *request, const struct key *key, struct entry **entry)
-{
-    *entry = access_read(request->access, request->db, key);
-    return LIKELY(*entry == NULL || (*entry)->type == TYPE_STRING) ||
-           request_expect_type(request, *entry, TYPE_STRING);
-}
-
-/* The same to change. */
-static inline bool find_string(struct request *request, const struct key *key, struct entry **entry)
-{
-    *entry = access_find(request->access, request->db, key);
-    return LIKELY(*entry == NULL || (*entry)->type == TYPE_STRING) ||
-           request_expect_type(request, *entry, TYPE_STRING);
-}
 
 static inline void put_argument(const struct request *request, struct change *change, uint32_t index,
                                 int64_t expire_ms)
@@ -68,15 +51,6 @@ static void effect_set_until(struct request *request, uint32_t value_index, int6
                                   SLICE("PXAT"), slice_make(text, number_format_i64(text, expire_ms))};
 
     effect_set(request, words, countof(words));
-}
-
-/* Does a string of this size stay within the limit for bulks? Replies if not. */
-static bool check_size(struct request *request, uint64_t size)
-{
-    if (LIKELY(size <= OPTION_GET_U64(option_proto_max_bulk_len)))
-        return true;
-    reply_error(request, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
-    return false;
 }
 
 /* --- options of SET and GETEX --- */
@@ -196,7 +170,7 @@ static NOINLINE void set_with_options(struct request *request)
     if (options.lifetime == LIFETIME_KEEP)
         expire_ms = EXPIRE_KEEP;
     if (get) {
-        if (!read_string(request, key, &entry))
+        if (!string_read(request, key, &entry))
             return;
         reply_string(request, entry); /* before it is overwritten */
     } else {
@@ -280,7 +254,7 @@ static void cmd_getset(struct request *request)
     const struct slice words[] = {SLICE("SET"), request_arg(request, 1), request_arg(request, 2)};
     struct entry *entry;
 
-    if (!read_string(request, &request->keys[0], &entry))
+    if (!string_read(request, &request->keys[0], &entry))
         return;
     reply_string(request, entry);
     set_to_argument(request, &request->keys[0], 2, EXPIRE_NEVER);
@@ -293,7 +267,7 @@ static void cmd_get(struct request *request)
 {
     struct entry *entry;
 
-    if (read_string(request, &request->keys[0], &entry))
+    if (string_read(request, &request->keys[0], &entry))
         reply_string(request, entry);
 }
 
@@ -304,7 +278,7 @@ static void cmd_getdel(struct request *request)
                                   key->name};
     struct entry *entry;
 
-    if (!read_string(request, key, &entry))
+    if (!string_read(request, key, &entry))
         return;
     reply_string(request, entry);
     if (access_delete_for(request->access, request->db, key, FREE_USER_DEL))
@@ -343,7 +317,7 @@ static void cmd_getex(struct request *request)
             return;
         }
     }
-    if (!read_string(request, key, &entry))
+    if (!string_read(request, key, &entry))
         return;
     timed = lifetime_takes_time(options.lifetime);
     if (entry != NULL && timed && !expire_arg_positive(request, options.time_index, options.lifetime, &expire_ms))
@@ -416,11 +390,11 @@ static void cmd_append(struct request *request)
     size_t size = 0;
     char *bytes;
 
-    if (!find_string(request, key, &entry))
+    if (!string_find(request, key, &entry))
         return;
     if (entry != NULL) {
         size = entry_string_size(entry);
-        if (!check_size(request, (uint64_t)size + more.size))
+        if (!string_check_size(request, (uint64_t)size + more.size))
             return;
     }
     change_begin(&change, request->access, request->db, key);
@@ -439,7 +413,7 @@ static void cmd_strlen(struct request *request)
 {
     struct entry *entry;
 
-    if (read_string(request, &request->keys[0], &entry))
+    if (string_read(request, &request->keys[0], &entry))
         reply_int(request, entry != NULL ? (int64_t)entry_string_size(entry) : 0);
 }
 
@@ -458,14 +432,14 @@ static void cmd_setrange(struct request *request)
         reply_error(request, "ERR offset is out of range");
         return;
     }
-    if (!find_string(request, key, &entry))
+    if (!string_find(request, key, &entry))
         return;
     size = entry != NULL ? entry_string_size(entry) : 0;
     if (part.size == 0) { /* nothing to write: nothing changes, no key is made */
         reply_int(request, (int64_t)size);
         return;
     }
-    if (!check_size(request, (uint64_t)offset + part.size)) /* both below 2^63 */
+    if (!string_check_size(request, (uint64_t)offset + part.size)) /* both below 2^63 */
         return;
     size = MAX(size, (size_t)offset + part.size);
     change_begin(&change, request->access, request->db, key);
@@ -484,7 +458,7 @@ static void cmd_getrange(struct request *request)
 
     if (!request_arg_i64(request, 2, &start) || !request_arg_i64(request, 3, &end))
         return;
-    if (!read_string(request, &request->keys[0], &entry))
+    if (!string_read(request, &request->keys[0], &entry))
         return;
     if (entry == NULL || !range_of_bytes(start, end, entry_string_size(entry), &first, &count)) {
         reply_bulk(request, SLICE_EMPTY);
@@ -522,7 +496,7 @@ static inline void add_to_key(struct request *request, int64_t amount)
     struct entry *entry;
     int64_t number;
 
-    if (!find_string(request, key, &entry) || !read_number(request, entry, &number))
+    if (!string_find(request, key, &entry) || !read_number(request, entry, &number))
         return;
     if (__builtin_add_overflow(number, amount, &number)) {
         reply_error(request, "ERR increment or decrement would overflow");
@@ -596,7 +570,7 @@ static void cmd_incrbyfloat(struct request *request)
     long double number, amount;
     struct slice text;
 
-    if (!find_string(request, key, &entry) || !read_float(request, entry, &number) ||
+    if (!string_find(request, key, &entry) || !read_float(request, entry, &number) ||
         !request_arg_long_double(request, 2, &amount))
         return;
     number += amount;

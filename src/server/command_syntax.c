@@ -214,6 +214,10 @@ static const struct {
     {"hello", "protover", "arguments"},
     {"bitcount", "start_end", "index"},
     {"bitpos", "start", "index"},
+    {"bitpos", "end", "end_index"},
+    {"bitfield", "encoding_offset_value_encoding_offset_increment", "write_operation"},
+    {"bitfield", "wrap_sat_fail_encoding_offset_value_encoding_offset_increment", "write"},
+    {"bitfield", "encoding_offset_wrap_sat_fail_encoding_offset_value_encoding_offset_increment", "operation"},
     {"xadd", "strategy_threshold", "trim"},
     {"xtrim", "strategy_threshold", "trim"},
     {"xread", "key_id", "streams"},
@@ -228,7 +232,7 @@ static const struct naming type_names[] = {
     {"entries-added", "i"}, {"entries-read", "i"}, {"frequency", "i"}, {"increment", "i"}, {"len", "i"},
     {"limit", "i"}, {"milliseconds", "i"}, {"ms", "i"}, {"num-matches", "i"}, {"numkeys", "i"},
     {"numreplicas", "i"}, {"offset", "i"}, {"port", "i"}, {"protover", "i"}, {"rank", "i"}, {"seconds", "i"},
-    {"slot", "i"}, {"start", "i"}, {"start-slot", "i"}, {"stop", "i"}, {"timeout", "i"}, {"ttl", "i"},
+    {"shift", "i"}, {"slot", "i"}, {"start", "i"}, {"start-slot", "i"}, {"stop", "i"}, {"timeout", "i"}, {"ttl", "i"},
     {"version", "i"}, {"weight", "i"}, {"maxage", "i"}, {"min-match-len", "i"},
     {"height", "d"}, {"width", "d"}, {"latitude", "d"}, {"longitude", "d"}, {"radius", "d"}, {"score", "d"},
     {"pattern", "p"},
@@ -247,6 +251,8 @@ static enum syntax_type type_of_argument(const struct command *command, struct s
         return SYNTAX_DOUBLE;
     if (slice_equal_text(name, "increment") && is_float)
         return SYNTAX_DOUBLE;
+    if (slice_equal_text(name, "value") && strcmp(group, "bitmap") == 0)
+        return SYNTAX_INTEGER;
     if (strcmp(group, "stream") == 0 && (slice_equal_text(name, "start") || slice_equal_text(name, "end")))
         return SYNTAX_STRING;
     if ((slice_equal_text(name, "min") || slice_equal_text(name, "max")) &&

@@ -55,6 +55,7 @@ _Atomic int64_t option_lazyfree_lazy_expire;     /* global: option storage */
 _Atomic int64_t option_lazyfree_lazy_server_del; /* global: option storage */
 _Atomic int64_t option_lazyfree_lazy_user_del;   /* global: option storage */
 _Atomic int64_t option_lazyfree_lazy_user_flush; /* global: option storage */
+_Atomic int64_t option_hll_sparse_max_bytes;   /* global: option storage */
 _Atomic int64_t option_loglevel;        /* global: option storage */
 struct option_string option_logfile;    /* global: option storage */
 _Atomic int64_t option_syslog_enabled;  /* global: option storage */
@@ -445,6 +446,10 @@ const struct option_row server_options[] = {
     ROW_BOOL("lazyfree-lazy-user-del", &option_lazyfree_lazy_user_del, 0, OPTION_MUTABLE, "DEL works as UNLINK"),
     ROW_BOOL("lazyfree-lazy-user-flush", &option_lazyfree_lazy_user_flush, 0, OPTION_MUTABLE,
              "FLUSHALL and FLUSHDB are ASYNC unless they say SYNC"),
+
+    /* values */
+    ROW_MEMORY("hll-sparse-max-bytes", &option_hll_sparse_max_bytes, 3000, 0, INT64_MAX, OPTION_MUTABLE,
+               "bytes beyond which a HyperLogLog is stored dense, in 12 KiB"),
 
     /* log and process */
     ROW_ENUM("loglevel", &option_loglevel, LOG_LEVEL_NOTICE, log_levels, OPTION_MUTABLE,

@@ -70,6 +70,9 @@ extern _Atomic int64_t option_lazyfree_lazy_server_del; /* global: option storag
 extern _Atomic int64_t option_lazyfree_lazy_user_del;   /* global: option storage; bool */
 extern _Atomic int64_t option_lazyfree_lazy_user_flush; /* global: option storage; bool */
 
+/* --- values --- */
+extern _Atomic int64_t option_hll_sparse_max_bytes;     /* global: option storage; bytes */
+
 /* --- log and process --- */
 extern _Atomic int64_t option_loglevel;        /* global: option storage; enum log_level */
 extern struct option_string option_logfile;    /* global: option storage; never NULL */

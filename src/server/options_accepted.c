@@ -112,7 +112,6 @@ static const struct accepted accepted[] = {
     YES_NO("force-backlog-disk-reserve", NULL, "no", MUTABLE, REPLICATION),
     NUMBER(INT, "hash-max-listpack-entries", "hash-max-ziplist-entries", "512", 0, INT64_MAX, MUTABLE, TYPES),
     NUMBER(MEMORY, "hash-max-listpack-value", "hash-max-ziplist-value", "64", 0, INT64_MAX, MUTABLE, TYPES),
-    NUMBER(MEMORY, "hll-sparse-max-bytes", NULL, "3000", 0, INT64_MAX, MUTABLE, TYPES),
     YES_NO("io-threads-do-reads", NULL, "no", 0, OTHERWISE),
     NUMBER(INT, "key-load-delay", NULL, "0", INT32_MIN, INT32_MAX, MUTABLE | OPTION_HIDDEN, PERSISTENCE),
     NUMBER(INT, "list-compress-depth", NULL, "0", 0, INT32_MAX, MUTABLE, TYPES),

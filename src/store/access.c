@@ -204,6 +204,11 @@ void change_end(struct change *change, enum event_class event_class, const char 
         observers_after(change, event_class, event);
 }
 
+void change_abandon(struct change *change)
+{
+    change->access->found_key = NULL;
+}
+
 void access_event(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
                   const char *event)
 {

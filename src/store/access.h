@@ -91,6 +91,9 @@ struct change {
 void change_begin(struct change *change, struct access *access, unsigned db, const struct key *key);
 /* Tells everybody and counts. event may be NULL: no keyspace event (e.g. the caller names it itself). */
 void change_end(struct change *change, enum event_class event_class, const char *event);
+/* Instead of change_end: nothing came of it. What was edited has the bytes it had (its encoding may be another), so
+ * nobody is told. */
+void change_abandon(struct change *change);
 /* One more event for a key that changed (SET with EX: "set", then "expire"). */
 void access_event(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
                   const char *event);

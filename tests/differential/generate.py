@@ -42,7 +42,8 @@ UNTIMELY = {b"SELECT", b"RESET", b"SWAPDB", b"MULTI", b"MOVE", b"COPY"}
 
 # Rows: weight, profile (also the letter of its keys), words. {k} key of the family, {K} any key, {v} string,
 # {i} integer, {n} small integer, {f} float, {p} pattern, {d} database, {s} seconds from now, {ms}, {at}, {atms},
-# {c} count 0..5, {m} member out of a few, {id} stream id, {type}, {cmd} any whole command, {name} a command's name.
+# {c} count 0..5, {m} member out of a few, {e} element out of many, {id} stream id, {type}, {cmd} any whole command,
+# {name} a command's name.
 # A trailing * repeats the word before it zero to three times; [a|b] is one of them, [a|] may be left out.
 TEMPLATES = """
 9 string  SET {k} {v}
@@ -84,6 +85,13 @@ TEMPLATES = """
 3 bitmap  BITPOS {k} [0|1] {n} {n} [BIT|BYTE|]
 3 bitmap  BITOP [AND|OR|XOR|NOT] {k} {k} [{k}|]
 3 bitmap  BITFIELD {k} [SET|INCRBY] [u8|i16|u63|i64|u64|i5] [#1|{n}] {i} OVERFLOW [WRAP|SAT|FAIL] INCRBY u8 {n} {i}
+3 bitmap  BITFIELD {k} OVERFLOW [WRAP|SAT|FAIL] [SET|INCRBY] [u2|i3|u8|i64|u63|i33] [#0|#3|{n}] {i} GET i8 {n}
+2 bitmap  BITFIELD {K} [GET|get] [u1|i1|u7|i64|u63] [#2|{n}] [GET|] [u9|] [{n}|]
+2 bitmap  BITFIELD_RO {K} [GET|SET] [u8|i5|u64|i64] [#3|{n}] [{i}|]
+2 bitmap  BITCOUNT {K} {i} {i} [BIT|BYTE|bit|]
+2 bitmap  BITPOS {K} [0|1] {i} {i} [BIT|BYTE|]
+3 bitmap  BITPOS {k} [0|1] [{n}|]
+3 bitmap  BITOP [AND|OR|XOR|and] {k} {k} {K} {k}
 6 keys    DEL {K} {K}
 4 keys    UNLINK {K} {K} {K}
 5 keys    EXISTS {K} {K} {K}
@@ -180,14 +188,21 @@ TEMPLATES = """
 2 stream  XDEL {k} {id}
 2 stream  XLEN {k}
 2 stream  XREAD COUNT {c} STREAMS {k} {id}
-3 pf      PFADD {k} {m} {v}
-2 pf      PFCOUNT {k} {K}
-2 pf      PFMERGE {k} {k} {k}
+6 pf      PFADD {k} {e} [{e}|] [{e}|] [{v}|]
+2 pf      PFADD {k} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e}
+1 pf      PFADD {k}
+3 pf      PFCOUNT {k} [{k}|] [{K}|]
+2 pf      PFMERGE {k} {k} [{K}|]
+1 pf      PFMERGE {k}
+1 pf      PFDEBUG [ENCODING|DECODE|decode|TODENSE|GETREG|NOSUCH] {k}
+3 pf      [GET|STRLEN] {k}
+1 pf      SET {K} HYLL
+1 pf      COPY {k} {k}
 """
 PROFILE_FAMILY = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash": "h", "zset": "z", "stream": "x",
                   "pf": "p"}
 PROFILES = {"mixed": None, "string": {"string", "bitmap"}, "keys": {"keys", "string", "db"},
-            "transactions": {"string", "keys", "db"}, "command": {"command"},
+            "transactions": {"string", "keys", "db"}, "command": {"command"}, "bits": {"bitmap", "pf", "string"},
             "clients": set()}      # several clients with transactions that overlap: interleave.py
 
 
@@ -308,7 +323,8 @@ class Generator:
                   "{s}": lambda: self.seconds_from_now(1), "{ms}": lambda: self.seconds_from_now(1000),
                   "{at}": lambda: self.moment(1), "{atms}": lambda: self.moment(1000),
                   "{c}": lambda: b"%d" % self.random.randint(0, 5),
-                  "{m}": lambda: b"m%d" % self.random.randint(0, 6), "{type}": lambda: self.random.choice(TYPES),
+                  "{m}": lambda: b"m%d" % self.random.randint(0, 6),
+                  "{e}": lambda: b"%d" % self.random.randint(0, 20000), "{type}": lambda: self.random.choice(TYPES),
                   "{name}": lambda: self.random.choice(list(self.commands)).encode()}
         if word in makers:
             return [makers[word]()]
@@ -375,6 +391,10 @@ class Generator:
             return [self.integer()]
         if name in ("member", "field", "element", "member1", "member2", "group", "consumer"):
             return self.fill("{m}", None) if self.random.random() < 0.7 else [self.string()]
+        if name == "encoding" and self.random.random() < 0.8:
+            return [self.random.choice((b"u8", b"i8", b"u1", b"i64", b"u63", b"i13", b"u32", b"i1", b"u0", b"i65"))]
+        if name == "operation" and self.random.random() < 0.8:
+            return [self.random.choice((b"AND", b"or", b"XOR", b"NOT"))]
         if name in ("id", "last-id"):
             return [self.stream_id()]
         if name == "type":
@@ -475,6 +495,11 @@ class Generator:
             words += [b"COUNT", b"1000000"]
             if cursor is not None and cursor < 0:   # in the middle of somewhere: it must not meet any
                 words += [b"MATCH", b"no key is called so"]
+        if name == b"BITFIELD":     # the oracle saturates the largest negative numbers at the wrong end
+            for place in range(2, len(words) - 3):
+                value = as_integer(words[place + 3])
+                if words[place].upper() == b"SET" and value is not None and -2**63 <= value < -2**62:
+                    words[place + 3] = b"%d" % (value // 2**20)
         if name in (b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER") and len(words) > 2:
             value = as_integer(words[2])
             if value is not None and value < -1000:

@@ -107,6 +107,18 @@ def settle_order(effects_in_order):
     return result + sorted(run, key=repr)
 
 
+def without_growth(oracle, server):
+    """Both without each BITFIELD that made the string longer and then failed to write: the oracle keeps that from its
+    replicas, ours does not. MULTI and EXEC may have been needed for it alone."""
+    def failed(effect):
+        words = [word.upper() for word in effect[1]]
+        return words[0] == b"BITFIELD" and b"FAIL" in words and effect not in oracle
+
+    if not any(failed(effect) for effect in server):
+        return oracle, server
+    return [[effect for effect in side if effect[0] is not None and not failed(effect)] for side in (oracle, server)]
+
+
 def equal_effect(one, two):
     if one[0] != two[0] or len(one[1]) != len(two[1]) or one[1][0].upper() != two[1][0].upper():
         return False

@@ -131,6 +131,7 @@ class Tester:
     def __init__(self, options):
         self.options = options
         self.sides = Sides(options)
+        self.damaged = False
         self.accepted = compare.Accepted(os.path.join(os.path.dirname(os.path.abspath(__file__)), "accepted.txt"))
         self.sides.ensure()
         self.commands, self.shared, self.only_oracle = facts.load(*self.sides.servers)
@@ -144,9 +145,10 @@ class Tester:
         except (Lost, OSError) as problem:
             return Difference("lost", "before the block", "", str(problem))
         talks = [compare.Conversation(self.commands, self.shared) for _ in range(CLIENTS)]
+        self.damaged = False
         for begin, end in segments(items):
             difference = self.run_segment(items, begin, end, talks)
-            if difference:
+            if difference or self.damaged:
                 return difference
         try:
             return self.compare_journals() or self.compare_data()
@@ -172,6 +174,9 @@ class Tester:
             if one is None or two is None:
                 lost = [compare.show(one) if one else str(oracle), compare.show(two) if two else str(server)]
                 return Difference("lost", compare.show_words(words), *lost, begin + offset)
+            if "INVALIDOBJ Corrupted" in repr((one, two)):
+                self.damaged = True     # a command edited a HyperLogLog by hand: who notices when is not the same
+                return None
             if self.options.inject == "reply" and words[0].upper() == b"APPEND" and two[0] == ":":
                 two = ("$", two[1])
             if not talks[which].equal(words, one, two):
@@ -191,7 +196,9 @@ class Tester:
     def compare_journals(self):
         if None in self.sides.journals:
             return None
-        oracle, server = (journal.settle_order(journal.effects(each.read())) for each in self.sides.journals)
+        oracle, server = (journal.effects(each.read()) for each in self.sides.journals)
+        oracle, server = journal.without_growth(oracle, server)
+        oracle, server = journal.settle_order(oracle), journal.settle_order(server)
         difference = journal.first_difference(oracle, server)
         if difference is None:
             return None

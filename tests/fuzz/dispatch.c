@@ -51,7 +51,7 @@ static void start(void)
         string_commands,     lcs_commands,         keys_commands,  expire_commands,  scan_commands,
         connection_commands, transaction_commands, admin_commands, command_commands, config_commands,
         info_commands,       lolwut_commands,      slowlog_commands, latency_commands,
-        memory_commands,
+        memory_commands,     bitmap_commands,      hyperloglog_commands,
     };
     static char words[][64] = {"keydb-server", "--port 0", "--unixsocket", "", "--server-threads 2",
                                "--proto-max-bulk-len 1mb", "--client-output-buffer-limit normal 16mb 0 0",
