@@ -195,12 +195,11 @@ static ALWAYS_INLINE uint64_t measure(const struct request *request, uint64_t st
     struct worker *worker = request->worker;
     const uint32_t id = request->command->id;
     const uint64_t end = tick_now(), span = end - start;
-    struct command_times *times = atomic_load_explicit(&worker->stats.times[id], memory_order_relaxed);
 
-    if (UNLIKELY(span >= atomic_load_explicit(&timing_attention, memory_order_relaxed) || times == NULL))
+    if (UNLIKELY(span >= atomic_load_explicit(&timing_attention, memory_order_relaxed)))
         timing_attend(request, span);
     else
-        histogram_add(&times->ticks, span);
+        histogram_add(&worker->stats.times[id].ticks, span);
     if (UNLIKELY(request->failed))
         counter_add(&worker->stats.failed_calls[id], 1);
     return end;

@@ -154,18 +154,17 @@ static void choose(bool wanted[SECTION_COUNT], struct slice word)
 void info_write(struct buffer *text, const struct slice *words, size_t word_count)
 {
     bool wanted[SECTION_COUNT] = {false};
-    struct server_stats *stats = mem_alloc_zero(sizeof(*stats));
+    struct server_stats stats; /* not on the heap: used_memory is not to count it */
 
     if (word_count == 0)
         choose(wanted, SLICE("default"));
     for (size_t i = 0; i < word_count; i++)
         choose(wanted, words[i]);
-    stats_since_collect(stats);
-    info_rows_begin(stats);
+    stats_since_collect(&stats);
+    info_rows_begin(&stats);
     for (size_t i = 0; i < SECTION_COUNT; i++) {
         if (wanted[i])
             write_section(text, i);
     }
     info_rows_end();
-    mem_free(stats);
 }

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/panic.h"
 #include "base/spinlock.h"
 #include "server/client.h"
 #include "server/command.h"
@@ -15,6 +16,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { PERCENTS_MOST = 32 };
 
@@ -147,15 +149,33 @@ size_t timing_percents(const double **percents)
 
 /* ---------------------------------------------------------------------------------------------------- counting -- */
 
-static struct command_times *times_of(struct worker *worker, uint32_t command_id)
+static size_t times_bytes(void)
 {
-    struct command_times *times = atomic_load_explicit(&worker->stats.times[command_id], memory_order_relaxed);
+    return command_count() * sizeof(struct command_times);
+}
 
-    if (times == NULL) {
-        times = mem_alloc_zero(sizeof(*times));
-        atomic_store_explicit(&worker->stats.times[command_id], times, memory_order_release);
-    }
+struct command_times *timing_create(void)
+{
+    void *times = mmap(NULL, times_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (times == MAP_FAILED)
+        panic("Out of memory: no %zu bytes for the times of commands", times_bytes());
+    (void)madvise(times, times_bytes(), MADV_NOHUGEPAGE); /* a huge page would hold all of it at once */
     return times;
+}
+
+void timing_destroy(struct command_times **times)
+{
+    if (*times != NULL)
+        munmap(*times, times_bytes());
+    *times = NULL;
+}
+
+/* Looks at the first page only: all others may never have been touched. A call of no tick is in the first bucket. */
+static bool was_called(const struct command_times *times)
+{
+    return histogram_sum(&times->ticks) != 0 || histogram_count_upto(&times->ticks, 0) != 0 ||
+           atomic_load_explicit(&times->untracked, memory_order_relaxed) != 0;
 }
 
 /* A command that took longer than one of the thresholds, perhaps. */
@@ -173,7 +193,7 @@ static void look_at(const struct request *request, uint64_t us)
 
 void timing_attend(const struct request *request, uint64_t span)
 {
-    struct command_times *times = times_of(request->worker, request->command->id);
+    struct command_times *times = &request->worker->stats.times[request->command->id];
 
     span = (int64_t)span < 0 ? 0 : MIN(span, HISTOGRAM_MOST);
     if (timing_is_tracking()) {
@@ -197,10 +217,9 @@ static struct command_times *sum_of_workers(uint32_t command_id)
     struct command_times *sum = NULL;
 
     for (unsigned i = 0; i < server->worker_count; i++) {
-        const struct command_times *times =
-            atomic_load_explicit(&server->workers[i].stats.times[command_id], memory_order_acquire);
+        const struct command_times *times = &server->workers[i].stats.times[command_id];
 
-        if (times == NULL)
+        if (!was_called(times))
             continue;
         if (sum == NULL)
             sum = mem_alloc_zero(sizeof(*sum));

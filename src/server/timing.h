@@ -16,9 +16,15 @@ struct worker;
 
 /* Of one command in one worker. */
 struct command_times {
-    struct histogram ticks;     /* calls while latency-tracking was on; `sum` has all */
-    _Atomic uint64_t untracked; /* calls while it was off; atomic, relaxed, written by the owner */
+    _Atomic uint64_t untracked; /* calls while latency-tracking was off; atomic, relaxed, written by the owner */
+    struct histogram ticks;     /* calls while it was on; `sum` has all */
 };
+
+/* A worker's, for all commands: a range of addresses of which only pages that were written to take memory, one or two
+ * for each command that is used. They are not part of used_memory, so that a command's first call does not look like
+ * data that came in. */
+struct command_times *timing_create(void);
+void timing_destroy(struct command_times **times);
 
 /* Atomic, relaxed: spans from here on, in ticks, are for timing_attend; at most HISTOGRAM_MOST. Set by timing_apply. */
 extern _Atomic uint64_t timing_attention;

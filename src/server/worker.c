@@ -16,6 +16,7 @@
 #include "server/pause.h"
 #include "server/server.h"
 #include "server/soft_shutdown.h"
+#include "server/timing.h"
 #include "store/watch.h"
 
 #include <netinet/in.h>
@@ -52,7 +53,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     access_init(&worker->access, server->store, &worker->counters);
     defrag_walk_init(&worker->defrag.walk, index, &worker->defrag.counters);
     worker->access.journal = dispatch_journal_access;
-    worker->stats.times = mem_alloc_zero(command_count() * sizeof(*worker->stats.times));
+    worker->stats.times = timing_create();
     worker->stats.failed_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     worker->stats.rejected_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     gate_join(&server->gate, &worker->member, wake_member, worker);
@@ -85,9 +86,7 @@ void worker_fini(struct worker *worker)
     key_positions_fini(&worker->positions);
     mem_free(worker->keys);
     mem_free(worker->stripes);
-    for (uint32_t id = 0; id < command_count(); id++)
-        mem_free(worker->stats.times[id]);
-    mem_free(worker->stats.times);
+    timing_destroy(&worker->stats.times);
     mem_free(worker->stats.failed_calls);
     mem_free(worker->stats.rejected_calls);
 }

@@ -44,8 +44,8 @@ struct worker_stats {
     _Atomic uint64_t recent_input[RECENT_SECONDS], recent_output[RECENT_SECONDS]; /* largest buffers, by second */
     unsigned recent_index;          /* owner: the worker; the current second's */
     _Atomic uint64_t client_count;
-    struct command_times *_Atomic *times; /* by command id; NULL: not called yet; const once set */
-    _Atomic uint64_t *failed_calls;       /* by command id */
+    struct command_times *times;    /* by command id */
+    _Atomic uint64_t *failed_calls; /* by command id */
     _Atomic uint64_t *rejected_calls;
     _Atomic uint32_t error_code_count;
     struct error_count {
