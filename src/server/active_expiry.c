@@ -52,9 +52,7 @@ static bool expire_databases(struct worker *worker, uint32_t stripe, uint64_t en
 {
     const struct store *store = worker->server->store;
 
-    for (unsigned db = 0; db < store->database_count; db++) {
-        if (stripe_db(&store->stripes[stripe], db) == NULL)
-            break; /* the other databases of a stripe are made together */
+    for (unsigned db = 0; db < store_database_bound(store); db++) {
         if (access_has_due(&worker->access, stripe, db) && !expire_stripe(worker, stripe, db, end_us))
             return false;
     }

@@ -718,7 +718,7 @@ void access_swap_db(struct access *access, unsigned a, unsigned b)
         struct table keys;
         struct expiry *deadlines;
 
-        if (atomic_load(&stripe->others) == NULL && stripe_db(stripe, MIN(a, b)) == NULL)
+        if (stripe_db(stripe, a) == NULL && stripe_db(stripe, b) == NULL)
             continue;
         first = stripe_db_use(store, stripe, a);
         second = stripe_db_use(store, stripe, b);

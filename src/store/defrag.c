@@ -100,10 +100,10 @@ static void walk_to(struct defrag_walk *walk, uint32_t stripe, unsigned db)
     walk->value_count = 0;
 }
 
-/* To the next database of the stripe (they are made together), or the first of the next stripe. */
+/* To the next database of the stripe that may have keys, or the first of the next stripe. */
 static void walk_to_next(struct defrag_walk *walk, const struct store *store, uint32_t distance)
 {
-    if (walk->db + 1 < store->database_count && stripe_db(&store->stripes[walk->stripe], walk->db + 1) != NULL)
+    if (walk->db + 1 < store_database_bound(store))
         walk_to(walk, walk->stripe, walk->db + 1);
     else
         walk_to(walk, walk->stripe + distance, 0);

@@ -124,12 +124,10 @@ static uint64_t drawable_count(const struct stripe_db *keys, const struct evicti
 /* Looked at without the lock: a hint. */
 static bool has_drawable(const struct store *store, uint32_t index, const struct eviction_rule *rule)
 {
-    for (unsigned db = 0; db < store->database_count; db++) {
+    for (unsigned db = 0; db < store_database_bound(store); db++) {
         const struct stripe_db *keys = stripe_db(&store->stripes[index], db);
 
-        if (keys == NULL)
-            return false; /* the other databases of a stripe are made together */
-        if (drawable_count(keys, rule) != 0)
+        if (keys != NULL && drawable_count(keys, rule) != 0)
             return true;
     }
     return false;
@@ -171,10 +169,11 @@ static size_t draw_from_stripe(struct access *access, struct eviction_pool *pool
                                uint32_t index, unsigned *wanted)
 {
     const struct stripe *stripe = &access->store->stripes[index];
-    unsigned first = (unsigned)random_below(random_thread(), access->store->database_count), most = 0;
+    const unsigned bound = store_database_bound(access->store);
+    unsigned first = (unsigned)random_below(random_thread(), bound), most = 0;
 
-    for (unsigned i = 0; i < access->store->database_count; i++) {
-        unsigned db = (first + i) % access->store->database_count;
+    for (unsigned i = 0; i < bound; i++) {
+        unsigned db = (first + i) % bound;
         const struct stripe_db *keys = stripe_db(stripe, db);
 
         unsigned count = keys != NULL ? (unsigned)MIN(drawable_count(keys, rule), *wanted) : 0;
@@ -249,7 +248,7 @@ static bool choose_deadline(const struct store *store, uint32_t *index, unsigned
     for (uint32_t i = 0; i <= store->stripe_mask && (i < TTL_STRIPES || best == INT64_MAX); i++) {
         uint32_t at = (first + i) & store->stripe_mask;
 
-        for (unsigned k = 0; k < store->database_count; k++) {
+        for (unsigned k = 0; k < store_database_bound(store); k++) {
             const struct stripe_db *keys = stripe_db(&store->stripes[at], k);
             const struct expiry *deadlines =
                 keys != NULL ? atomic_load_explicit(&keys->deadlines, memory_order_acquire) : NULL;
@@ -261,8 +260,6 @@ static bool choose_deadline(const struct store *store, uint32_t *index, unsigned
                 *index = at;
                 *db = k;
             }
-            if (keys == NULL)
-                break;
         }
     }
     return best != INT64_MAX;

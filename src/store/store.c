@@ -14,12 +14,15 @@ struct store *store_create(uint32_t stripe_count, unsigned database_count)
     memset(store->stripes, 0, stripe_count * sizeof(struct stripe));
     store->stripe_mask = stripe_count - 1;
     store->database_count = database_count;
+    store->databases = mem_alloc_zero(database_count * sizeof(*store->databases));
+    atomic_init(&store->database_bound, 1);
     atomic_init(&store->active_expire, true);
     atomic_init(&store->keeps_expired, false);
     atomic_init(&store->frees_later, FREE_UNLINK);
     for (uint32_t i = 0; i < stripe_count; i++) {
         spinlock_init(&store->stripes[i].lock, LOCK_STRIPE);
         store->stripes[i].index = i;
+        store->stripes[i].databases = store->databases;
     }
     return store;
 }
@@ -38,17 +41,18 @@ void store_destroy(struct store **store)
         access_flush_db(&access, db, false);
     for (uint32_t i = 0; i <= (*store)->stripe_mask; i++) {
         struct stripe *stripe = &(*store)->stripes[i];
-        struct stripe_db *others = atomic_load(&stripe->others);
-        struct expiry *deadlines = atomic_load(&stripe->first.deadlines);
 
-        expiry_destroy(&deadlines);
-        for (unsigned k = 0; others != NULL && k + 1 < (*store)->database_count; k++) {
-            deadlines = atomic_load(&others[k].deadlines);
+        for (unsigned db = 0; db < store_database_bound(*store); db++) {
+            struct stripe_db *keys = stripe_db(stripe, db);
+            struct expiry *deadlines = keys != NULL ? atomic_load(&keys->deadlines) : NULL;
+
             expiry_destroy(&deadlines);
         }
-        mem_free(others);
         watch_registry_destroy(&stripe->watches);
     }
+    for (unsigned db = 1; db < (*store)->database_count; db++)
+        mem_free(atomic_load(&(*store)->databases[db]));
+    mem_free((*store)->databases);
     mem_free((*store)->stripes);
     mem_free(*store);
     *store = NULL;
@@ -92,13 +96,25 @@ bool stripe_wait(struct stripe *stripe, unsigned thread_index)
     return false;
 }
 
+/* Others may do the same just now, under other stripes: the first one's stays. */
+static COLD void database_create(struct store *store, unsigned db)
+{
+    struct stripe_db *parts = mem_alloc_zero((store->stripe_mask + 1) * sizeof(*parts)), *none = NULL;
+    unsigned bound = store_database_bound(store);
+
+    if (!atomic_compare_exchange_strong(&store->databases[db], &none, parts))
+        mem_free(parts);
+    while (bound <= db && !atomic_compare_exchange_weak(&store->database_bound, &bound, db + 1))
+        continue;
+}
+
 struct stripe_db *stripe_db_use(struct store *store, struct stripe *stripe, unsigned db)
 {
-    if (db != 0 && atomic_load_explicit(&stripe->others, memory_order_relaxed) == NULL) {
-        size_t size = (store->database_count - 1) * sizeof(struct stripe_db);
+    struct stripe_db *keys = stripe_db(stripe, db);
 
-        atomic_store_explicit(&stripe->others, mem_alloc_zero(size), memory_order_release);
-    }
+    if (LIKELY(keys != NULL))
+        return keys;
+    database_create(store, db);
     return stripe_db(stripe, db);
 }
 

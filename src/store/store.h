@@ -30,7 +30,7 @@ struct CACHE_ALIGNED stripe {
     _Atomic uint64_t wait_mask;                      /* atomic: bit i: thread i wants to be woken after a release */
     struct stripe_db first GUARDED_BY(lock);         /* database 0 */
     struct watch_registry *watches GUARDED_BY(lock); /* NULL: nobody watches a key here */
-    _Atomic(struct stripe_db *) others;              /* databases 1 ...; NULL: never used; set once, under the lock */
+    _Atomic(struct stripe_db *) *databases;          /* const: the store's */
     uint32_t index;                                  /* const */
 };
 static_assert(sizeof(struct stripe) == CACHE_LINE_BYTES, "one stripe, one cache line");
@@ -91,6 +91,10 @@ struct store {
     struct stripe *stripes;            /* const pointer */
     uint32_t stripe_mask;              /* const: count - 1 */
     unsigned database_count;           /* const */
+    /* By database, from 1 on: its part of each stripe; NULL: never used; set once. All are made at once: by the
+     * stripe it would be all databases at a time, and the first keys of a database would cost 400 bytes each. */
+    _Atomic(struct stripe_db *) *databases;
+    _Atomic unsigned database_bound;   /* atomic, relaxed: databases from here on were never used */
     struct store_observer *observers;  /* const after start */
     struct value_ops types[TYPE_COUNT]; /* const after start */
     void (*wake)(uint64_t wait_mask);   /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
@@ -121,12 +125,18 @@ struct database_totals {
 
 static inline struct stripe_db *stripe_db(const struct stripe *stripe, unsigned db)
 {
-    struct stripe_db *others;
+    struct stripe_db *parts;
 
     if (LIKELY(db == 0))
         return (struct stripe_db *)(uintptr_t)&stripe->first; /* who may change it holds the stripe */
-    others = atomic_load_explicit(&stripe->others, memory_order_acquire);
-    return others != NULL ? &others[db - 1] : NULL;
+    parts = atomic_load_explicit(&stripe->databases[db], memory_order_acquire);
+    return parts != NULL ? &parts[stripe->index] : NULL;
+}
+
+/* Databases that may have keys are below this. */
+static inline unsigned store_database_bound(const struct store *store)
+{
+    return atomic_load_explicit(&store->database_bound, memory_order_relaxed);
 }
 /* After the release of a stripe: wakes who asked for it. The light fence pairs with stripe_wait's heavy one. */
 static inline uint64_t stripe_take_waiters(struct stripe *stripe)

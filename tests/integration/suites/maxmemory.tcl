@@ -35,6 +35,20 @@ proc fill {prefix count value args} {
     $c -close
 }
 
+with_server {} {
+    test "the first keys of a database cost little more than others" {keydb} {
+        for {set i 0} {$i < 300} {incr i} {
+            r set key:$i v
+        }
+        set before [used_memory]
+        r select 9
+        for {set i 0} {$i < 300} {incr i} {
+            r set key:$i v
+        }
+        assert_range [expr {[used_memory] - $before}] 10000 100000
+    }
+}
+
 proc fill_selected {} {
     for {set i 0} {$i < 1000} {incr i} {
         r set key:$i [string repeat x 100]
