@@ -8,6 +8,7 @@
 #include "commands/client_control.h"
 #include "commands/families.h"
 #include "server/client.h"
+#include "server/dispatch.h"
 #include "server/monitor.h"
 #include "server/request.h"
 #include "server/server.h"
@@ -331,6 +332,7 @@ static bool parse_client_type(struct request *request, uint32_t index, enum clie
     } words[] = {
         {"normal", CLIENT_TYPE_NORMAL}, {"slave", CLIENT_TYPE_REPLICA},  {"replica", CLIENT_TYPE_REPLICA},
         {"pubsub", CLIENT_TYPE_PUBSUB}, {"master", CLIENT_TYPE_MASTER},
+        {"primary", CLIENT_TYPE_MASTER},
     };
 
     for (size_t i = 0; i < countof(words); i++) {
@@ -415,10 +417,20 @@ static void append_lines_of_ids(struct request *request, struct buffer *text, co
 }
 
 /* The card of who asks shows this very command. */
-static void update_own_card(struct request *request)
+static void show_own_card(struct request *request)
 {
+    size_t args_bytes = 0;
+
+    for (uint32_t i = 0; i < request->arg_count; i++)
+        args_bytes += request_arg(request, i).size;
     client_update_card(request->client);
-    atomic_store_explicit(&request->client->card.command_id, request->command->id, memory_order_relaxed);
+    client_show_running(request->client, request->command, dispatch_query_bytes(request), args_bytes);
+}
+
+/* Its memory is part of the input, which is not the client's for longer than the command runs. */
+static void restore_own_card(struct request *request)
+{
+    client_show_running(request->client, request->command, conn_kept_size(&request->client->conn), 0);
 }
 
 static void reply_roster(struct request *request, const struct roster_lines *filter, bool by_id)
@@ -426,8 +438,9 @@ static void reply_roster(struct request *request, const struct roster_lines *fil
     struct roster_lines lines = *filter;
     struct buffer text = {0};
 
-    update_own_card(request);
+    show_own_card(request);
     server_each_client(request->worker->server, add_line, &lines);
+    restore_own_card(request);
     if (lines.count != 0)
         qsort(lines.items, lines.count, sizeof(struct roster_line), compare_lines);
     if (by_id) {
@@ -469,8 +482,9 @@ static void cmd_client_info(struct request *request)
 {
     struct buffer text = {0};
 
-    update_own_card(request);
+    show_own_card(request);
     client_card_print(&request->client->card, &text);
+    restore_own_card(request);
     buffer_append_char(&text, '\n');
     reply_verbatim(request, "txt", buffer_slice(&text));
     buffer_fini(&text);

@@ -503,6 +503,11 @@ void conn_flush_now(struct conn *conn)
         conn_close_if_drained(conn);
 }
 
+void conn_want_drained(struct conn *conn)
+{
+    conn->flags |= CONN_DRAIN_DUE;
+}
+
 void conn_flush(struct conn *conn)
 {
     conn->flags &= ~(uint32_t)CONN_DIRTY;

@@ -141,6 +141,7 @@ static ALWAYS_INLINE void conn_write_pending(struct conn *conn)
 }
 
 void conn_flush_now(struct conn *conn);
+void conn_want_drained(struct conn *conn);              /* on_drained when all is sent, also if nothing had to wait */
 size_t conn_output_size(const struct conn *conn);       /* unsent bytes, with TLS also encrypted ones */
 size_t conn_memory_bytes(const struct conn *conn);      /* input, output and TLS buffers known to us */
 

@@ -120,14 +120,17 @@ static void output_reset(struct output *output)
     output->head = output->tail = NULL;
     output->cursor = output->limit = output->mark = NULL;
     output->closed_bytes = 0;
+    output->more_count = 0;
 }
 
 static void output_link(struct output *output, struct output_node *node)
 {
-    if (output->head == NULL)
+    if (output->head == NULL) {
         output->head = node;
-    else
+    } else {
         output->tail->next = node;
+        output->more_count++;
+    }
     output->tail = node;
 }
 
@@ -218,6 +221,7 @@ void output_splice(struct output *output, struct output *source)
     output->limit = source->limit;
     output->mark = source->mark;
     output->closed_bytes += source->closed_bytes;
+    output->more_count += source->more_count;
     output_reset(source);
 }
 
@@ -279,6 +283,7 @@ void output_consume(struct output *output, size_t size)
         }
         size -= here;
         output->head = node->next;
+        output->more_count--;
         node_destroy(output->pool, node);
     }
 }

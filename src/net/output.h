@@ -52,6 +52,7 @@ struct output {
     struct output_node *head;
     struct output_node *tail;
     struct output_pool *pool;   /* may be NULL */
+    uint32_t more_count;        /* nodes behind the first */
     bool large_first;           /* the last chain outgrew a small block: begin with a large one */
 };
 
@@ -108,6 +109,12 @@ void output_to_buffer(const struct output *output, struct buffer *buffer);
 
 /* Memory held: blocks whole, references with their header only (the blob is somebody else's as well). */
 size_t output_memory_bytes(const struct output *output);
+
+/* Pieces that wait behind the first one. */
+static inline uint32_t output_more_count(const struct output *output)
+{
+    return output->more_count;
+}
 
 /* Describes the first pieces in at most `max` entries and returns how many were used. */
 unsigned output_iovec(const struct output *output, struct iovec *pieces, unsigned max);

@@ -97,10 +97,21 @@ static void on_open(struct conn *conn)
     }
 }
 
+/* What the card told of output is over. */
+static void on_drained(struct conn *conn)
+{
+    struct client *client = client_of(conn);
+
+    client_show_output(client);
+    if (client_limit_is_on())
+        client_limit_note(client);
+}
+
 static const struct conn_handler client_handler = {
     .on_open = on_open,
     .on_data = on_data,
     .on_direct_done = on_direct_done,
+    .on_drained = on_drained,
     .on_closed = on_closed,
 };
 
@@ -282,10 +293,29 @@ void client_show_query(struct client *client)
                 &stats->recent_input[stats->recent_index]);
 }
 
-void client_update_card(struct client *client)
+void client_show_output(struct client *client)
 {
     struct client_card *card = &client->card;
     struct worker_stats *stats = &client->worker->stats;
+    uint64_t bytes = conn_output_size(&client->conn);
+
+    show_buffer(&card->output_bytes, bytes, &stats->recent_output[stats->recent_index]);
+    show64(&card->output_pieces, output_more_count(&client->conn.output));
+    atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
+    if (bytes != 0)
+        conn_want_drained(&client->conn);
+}
+
+void client_show_running(struct client *client, const struct command *command, size_t query_bytes, size_t args_bytes)
+{
+    atomic_store_explicit(&client->card.command_id, command->id, memory_order_relaxed);
+    atomic_store_explicit(&client->card.query_bytes, query_bytes, memory_order_relaxed);
+    atomic_store_explicit(&client->card.args_bytes, args_bytes, memory_order_relaxed);
+}
+
+void client_update_card(struct client *client)
+{
+    struct client_card *card = &client->card;
     int32_t queued = client->transaction != NULL ? (int32_t)transaction_count(client->transaction) : -1;
 
     atomic_store_explicit(&card->active_ms, client->worker->now_ms, memory_order_relaxed);
@@ -298,9 +328,12 @@ void client_update_card(struct client *client)
         show64(&card->multi_bytes, queued > 0 ? transaction_memory_bytes(client->transaction) : 0);
     }
     client_show_query(client);
-    show_buffer(&card->output_bytes, output_size(&client->conn.output), &stats->recent_output[stats->recent_index]);
     atomic_store_explicit(&card->bytes_in, client->conn.bytes_in, memory_order_relaxed);
     atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
+    /* Little output is gone in a moment: only what has to wait, or is much, is told, and then also when it is gone. */
+    if (UNLIKELY((client->conn.flags & CONN_BLOCKED_OUT) != 0 ||
+                 output_size(&client->conn.output) >= OUTPUT_BLOCK_BYTES))
+        client_show_output(client);
     if (client_limit_is_on())
         client_limit_note(client);
 }
@@ -394,23 +427,27 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
                   (long long)(MAX(now_ms - atomic_load_explicit(&card->active_ms, memory_order_relaxed), 0) / 1000));
     append_flags(buffer, card);
     buffer_printf(buffer,
-                  " db=%u sub=0 psub=0 ssub=0 multi=%d watch=%u qbuf=%llu qbuf-free=%llu argv-mem=%llu multi-mem=%llu"
-                  " rbs=0 rbp=0 obl=%llu oll=0 omem=%llu tot-mem=%llu events=%s cmd=",
+                  " db=%u sub=0 psub=0 ssub=0 multi=%d qbuf=%llu qbuf-free=%llu argv-mem=%llu multi-mem=%llu"
+                  " rbs=0 rbp=0 obl=%llu oll=%llu omem=%llu tot-mem=%llu events=%s cmd=",
                   atomic_load_explicit(&card->db, memory_order_relaxed),
                   atomic_load_explicit(&card->queued_count, memory_order_relaxed),
-                  atomic_load_explicit(&card->watched_count, memory_order_relaxed), (unsigned long long)query_bytes,
+                  (unsigned long long)query_bytes,
                   (unsigned long long)(query_capacity - MIN(query_bytes, query_capacity)),
                   (unsigned long long)atomic_load_explicit(&card->args_bytes, memory_order_relaxed),
                   (unsigned long long)atomic_load_explicit(&card->multi_bytes, memory_order_relaxed),
-                  (unsigned long long)output_bytes, (unsigned long long)output_bytes,
+                  (unsigned long long)output_bytes,
+                  (unsigned long long)atomic_load_explicit(&card->output_pieces, memory_order_relaxed),
+                  (unsigned long long)output_bytes,
                   (unsigned long long)client_card_memory_bytes(card),
                   output_bytes != 0 ? "rw" : "r");
     if (command_id == UINT32_MAX)
         buffer_append_text(buffer, "NULL");
     else
         buffer_append_slice(buffer, command_at(command_id)->full_name);
-    buffer_printf(buffer, " user=default redir=-1 resp=%u lib-name=%s lib-ver=%s tot-net-in=%llu tot-net-out=%llu",
+    buffer_printf(buffer,
+                  " user=default redir=-1 resp=%u watch=%u lib-name=%s lib-ver=%s tot-net-in=%llu tot-net-out=%llu",
                   atomic_load_explicit(&card->proto, memory_order_relaxed),
+                  atomic_load_explicit(&card->watched_count, memory_order_relaxed),
                   card->library_name != NULL ? card->library_name : "",
                   card->library_version != NULL ? card->library_version : "",
                   (unsigned long long)atomic_load_explicit(&card->bytes_in, memory_order_relaxed),

@@ -60,7 +60,8 @@ struct client_card {
     _Atomic uint32_t watched_count;
     _Atomic int64_t active_ms;      /* wall clock of the last command */
     _Atomic uint64_t query_bytes, query_capacity, args_bytes;
-    _Atomic uint64_t output_bytes;
+    _Atomic uint64_t output_bytes;  /* what waits to be sent, if it has to wait or is much */
+    _Atomic uint64_t output_pieces; /* of those, behind the first */
     _Atomic uint64_t multi_bytes;   /* of the commands queued */
     _Atomic uint64_t bytes_in, bytes_out;
 };
@@ -113,7 +114,10 @@ void client_unwatch(struct client *client);
 void client_set_name(struct client *client, char **field, struct slice text); /* a field of the card */
 /* The card gets what changed: cheap, after each batch. */
 void client_update_card(struct client *client);
-void client_show_query(struct client *client); /* only what is received of its requests */
+void client_show_query(struct client *client);  /* only what is received of its requests */
+void client_show_output(struct client *client); /* only what it has been sent and what waits */
+/* While a command is run its client's card shows it, with the bytes that it takes. */
+void client_show_running(struct client *client, const struct command *command, size_t query_bytes, size_t args_bytes);
 /* Closes a client that sent more than client-query-buffer-limit without completing a command. */
 void client_close_for_query(struct client *client);
 /* Closes the client if its output has passed a limit. */

@@ -223,6 +223,17 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
     return measure(request, start);
 }
 
+size_t dispatch_query_bytes(const struct request *request)
+{
+    const struct job *jobs = request->worker->jobs;
+
+    for (unsigned i = 0; i < GROUP_MOST; i++) {
+        if (jobs[i].words.args == request->args)
+            return jobs[i].words.consumed;
+    }
+    return 0;
+}
+
 void dispatch_journal(struct worker *worker)
 {
     if (worker->effects.count != 0) {
@@ -887,7 +898,8 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
         show_lines(worker);
     if (!output_is_empty(&client->conn.output))
         conn_write_pending(&client->conn);
-    client_update_card(client);
-    client_check_output(client);
+    client_check_output(client); /* first: who goes for his own output is not to drive out others */
+    if (!conn_is_closing(&client->conn))
+        client_update_card(client);
     return conn_is_closing(&client->conn) ? size : done;
 }

@@ -20,6 +20,9 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
                          uint32_t arg_count, const struct key *keys, uint32_t key_count,
                          const struct resp_blob_arg *blobs, uint32_t blob_count);
 
+/* Bytes of input that the running command took; 0 if it does not come from there: of EXEC, or parked meanwhile. */
+size_t dispatch_query_bytes(const struct request *request);
+
 /* Appends what worker->effects holds to the journal; the stripes are held. */
 void dispatch_journal(struct worker *worker);
 void dispatch_journal_access(struct access *access); /* the same, of the access' worker */

@@ -45,8 +45,9 @@ static void show_lines(struct worker *worker, struct blob *lines)
             continue;
         output_append_blob(&client->conn.output, lines, 0, lines->size);
         conn_write_pending(&client->conn);
-        client_update_card(client);
         client_check_output(client);
+        if (!conn_is_closing(&client->conn))
+            client_update_card(client);
     }
 }
 

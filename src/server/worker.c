@@ -262,6 +262,7 @@ static void close_idle(struct worker *worker)
         bool waits = client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0; /* for us, not we for it */
 
         client_check_output(client);
+        client_show_output(client);
         if (client->direct != NULL) /* it arrives without any command's ending */
             client_show_query(client);
         if (client_limit_is_on())

@@ -58,13 +58,26 @@ with_server {} {
         assert_match "127.0.0.1:[expr {[srv tls] ? [srv tls_port] : [srv port]}]" [dict get $line laddr]
         foreach {field value} {name me db 3 multi -1 sub 0 psub 0 ssub 0 flags N user default redir -1 resp 2 cmd \
             client|info
-                events r omem 0 oll 0} {
+                events r omem 0 oll 0 qbuf 26 argv-mem 10} {
             assert_equal $value [dict get $line $field] $field
         }
         assert_range [dict get $line age] 0 5
         assert_range [dict get $line idle] 0 1
         r hello 3
         assert_equal 3 [dict get [my_line r] resp]
+    }
+
+    test "what was sent and done is not shown as waiting" {} {
+        r set large [string repeat v 300000]
+        set c [connect]
+        $c client setname reader
+        assert_equal 300000 [string length [$c get large]]
+        wait_for {[client_field reader omem] == 0}
+        $c client list
+        assert_equal {0 0 0 r} [lmap field {omem oll argv-mem events} {client_field reader $field}]
+        $c get nothing
+        assert_equal {0 0 0} [lmap field {omem oll qbuf} {client_field reader $field}]
+        $c -close
     }
 
     test "CLIENT LIST shows every connection" {} {

@@ -71,6 +71,27 @@ with_server {maxmemory-clients 3000000} {
         wait_for {![is_listed $id]}
     }
 
+    test "who goes for the limit of its own output takes nobody along" {keydb} {
+        r config set client-output-buffer-limit "normal 100000 0 0"
+        r setrange big 2000000 v
+        set value [string repeat v 1500000]
+        lassign [numbered] patient patient_id
+        $patient -raw "*2\r\n\$3\r\nget\r\n\$1500000\r\n[string range $value 1 end]"
+        wait_for {[total_of $patient_id] >= 1500000}
+        set before [info_field evicted_clients stats]
+        set closed [info_field client_output_buffer_limit_disconnections stats]
+        for {set i 1} {$i <= 5} {incr i} {
+            lassign [numbered] c id
+            $c -send get big
+            wait_for {![is_listed $id]}
+            assert_equal [expr {$closed + $i}] [info_field client_output_buffer_limit_disconnections stats]
+        }
+        assert_equal $before [info_field evicted_clients stats]
+        assert {[is_listed $patient_id]}
+        $patient -close
+        r config set client-output-buffer-limit "normal 0 0 0"
+    }
+
     test "NO-EVICT protects" {} {
         lassign [numbered] c id
         $c client no-evict on
