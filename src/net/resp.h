@@ -168,11 +168,11 @@ struct resp_scratch_chunk;
 struct resp_scratch {
     struct slice *next;                 /* free slots from here */
     struct slice *limit;
+    struct slice *only;                 /* slots of the only chunk; NULL: there are others, or none of usual size */
     struct resp_scratch_chunk *chunks;  /* the newest first */
 };
 
 void resp_scratch_fini(struct resp_scratch *scratch);
-void resp_scratch_reset_slow(struct resp_scratch *scratch);
 
 /* A complete request. args point into the data that was parsed (or into the scratch's blobs), the array into the
  * scratch. Usually owns nothing; if `blobs` is set, resp_command_fini() releases what was not taken. */
@@ -240,8 +240,10 @@ void resp_parser_large_done(struct resp_parser *parser, struct blob *blob);
 
 static ALWAYS_INLINE void resp_scratch_reset(struct resp_scratch *scratch)
 {
-    if (scratch->chunks != NULL)
-        resp_scratch_reset_slow(scratch);
+    if (LIKELY(scratch->only != NULL))
+        scratch->next = scratch->only;
+    else
+        resp_scratch_fini(scratch);
 }
 
 /* --------------------------------------------------------------------------------------------- reading replies -- */

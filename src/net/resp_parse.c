@@ -52,7 +52,6 @@ struct resp_progress {
 
 struct resp_scratch_chunk {
     struct resp_scratch_chunk *next;
-    size_t slot_count;
     struct slice slots[];
 };
 
@@ -63,9 +62,9 @@ static NOINLINE struct slice *scratch_room_slow(struct resp_scratch *scratch, si
     size_t slots = MAX(count, (size_t)CHUNK_SLOTS);
     struct resp_scratch_chunk *chunk = mem_alloc(sizeof(*chunk) + slots * sizeof(struct slice));
 
-    chunk->slot_count = slots;
     chunk->next = scratch->chunks;
     scratch->chunks = chunk;
+    scratch->only = chunk->next == NULL && slots == CHUNK_SLOTS ? chunk->slots : NULL;
     scratch->next = chunk->slots;
     scratch->limit = chunk->slots + slots;
     return scratch->next;
@@ -88,17 +87,6 @@ void resp_scratch_fini(struct resp_scratch *scratch)
         mem_free(chunk);
     }
     *scratch = (struct resp_scratch){0};
-}
-
-void resp_scratch_reset_slow(struct resp_scratch *scratch)
-{
-    struct resp_scratch_chunk *chunk = scratch->chunks;
-
-    if (UNLIKELY(chunk->next != NULL || chunk->slot_count > CHUNK_SLOTS)) {
-        resp_scratch_fini(scratch);
-        return;
-    }
-    scratch->next = chunk->slots;
 }
 
 /* ------------------------------------------------------------------------------------------------ commands -- */

@@ -354,16 +354,12 @@ static void close_for_output(struct client *client, const char *which)
     conn_close(&client->conn);
 }
 
-void client_check_output(struct client *client)
+/* Apart from its caller, which usually has nothing to do and needs no stack for that. */
+static NOINLINE void check_output(struct client *client, const struct output_limit *limit, uint64_t hard, uint64_t soft)
 {
-    const struct output_limit *limit = &option_output_limits[OUTPUT_CLASS_NORMAL];
-    uint64_t hard = atomic_load_explicit(&limit->hard_bytes, memory_order_relaxed);
-    uint64_t soft = atomic_load_explicit(&limit->soft_bytes, memory_order_relaxed), size;
+    uint64_t size = conn_output_size(&client->conn);
     int64_t now_ms = client->worker->now_ms;
 
-    if (LIKELY(hard == 0 && soft == 0))
-        return;
-    size = conn_output_size(&client->conn);
     if (hard != 0 && size >= hard) {
         close_for_output(client, "hard");
         return;
@@ -376,6 +372,16 @@ void client_check_output(struct client *client)
                (int64_t)atomic_load_explicit(&limit->soft_seconds, memory_order_relaxed) * 1000) {
         close_for_output(client, "soft");
     }
+}
+
+void client_check_output(struct client *client)
+{
+    const struct output_limit *limit = &option_output_limits[OUTPUT_CLASS_NORMAL];
+    uint64_t hard = atomic_load_explicit(&limit->hard_bytes, memory_order_relaxed);
+    uint64_t soft = atomic_load_explicit(&limit->soft_bytes, memory_order_relaxed);
+
+    if (UNLIKELY(hard != 0 || soft != 0))
+        check_output(client, limit, hard, soft);
 }
 
 void client_close_all(struct worker *worker)
