@@ -25,8 +25,11 @@ static void expect_same(struct pair *pair)
     struct buffer got = {0};
     struct iovec pieces[4096];
     unsigned count = output_iovec(&pair->output, pieces, countof(pieces));
-    size_t described = 0;
+    size_t described = 0, nodes = 0;
 
+    for (const struct output_node *node = pair->output.head; node != NULL; node = node->next)
+        nodes++;
+    assert_int_equal(output_more_count(&pair->output), nodes != 0 ? nodes - 1 : 0);
     assert_int_equal(output_size(&pair->output), pair->model.size);
     output_to_buffer(&pair->output, &got);
     assert_int_equal(got.size, pair->model.size);
