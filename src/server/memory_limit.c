@@ -185,6 +185,7 @@ static struct eviction_rule rule_of(int64_t policy)
         .measure = EVICTION_LEAST_RECENT,
         .expiring_only = (policy & POLICY_ALL_KEYS) == 0,
         .unlink = OPTION_IS(option_lazyfree_lazy_eviction),
+        .times_deletions = latency_threshold() != 0,
         .samples = (unsigned)OPTION_GET(option_samples),
         .usage = {(uint32_t)OPTION_GET(option_lfu_log_factor), (uint32_t)OPTION_GET(option_lfu_decay_time)},
     };
@@ -215,6 +216,7 @@ static enum memory_room evict(struct worker *worker, uint64_t wanted)
     for (unsigned step = 1; freed < wanted; step++) {
         size_t bytes = eviction_step(&worker->access, &worker->eviction_pool, &rule);
 
+        latency_add(LATENCY_EVICTION_DEL, (int64_t)(worker->eviction_pool.delete_us / 1000));
         freed += bytes;
         if (bytes == 0) {
             room = background_pending(BACKGROUND_FREE) != 0 ? MEMORY_SHORT : MEMORY_NONE;

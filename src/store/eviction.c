@@ -1,5 +1,6 @@
 #include "store/eviction.h"
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "store/expiry.h"
 #include "store/lookup.h"
@@ -87,10 +88,12 @@ static struct entry *find_by_hash(const struct stripe_db *keys, uint64_t hash)
 }
 
 /* The stripe is held. */
-static size_t evict(struct access *access, const struct eviction_rule *rule, unsigned db, const struct entry *entry)
+static size_t evict(struct access *access, struct eviction_pool *pool, const struct eviction_rule *rule, unsigned db,
+                    const struct entry *entry)
 {
     size_t bytes = entry_memory_bytes(entry);
 
+    pool->delete_begin_us = rule->times_deletions ? clock_monotonic_us() : 0;
     access_evict(access, db, entry, rule->unlink);
     return MAX(bytes, 1U);
 }
@@ -185,7 +188,7 @@ static size_t draw_from_stripe(struct access *access, struct eviction_pool *pool
             if (entry == NULL)
                 continue;
             if (rule->measure == EVICTION_RANDOM)
-                return evict(access, rule, db, entry);
+                return evict(access, pool, rule, db, entry);
             pool_offer(pool, (struct eviction_candidate){score_of(access, rule, entry), lookup_entry_hash(entry), db});
         }
     }
@@ -231,7 +234,7 @@ static size_t evict_best(struct access *access, struct eviction_pool *pool, cons
         entry = keys != NULL ? find_by_hash(keys, best.hash) : NULL;
         if (entry != NULL && (!rule->expiring_only || (entry->flags & ENTRY_EXPIRES) != 0) &&
             score_of(access, rule, entry) >= best.score)
-            bytes = evict(access, rule, best.db, entry);
+            bytes = evict(access, pool, rule, best.db, entry);
         let_go(access, index);
         if (bytes != 0)
             return bytes;
@@ -266,7 +269,8 @@ static bool choose_deadline(const struct store *store, uint32_t *index, unsigned
 }
 
 /* Deletes the key that is due next in a stripe; 0: its record was superfluous, and another stripe may be first now. */
-static size_t evict_next_due(struct access *access, const struct eviction_rule *rule, uint32_t index, unsigned db)
+static size_t evict_next_due(struct access *access, struct eviction_pool *pool, const struct eviction_rule *rule,
+                             uint32_t index, unsigned db)
 {
     const struct stripe_db *keys = stripe_db(&access->store->stripes[index], db);
     struct expiry *deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed);
@@ -279,12 +283,12 @@ static size_t evict_next_due(struct access *access, const struct eviction_rule *
     if (entry == NULL || (entry->flags & ENTRY_EXPIRES) == 0)
         return 0;
     if (entry_expire_ms(entry) <= record.when_ms)
-        return evict(access, rule, db, entry);
+        return evict(access, pool, rule, db, entry);
     expiry_put_back(deadlines, record.hash, entry_expire_ms(entry));
     return 0;
 }
 
-static size_t step_by_deadline(struct access *access, const struct eviction_rule *rule)
+static size_t step_by_deadline(struct access *access, struct eviction_pool *pool, const struct eviction_rule *rule)
 {
     uint32_t index = 0;
     unsigned db = 0;
@@ -293,24 +297,32 @@ static size_t step_by_deadline(struct access *access, const struct eviction_rule
     for (unsigned try = 0; try < RECORD_TRIES && bytes == 0 && choose_deadline(access->store, &index, &db); try++) {
         if (!hold(access, index))
             continue;
-        bytes = evict_next_due(access, rule, index, db);
+        bytes = evict_next_due(access, pool, rule, index, db);
         let_go(access, index);
+    }
+    return bytes;
+}
+
+static size_t step_by_score(struct access *access, struct eviction_pool *pool, const struct eviction_rule *rule)
+{
+    size_t bytes = 0;
+    bool any = true;
+
+    for (unsigned try = 0; try < TRIES && bytes == 0 && any; try++) {
+        bytes = draw_round(access, pool, rule, &any);
+        if (bytes == 0)
+            bytes = evict_best(access, pool, rule);
     }
     return bytes;
 }
 
 size_t eviction_step(struct access *access, struct eviction_pool *pool, const struct eviction_rule *rule)
 {
-    size_t bytes = 0;
-    bool any = true;
+    size_t bytes;
 
     access->found_key = NULL;
-    if (rule->measure == EVICTION_SHORTEST_TTL)
-        return step_by_deadline(access, rule);
-    for (unsigned try = 0; try < TRIES && bytes == 0 && any; try++) {
-        bytes = draw_round(access, pool, rule, &any);
-        if (bytes == 0)
-            bytes = evict_best(access, pool, rule);
-    }
+    bytes = rule->measure == EVICTION_SHORTEST_TTL ? step_by_deadline(access, pool, rule)
+                                                   : step_by_score(access, pool, rule);
+    pool->delete_us = bytes != 0 && rule->times_deletions ? clock_monotonic_us() - pool->delete_begin_us : 0;
     return bytes;
 }

@@ -15,6 +15,7 @@ struct eviction_rule {
     enum eviction_measure measure;
     bool expiring_only;       /* keys with a deadline; always so with EVICTION_SHORTEST_TTL */
     bool unlink;              /* journaled as UNLINK, not DEL */
+    bool times_deletions;     /* pool->delete_us is wanted */
     unsigned samples;         /* keys drawn a call */
     struct usage_rule usage;  /* EVICTION_LEAST_FREQUENT */
 };
@@ -31,6 +32,8 @@ struct eviction_candidate {
 struct eviction_pool {
     struct eviction_candidate items[EVICTION_POOL_SIZE]; /* the best last */
     unsigned count;
+    uint64_t delete_begin_us;
+    uint64_t delete_us; /* what the last deletion took, with freeing the value; of a rule with times_deletions */
 };
 
 /* Deletes one key, as journal and watchers learn, and returns how many bytes that frees (some of them, of large
