@@ -400,3 +400,43 @@ test "the values in keydb.conf are the defaults" {noconn keydb} {
         }
     }
 }
+
+# The names from the head of its section on, and in force or not.
+proc idle_section {} {
+    set text [slurp $::table_root/keydb.conf]
+    set at [string first "# ---- what is accepted and does nothing" $text]
+    assert {$at > 0}
+    set names {}
+    foreach line [split [string range $text $at end] "\n"] {
+        assert {![regexp {^[a-z]} $line]} "in force, and does nothing: $line"
+        if {[regexp {^#([a-z][a-z0-9_-]*)(\s|$)} $line -> name]} {
+            lappend names $name
+        }
+    }
+    return $names
+}
+
+test "keydb.conf names each option once" {noconn keydb} {
+    set seen {}
+    foreach {name value in_force} [documented_options] {
+        if {$name ni {include rename-command user loadmodule save client-output-buffer-limit}} {
+            assert {$name ni $seen} "keydb.conf names $name twice"
+        }
+        lappend seen $name
+    }
+}
+
+# The server itself says, in its log, which of the options that were given have no effect.
+test "what does nothing stands in keydb.conf's section for that, and nothing else" {noconn keydb} {
+    set path [spit [fresh_dir]/test.conf "[join [everything_lines] \n]\nlog-format legacy\n"]
+    lassign [table_server [list $path]] id c
+    set idle $::only_preset
+    foreach {all name} [regexp -all -inline {'([a-z0-9_-]+)' is accepted but has no effect: } [process_log $id]] {
+        lappend idle $name
+    }
+    assert {[llength $idle] > 50}
+    set section [idle_section]
+    foreach name [concat [tried_names] $::only_preset] {
+        assert_equal [expr {$name in $idle}] [expr {$name in $section}] "$name"
+    }
+}
