@@ -11,7 +11,7 @@ void cmd_client_pause(struct request *request)
     int64_t timeout_ms;
 
     if (request->arg_count > 4) {
-        reply_subcommand_error(request);
+        reply_subcommand_syntax_error(request);
         return;
     }
     if (request->arg_count == 4) {
@@ -66,7 +66,7 @@ void cmd_client_unblock(struct request *request)
         reply_error(request, "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
         return;
     } else if (request->arg_count > 4) {
-        reply_subcommand_error(request);
+        reply_subcommand_syntax_error(request);
         return;
     }
     if (!request_arg_i64(request, 2, &id))

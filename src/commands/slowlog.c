@@ -30,7 +30,7 @@ static void cmd_slowlog_get(struct request *request)
     size_t count;
 
     if (request->arg_count > 3) {
-        reply_subcommand_error(request);
+        reply_subcommand_syntax_error(request);
         return;
     }
     if (request->arg_count == 3 && !request_arg_range(request, 2, -1, INT64_MAX, &most,

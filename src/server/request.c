@@ -143,7 +143,8 @@ void reply_syntax_error(struct request *request)
     reply_error(request, "ERR syntax error");
 }
 
-void reply_subcommand_error(struct request *request)
+/* What precedes the subcommand's name differs; help is with the command in capitals. */
+static void reply_about_subcommand(struct request *request, const char *problem)
 {
     char name[64];
     struct slice word = request->arg_count > 1 ? request->args[1] : request->args[0];
@@ -155,8 +156,17 @@ void reply_subcommand_error(struct request *request)
         name[i] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
     }
     name[size] = '\0';
-    reply_errorf(request, "ERR unknown subcommand '%.*s'. Try %s HELP.", (int)MIN(word.size, (size_t)128), word.data,
-                 name);
+    reply_errorf(request, "ERR %s '%.*s'. Try %s HELP.", problem, (int)MIN(word.size, (size_t)128), word.data, name);
+}
+
+void reply_subcommand_error(struct request *request)
+{
+    reply_about_subcommand(request, "unknown subcommand");
+}
+
+void reply_subcommand_syntax_error(struct request *request)
+{
+    reply_about_subcommand(request, "unknown subcommand or wrong number of arguments for");
 }
 
 /* ------------------------------------------------------------------------------------------------------ effects -- */

@@ -94,7 +94,8 @@ void reply_error(struct request *request, const char *text); /* "ERR ..." with i
 void reply_errorf(struct request *request, const char *format, ...) PRINTF_LIKE(2, 3);
 void reply_help(struct request *request, const char *const *lines, size_t count); /* HELP of a container command */
 void reply_syntax_error(struct request *request);     /* "ERR syntax error" */
-void reply_subcommand_error(struct request *request); /* unknown subcommand or wrong number of arguments */
+void reply_subcommand_error(struct request *request);        /* there is no such subcommand */
+void reply_subcommand_syntax_error(struct request *request); /* it is there, and takes other arguments */
 
 /* What goes to the journal instead of the command's own words. The array is copied. */
 void effect_set(struct request *request, const struct slice *args, uint32_t arg_count); /* only this */

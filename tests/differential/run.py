@@ -17,6 +17,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import forms        # noqa: E402
 import compare      # noqa: E402
 import facts        # noqa: E402
 import journal      # noqa: E402
@@ -336,8 +337,9 @@ def main():
         if options.only_block is None and options.profile == "mixed":
             more = protocol.run(tester.sides, options.seed, tester.accepted)
             passed, failed = passed + more[0], failed + more[1]
-            more = tables.run(*tester.sides.servers)
-            passed, failed = passed + more[0], failed + more[1]
+            for part in (tables, forms):
+                more = part.run(*tester.sides.servers)
+                passed, failed = passed + more[0], failed + more[1]
         blocks = max(1, (options.count + options.block - 1) // options.block)
         for number in range(blocks):
             if options.only_block not in (None, number):
