@@ -239,6 +239,8 @@ static const struct search searches[] = {
     {{GEOHASH_BOX, {13.4, 80.5}, 0, 90000, 60000}, 41.5, "y6aqG"},
     {{GEOHASH_BOX, {13.4, 80.5}, 0, 300000, 150000}, 41.5, "yCm6aqG7"},
     {{GEOHASH_BOX, {13.4, 80.5}, 0, 100000, 1500000}, 41.5, "TDiOe2utdV1R9WNZBJFcEgoYMIskA8lQw4U0p5xhSbyKCm6aqG"},
+    {{GEOHASH_CIRCLE, {21.0, 54.5}, 1250000, 0, 0}, 16.4,
+     "nf3vTDjrHLiO2utdeWNBZJyV1R9FcEgYoMIksA8Q4lwU0p5xhKCm6aqSbGX7Pz"},
     {{GEOHASH_CIRCLE, {13.4, 64.1}, 1100000, 0, 0}, 26,
      "HLy2utdV1R9NBZFcEgoYskIMA8lQw4U0J5xphKa6CmqG7Pznfv3rTjDiOeWSbX"},
     {{GEOHASH_CIRCLE, {13.4, 60.5}, 1200000, 0, 0}, 22.4,
@@ -476,11 +478,16 @@ static void searches_find_what_redis_finds(void **state)
     }
 }
 
+/* Of any size, and often one that is large and near a pole. */
 static struct geohash_shape some_shape(struct random *random)
 {
     struct geohash_shape shape = {.center = some_point(random)};
     double size_m = random_below(random, 100) == 0 ? 0 : pow(10, 8.5 * random_unit(random) - 1);
 
+    if (random_below(random, 4) == 0) {
+        shape.center.latitude = copysign(75 + 10 * random_unit(random), shape.center.latitude);
+        size_m = pow(10, 5.7 + random_unit(random));
+    }
     if (random_below(random, 2) == 0) {
         shape.kind = GEOHASH_CIRCLE;
         shape.radius_m = size_m;
@@ -508,6 +515,15 @@ static struct geohash_point point_near(struct random *random, const struct geoha
     return point;
 }
 
+static bool is_covered(uint64_t hash, const struct geohash_range *ranges, unsigned range_count)
+{
+    for (unsigned i = 0; i < range_count; i++) {
+        if (hash >= ranges[i].begin && hash < ranges[i].end)
+            return true;
+    }
+    return false;
+}
+
 static void ranges_cover_all_that_is_inside(void **state)
 {
     struct random random = test_random(__func__);
@@ -527,18 +543,44 @@ static void ranges_cover_all_that_is_inside(void **state)
         }
         for (unsigned k = 0; k < 50; k++) {
             uint64_t hash = geohash_encode(k == 0 ? shape.center : point_near(&random, &shape));
-            bool covered = false;
             double distance_m;
 
-            for (unsigned j = 0; j < range_count; j++)
-                covered = covered || (hash >= ranges[j].begin && hash < ranges[j].end);
             if (geohash_shape_contains(&shape, geohash_decode(hash), &distance_m)) {
-                assert_true(covered);
+                assert_true(is_covered(hash, ranges, range_count));
                 inside_count++;
             }
         }
     }
     assert_true(inside_count > 100000);
+}
+
+/* There a shape reaches across more degrees than its size would let one think. */
+static void nothing_is_lost_near_the_poles(void **state)
+{
+    struct random random = test_random(__func__);
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i++) {
+        struct geohash_shape shape = {.kind = i % 2 == 0 ? GEOHASH_CIRCLE : GEOHASH_BOX};
+        struct geohash_range ranges[GEOHASH_RANGES_MOST];
+        unsigned range_count;
+        double sign = i % 4 < 2 ? 1 : -1;
+
+        shape.center.longitude = (2 * random_unit(&random) - 1) * GEOHASH_LONGITUDE_MOST;
+        shape.center.latitude = sign * (75 + 10 * random_unit(&random));
+        shape.radius_m = shape.height_m = 400e3 + 1e6 * random_unit(&random);
+        shape.width_m = 1500e3 + 1500e3 * random_unit(&random);
+        range_count = geohash_shape_cover(&shape, ranges);
+        for (int longitude = -180; longitude <= 180; longitude++) {
+            for (double latitude = 65; latitude <= 85; latitude += 0.5) {
+                uint64_t hash = geohash_encode((struct geohash_point){longitude, sign * latitude});
+                double distance_m;
+
+                if (geohash_shape_contains(&shape, geohash_decode(hash), &distance_m))
+                    assert_true(is_covered(hash, ranges, range_count));
+            }
+        }
+    }
 }
 
 /* The same place has two names, and one of them a column of its own. */
@@ -575,6 +617,7 @@ int main(void)
         cmocka_unit_test(neighbours_share_borders),
         cmocka_unit_test(searches_find_what_redis_finds),
         cmocka_unit_test(ranges_cover_all_that_is_inside),
+        cmocka_unit_test(nothing_is_lost_near_the_poles),
         cmocka_unit_test(both_sides_of_the_date_line_are_found),
     };
 
