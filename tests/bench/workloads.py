@@ -32,5 +32,9 @@ CONNECTIONS = {"plain": 5000, "tls": 1000}
 SCALING_BUDGET = 1.1
 SCALING_ROUNDS = 7
 
+# CPU time a step of the sorted index, as a share of a skiplist's (zindex.c).
+ZINDEX_BUDGETS = {"insert, random scores": 0.7, "rank of a member": 0.7, "100 from a rank": 0.7,
+                  "100 from a score": 0.7}
+
 # What else the plan sets and this program cannot see from outside.
 ELSEWHERE = ["replica apply rate >= the master's write rate: with replication"]
