@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "commands/debug.h"
 #include "commands/families.h"
+#include "commands/type_options.h"
 #include "server/availability_zone.h"
 #include "server/banner.h"
 #include "server/certificates.h"
@@ -27,7 +28,7 @@
 static void commands_setup(void)
 {
     static const struct command_row *const tables[] = {
-        string_commands,     lcs_commands,         keys_commands,  expire_commands,  scan_commands,
+        string_commands,     lcs_commands, hash_commands,        keys_commands,  expire_commands,  scan_commands,
         connection_commands, transaction_commands, admin_commands, command_commands, config_commands,
         info_commands,       lolwut_commands,      slowlog_commands, latency_commands,
         memory_commands,     bitmap_commands,      hyperloglog_commands,
@@ -66,6 +67,7 @@ int main(int argc, char **argv)
     availability_zone_setup();
     certificates_setup();
     tls_peers_setup();
+    type_options_setup();
     commands_setup();
     if (!config_load(argc, argv, &exit_status))
         goto out_config;
@@ -80,6 +82,7 @@ int main(int argc, char **argv)
         exit_status = EXIT_FAILURE;
         goto out;
     }
+    type_values_setup(server->store);
     info_mark_ready();
     watchdog_setup(server);
     say_hello(server);

@@ -1,6 +1,9 @@
 #include "commands/digest.h"
 
 #include "base/assert.h"
+#include "base/panic.h"
+#include "data/hash.h"
+#include "data/set.h"
 
 #include <openssl/sha.h>
 
@@ -38,13 +41,38 @@ void digest_mix_u32(struct digest *digest, uint32_t number)
     digest_mix(digest, slice_make(bytes, sizeof(bytes)));
 }
 
+static void add_member(struct slice member, void *context)
+{
+    digest_add(context, member);
+}
+
+static void add_pair(struct slice field, struct slice value, void *context)
+{
+    struct digest pair = {{0}};
+
+    digest_mix(&pair, field);
+    digest_mix(&pair, value);
+    digest_add(context, slice_make(pair.bytes, DIGEST_BYTES));
+}
+
 void digest_mix_value(struct digest *digest, const struct entry *entry)
 {
     char scratch[ENTRY_INT_TEXT_BYTES];
 
-    assert(entry->type == TYPE_STRING);
     digest_mix_u32(digest, type_numbers[entry->type]);
-    digest_mix(digest, entry_string(entry, scratch));
+    switch ((enum value_type)entry->type) {
+    case TYPE_STRING:
+        digest_mix(digest, entry_string(entry, scratch));
+        break;
+    case TYPE_SET:
+        set_each(entry_value(entry), add_member, digest);
+        break;
+    case TYPE_HASH:
+        hash_each(entry_value(entry), add_pair, digest);
+        break;
+    default:
+        panic("no digest of this type");
+    }
     if (entry_expire_ms(entry) != EXPIRE_NEVER)
         digest_add(digest, SLICE("!!expire!!"));
 }

@@ -15,18 +15,18 @@ enum { STATS_PAIRS = 27, SMALL_BYTES = 5 << 20, MANY_CLIENT_BYTES = 200 << 10 };
 
 /* --------------------------------------------------------------------------------------------------------- USAGE -- */
 
-static bool parse_samples(struct request *request)
-{
-    int64_t samples;
+enum { SAMPLES_DEFAULT = 5 };
 
+static bool parse_samples(struct request *request, int64_t *samples)
+{
     for (uint32_t i = 3; i < request->arg_count; i += 2) {
         if (!request_arg_is(request, i, "samples") || i + 1 == request->arg_count) {
             reply_syntax_error(request);
             return false;
         }
-        if (!request_arg_i64(request, i + 1, &samples))
+        if (!request_arg_i64(request, i + 1, samples))
             return false;
-        if (samples < 0) {
+        if (*samples < 0) {
             reply_syntax_error(request);
             return false;
         }
@@ -34,18 +34,19 @@ static bool parse_samples(struct request *request)
     return true;
 }
 
-/* A string is what it is: SAMPLES is for values of many elements. */
 static void cmd_memory_usage(struct request *request)
 {
     const struct entry *entry;
+    int64_t samples = SAMPLES_DEFAULT;
 
-    if (!parse_samples(request))
+    if (!parse_samples(request, &samples))
         return;
     entry = access_probe(request->access, request->db, &request->keys[0]);
     if (entry == NULL)
         reply_null(request);
     else
-        reply_int(request, (int64_t)(entry_memory_bytes(entry) + memory_report_tables_of(1)));
+        reply_int(request, (int64_t)(store_entry_bytes(request->access->store, entry, (uint64_t)samples) +
+                                     memory_report_tables_of(1)));
 }
 
 /* --------------------------------------------------------------------------------------------------------- STATS -- */

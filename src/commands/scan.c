@@ -2,20 +2,17 @@
 #include "commands/families.h"
 
 #include "base/buffer.h"
-#include "base/glob.h"
 #include "base/number.h"
+#include "commands/scan_options.h"
 #include "server/options.h"
 #include "server/request.h"
-
-#include <stdio.h>
 
 /* --- SCAN and KEYS --- */
 
 /* Which keys are wanted, and how many of them were replied. */
 struct filter {
     struct request *request;
-    struct slice pattern;   /* data NULL: any */
-    struct slice type_name; /* data NULL: any */
+    struct scan_options options;
     uint64_t count;
 };
 
@@ -23,7 +20,7 @@ static bool filter_wants(const struct entry *entry, void *context)
 {
     const struct filter *filter = context;
 
-    return filter->pattern.data == NULL || glob_match(filter->pattern, entry_key(entry), false);
+    return scan_wants(&filter->options, entry_key(entry));
 }
 
 /* The type is asked only here, after an expired key was deleted: SCAN ... TYPE clears away what is of another type. */
@@ -33,7 +30,8 @@ static void filter_visit(struct access *access, unsigned db, const struct entry 
 
     (void)access;
     (void)db;
-    if (filter->type_name.data != NULL && !slice_equal_text_nocase(filter->type_name, entry_type_name(entry)))
+    if (filter->options.type_name.data != NULL &&
+        !slice_equal_text_nocase(filter->options.type_name, entry_type_name(entry)))
         return;
     reply_bulk(filter->request, entry_key(entry));
     filter->count++;
@@ -44,15 +42,9 @@ static struct access_visitor visitor_of(struct filter *filter)
     return (struct access_visitor){.wanted = filter_wants, .visit = filter_visit, .context = filter};
 }
 
-/* "*" asks for everything. */
-static struct slice pattern_of(struct slice text)
-{
-    return slice_equal_text(text, "*") ? SLICE_EMPTY : text;
-}
-
 static void cmd_keys(struct request *request)
 {
-    struct filter filter = {.request = request, .pattern = pattern_of(request_arg(request, 1))};
+    struct filter filter = {.request = request, .options = {.pattern = request_arg(request, 1)}};
     struct access_visitor visitor = visitor_of(&filter);
     struct resp_deferred keys = resp_begin_deferred(request->out);
 
@@ -60,82 +52,19 @@ static void cmd_keys(struct request *request)
     resp_end_deferred(request->out, request->proto, keys, RESP_ARRAY, filter.count);
 }
 
-/* A cursor as clients write it: also with a sign, with zeros before it, or nothing at all. A zero byte ends it. */
-static bool parse_cursor(struct slice text, uint64_t *cursor)
-{
-    bool negative = text.size != 0 && text.data[0] == '-';
-    uint64_t number = 0;
-
-    if (text.size != 0 && (text.data[0] == '-' || text.data[0] == '+')) {
-        text = slice_skip(text, 1);
-        if (text.size == 0 || text.data[0] == '\0')
-            return false;
-    }
-    for (size_t i = 0; i < text.size && text.data[i] != '\0'; i++) {
-        unsigned digit = (unsigned)(unsigned char)text.data[i] - '0';
-
-        if (digit > 9 || __builtin_mul_overflow(number, UINT64_C(10), &number) ||
-            __builtin_add_overflow(number, (uint64_t)digit, &number))
-            return false;
-    }
-    *cursor = negative ? -number : number;
-    return true;
-}
-
-enum { SCAN_COUNT_DEFAULT = 10 };
-
-static bool parse_scan_options(struct request *request, struct filter *filter, int64_t *want)
-{
-    for (uint32_t i = 2; i < request->arg_count; i += 2) {
-        if (i + 1 == request->arg_count) {
-            reply_syntax_error(request);
-            return false;
-        }
-        if (request_arg_is(request, i, "COUNT")) {
-            if (!request_arg_i64(request, i + 1, want))
-                return false;
-            if (*want < 1) {
-                reply_syntax_error(request);
-                return false;
-            }
-        } else if (request_arg_is(request, i, "MATCH")) {
-            filter->pattern = pattern_of(request_arg(request, i + 1));
-        } else if (request_arg_is(request, i, "TYPE")) {
-            filter->type_name = request_arg(request, i + 1);
-        } else {
-            reply_syntax_error(request);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The cursor stands before the keys but is known after them: room for it is left open. */
 static void cmd_scan(struct request *request)
 {
     struct filter filter = {.request = request};
     struct access_visitor visitor = visitor_of(&filter);
-    char text[2 * NUMBER_I64_SPACE + 8], digits[NUMBER_I64_SPACE];
-    int64_t want = SCAN_COUNT_DEFAULT;
-    struct resp_deferred keys;
-    struct output_gap gap;
+    struct scan_reply reply;
     uint64_t cursor;
-    int size;
     bool busy;
 
-    if (!parse_cursor(request_arg(request, 1), &cursor)) {
-        reply_error(request, "ERR invalid cursor");
+    if (!scan_parse_cursor(request, 1, &cursor) || !scan_parse_options(request, 2, SCAN_TYPE, &filter.options))
         return;
-    }
-    if (!parse_scan_options(request, &filter, &want))
-        return;
-    reply_array(request, 2);
-    gap = output_gap_open(request->out, sizeof(text));
-    keys = resp_begin_deferred(request->out);
-    cursor = access_scan(request->access, request->db, cursor, (uint64_t)want, &visitor, &busy);
-    resp_end_deferred(request->out, request->proto, keys, RESP_ARRAY, filter.count);
-    size = snprintf(text, sizeof(text), "$%zu\r\n%s\r\n", number_format_u64(digits, cursor), digits);
-    output_gap_close(request->out, gap, text, (size_t)size);
+    reply = scan_reply_begin(request);
+    cursor = access_scan(request->access, request->db, cursor, (uint64_t)filter.options.want, &visitor, &busy);
+    scan_reply_end(request, reply, cursor, filter.count);
 }
 
 static void cmd_randomkey(struct request *request)

@@ -334,14 +334,22 @@ void change_put_string(struct change *change, struct slice value, int64_t expire
     put_text(change, value, expire_ms);
 }
 
-void change_put_pointer(struct change *change, enum value_type type, enum value_encoding encoding, void *value,
-                        int64_t expire_ms)
+void change_put_value(struct change *change, enum value_type type, struct value value, int64_t expire_ms)
 {
     struct entry *entry = change_reshape(change, ENTRY_WORD, 0, expire_ms);
 
     entry->type = (uint32_t)type & 15;
-    entry->encoding = (uint32_t)encoding & 15;
-    entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value);
+    entry->encoding = (uint32_t)value.encoding & 15;
+    entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
+}
+
+void change_keep_value(struct change *change, struct value value)
+{
+    struct entry *entry = change_existing(change);
+
+    assert(entry->type != TYPE_STRING);
+    entry->encoding = (uint32_t)value.encoding & 15;
+    entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
 }
 
 /* The string's bytes alone, exclusively ours, in a blob of at least `size` bytes; the old blob keeps its readers. */
@@ -422,9 +430,7 @@ void change_copy_value(struct change *to, const struct entry *from, int64_t expi
     const struct store *store = to->access->store;
 
     if (from->type != TYPE_STRING) {
-        void *copy = store->types[from->type].copy(entry_pointer(from));
-
-        change_put_pointer(to, from->type, from->encoding, copy, expire_ms);
+        change_put_value(to, from->type, store->types[from->type].copy(entry_value(from)), expire_ms);
     } else if (entry_is_int(from)) {
         change_put_int(to, entry_int(from), expire_ms);
     } else if (entry_blob(from) != NULL) {
@@ -448,7 +454,7 @@ void change_move_value(struct change *to, struct change *from, int64_t expire_ms
     if (to->slot != NULL)
         to->slot = lookup_slot_in_table(&to->keys->keys, to->key);
     if (entry->type != TYPE_STRING) {
-        change_put_pointer(to, entry->type, entry->encoding, entry_pointer(entry), expire_ms);
+        change_put_value(to, entry->type, entry_value(entry), expire_ms);
     } else {
         change_copy_value(to, entry, expire_ms);
         disposal_of_value(to->access, entry, FREE_SERVER_DEL);

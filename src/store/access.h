@@ -108,8 +108,9 @@ static inline struct entry *change_entry(const struct change *change)
 void change_put_string(struct change *change, struct slice value, int64_t expire_ms);
 void change_put_blob(struct change *change, struct blob *blob, int64_t expire_ms); /* takes a reference of its own */
 void change_put_int(struct change *change, int64_t number, int64_t expire_ms);
-void change_put_pointer(struct change *change, enum value_type type, enum value_encoding encoding, void *value,
-                        int64_t expire_ms); /* owns it from now on */
+void change_put_value(struct change *change, enum value_type type, struct value value,
+                      int64_t expire_ms); /* of any type but string; owned from now on */
+void change_keep_value(struct change *change, struct value value); /* the key's own value was changed in place */
 /* The string (absent: empty) with `size` bytes, the old ones kept and new ones zero; returns them for writing. */
 char *change_edit_string(struct change *change, size_t size);
 /* Moves or copies the value of another entry, which stands in `from` or anywhere. */

@@ -30,13 +30,13 @@ static void relocate_blob(struct entry *entry, struct mem_mover *mover)
 static uint64_t relocate_pointer(struct hold *hold, struct entry *entry, uint64_t position, uint64_t most)
 {
     const struct value_ops *ops = &hold->access->store->types[entry->type];
-    void *value;
+    struct value value;
 
     if (ops->relocate == NULL)
         return 0; /* strings, too */
-    value = entry_pointer(entry);
+    value = entry_value(entry);
     position = ops->relocate(&value, position, most, &hold->mover);
-    entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value);
+    entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
     return position;
 }
 

@@ -48,22 +48,22 @@ static struct row *row_create(uint64_t count)
     return row;
 }
 
-static void row_destroy(void *value)
+static void row_destroy(struct value value)
 {
-    struct row *row = value;
+    struct row *row = value.data;
 
     for (uint64_t i = 0; i < row->count; i++)
         mem_free(row->elements[i]);
     mem_free(row);
 }
 
-static uint64_t row_relocate(void **value, uint64_t position, uint64_t most, struct mem_mover *mover)
+static uint64_t row_relocate(struct value *value, uint64_t position, uint64_t most, struct mem_mover *mover)
 {
-    struct row *row = *value;
+    struct row *row = value->data;
     uint64_t end;
 
     if (position == 0)
-        *value = row = mem_move(mover, row, 0);
+        value->data = row = mem_move(mover, row, 0);
     end = MIN(row->count, position + most);
     rows_held += end - MIN(end, position);
     for (; position < end; position++)
@@ -71,21 +71,22 @@ static uint64_t row_relocate(void **value, uint64_t position, uint64_t most, str
     return position < row->count ? position : 0;
 }
 
-static uint64_t row_bytes(const void *value)
+static uint64_t row_bytes(struct value value, uint64_t samples)
 {
     (void)value;
+    (void)samples;
     return 0;
 }
 
-static uint64_t row_effort(const void *value)
+static uint64_t row_effort(struct value value)
 {
     (void)value;
     return 1;
 }
 
-static void *row_copy(const void *value)
+static struct value row_copy(struct value value)
 {
-    return row_create(((const struct row *)value)->count);
+    return (struct value){row_create(((const struct row *)value.data)->count), value.encoding};
 }
 
 static void setup(void)
@@ -243,7 +244,7 @@ static void put_row(unsigned number, uint64_t count)
     struct change change;
 
     change_begin(&change, &access_, 0, &key);
-    change_put_pointer(&change, TYPE_LIST, ENCODING_RAW, row_create(count), EXPIRE_NEVER);
+    change_put_value(&change, TYPE_LIST, (struct value){row_create(count), ENCODING_QUICKLIST}, EXPIRE_NEVER);
     change_end(&change, EVENT_LIST, "rpush");
 }
 
@@ -255,7 +256,7 @@ static void check_row(unsigned number, uint64_t count)
     const struct row *row;
 
     assert_non_null(entry);
-    row = entry_pointer(entry);
+    row = entry_value(entry).data;
     assert_int_equal(row->count, count);
     for (uint64_t i = 0; i < count; i++)
         assert_int_equal(row->elements[i][0], i);

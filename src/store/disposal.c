@@ -31,8 +31,8 @@ void access_background_frees(uint64_t *pending, uint64_t *done)
 /* A large value whose key has gone. */
 struct access_garbage {
     struct access_garbage *next;
-    void (*destroy)(void *value);
-    void *value;
+    void (*destroy)(struct value value);
+    struct value value;
 };
 
 static void garbage_free(struct access_garbage *garbage)
@@ -58,7 +58,8 @@ struct access_garbage *disposal_of_garbage(struct access_garbage *garbage)
     return NULL;
 }
 
-static void free_large(struct access *access, enum free_reason reason, void (*destroy)(void *value), void *value)
+static void free_large(struct access *access, enum free_reason reason, void (*destroy)(struct value value),
+                       struct value value)
 {
     struct access_garbage *garbage = mem_alloc(sizeof(*garbage));
 
@@ -71,9 +72,9 @@ static void free_large(struct access *access, enum free_reason reason, void (*de
         access->garbage = garbage;
 }
 
-static void blob_destroy(void *value)
+static void blob_destroy(struct value value)
 {
-    struct blob *blob = value;
+    struct blob *blob = value.data;
 
     blob_release(&blob);
 }
@@ -84,12 +85,12 @@ void disposal_of_value(struct access *access, struct entry *entry, enum free_rea
 
     if (blob != NULL) {
         if (blob->capacity >= LARGE_BYTES)
-            free_large(access, reason, blob_destroy, blob);
+            free_large(access, reason, blob_destroy, (struct value){blob, ENCODING_RAW});
         else
             blob_release(&blob);
     } else if (entry->type != TYPE_STRING) {
         const struct value_ops *ops = &access->store->types[entry->type];
-        void *value = entry_pointer(entry);
+        struct value value = entry_value(entry);
 
         if (ops->free_effort(value) >= LARGE_EFFORT)
             free_large(access, reason, ops->destroy, value);

@@ -1,6 +1,5 @@
 #include "store/entry.h"
 
-#include "base/mem.h"
 #include "base/number.h"
 
 struct slice entry_string(const struct entry *entry, char scratch[ENTRY_INT_TEXT_BYTES])
@@ -34,15 +33,11 @@ const char *entry_type_name(const struct entry *entry)
 
 const char *entry_encoding_name(const struct entry *entry)
 {
-    static const char *const names[ENCODING_COUNT] = {"int", "embstr", "raw"};
+    static const char *const names[ENCODING_COUNT] = {"int",       "embstr",    "raw",      "listpack", "intset",
+                                                      "hashtable", "quicklist", "skiplist", "stream"};
 
     assert(entry->encoding < ENCODING_COUNT);
+    if (entry->type == TYPE_SET && entry->encoding == ENCODING_LISTPACK)
+        return "hashtable"; /* the name that clients of Redis 7.0 know */
     return names[entry->encoding];
-}
-
-uint64_t entry_memory_bytes(const struct entry *entry)
-{
-    const struct blob *blob = entry_blob(entry);
-
-    return mem_usable(entry) + (blob != NULL ? blob_footprint(blob) : 0);
 }

@@ -2,13 +2,15 @@
  *
  *     header 8 | expire 8 ? | version 8 ? | word 8 ? | long key size 8 ? | key bytes | inline value bytes ?
  *
- * Short strings stand behind the key (inline), integers in the word; everything else is a pointer in the word.
+ * Short strings stand behind the key (inline), integers in the word; everything else is a pointer in the word: a blob
+ * for longer strings, for other types what data/value.h calls a value's data.
  * Guarded by the lock of the key's stripe; changed only through store/access.h. */
 #pragma once
 
 #include "base/blob.h"
 #include "base/compiler.h"
 #include "base/slice.h"
+#include "data/value.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,13 +25,6 @@ enum value_type {
     TYPE_STREAM,
     TYPE_MODULE,
     TYPE_COUNT
-};
-
-enum value_encoding {
-    ENCODING_INT,    /* string: the word is the number */
-    ENCODING_EMBSTR, /* string of up to ENTRY_EMBSTR_BYTES that was never edited in place */
-    ENCODING_RAW,    /* any other string: inline, or a blob */
-    ENCODING_COUNT
 };
 
 enum entry_flag {
@@ -116,10 +111,11 @@ static inline struct blob *entry_blob(const struct entry *entry)
     return (struct blob *)(uintptr_t)entry_word_at(entry, ENTRY_WORD); /* NOLINT(performance-no-int-to-ptr) */
 }
 
-/* A pointer that is the value of a type other than string. */
-static inline void *entry_pointer(const struct entry *entry)
+/* The value of a type other than string. */
+static inline struct value entry_value(const struct entry *entry)
 {
-    return (void *)(uintptr_t)entry_word_at(entry, ENTRY_WORD); /* NOLINT(performance-no-int-to-ptr) */
+    return (struct value){(void *)(uintptr_t)entry_word_at(entry, ENTRY_WORD), /* NOLINT(performance-no-int-to-ptr) */
+                          (enum value_encoding)entry->encoding};
 }
 
 #define ENTRY_INT_TEXT_BYTES 21
@@ -129,4 +125,4 @@ struct slice entry_string(const struct entry *entry, char scratch[ENTRY_INT_TEXT
 size_t entry_string_size(const struct entry *entry);
 const char *entry_type_name(const struct entry *entry);     /* "string" */
 const char *entry_encoding_name(const struct entry *entry); /* "embstr" */
-uint64_t entry_memory_bytes(const struct entry *entry);     /* with what it owns, as the allocator counts */
+

@@ -91,7 +91,7 @@ static struct entry *find_by_hash(const struct stripe_db *keys, uint64_t hash)
 static size_t evict(struct access *access, struct eviction_pool *pool, const struct eviction_rule *rule, unsigned db,
                     const struct entry *entry)
 {
-    size_t bytes = entry_memory_bytes(entry);
+    size_t bytes = store_entry_bytes(access->store, entry, 1);
 
     pool->delete_begin_us = rule->times_deletions ? clock_monotonic_us() : 0;
     access_evict(access, db, entry, rule->unlink);

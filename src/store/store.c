@@ -64,6 +64,15 @@ void store_set_type(struct store *store, enum value_type type, const struct valu
     store->types[type] = *ops;
 }
 
+uint64_t store_entry_bytes(const struct store *store, const struct entry *entry, uint64_t samples)
+{
+    const struct blob *blob = entry_blob(entry);
+
+    if (entry->type != TYPE_STRING)
+        return mem_usable(entry) + store->types[entry->type].memory_bytes(entry_value(entry), samples);
+    return mem_usable(entry) + (blob != NULL ? blob_footprint(blob) : 0);
+}
+
 void store_observe(struct store *store, struct store_observer *observer)
 {
     observer->next = store->observers;

@@ -15,7 +15,6 @@ struct expiry;
 struct watch_registry;
 struct store;
 struct change;
-struct mem_mover;
 
 enum { STORE_STRIPES_DEFAULT = 1024, STORE_STRIPES_MOST = 16384 };
 
@@ -60,19 +59,6 @@ struct store_observer {
     struct store_observer *next;
 };
 
-/* What the store must know of a value behind a pointer (every type but string). Filled in by data types at start. */
-struct value_ops {
-    void (*destroy)(void *value);
-    void *(*copy)(const void *value);
-    uint64_t (*memory_bytes)(const void *value);
-    uint64_t (*free_effort)(const void *value); /* roughly how many allocations: large ones are freed elsewhere */
-    /* Moves the value's memory together (mem_move), elements from `position` on (0 first) and about `most` of them;
-     * *value is its address from then on. Returns where to go on, 0 at the end. Before it is asked to, the value may
-     * change, or another of any type take its place: any position must do, and the walk must end nevertheless. NULL:
-     * values of this type stay where they are. */
-    uint64_t (*relocate)(void **value, uint64_t position, uint64_t most, struct mem_mover *mover);
-};
-
 /* Why a value goes. Large values are freed by a background thread if `frees_later` has the reason's bit. */
 enum free_reason {
     FREE_AT_ONCE = 0,        /* never has */
@@ -96,7 +82,7 @@ struct store {
     _Atomic(struct stripe_db *) *databases;
     _Atomic unsigned database_bound;   /* atomic, relaxed: databases from here on were never used */
     struct store_observer *observers;  /* const after start */
-    struct value_ops types[TYPE_COUNT]; /* const after start */
+    struct value_ops types[TYPE_COUNT]; /* of every type but string; const after start */
     void (*wake)(uint64_t wait_mask);   /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
     _Atomic bool active_expire;         /* DEBUG SET-ACTIVE-EXPIRE */
     _Atomic bool keeps_expired;         /* reads leave keys past their deadline where they are; atomic, relaxed */
@@ -108,6 +94,8 @@ struct store {
 struct store *store_create(uint32_t stripe_count, unsigned database_count);
 void store_destroy(struct store **store);
 void store_set_type(struct store *store, enum value_type type, const struct value_ops *ops); /* before start */
+/* What an entry takes with all that it owns, as the allocator counts; its stripe is held. samples: see value_ops. */
+uint64_t store_entry_bytes(const struct store *store, const struct entry *entry, uint64_t samples);
 void store_observe(struct store *store, struct store_observer *observer);
 
 static inline void counter_add(_Atomic uint64_t *counter, uint64_t amount)

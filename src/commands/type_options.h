@@ -1,0 +1,12 @@
+/* Options that say in which form values are kept, and what the keyspace must know of each type. */
+#pragma once
+
+#include "data/hash.h"
+#include "data/set.h"
+#include "store/store.h"
+
+void type_options_setup(void); /* after config_setup */
+void type_values_setup(struct store *store); /* tells it what to do with values; before the workers start */
+
+struct hash_limits type_hash_limits(void); /* any thread */
+struct set_limits type_set_limits(void);

@@ -1,0 +1,35 @@
+#include "commands/typed.h"
+
+bool edit_begin(struct edit *edit, struct request *request, const struct key *key, enum value_type type)
+{
+    struct entry *entry = access_find(request->access, request->db, key);
+
+    if (entry != NULL && !request_expect_type(request, entry, type))
+        return false;
+    edit->request = request;
+    edit->type = type;
+    edit->is_new = entry == NULL;
+    edit->value = entry != NULL ? entry_value(entry) : (struct value){NULL, ENCODING_RAW};
+    change_begin(&edit->change, request->access, request->db, key);
+    return true;
+}
+
+static void edit_store(struct edit *edit)
+{
+    if (edit->is_new)
+        change_put_value(&edit->change, edit->type, edit->value, EXPIRE_NEVER);
+    else
+        change_keep_value(&edit->change, edit->value);
+}
+
+void edit_end(struct edit *edit, enum event_class event_class, const char *event)
+{
+    edit_store(edit);
+    change_end(&edit->change, event_class, event);
+}
+
+void edit_end_empty(struct edit *edit, enum event_class event_class, const char *event)
+{
+    edit_end(edit, event_class, event);
+    (void)access_delete(edit->request->access, edit->change.db, edit->change.key);
+}

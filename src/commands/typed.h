@@ -1,0 +1,43 @@
+/* Keys that hold more than a string: how command families find, make and change their values.
+ *
+ *     struct edit edit;
+ *
+ *     if (!edit_begin(&edit, request, &request->keys[0], TYPE_SET))
+ *         return;                                        WRONGTYPE has been replied
+ *     if (edit.is_new)
+ *         edit.value = set_create(...);                  only if something is put into it
+ *     ... change edit.value ...
+ *     edit_end(&edit, EVENT_SET, "sadd");                stores it; an empty one goes with its key
+ *
+ * Without edit_end nothing has changed for anybody: for commands that find nothing to do. */
+#pragma once
+
+#include "server/request.h"
+
+struct edit {
+    struct change change;
+    struct request *request;
+    struct value value; /* data NULL while a new one was not made */
+    enum value_type type;
+    bool is_new; /* the key was not there */
+};
+
+must_check bool edit_begin(struct edit *edit, struct request *request, const struct key *key, enum value_type type);
+void edit_end(struct edit *edit, enum event_class event_class, const char *event);
+/* The same for a value that has become empty: the key goes, with its own event after this one. */
+void edit_end_empty(struct edit *edit, enum event_class event_class, const char *event);
+
+/* To read: counted and touched. False: another type, which was replied. value->data is NULL if there is no such key. */
+static inline must_check bool typed_read(struct request *request, const struct key *key, enum value_type type,
+                                         struct value *value)
+{
+    struct entry *entry = access_read(request->access, request->db, key);
+
+    *value = (struct value){NULL, ENCODING_RAW};
+    if (entry == NULL)
+        return true;
+    if (UNLIKELY(!request_expect_type(request, entry, type)))
+        return false;
+    *value = entry_value(entry);
+    return true;
+}

@@ -1,0 +1,412 @@
+#include "data/set.h"
+
+#include "base/assert.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/mem_move.h"
+#include "base/table.h"
+#include "data/intset.h"
+#include "data/listpack.h"
+#include "data/sample.h"
+
+#include <string.h>
+
+struct member {
+    uint32_t size;
+    char bytes[];
+};
+
+struct set_table {
+    struct table members;
+};
+
+/* ----------------------------------------------------------------------------------------------------- members -- */
+
+static struct slice member_text(const struct member *member)
+{
+    return slice_make(member->bytes, member->size);
+}
+
+static struct member *member_create(struct slice text)
+{
+    struct member *member = mem_alloc(sizeof(*member) + text.size);
+
+    member->size = (uint32_t)text.size;
+    if (text.size != 0)
+        memcpy(member->bytes, text.data, text.size);
+    return member;
+}
+
+static uint64_t member_hash(const void *item)
+{
+    const struct member *member = item;
+
+    return hash_bytes(member->bytes, member->size);
+}
+
+static bool member_matches(const void *item, const void *key)
+{
+    const struct slice *text = key;
+
+    return slice_equal(member_text(item), *text);
+}
+
+static void member_free(void *item, void *context)
+{
+    const struct member *member = item;
+
+    (void)context;
+    mem_free_sized(item, sizeof(*member) + member->size);
+}
+
+static uint64_t *find_slot(const struct set_table *table, struct slice text, uint64_t hash)
+{
+    return table_find_slot(&table->members, hash, member_matches, &text);
+}
+
+static bool add_to_table(struct set_table *table, struct slice text)
+{
+    uint64_t hash = hash_bytes(text.data, text.size);
+
+    if (find_slot(table, text, hash) != NULL)
+        return false;
+    table_insert(&table->members, hash, member_create(text), member_hash);
+    return true;
+}
+
+static const struct table *table_of(struct value set)
+{
+    return &((const struct set_table *)set.data)->members;
+}
+
+static bool as_number(struct slice text, int64_t *number)
+{
+    return text.size != 0 && text.size < NUMBER_I64_SPACE && text.data[0] <= '9' && number_parse_i64(text, number);
+}
+
+/* ------------------------------------------------------------------------------------------------------- whole -- */
+
+static struct value make_table(void)
+{
+    return (struct value){mem_alloc_zero(sizeof(struct set_table)), ENCODING_HASHTABLE};
+}
+
+struct value set_create(const struct set_limits *limits, struct slice first, uint64_t count_hint)
+{
+    int64_t number;
+
+    if (count_hint <= limits->intset_entries && as_number(first, &number))
+        return (struct value){intset_create(), ENCODING_INTSET};
+    if (count_hint <= limits->listpack_entries && first.size <= limits->listpack_bytes)
+        return (struct value){listpack_create(), ENCODING_LISTPACK};
+    return make_table();
+}
+
+uint64_t set_count(struct value set)
+{
+    switch (set.encoding) {
+    case ENCODING_INTSET:
+        return intset_count(set.data);
+    case ENCODING_LISTPACK:
+        return listpack_count(set.data);
+    default:
+        return table_count(table_of(set));
+    }
+}
+
+static void destroy(struct value set)
+{
+    if (set.encoding == ENCODING_HASHTABLE)
+        table_clear(&((struct set_table *)set.data)->members, member_free, NULL);
+    mem_free(set.data);
+}
+
+static void copy_member(void *item, void *context)
+{
+    (void)add_to_table(context, member_text(item));
+}
+
+static struct value copy(struct value set)
+{
+    struct value fresh;
+
+    if (set.encoding == ENCODING_INTSET)
+        return (struct value){intset_copy(set.data), ENCODING_INTSET};
+    if (set.encoding == ENCODING_LISTPACK)
+        return (struct value){listpack_copy(set.data), ENCODING_LISTPACK};
+    fresh = make_table();
+    table_each(table_of(set), copy_member, fresh.data);
+    return fresh;
+}
+
+static uint64_t member_memory(const void *item)
+{
+    return mem_usable(item);
+}
+
+static uint64_t memory_bytes(struct value set, uint64_t samples)
+{
+    uint64_t bytes = mem_usable(set.data);
+
+    if (set.encoding == ENCODING_HASHTABLE)
+        bytes += table_memory_bytes(table_of(set)) + sample_memory(table_of(set), samples, member_memory);
+    return bytes;
+}
+
+static uint64_t free_effort(struct value set)
+{
+    return set.encoding == ENCODING_HASHTABLE ? set_count(set) : 1;
+}
+
+static void *move_member(void *item, void *context)
+{
+    return mem_move(context, item, 0);
+}
+
+static uint64_t relocate(struct value *set, uint64_t position, uint64_t most, struct mem_mover *mover)
+{
+    struct set_table *table;
+
+    if (position == 0)
+        set->data = mem_move(mover, set->data, 0);
+    if (set->encoding != ENCODING_HASHTABLE)
+        return 0;
+    table = set->data;
+    return table_relocate(&table->members, position, most, mover, move_member, mover);
+}
+
+const struct value_ops set_ops = {destroy, copy, memory_bytes, free_effort, relocate};
+
+/* -------------------------------------------------------------------------------------------- reading, changing -- */
+
+bool set_has(struct value set, struct slice member)
+{
+    int64_t number;
+
+    switch (set.encoding) {
+    case ENCODING_INTSET:
+        return as_number(member, &number) && intset_has(set.data, number);
+    case ENCODING_LISTPACK:
+        return listpack_find(set.data, listpack_first(set.data), member, 0) != LISTPACK_NONE;
+    default:
+        return find_slot(set.data, member, hash_bytes(member.data, member.size)) != NULL;
+    }
+}
+
+static void add_to_listpack_member(struct slice member, void *context)
+{
+    listpack_append(context, member);
+}
+
+static void add_to_table_member(struct slice member, void *context)
+{
+    (void)add_to_table(context, member);
+}
+
+static void become_table(struct value *set)
+{
+    struct value fresh = make_table();
+
+    set_each(*set, add_to_table_member, fresh.data);
+    destroy(*set);
+    *set = fresh;
+}
+
+static void become_listpack(struct value *set)
+{
+    struct listpack *list = listpack_create();
+
+    set_each(*set, add_to_listpack_member, &list);
+    destroy(*set);
+    *set = (struct value){list, ENCODING_LISTPACK};
+}
+
+/* An integer in a listpack has at most 20 digits as text: what a limit of bytes is about. */
+static bool fits_listpack(struct value set, const struct set_limits *limits, struct slice member)
+{
+    char room[NUMBER_I64_SPACE];
+
+    if (set_count(set) + 1 > limits->listpack_entries || member.size > limits->listpack_bytes)
+        return false;
+    if (set.encoding == ENCODING_LISTPACK)
+        return listpack_fits(set.data, member.size, 1);
+    return set_count(set) == 0 || (number_format_i64(room, intset_at(set.data, 0)) <= limits->listpack_bytes &&
+                                   number_format_i64(room, intset_at(set.data, intset_count(set.data) - 1)) <=
+                                       limits->listpack_bytes);
+}
+
+static bool add_to_listpack(struct value *set, struct slice member)
+{
+    struct listpack *list = set->data;
+
+    listpack_append(&list, member);
+    set->data = list;
+    return true;
+}
+
+static bool add_to_intset(struct value *set, const struct set_limits *limits, int64_t number)
+{
+    struct intset *numbers = set->data;
+    bool added = intset_add(&numbers, number);
+
+    set->data = numbers;
+    if (added && intset_count(numbers) > limits->intset_entries)
+        become_table(set);
+    return added;
+}
+
+bool set_add(struct value *set, const struct set_limits *limits, struct slice member)
+{
+    int64_t number;
+
+    if (set->encoding == ENCODING_HASHTABLE)
+        return add_to_table(set->data, member);
+    if (set->encoding == ENCODING_INTSET) {
+        if (as_number(member, &number))
+            return add_to_intset(set, limits, number);
+        if (fits_listpack(*set, limits, member)) {
+            become_listpack(set);
+            return add_to_listpack(set, member);
+        }
+    } else {
+        if (set_has(*set, member))
+            return false;
+        if (fits_listpack(*set, limits, member))
+            return add_to_listpack(set, member);
+    }
+    become_table(set);
+    return add_to_table(set->data, member);
+}
+
+static bool remove_from_table(struct set_table *table, struct slice member)
+{
+    uint64_t hash = hash_bytes(member.data, member.size), *slot = find_slot(table, member, hash);
+
+    if (slot == NULL)
+        return false;
+    member_free(table_remove(&table->members, hash, slot), NULL);
+    return true;
+}
+
+bool set_remove(struct value *set, struct slice member)
+{
+    struct intset *numbers = set->data;
+    struct listpack *list = set->data;
+    listpack_at at;
+    int64_t number;
+    bool removed;
+
+    switch (set->encoding) {
+    case ENCODING_INTSET:
+        removed = as_number(member, &number) && intset_remove(&numbers, number);
+        set->data = numbers;
+        return removed;
+    case ENCODING_LISTPACK:
+        at = listpack_find(list, listpack_first(list), member, 0);
+        if (at != LISTPACK_NONE)
+            listpack_remove(&list, at, 1);
+        set->data = list;
+        return at != LISTPACK_NONE;
+    default:
+        return remove_from_table(set->data, member);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------- walking -- */
+
+struct visit {
+    set_member_fn fn;
+    void *context;
+};
+
+static void visit_member(void *item, void *context)
+{
+    const struct visit *visit = context;
+
+    visit->fn(member_text(item), visit->context);
+}
+
+static void each_number(const struct intset *numbers, set_member_fn fn, void *context)
+{
+    char scratch[NUMBER_I64_SPACE];
+
+    for (uint32_t i = 0; i < intset_count(numbers); i++)
+        fn(slice_make(scratch, number_format_i64(scratch, intset_at(numbers, i))), context);
+}
+
+static void each_listed(const struct listpack *list, set_member_fn fn, void *context)
+{
+    char scratch[NUMBER_I64_SPACE];
+
+    for (listpack_at at = listpack_first(list); at != LISTPACK_NONE; at = listpack_next(list, at))
+        fn(listpack_text(list, at, scratch), context);
+}
+
+void set_each(struct value set, set_member_fn fn, void *context)
+{
+    struct visit visit = {fn, context};
+
+    if (set.encoding == ENCODING_INTSET)
+        each_number(set.data, fn, context);
+    else if (set.encoding == ENCODING_LISTPACK)
+        each_listed(set.data, fn, context);
+    else
+        table_each(table_of(set), visit_member, &visit);
+}
+
+uint64_t set_scan(struct value set, uint64_t cursor, uint64_t want, set_member_fn fn, void *context)
+{
+    struct visit visit = {fn, context};
+
+    if (set.encoding == ENCODING_HASHTABLE)
+        return table_scan(table_of(set), cursor, want, visit_member, &visit);
+    set_each(set, fn, context);
+    return 0;
+}
+
+struct slice set_random(struct value set, struct random *random, char scratch[NUMBER_I64_SPACE])
+{
+    if (set.encoding == ENCODING_HASHTABLE)
+        return member_text(sample_random(table_of(set), random));
+    if (set.encoding == ENCODING_LISTPACK)
+        return listpack_text(set.data, listpack_seek(set.data, (int64_t)random_below(random, set_count(set))),
+                             scratch);
+    return slice_make(scratch, number_format_i64(scratch, intset_at(set.data, (uint32_t)random_below(
+                                                                                  random, set_count(set)))));
+}
+
+struct picking {
+    struct sample_picker picker;
+    struct random *random;
+    set_member_fn fn;
+    void *context;
+};
+
+static void pick(struct slice member, void *context)
+{
+    struct picking *picking = context;
+
+    if (sample_pick(&picking->picker, picking->random))
+        picking->fn(member, picking->context);
+}
+
+void set_random_some(struct value set, struct random *random, uint64_t count, set_member_fn fn, void *context)
+{
+    struct picking picking = {{set_count(set), count}, random, fn, context};
+    struct visit visit = {fn, context};
+
+    if (set.encoding == ENCODING_HASHTABLE)
+        sample_some(table_of(set), random, count, visit_member, &visit);
+    else
+        set_each(set, pick, &picking);
+}
+
+void set_validate(struct value set)
+{
+    if (set.encoding == ENCODING_INTSET)
+        intset_validate(set.data);
+    else if (set.encoding == ENCODING_LISTPACK)
+        listpack_validate(set.data);
+    else
+        table_validate(table_of(set), member_hash);
+}
