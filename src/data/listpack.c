@@ -325,7 +325,7 @@ static inline bool is_wanted(const uint8_t *at, const struct wanted *wanted)
     if (value.text.data == NULL)
         return wanted->is_number && value.number == wanted->number;
     /* Bytes from outside may hold a number as text. */
-    return value.text.size == wanted->text.size && memcmp(value.text.data, wanted->text.data, value.text.size) == 0;
+    return slice_equal(value.text, wanted->text);
 }
 
 bool listpack_equals(const struct listpack *list, listpack_at at, struct slice text)

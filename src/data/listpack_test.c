@@ -180,6 +180,17 @@ static void numbers_take_the_smallest_form(void **state)
     }
 }
 
+static void an_empty_text_is_found(void **state)
+{
+    struct listpack *list = listpack_create();
+
+    (void)state;
+    listpack_append(&list, SLICE("a"));
+    listpack_append(&list, SLICE_EMPTY);
+    assert_int_equal(listpack_find(list, listpack_first(list), SLICE_EMPTY, 0), listpack_seek(list, 1));
+    listpack_destroy(&list);
+}
+
 static void known_bytes(void **state)
 {
     static const char expected[] = "\x0C\x00\x00\x00\x02\x00\x81\x61\x02\x05\x01\xFF";
@@ -245,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(behaves_like_an_array),
         cmocka_unit_test(numbers_take_the_smallest_form),
+        cmocka_unit_test(an_empty_text_is_found),
         cmocka_unit_test(known_bytes),
         cmocka_unit_test(more_elements_than_the_head_can_count),
         cmocka_unit_test(damaged_bytes_are_refused),
