@@ -17,7 +17,7 @@ static struct access access_;
 static unsigned destroyed;
 
 /* A value that takes its time. */
-static void slow_destroy(void *value)
+static void slow_destroy(struct value value)
 {
     const uint64_t end_us = clock_monotonic_us() + SLOW_US;
 
@@ -27,19 +27,19 @@ static void slow_destroy(void *value)
         continue;
 }
 
-static void *no_copy(const void *value)
+static struct value no_copy(struct value value)
 {
-    (void)value;
-    return NULL;
+    return value;
 }
 
-static uint64_t few_bytes(const void *value)
+static uint64_t few_bytes(struct value value, uint64_t samples)
 {
     (void)value;
+    (void)samples;
     return 1;
 }
 
-static uint64_t large_effort(const void *value)
+static uint64_t large_effort(struct value value)
 {
     (void)value;
     return 1000;
@@ -73,7 +73,7 @@ static void put(const char *name, int64_t expire_ms)
 
     access_begin(&access_, 1000, true);
     change_begin(&change, &access_, 0, &key);
-    change_put_pointer(&change, TYPE_HASH, ENCODING_RAW, &destroyed, expire_ms);
+    change_put_value(&change, TYPE_HASH, (struct value){&destroyed, ENCODING_RAW}, expire_ms);
     change_end(&change, EVENT_HASH, NULL);
     access_begin(&access_, 1000, false);
 }
