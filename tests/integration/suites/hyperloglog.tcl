@@ -67,9 +67,24 @@ with_server {enable-debug-command yes} {
         r set k "HYLL\x01\x00\x00\x00\x07[string repeat \x00 7]\x7f\xff"
         assert_reply {int 7} r pfcount k
         assert_reply {int 0} r pfcount k k
+        set remembered [r get k]
         r pfadd k a
         assert_reply {int 1} r pfcount k
         assert_reply {int 1} r pfcount k
+        r set k $remembered
+        r pfmerge k none
+        assert_reply [list bulk [string replace $remembered 15 15 \x80]] r get k
+        assert_reply {int 0} r pfcount k
+    }
+
+    test "a lifetime stays, also when the value becomes dense" {} {
+        foreach words {{pfadd k b} {pfcount k} {pfmerge k k} {pfdebug todense k} {pfadd k c}} {
+            r del k
+            r pfadd k a
+            r expire k 100
+            r {*}$words
+            assert_range [r ttl k] 90 100
+        }
     }
 
     test "registers, and the side effect of looking at them" {} {
