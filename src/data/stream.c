@@ -1,0 +1,539 @@
+#include "data/stream.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "data/stream_node.h"
+#include "data/stream_priv.h"
+
+/* --- ids --- */
+
+bool stream_id_increment(struct stream_id *id)
+{
+    if (id->seq == UINT64_MAX && id->ms == UINT64_MAX)
+        return false;
+    id->ms += id->seq == UINT64_MAX;
+    id->seq++;
+    return true;
+}
+
+bool stream_id_decrement(struct stream_id *id)
+{
+    if (stream_id_is_zero(*id))
+        return false;
+    id->ms -= id->seq == 0;
+    id->seq--;
+    return true;
+}
+
+struct slice stream_id_encode(struct stream_id id, char room[STREAM_ID_BYTES])
+{
+    uint64_t words[2] = {__builtin_bswap64(id.ms), __builtin_bswap64(id.seq)};
+
+    static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "as in the packed layouts");
+    memcpy(room, words, sizeof(words));
+    return slice_make(room, STREAM_ID_BYTES);
+}
+
+struct stream_id stream_id_decode(const char bytes[STREAM_ID_BYTES])
+{
+    uint64_t words[2];
+
+    memcpy(words, bytes, sizeof(words));
+    return (struct stream_id){__builtin_bswap64(words[0]), __builtin_bswap64(words[1])};
+}
+
+/* --- nodes --- */
+
+static bool seek_id(struct radix_iter *nodes, enum radix_seek how, struct stream_id id)
+{
+    char room[STREAM_ID_BYTES];
+
+    return radix_seek(nodes, how, stream_id_encode(id, room));
+}
+
+/* The node in which the id would be. */
+static bool seek_node_of(struct radix_iter *nodes, struct stream_id id)
+{
+    return seek_id(nodes, RADIX_AT_MOST, id) || radix_seek(nodes, RADIX_FIRST, SLICE_EMPTY);
+}
+
+static void set_node(struct stream *stream, struct slice key, struct listpack *node)
+{
+    radix_set(stream->nodes, key, node, NULL);
+    stream->node_bytes += mem_usable(node);
+}
+
+static void remove_node(struct stream *stream, struct slice key, struct listpack *node)
+{
+    stream->length -= stream_node_live(node);
+    stream->node_bytes -= mem_usable(node);
+    radix_remove(stream->nodes, key, NULL);
+    listpack_destroy(&node);
+}
+
+static void find_first_id(struct stream *stream)
+{
+    struct stream_iter iter;
+    struct stream_id id;
+    uint64_t field_count;
+
+    stream_iter_init(&iter, stream, STREAM_ID_LEAST, STREAM_ID_MOST);
+    stream->first_id = stream_iter_next(&iter, &id, &field_count) ? id : STREAM_ID_LEAST;
+    stream_iter_fini(&iter);
+}
+
+/* --- the stream --- */
+
+struct stream *stream_create(void)
+{
+    struct stream *stream = mem_alloc_zero(sizeof(*stream));
+
+    stream->nodes = radix_create();
+    stream->groups = radix_create();
+    return stream;
+}
+
+struct stream *stream_copy(const struct stream *stream)
+{
+    struct stream *copy = mem_copy(stream, sizeof(*stream));
+    struct radix_iter nodes;
+
+    copy->nodes = radix_create();
+    copy->node_bytes = 0;
+    radix_iter_init(&nodes, stream->nodes);
+    for (bool more = radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&nodes))
+        set_node(copy, radix_iter_key(&nodes), listpack_copy(nodes.value));
+    radix_iter_fini(&nodes);
+    copy->groups = stream_groups_copy(stream->groups);
+    return copy;
+}
+
+static void free_node(void *value)
+{
+    struct listpack *node = value;
+
+    listpack_destroy(&node);
+}
+
+void stream_destroy(struct stream **stream)
+{
+    struct stream *gone = *stream;
+
+    *stream = NULL;
+    if (gone == NULL)
+        return;
+    radix_destroy(&gone->nodes, free_node);
+    stream_groups_destroy(&gone->groups);
+    mem_free(gone);
+}
+
+uint64_t stream_length(const struct stream *stream)
+{
+    return stream->length;
+}
+
+struct stream_id stream_first_id(const struct stream *stream)
+{
+    return stream->first_id;
+}
+
+struct stream_id stream_last_id(const struct stream *stream)
+{
+    return stream->last_id;
+}
+
+struct stream_id stream_max_deleted_id(const struct stream *stream)
+{
+    return stream->max_deleted_id;
+}
+
+uint64_t stream_entries_added(const struct stream *stream)
+{
+    return stream->entries_added;
+}
+
+uint64_t stream_node_count(const struct stream *stream)
+{
+    return radix_count(stream->nodes);
+}
+
+uint64_t stream_memory_bytes(const struct stream *stream)
+{
+    return mem_usable(stream) + radix_memory_bytes(stream->nodes) + stream->node_bytes +
+           stream_groups_memory_bytes(stream->groups);
+}
+
+/* --- adding --- */
+
+/* The text of an entry and of the numbers beside it, at most. */
+static uint64_t entry_bytes(const struct slice *pairs, size_t field_count)
+{
+    uint64_t bytes = UINT64_C(6) * NUMBER_I64_SPACE;
+
+    for (size_t i = 0; i < 2 * field_count; i++)
+        bytes += pairs[i].size;
+    return bytes;
+}
+
+static bool node_takes(const struct listpack *node, uint64_t bytes, size_t field_count,
+                       const struct stream_limits *limits)
+{
+    if (limits->node_bytes != 0 && listpack_bytes(node) >= limits->node_bytes)
+        return false;
+    if (limits->node_entries != 0 && stream_node_live(node) + stream_node_deleted(node) >= limits->node_entries)
+        return false;
+    return listpack_fits(node, bytes, 2 * (uint64_t)field_count + 6);
+}
+
+/* A new node with the fields of its first entry. NULL: that entry would not fit into any node. */
+static struct listpack *node_create_for(const struct slice *pairs, size_t field_count, uint64_t bytes)
+{
+    struct listpack *node = listpack_create();
+    bool fits = listpack_fits(node, 2 * bytes, 3 * (uint64_t)field_count + 12);
+
+    listpack_destroy(&node);
+    return fits ? stream_node_create(pairs, field_count) : NULL;
+}
+
+bool stream_append(struct stream *stream, struct stream_id id, const struct slice *pairs, size_t field_count,
+                   const struct stream_limits *limits)
+{
+    uint64_t bytes = entry_bytes(pairs, field_count);
+    struct stream_id node_id = id;
+    struct listpack *node = NULL;
+    char room[STREAM_ID_BYTES];
+    struct radix_iter nodes;
+
+    assert(stream_id_compare(id, stream->last_id) > 0);
+    radix_iter_init(&nodes, stream->nodes);
+    if (radix_seek(&nodes, RADIX_LAST, SLICE_EMPTY) && node_takes(nodes.value, bytes, field_count, limits)) {
+        node = nodes.value;
+        node_id = stream_id_decode(nodes.key);
+        stream->node_bytes -= mem_usable(node);
+    }
+    radix_iter_fini(&nodes);
+    if (node == NULL)
+        node = node_create_for(pairs, field_count, bytes);
+    if (node == NULL)
+        return false;
+    stream_node_append(&node, node_id, id, pairs, field_count);
+    set_node(stream, stream_id_encode(node_id, room), node);
+    if (stream->length++ == 0)
+        stream->first_id = id;
+    stream->last_id = id;
+    stream->entries_added++;
+    return true;
+}
+
+/* --- removing --- */
+
+/* Finds a live entry; leaves the iterator at its node. */
+static bool find_entry(struct radix_iter *nodes, struct stream_id id, struct stream_entry *entry)
+{
+    struct stream_id node_id;
+    listpack_at at;
+
+    if (!seek_id(nodes, RADIX_AT_MOST, id))
+        return false;
+    node_id = stream_id_decode(nodes->key);
+    for (at = stream_node_first_entry(nodes->value); at != LISTPACK_NONE;) {
+        int order;
+
+        at = stream_node_read(nodes->value, node_id, at, entry);
+        order = stream_id_compare(entry->id, id);
+        if (order >= 0)
+            return order == 0 && (entry->flags & STREAM_ENTRY_DELETED) == 0;
+    }
+    return false;
+}
+
+bool stream_has(const struct stream *stream, struct stream_id id)
+{
+    struct stream_entry entry;
+    struct radix_iter nodes;
+    bool found;
+
+    radix_iter_init(&nodes, stream->nodes);
+    found = find_entry(&nodes, id, &entry);
+    radix_iter_fini(&nodes);
+    return found;
+}
+
+bool stream_delete(struct stream *stream, struct stream_id id)
+{
+    struct stream_entry entry;
+    struct radix_iter nodes;
+    bool found;
+
+    radix_iter_init(&nodes, stream->nodes);
+    found = find_entry(&nodes, id, &entry);
+    if (found) {
+        struct listpack *node = nodes.value;
+
+        if (stream_node_live(node) == 1) {
+            remove_node(stream, radix_iter_key(&nodes), node);
+        } else {
+            stream->node_bytes -= mem_usable(node);
+            stream_node_mark(&node, &entry);
+            stream_node_count_deleted(&node, 1);
+            set_node(stream, radix_iter_key(&nodes), node);
+            stream->length--;
+        }
+        if (stream_id_compare(id, stream->max_deleted_id) > 0)
+            stream->max_deleted_id = id;
+        if (stream_id_compare(id, stream->first_id) == 0)
+            find_first_id(stream);
+    }
+    radix_iter_fini(&nodes);
+    return found;
+}
+
+static struct stream_id node_last_live_id(const struct listpack *node, struct stream_id node_id)
+{
+    listpack_at at = listpack_last(node);
+    struct stream_entry entry;
+
+    do {
+        at = stream_node_entry_before(node, at);
+        (void)stream_node_read(node, node_id, at, &entry);
+        at = listpack_previous(node, at);
+    } while ((entry.flags & STREAM_ENTRY_DELETED) != 0); /* one is live: it is a node */
+    return entry.id;
+}
+
+/* May the whole node go, `live` entries of it? `gone` went before. */
+static bool trim_takes_node(const struct stream *stream, const struct stream_trim *trim, const struct listpack *node,
+                            struct stream_id node_id, uint64_t gone)
+{
+    uint64_t live = stream_node_live(node);
+
+    if (trim->removal_limit != 0 && gone + live > trim->removal_limit)
+        return false;
+    if (trim->by == STREAM_TRIM_LENGTH)
+        return stream->length >= trim->length && stream->length - trim->length >= live;
+    return stream_id_compare(node_last_live_id(node, node_id), trim->id) < 0;
+}
+
+/* Marks entries at the front of the first node, which does not go as a whole. */
+static uint64_t trim_inside(struct stream *stream, const struct stream_trim *trim, struct slice key,
+                            struct listpack *node, uint64_t gone)
+{
+    uint64_t most = stream_node_live(node) - 1, marked = 0;
+    struct stream_id node_id = stream_id_decode(key.data);
+    listpack_at at = stream_node_first_entry(node);
+
+    if (trim->by == STREAM_TRIM_LENGTH)
+        most = MIN(most, stream->length - MIN(stream->length, trim->length));
+    if (trim->removal_limit != 0)
+        most = MIN(most, trim->removal_limit - gone);
+    stream->node_bytes -= mem_usable(node);
+    while (marked < most) {
+        struct stream_entry entry;
+
+        at = stream_node_read(node, node_id, at, &entry);
+        if (trim->by == STREAM_TRIM_ID && stream_id_compare(entry.id, trim->id) >= 0)
+            break;
+        if ((entry.flags & STREAM_ENTRY_DELETED) == 0) {
+            stream_node_mark(&node, &entry);
+            marked++;
+        }
+    }
+    if (marked != 0)
+        stream_node_count_deleted(&node, marked);
+    set_node(stream, key, node);
+    stream->length -= marked;
+    return marked;
+}
+
+uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim)
+{
+    struct radix_iter nodes;
+    uint64_t gone = 0;
+    bool more;
+
+    radix_iter_init(&nodes, stream->nodes);
+    more = radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY);
+    while (more && trim_takes_node(stream, trim, nodes.value, stream_id_decode(nodes.key), gone)) {
+        gone += stream_node_live(nodes.value);
+        remove_node(stream, radix_iter_key(&nodes), nodes.value);
+        more = radix_next(&nodes);
+    }
+    if (more && !trim->whole_nodes)
+        gone += trim_inside(stream, trim, radix_iter_key(&nodes), nodes.value, gone);
+    radix_iter_fini(&nodes);
+    if (gone != 0)
+        find_first_id(stream);
+    return gone;
+}
+
+void stream_set_ids(struct stream *stream, struct stream_id last_id, struct stream_id max_deleted_id,
+                    uint64_t entries_added)
+{
+    assert(stream_id_compare(last_id, max_deleted_id) >= 0);
+    assert(entries_added >= stream->length);
+    stream->last_id = last_id;
+    stream->max_deleted_id = max_deleted_id;
+    stream->entries_added = entries_added;
+}
+
+/* --- reading --- */
+
+static void iter_init(struct stream_iter *iter, const struct stream *stream, struct stream_id start,
+                      struct stream_id end, bool backwards)
+{
+    iter->stream = stream;
+    iter->start = start;
+    iter->end = end;
+    iter->backwards = backwards;
+    iter->node = NULL;
+    iter->next_entry = LISTPACK_NONE;
+    radix_iter_init(&iter->nodes, stream->nodes);
+    if (seek_node_of(&iter->nodes, backwards ? end : start)) {
+        iter->node = iter->nodes.value;
+        iter->node_id = stream_id_decode(iter->nodes.key);
+        iter->next_entry = backwards ? listpack_last(iter->node) : stream_node_first_entry(iter->node);
+    }
+}
+
+void stream_iter_init(struct stream_iter *iter, const struct stream *stream, struct stream_id start,
+                      struct stream_id end)
+{
+    iter_init(iter, stream, start, end, false);
+}
+
+void stream_iter_init_backwards(struct stream_iter *iter, const struct stream *stream, struct stream_id start,
+                                struct stream_id end)
+{
+    iter_init(iter, stream, start, end, true);
+}
+
+void stream_iter_fini(struct stream_iter *iter)
+{
+    radix_iter_fini(&iter->nodes);
+    iter->node = NULL;
+}
+
+/* Steps over one entry in either direction, to the next node if need be; false: there is none. */
+static bool iter_step(struct stream_iter *iter, struct stream_entry *entry)
+{
+    while (iter->node != NULL) {
+        listpack_at at = iter->next_entry;
+
+        if (at != LISTPACK_NONE && iter->backwards)
+            at = stream_node_entry_before(iter->node, at);
+        if (at != LISTPACK_NONE) {
+            listpack_at next = stream_node_read(iter->node, iter->node_id, at, entry);
+
+            iter->next_entry = iter->backwards ? listpack_previous(iter->node, at) : next;
+            return true;
+        }
+        iter->node = NULL;
+        if (iter->backwards ? radix_previous(&iter->nodes) : radix_next(&iter->nodes)) {
+            iter->node = iter->nodes.value;
+            iter->node_id = stream_id_decode(iter->nodes.key);
+            iter->next_entry = iter->backwards ? listpack_last(iter->node) : stream_node_first_entry(iter->node);
+        }
+    }
+    return false;
+}
+
+bool stream_iter_next(struct stream_iter *iter, struct stream_id *id, uint64_t *field_count)
+{
+    struct stream_entry entry;
+
+    while (iter_step(iter, &entry)) {
+        bool before = stream_id_compare(entry.id, iter->start) < 0, after = stream_id_compare(entry.id, iter->end) > 0;
+
+        if (iter->backwards ? before : after) {
+            iter->node = NULL;
+            return false;
+        }
+        if (before || after || (entry.flags & STREAM_ENTRY_DELETED) != 0)
+            continue;
+        iter->fields_apart = (entry.flags & STREAM_ENTRY_SAME_FIELDS) != 0;
+        iter->field = iter->fields_apart ? stream_node_first_field(iter->node) : entry.field_at;
+        iter->value = entry.field_at;
+        *id = entry.id;
+        *field_count = entry.field_count;
+        return true;
+    }
+    return false;
+}
+
+void stream_iter_pair(struct stream_iter *iter, struct slice *field, struct slice *value)
+{
+    *field = listpack_text(iter->node, iter->field, iter->scratch[0]);
+    if (!iter->fields_apart)
+        iter->value = listpack_next(iter->node, iter->field);
+    *value = listpack_text(iter->node, iter->value, iter->scratch[1]);
+    if (iter->fields_apart) {
+        iter->field = listpack_next(iter->node, iter->field);
+        iter->value = listpack_next(iter->node, iter->value);
+    } else {
+        iter->field = listpack_next(iter->node, iter->value);
+    }
+}
+
+/* --- saving and loading nodes --- */
+
+void stream_each_node(const struct stream *stream, stream_node_fn visit, void *context)
+{
+    struct radix_iter nodes;
+
+    radix_iter_init(&nodes, stream->nodes);
+    for (bool more = radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&nodes))
+        visit(stream_id_decode(nodes.key), listpack_as_bytes(nodes.value), context);
+    radix_iter_fini(&nodes);
+}
+
+bool stream_load_node(struct stream *stream, struct stream_id id, struct slice bytes)
+{
+    struct stream_node_info info;
+    char room[STREAM_ID_BYTES];
+
+    if (!stream_node_check(id, bytes, &info))
+        return false;
+    if (stream_id_compare(info.first, stream->last_id) <= 0 ||
+        (stream->length != 0 && stream_id_compare(id, stream->last_id) <= 0))
+        return false;
+    set_node(stream, stream_id_encode(id, room), listpack_from_bytes(bytes));
+    if (stream->length == 0)
+        stream->first_id = info.first_live;
+    stream->length += info.live;
+    stream->entries_added += info.live;
+    stream->last_id = info.last;
+    return true;
+}
+
+/* --- validation --- */
+
+void stream_validate(const struct stream *stream)
+{
+    struct stream_id last = STREAM_ID_LEAST, first = STREAM_ID_LEAST;
+    uint64_t length = 0, node_bytes = 0;
+    struct radix_iter nodes;
+
+    radix_validate(stream->nodes);
+    radix_iter_init(&nodes, stream->nodes);
+    for (bool more = radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&nodes)) {
+        struct stream_node_info info;
+        bool good;
+
+        assert(nodes.key_size == STREAM_ID_BYTES);
+        good = stream_node_check(stream_id_decode(nodes.key), listpack_as_bytes(nodes.value), &info);
+        assert(good);
+        assert(stream_id_compare(info.first, last) > 0);
+        assert(length == 0 || stream_id_compare(stream_id_decode(nodes.key), last) > 0);
+        if (length == 0)
+            first = info.first_live;
+        last = info.last;
+        length += info.live;
+        node_bytes += mem_usable(nodes.value);
+    }
+    radix_iter_fini(&nodes);
+    assert(length == stream->length);
+    assert(node_bytes == stream->node_bytes);
+    assert(stream_id_compare(first, stream->first_id) == 0);
+    assert(length == 0 || stream_id_compare(last, stream->last_id) <= 0);
+    stream_groups_validate(stream->groups);
+}

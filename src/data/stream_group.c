@@ -1,0 +1,322 @@
+#include "base/assert.h"
+#include "base/mem.h"
+#include "data/stream_priv.h"
+
+/* --- consumers --- */
+
+static void consumer_free(void *value)
+{
+    struct stream_consumer *consumer = value;
+
+    radix_destroy(&consumer->pending, NULL); /* the records are freed with the group's tree */
+    mem_free(consumer);
+}
+
+struct stream_consumer *stream_consumer_find(const struct stream_group *group, struct slice name)
+{
+    void *consumer = NULL;
+
+    return radix_find(group->consumers, name, &consumer) ? consumer : NULL;
+}
+
+struct stream_consumer *stream_consumer_create(struct stream_group *group, struct slice name, int64_t seen_ms)
+{
+    struct stream_consumer *consumer;
+
+    if (radix_find(group->consumers, name, NULL))
+        return NULL;
+    consumer = mem_alloc(sizeof(*consumer) + name.size);
+    consumer->seen_ms = seen_ms;
+    consumer->active_ms = -1;
+    consumer->pending = radix_create();
+    consumer->name_size = name.size;
+    if (name.size != 0)
+        memcpy(consumer->name, name.data, name.size);
+    radix_set(group->consumers, name, consumer, NULL);
+    return consumer;
+}
+
+bool stream_consumer_destroy(struct stream_group *group, struct slice name, uint64_t *pending_count)
+{
+    struct stream_consumer *consumer = stream_consumer_find(group, name);
+    struct radix_iter iter;
+
+    if (consumer == NULL)
+        return false;
+    *pending_count = radix_count(consumer->pending);
+    radix_iter_init(&iter, consumer->pending);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
+        radix_remove(group->pending, radix_iter_key(&iter), NULL);
+        mem_free(iter.value);
+    }
+    radix_iter_fini(&iter);
+    radix_remove(group->consumers, name, NULL);
+    consumer_free(consumer);
+    return true;
+}
+
+/* --- what is pending --- */
+
+struct stream_pending *stream_pending_find(const struct stream_group *group, struct stream_id id)
+{
+    char room[STREAM_ID_BYTES];
+    void *pending = NULL;
+
+    return radix_find(group->pending, stream_id_encode(id, room), &pending) ? pending : NULL;
+}
+
+struct stream_pending *stream_pending_assign(struct stream_group *group, struct stream_id id,
+                                             struct stream_consumer *consumer)
+{
+    struct stream_pending *pending = stream_pending_find(group, id);
+    char room[STREAM_ID_BYTES];
+    struct slice key = stream_id_encode(id, room);
+
+    if (pending == NULL) {
+        pending = mem_alloc_zero(sizeof(*pending));
+        radix_set(group->pending, key, pending, NULL);
+    } else if (pending->consumer == consumer) {
+        return pending;
+    } else {
+        radix_remove(pending->consumer->pending, key, NULL);
+    }
+    pending->consumer = consumer;
+    radix_set(consumer->pending, key, pending, NULL);
+    return pending;
+}
+
+bool stream_pending_remove(struct stream_group *group, struct stream_id id)
+{
+    char room[STREAM_ID_BYTES];
+    struct slice key = stream_id_encode(id, room);
+    struct stream_pending *pending;
+    void *value = NULL;
+
+    if (!radix_remove(group->pending, key, &value))
+        return false;
+    pending = value;
+    radix_remove(pending->consumer->pending, key, NULL);
+    mem_free(pending);
+    return true;
+}
+
+bool stream_pending_seek(struct radix_iter *iter, struct stream_id from)
+{
+    char room[STREAM_ID_BYTES];
+
+    return radix_seek(iter, RADIX_AT_LEAST, stream_id_encode(from, room));
+}
+
+/* --- groups --- */
+
+static struct stream_group *group_create(struct stream_id last_id, int64_t entries_read)
+{
+    struct stream_group *group = mem_alloc(sizeof(*group));
+
+    group->last_id = last_id;
+    group->entries_read = entries_read;
+    group->pending = radix_create();
+    group->consumers = radix_create();
+    return group;
+}
+
+static void group_free(void *value)
+{
+    struct stream_group *group = value;
+
+    radix_destroy(&group->consumers, consumer_free);
+    radix_destroy(&group->pending, mem_free);
+    mem_free(group);
+}
+
+const struct radix *stream_groups(const struct stream *stream)
+{
+    return stream->groups;
+}
+
+struct stream_group *stream_group_find(const struct stream *stream, struct slice name)
+{
+    void *group = NULL;
+
+    return radix_find(stream->groups, name, &group) ? group : NULL;
+}
+
+struct stream_group *stream_group_create(struct stream *stream, struct slice name, struct stream_id last_id,
+                                         int64_t entries_read)
+{
+    struct stream_group *group;
+
+    if (radix_find(stream->groups, name, NULL))
+        return NULL;
+    group = group_create(last_id, entries_read);
+    radix_set(stream->groups, name, group, NULL);
+    return group;
+}
+
+bool stream_group_destroy(struct stream *stream, struct slice name)
+{
+    void *group = NULL;
+
+    if (!radix_remove(stream->groups, name, &group))
+        return false;
+    group_free(group);
+    return true;
+}
+
+/* --- how far a group has read --- */
+
+/* Was an entry deleted between `from` (included) and the end, that the live entries there do not tell of? What was
+ * deleted before the first live entry does not matter: nobody can stop there any more. */
+static bool has_gap(const struct stream *stream, struct stream_id from)
+{
+    return stream->length != 0 && !stream_id_is_zero(stream->max_deleted_id) &&
+           stream_id_compare(stream->max_deleted_id, stream->first_id) >= 0 &&
+           stream_id_compare(stream->max_deleted_id, from) >= 0;
+}
+
+int64_t stream_entries_up_to(const struct stream *stream, struct stream_id id)
+{
+    int to_last = stream_id_compare(id, stream->last_id), to_first = stream_id_compare(id, stream->first_id);
+
+    if (stream->entries_added == 0)
+        return 0;
+    if (to_last == 0 || (to_last < 0 && stream->length == 0))
+        return (int64_t)stream->entries_added;
+    if (to_last > 0 || to_first > 0 || has_gap(stream, STREAM_ID_LEAST))
+        return STREAM_READ_UNKNOWN;
+    return (int64_t)(stream->entries_added - stream->length + (to_first == 0 ? 1 : 0));
+}
+
+bool stream_group_lag(const struct stream *stream, const struct stream_group *group, int64_t *lag)
+{
+    int64_t read = group->entries_read;
+
+    if (stream->entries_added == 0) {
+        *lag = 0;
+        return true;
+    }
+    if (read == STREAM_READ_UNKNOWN || has_gap(stream, group->last_id))
+        read = stream_entries_up_to(stream, group->last_id);
+    if (read == STREAM_READ_UNKNOWN)
+        return false;
+    *lag = (int64_t)(stream->entries_added - (uint64_t)read);
+    return true;
+}
+
+void stream_group_advance(const struct stream *stream, struct stream_group *group, struct stream_id id)
+{
+    if (stream_id_compare(id, group->last_id) <= 0)
+        return;
+    group->last_id = id;
+    if (group->entries_read != STREAM_READ_UNKNOWN && group->entries_read != INT64_MAX && !has_gap(stream, id))
+        group->entries_read++;
+    else
+        group->entries_read = stream_entries_up_to(stream, id);
+}
+
+/* --- all groups of a stream --- */
+
+static struct stream_group *group_copy(const struct stream_group *group)
+{
+    struct stream_group *copy = group_create(group->last_id, group->entries_read);
+    struct radix_iter consumers, pending;
+
+    radix_iter_init(&consumers, group->consumers);
+    for (bool more = radix_seek(&consumers, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&consumers)) {
+        const struct stream_consumer *from = consumers.value;
+        struct stream_consumer *to = stream_consumer_create(copy, radix_iter_key(&consumers), from->seen_ms);
+
+        to->active_ms = from->active_ms;
+        radix_iter_init(&pending, from->pending);
+        for (bool any = radix_seek(&pending, RADIX_FIRST, SLICE_EMPTY); any; any = radix_next(&pending)) {
+            struct stream_pending *new = stream_pending_assign(copy, stream_pending_id(&pending), to);
+
+            *new = *(const struct stream_pending *)pending.value;
+            new->consumer = to;
+        }
+        radix_iter_fini(&pending);
+    }
+    radix_iter_fini(&consumers);
+    return copy;
+}
+
+struct radix *stream_groups_copy(const struct radix *groups)
+{
+    struct radix *copy = radix_create();
+    struct radix_iter iter;
+
+    radix_iter_init(&iter, groups);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
+        radix_set(copy, radix_iter_key(&iter), group_copy(iter.value), NULL);
+    radix_iter_fini(&iter);
+    return copy;
+}
+
+void stream_groups_destroy(struct radix **groups)
+{
+    radix_destroy(groups, group_free);
+}
+
+static uint64_t group_memory_bytes(const struct stream_group *group)
+{
+    uint64_t bytes = mem_usable(group) + radix_memory_bytes(group->pending) + radix_memory_bytes(group->consumers) +
+                     radix_count(group->pending) * mem_good_size(sizeof(struct stream_pending));
+    struct radix_iter iter;
+
+    radix_iter_init(&iter, group->consumers);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
+        bytes += mem_usable(iter.value) + radix_memory_bytes(((const struct stream_consumer *)iter.value)->pending);
+    radix_iter_fini(&iter);
+    return bytes;
+}
+
+uint64_t stream_groups_memory_bytes(const struct radix *groups)
+{
+    uint64_t bytes = radix_memory_bytes(groups);
+    struct radix_iter iter;
+
+    radix_iter_init(&iter, groups);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
+        bytes += group_memory_bytes(iter.value);
+    radix_iter_fini(&iter);
+    return bytes;
+}
+
+static uint64_t consumer_validate(const struct stream_group *group, const struct stream_consumer *consumer,
+                                  struct slice name)
+{
+    struct radix_iter iter;
+
+    assert(slice_equal(stream_consumer_name(consumer), name));
+    radix_validate(consumer->pending);
+    radix_iter_init(&iter, consumer->pending);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
+        const struct stream_pending *pending = iter.value;
+
+        assert(pending->consumer == consumer);
+        assert(stream_pending_find(group, stream_pending_id(&iter)) == pending);
+    }
+    radix_iter_fini(&iter);
+    return radix_count(consumer->pending);
+}
+
+void stream_groups_validate(const struct radix *groups)
+{
+    struct radix_iter iter, consumers;
+
+    radix_validate(groups);
+    radix_iter_init(&iter, groups);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
+        const struct stream_group *group = iter.value;
+        uint64_t pending_count = 0;
+
+        radix_validate(group->pending);
+        radix_validate(group->consumers);
+        radix_iter_init(&consumers, group->consumers);
+        for (bool any = radix_seek(&consumers, RADIX_FIRST, SLICE_EMPTY); any; any = radix_next(&consumers))
+            pending_count += consumer_validate(group, consumers.value, radix_iter_key(&consumers));
+        radix_iter_fini(&consumers);
+        assert(pending_count == radix_count(group->pending));
+    }
+    radix_iter_fini(&iter);
+}
