@@ -327,7 +327,9 @@ void client_update_card(struct client *client)
         atomic_store_explicit(&card->queued_count, queued, memory_order_relaxed);
         show64(&card->multi_bytes, queued > 0 ? transaction_memory_bytes(client->transaction) : 0);
     }
-    client_show_query(client);
+    if (UNLIKELY(conn_kept_capacity(&client->conn) != 0 || client->direct_bytes != 0 ||
+                 atomic_load_explicit(&card->query_capacity, memory_order_relaxed) != 0))
+        client_show_query(client); /* requests usually come whole, and nothing is kept */
     atomic_store_explicit(&card->bytes_in, client->conn.bytes_in, memory_order_relaxed);
     atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
     /* Little output is gone in a moment: only what has to wait, or is much, is told, and then also when it is gone. */

@@ -58,9 +58,18 @@ void access_unlock(struct access *access, const uint32_t *stripes, uint32_t coun
     struct store *store = access->store;
     uint64_t waiters = 0;
 
-    for (uint32_t i = count; i-- > 0;)
-        spinlock_release(&store->stripes[stripes[i]].lock);
-    fence_light();
+    if (LIKELY(count == 1)) { /* most commands */
+        struct stripe *stripe = &store->stripes[stripes[0]];
+
+        spinlock_release(&stripe->lock);
+        fence_light();
+        if (LIKELY(atomic_load_explicit(&stripe->wait_mask, memory_order_relaxed) == 0 && access->garbage == NULL))
+            return;
+    } else {
+        for (uint32_t i = count; i-- > 0;)
+            spinlock_release(&store->stripes[stripes[i]].lock);
+        fence_light();
+    }
     for (uint32_t i = 0; i < count; i++)
         waiters |= stripe_take_waiters(&store->stripes[stripes[i]]);
     if (UNLIKELY(waiters != 0) && store->wake != NULL)
