@@ -169,7 +169,7 @@ static bool take_entry(const struct listpack *node, listpack_at *at, int64_t mas
         return false;
     id->ms += (uint64_t)ms;
     id->seq += (uint64_t)seq;
-    if (!same && (!take_number(node, at, &count) || count > UINT32_MAX))
+    if (!same && (!take_number(node, at, &count) || count < 0 || count > UINT32_MAX))
         return false;
     if (!take_any(node, at, same ? count : 2 * count))
         return false;

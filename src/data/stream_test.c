@@ -135,6 +135,7 @@ static void trim_random(struct random *random, struct stream *stream, uint64_t n
     if (random_below(random, 2) == 0) {
         trim.by = STREAM_TRIM_ID;
         trim.id = model_count != 0 ? model[random_below(random, 1 + model_count / 3)] : id_of(5, 0);
+        trim.id.seq += random_below(random, 2); /* perhaps among deleted ones that end a node */
         while (wanted < model_count && stream_id_compare(model[wanted], trim.id) < 0)
             wanted++;
     } else {
@@ -289,6 +290,47 @@ static void damaged_nodes_are_refused(void **state)
         stream_destroy(&other);
         kept.data[at] = before;
     }
+    buffer_fini(&kept);
+    stream_destroy(&stream);
+}
+
+/* As Redis 7.0 saved it: 1-1 a 1 b x (deleted), 1-2 a 2 b -5, 3-0 c hello (deleted), 4-0 a 1 b 2. */
+static void a_node_of_redis_is_read(void **state)
+{
+    static const uint8_t bytes[] = {
+        0x51, 0x00, 0x00, 0x00, 0x1f, 0x00, 0x02, 0x01, 0x02, 0x01, 0x02, 0x01, 0x81, 0x61, 0x02, 0x81, 0x62, 0x02,
+        0x00, 0x01, 0x03, 0x01, 0x00, 0x01, 0x00, 0x01, 0x01, 0x01, 0x81, 0x78, 0x02, 0x05, 0x01, 0x02, 0x01, 0x00,
+        0x01, 0x01, 0x01, 0x02, 0x01, 0xdf, 0xfb, 0x02, 0x05, 0x01, 0x01, 0x01, 0x02, 0x01, 0xdf, 0xff, 0x02, 0x01,
+        0x01, 0x81, 0x63, 0x02, 0x85, 0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x06, 0x06, 0x01, 0x02, 0x01, 0x03, 0x01, 0xdf,
+        0xff, 0x02, 0x01, 0x01, 0x02, 0x01, 0x05, 0x01, 0xff,
+    };
+    static const char *const texts[] = {"a", "2", "b", "-5", "a", "1", "b", "2"};
+    struct stream *stream = stream_create();
+    struct stream_iter iter;
+    struct stream_id id;
+    uint64_t field_count;
+    unsigned seen = 0;
+
+    (void)state;
+    assert_true(stream_load_node(stream, id_of(1, 1), slice_make(bytes, sizeof(bytes))));
+    stream_validate(stream);
+    assert_int_equal(stream_length(stream), 2);
+    stream_iter_init(&iter, stream, STREAM_ID_LEAST, STREAM_ID_MOST);
+    while (stream_iter_next(&iter, &id, &field_count)) {
+        assert_id(id, seen == 0 ? 1 : 4, seen == 0 ? 2 : 0);
+        assert_int_equal(field_count, 2);
+        for (unsigned i = 0; i < 2; i++) {
+            struct slice field, value;
+
+            stream_iter_pair(&iter, &field, &value);
+            assert_true(slice_equal_text(field, texts[seen++]));
+            assert_true(slice_equal_text(value, texts[seen++]));
+        }
+    }
+    assert_int_equal(seen, 8);
+    stream_iter_fini(&iter);
+    stream_each_node(stream, keep_node, NULL);
+    assert_true(slice_equal(buffer_slice(&kept), slice_make(bytes, sizeof(bytes))));
     buffer_fini(&kept);
     stream_destroy(&stream);
 }
@@ -513,6 +555,7 @@ int main(void)
         cmocka_unit_test(random_steps_match_the_model),
         cmocka_unit_test(ids_have_limits),
         cmocka_unit_test(damaged_nodes_are_refused),
+        cmocka_unit_test(a_node_of_redis_is_read),
         cmocka_unit_test(lag_of_positions),
         cmocka_unit_test(lag_after_deletions),
         cmocka_unit_test(lag_after_trimming),
