@@ -115,24 +115,74 @@ static uint64_t *group_place(struct table_bucket *buckets, unsigned bucket_count
     return NULL;
 }
 
-/* Copies values into a new group of the given size; NULL if one of them finds no room. */
+/* The bucket into which nothing spills when all values are at home or behind it; else that with the least. */
+static unsigned group_calm_bucket(const unsigned *home_counts, unsigned bucket_count)
+{
+    unsigned spill = 0, least = UINT32_MAX, calm = 0;
+
+    for (unsigned i = 0; i < 2 * bucket_count; i++) { /* the second lap knows what the first one left over */
+        unsigned index = i % bucket_count, there = spill + home_counts[index];
+
+        if (i >= bucket_count && spill < least) {
+            least = spill;
+            calm = index;
+        }
+        spill = there > TABLE_SLOTS ? there - TABLE_SLOTS : 0;
+    }
+    return calm;
+}
+
+/* Sorts values by home, from the calm bucket on. In this order they find room within reach if they do in any order:
+ * those whose reach ends first come first. */
+static void group_sort(uint64_t *sorted, const uint64_t *values, unsigned value_count, unsigned bucket_count)
+{
+    unsigned counts[TABLE_GROUP_BUCKETS_MOST] = {0}, places[TABLE_GROUP_BUCKETS_MOST], calm, at = 0;
+
+    for (unsigned i = 0; i < value_count; i++)
+        counts[table_home(values[i], bucket_count)]++;
+    calm = group_calm_bucket(counts, bucket_count);
+    for (unsigned i = 0; i < bucket_count; i++) {
+        unsigned index = (calm + i) % bucket_count;
+
+        places[index] = at;
+        at += counts[index];
+    }
+    for (unsigned i = 0; i < value_count; i++)
+        sorted[places[table_home(values[i], bucket_count)]++] = values[i];
+}
+
+static bool group_fill(struct table_bucket *buckets, unsigned bucket_count, const uint64_t *values,
+                       unsigned value_count)
+{
+    for (unsigned i = 0; i < value_count; i++) {
+        uint64_t *slot = group_place(buckets, bucket_count, values[i]);
+
+        if (slot == NULL)
+            return false;
+        *slot = values[i];
+    }
+    return true;
+}
+
+/* Copies values into a new group of the given size; NULL if they do not find room. */
 static struct table_bucket *group_build(const uint64_t *values, unsigned value_count, unsigned bucket_count)
 {
+    uint64_t sorted[TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS];
     struct table_bucket *buckets;
 
     if (value_count > bucket_count * TABLE_SLOTS)
         return NULL;
     buckets = buckets_create(bucket_count);
-    for (unsigned i = 0; i < value_count; i++) {
-        uint64_t *slot = group_place(buckets, bucket_count, values[i]);
-
-        if (slot == NULL) {
-            mem_free(buckets);
-            return NULL;
-        }
-        *slot = values[i];
+    if (LIKELY(group_fill(buckets, bucket_count, values, value_count)))
+        return buckets;
+    if (bucket_count == TABLE_GROUP_BUCKETS_MOST) { /* of smaller ones the next size is tried */
+        group_sort(sorted, values, value_count, bucket_count);
+        memset(buckets, 0, bucket_count * sizeof(*buckets));
+        if (group_fill(buckets, bucket_count, sorted, value_count))
+            return buckets;
     }
-    return buckets;
+    mem_free(buckets);
+    return NULL;
 }
 
 /* The smallest group of at least `least` buckets that holds the values; 0 if even the largest does not. */
@@ -248,7 +298,7 @@ static void group_split(struct table *table, uint64_t hash, table_hash_fn hash_o
         uint64_t bit = UINT64_C(1) << (TABLE_DIRECTORY_SHIFT + TABLE_DIRECTORY_BITS - 1 - depth);
 
         words[half] = group_build_fitting(halves[half], counts[half], 1, depth + 1);
-        assert(words[half] != 0); /* a subset of what stood in a group of the largest size finds room in one, too */
+        assert(words[half] != 0); /* what stood in a group of the largest size finds room in one, sorted if need be */
         group_replace(table, half == 0 ? hash & ~bit : hash | bit, words[half]);
     }
     directory_add_groups(table, 1);

@@ -250,6 +250,32 @@ static uint64_t draw(void *context)
     return random_u64(context);
 }
 
+static void insert_in_order(void *item, void *context)
+{
+    table_insert(context, hash_of_item(item), item, hash_of_item);
+}
+
+/* Who copies a table meets the items in scan order: neighbours in the order of hashes come one after the other. */
+static void items_may_come_in_scan_order(void **state)
+{
+    static const uint64_t counts[] = {130, 600, 2000, 5000, UNIVERSE};
+    struct table table = {0}, copy = {0}, again = {0};
+
+    (void)state;
+    for (size_t round = 0; round < countof(counts); round++) {
+        for (uint64_t i = 0; i < counts[round]; i++)
+            put(&table, i);
+        table_each(&table, insert_in_order, &copy);
+        check_all(&copy);
+        assert_true(table_memory_bytes(&copy) < 3 * table_memory_bytes(&table));
+        table_each(&copy, insert_in_order, &again);
+        check_all(&again);
+        table_clear(&again, NULL, NULL);
+        table_clear(&copy, NULL, NULL);
+        reset(&table);
+    }
+}
+
 static void random_item_is_fair(void **state)
 {
     struct random random = test_random(__func__);
@@ -417,6 +443,7 @@ int main(void)
         cmocka_unit_test(each_visits_all_once),
         cmocka_unit_test(scan_sees_what_stays),
         cmocka_unit_test(scan_of_a_table_at_rest_visits_once),
+        cmocka_unit_test(items_may_come_in_scan_order),
         cmocka_unit_test(random_item_is_fair),
         cmocka_unit_test(items_are_found_by_hash_alone),
         cmocka_unit_test(relocation_meets_each_item_once),

@@ -212,6 +212,8 @@ static const struct {
     {"no-evict", "status", "enabled"},
     {"no-touch", "status", "enabled"},
     {"hello", "protover", "arguments"},
+    {"hrandfield", "count", "options"},
+    {"zrandmember", "count", "options"},
     {"bitcount", "start_end", "index"},
     {"bitpos", "start", "index"},
     {"bitpos", "end", "end_index"},

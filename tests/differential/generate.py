@@ -165,12 +165,21 @@ TEMPLATES = """
 3 set     [SINTERSTORE|SUNIONSTORE|SDIFFSTORE] {k} {k} {k}
 2 set     SINTERCARD {c} {k} {k} LIMIT {c}
 2 set     SMEMBERS {k}
+2 set     SPOP {k} [{c}|]
+2 set     SRANDMEMBER {k} [{n}|]
+2 set     [SCARD|SMEMBERS] {K}
+2 set     SSCAN {k} 0 [MATCH|COUNT|NOSUCH] [{p}|{c}]
+3 set     SADD {k} {e} {e} {e} {i}
 6 hash    HSET {k} {m} {v} [{m}|] [{v}|]
 3 hash    [HGET|HEXISTS|HSTRLEN|HDEL|HMGET] {k} {m}
 3 hash    HINCRBY {k} {m} {i}
 3 hash    HINCRBYFLOAT {k} {m} {f}
 3 hash    [HGETALL|HKEYS|HVALS|HLEN] {k}
 2 hash    HSETNX {k} {m} {v}
+2 hash    HRANDFIELD {k} [{n}|] [WITHVALUES|]
+2 hash    HSCAN {k} 0 [MATCH|COUNT|NOSUCH] [{p}|{c}]
+2 hash    [HMGET|HDEL] {K} {m} {m} {v}
+2 hash    HMSET {k} {m} {i} {m} {f}
 6 zset    ZADD {k} [NX|XX|GT|LT|] [CH|INCR|] {f} {m} [{f}|] [{m}|]
 4 zset    ZADD {k} {n} {m} {n} {m}
 3 zset    ZINCRBY {k} {f} {m}
@@ -203,6 +212,7 @@ PROFILE_FAMILY = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash":
                   "pf": "p"}
 PROFILES = {"mixed": None, "string": {"string", "bitmap"}, "keys": {"keys", "string", "db"},
             "transactions": {"string", "keys", "db"}, "command": {"command"}, "bits": {"bitmap", "pf", "string"},
+            "hash": {"hash", "keys"}, "set": {"set", "keys"},
             "clients": set()}      # several clients with transactions that overlap: interleave.py
 
 
@@ -500,6 +510,8 @@ class Generator:
                 value = as_integer(words[place + 3])
                 if words[place].upper() == b"SET" and value is not None and -2**63 <= value < -2**62:
                     words[place + 3] = b"%d" % (value // 2**20)
+        if name == b"SPOP" and len(words) in (2, 3) and (len(words) == 2 or (as_integer(words[2]) or 0) > 0):
+            words = words[:2] + [b"1000000"]    # all of them, as nobody knows which one it would be
         if name in (b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER") and len(words) > 2:
             value = as_integer(words[2])
             if value is not None and value < -1000:

@@ -327,6 +327,11 @@ proc client_field {name field} {
     return 0
 }
 
+# A flat list of pairs in the order of their first elements.
+proc lsort_pairs pairs {
+    return [lsort -stride 2 $pairs]
+}
+
 # Text that does not repeat early and has every byte value, cheap to make again.
 proc pattern_bytes {count {seed 1}} {
     set block {}
