@@ -28,10 +28,10 @@
 static void commands_setup(void)
 {
     static const struct command_row *const tables[] = {
-        string_commands,     lcs_commands,         bitmap_commands, hyperloglog_commands, hash_commands,
-        set_commands,        keys_commands,        expire_commands, scan_commands,        connection_commands,
-        transaction_commands, admin_commands,      command_commands, config_commands,     info_commands,
-        lolwut_commands,     slowlog_commands,     latency_commands, memory_commands,
+        string_commands,     lcs_commands,         bitmap_commands,  hyperloglog_commands, hash_commands,
+        list_commands,       set_commands,         keys_commands,    expire_commands,      scan_commands,
+        connection_commands, transaction_commands, admin_commands,   command_commands,     config_commands,
+        info_commands,       lolwut_commands,      slowlog_commands, latency_commands,     memory_commands,
     };
 
     command_registry_setup(tables, countof(tables));

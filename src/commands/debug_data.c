@@ -5,38 +5,60 @@
 #include "base/number.h"
 #include "commands/digest.h"
 #include "commands/object.h"
+#include "data/list.h"
 #include "server/client.h"
 #include "server/request.h"
 
 #include <stdio.h>
 
-enum { POPULATE_VALUE_MOST_BYTES = 512 << 20 };
+enum { POPULATE_VALUE_MOST_BYTES = 512 << 20, DESCRIBED_SAMPLES = 5 };
 
-/* How long the string is in a saved file that does not compress. */
-static size_t serialized_size(const struct entry *entry)
+/* How long a string is in a saved file that does not compress; of other types about what they take in memory. */
+static size_t serialized_size(const struct store *store, const struct entry *entry)
 {
     char scratch[ENTRY_INT_TEXT_BYTES];
-    struct slice text = entry_string(entry, scratch);
+    struct slice text;
     int64_t number;
 
+    if (entry->type != TYPE_STRING)
+        return store->types[entry->type].memory_bytes(entry_value(entry), DESCRIBED_SAMPLES);
+    text = entry_string(entry, scratch);
     if (text.size <= 11 && number_parse_i64(text, &number) && number >= INT32_MIN && number <= INT32_MAX)
         return number >= INT8_MIN && number <= INT8_MAX ? 2 : number >= INT16_MIN && number <= INT16_MAX ? 3 : 5;
     return text.size + (text.size < 64 ? 1 : text.size < 16384 ? 2 : text.size <= UINT32_MAX ? 5 : 9);
 }
 
+static void describe_list(const struct quicklist *list, char *text, size_t text_size)
+{
+    const struct quicklist_limits limits = quicklist_limits(list);
+    uint32_t nodes = quicklist_node_count(list);
+    size_t bytes = 0;
+
+    for (const struct quicklist_node *node = quicklist_first_node(list); node != NULL;
+         node = quicklist_next_node(list, node))
+        bytes += quicklist_node_size_bytes(node);
+    snprintf(text, text_size, " ql_nodes:%u ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:%d "
+                              "ql_uncompressed_size:%zu",
+             (unsigned)nodes, (double)quicklist_count(list) / nodes, limits.fill, limits.compress != 0, bytes);
+}
+
 static void debug_object(struct request *request)
 {
     const struct entry *entry = access_look(request->access, request->db, &request->keys[0]);
-    char text[256];
+    char text[512];
+    int size;
 
     if (entry == NULL) {
         reply_error(request, "ERR no such key");
         return;
     }
-    snprintf(text, sizeof(text),
-             "Value at:%p refcount:%lld encoding:%s serializedlength:%zu lru:%u lru_seconds_idle:%u",
-             (const void *)entry, (long long)object_refcount(entry), entry_encoding_name(entry), serialized_size(entry),
-             (unsigned)entry->clock, (unsigned)((request->access->clock - entry->clock) & 0xFFFFFF));
+    size = snprintf(text, sizeof(text),
+                    "Value at:%p refcount:%lld encoding:%s serializedlength:%zu lru:%u lru_seconds_idle:%u",
+                    (const void *)entry, (long long)object_refcount(entry), entry_encoding_name(entry),
+                    serialized_size(request->access->store, entry), (unsigned)entry->clock,
+                    (unsigned)((request->access->clock - entry->clock) & 0xFFFFFF));
+    if (entry->type == TYPE_LIST)
+        describe_list(entry_value(entry).data, text + size, sizeof(text) - (size_t)size);
     reply_status(request, text);
 }
 

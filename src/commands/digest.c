@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/panic.h"
 #include "data/hash.h"
+#include "data/list.h"
 #include "data/set.h"
 
 #include <openssl/sha.h>
@@ -41,6 +42,18 @@ void digest_mix_u32(struct digest *digest, uint32_t number)
     digest_mix(digest, slice_make(bytes, sizeof(bytes)));
 }
 
+static void mix_elements(struct digest *digest, const struct quicklist *list)
+{
+    char scratch[NUMBER_I64_SPACE];
+    struct quicklist_iter iter;
+    struct listpack_value value;
+
+    quicklist_iter_init(&iter, list, 0, QUICKLIST_FORWARD);
+    while (quicklist_iter_next(&iter, &value))
+        digest_mix(digest, listpack_value_text(&value, scratch));
+    quicklist_iter_fini(&iter);
+}
+
 static void add_member(struct slice member, void *context)
 {
     digest_add(context, member);
@@ -63,6 +76,9 @@ void digest_mix_value(struct digest *digest, const struct entry *entry)
     switch ((enum value_type)entry->type) {
     case TYPE_STRING:
         digest_mix(digest, entry_string(entry, scratch));
+        break;
+    case TYPE_LIST:
+        mix_elements(digest, entry_value(entry).data);
         break;
     case TYPE_SET:
         set_each(entry_value(entry), add_member, digest);

@@ -4,9 +4,9 @@
  *     mix(d, x) = sha1(d ^ sha1(x))    what follows in order
  *     add(d, x) = d ^ sha1(x)          what has no order
  *
- *     value     type (32 bits, network order) mixed into zeros, then the bytes of the string mixed in; or
- *               of a set each member added; of a hash for each pair the digest of field and value, mixed in that
- *               order into zeros, added as bytes; with a deadline "!!expire!!" added
+ *     value     type (32 bits, network order) mixed into zeros, then the bytes of the string mixed in; or of a list
+ *               each element in order mixed in; of a set each member added; of a hash for each pair the digest of
+ *               field and value, mixed in that order into zeros, added as bytes; with a deadline "!!expire!!" added
  *     key       zeros, the name mixed in, then what makes a value
  *     database  its number (32 bits, network order) mixed into the total, then each key added
  * The total begins with zeros, and databases without keys leave no trace in it. */

@@ -9,6 +9,7 @@ extern const struct command_row lcs_commands[];    /* lcs.c */
 extern const struct command_row bitmap_commands[]; /* bitmap.c */
 extern const struct command_row hyperloglog_commands[]; /* hyperloglog.c */
 extern const struct command_row hash_commands[];   /* hash.c */
+extern const struct command_row list_commands[];   /* list.c */
 extern const struct command_row set_commands[];    /* set.c */
 extern const struct command_row keys_commands[];   /* keys.c */
 extern const struct command_row expire_commands[]; /* expire.c */

@@ -4,12 +4,22 @@
 #include "server/config.h"
 
 static _Atomic int64_t hash_entries, hash_value; /* global: option storage */
+static _Atomic int64_t list_size, list_compress; /* global: option storage */
 static _Atomic int64_t set_intset_entries, set_listpack_entries, set_listpack_value; /* global: option storage */
 
 struct hash_limits type_hash_limits(void)
 {
     return (struct hash_limits){.listpack_entries = OPTION_GET_U64(hash_entries),
                                 .listpack_bytes = OPTION_GET_U64(hash_value)};
+}
+
+/* list-max-listpack-size: below zero a class of bytes, of which there are five. */
+struct quicklist_limits type_list_limits(void)
+{
+    int64_t fill = OPTION_GET(list_size);
+
+    return (struct quicklist_limits){.fill = (int)MAX(MIN(fill, (int64_t)QUICKLIST_FILL_MOST), INT64_C(-5)),
+                                     .compress = (uint32_t)OPTION_GET(list_compress)};
 }
 
 struct set_limits type_set_limits(void)
@@ -22,6 +32,7 @@ struct set_limits type_set_limits(void)
 void type_values_setup(struct store *store)
 {
     store_set_type(store, TYPE_HASH, &hash_ops);
+    store_set_type(store, TYPE_LIST, &list_ops);
     store_set_type(store, TYPE_SET, &set_ops);
 }
 
@@ -32,6 +43,10 @@ void type_options_setup(void)
                 "fields a hash may have to be kept in one piece", .alias = "hash-max-ziplist-entries"),
         ROW_MEMORY("hash-max-listpack-value", &hash_value, 64, 0, INT64_MAX, OPTION_MUTABLE,
                    "bytes of its longest field or value", .alias = "hash-max-ziplist-value"),
+        ROW_INT("list-max-listpack-size", &list_size, -2, INT32_MIN, INT32_MAX, OPTION_MUTABLE,
+                "elements of a list's node; -1 to -5: nodes of 4, 8, 16, 32, 64 KiB", .alias = "list-max-ziplist-size"),
+        ROW_INT("list-compress-depth", &list_compress, 0, 0, INT32_MAX, OPTION_MUTABLE,
+                "nodes at each end of a list that are not compressed; 0: none is"),
         ROW_INT("set-max-intset-entries", &set_intset_entries, 512, 0, INT64_MAX, OPTION_MUTABLE,
                 "members a set of integers may have to be kept as sorted numbers"),
         ROW_INT("set-max-listpack-entries", &set_listpack_entries, 128, 0, INT64_MAX, OPTION_MUTABLE,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "data/hash.h"
+#include "data/list.h"
 #include "data/set.h"
 #include "store/store.h"
 
@@ -9,4 +10,5 @@ void type_options_setup(void); /* after config_setup */
 void type_values_setup(struct store *store); /* tells it what to do with values; before the workers start */
 
 struct hash_limits type_hash_limits(void); /* any thread */
+struct quicklist_limits type_list_limits(void);
 struct set_limits type_set_limits(void);

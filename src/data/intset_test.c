@@ -29,10 +29,10 @@ static int64_t random_number(struct random *random, unsigned width)
 {
     int64_t number = (int64_t)random_below(random, 400) - 200;
 
-    if (width > 0 && random_below(random, 4) == 0)
-        number += number < 0 ? -100000 : 100000;
     if (width > 1 && random_below(random, 8) == 0)
-        number = number < 0 ? INT64_MIN + 200 + number : INT64_MAX - 200 + number;
+        return number < 0 ? INT64_MIN + 200 + number : INT64_MAX - 200 + number;
+    if (width > 0 && random_below(random, 4) == 0)
+        return number + (number < 0 ? -100000 : 100000);
     return number;
 }
 

@@ -30,6 +30,17 @@ struct quicklist *quicklist_create(const struct quicklist_limits *limits)
     return list;
 }
 
+struct quicklist_limits quicklist_limits(const struct quicklist *list)
+{
+    struct quicklist_limits limits = {.compress = list->compress, .plain_from_bytes = list->plain_from_bytes};
+
+    if (list->node_count_most <= QUICKLIST_FILL_MOST)
+        limits.fill = (int)list->node_count_most;
+    else
+        limits.fill = -(__builtin_ctz(list->node_bytes_most) - __builtin_ctz(2048));
+    return limits;
+}
+
 struct quicklist *quicklist_copy(const struct quicklist *list)
 {
     struct quicklist *copy = mem_copy(list, sizeof(*list));

@@ -39,6 +39,7 @@ struct quicklist *quicklist_create(const struct quicklist_limits *limits);
 struct quicklist *quicklist_copy(const struct quicklist *list);
 void quicklist_destroy(struct quicklist **list); /* NULL is fine; leaves NULL */
 
+struct quicklist_limits quicklist_limits(const struct quicklist *list); /* those it was created with */
 uint64_t quicklist_count(const struct quicklist *list);
 size_t quicklist_memory_bytes(const struct quicklist *list); /* visits all nodes */
 void quicklist_validate(const struct quicklist *list);       /* asserts every invariant */

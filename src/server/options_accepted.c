@@ -112,8 +112,6 @@ static const struct accepted accepted[] = {
     YES_NO("force-backlog-disk-reserve", NULL, "no", MUTABLE, REPLICATION),
     YES_NO("io-threads-do-reads", NULL, "no", 0, OTHERWISE),
     NUMBER(INT, "key-load-delay", NULL, "0", INT32_MIN, INT32_MAX, MUTABLE | OPTION_HIDDEN, PERSISTENCE),
-    NUMBER(INT, "list-compress-depth", NULL, "0", 0, INT32_MAX, MUTABLE, TYPES),
-    NUMBER(INT, "list-max-listpack-size", "list-max-ziplist-size", "-2", INT32_MIN, INT32_MAX, MUTABLE, TYPES),
     TEXT("list-max-ziplist-entries", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, TYPES),
     TEXT("list-max-ziplist-value", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, TYPES),
     NUMBER(INT, "loading-process-events-interval-bytes", NULL, "2097152", 1024, INT32_MAX,

@@ -156,6 +156,12 @@ TEMPLATES = """
 2 list    LPOS {k} {v} [RANK|] [{n}|] COUNT {c}
 2 list    LMPOP {c} {k} {k} [LEFT|RIGHT] [COUNT|] [{c}|]
 2 list    LLEN {k}
+3 list    [RPUSH|LPUSH] {k} {m} {m} {m} {v} {i}
+2 list    LINSERT {k} [BEFORE|AFTER] {m} {v}
+2 list    LREM {k} {n} {m}
+2 list    LPOS {k} {m} [RANK|] [{n}|] COUNT {c} [MAXLEN|] [{c}|]
+2 list    RPOPLPUSH {k} {K}
+2 list    [LRANGE|LTRIM] {k} {i} {i}
 2 list    SORT {k} [ALPHA|alpha|] [ASC|DESC|] LIMIT {n} {n}
 6 set     SADD {k} {m} [{m}|] [{i}|]
 3 set     SREM {k} {m} [{m}|]
@@ -212,7 +218,7 @@ PROFILE_FAMILY = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash":
                   "pf": "p"}
 PROFILES = {"mixed": None, "string": {"string", "bitmap"}, "keys": {"keys", "string", "db"},
             "transactions": {"string", "keys", "db"}, "command": {"command"}, "bits": {"bitmap", "pf", "string"},
-            "hash": {"hash", "keys"}, "set": {"set", "keys"},
+            "hash": {"hash", "keys"}, "set": {"set", "keys"}, "list": {"list", "keys"},
             "clients": set()}      # several clients with transactions that overlap: interleave.py
 
 

@@ -1,0 +1,33 @@
+#include "data/list.h"
+
+#include "base/mem.h"
+
+struct value list_create(const struct quicklist_limits *limits)
+{
+    return (struct value){quicklist_create(limits), ENCODING_QUICKLIST};
+}
+
+static void destroy(struct value value)
+{
+    struct quicklist *list = list_of(value);
+
+    quicklist_destroy(&list);
+}
+
+static struct value copy(struct value value)
+{
+    return (struct value){quicklist_copy(list_of(value)), ENCODING_QUICKLIST};
+}
+
+static uint64_t memory_bytes(struct value value, uint64_t samples)
+{
+    (void)samples; /* nodes are few */
+    return quicklist_memory_bytes(list_of(value));
+}
+
+static uint64_t free_effort(struct value value)
+{
+    return quicklist_node_count(list_of(value));
+}
+
+const struct value_ops list_ops = {destroy, copy, memory_bytes, free_effort, NULL};

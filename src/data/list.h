@@ -1,0 +1,14 @@
+/* Lists as values: a quicklist in every case, short ones are a single node. */
+#pragma once
+
+#include "data/quicklist.h"
+#include "data/value.h"
+
+extern const struct value_ops list_ops;
+
+struct value list_create(const struct quicklist_limits *limits);
+
+static inline struct quicklist *list_of(struct value value)
+{
+    return value.data;
+}
