@@ -26,8 +26,8 @@ FIGURES = ("requests/s", "p50", "p99", "most")
 
 def busy(options, port, certs, requests):
     """One line of redis-benchmark --csv: test, rps, avg, min, p50, p95, p99, max."""
-    done = subprocess.run([options.tool, "--csv", "-p", str(port), "-c", "50", "-n", str(requests), "-t", "get", "-d", "64",
-                           "--tls", "--cacert", certs + "/ca.crt", "--cert", certs + "/client.crt", "--key",
+    done = subprocess.run([options.tool, "--csv", "-p", str(port), "-c", "50", "-n", str(requests), "-t", "get", "-d",
+                           "64", "--tls", "--cacert", certs + "/ca.crt", "--cert", certs + "/client.crt", "--key",
                            certs + "/client.key"], capture_output=True, text=True, timeout=300)
     if done.returncode:
         raise Lost(done.stderr.strip() or done.stdout.strip())
