@@ -90,6 +90,9 @@ run_program() {
         cat "$reports"/* >>"$log"
     elif [ "$code" != 0 ]; then
         why="exit code $code"
+    elif [ $((passed + failed)) = 0 ] && grep -q '^skipped: ' "$log"; then
+        printf '  skipped %-44s %s\n' "$label" "$(sed -n 's/^skipped: //p' "$log" | head -1)"
+        return
     elif [ $((passed + failed)) = 0 ]; then
         why="it counted no test"
     fi

@@ -8,7 +8,8 @@
  * Memory is seen in one order by all: what fences are for is not tested. To put points into a module a test includes
  * base/test_steps_atomic.h first, then the module's own source file.
  *
- * Not under the thread sanitizer (STEPS_WORK is 0): it does not know coroutines, and there is one thread only. */
+ * Not under the thread and the address sanitizer (STEPS_WORK is 0): the first does not know coroutines, the second
+ * knows them half, and there is one thread only. */
 #pragma once
 
 #include "base/assert.h"
@@ -20,10 +21,10 @@
 #include <string.h>
 #include <ucontext.h>
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define STEPS_WORK 0
 #elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
 #define STEPS_WORK 0
 #endif
 #endif
