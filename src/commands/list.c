@@ -5,6 +5,7 @@
 #include "commands/type_options.h"
 #include "commands/typed.h"
 #include "data/list.h"
+#include "server/blocked.h"
 
 /* ------------------------------------------------------------------------------------------------------- pieces -- */
 
@@ -206,6 +207,15 @@ static void cmd_rpop(struct request *request)
     pop(request, QUICKLIST_TAIL);
 }
 
+static void wait_for_lists(struct request *request, uint32_t key_count, const struct key *target, int64_t timeout_ms)
+{
+    block_client(request, &(const struct block_wish){.type = TYPE_LIST,
+                                                     .keys = request->keys,
+                                                     .key_count = key_count,
+                                                     .target = target,
+                                                     .timeout_ms = timeout_ms});
+}
+
 /* "LPOP key count" is what LMPOP came to. */
 static void effect_popped(struct request *request, struct slice key, enum quicklist_end end, uint64_t count)
 {
@@ -215,56 +225,122 @@ static void effect_popped(struct request *request, struct slice key, enum quickl
                                                slice_make(digits, number_format_u64(digits, count))}, 3);
 }
 
-/* From the first list that has something. */
-static void pop_of_several(struct request *request, enum quicklist_end end, uint64_t count)
+/* "LPOP key" is what BLPOP came to. */
+static void effect_popped_one(struct request *request, struct slice key, enum quicklist_end end)
 {
-    for (uint32_t i = 0; i < request->key_count; i++) {
-        const struct key *key = &request->keys[i];
-        struct edit edit;
+    effect_set(request, (const struct slice[]){end == QUICKLIST_HEAD ? SLICE("LPOP") : SLICE("RPOP"), key}, 2);
+}
 
-        if (!edit_list(&edit, request, key))
-            return;
-        if (edit.is_new)
+/* The next of the request's keys that has a list, from *index on; of a command that has waited the one that is ready.
+ * *failed: there is something else, which was replied. */
+static bool next_list(struct request *request, uint32_t *index, struct edit *edit, bool *failed)
+{
+    for (*failed = false; *index < request->key_count && !*failed; ++*index) {
+        const struct key *key = &request->keys[*index];
+
+        if (request->ready != NULL && request->ready != key)
             continue;
-        count = MIN(count, quicklist_count(list_of(edit.value)));
-        reply_array(request, 2);
-        reply_bulk(request, key->name);
-        reply_array(request, count);
-        pop_elements(request, &edit, end, count);
-        effect_popped(request, key->name, end, count);
-        return;
+        *failed = !edit_list(edit, request, key);
+        if (!*failed && !edit->is_new)
+            return true;
     }
-    reply_null_array(request);
+    return false;
+}
+
+/* From the first list that has something. False: there is none, and nothing was replied. */
+static bool pop_of_several(struct request *request, enum quicklist_end end, uint64_t count)
+{
+    uint32_t index = 0;
+    struct edit edit;
+    bool failed;
+
+    if (!next_list(request, &index, &edit, &failed))
+        return failed;
+    count = MIN(count, quicklist_count(list_of(edit.value)));
+    reply_array(request, 2);
+    reply_bulk(request, request->keys[index].name);
+    reply_array(request, count);
+    pop_elements(request, &edit, end, count);
+    effect_popped(request, request->keys[index].name, end, count);
+    return true;
+}
+
+/* "numkeys key [key ...] LEFT|RIGHT [COUNT count]" from argument `index` on. False: an error was replied. */
+static bool parse_pop_of_several(struct request *request, uint32_t index, enum quicklist_end *end, int64_t *count)
+{
+    int64_t key_count;
+
+    *count = 1;
+    if (!request_arg_range(request, index, 1, INT64_MAX, &key_count, "ERR numkeys should be greater than 0"))
+        return false;
+    if (key_count >= (int64_t)request->arg_count - (int64_t)index - 1) {
+        reply_syntax_error(request);
+        return false;
+    }
+    index += 1 + (uint32_t)key_count;
+    if (!parse_end(request, index++, end))
+        return false;
+    if (index + 1 < request->arg_count && request_arg_is(request, index, "COUNT")) {
+        if (!request_arg_range(request, index + 1, 1, INT64_MAX, count, "ERR count should be greater than 0"))
+            return false;
+        index += 2;
+    }
+    if (index == request->arg_count)
+        return true;
+    reply_syntax_error(request);
+    return false;
 }
 
 static void cmd_lmpop(struct request *request)
 {
-    int64_t key_count, count = 1;
     enum quicklist_end end;
-    uint32_t index;
+    int64_t count;
 
-    if (!request_arg_range(request, 1, 1, INT64_MAX, &key_count, "ERR numkeys should be greater than 0"))
-        return;
-    if (key_count >= (int64_t)request->arg_count - 2) {
-        reply_syntax_error(request);
-        return;
-    }
-    index = 2 + (uint32_t)key_count;
-    if (!parse_end(request, index++, &end))
-        return;
-    if (index + 1 < request->arg_count && request_arg_is(request, index, "COUNT")) {
-        if (!request_arg_range(request, index + 1, 1, INT64_MAX, &count, "ERR count should be greater than 0"))
-            return;
-        index += 2;
-    }
-    if (index == request->arg_count)
-        pop_of_several(request, end, (uint64_t)count);
-    else
-        reply_syntax_error(request);
+    if (parse_pop_of_several(request, 1, &end, &count) && !pop_of_several(request, end, (uint64_t)count))
+        reply_null_array(request);
 }
 
-/* From one list to the other, which may be the same. */
-static void move_element(struct request *request, enum quicklist_end from_end, enum quicklist_end to_end)
+static void cmd_blmpop(struct request *request)
+{
+    int64_t timeout_ms, count;
+    enum quicklist_end end;
+
+    if (request_arg_timeout(request, 1, &timeout_ms) && parse_pop_of_several(request, 2, &end, &count) &&
+        !pop_of_several(request, end, (uint64_t)count))
+        wait_for_lists(request, request->key_count, NULL, timeout_ms);
+}
+
+static void pop_or_wait(struct request *request, enum quicklist_end end)
+{
+    uint32_t index = 0;
+    int64_t timeout_ms;
+    struct edit edit;
+    bool failed;
+
+    if (!request_arg_timeout(request, request->arg_count - 1, &timeout_ms))
+        return;
+    if (next_list(request, &index, &edit, &failed)) {
+        reply_array(request, 2);
+        reply_bulk(request, request->keys[index].name);
+        pop_elements(request, &edit, end, 1);
+        effect_popped_one(request, request->keys[index].name, end);
+    } else if (!failed) {
+        wait_for_lists(request, request->key_count, NULL, timeout_ms);
+    }
+}
+
+static void cmd_blpop(struct request *request)
+{
+    pop_or_wait(request, QUICKLIST_HEAD);
+}
+
+static void cmd_brpop(struct request *request)
+{
+    pop_or_wait(request, QUICKLIST_TAIL);
+}
+
+/* From one list to the other, which may be the same. False: there is no such list, and nothing was replied. */
+static bool move_element(struct request *request, enum quicklist_end from_end, enum quicklist_end to_end)
 {
     const struct quicklist_limits limits = type_list_limits();
     const struct key *from_key = &request->keys[0], *to_key = &request->keys[request->key_count - 1];
@@ -275,15 +351,13 @@ static void move_element(struct request *request, enum quicklist_end from_end, e
     bool there;
 
     if (!edit_list(&from, request, from_key))
-        return;
-    if (from.is_new) {
-        reply_null(request);
-        return;
-    }
+        return true;
+    if (from.is_new)
+        return false;
     if (!typed_read(request, to_key, TYPE_LIST, &(struct value){NULL, ENCODING_RAW}))
-        return;
+        return true;
     if (!edit_list(&from, request, from_key)) /* again: looking elsewhere has moved on */
-        return;
+        return true;
     there = quicklist_peek(list_of(from.value), from_end, &value);
     assert(there);
     buffer_append_slice(&element, listpack_value_text(&value, scratch));
@@ -303,6 +377,13 @@ static void move_element(struct request *request, enum quicklist_end from_end, e
         }
     }
     buffer_fini(&element);
+    return true;
+}
+
+static void move_at_once(struct request *request, enum quicklist_end from_end, enum quicklist_end to_end)
+{
+    if (!move_element(request, from_end, to_end))
+        reply_null(request);
 }
 
 static void cmd_lmove(struct request *request)
@@ -310,12 +391,56 @@ static void cmd_lmove(struct request *request)
     enum quicklist_end from_end, to_end;
 
     if (parse_end(request, 3, &from_end) && parse_end(request, 4, &to_end))
-        move_element(request, from_end, to_end);
+        move_at_once(request, from_end, to_end);
 }
 
 static void cmd_rpoplpush(struct request *request)
 {
-    move_element(request, QUICKLIST_TAIL, QUICKLIST_HEAD);
+    move_at_once(request, QUICKLIST_TAIL, QUICKLIST_HEAD);
+}
+
+/* Tells replicas what it came to; false: it waits. */
+static bool move_or_wait(struct request *request, enum quicklist_end from_end, enum quicklist_end to_end,
+                         int64_t timeout_ms)
+{
+    if (move_element(request, from_end, to_end))
+        return true;
+    if (request->in_exec)
+        reply_null(request);
+    else
+        wait_for_lists(request, 1, &request->keys[request->key_count - 1], timeout_ms);
+    return false;
+}
+
+/* As redis-server writes it: as the client did, but in small letters when it has waited. */
+static struct slice effect_end(const struct request *request, uint32_t index, enum quicklist_end end)
+{
+    if (request->ready == NULL)
+        return request_arg(request, index);
+    return end == QUICKLIST_HEAD ? SLICE("left") : SLICE("right");
+}
+
+static void cmd_blmove(struct request *request)
+{
+    enum quicklist_end from_end, to_end;
+    int64_t timeout_ms;
+
+    if (parse_end(request, 3, &from_end) && parse_end(request, 4, &to_end) &&
+        request_arg_timeout(request, 5, &timeout_ms) && move_or_wait(request, from_end, to_end, timeout_ms) &&
+        !request->failed)
+        effect_set(request, (const struct slice[]){SLICE("LMOVE"), request_arg(request, 1), request_arg(request, 2),
+                                                   effect_end(request, 3, from_end), effect_end(request, 4, to_end)},
+                   5);
+}
+
+static void cmd_brpoplpush(struct request *request)
+{
+    int64_t timeout_ms;
+
+    if (request_arg_timeout(request, 3, &timeout_ms) &&
+        move_or_wait(request, QUICKLIST_TAIL, QUICKLIST_HEAD, timeout_ms) && !request->failed)
+        effect_set(request, (const struct slice[]){SLICE("RPOPLPUSH"), request_arg(request, 1),
+                                                   request_arg(request, 2)}, 3);
 }
 
 /* ----------------------------------------------------------------------------------------------------- reading -- */
@@ -613,6 +738,36 @@ const struct command_row list_commands[] = {
      .summary = "Moves the last element of a list to the front of another.", .complexity = "O(1)",
      .syntax = "RPOPLPUSH source destination", .deprecated_since = "6.2.0",
      .replaced_by = "`LMOVE` with the `RIGHT` and `LEFT` arguments"},
+    {.name = "blpop", .run = cmd_blpop, .arity = -3, .access = ACCESS_STRIPED,
+     .flags = "write noscript blocking alone", .categories = "@write @list @slow @blocking",
+     .keys = "RW,ACCESS,DELETE@index:1@range:-2,1,0", .group = "list", .since = "2.0.0",
+     .summary = "Takes an element from the front of the first of several lists that has one, or waits for it.",
+     .complexity = "O(N) for N keys", .syntax = "BLPOP key [key ...] timeout",
+     .history = "6.0.0=A timeout may be a fraction of a second."},
+    {.name = "brpop", .run = cmd_brpop, .arity = -3, .access = ACCESS_STRIPED,
+     .flags = "write noscript blocking alone", .categories = "@write @list @slow @blocking",
+     .keys = "RW,ACCESS,DELETE@index:1@range:-2,1,0", .group = "list", .since = "2.0.0",
+     .summary = "Takes an element from the end of the first of several lists that has one, or waits for it.",
+     .complexity = "O(N) for N keys", .syntax = "BRPOP key [key ...] timeout",
+     .history = "6.0.0=A timeout may be a fraction of a second."},
+    {.name = "blmpop", .run = cmd_blmpop, .arity = -5, .access = ACCESS_STRIPED,
+     .flags = "write blocking movablekeys alone", .categories = "@write @list @slow @blocking",
+     .keys = "RW,ACCESS,DELETE@index:2@keynum:0,1,1", .group = "list", .since = "7.0.0",
+     .summary = "Takes elements from the first of several lists that has any, or waits for them.",
+     .complexity = "O(N+M) for N keys and M elements returned",
+     .syntax = "BLMPOP timeout numkeys key [key ...] (LEFT|RIGHT) [COUNT count]"},
+    {.name = "blmove", .run = cmd_blmove, .arity = 6, .access = ACCESS_STRIPED,
+     .flags = "write denyoom noscript blocking alone", .categories = "@write @list @slow @blocking",
+     .keys = "RW,ACCESS,DELETE@index:1@range:0,1,0 RW,INSERT@index:2@range:0,1,0", .group = "list", .since = "6.2.0",
+     .summary = "Moves an element from one list to another, or waits for it.", .complexity = "O(1)",
+     .syntax = "BLMOVE source destination (LEFT|RIGHT) (LEFT|RIGHT) timeout"},
+    {.name = "brpoplpush", .run = cmd_brpoplpush, .arity = 4, .access = ACCESS_STRIPED,
+     .flags = "write denyoom noscript blocking deprecated alone", .categories = "@write @list @slow @blocking",
+     .keys = "RW,ACCESS,DELETE@index:1@range:0,1,0 RW,INSERT@index:2@range:0,1,0", .group = "list", .since = "2.2.0",
+     .summary = "Moves the last element of a list to the front of another, or waits for it.", .complexity = "O(1)",
+     .syntax = "BRPOPLPUSH source destination timeout", .deprecated_since = "6.2.0",
+     .replaced_by = "`BLMOVE` with the `RIGHT` and `LEFT` arguments",
+     .history = "6.0.0=A timeout may be a fraction of a second."},
     {.name = "llen", .run = cmd_llen, .arity = 2, .access = ACCESS_STRIPED, .flags = "readonly fast",
      .categories = "@read @list @fast", .keys = "RO@index:1@range:0,1,0", .group = "list", .since = "1.0.0",
      .summary = "Tells how many elements a list has.", .complexity = "O(1)", .syntax = "LLEN key"},

@@ -7,6 +7,7 @@
 #include "server/admission.h"
 #include "server/certificates.h"
 #include "server/client_limit.h"
+#include "server/blocked.h"
 #include "server/dispatch.h"
 #include "server/monitor.h"
 #include "server/options.h"
@@ -43,6 +44,7 @@ static void client_destroy(struct client *client)
     struct worker *worker = client->worker;
 
     dispatch_forget(client);
+    blocked_forget(client);
     client_reset_transaction(client);
     monitor_stop(client);
     tls_peers_leave(client);
@@ -219,6 +221,7 @@ void client_block(struct client *client, void (*on_unblock)(struct client *clien
 void client_unblock(struct client *client)
 {
     client->flags &= ~(uint32_t)CLIENT_BLOCKED;
+    client_update_card(client);
     conn_write_pending(&client->conn);
     conn_resume(&client->conn);
 }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct blocked;
 struct worker;
 struct transaction;
 struct watch_set;
@@ -37,8 +38,9 @@ enum client_flag {
 enum client_request_flag { CLIENT_REQUEST_KILL = 1 << 0, CLIENT_REQUEST_UNBLOCK = 1 << 1 };
 
 /* How it stands with a blocked client's wait. Its end is claimed by a compare-and-swap from CLIENT_WAIT_ON: by the
- * owner (to NONE), or by CLIENT UNBLOCK of anybody (to TIMEOUT or ERROR), and the owner carries it out. */
-enum client_wait { CLIENT_WAIT_NONE, CLIENT_WAIT_ON, CLIENT_WAIT_TIMEOUT, CLIENT_WAIT_ERROR };
+ * owner (to NONE), by CLIENT UNBLOCK of anybody (to TIMEOUT or ERROR; the owner carries it out), or by who fills the
+ * key it waits for (to SERVED; the owner gets mail). */
+enum client_wait { CLIENT_WAIT_NONE, CLIENT_WAIT_ON, CLIENT_WAIT_TIMEOUT, CLIENT_WAIT_ERROR, CLIENT_WAIT_SERVED };
 
 /* What others may know about a client. */
 struct client_card {
@@ -78,6 +80,7 @@ struct client {
     struct watch_set *watches;       /* NULL: nothing watched */
     uint32_t watched_count;
     struct parked *parked;           /* NULL: no command waits */
+    struct blocked *blocked;         /* NULL: no command waits for a key to be filled */
     uint64_t wait_count;             /* how often it was blocked */
     void (*on_unblock)(struct client *client, bool with_error); /* while blocked: see client_block */
     struct blob *direct;             /* a large bulk under way: as much of it as has memory yet */

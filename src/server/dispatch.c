@@ -9,7 +9,9 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "server/blocked.h"
 #include "server/client.h"
+#include "server/kept_words.h"
 #include "server/memory_limit.h"
 #include "server/monitor.h"
 #include "server/options.h"
@@ -19,6 +21,7 @@
 #include "server/timing.h"
 #include "server/tls_peers.h"
 #include "server/transaction.h"
+#include "store/waiters.h"
 #include "store/watch.h"
 
 #include <stdio.h>
@@ -35,8 +38,7 @@ struct parked {
     struct list_node node; /* worker's parked */
     struct client *client;
     struct job job;
-    struct key *keys;
-    char *bytes; /* the arguments' bytes, but for those in blobs */
+    struct kept_words words;
     bool asked;  /* its last try was RUN_ASKED */
 };
 
@@ -182,6 +184,37 @@ static bool stripes_lock(struct worker *worker, bool wait)
     return true;
 }
 
+struct need_search {
+    struct worker *worker;
+    uint32_t held_count;
+};
+
+static void add_need(uint32_t stripe, void *context)
+{
+    const struct need_search *search = context;
+    struct worker *worker = search->worker;
+
+    for (uint32_t i = 0; i < worker->stripe_count; i++) {
+        if (worker->stripes[i] == stripe)
+            return;
+    }
+    stripes_add(worker, stripe);
+}
+
+/* The stripes in worker->stripes are held. If somebody who waits there needs others to be served they are added, and
+ * all are released: to be taken together. What was added stays, so that this ends, however long the chain. */
+static bool stripes_add_needs(struct worker *worker)
+{
+    struct need_search search = {worker, worker->stripe_count};
+
+    for (uint32_t i = 0; i < search.held_count; i++)
+        waiters_each_need(&worker->server->store->stripes[worker->stripes[i]], add_need, &search);
+    if (worker->stripe_count == search.held_count)
+        return false;
+    access_unlock(&worker->access, worker->stripes, search.held_count);
+    return true;
+}
+
 /* ------------------------------------------------------------------------------------------------------ running -- */
 
 static struct blob *own_blob_of(const void *context, uint32_t arg_index)
@@ -220,6 +253,8 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
         counter_add(&access->counters->dirty, access->dirty - dirty);
     if (UNLIKELY(access->effects != NULL) && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
         effects_add_with_blobs(access->effects, request->db, request->args, request->arg_count, own_blob_of, request);
+    if (UNLIKELY(request->blocked))
+        return tick_now(); /* counted when it is served */
     return measure(request, start);
 }
 
@@ -242,9 +277,13 @@ void dispatch_journal(struct worker *worker)
     }
 }
 
-void dispatch_journal_access(struct access *access)
+void dispatch_settle_access(struct access *access)
 {
-    dispatch_journal(container_of(access, struct worker, access));
+    struct worker *worker = container_of(access, struct worker, access);
+
+    dispatch_journal(worker);
+    if (waiters_are_ready(access))
+        blocked_serve(worker);
 }
 
 /* Where replies go. A silent client's are written all the same, and dropped. */
@@ -298,8 +337,8 @@ static uint64_t run_command_since(struct client *client, const struct job *job, 
     access->effects = UNLIKELY(journal_is_on(&worker->server->journal)) ? &worker->effects : NULL;
     request_init(&request, client, job, keys);
     start = execute(&request, start);
-    if (UNLIKELY(access->effects != NULL))
-        dispatch_journal(worker);
+    if (UNLIKELY(access->effects != NULL) || waiters_are_ready(access))
+        dispatch_settle_access(access);
     after_reply(client);
     return start;
 }
@@ -474,6 +513,12 @@ static enum run_result run_exclusive(struct client *client, const struct job *jo
     return RUN_DONE;
 }
 
+/* What it changes may be what others wait for. */
+static bool may_serve(const struct job *job)
+{
+    return (job->command->flags & COMMAND_READONLY) == 0;
+}
+
 /* The stripes needed are in worker->stripes. */
 static enum run_result run_striped(struct client *client, const struct job *job, const struct key *keys, bool wait)
 {
@@ -484,6 +529,12 @@ static enum run_result run_striped(struct client *client, const struct job *job,
     if (!stripes_lock(worker, wait)) {
         gate_leave(&worker->member);
         return RUN_BUSY;
+    }
+    while (waiters_have_needs(worker->server->store) && may_serve(job) && stripes_add_needs(worker)) {
+        if (!stripes_lock(worker, wait)) {
+            gate_leave(&worker->member);
+            return RUN_BUSY;
+        }
     }
     run_command(client, job, keys, false);
     access_unlock(&worker->access, worker->stripes, worker->stripe_count);
@@ -585,7 +636,7 @@ static enum run_result run_group(struct client *client, struct job *first, const
     worker->stripe_count = 0;
     for (const struct job *job = first; job < end; job++)
         stripes_of_keys(worker, &worker->keys[job->first_key], job->key_count);
-    if (!stripes_lock(worker, false)) {
+    if (!stripes_lock(worker, false) || (waiters_have_needs(worker->server->store) && stripes_add_needs(worker))) {
         gate_leave(&worker->member);
         return RUN_BUSY;
     }
@@ -627,41 +678,16 @@ static void park(struct client *client, struct job *job, const struct key *keys,
 {
     struct worker *worker = client->worker;
     struct parked *parked = mem_alloc(sizeof(*parked));
-    uint32_t arg_count = job->words.arg_count;
-    size_t size = 0;
-    char *at;
 
-    for (uint32_t i = 0; i < arg_count; i++)
-        size += job->words.args[i].size;
     parked->client = client;
     parked->asked = why == RUN_ASKED;
+    kept_words_make(&parked->words, job->words.args, job->words.arg_count, job->words.blobs, job->words.blob_count,
+                    keys, job->key_count);
     parked->job = *job;
-    parked->job.words.args = mem_alloc(arg_count * sizeof(struct slice));
-    parked->keys = mem_alloc((job->key_count + 1) * sizeof(struct key));
-    parked->bytes = at = mem_alloc(size + 1);
-    for (uint32_t i = 0; i < arg_count; i++) {
-        struct slice arg = job->words.args[i];
-        bool in_blob = false;
-
-        for (uint32_t k = 0; k < job->words.blob_count; k++)
-            in_blob = in_blob || job->words.blobs[k].arg_index == i;
-        if (!in_blob && arg.size != 0) {
-            memcpy(at, arg.data, arg.size);
-            arg.data = at;
-            at += arg.size;
-        }
-        parked->job.words.args[i] = arg;
-    }
-    for (uint32_t i = 0; i < job->key_count; i++) {
-        parked->keys[i] = keys[i];
-        for (uint32_t k = 0; k < arg_count; k++) { /* the same bytes in the copy */
-            if (keys[i].name.data == job->words.args[k].data)
-                parked->keys[i].name = parked->job.words.args[k];
-        }
-    }
+    parked->job.words.args = parked->words.args;
+    parked->job.words.blobs = parked->words.blobs;
+    parked->job.words.blob_count = parked->words.blob_count;
     parked->job.first_key = 0;
-    job->words.blobs = NULL; /* handed over */
-    job->words.blob_count = 0;
     client->parked = parked;
     list_push_back(&worker->parked, &parked->node);
     show_pause(client, why == RUN_PAUSED);
@@ -674,10 +700,7 @@ static void park(struct client *client, struct job *job, const struct key *keys,
 static void parked_destroy(struct parked *parked)
 {
     counter_add(&parked->client->worker->stats.parked_count, UINT64_MAX); /* one less */
-    resp_command_fini(&parked->job.words);
-    mem_free(parked->job.words.args);
-    mem_free(parked->keys);
-    mem_free(parked->bytes);
+    kept_words_fini(&parked->words);
     mem_free(parked);
 }
 
@@ -722,8 +745,8 @@ void dispatch_retry_parked(struct worker *worker)
         if (conn_is_closing(&client->conn))
             continue;
         /* Who stands in the queue for the gate has begun: only its turn opens the gate again. */
-        result = parked->asked ? run_alone(client, &parked->job, parked->keys)
-                               : run_now(client, &parked->job, parked->keys);
+        result = parked->asked ? run_alone(client, &parked->job, parked->words.keys)
+                               : run_now(client, &parked->job, parked->words.keys);
         parked->asked = result == RUN_ASKED;
         show_pause(client, result == RUN_PAUSED);
         if (result != RUN_DONE)
@@ -733,7 +756,8 @@ void dispatch_retry_parked(struct worker *worker)
         parked_destroy(parked);
         client_update_card(client);
         conn_write_pending(&client->conn);
-        conn_resume(&client->conn);
+        if ((client->flags & CLIENT_BLOCKED) == 0) /* it may wait for something else now */
+            conn_resume(&client->conn);
     }
     show_lines(worker);
 }

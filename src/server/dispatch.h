@@ -25,7 +25,8 @@ size_t dispatch_query_bytes(const struct request *request);
 
 /* Appends what worker->effects holds to the journal; the stripes are held. */
 void dispatch_journal(struct worker *worker);
-void dispatch_journal_access(struct access *access); /* the same, of the access' worker */
+/* The same, of the access' worker, and then those are served who wait for what has changed. */
+void dispatch_settle_access(struct access *access);
 
 /* Alone with the data for a moment, outside any command: true between begin and end; false: ask again after a wake. */
 must_check bool dispatch_exclusive_begin(struct worker *worker);

@@ -170,6 +170,8 @@ PUT_STAT(watching_clients)
 PUT_STAT(clients_in_timeout_table)
 PUT_STAT(current_thread)
 PUT_STAT(total_watched_keys)
+PUT_STAT(total_blocking_keys)
+PUT_STAT(total_blocking_keys_on_nokey)
 static void put_thread_clients(struct buffer *buffer)
 {
     for (unsigned i = 0; i < now.stats->thread_count; i++)
@@ -494,8 +496,8 @@ const struct info_field info_server_rows[] = {
     ROW("clients", "current_client_thread", current_thread),
     LINES("clients", thread_clients),
     ROW("clients", "total_watched_keys", total_watched_keys),
-    ROW("clients", "total_blocking_keys", zero),
-    ROW("clients", "total_blocking_keys_on_nokey", zero),
+    ROW("clients", "total_blocking_keys", total_blocking_keys),
+    ROW("clients", "total_blocking_keys_on_nokey", total_blocking_keys_on_nokey),
 
     ROW("memory", "used_memory", used),
     ROW("memory", "used_memory_human", used_human),

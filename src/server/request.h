@@ -22,7 +22,7 @@ struct request {
     uint32_t key_count;
     const struct key *keys;   /* of the key arguments, in the order command_keys tells them */
     struct access *access;
-    struct client *client;    /* who asked; never NULL (the loader and scripts have one of their own) */
+    struct client *client;    /* who asked; NULL: a client of another worker may be, which waited (ready is set) */
     struct worker *worker;
     struct output *out;
     int proto;                /* 2 or 3 */
@@ -30,6 +30,8 @@ struct request {
     const struct resp_blob_arg *blobs; /* arguments that are whole blobs */
     uint32_t blob_count;
     bool in_exec;             /* part of EXEC or a script */
+    const struct key *ready;  /* of a command that waited: the one of its keys to look at; NULL: all */
+    bool blocked;             /* it waits: see blocked.h */
     bool failed;              /* an error was replied */
     uint64_t redacted;        /* arguments that logs must not show: a bit each, the last one for all from 63 on */
     enum { EFFECT_OWN_WORDS, EFFECT_GIVEN, EFFECT_NONE } effect;

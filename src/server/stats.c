@@ -38,6 +38,7 @@ static void add_worker(struct server_stats *stats, const struct worker *worker)
     stats->defrag_key_hits += read_counter(&worker->defrag.counters.key_hits);
     stats->defrag_key_misses += read_counter(&worker->defrag.counters.key_misses);
     stats->expire_cuts += read_counter(&worker->stats.expire_cuts);
+    stats->clients_in_timeout_table += read_counter(&worker->stats.timed_waits);
     stats->waiting_commands += read_counter(&worker->stats.parked_count);
     stats->acl_denied_auth += read_counter(&worker->stats.auth_failures);
     for (unsigned i = 0; i < RECENT_SECONDS; i++) {
@@ -83,6 +84,8 @@ void server_stats_collect(struct server_stats *stats)
     for (unsigned i = 0; i < server->worker_count; i++)
         add_worker(stats, &server->workers[i]);
     server_each_client(server, add_card, stats);
+    stats->total_blocking_keys = atomic_load_explicit(&server->store->waited_count, memory_order_relaxed);
+    stats->total_blocking_keys_on_nokey = atomic_load_explicit(&server->store->loss_count, memory_order_relaxed);
     server_rates(server, &rates);
     stats->defrag_us = defrag_cycle_total_us();
     stats->ops_per_second = rates.operations;

@@ -22,6 +22,8 @@ struct server_stats {
     uint64_t watching_clients;
     uint64_t clients_in_timeout_table;
     uint64_t total_watched_keys;
+    uint64_t total_blocking_keys;
+    uint64_t total_blocking_keys_on_nokey;
     uint64_t max_input_buffer_bytes;  /* largest of the last 8 s */
     uint64_t max_output_buffer_bytes;
     uint64_t client_memory_bytes;     /* of all normal clients */

@@ -2,19 +2,14 @@
 
 #include "base/mem.h"
 #include "server/dispatch.h"
+#include "server/kept_words.h"
 #include "server/request.h"
 
-/* One command in the queue, with its own copy of the words and the hashes of its keys. */
+/* One command in the queue. */
 struct queued {
     const struct command *command;
     enum access_class access;
-    struct slice *args;
-    uint32_t arg_count;
-    struct key *keys;
-    uint32_t key_count;
-    struct resp_command words; /* owns the blobs */
-    char *bytes;
-    size_t memory_bytes;
+    struct kept_words words;
 };
 
 struct transaction {
@@ -34,64 +29,15 @@ void transaction_destroy(struct transaction **transaction)
 {
     if (*transaction == NULL)
         return;
-    for (uint32_t i = 0; i < (*transaction)->count; i++) {
-        struct queued *queued = &(*transaction)->items[i];
-
-        resp_command_fini(&queued->words);
-        mem_free(queued->args);
-        mem_free(queued->keys);
-        mem_free(queued->bytes);
-    }
+    for (uint32_t i = 0; i < (*transaction)->count; i++)
+        kept_words_fini(&(*transaction)->items[i].words);
     mem_free((*transaction)->items);
     mem_free(*transaction);
     *transaction = NULL;
 }
 
-static bool is_in_blob(const struct resp_command *words, uint32_t arg_index)
-{
-    for (uint32_t i = 0; i < words->blob_count; i++) {
-        if (words->blobs[i].arg_index == arg_index)
-            return true;
-    }
-    return false;
-}
-
-static void copy_words(struct queued *queued, const struct resp_command *words)
-{
-    size_t size = 0;
-    char *at;
-
-    for (uint32_t i = 0; i < words->arg_count; i++)
-        size += is_in_blob(words, i) ? 0 : words->args[i].size;
-    queued->arg_count = words->arg_count;
-    queued->args = mem_alloc(words->arg_count * sizeof(struct slice));
-    queued->bytes = at = mem_alloc(size + 1);
-    queued->memory_bytes = sizeof(*queued) + words->arg_count * sizeof(struct slice) + size + 1;
-    for (uint32_t i = 0; i < words->arg_count; i++) {
-        queued->args[i] = words->args[i];
-        if (is_in_blob(words, i) || words->args[i].size == 0)
-            continue;
-        memcpy(at, words->args[i].data, words->args[i].size);
-        queued->args[i].data = at;
-        at += words->args[i].size;
-    }
-}
-
-static void find_keys(struct queued *queued)
-{
-    struct key_positions positions = {0};
-
-    if (command_keys(queued->command, queued->args, queued->arg_count, &positions) && positions.count != 0) {
-        queued->keys = mem_alloc(positions.count * sizeof(struct key));
-        queued->key_count = positions.count;
-        for (uint32_t i = 0; i < positions.count; i++)
-            queued->keys[i] = key_make(queued->args[positions.items[i].arg_index]);
-        queued->memory_bytes += positions.count * sizeof(struct key);
-    }
-    key_positions_fini(&positions);
-}
-
-void transaction_queue(struct transaction *transaction, const struct command *command, struct resp_command *words)
+void transaction_queue(struct transaction *transaction, const struct command *command,
+                       const struct resp_command *words)
 {
     struct queued *queued;
 
@@ -100,17 +46,14 @@ void transaction_queue(struct transaction *transaction, const struct command *co
         transaction->items = mem_realloc(transaction->items, transaction->capacity * sizeof(struct queued));
     }
     queued = &transaction->items[transaction->count++];
-    *queued = (struct queued){.command = command};
+    queued->command = command;
     transaction->flags |= command->flags;
-    copy_words(queued, words);
-    queued->access = command_access(command, queued->args, queued->arg_count);
-    find_keys(queued);
+    kept_words_make(&queued->words, words->args, words->arg_count, words->blobs, words->blob_count, NULL, 0);
+    kept_words_find_keys(&queued->words, command);
+    queued->access = command_access(command, queued->words.args, queued->words.arg_count);
+    transaction->memory_bytes += sizeof(*queued) + queued->words.memory_bytes;
     for (uint32_t i = 0; i < words->blob_count; i++)
-        queued->memory_bytes += words->blobs[i].blob->capacity;
-    transaction->memory_bytes += queued->memory_bytes;
-    queued->words = *words; /* for its blobs */
-    words->blobs = NULL;
-    words->blob_count = 0;
+        transaction->memory_bytes += words->blobs[i].blob->capacity;
 }
 
 void transaction_spoil(struct transaction *transaction)
@@ -148,7 +91,7 @@ enum access_class transaction_needs(const struct transaction *transaction,
         if (queued->access == ACCESS_EXCLUSIVE || queued->access == ACCESS_WALK)
             return ACCESS_EXCLUSIVE;
         if (queued->access == ACCESS_STRIPED)
-            visit(queued->keys, queued->key_count, context);
+            visit(queued->words.keys, queued->words.key_count, context);
     }
     return ACCESS_STRIPED;
 }
@@ -157,9 +100,9 @@ void transaction_run(struct transaction *transaction, struct request *request)
 {
     reply_array(request, transaction->count);
     for (uint32_t i = 0; i < transaction->count; i++) {
-        struct queued *queued = &transaction->items[i];
+        const struct kept_words *words = &transaction->items[i].words;
 
-        dispatch_run_nested(request, queued->command, queued->args, queued->arg_count, queued->keys,
-                            queued->key_count, queued->words.blobs, queued->words.blob_count);
+        dispatch_run_nested(request, transaction->items[i].command, words->args, words->arg_count, words->keys,
+                            words->key_count, words->blobs, words->blob_count);
     }
 }

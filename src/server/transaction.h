@@ -14,8 +14,9 @@ struct transaction;
 
 struct transaction *transaction_create(void);
 void transaction_destroy(struct transaction **transaction);
-/* Copies the command to the end of the queue (blobs are handed over). */
-void transaction_queue(struct transaction *transaction, const struct command *command, struct resp_command *words);
+/* Copies the command to the end of the queue. */
+void transaction_queue(struct transaction *transaction, const struct command *command,
+                       const struct resp_command *words);
 void transaction_spoil(struct transaction *transaction); /* an error while queueing: EXEC will refuse */
 bool transaction_is_spoiled(const struct transaction *transaction);
 uint32_t transaction_count(const struct transaction *transaction);

@@ -3,8 +3,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/panic.h"
 #include "server/active_expiry.h"
 #include "server/admission.h"
+#include "server/blocked.h"
 #include "server/certificates.h"
 #include "server/client.h"
 #include "server/client_limit.h"
@@ -49,10 +51,12 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     list_init(&worker->clients);
     list_init(&worker->parked);
     list_init(&worker->leaving_watches);
+    list_init(&worker->leaving_blocked);
+    list_init(&worker->served);
     list_init(&worker->monitors);
     access_init(&worker->access, server->store, &worker->counters);
     defrag_walk_init(&worker->defrag.walk, index, &worker->defrag.counters);
-    worker->access.journal = dispatch_journal_access;
+    worker->access.settle = dispatch_settle_access;
     worker->stats.times = timing_create();
     worker->stats.failed_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     worker->stats.rejected_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
@@ -78,6 +82,8 @@ void worker_fini(struct worker *worker)
         gone = watch_set_try_destroy(&set, worker->server->store);
         assert(gone); /* nobody else is there to hold a stripe */
     }
+    if (!blocked_unlink(worker))
+        panic("a stripe is held when the last worker leaves");
     effects_fini(&worker->effects);
     buffer_fini(&worker->monitor_lines);
     buffer_fini(&worker->audit_lines);
@@ -193,7 +199,7 @@ static void serve_requests(struct worker *worker)
 }
 
 /* Inside the gate, as everything that touches a stripe: who owns it walks the registries without locks. */
-static void unlink_watches(struct worker *worker)
+static void leave_registries(struct worker *worker)
 {
     if (!gate_enter(&worker->member))
         return; /* woken when it opens, and then comes here again */
@@ -206,6 +212,7 @@ static void unlink_watches(struct worker *worker)
             break;
         }
     }
+    (void)blocked_unlink(worker); /* what is left is tried again at the next turn's end */
     gate_leave(&worker->member);
 }
 
@@ -241,8 +248,10 @@ static void on_turn_end(struct loop *loop)
 {
     struct worker *worker = loop_user(loop);
 
-    if (UNLIKELY(!list_is_empty(&worker->leaving_watches)))
-        unlink_watches(worker);
+    if (UNLIKELY(!list_is_empty(&worker->served)))
+        blocked_deliver(worker);
+    if (UNLIKELY(!list_is_empty(&worker->leaving_watches) || !list_is_empty(&worker->leaving_blocked)))
+        leave_registries(worker);
     show_loop_stats(worker);
     mem_thread_publish();
 }

@@ -41,6 +41,7 @@ struct worker_stats {
     _Atomic uint64_t net_in, net_out, reads, writes, turns;
     _Atomic uint64_t expire_us, expire_cuts, auth_failures;
     _Atomic uint64_t parked_count;  /* commands that wait now */
+    _Atomic uint64_t timed_waits;   /* blocked clients with a time-out now */
     _Atomic uint64_t recent_input[RECENT_SECONDS], recent_output[RECENT_SECONDS]; /* largest buffers, by second */
     unsigned recent_index;          /* owner: the worker; the current second's */
     _Atomic uint64_t client_count;
@@ -81,6 +82,8 @@ struct worker {
     struct list clients;
     struct list parked;               /* of struct parked: who asks again after a wake */
     struct list leaving_watches;      /* of struct watch_set: to be unlinked */
+    struct list leaving_blocked;      /* of struct blocked: likewise */
+    struct list served;               /* of struct blocked: of others, mostly; their replies are to be sent to them */
     struct list monitors;             /* clients */
     _Atomic uint32_t monitor_count;   /* atomic, relaxed: of those; others read it */
     struct buffer monitor_lines;      /* what the commands of this moment look like to monitors */

@@ -8,6 +8,7 @@
 #include "store/expiry.h"
 #include "store/lookup.h"
 #include "store/usage.h"
+#include "store/waiters.h"
 #include "store/watch.h"
 
 #include <stdlib.h>
@@ -207,8 +208,10 @@ void change_end(struct change *change, enum event_class event_class, const char 
 
     access->dirty++;
     access->found_key = NULL;
-    if (UNLIKELY(change->stripe->watches != NULL))
+    if (UNLIKELY(change->stripe->registries != NULL)) {
         watch_touch_key(change->stripe, change->db, change->key, change->slot != NULL);
+        waiters_touch_key(access, change->stripe, change->db, change->key);
+    }
     if (UNLIKELY(access->store->observers != NULL))
         observers_after(change, event_class, event);
 }
@@ -539,6 +542,13 @@ static void expire_now(struct access *access, unsigned db, const struct key *key
     counter_add(&access->counters->expired, 1);
 }
 
+/* After a deletion that is no part of a command; each is one by itself, they are no transaction. */
+static void settle(struct access *access)
+{
+    if ((access->effects != NULL || waiters_are_ready(access)) && access->settle != NULL)
+        access->settle(access);
+}
+
 void access_evict(struct access *access, unsigned db, const struct entry *entry, bool unlink)
 {
     struct slice name = entry_key(entry);
@@ -551,8 +561,7 @@ void access_evict(struct access *access, unsigned db, const struct entry *entry,
     access->found_key = NULL;
     buffer_fini(&copy);
     counter_add(&access->counters->evicted, 1);
-    if (access->effects != NULL && access->journal != NULL)
-        access->journal(access); /* each by itself: they are no transaction */
+    settle(access);
 }
 
 static bool keeps_expired(const struct access *access)
@@ -707,6 +716,7 @@ void access_flush_db(struct access *access, unsigned db, bool background)
         if (keys == NULL || table_count(&keys->keys) == 0)
             continue;
         watch_touch_db(access, stripe, db, keys, NULL);
+        waiters_touch_db(access, stripe, db);
         access->dirty += table_count(&keys->keys);
         deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed);
         if (deadlines != NULL)
@@ -739,6 +749,8 @@ void access_swap_db(struct access *access, unsigned a, unsigned b)
         second = stripe_db_use(store, stripe, b);
         watch_touch_db(access, stripe, a, first, second);
         watch_touch_db(access, stripe, b, second, first);
+        waiters_touch_db(access, stripe, a);
+        waiters_touch_db(access, stripe, b);
         table_move(&keys, &first->keys);
         table_move(&first->keys, &second->keys);
         table_move(&second->keys, &keys);
@@ -856,8 +868,8 @@ static void walk_expire(struct walk *walk)
         key = key_make(slice_make(walk->expired.data + at + sizeof(size), size));
         expire_now(walk->access, walk->db, &key);
         walk->access->found_key = NULL;
-        if (UNLIKELY(walk->access->effects != NULL) && !walk->access->exclusive)
-            walk->access->journal(walk->access);
+        if (!walk->access->exclusive)
+            settle(walk->access);
         at += sizeof(size) + size;
     }
     buffer_clear(&walk->expired);
@@ -948,8 +960,7 @@ unsigned access_expire_due(struct access *access, uint32_t stripe_index, unsigne
             expire_now(access, db, &key);
             access->found_key = NULL;
             buffer_fini(&copy);
-            if (access->effects != NULL && access->journal != NULL)
-                access->journal(access); /* each by itself: they are no transaction */
+            settle(access);
         } else {
             expiry_put_back(deadlines, record.hash, entry_expire_ms(entry));
         }

@@ -18,8 +18,9 @@
 #include "store/entry.h"
 #include "store/store.h"
 
-struct effects;
 struct access_garbage;
+struct effects;
+struct registered_key;
 
 /* A key as a command names it, with its hash. */
 struct key {
@@ -36,7 +37,8 @@ struct access {
     struct store *store;
     struct store_counters *counters; /* this thread's */
     struct effects *effects;         /* where deletions by expiry and eviction are recorded; NULL: nobody reads */
-    void (*journal)(struct access *access); /* appends the effects so far; for walks, which release stripes midway */
+    /* Journals the effects so far and serves who waits for what changed: before stripes are released midway. */
+    void (*settle)(struct access *access);
     int64_t now_ms;                  /* wall clock, one sample */
     uint32_t clock;                  /* a new entry's; without counts_uses also that of an entry in use */
     bool counts_uses;                /* the clocks are those of usage.h, else seconds */
@@ -45,6 +47,7 @@ struct access {
     uint64_t dirty;                  /* changes made so far */
     uint32_t lock_id;                /* spinlock_self_id() of this thread */
     struct access_garbage *garbage;  /* large values, to be freed after the stripes are released: disposal.h */
+    struct registered_key *ready, *ready_last; /* keys changed for which somebody waits, in order: waiters.h */
     /* The last lookup, so that a change after a find does not look twice. */
     const struct key *found_key;
     uint64_t *found_slot;

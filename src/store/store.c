@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "store/access.h"
 #include "store/expiry.h"
-#include "store/watch.h"
+#include "store/key_registry.h"
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count)
 {
@@ -48,7 +48,7 @@ void store_destroy(struct store **store)
 
             expiry_destroy(&deadlines);
         }
-        watch_registry_destroy(&stripe->watches);
+        stripe_registries_destroy(stripe);
     }
     for (unsigned db = 1; db < (*store)->database_count; db++)
         mem_free(atomic_load(&(*store)->databases[db]));

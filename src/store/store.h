@@ -1,7 +1,8 @@
 /* The keyspace: stripes of hash tables, each under one spinlock, shared by all workers.
  *
  * A key's stripe is hash & stripe_mask. A stripe holds, for every database, the table of entries and the index of
- * deadlines, and what is registered by key (watchers). All of that is guarded by the stripe's lock, or by the gate. */
+ * deadlines, and what is registered by key (watchers, waiters). All of that is guarded by the stripe's lock, or by the
+ * gate. */
 #pragma once
 
 #include "base/compiler.h"
@@ -12,7 +13,7 @@
 #include "store/entry.h"
 
 struct expiry;
-struct watch_registry;
+struct stripe_registries;
 struct store;
 struct change;
 
@@ -28,7 +29,7 @@ struct CACHE_ALIGNED stripe {
     struct spinlock lock;                            /* rank LOCK_STRIPE; several are taken in ascending index */
     _Atomic uint64_t wait_mask;                      /* atomic: bit i: thread i wants to be woken after a release */
     struct stripe_db first GUARDED_BY(lock);         /* database 0 */
-    struct watch_registry *watches GUARDED_BY(lock); /* NULL: nobody watches a key here */
+    struct stripe_registries *registries GUARDED_BY(lock); /* NULL: nobody has ever watched or waited here */
     _Atomic(struct stripe_db *) *databases;          /* const: the store's */
     uint32_t index;                                  /* const */
 };
@@ -89,6 +90,8 @@ struct store {
     _Atomic bool counts_uses;           /* maxmemory-policy goes by frequency: see usage.h; changed at the gate */
     _Atomic uint32_t lfu_log_factor, lfu_decay_minutes; /* likewise */
     _Atomic uint32_t frees_later;       /* bits of enum free_reason; atomic, relaxed */
+    /* Waiters that change a second key; keys somebody waits for; of those, for their loss: see waiters.h. */
+    _Atomic uint32_t mover_count, waited_count, loss_count; /* atomic, relaxed */
 };
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count);

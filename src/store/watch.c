@@ -1,62 +1,17 @@
 #include "store/watch.h"
 
 #include "base/mem.h"
+#include "store/key_registry.h"
 #include "store/lookup.h"
-
-/* One key somebody watches, in its stripe's registry. */
-struct watched_key {
-    struct list watchers; /* of struct watch_node by key_node */
-    uint64_t hash;        /* of the key; the registry's hash is mixed with the database */
-    unsigned db;
-    size_t size;
-    char name[];
-};
 
 struct watch_node {
     struct list_node key_node; /* guarded by the stripe's lock */
     struct list_node set_node; /* owner: the connection's thread */
     struct watch_set *set;
-    struct watched_key *watched;
+    struct registered_key *watched;
     uint32_t stripe;
     bool expired; /* it was past its deadline already when it was watched */
 };
-
-struct watch_registry {
-    struct table keys;
-};
-
-struct watch_key {
-    unsigned db;
-    const struct key *key;
-};
-
-static uint64_t registry_hash(unsigned db, uint64_t hash)
-{
-    return hash ^ (uint64_t)db * UINT64_C(0x9E3779B97F4A7C15);
-}
-
-static uint64_t watched_hash(const void *item)
-{
-    const struct watched_key *watched = item;
-
-    return registry_hash(watched->db, watched->hash);
-}
-
-static bool watched_match(const void *item, const void *key)
-{
-    const struct watched_key *watched = item;
-    const struct watch_key *wanted = key;
-
-    return watched->db == wanted->db &&
-           slice_equal((struct slice){watched->name, watched->size}, wanted->key->name);
-}
-
-static struct watched_key *registry_find(const struct watch_registry *registry, unsigned db, const struct key *key)
-{
-    struct watch_key wanted = {db, key};
-
-    return table_find(&registry->keys, registry_hash(db, key->hash), watched_match, &wanted);
-}
 
 struct watch_set *watch_set_create(void)
 {
@@ -83,31 +38,20 @@ uint32_t watch_set_count(const struct watch_set *set)
 
 size_t watch_memory_bytes(uint32_t count)
 {
-    return count * (sizeof(struct watch_node) + sizeof(struct watched_key));
+    return count * (sizeof(struct watch_node) + key_registry_key_bytes());
 }
 
 void watch_add(struct watch_set *set, struct access *access, unsigned db, const struct key *key)
 {
     uint32_t stripe_index = access_stripe_of(access, key);
     struct stripe *stripe = &access->store->stripes[stripe_index];
-    struct watched_key *watched;
+    struct registered_key *watched;
     struct watch_node *node;
     const struct entry *entry;
 
     assert(access_holds(access, stripe_index));
-    if (stripe->watches == NULL)
-        stripe->watches = mem_alloc_zero(sizeof(*stripe->watches));
-    watched = registry_find(stripe->watches, db, key);
-    if (watched == NULL) {
-        watched = mem_alloc(sizeof(*watched) + key->name.size);
-        list_init(&watched->watchers);
-        watched->hash = key->hash;
-        watched->db = db;
-        watched->size = key->name.size;
-        memcpy(watched->name, key->name.data, key->name.size);
-        table_insert(&stripe->watches->keys, registry_hash(db, key->hash), watched, watched_hash);
-    }
-    LIST_FOREACH(other, &watched->watchers) {
+    watched = key_registry_use(&stripe_registries_use(stripe)->watched, db, key);
+    LIST_FOREACH(other, &watched->nodes) {
         if (container_of(other, struct watch_node, key_node)->set == set)
             return;
     }
@@ -117,7 +61,7 @@ void watch_add(struct watch_set *set, struct access *access, unsigned db, const 
     node->stripe = stripe_index;
     entry = lookup_raw(access, db, key);
     node->expired = entry != NULL && lookup_is_expired(access, entry);
-    list_push_back(&watched->watchers, &node->key_node);
+    list_push_back(&watched->nodes, &node->key_node);
     list_push_back(&set->nodes, &node->set_node);
 }
 
@@ -125,8 +69,8 @@ bool watch_set_has_expired(const struct watch_set *set, struct access *access)
 {
     LIST_FOREACH(link, &set->nodes) {
         const struct watch_node *node = container_of(link, struct watch_node, set_node);
-        const struct watched_key *watched = node->watched;
-        struct key key = {{watched->name, watched->size}, watched->hash};
+        const struct registered_key *watched = node->watched;
+        const struct key key = registered_key_key(watched);
         const struct entry *entry = lookup_raw(access, watched->db, &key);
 
         if (!node->expired && entry != NULL && lookup_is_expired(access, entry))
@@ -143,22 +87,13 @@ void watch_set_each_stripe(const struct watch_set *set, void (*visit)(uint32_t s
 
 static void node_unlink(struct stripe *stripe, struct watch_node *node)
 {
-    struct watched_key *watched = node->watched;
+    struct registered_key *watched = node->watched;
 
     list_remove(&node->key_node);
     list_remove(&node->set_node);
     mem_free(node);
-    if (list_is_empty(&watched->watchers)) {
-        struct key key = {{watched->name, watched->size}, watched->hash};
-        struct watch_key wanted = {watched->db, &key};
-        uint64_t hash = watched_hash(watched);
-        uint64_t *slot = table_find_slot(&stripe->watches->keys, hash, watched_match, &wanted);
-
-        table_remove(&stripe->watches->keys, hash, slot);
-        mem_free(watched);
-    }
-    if (table_count(&stripe->watches->keys) == 0)
-        watch_registry_destroy(&stripe->watches);
+    if (list_is_empty(&watched->nodes))
+        key_registry_drop(&stripe->registries->watched, watched);
 }
 
 bool watch_set_try_destroy(struct watch_set **set, struct store *store)
@@ -181,11 +116,11 @@ bool watch_set_try_destroy(struct watch_set **set, struct store *store)
 
 void watch_touch_key(struct stripe *stripe, unsigned db, const struct key *key, bool exists)
 {
-    const struct watched_key *watched = registry_find(stripe->watches, db, key);
+    const struct registered_key *watched = key_registry_find(&stripe->registries->watched, db, key);
 
     if (watched == NULL)
         return;
-    LIST_FOREACH(link, &watched->watchers) {
+    LIST_FOREACH(link, &watched->nodes) {
         struct watch_node *node = container_of(link, struct watch_node, key_node);
 
         /* Watched when it was past its deadline and gone since: for its watcher nothing has changed. */
@@ -201,9 +136,9 @@ struct touch_db {
     const struct stripe_db *keys, *other;
 };
 
-static const struct entry *entry_in(const struct stripe_db *keys, const struct watched_key *watched)
+static const struct entry *entry_in(const struct stripe_db *keys, const struct registered_key *watched)
 {
-    struct key key = {{watched->name, watched->size}, watched->hash};
+    const struct key key = registered_key_key(watched);
 
     return keys != NULL ? lookup_in_table(&keys->keys, &key) : NULL;
 }
@@ -212,7 +147,7 @@ static const struct entry *entry_in(const struct stripe_db *keys, const struct w
  * one that has come past its deadline already is as if it was watched so. */
 static void touch_db_visit(void *item, void *context)
 {
-    struct watched_key *watched = item;
+    struct registered_key *watched = item;
     const struct touch_db *touch = context;
     const struct entry *before, *after;
     bool comes_expired;
@@ -222,7 +157,7 @@ static void touch_db_visit(void *item, void *context)
     before = entry_in(touch->keys, watched);
     after = entry_in(touch->other, watched);
     comes_expired = after != NULL && lookup_is_expired(touch->access, after);
-    LIST_FOREACH(link, &watched->watchers) {
+    LIST_FOREACH(link, &watched->nodes) {
         struct watch_node *node = container_of(link, struct watch_node, key_node);
 
         if ((before != NULL && !node->expired) || (after != NULL && !comes_expired))
@@ -236,15 +171,6 @@ void watch_touch_db(struct access *access, struct stripe *stripe, unsigned db, c
 {
     struct touch_db touch = {access, db, keys, other};
 
-    if (stripe->watches != NULL)
-        table_each(&stripe->watches->keys, touch_db_visit, &touch);
-}
-
-void watch_registry_destroy(struct watch_registry **registry)
-{
-    if (*registry == NULL)
-        return;
-    table_clear(&(*registry)->keys, NULL, NULL);
-    mem_free(*registry);
-    *registry = NULL;
+    if (stripe->registries != NULL)
+        table_each(&stripe->registries->watched.keys, touch_db_visit, &touch);
 }

@@ -30,9 +30,8 @@ void watch_set_each_stripe(const struct watch_set *set, void (*visit)(uint32_t s
 must_check bool watch_set_try_destroy(struct watch_set **set, struct store *store);
 
 /* --- for store/: the stripe is held --- */
-/* A key has changed; `exists`: it is there now. */
+/* A key has changed, in a stripe that has registries; `exists`: it is there now. */
 void watch_touch_key(struct stripe *stripe, unsigned db, const struct key *key, bool exists);
 /* The whole database goes (other NULL) or is exchanged with `other`: touches keys that were there or are there then. */
 void watch_touch_db(struct access *access, struct stripe *stripe, unsigned db, const struct stripe_db *keys,
                     const struct stripe_db *other);
-void watch_registry_destroy(struct watch_registry **registry);
