@@ -32,6 +32,7 @@ static void commands_setup(void)
         list_commands,       set_commands,         keys_commands,    expire_commands,      scan_commands,
         connection_commands, transaction_commands, admin_commands,   command_commands,     config_commands,
         info_commands,       lolwut_commands,      slowlog_commands, latency_commands,     memory_commands,
+        member_expiry_commands,
     };
 
     command_registry_setup(tables, countof(tables));

@@ -5,6 +5,7 @@
 #include "data/hash.h"
 #include "data/list.h"
 #include "data/set.h"
+#include "store/members.h"
 
 #include <openssl/sha.h>
 
@@ -68,6 +69,17 @@ static void add_pair(struct slice field, struct slice value, void *context)
     digest_add(context, slice_make(pair.bytes, DIGEST_BYTES));
 }
 
+/* That a member has a deadline counts, not when it is: as with keys. */
+static void add_deadline(struct slice member, int64_t expire_ms, void *context)
+{
+    struct digest digest = {{0}};
+
+    (void)expire_ms;
+    digest_mix(&digest, member);
+    digest_mix(&digest, SLICE("!!member expire!!"));
+    digest_add(context, slice_make(digest.bytes, DIGEST_BYTES));
+}
+
 void digest_mix_value(struct digest *digest, const struct entry *entry)
 {
     char scratch[ENTRY_INT_TEXT_BYTES];
@@ -89,6 +101,7 @@ void digest_mix_value(struct digest *digest, const struct entry *entry)
     default:
         panic("no digest of this type");
     }
+    entry_each_member_deadline(entry, add_deadline, digest);
     if (entry_expire_ms(entry) != EXPIRE_NEVER)
         digest_add(digest, SLICE("!!expire!!"));
 }

@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "commands/families.h"
 #include "server/options.h"
+#include "store/members.h"
 
 enum { MS_A_SECOND = 1000 };
 
@@ -84,6 +85,19 @@ bool expire_remove(struct request *request, const struct key *key, const struct 
         return false;
     change_begin(&change, request->access, request->db, key);
     change_expire(&change, EXPIRE_NEVER);
+    change_end(&change, EVENT_GENERIC, "persist");
+    return true;
+}
+
+static bool member_expire_remove(struct request *request, const struct key *key, const struct entry *entry,
+                                 struct slice member)
+{
+    struct change change;
+
+    if (entry_member_expire_ms(entry, member) == EXPIRE_NEVER)
+        return false;
+    change_begin(&change, request->access, request->db, key);
+    change_member_expire(&change, member, EXPIRE_NEVER);
     change_end(&change, EVENT_GENERIC, "persist");
     return true;
 }
@@ -219,9 +233,8 @@ static bool read_deadline(struct request *request, int64_t *expire_ms)
         reply_error(request, "ERR Invalid arguments");
         return false;
     }
-    /* With a third argument it is the deadline of a member that is asked for; a string's members have none, nor has
-     * any other value a member with one. */
-    *expire_ms = request->arg_count == 3 ? EXPIRE_NEVER : entry_expire_ms(entry);
+    *expire_ms = request->arg_count == 3 ? entry_member_expire_ms(entry, request_arg(request, 2))
+                                         : entry_expire_ms(entry);
     if (*expire_ms == EXPIRE_NEVER) {
         reply_int(request, REPLY_NO_DEADLINE);
         return false;
@@ -275,8 +288,10 @@ static void cmd_persist(struct request *request)
         reply_error(request, "ERR Invalid arguments");
         return;
     }
-    /* A third argument names a member, and members have no deadlines. */
-    reply_int(request, entry != NULL && request->arg_count == 2 && expire_remove(request, key, entry));
+    if (request->arg_count == 3)
+        reply_int(request, entry != NULL && member_expire_remove(request, key, entry, request_arg(request, 2)));
+    else
+        reply_int(request, entry != NULL && expire_remove(request, key, entry));
 }
 
 #define CONDITION_HISTORY "7.0.0=The conditions `NX`, `XX`, `GT` and `LT`."

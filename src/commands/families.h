@@ -13,6 +13,7 @@ extern const struct command_row list_commands[];   /* list.c */
 extern const struct command_row set_commands[];    /* set.c */
 extern const struct command_row keys_commands[];   /* keys.c */
 extern const struct command_row expire_commands[]; /* expire.c */
+extern const struct command_row member_expiry_commands[]; /* member_expiry.c */
 extern const struct command_row scan_commands[];   /* scan.c */
 extern const struct command_row connection_commands[]; /* connection.c */
 extern const struct command_row admin_commands[]; /* admin.c */

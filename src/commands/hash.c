@@ -28,6 +28,7 @@ static int64_t put_pairs(struct request *request, struct edit *edit)
     hash_expect(&edit->value, &limits, &request->args[2], request->arg_count - 2);
     for (uint32_t i = 2; i < request->arg_count; i += 2)
         added += hash_put(&edit->value, &limits, request_arg(request, i), request_arg(request, i + 1));
+    edit_forget_args(edit, 2, 2);
     edit_end(edit, EVENT_HASH, "hset");
     return added;
 }
@@ -110,6 +111,17 @@ static void cmd_hincrby(struct request *request)
     reply_int(request, number);
 }
 
+/* The effect of a field's having this deadline; none if it has none. */
+static void field_deadline_effect(struct request *request, struct slice field, int64_t expire_ms)
+{
+    char text[NUMBER_I64_SPACE];
+
+    if (expire_ms != EXPIRE_NEVER)
+        effect_add(request, (const struct slice[]){SLICE("HPEXPIREAT"), request_arg(request, 1),
+                                                   slice_make(text, number_format_i64(text, expire_ms)),
+                                                   SLICE("FIELDS"), SLICE("1"), field}, 6);
+}
+
 static void cmd_hincrbyfloat(struct request *request)
 {
     char scratch[NUMBER_I64_SPACE], digits[NUMBER_LONG_DOUBLE_HUMAN_SPACE];
@@ -140,6 +152,9 @@ static void cmd_hincrbyfloat(struct request *request)
     /* Others get the sum: their floats may round otherwise. */
     effect_set(request, (const struct slice[]){SLICE("HSET"), request_arg(request, 1), request_arg(request, 2), value},
                4);
+    if (edit.has_deadlines) /* which HSET forgets */
+        field_deadline_effect(request, request_arg(request, 2), entry_member_expire_ms(change_entry(&edit.change),
+                                                                                    request_arg(request, 2)));
 }
 
 static void end_removal(struct edit *edit)
@@ -159,9 +174,24 @@ static void cmd_hdel(struct request *request)
         return;
     for (uint32_t i = 2; !edit.is_new && i < request->arg_count; i++)
         removed += hash_remove(&edit.value, request_arg(request, i));
-    if (removed > 0)
+    if (removed > 0) {
+        edit_forget_args(&edit, 2, 1);
         end_removal(&edit);
+    }
     reply_int(request, removed);
+}
+
+/* The deadline of one field becomes that of another, with which it changes its name. */
+static int64_t rename_deadline(struct edit *edit, struct slice from, struct slice to)
+{
+    int64_t expire_ms = EXPIRE_NEVER;
+
+    if (edit->has_deadlines) {
+        expire_ms = entry_member_expire_ms(change_entry(&edit->change), from);
+        edit_forget(edit, from);
+        change_member_expire(&edit->change, to, expire_ms);
+    }
+    return expire_ms;
 }
 
 /* A field gets another name; what had that name goes. */
@@ -172,6 +202,7 @@ static void cmd_hrename(struct request *request)
     char scratch[NUMBER_I64_SPACE];
     struct buffer copy = {0};
     struct edit edit;
+    int64_t expire_ms;
 
     if (!edit_hash(&edit, request))
         return;
@@ -186,10 +217,12 @@ static void cmd_hrename(struct request *request)
     buffer_append_slice(&copy, value); /* it goes with its field */
     (void)hash_remove(&edit.value, from);
     (void)hash_put(&edit.value, &limits, to, buffer_slice(&copy));
+    expire_ms = rename_deadline(&edit, from, to);
     edit_end(&edit, EVENT_HASH, "hset");
     reply_int(request, 1);
     effect_set(request, (const struct slice[]){SLICE("HDEL"), request_arg(request, 1), from}, 3);
     effect_add(request, (const struct slice[]){SLICE("HSET"), request_arg(request, 1), to, buffer_slice(&copy)}, 4);
+    field_deadline_effect(request, to, expire_ms);
     buffer_fini(&copy);
 }
 

@@ -54,8 +54,10 @@ static void cmd_srem(struct request *request)
         return;
     for (uint32_t i = 2; !edit.is_new && i < request->arg_count; i++)
         removed += set_remove(&edit.value, request_arg(request, i));
-    if (removed > 0)
+    if (removed > 0) {
+        edit_forget_args(&edit, 2, 1);
         end_removal(&edit, "srem");
+    }
     reply_int(request, removed);
 }
 
@@ -84,6 +86,7 @@ static void cmd_smove(struct request *request)
         reply_int(request, 0);
         return;
     }
+    edit_forget(&from, member);
     end_removal(&from, "srem");
     if (!edit_set(&to, request, &request->keys[1]))
         return;
@@ -286,6 +289,7 @@ static void pop_some(struct request *request, struct edit *edit, uint64_t count)
         bool removed = set_remove(&edit->value, chosen.members[EFFECT_WORDS + i]);
 
         assert(removed);
+        edit_forget(edit, chosen.members[EFFECT_WORDS + i]);
         reply_bulk(request, chosen.members[EFFECT_WORDS + i]);
     }
     edit_end(edit, EVENT_SET, "spop");
@@ -304,6 +308,7 @@ static void pop_one(struct request *request, struct edit *edit)
     member = copy.size != 0 ? buffer_slice(&copy) : SLICE("");
     removed = set_remove(&edit->value, member);
     assert(removed);
+    edit_forget(edit, member);
     reply_bulk(request, member);
     end_removal(edit, "spop");
     effect_set(request, (const struct slice[]){SLICE("SREM"), request_arg(request, 1), member}, 3);

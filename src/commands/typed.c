@@ -9,8 +9,21 @@ bool edit_begin(struct edit *edit, struct request *request, const struct key *ke
     edit->request = request;
     edit->type = type;
     edit->is_new = entry == NULL;
+    edit->has_deadlines = entry != NULL && (entry->flags & ENTRY_MEMBERS) != 0;
     edit->value = entry != NULL ? entry_value(entry) : (struct value){NULL, ENCODING_RAW};
     change_begin(&edit->change, request->access, request->db, key);
+    return true;
+}
+
+enum { VALIDATED_MOST = 32 }; /* deadlines: more take too long, even in a debug build */
+
+/* Nobody forgot to call edit_forget. */
+static inline bool edit_is_sound(const struct edit *edit)
+{
+    const struct entry *entry = change_entry(&edit->change);
+
+    if (edit->has_deadlines && entry_member_deadlines(entry) <= VALIDATED_MOST)
+        members_validate(edit->request->access->store, entry);
     return true;
 }
 
@@ -20,6 +33,7 @@ static void edit_store(struct edit *edit)
         change_put_value(&edit->change, edit->type, edit->value, EXPIRE_NEVER);
     else
         change_keep_value(&edit->change, edit->value);
+    debug_assert(edit_is_sound(edit));
 }
 
 void edit_end(struct edit *edit, enum event_class event_class, const char *event)

@@ -9,23 +9,42 @@
  *     ... change edit.value ...
  *     edit_end(&edit, EVENT_SET, "sadd");                stores it; an empty one goes with its key
  *
+ * Whoever removes members, or gives them a new life, says so with edit_forget: their deadlines go.
  * Without edit_end nothing has changed for anybody: for commands that find nothing to do. */
 #pragma once
 
 #include "server/request.h"
+#include "store/members.h"
 
 struct edit {
     struct change change;
     struct request *request;
     struct value value; /* data NULL while a new one was not made */
     enum value_type type;
-    bool is_new; /* the key was not there */
+    bool is_new;        /* the key was not there */
+    bool has_deadlines; /* of members */
 };
 
 must_check bool edit_begin(struct edit *edit, struct request *request, const struct key *key, enum value_type type);
 void edit_end(struct edit *edit, enum event_class event_class, const char *event);
 /* The same for a value that has become empty: the key goes, with its own event after this one. */
 void edit_end_empty(struct edit *edit, enum event_class event_class, const char *event);
+
+/* Before edit_end. */
+static inline void edit_forget(struct edit *edit, struct slice member)
+{
+    if (UNLIKELY(edit->has_deadlines))
+        change_member_expire(&edit->change, member, EXPIRE_NEVER);
+}
+
+/* The same for arguments first, first + step ... of the command. */
+static inline void edit_forget_args(struct edit *edit, uint32_t first, uint32_t step)
+{
+    if (LIKELY(!edit->has_deadlines))
+        return;
+    for (uint32_t i = first; i < edit->request->arg_count; i += step)
+        edit_forget(edit, request_arg(edit->request, i));
+}
 
 /* To read: counted and touched. False: another type, which was replied. value->data is NULL if there is no such key. */
 static inline must_check bool typed_read(struct request *request, const struct key *key, enum value_type type,

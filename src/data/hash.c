@@ -167,7 +167,8 @@ static uint64_t relocate(struct value *hash, uint64_t position, uint64_t most, s
     return table_relocate(&table->pairs, position, most, mover, move_pair, mover);
 }
 
-const struct value_ops hash_ops = {destroy, copy, memory_bytes, free_effort, relocate};
+static const struct value_member_ops member_ops = {hash_count, hash_has, hash_remove};
+const struct value_ops hash_ops = {destroy, copy, memory_bytes, free_effort, relocate, &member_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 

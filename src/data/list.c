@@ -30,4 +30,4 @@ static uint64_t free_effort(struct value value)
     return quicklist_node_count(list_of(value));
 }
 
-const struct value_ops list_ops = {destroy, copy, memory_bytes, free_effort, NULL};
+const struct value_ops list_ops = {destroy, copy, memory_bytes, free_effort, NULL, NULL};

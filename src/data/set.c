@@ -175,7 +175,8 @@ static uint64_t relocate(struct value *set, uint64_t position, uint64_t most, st
     return table_relocate(&table->members, position, most, mover, move_member, mover);
 }
 
-const struct value_ops set_ops = {destroy, copy, memory_bytes, free_effort, relocate};
+static const struct value_member_ops member_ops = {set_count, set_has, set_remove};
+const struct value_ops set_ops = {destroy, copy, memory_bytes, free_effort, relocate, &member_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 

@@ -3,6 +3,7 @@
  * so that who keeps a value stores it again afterwards. Values have no lock: who keeps them guards them. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum value_encoding {
@@ -19,10 +20,18 @@ enum value_encoding {
 };
 
 struct mem_mover;
+struct slice;
 
 struct value {
     void *data;
     enum value_encoding encoding;
+};
+
+/* Types whose members may have deadlines of their own: what the keyspace must know to let such members go. */
+struct value_member_ops {
+    uint64_t (*count)(struct value value);
+    bool (*has)(struct value value, struct slice member);
+    bool (*remove)(struct value *value, struct slice member); /* false: it was not there; may leave the value empty */
 };
 
 /* What the keyspace must know of the values of a type. */
@@ -37,4 +46,5 @@ struct value_ops {
      * may change, or another of any type take its place: any position must do, and the walk must end nevertheless.
      * NULL: values of this type stay where they are. */
     uint64_t (*relocate)(struct value *value, uint64_t position, uint64_t most, struct mem_mover *mover);
+    const struct value_member_ops *members; /* NULL: members have no deadlines */
 };

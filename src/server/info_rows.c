@@ -260,6 +260,7 @@ PUT(input_kbps, buffer_printf(buffer, "%.2f", now.stats->input_kb_per_second))
 PUT(output_kbps, buffer_printf(buffer, "%.2f", now.stats->output_kb_per_second))
 PUT_STAT(rejected_connections)
 PUT_STAT(expired_keys)
+PUT_STAT(expired_members)
 PUT_STAT(evicted_keys)
 PUT_STAT(evicted_clients)
 PUT_STAT(keyspace_hits)
@@ -602,6 +603,7 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "sync_partial_ok", zero),
     ROW("stats", "sync_partial_err", zero),
     ROW("stats", "expired_keys", expired_keys),
+    ROW("stats", "expired_subkeys", expired_members),
     ROW("stats", "expired_stale_perc", zero_fraction),
     ROW("stats", "expired_time_cap_reached_count", expire_cuts),
     ROW("stats", "expire_cycle_cpu_milliseconds", expire_ms),

@@ -23,6 +23,7 @@ static void add_worker(struct server_stats *stats, const struct worker *worker)
     stats->writes_processed += read_counter(&worker->stats.writes);
     stats->error_replies += read_counter(&worker->stats.errors);
     stats->expired_keys += read_counter(&worker->counters.expired);
+    stats->expired_members += read_counter(&worker->counters.expired_members);
     stats->evicted_keys += read_counter(&worker->counters.evicted);
     stats->keyspace_hits += read_counter(&worker->counters.hits);
     stats->keyspace_misses += read_counter(&worker->counters.misses);

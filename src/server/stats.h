@@ -38,7 +38,7 @@ struct server_stats {
     uint64_t writes_processed; /* send operations */
     uint64_t error_replies;
     uint64_t unexpected_error_replies;
-    uint64_t expired_keys;
+    uint64_t expired_keys, expired_members;
     uint64_t evicted_keys;
     uint64_t evicted_clients;
     uint64_t keyspace_hits;

@@ -37,6 +37,7 @@ static const size_t counter_offsets[] = {
     offsetof(struct server_stats, error_replies),
     offsetof(struct server_stats, unexpected_error_replies),
     offsetof(struct server_stats, expired_keys),
+    offsetof(struct server_stats, expired_members),
     offsetof(struct server_stats, evicted_keys),
     offsetof(struct server_stats, evicted_clients),
     offsetof(struct server_stats, keyspace_hits),

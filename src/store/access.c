@@ -7,6 +7,7 @@
 #include "store/effects.h"
 #include "store/expiry.h"
 #include "store/lookup.h"
+#include "store/members_priv.h"
 #include "store/usage.h"
 #include "store/waiters.h"
 #include "store/watch.h"
@@ -98,8 +99,7 @@ static size_t entry_size(const struct entry *entry)
 }
 
 /* An entry with room for the words in `flags` and an inline value; the value is the caller's to fill in. */
-static struct entry *entry_create(struct slice key, unsigned flags, size_t inline_size, int64_t expire_ms,
-                                  uint32_t clock)
+struct entry *entry_create(struct slice key, unsigned flags, size_t inline_size, int64_t expire_ms, uint32_t clock)
 {
     struct entry *entry;
     size_t offset;
@@ -130,7 +130,7 @@ static char *entry_inline(struct entry *entry)
     return entry->rest + entry_key_offset(entry) + entry_key(entry).size;
 }
 
-static void entry_free(struct entry *entry)
+void entry_free(struct entry *entry)
 {
     mem_free_sized(entry, entry_size(entry));
 }
@@ -144,7 +144,7 @@ uint64_t lookup_entry_hash(const void *item)
 
 /* ------------------------------------------------------------------------------------------------------- change -- */
 
-static struct expiry *deadlines_use(struct stripe_db *keys)
+struct expiry *deadlines_use(struct stripe_db *keys)
 {
     struct expiry *deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed);
 
@@ -237,12 +237,6 @@ void access_event(struct access *access, unsigned db, const struct key *key, enu
     observers_after(&change, event_class, event);
 }
 
-static struct entry *change_existing(const struct change *change)
-{
-    assert(change->slot != NULL);
-    return table_slot_item(change->slot);
-}
-
 /* Puts a new entry in the place of the old one (whose value has been dealt with), or into the table. */
 static void change_put_entry(struct change *change, struct entry *entry)
 {
@@ -273,8 +267,11 @@ static struct entry *change_reshape(struct change *change, unsigned flags, size_
     if (old != NULL) {
         unsigned old_words = old->flags & (ENTRY_EXPIRES | ENTRY_WORD);
 
-        if (old->type != TYPE_STRING || (old->flags & ENTRY_WORD) != 0)
+        if (old->type != TYPE_STRING || (old->flags & ENTRY_WORD) != 0) {
+            if (UNLIKELY((old->flags & ENTRY_MEMBERS) != 0))
+                members_unlist(change, old);
             disposal_of_value(change->access, old, FREE_SERVER_DEL);
+        }
         if (old_words == flags) {
             size_t size = entry_size(old);
 
@@ -360,6 +357,8 @@ void change_keep_value(struct change *change, struct value value)
     struct entry *entry = change_existing(change);
 
     assert(entry->type != TYPE_STRING);
+    if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
+        members_changed_in_place(change->access, entry);
     entry->encoding = (uint32_t)value.encoding & 15;
     entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
 }
@@ -433,6 +432,8 @@ static void change_unlink(struct change *change)
     struct entry *entry = change_existing(change);
 
     deadline_changed(change, entry_expire_ms(entry), EXPIRE_NEVER);
+    if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
+        members_unlist(change, entry);
     table_remove(&change->keys->keys, change->key->hash, change->slot);
     change->slot = NULL;
 }
@@ -442,7 +443,11 @@ void change_copy_value(struct change *to, const struct entry *from, int64_t expi
     const struct store *store = to->access->store;
 
     if (from->type != TYPE_STRING) {
+        struct lifetimes *lifetimes = members_copy(from);
+
         change_put_value(to, from->type, store->types[from->type].copy(entry_value(from)), expire_ms);
+        if (UNLIKELY(lifetimes != NULL))
+            members_attach(to, lifetimes);
     } else if (entry_is_int(from)) {
         change_put_int(to, entry_int(from), expire_ms);
     } else if (entry_blob(from) != NULL) {
@@ -466,7 +471,11 @@ void change_move_value(struct change *to, struct change *from, int64_t expire_ms
     if (to->slot != NULL)
         to->slot = lookup_slot_in_table(&to->keys->keys, to->key);
     if (entry->type != TYPE_STRING) {
+        struct lifetimes *lifetimes = (entry->flags & ENTRY_MEMBERS) != 0 ? members_take(entry) : NULL;
+
         change_put_value(to, entry->type, entry_value(entry), expire_ms);
+        if (UNLIKELY(lifetimes != NULL))
+            members_attach(to, lifetimes);
     } else {
         change_copy_value(to, entry, expire_ms);
         disposal_of_value(to->access, entry, FREE_SERVER_DEL);
@@ -475,26 +484,39 @@ void change_move_value(struct change *to, struct change *from, int64_t expire_ms
     entry_free(entry);
 }
 
-void change_expire(struct change *change, int64_t expire_ms)
+struct entry *change_expire_word(struct change *change, int64_t expire_ms)
 {
     struct entry *old = change_existing(change), *entry;
-    int64_t before_ms = entry_expire_ms(old);
     unsigned flags = old->flags & ENTRY_WORD;
+
+    if ((old->flags & ENTRY_EXPIRES) != 0 && expire_ms != EXPIRE_NEVER) {
+        entry_word_store(old, ENTRY_EXPIRES, (uint64_t)expire_ms);
+        return old;
+    }
+    if ((old->flags & ENTRY_EXPIRES) == 0 && expire_ms == EXPIRE_NEVER)
+        return old;
+    entry = entry_create(entry_key(old), flags, flags != 0 ? 0 : old->inline_size, expire_ms, old->clock);
+    entry->type = old->type;
+    entry->encoding = old->encoding;
+    if (flags != 0)
+        entry_word_store(entry, ENTRY_WORD, entry_word_at(old, ENTRY_WORD));
+    else if (old->inline_size != 0)
+        memcpy(entry_inline(entry), entry_inline(old), old->inline_size);
+    change_put_entry(change, entry);
+    return entry;
+}
+
+void change_expire(struct change *change, int64_t expire_ms)
+{
+    struct entry *entry = change_existing(change);
+    int64_t before_ms = entry_expire_ms(entry);
 
     if (before_ms == expire_ms)
         return;
-    if (before_ms != EXPIRE_NEVER && expire_ms != EXPIRE_NEVER) {
-        entry_word_store(old, ENTRY_EXPIRES, (uint64_t)expire_ms);
-    } else {
-        entry = entry_create(entry_key(old), flags, flags != 0 ? 0 : old->inline_size, expire_ms, old->clock);
-        entry->type = old->type;
-        entry->encoding = old->encoding;
-        if (flags != 0)
-            entry_word_store(entry, ENTRY_WORD, entry_word_at(old, ENTRY_WORD));
-        else if (old->inline_size != 0)
-            memcpy(entry_inline(entry), entry_inline(old), old->inline_size);
-        change_put_entry(change, entry);
-    }
+    if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
+        members_key_changed(change->access, entry, expire_ms);
+    else
+        (void)change_expire_word(change, expire_ms);
     deadline_changed(change, before_ms, expire_ms);
 }
 
@@ -514,8 +536,7 @@ void change_delete(struct change *change)
 
 /* ------------------------------------------------------------------------------------------------------ looking -- */
 
-/* A key goes without any command's asking; replicas and the AOF are told to delete it. */
-static void delete_unasked(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
+void delete_unasked(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
                            const char *event, enum free_reason reason)
 {
     const struct slice command =
@@ -569,7 +590,37 @@ static bool keeps_expired(const struct access *access)
     return atomic_load_explicit(&access->store->keeps_expired, memory_order_relaxed);
 }
 
-/* An expired key is deleted; who only reads may have to leave it. */
+/* What is shown of a key that is due, or has members that are, to who must leave it as it is. */
+static const struct entry *shown(struct access *access, const struct entry *entry)
+{
+    return lookup_is_expired(access, entry) ? NULL : members_view(access, entry);
+}
+
+/* Lets go what is due of a key, or all of it. */
+static void expire_due(struct access *access, unsigned db, const struct key *key, const struct entry *entry)
+{
+    if (lookup_is_expired(access, entry))
+        expire_now(access, db, key);
+    else
+        access_expire_members(access, db, key);
+}
+
+/* The key is due, or one of its members. */
+static NOINLINE COLD struct entry *find_due(struct access *access, unsigned db, const struct key *key, bool reads)
+{
+    const struct entry *entry = table_slot_item(access->found_slot);
+    const uint64_t *slot;
+
+    if (reads && keeps_expired(access)) {
+        access->found_key = NULL;
+        return (struct entry *)(uintptr_t)shown(access, entry); /* a touch does it no harm */
+    }
+    expire_due(access, db, key, entry);
+    slot = find_slot(access, db, key);
+    return slot != NULL ? table_slot_item(slot) : NULL;
+}
+
+/* What is past its deadline goes; who only reads may have to leave it. */
 static struct entry *find_live(struct access *access, unsigned db, const struct key *key, bool reads)
 {
     const uint64_t *slot = find_slot(access, db, key);
@@ -578,17 +629,8 @@ static struct entry *find_live(struct access *access, unsigned db, const struct 
     if (slot == NULL)
         return NULL;
     entry = table_slot_item(slot);
-    if (UNLIKELY(lookup_is_expired(access, entry))) {
-        if (reads && keeps_expired(access)) {
-            access->found_key = NULL;
-            return NULL;
-        }
-        expire_now(access, db, key);
-        access->found_key = key;
-        access->found_db = db;
-        access->found_slot = NULL;
-        return NULL;
-    }
+    if (UNLIKELY(lookup_is_due(access, entry)))
+        return find_due(access, db, key, reads);
     return entry;
 }
 
@@ -789,7 +831,8 @@ static bool random_of_stripe(struct access *access, const struct stripe_db *keys
 
         if (entry == NULL)
             return false;
-        if (!lookup_is_expired(access, entry)) {
+        if (!lookup_is_due(access, entry) ||
+            (!lookup_is_expired(access, entry) && !members_all_due(access, entry))) {
             buffer_append_slice(name, entry_key(entry));
             return true;
         }
@@ -832,47 +875,58 @@ struct walk {
     const struct access_visitor *visitor;
     unsigned db;
     uint64_t visited;
-    bool deletes;          /* expired keys go; else they are just skipped */
-    struct buffer expired; /* names of keys past their deadline: size, bytes, size, bytes ... */
+    bool deletes;      /* what has expired goes; else it is just not shown */
+    struct buffer due; /* names of keys of which something is due: size, bytes, size, bytes ... */
 };
 
 static void walk_visit(void *item, void *context)
 {
     struct walk *walk = context;
     const struct access_visitor *visitor = walk->visitor;
+    const struct entry *entry = item;
 
     walk->visited++;
-    if (visitor->wanted != NULL && !visitor->wanted(item, visitor->context))
+    if (visitor->wanted != NULL && !visitor->wanted(entry, visitor->context))
         return;
-    if (lookup_is_expired(walk->access, item)) {
-        struct slice name = entry_key(item);
+    if (lookup_is_due(walk->access, entry)) {
+        struct slice name = entry_key(entry);
 
-        if (!walk->deletes)
+        if (walk->deletes) {
+            buffer_append(&walk->due, &name.size, sizeof(name.size));
+            buffer_append_slice(&walk->due, name);
             return;
-        buffer_append(&walk->expired, &name.size, sizeof(name.size));
-        buffer_append_slice(&walk->expired, name);
-    } else {
-        visitor->visit(walk->access, walk->db, item, visitor->context);
+        }
+        entry = shown(walk->access, entry);
+        if (entry == NULL)
+            return;
     }
+    visitor->visit(walk->access, walk->db, entry, visitor->context);
 }
 
-/* Who walks deletes the expired keys it has met, as every other look does. Their stripe is still held. They have
- * nothing to do with one another, hence each is a record of its own and no part of a transaction. */
+/* Who walks deletes what it has met that is due, as every other look does, and visits what is left. The stripe is still
+ * held. The keys have nothing to do with one another, hence each is a record of its own, no part of a transaction. */
 static void walk_expire(struct walk *walk)
 {
-    for (size_t at = 0; at < walk->expired.size;) {
+    for (size_t at = 0; at < walk->due.size;) {
+        const struct entry *entry;
         size_t size;
         struct key key;
 
-        memcpy(&size, walk->expired.data + at, sizeof(size));
-        key = key_make(slice_make(walk->expired.data + at + sizeof(size), size));
-        expire_now(walk->access, walk->db, &key);
+        memcpy(&size, walk->due.data + at, sizeof(size));
+        key = key_make(slice_make(walk->due.data + at + sizeof(size), size));
+        entry = lookup_raw(walk->access, walk->db, &key);
+        if (entry != NULL) { /* a scan may meet a key twice */
+            expire_due(walk->access, walk->db, &key, entry);
+            entry = lookup_raw(walk->access, walk->db, &key);
+        }
         walk->access->found_key = NULL;
+        if (entry != NULL)
+            walk->visitor->visit(walk->access, walk->db, entry, walk->visitor->context);
         if (!walk->access->exclusive)
             settle(walk->access);
         at += sizeof(size) + size;
     }
-    buffer_clear(&walk->expired);
+    buffer_clear(&walk->due);
 }
 
 uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want,
@@ -902,7 +956,7 @@ uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64
         if (position != 0)
             break;
     }
-    buffer_fini(&walk.expired);
+    buffer_fini(&walk.due);
     return index <= store->stripe_mask ? index << TABLE_SCAN_BITS | position : 0;
 }
 
@@ -933,39 +987,84 @@ static bool due_visit(const void *item, void *context)
     return lookup_entry_hash(item) == match->hash;
 }
 
+static const struct entry *find_by_hash(const struct access *access, const struct stripe_db *keys, uint64_t hash)
+{
+    struct due_match match = {access, hash};
+    const uint64_t *slot = table_find_by_hash(&keys->keys, hash, due_visit, &match);
+
+    return slot != NULL ? table_slot_item(slot) : NULL;
+}
+
+/* A key's record came due. */
+static void due_key(struct access *access, unsigned db, const struct entry *entry, struct expiry_record record,
+                    struct expiry *deadlines)
+{
+    struct buffer name = {0}; /* the entry goes, its name is needed to the end */
+    struct key key;
+
+    if (entry == NULL || entry_expire_ms(entry) == EXPIRE_NEVER)
+        return;
+    if (!lookup_is_expired(access, entry)) {
+        expiry_put_back(deadlines, record.hash, entry_expire_ms(entry));
+        return;
+    }
+    buffer_append_slice(&name, entry_key(entry));
+    key = (struct key){buffer_slice(&name), record.hash};
+    expire_now(access, db, &key);
+    access->found_key = NULL;
+    buffer_fini(&name);
+    settle(access);
+}
+
+/* The record of a key's members did: takes out up to `most`; returns how many. The record goes back if there are more
+ * members with a deadline, due or not. */
+static unsigned due_members(struct access *access, unsigned db, const struct entry *entry, struct expiry_record record,
+                            struct expiry *members, unsigned most)
+{
+    struct buffer name = {0};
+    unsigned count = 0;
+    struct key key;
+
+    if (entry == NULL || (entry->flags & ENTRY_MEMBERS) == 0)
+        return 0;
+    buffer_append_slice(&name, entry_key(entry));
+    key = (struct key){buffer_slice(&name), record.hash};
+    if (entry_member_due_ms(entry) < access->now_ms) {
+        count = members_expire(access, db, &key, most);
+        entry = lookup_raw(access, db, &key);
+    }
+    if (entry != NULL && (entry->flags & ENTRY_MEMBERS) != 0)
+        expiry_put_back(members, record.hash, entry_member_due_ms(entry));
+    if (count != 0)
+        settle(access);
+    buffer_fini(&name);
+    return count;
+}
+
 unsigned access_expire_due(struct access *access, uint32_t stripe_index, unsigned db, unsigned most)
 {
     struct stripe_db *keys = stripe_db(&access->store->stripes[stripe_index], db);
-    struct expiry *deadlines;
+    struct expiry *deadlines, *members;
     struct expiry_record record;
     unsigned done = 0;
 
     assert(access_holds(access, stripe_index));
     if (keys == NULL || (deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed)) == NULL)
         return 0;
-    for (; done < most && expiry_take_due(deadlines, access->now_ms, &record); done++) {
-        struct due_match match = {access, record.hash};
-        const uint64_t *slot = table_find_by_hash(&keys->keys, record.hash, due_visit, &match);
-        const struct entry *entry = slot != NULL ? table_slot_item(slot) : NULL;
+    for (; done < most && expiry_take_due(deadlines, access->now_ms, &record); done++)
+        due_key(access, db, find_by_hash(access, keys, record.hash), record, deadlines);
+    members = atomic_load_explicit(&deadlines->members, memory_order_relaxed);
+    while (members != NULL && done < most && expiry_take_due(members, access->now_ms, &record)) {
+        const struct entry *entry = find_by_hash(access, keys, record.hash);
 
-        if (entry == NULL || (entry->flags & ENTRY_EXPIRES) == 0)
-            continue;
-        if (lookup_is_expired(access, entry)) {
-            struct slice name = entry_key(entry);
-            struct buffer copy = {0}; /* the entry goes, its name is needed to the end */
-            struct key key;
-
-            buffer_append_slice(&copy, name);
-            key = (struct key){{copy.data, copy.size}, record.hash};
-            expire_now(access, db, &key);
-            access->found_key = NULL;
-            buffer_fini(&copy);
-            settle(access);
-        } else {
-            expiry_put_back(deadlines, record.hash, entry_expire_ms(entry));
-        }
+        done += MAX(due_members(access, db, entry, record, members, most - done), 1);
     }
     return done;
+}
+
+static bool has_due(const struct expiry *deadlines, int64_t now_ms)
+{
+    return deadlines != NULL && atomic_load_explicit(&deadlines->next_ms, memory_order_relaxed) < now_ms;
 }
 
 bool access_has_due(const struct access *access, uint32_t stripe_index, unsigned db)
@@ -974,5 +1073,7 @@ bool access_has_due(const struct access *access, uint32_t stripe_index, unsigned
     const struct expiry *deadlines =
         keys != NULL ? atomic_load_explicit(&keys->deadlines, memory_order_acquire) : NULL;
 
-    return deadlines != NULL && atomic_load_explicit(&deadlines->next_ms, memory_order_relaxed) < access->now_ms;
+    return has_due(deadlines, access->now_ms) ||
+           (deadlines != NULL &&
+            has_due(atomic_load_explicit(&deadlines->members, memory_order_acquire), access->now_ms));
 }

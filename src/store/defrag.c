@@ -2,6 +2,7 @@
 
 #include "store/expiry.h"
 #include "store/lookup.h"
+#include "store/members_priv.h"
 
 /* One hold of a stripe. */
 struct hold {
@@ -26,8 +27,17 @@ static void relocate_blob(struct entry *entry, struct mem_mover *mover)
         entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)mem_move(mover, blob, 0));
 }
 
+/* Behind the value come its members' deadlines: positions in them have this bit. */
+#define IN_LIFETIMES (UINT64_C(1) << 63)
+
+static uint64_t relocate_lifetimes(struct hold *hold, struct entry *entry, uint64_t position, uint64_t most)
+{
+    position = members_relocate(entry, position & ~IN_LIFETIMES, most, &hold->mover);
+    return position != 0 ? position | IN_LIFETIMES : 0;
+}
+
 /* About `most` elements of the value from `position` on; returns where to go on, 0 at its end. */
-static uint64_t relocate_pointer(struct hold *hold, struct entry *entry, uint64_t position, uint64_t most)
+static uint64_t relocate_data(struct hold *hold, struct entry *entry, uint64_t position, uint64_t most)
 {
     const struct value_ops *ops = &hold->access->store->types[entry->type];
     struct value value;
@@ -38,6 +48,15 @@ static uint64_t relocate_pointer(struct hold *hold, struct entry *entry, uint64_
     position = ops->relocate(&value, position, most, &hold->mover);
     entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
     return position;
+}
+
+/* Likewise, with what belongs to it. */
+static uint64_t relocate_pointer(struct hold *hold, struct entry *entry, uint64_t position, uint64_t most)
+{
+    if ((position & IN_LIFETIMES) != 0)
+        return relocate_lifetimes(hold, entry, position, most);
+    position = relocate_data(hold, entry, position, most);
+    return position != 0 ? position : relocate_lifetimes(hold, entry, 0, most);
 }
 
 static void relocate_value(struct hold *hold, struct entry *entry)

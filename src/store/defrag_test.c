@@ -91,7 +91,7 @@ static struct value row_copy(struct value value)
 
 static void setup(void)
 {
-    const struct value_ops ops = {row_destroy, row_copy, row_bytes, row_effort, row_relocate};
+    const struct value_ops ops = {row_destroy, row_copy, row_bytes, row_effort, row_relocate, NULL};
 
     store = store_create(STRIPES, DATABASES);
     store_set_type(store, TYPE_LIST, &ops);

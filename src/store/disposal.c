@@ -2,6 +2,7 @@
 
 #include "base/background.h"
 #include "base/mem.h"
+#include "store/members_priv.h"
 
 enum {
     LARGE_BYTES = 1 << 18, /* of a blob */
@@ -79,6 +80,28 @@ static void blob_destroy(struct value value)
     blob_release(&blob);
 }
 
+static void lifetimes_destroy(struct value value)
+{
+    struct lifetimes *lifetimes = value.data;
+
+    deadlines_clear(&lifetimes->members);
+    mem_free(lifetimes);
+}
+
+void disposal_of_lifetimes(struct access *access, struct lifetimes *lifetimes, enum free_reason reason)
+{
+    struct value value = {lifetimes, ENCODING_RAW};
+
+    if (lifetimes->view != NULL) {
+        disposal_of_value(access, lifetimes->view, reason);
+        entry_free(lifetimes->view);
+    }
+    if (deadlines_count(&lifetimes->members) >= LARGE_EFFORT)
+        free_large(access, reason, lifetimes_destroy, value);
+    else
+        lifetimes_destroy(value);
+}
+
 void disposal_of_value(struct access *access, struct entry *entry, enum free_reason reason)
 {
     struct blob *blob = entry_blob(entry);
@@ -96,5 +119,7 @@ void disposal_of_value(struct access *access, struct entry *entry, enum free_rea
             free_large(access, reason, ops->destroy, value);
         else
             ops->destroy(value);
+        if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
+            disposal_of_lifetimes(access, members_take(entry), reason);
     }
 }

@@ -5,7 +5,7 @@
 
 #include "store/access.h"
 
-/* What the entry points to is given up; the entry itself stays. Its stripe is held. */
+/* What the entry points to is given up, also its members' deadlines; the entry itself stays. Its stripe is held. */
 void disposal_of_value(struct access *access, struct entry *entry, enum free_reason reason);
 
 /* Work for a background thread that will free so many objects; the job calls disposal_done with their number. */

@@ -4,12 +4,15 @@
  *
  * Short strings stand behind the key (inline), integers in the word; everything else is a pointer in the word: a blob
  * for longer strings, for other types what data/value.h calls a value's data.
+ * When members of the value have deadlines, what stands for `expire` points to struct lifetimes, which has the key's,
+ * too: entries without such members pay nothing for them, and one look at one time tells whether anything is due.
  * Guarded by the lock of the key's stripe; changed only through store/access.h. */
 #pragma once
 
 #include "base/blob.h"
 #include "base/compiler.h"
 #include "base/slice.h"
+#include "data/deadlines.h"
 #include "data/value.h"
 
 #include <stdbool.h>
@@ -32,7 +35,8 @@ enum entry_flag {
     ENTRY_VERSIONED = 1 << 1,
     ENTRY_WORD = 1 << 2,     /* there is a word: the value, or a pointer to it; else the value is inline */
     ENTRY_LONG_KEY = 1 << 3, /* key_size is in a word of its own */
-    ENTRY_WORDS_MASK = 15
+    ENTRY_WORDS_MASK = 15,
+    ENTRY_MEMBERS = 1 << 4 /* members have deadlines: the word of ENTRY_EXPIRES points to struct lifetimes */
 };
 
 enum {
@@ -43,6 +47,14 @@ enum {
 
 #define EXPIRE_NEVER INT64_C(-1)            /* no deadline */
 #define EXPIRE_KEEP (INT64_C(-2))           /* as it was */
+
+/* When a key and its members go; see store/members.h. */
+struct lifetimes {
+    int64_t due_ms;           /* the earliest of all */
+    int64_t key_ms;           /* the key's own deadline, or EXPIRE_NEVER */
+    struct deadlines members; /* not empty; of members that are there */
+    struct entry *view;       /* the key without the members that are due, or NULL */
+};
 
 struct entry {
     uint32_t type : 4;     /* enum value_type */
@@ -88,9 +100,26 @@ static inline struct slice entry_key(const struct entry *entry)
     return (struct slice){entry->rest + entry_key_offset(entry), size};
 }
 
+/* Of an entry with ENTRY_MEMBERS. */
+static inline struct lifetimes *entry_lifetimes(const struct entry *entry)
+{
+    return (struct lifetimes *)(uintptr_t)entry_word_at(entry, ENTRY_EXPIRES); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+/* The key's own deadline. */
 static inline int64_t entry_expire_ms(const struct entry *entry)
 {
-    return (entry->flags & ENTRY_EXPIRES) != 0 ? (int64_t)entry_word_at(entry, ENTRY_EXPIRES) : EXPIRE_NEVER;
+    if ((entry->flags & ENTRY_EXPIRES) == 0)
+        return EXPIRE_NEVER;
+    if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
+        return entry_lifetimes(entry)->key_ms;
+    return (int64_t)entry_word_at(entry, ENTRY_EXPIRES);
+}
+
+/* The first of its members' deadlines. */
+static inline int64_t entry_member_due_ms(const struct entry *entry)
+{
+    return (entry->flags & ENTRY_MEMBERS) != 0 ? deadlines_first_ms(&entry_lifetimes(entry)->members) : EXPIRE_NEVER;
 }
 
 static inline bool entry_is_int(const struct entry *entry)

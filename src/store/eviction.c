@@ -160,7 +160,7 @@ static struct entry *draw(const struct stripe_db *keys, const struct eviction_ru
         uint64_t hash = deadlines->records[random_below(random_thread(), deadlines->count)].hash;
         struct entry *entry = find_by_hash(keys, hash);
 
-        if (entry != NULL && (entry->flags & ENTRY_EXPIRES) != 0)
+        if (entry != NULL && entry_expire_ms(entry) != EXPIRE_NEVER)
             return entry;
     }
     return NULL;
@@ -232,7 +232,7 @@ static size_t evict_best(struct access *access, struct eviction_pool *pool, cons
             continue;
         keys = stripe_db(&access->store->stripes[index], best.db);
         entry = keys != NULL ? find_by_hash(keys, best.hash) : NULL;
-        if (entry != NULL && (!rule->expiring_only || (entry->flags & ENTRY_EXPIRES) != 0) &&
+        if (entry != NULL && (!rule->expiring_only || entry_expire_ms(entry) != EXPIRE_NEVER) &&
             score_of(access, rule, entry) >= best.score)
             bytes = evict(access, pool, rule, best.db, entry);
         let_go(access, index);
@@ -280,7 +280,7 @@ static size_t evict_next_due(struct access *access, struct eviction_pool *pool, 
     if (!expiry_take_due(deadlines, INT64_MAX, &record))
         return 0;
     entry = find_by_hash(keys, record.hash);
-    if (entry == NULL || (entry->flags & ENTRY_EXPIRES) == 0)
+    if (entry == NULL || entry_expire_ms(entry) == EXPIRE_NEVER)
         return 0;
     if (entry_expire_ms(entry) <= record.when_ms)
         return evict(access, pool, rule, db, entry);

@@ -20,7 +20,7 @@ struct expiry *expiry_create(void)
     return expiry;
 }
 
-void expiry_clear(struct expiry *expiry)
+static void records_clear(struct expiry *expiry)
 {
     mem_free(expiry->records);
     expiry->records = NULL;
@@ -30,11 +30,36 @@ void expiry_clear(struct expiry *expiry)
     next_update(expiry);
 }
 
+static struct expiry *members_of(const struct expiry *expiry)
+{
+    return atomic_load_explicit(&expiry->members, memory_order_relaxed);
+}
+
+struct expiry *expiry_members(struct expiry *expiry)
+{
+    struct expiry *members = members_of(expiry);
+
+    if (members == NULL) {
+        members = expiry_create();
+        members->of_members = true;
+        atomic_store_explicit(&expiry->members, members, memory_order_release);
+    }
+    return members;
+}
+
+void expiry_clear(struct expiry *expiry)
+{
+    records_clear(expiry);
+    if (members_of(expiry) != NULL)
+        records_clear(members_of(expiry));
+}
+
 void expiry_destroy(struct expiry **expiry)
 {
     if (*expiry == NULL)
         return;
     expiry_clear(*expiry);
+    mem_free(members_of(*expiry));
     mem_free(*expiry);
     *expiry = NULL;
 }
@@ -87,14 +112,19 @@ void expiry_put_back(struct expiry *expiry, uint64_t hash, int64_t when_ms)
     next_update(expiry);
 }
 
+static int64_t entry_ms(const struct expiry *expiry, const struct entry *entry)
+{
+    return expiry->of_members ? entry_member_due_ms(entry) : entry_expire_ms(entry);
+}
+
 static void rebuild_visit(void *item, void *context)
 {
     const struct entry *entry = item;
     struct expiry *expiry = context;
     struct slice key = entry_key(entry);
 
-    if ((entry->flags & ENTRY_EXPIRES) != 0)
-        record_append(expiry, hash_bytes(key.data, key.size), entry_expire_ms(entry));
+    if ((entry->flags & ENTRY_EXPIRES) != 0 && entry_ms(expiry, entry) != EXPIRE_NEVER)
+        record_append(expiry, hash_bytes(key.data, key.size), entry_ms(expiry, entry));
 }
 
 /* One record a key, from the table. */
@@ -131,7 +161,7 @@ void expiry_changed(struct expiry *expiry, uint64_t hash, int64_t before_ms, int
         expiry_put_back(expiry, hash, after_ms);
     /* Rebuilding walks the table, so it waits until a share of the keys could be superfluous: constant cost a call. */
     if (live == 0)
-        expiry_clear(expiry);
+        records_clear(expiry);
     else if (expiry->count > 2 * live + 8 + table_count(keys) / 8)
         rebuild(expiry, keys);
 }
@@ -151,6 +181,8 @@ bool expiry_take_due(struct expiry *expiry, int64_t now_ms, struct expiry_record
 void expiry_relocate(struct expiry *expiry, struct mem_mover *mover)
 {
     expiry->records = mem_move(mover, expiry->records, 0);
+    if (members_of(expiry) != NULL)
+        expiry_relocate(members_of(expiry), mover);
 }
 
 struct validate_context {
@@ -165,16 +197,17 @@ static void validate_visit(void *item, void *context)
     struct validate_context *validate = context;
     struct slice key = entry_key(entry);
     uint64_t hash = hash_bytes(key.data, key.size);
+    int64_t when_ms = entry_ms(validate->expiry, entry);
     bool covered = false;
 
-    if ((entry->flags & ENTRY_EXPIRES) == 0)
+    if (when_ms == EXPIRE_NEVER)
         return;
     validate->live++;
-    validate->sum_ms += entry_expire_ms(entry) - EXPIRY_EPOCH_MS;
+    validate->sum_ms += when_ms - EXPIRY_EPOCH_MS;
     for (uint32_t i = 0; i < validate->expiry->count && !covered; i++) {
         const struct expiry_record *record = &validate->expiry->records[i];
 
-        covered = record->hash == hash && record->when_ms <= entry_expire_ms(entry);
+        covered = record->hash == hash && record->when_ms <= when_ms;
     }
     assert(covered);
 }
@@ -188,4 +221,6 @@ void expiry_validate(const struct expiry *expiry, const struct table *keys)
     table_each(keys, validate_visit, &validate);
     assert(validate.live == atomic_load_explicit(&expiry->live, memory_order_relaxed));
     assert(validate.sum_ms == atomic_load_explicit(&expiry->sum_ms, memory_order_relaxed));
+    if (members_of(expiry) != NULL)
+        expiry_validate(members_of(expiry), keys);
 }

@@ -4,6 +4,7 @@
 #include "store/access.h"
 #include "store/expiry.h"
 #include "store/key_registry.h"
+#include "store/members_priv.h"
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count)
 {
@@ -69,7 +70,8 @@ uint64_t store_entry_bytes(const struct store *store, const struct entry *entry,
     const struct blob *blob = entry_blob(entry);
 
     if (entry->type != TYPE_STRING)
-        return mem_usable(entry) + store->types[entry->type].memory_bytes(entry_value(entry), samples);
+        return mem_usable(entry) + store->types[entry->type].memory_bytes(entry_value(entry), samples) +
+               members_memory_bytes(store, entry, samples);
     return mem_usable(entry) + (blob != NULL ? blob_footprint(blob) : 0);
 }
 

@@ -71,7 +71,7 @@ enum free_reason {
 
 /* Counted by one thread, read by all (relaxed). */
 struct store_counters {
-    _Atomic uint64_t hits, misses, expired, evicted, dirty;
+    _Atomic uint64_t hits, misses, expired, expired_members, evicted, dirty;
 };
 
 struct store {

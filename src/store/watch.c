@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "store/key_registry.h"
 #include "store/lookup.h"
+#include "store/members.h"
 
 struct watch_node {
     struct list_node key_node; /* guarded by the stripe's lock */
@@ -59,6 +60,7 @@ void watch_add(struct watch_set *set, struct access *access, unsigned db, const 
     node->set = set;
     node->watched = watched;
     node->stripe = stripe_index;
+    access_expire_members(access, db, key); /* what was dead already is no change */
     entry = lookup_raw(access, db, key);
     node->expired = entry != NULL && lookup_is_expired(access, entry);
     list_push_back(&watched->nodes, &node->key_node);
@@ -73,7 +75,7 @@ bool watch_set_has_expired(const struct watch_set *set, struct access *access)
         const struct key key = registered_key_key(watched);
         const struct entry *entry = lookup_raw(access, watched->db, &key);
 
-        if (!node->expired && entry != NULL && lookup_is_expired(access, entry))
+        if (!node->expired && entry != NULL && lookup_is_due(access, entry))
             return true;
     }
     return false;

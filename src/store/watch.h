@@ -21,7 +21,7 @@ uint32_t watch_set_count(const struct watch_set *set); /* keys */
 size_t watch_memory_bytes(uint32_t count);             /* what watching that many keys takes, without their names */
 /* The key's stripe is held. Watching a key twice is watching it once. */
 void watch_add(struct watch_set *set, struct access *access, unsigned db, const struct key *key);
-/* Has a watched key expired since it was watched? All its stripes are held. */
+/* Has a watched key, or a member of one, expired since it was watched? All its stripes are held. */
 bool watch_set_has_expired(const struct watch_set *set, struct access *access);
 /* Calls visit with the stripe of each watched key. */
 void watch_set_each_stripe(const struct watch_set *set, void (*visit)(uint32_t stripe, void *context), void *context);

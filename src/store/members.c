@@ -1,0 +1,379 @@
+#include "store/members.h"
+
+#include "base/mem.h"
+#include "base/mem_move.h"
+#include "store/disposal.h"
+#include "store/effects.h"
+#include "store/expiry.h"
+#include "store/lookup.h"
+#include "store/members_priv.h"
+
+enum { BATCH = 256 }; /* members that go in one change and one effect */
+
+static bool has_lifetimes(const struct entry *entry)
+{
+    return (entry->flags & ENTRY_MEMBERS) != 0;
+}
+
+int64_t entry_member_expire_ms(const struct entry *entry, struct slice member)
+{
+    int64_t when_ms = has_lifetimes(entry) ? deadlines_find(&entry_lifetimes(entry)->members, member) : DEADLINE_NONE;
+
+    return when_ms != DEADLINE_NONE ? when_ms : EXPIRE_NEVER;
+}
+
+uint64_t entry_member_deadlines(const struct entry *entry)
+{
+    return has_lifetimes(entry) ? deadlines_count(&entry_lifetimes(entry)->members) : 0;
+}
+
+void entry_each_member_deadline(const struct entry *entry, deadline_fn fn, void *context)
+{
+    if (has_lifetimes(entry))
+        deadlines_each_due(&entry_lifetimes(entry)->members, DEADLINE_NONE, fn, context);
+}
+
+/* --------------------------------------------------------------------------------------------------- lifetimes -- */
+
+static void entry_put_lifetimes(struct entry *entry, struct lifetimes *lifetimes)
+{
+    entry_word_store(entry, ENTRY_EXPIRES, (uint64_t)(uintptr_t)lifetimes);
+    entry->flags |= ENTRY_MEMBERS;
+}
+
+static void view_drop(struct access *access, struct lifetimes *lifetimes)
+{
+    struct entry *view = lifetimes->view;
+
+    if (LIKELY(view == NULL))
+        return;
+    lifetimes->view = NULL;
+    disposal_of_value(access, view, FREE_AT_ONCE);
+    entry_free(view);
+}
+
+static void due_update(struct lifetimes *lifetimes)
+{
+    lifetimes->due_ms = deadlines_first_ms(&lifetimes->members);
+    if (lifetimes->key_ms != EXPIRE_NEVER)
+        lifetimes->due_ms = MIN(lifetimes->due_ms, lifetimes->key_ms);
+}
+
+struct lifetimes *members_take(struct entry *entry)
+{
+    struct lifetimes *lifetimes = entry_lifetimes(entry);
+
+    entry_word_store(entry, ENTRY_EXPIRES, (uint64_t)lifetimes->key_ms);
+    entry->flags &= (uint8_t)~ENTRY_MEMBERS;
+    return lifetimes;
+}
+
+static void list(const struct change *change, int64_t before_ms, int64_t after_ms)
+{
+    if (before_ms != after_ms)
+        expiry_changed(expiry_members(deadlines_use(change->keys)), change->key->hash, before_ms, after_ms,
+                       &change->keys->keys);
+}
+
+void members_unlist(const struct change *change, const struct entry *entry)
+{
+    list(change, entry_member_due_ms(entry), EXPIRE_NEVER);
+}
+
+void members_attach(struct change *change, struct lifetimes *lifetimes)
+{
+    struct entry *entry = change_existing(change);
+
+    view_drop(change->access, lifetimes);
+    lifetimes->key_ms = entry_expire_ms(entry);
+    due_update(lifetimes);
+    entry_put_lifetimes(change_expire_word(change, lifetimes->due_ms), lifetimes);
+    list(change, EXPIRE_NEVER, deadlines_first_ms(&lifetimes->members));
+}
+
+struct lifetimes *members_copy(const struct entry *entry)
+{
+    struct lifetimes *copy;
+
+    if (!has_lifetimes(entry))
+        return NULL;
+    copy = mem_alloc_zero(sizeof(*copy));
+    deadlines_copy(&copy->members, &entry_lifetimes(entry)->members);
+    return copy;
+}
+
+void members_key_changed(struct access *access, struct entry *entry, int64_t expire_ms)
+{
+    struct lifetimes *lifetimes = entry_lifetimes(entry);
+
+    view_drop(access, lifetimes);
+    lifetimes->key_ms = expire_ms;
+    due_update(lifetimes);
+}
+
+void members_changed_in_place(struct access *access, const struct entry *entry)
+{
+    view_drop(access, entry_lifetimes(entry));
+}
+
+/* After deadlines were set or removed: the last one takes the struct along. */
+static void settle(struct change *change, int64_t before_ms)
+{
+    struct entry *entry = change_existing(change);
+    struct lifetimes *lifetimes = entry_lifetimes(entry);
+
+    view_drop(change->access, lifetimes);
+    due_update(lifetimes);
+    if (deadlines_count(&lifetimes->members) == 0) {
+        (void)members_take(entry);
+        (void)change_expire_word(change, lifetimes->key_ms);
+        list(change, before_ms, EXPIRE_NEVER);
+        disposal_of_lifetimes(change->access, lifetimes, FREE_AT_ONCE);
+    } else {
+        list(change, before_ms, deadlines_first_ms(&lifetimes->members));
+    }
+}
+
+void change_member_expire(struct change *change, struct slice member, int64_t expire_ms)
+{
+    struct entry *entry = change_existing(change);
+    int64_t before_ms;
+
+    expire_ms = MIN(expire_ms, DEADLINE_NONE - 1);
+    if (!has_lifetimes(entry)) {
+        struct lifetimes *lifetimes;
+
+        if (expire_ms == EXPIRE_NEVER)
+            return;
+        lifetimes = mem_alloc_zero(sizeof(*lifetimes));
+        (void)deadlines_set(&lifetimes->members, member, expire_ms);
+        members_attach(change, lifetimes);
+        return;
+    }
+    before_ms = entry_member_due_ms(entry);
+    if (expire_ms != EXPIRE_NEVER)
+        (void)deadlines_set(&entry_lifetimes(entry)->members, member, expire_ms);
+    else if (!deadlines_remove(&entry_lifetimes(entry)->members, member))
+        return;
+    settle(change, before_ms);
+}
+
+/* ----------------------------------------------------------------------------------------------------- looking -- */
+
+bool members_all_due(const struct access *access, const struct entry *entry)
+{
+    const struct deadlines *members = &entry_lifetimes(entry)->members;
+    uint64_t count = access->store->types[entry->type].members->count(entry_value(entry));
+
+    return deadlines_count(members) == count && deadlines_count_due(members, access->now_ms) == count;
+}
+
+static struct entry *view_create(const struct access *access, const struct entry *entry)
+{
+    const struct value_ops *ops = &access->store->types[entry->type];
+    struct value value = ops->copy(entry_value(entry));
+    struct lifetimes *lifetimes = members_copy(entry);
+    struct deadline *due;
+    struct entry *view;
+
+    while ((due = deadlines_take_due(&lifetimes->members, access->now_ms)) != NULL) {
+        (void)ops->members->remove(&value, deadline_text(due));
+        mem_free(due);
+    }
+    lifetimes->key_ms = entry_expire_ms(entry);
+    due_update(lifetimes);
+    view = entry_create(entry_key(entry), ENTRY_WORD, 0,
+                        deadlines_count(&lifetimes->members) != 0 ? lifetimes->due_ms : lifetimes->key_ms,
+                        entry->clock);
+    view->type = entry->type;
+    view->encoding = (uint32_t)value.encoding & 15;
+    entry_word_store(view, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
+    if (deadlines_count(&lifetimes->members) != 0)
+        entry_put_lifetimes(view, lifetimes);
+    else
+        mem_free(lifetimes);
+    return view;
+}
+
+const struct entry *members_view(struct access *access, const struct entry *entry)
+{
+    struct lifetimes *lifetimes = entry_lifetimes(entry);
+
+    if (lifetimes->view != NULL && lookup_is_due(access, lifetimes->view))
+        view_drop(access, lifetimes);
+    if (lifetimes->view == NULL) {
+        if (members_all_due(access, entry))
+            return NULL;
+        lifetimes->view = view_create(access, entry);
+    }
+    return lifetimes->view;
+}
+
+/* ---------------------------------------------------------------------------------------------------- expiring -- */
+
+/* What others are told of members that go, by type. */
+static const struct {
+    const char *command, *event;
+    enum event_class event_class;
+} told_of[TYPE_COUNT] = {
+    [TYPE_SET] = {"SREM", "srem", EVENT_SET},
+    [TYPE_ZSET] = {"ZREM", "zrem", EVENT_ZSET},
+    [TYPE_HASH] = {"HDEL", "hexpired", EVENT_HASH},
+};
+
+/* Members on their way out. */
+struct batch {
+    struct deadline *items[BATCH];
+    unsigned count;
+};
+
+static void batch_tell(const struct batch *batch, struct access *access, unsigned db, const struct key *key,
+                       const char *command)
+{
+    struct slice words[2 + BATCH] = {slice_from_text(command), key->name};
+
+    if (access->effects == NULL)
+        return;
+    for (unsigned i = 0; i < batch->count; i++)
+        words[2 + i] = deadline_text(batch->items[i]);
+    effects_add(access->effects, db, words, 2 + batch->count);
+}
+
+static void batch_take(struct batch *batch, struct change *change, unsigned most)
+{
+    struct access *access = change->access;
+    struct entry *entry = change_existing(change);
+    const struct value_member_ops *ops = access->store->types[entry->type].members;
+    struct deadlines *members = &entry_lifetimes(entry)->members;
+    int64_t before_ms = entry_member_due_ms(entry);
+    struct value value = entry_value(entry);
+
+    for (batch->count = 0; batch->count < MIN(most, (unsigned)BATCH); batch->count++) {
+        struct deadline *due = deadlines_take_due(members, access->now_ms);
+
+        if (due == NULL)
+            break;
+        (void)ops->remove(&value, deadline_text(due));
+        batch->items[batch->count] = due;
+    }
+    change_keep_value(change, value);
+    settle(change, before_ms);
+}
+
+static uint64_t count_left(const struct access *access, const struct change *change)
+{
+    const struct entry *entry = change_existing(change);
+
+    return access->store->types[entry->type].members->count(entry_value(entry));
+}
+
+unsigned members_expire(struct access *access, unsigned db, const struct key *key, unsigned most)
+{
+    uint64_t dirty = access->dirty;
+    enum value_type type;
+    struct change change;
+    struct batch batch;
+    bool is_empty;
+
+    change_begin(&change, access, db, key);
+    type = change_existing(&change)->type;
+    batch_take(&batch, &change, most);
+    is_empty = count_left(access, &change) == 0;
+    change_end(&change, told_of[type].event_class, told_of[type].event);
+    if (is_empty)
+        delete_unasked(access, db, key, EVENT_GENERIC, "del", FREE_EXPIRE);
+    else
+        batch_tell(&batch, access, db, key, told_of[type].command);
+    for (unsigned i = 0; i < batch.count; i++)
+        mem_free(batch.items[i]);
+    counter_add(&access->counters->expired_members, batch.count);
+    access->dirty = dirty; /* not the command's doing: it must not journal its own words for it */
+    access->found_key = NULL;
+    return batch.count;
+}
+
+/* Nothing of the key is left: it goes in one piece, however large it is. */
+static void expire_all(struct access *access, unsigned db, const struct key *key, const struct entry *entry)
+{
+    counter_add(&access->counters->expired_members, entry_member_deadlines(entry));
+    access_event(access, db, key, told_of[entry->type].event_class, told_of[entry->type].event);
+    delete_unasked(access, db, key, EVENT_GENERIC, "del", FREE_EXPIRE);
+    access->found_key = NULL;
+}
+
+static bool has_due_members(const struct access *access, const struct entry *entry)
+{
+    return entry != NULL && has_lifetimes(entry) && entry_member_due_ms(entry) < access->now_ms;
+}
+
+void access_expire_members(struct access *access, unsigned db, const struct key *key)
+{
+    const struct entry *entry = lookup_raw(access, db, key);
+
+    if (!has_due_members(access, entry))
+        return;
+    if (members_all_due(access, entry)) {
+        expire_all(access, db, key, entry);
+        return;
+    }
+    while (has_due_members(access, entry)) {
+        (void)members_expire(access, db, key, BATCH);
+        entry = lookup_raw(access, db, key);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------- memory -- */
+
+uint64_t members_memory_bytes(const struct store *store, const struct entry *entry, uint64_t samples)
+{
+    const struct lifetimes *lifetimes = has_lifetimes(entry) ? entry_lifetimes(entry) : NULL;
+
+    if (lifetimes == NULL)
+        return 0;
+    return mem_usable(lifetimes) + deadlines_memory_bytes(&lifetimes->members, samples) +
+           (lifetimes->view != NULL ? store_entry_bytes(store, lifetimes->view, samples) : 0);
+}
+
+uint64_t members_relocate(struct entry *entry, uint64_t position, uint64_t most, struct mem_mover *mover)
+{
+    struct lifetimes *lifetimes;
+
+    if (!has_lifetimes(entry))
+        return 0;
+    lifetimes = entry_lifetimes(entry);
+    if (position == 0) {
+        lifetimes = mem_move(mover, lifetimes, 0);
+        entry_put_lifetimes(entry, lifetimes);
+    }
+    return deadlines_relocate(&lifetimes->members, position, most, mover);
+}
+
+struct validate {
+    const struct value_member_ops *ops;
+    struct value value;
+};
+
+static void validate_one(struct slice member, int64_t expire_ms, void *context)
+{
+    const struct validate *validate = context;
+
+    assert(expire_ms != EXPIRE_NEVER);
+    assert(validate->ops->has(validate->value, member));
+}
+
+void members_validate(const struct store *store, const struct entry *entry)
+{
+    const struct lifetimes *lifetimes;
+    struct validate validate;
+
+    if (!has_lifetimes(entry))
+        return;
+    lifetimes = entry_lifetimes(entry);
+    assert((entry->flags & ENTRY_EXPIRES) != 0 && entry->type != TYPE_STRING);
+    assert(deadlines_count(&lifetimes->members) != 0);
+    assert(lifetimes->due_ms == MIN(deadlines_first_ms(&lifetimes->members),
+                                    lifetimes->key_ms == EXPIRE_NEVER ? INT64_MAX : lifetimes->key_ms));
+    deadlines_validate(&lifetimes->members);
+    validate = (struct validate){store->types[entry->type].members, entry_value(entry)};
+    deadlines_each_due(&lifetimes->members, DEADLINE_NONE, validate_one, &validate);
+}
