@@ -33,6 +33,7 @@ static void commands_setup(void)
         connection_commands, transaction_commands, admin_commands,   command_commands,     config_commands,
         info_commands,       lolwut_commands,      slowlog_commands, latency_commands,     memory_commands,
         member_expiry_commands,
+        sorted_set_commands, sorted_set_range_commands, sorted_set_algebra_commands, sorted_set_pop_commands,
     };
 
     command_registry_setup(tables, countof(tables));

@@ -173,14 +173,14 @@ struct text_copy {
     char space[256];
 };
 
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 static bool text_copy_init(struct text_copy *copy, struct slice text)
 {
-    char first;
-
-    if (text.size == 0)
-        return false;
-    first = text.data[0];
-    if (first == ' ' || (first >= '\t' && first <= '\r'))
+    if (text.size == 0 || is_blank(text.data[0]))
         return false;
     copy->text = text.size < sizeof(copy->space) ? copy->space : mem_try_alloc(text.size + 1);
     if (copy->text == NULL)
@@ -196,23 +196,50 @@ static void text_copy_fini(struct text_copy *copy)
         mem_free(copy->text);
 }
 
+/* The whole of a text that needs strtod; *clamped: it was too large or too small, and is infinite or 0 then. */
+static bool parse_whole_double(const char *text, size_t size, double *number, bool *clamped)
+{
+    double value;
+    char *end;
+
+    pthread_once(&c_locale_once, make_c_locale);
+    errno = 0;
+    value = strtod_l(text, &end, c_locale);
+    *clamped = errno == ERANGE && (isinf(value) || value == 0.0);
+    *number = value;
+    return end == text + size && size != 0 && !isnan(value);
+}
+
 bool number_parse_double(struct slice text, double *number)
 {
     struct text_copy copy;
+    bool is_number, clamped;
     double value;
-    char *end;
-    bool is_number;
 
     if (parse_short_double(text, number))
         return true;
     if (!text_copy_init(&copy, text))
         return false;
-    pthread_once(&c_locale_once, make_c_locale);
-    errno = 0;
-    value = strtod_l(copy.text, &end, c_locale);
-    is_number = end == copy.text + text.size && !isnan(value);
-    if (errno == ERANGE && (isinf(value) || value == 0.0))
-        is_number = false;
+    is_number = parse_whole_double(copy.text, text.size, &value, &clamped) && !clamped;
+    text_copy_fini(&copy);
+    if (is_number)
+        *number = value;
+    return is_number;
+}
+
+bool number_parse_double_clamped(struct slice text, double *number)
+{
+    struct text_copy copy;
+    bool is_number, clamped;
+    double value;
+
+    while (text.size != 0 && is_blank(text.data[0]))
+        text = slice_skip(text, 1);
+    if (parse_short_double(text, number))
+        return true;
+    if (!text_copy_init(&copy, text))
+        return false;
+    is_number = parse_whole_double(copy.text, text.size, &value, &clamped);
     text_copy_fini(&copy);
     if (is_number)
         *number = value;

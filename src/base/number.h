@@ -26,6 +26,8 @@ size_t number_format_u64(char *out, uint64_t number);
 /* Decimal, exponent, hexadecimal (0x), inf, infinity, in any case and with a sign (a plus too). Refused: nan, leading
  * blanks, what overflows to infinity without saying so, and what underflows to zero. Subnormal numbers are fine. */
 must_check bool number_parse_double(struct slice text, double *number);
+/* Less strict: blanks may precede, and what overflows or underflows is infinite or zero. */
+must_check bool number_parse_double_clamped(struct slice text, double *number);
 must_check bool number_parse_long_double(struct slice text, long double *number);
 
 /* %.17g, and "inf", "-inf", "nan". Whole numbers below 2^52 are fast. */

@@ -5,6 +5,7 @@
 #include "data/hash.h"
 #include "data/list.h"
 #include "data/set.h"
+#include "data/zset.h"
 #include "store/members.h"
 
 #include <openssl/sha.h>
@@ -80,6 +81,18 @@ static void add_deadline(struct slice member, int64_t expire_ms, void *context)
     digest_add(context, slice_make(digest.bytes, DIGEST_BYTES));
 }
 
+static void add_scored(struct digest *digest, struct value zset)
+{
+    char text[NUMBER_DOUBLE_SPACE];
+    struct zset_walk walk;
+    struct slice member;
+    double score;
+
+    zset_walk_begin(&walk, zset, (struct zset_span){0, zset_count(zset)}, false);
+    while (zset_walk_next(&walk, &member, &score))
+        add_pair(member, slice_make(text, number_format_double(text, score)), digest);
+}
+
 void digest_mix_value(struct digest *digest, const struct entry *entry)
 {
     char scratch[ENTRY_INT_TEXT_BYTES];
@@ -94,6 +107,9 @@ void digest_mix_value(struct digest *digest, const struct entry *entry)
         break;
     case TYPE_SET:
         set_each(entry_value(entry), add_member, digest);
+        break;
+    case TYPE_ZSET:
+        add_scored(digest, entry_value(entry));
         break;
     case TYPE_HASH:
         hash_each(entry_value(entry), add_pair, digest);

@@ -11,6 +11,10 @@ extern const struct command_row hyperloglog_commands[]; /* hyperloglog.c */
 extern const struct command_row hash_commands[];   /* hash.c */
 extern const struct command_row list_commands[];   /* list.c */
 extern const struct command_row set_commands[];    /* set.c */
+extern const struct command_row sorted_set_commands[];         /* sorted_set.c */
+extern const struct command_row sorted_set_range_commands[];   /* sorted_set_range.c */
+extern const struct command_row sorted_set_algebra_commands[]; /* sorted_set_algebra.c */
+extern const struct command_row sorted_set_pop_commands[];     /* sorted_set_pop.c */
 extern const struct command_row keys_commands[];   /* keys.c */
 extern const struct command_row expire_commands[]; /* expire.c */
 extern const struct command_row member_expiry_commands[]; /* member_expiry.c */

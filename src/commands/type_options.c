@@ -6,6 +6,7 @@
 static _Atomic int64_t hash_entries, hash_value; /* global: option storage */
 static _Atomic int64_t list_size, list_compress; /* global: option storage */
 static _Atomic int64_t set_intset_entries, set_listpack_entries, set_listpack_value; /* global: option storage */
+static _Atomic int64_t zset_entries, zset_value; /* global: option storage */
 
 struct hash_limits type_hash_limits(void)
 {
@@ -29,11 +30,18 @@ struct set_limits type_set_limits(void)
                                .listpack_bytes = OPTION_GET_U64(set_listpack_value)};
 }
 
+struct zset_limits type_zset_limits(void)
+{
+    return (struct zset_limits){.listpack_entries = OPTION_GET_U64(zset_entries),
+                                .listpack_bytes = OPTION_GET_U64(zset_value)};
+}
+
 void type_values_setup(struct store *store)
 {
     store_set_type(store, TYPE_HASH, &hash_ops);
     store_set_type(store, TYPE_LIST, &list_ops);
     store_set_type(store, TYPE_SET, &set_ops);
+    store_set_type(store, TYPE_ZSET, &zset_ops);
 }
 
 void type_options_setup(void)
@@ -53,6 +61,10 @@ void type_options_setup(void)
                 "members another set may have to be kept in one piece"),
         ROW_INT("set-max-listpack-value", &set_listpack_value, 64, 0, INT64_MAX, OPTION_MUTABLE,
                 "bytes of its longest member"),
+        ROW_INT("zset-max-listpack-entries", &zset_entries, 128, 0, INT64_MAX, OPTION_MUTABLE,
+                "members a sorted set may have to be kept in one piece", .alias = "zset-max-ziplist-entries"),
+        ROW_MEMORY("zset-max-listpack-value", &zset_value, 64, 0, INT64_MAX, OPTION_MUTABLE,
+                   "bytes of its longest member", .alias = "zset-max-ziplist-value"),
     };
 
     config_add_rows(rows, countof(rows));

@@ -4,6 +4,7 @@
 #include "data/hash.h"
 #include "data/list.h"
 #include "data/set.h"
+#include "data/zset.h"
 #include "store/store.h"
 
 void type_options_setup(void); /* after config_setup */
@@ -12,3 +13,4 @@ void type_values_setup(struct store *store); /* tells it what to do with values;
 struct hash_limits type_hash_limits(void); /* any thread */
 struct quicklist_limits type_list_limits(void);
 struct set_limits type_set_limits(void);
+struct zset_limits type_zset_limits(void);

@@ -178,8 +178,6 @@ static const struct accepted accepted[] = {
     YES_NO("tls-replication", NULL, "no", MUTABLE, REPLICATION),
     NUMBER(INT, "tracking-table-max-keys", NULL, "1000000", 0, INT64_MAX, MUTABLE, TYPES),
     YES_NO("use-fork", NULL, "yes", 0, PERSISTENCE),
-    NUMBER(INT, "zset-max-listpack-entries", "zset-max-ziplist-entries", "128", 0, INT64_MAX, MUTABLE, TYPES),
-    NUMBER(MEMORY, "zset-max-listpack-value", "zset-max-ziplist-value", "64", 0, INT64_MAX, MUTABLE, TYPES),
 };
 
 /* The rows made of these, then one for `save`. */

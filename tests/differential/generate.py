@@ -192,11 +192,47 @@ TEMPLATES = """
 3 zset    [ZRANK|ZREVRANK|ZSCORE|ZREM] {k} {m}
 4 zset    [ZRANGE|ZREVRANGE] {k} {n} {n} [WITHSCORES|]
 4 zset    [ZRANGEBYSCORE|ZCOUNT|ZREMRANGEBYSCORE] {k} [-inf|(1|{f}] [+inf|(5|{f}]
-4 zset    [ZRANGEBYLEX|ZLEXCOUNT|ZREMRANGEBYLEX] {k} [-|[a|(m1] [+|[m3|(z]
+5 zset    ZADD [zlex|ylex] 0 {m} 0 {m} 0 {v} 0 {e}
+4 zset    [ZRANGEBYLEX|ZLEXCOUNT|ZREMRANGEBYLEX] [zlex|ylex] [-|[a|(m1|[{v}|({m}] [+|[m3|(z|[{v}|-]
+3 zset    [ZRANGEBYLEX|ZREVRANGEBYLEX] [zlex|ylex] [-|(m1|+|[m4] [+|(m5|[{e}|-|[m2] LIMIT {n} {n}
+2 zset    ZRANGE [zlex|ylex] [-|(m1|+|[m4] [+|[m5|-] BYLEX [REV|] LIMIT {c} {n}
+2 zset    ZREVRANGEBYLEX [zlex|ylex] [+|[m5|(m4|m] [-|[m1|(m2|[]
+1 zset    ZRANGESTORE [zlex|ylex] [zlex|ylex] [-|(m1|+|[m4] [+|[m5|-] BYLEX [REV|]
 4 zset    [ZUNION|ZINTER|ZDIFF] {c} {k} {k} [WITHSCORES|]
 3 zset    [ZUNIONSTORE|ZINTERSTORE|ZDIFFSTORE] {k} 2 {k} {k} [WEIGHTS|] [{n}|] [{n}|]
 3 zset    [ZPOPMIN|ZPOPMAX] {k} [{c}|]
 2 zset    ZMPOP 2 {k} {k} [MIN|MAX] COUNT {c}
+6 zset    ZADD {k} 0 {m} 0 {m} 0 {m} 0 {m}
+3 zset    ZADD {k} [NX|XX|GT|LT|CH|gt] [NX|XX|GT|LT|CH|INCR|] {n} {m} [{n}|] [{m}|]
+3 zset    ZADD {k} {n} {v} {f} {m} {i} {m}
+2 zset    ZADD {k} {f} {e} {n} {e} {n} {e} {n} {e} {n} {e} {n} {e} {n} {e} {n} {e} {n} {e} {n} {e}
+2 zset    ZADD {k} {n} {e} {f} {v}
+3 zset    ZRANGE {k} {n} {n} [WITHSCORES|REV|LIMIT|] [WITHSCORES|REV|]
+5 zset    ZRANGE {k} [-inf|({n}|{f}|{n}] [+inf|({n}|{f}|{n}] BYSCORE [REV|] [WITHSCORES|] [LIMIT|] [{n}|] [{n}|]
+3 zset    ZRANGE {k} [+inf|({n}|{f}|{n}] [-inf|({n}|{f}|{n}] BYSCORE REV WITHSCORES LIMIT {c} [{n}|{i}]
+3 zset    [ZRANGEBYSCORE|ZREVRANGEBYSCORE] {k} [-inf|({n}|{f}|{n}] [+inf|({n}|{f}|{n}] WITHSCORES LIMIT {c} {n}
+3 zset    ZREVRANGEBYSCORE {k} [+inf|({n}|{f}|{n}] [-inf|({n}|{f}|{n}] [WITHSCORES|LIMIT|]
+3 zset    [ZCOUNT|ZREMRANGEBYSCORE] {k} [-inf|({n}|{f}|({f}] [+inf|({n}|{f}|({f}]
+3 zset    ZREMRANGEBYRANK {k} {n} {n}
+3 zset    ZRANGESTORE {K} {k} {n} {n} [REV|]
+3 zset    ZRANGESTORE {k} {k} [-inf|({n}|{n}] [+inf|({n}|{n}] BYSCORE [LIMIT|] [{c}|] [{n}|]
+3 zset    ZMSCORE {k} {m} {m} {v}
+3 zset    [ZRANK|ZREVRANK|ZSCORE|ZREM] {k} {v}
+3 zset    [ZREM|ZMSCORE] {k} {m} {m} {m}
+4 zset    [ZUNION|ZINTER] 3 {k} {K} {k} [WITHSCORES|] WEIGHTS {f} {n} {f} AGGREGATE [SUM|MIN|MAX] [WITHSCORES|]
+4 zset    [ZUNIONSTORE|ZINTERSTORE] {K} 3 {k} {k} {k} [AGGREGATE|] [SUM|MIN|max]
+3 zset    [ZUNIONSTORE|ZINTERSTORE] {k} 2 {k} {k} WEIGHTS {f} {f} AGGREGATE [SUM|MIN|MAX]
+3 zset    [ZDIFF|ZUNION|ZINTER] 2 {k} {k} WITHSCORES
+3 zset    ZINTERCARD 2 {k} {k} [LIMIT|] [{c}|]
+1 zset    ZINTERCARD {c} {k} {K} {k} [LIMIT|] [{n}|]
+2 zset    ZSCAN {k} 0 [MATCH|COUNT|] [{p}|{c}]
+2 zset    [ZPOPMIN|ZPOPMAX] {K} {n}
+2 zset    ZMPOP {c} {K} {k} [MIN|MAX|min|X] [COUNT|] [{n}|]
+2 zset    ZRANDMEMBER {k} [0|{v}] [WITHSCORES|]
+2 zset    SADD {k} {m} {m} {e}
+1 zset    OBJECT ENCODING {k}
+1 zset    COPY {k} {k} REPLACE
+1 zset    DEL {k}
 4 stream  XADD {k} {id} {m} {v}
 2 stream  XADD {k} MAXLEN {c} {id} {m} {v}
 3 stream  [XRANGE|XREVRANGE] {k} [-|+|{id}] [+|-|{id}] [COUNT|] [{c}|]
@@ -219,6 +255,7 @@ PROFILE_FAMILY = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash":
 PROFILES = {"mixed": None, "string": {"string", "bitmap"}, "keys": {"keys", "string", "db"},
             "transactions": {"string", "keys", "db"}, "command": {"command"}, "bits": {"bitmap", "pf", "string"},
             "hash": {"hash", "keys"}, "set": {"set", "keys"}, "list": {"list", "keys"},
+            "zset": {"zset", "keys"},
             "clients": set()}      # several clients with transactions that overlap: interleave.py
 
 
@@ -346,6 +383,8 @@ class Generator:
             return [makers[word]()]
         if word == "{cmd}":
             return self.plain()
+        if word[:1] in ("(", "[") and word[1:] in makers:
+            return [word[:1].encode() + makers[word[1:]]()]
         return [word.encode()]
 
     def tuned(self):
@@ -460,10 +499,12 @@ class Generator:
         else:
             words = self.tuned()
         draw = self.random.random()
-        if draw < 0.12:
+        if draw < 0.12 and not (words[0] == b"ZADD" and words[1].endswith(b"lex")):   # those keep one score
             words = self.damage(words)
             if self.random.random() < 0.25:
                 words = self.damage(words)
+            if words[0].upper() in (b"ZRANK", b"ZREVRANK"):
+                words = words[:3]       # ours take a word more
         elif draw < 0.125:
             words[0] = self.random.choice((b"NOSUCH", b"", b"GETT", b"\xff\x00", b"s" * 200, b"se t", b"ge\r\nt"))
         if self.random.random() < 0.15 and words[0].isascii():

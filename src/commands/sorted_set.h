@@ -1,0 +1,40 @@
+/* What the commands of sorted sets have in common. */
+#pragma once
+
+#include "commands/type_options.h"
+#include "commands/typed.h"
+#include "data/zset.h"
+
+/* How members are replied: alone, each followed by its score, or each with its score in an array of two. */
+enum zset_form { ZSET_MEMBERS, ZSET_FLAT_SCORES, ZSET_NESTED_SCORES };
+
+static inline enum zset_form zset_form_of(const struct request *request, bool with_scores)
+{
+    return !with_scores ? ZSET_MEMBERS : request->proto == 3 ? ZSET_NESTED_SCORES : ZSET_FLAT_SCORES;
+}
+
+static inline bool zset_read(struct request *request, const struct key *key, struct value *zset)
+{
+    return typed_read(request, key, TYPE_ZSET, zset);
+}
+
+static inline bool zset_edit(struct edit *edit, struct request *request, const struct key *key)
+{
+    return edit_begin(edit, request, key, TYPE_ZSET);
+}
+
+/* After members were taken out: an empty set goes with its key. */
+void zset_end_removal(struct edit *edit, const char *event);
+
+/* The members of a span as an array, with its head. */
+void zset_reply_span(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,
+                     enum zset_form form);
+/* A key becomes this set (owned from now on), or goes if there are no members. Replies how many there are. */
+void zset_store(struct request *request, const struct key *key, struct value zset, const char *event);
+
+/* Checks that reply an error and return false. */
+must_check bool zset_parse_score(struct request *request, uint32_t index, double *score);
+must_check bool zset_parse_scores(struct request *request, uint32_t least_index, uint32_t most_index,
+                                  struct zset_scores *scores);
+must_check bool zset_parse_members(struct request *request, uint32_t least_index, uint32_t most_index,
+                                   struct zset_members *members);
