@@ -175,8 +175,10 @@ static void cmd_zrem(struct request *request)
         return;
     for (uint32_t i = 2; !edit.is_new && i < request->arg_count; i++)
         removed += zset_remove(&edit.value, request_arg(request, i));
-    if (removed > 0)
+    if (removed > 0) {
+        edit_forget_args(&edit, 2, 1);
         zset_end_removal(&edit, "zrem");
+    }
     reply_int(request, removed);
 }
 

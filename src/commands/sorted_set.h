@@ -23,7 +23,9 @@ static inline bool zset_edit(struct edit *edit, struct request *request, const s
     return edit_begin(edit, request, key, TYPE_ZSET);
 }
 
-/* After members were taken out: an empty set goes with its key. */
+/* Takes a span out of the set that is being edited; ends the edit with this event. An empty set goes with its key. */
+void zset_end_with_removal(struct edit *edit, struct zset_span span, const char *event);
+/* The same when members were taken out already, and their deadlines. */
 void zset_end_removal(struct edit *edit, const char *event);
 
 /* The members of a span as an array, with its head. */

@@ -42,6 +42,25 @@ void zset_end_removal(struct edit *edit, const char *event)
         edit_end(edit, EVENT_ZSET, event);
 }
 
+static void forget_span(struct edit *edit, struct zset_span span)
+{
+    struct zset_walk walk;
+    struct slice member;
+    double score;
+
+    zset_walk_begin(&walk, edit->value, span, false);
+    while (zset_walk_next(&walk, &member, &score))
+        edit_forget(edit, member);
+}
+
+void zset_end_with_removal(struct edit *edit, struct zset_span span, const char *event)
+{
+    if (UNLIKELY(edit->has_deadlines))
+        forget_span(edit, span);
+    zset_remove_span(&edit->value, span);
+    zset_end_removal(edit, event);
+}
+
 void zset_store(struct request *request, const struct key *key, struct value zset, const char *event)
 {
     uint64_t count = zset_count(zset);

@@ -9,8 +9,7 @@ uint64_t zset_pop(struct edit *edit, const struct zset_pop *pop, struct output *
     struct zset_span span = {pop->greatest ? all - count : 0, pop->greatest ? all : count};
 
     zset_reply_span(out, proto, edit->value, span, pop->greatest, pop->form);
-    zset_remove_span(&edit->value, span);
-    zset_end_removal(edit, pop->greatest ? "zpopmax" : "zpopmin");
+    zset_end_with_removal(edit, span, pop->greatest ? "zpopmax" : "zpopmin");
     return count;
 }
 

@@ -232,10 +232,8 @@ static void remove_range(struct request *request, enum range_kind kind, const ch
         return;
     }
     span = find(edit.value, &range);
-    if (span.first < span.end) {
-        zset_remove_span(&edit.value, span);
-        zset_end_removal(&edit, event);
-    }
+    if (span.first < span.end)
+        zset_end_with_removal(&edit, span, event);
     reply_int(request, (int64_t)(span.end - span.first));
 }
 

@@ -207,7 +207,13 @@ static uint64_t free_effort(struct value zset)
     return zset.encoding == ENCODING_LISTPACK ? 1 : zset_count(zset);
 }
 
-const struct value_ops zset_ops = {destroy, copy, memory_bytes, free_effort, NULL};
+static bool has(struct value zset, struct slice member)
+{
+    return zset_score(zset, member, &(double){0});
+}
+
+static const struct value_member_ops member_ops = {zset_count, has, zset_remove};
+const struct value_ops zset_ops = {destroy, copy, memory_bytes, free_effort, NULL, &member_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 
