@@ -28,6 +28,7 @@ void part_invariants(const struct options *options, double seconds);
 void part_replica(const struct options *options, double seconds);
 void part_parking(const struct options *options, double seconds);
 void part_gate(const struct options *options, double seconds);
+void part_waiting(const struct options *options, double seconds);
 void part_leaks(const struct options *options, double seconds);
 
 /* --- results --- */
