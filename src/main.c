@@ -19,6 +19,7 @@
 #include "server/process_title.h"
 #include "server/server.h"
 #include "server/tls_peers.h"
+#include "server/topics.h"
 #include "server/version.h"
 #include "server/watchdog.h"
 
@@ -34,6 +35,7 @@ static void commands_setup(void)
         info_commands,       lolwut_commands,      slowlog_commands, latency_commands,     memory_commands,
         member_expiry_commands,
         sorted_set_commands, sorted_set_range_commands, sorted_set_algebra_commands, sorted_set_pop_commands,
+        pubsub_commands,
     };
 
     command_registry_setup(tables, countof(tables));
@@ -69,6 +71,7 @@ int main(int argc, char **argv)
     availability_zone_setup();
     certificates_setup();
     tls_peers_setup();
+    topics_setup();
     type_options_setup();
     commands_setup();
     if (!config_load(argc, argv, &exit_status))
@@ -102,6 +105,7 @@ out:
     process_teardown();
 out_config:
     command_registry_teardown();
+    topics_teardown();
     tls_peers_teardown();
     certificates_teardown();
     info_teardown();

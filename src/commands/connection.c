@@ -10,6 +10,7 @@
 #include "server/client.h"
 #include "server/dispatch.h"
 #include "server/monitor.h"
+#include "server/pubsub.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/soft_shutdown.h"
@@ -28,12 +29,22 @@ static int shown_size(struct slice word)
 
 /* ----------------------------------------------------------------------------------------------- small commands -- */
 
+/* Clients that read messages over RESP2 expect an array. */
+static void reply_pong_as_message(struct request *request)
+{
+    reply_array(request, 2);
+    reply_text(request, "pong");
+    reply_bulk(request, request->arg_count == 2 ? request_arg(request, 1) : SLICE_EMPTY);
+}
+
 static void cmd_ping(struct request *request)
 {
     if (request->arg_count > 2)
         reply_errorf(request, "ERR wrong number of arguments for '%s' command", request->command->row->name);
     else if (soft_shutdown_is_pending() && (request->client->flags & CLIENT_MONITOR) == 0)
         reply_error(request, "SHUTDOWN PENDING");
+    else if ((request->client->flags & CLIENT_PUBSUB) != 0 && request->proto == 2)
+        reply_pong_as_message(request);
     else if (request->arg_count == 2)
         reply_bulk(request, request_arg(request, 1));
     else
@@ -85,6 +96,7 @@ static void cmd_reset(struct request *request)
 
     client_reset_transaction(client);
     monitor_stop(client);
+    pubsub_leave(client);
     client->flags &= ~session_flags;
     client->db = 0;
     client->proto = 2;
@@ -346,11 +358,10 @@ static bool parse_client_type(struct request *request, uint32_t index, enum clie
     return false;
 }
 
-/* Whoever connected to us is a normal client. */
 static enum client_type card_type(const struct client_card *card)
 {
-    (void)card;
-    return CLIENT_TYPE_NORMAL;
+    return (atomic_load_explicit(&card->flags, memory_order_relaxed) & CLIENT_PUBSUB) != 0 ? CLIENT_TYPE_PUBSUB
+                                                                                            : CLIENT_TYPE_NORMAL;
 }
 
 static bool is_being_killed(const struct client_card *card)
@@ -741,7 +752,7 @@ const struct command_row connection_commands[] = {
         .complexity = "O(1)", .syntax = "HOST: [arg ...]",
     },
     {
-        .name = "ping", .run = cmd_ping, .arity = -1, .access = ACCESS_FREE, .flags = "fast sentinel",
+        .name = "ping", .run = cmd_ping, .arity = -1, .access = ACCESS_FREE, .flags = "fast sentinel subscribed",
         .categories = "@fast @connection", .group = "connection", .since = "1.0.0",
         .summary = "Replies PONG, or its argument.", .complexity = "O(1)", .syntax = "PING [message]",
         .tips = "request_policy:all_shards response_policy:all_succeeded",
@@ -754,7 +765,7 @@ const struct command_row connection_commands[] = {
     },
     {
         .name = "quit", .run = cmd_quit, .arity = -1, .access = ACCESS_FREE,
-        .flags = "noscript loading stale fast no_auth allow_busy unqueued ends_multi",
+        .flags = "noscript loading stale fast no_auth allow_busy unqueued ends_multi subscribed",
         .categories = "@fast @connection", .group = "connection", .since = "1.0.0",
         .summary = "Closes the connection.", .complexity = "O(1)", .syntax = "QUIT",
     },
@@ -766,7 +777,7 @@ const struct command_row connection_commands[] = {
     },
     {
         .name = "reset", .run = cmd_reset, .arity = 1, .access = ACCESS_FREE,
-        .flags = "noscript loading stale fast no_auth allow_busy unqueued ends_multi",
+        .flags = "noscript loading stale fast no_auth allow_busy unqueued ends_multi subscribed",
         .categories = "@fast @connection", .group = "connection", .since = "6.2.0",
         .summary = "Makes the connection as it was when it was opened.", .complexity = "O(1)", .syntax = "RESET",
     },

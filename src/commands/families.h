@@ -23,6 +23,7 @@ extern const struct command_row connection_commands[]; /* connection.c */
 extern const struct command_row admin_commands[]; /* admin.c */
 extern const struct command_row transaction_commands[]; /* transactions.c */
 extern const struct command_row command_commands[]; /* command.c */
+extern const struct command_row pubsub_commands[]; /* pubsub.c */
 extern const struct command_row config_commands[]; /* config.c */
 extern const struct command_row info_commands[]; /* info.c */
 extern const struct command_row lolwut_commands[]; /* lolwut.c */

@@ -11,6 +11,7 @@
 #include "server/dispatch.h"
 #include "server/monitor.h"
 #include "server/options.h"
+#include "server/pubsub.h"
 #include "server/server.h"
 #include "server/tls_peers.h"
 #include "server/transaction.h"
@@ -47,6 +48,7 @@ static void client_destroy(struct client *client)
     blocked_forget(client);
     client_reset_transaction(client);
     monitor_stop(client);
+    pubsub_leave(client);
     tls_peers_leave(client);
     client_limit_leave(client);
     list_remove(&client->node);
@@ -381,7 +383,8 @@ static NOINLINE void check_output(struct client *client, const struct output_lim
 
 void client_check_output(struct client *client)
 {
-    const struct output_limit *limit = &option_output_limits[OUTPUT_CLASS_NORMAL];
+    const struct output_limit *limit =
+        &option_output_limits[(client->flags & CLIENT_PUBSUB) != 0 ? OUTPUT_CLASS_PUBSUB : OUTPUT_CLASS_NORMAL];
     uint64_t hard = atomic_load_explicit(&limit->hard_bytes, memory_order_relaxed);
     uint64_t soft = atomic_load_explicit(&limit->soft_bytes, memory_order_relaxed);
 
@@ -402,6 +405,8 @@ static void append_flags(struct buffer *buffer, const struct client_card *card)
 
     if ((flags & CLIENT_MONITOR) != 0)
         buffer_append_char(buffer, 'O');
+    if ((flags & CLIENT_PUBSUB) != 0)
+        buffer_append_char(buffer, 'P');
     if (atomic_load_explicit(&card->queued_count, memory_order_relaxed) >= 0)
         buffer_append_char(buffer, 'x');
     if ((flags & (CLIENT_BLOCKED | CLIENT_PAUSED)) != 0)
@@ -421,6 +426,7 @@ uint64_t client_card_memory_bytes(const struct client_card *card)
     return sizeof(struct client) + atomic_load_explicit(&card->query_capacity, memory_order_relaxed) +
            atomic_load_explicit(&card->output_bytes, memory_order_relaxed) +
            atomic_load_explicit(&card->multi_bytes, memory_order_relaxed) +
+           atomic_load_explicit(&card->pubsub_bytes, memory_order_relaxed) +
            watch_memory_bytes(atomic_load_explicit(&card->watched_count, memory_order_relaxed));
 }
 
@@ -438,9 +444,12 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
                   (long long)(MAX(now_ms - atomic_load_explicit(&card->active_ms, memory_order_relaxed), 0) / 1000));
     append_flags(buffer, card);
     buffer_printf(buffer,
-                  " db=%u sub=0 psub=0 ssub=0 multi=%d qbuf=%llu qbuf-free=%llu argv-mem=%llu multi-mem=%llu"
+                  " db=%u sub=%u psub=%u ssub=%u multi=%d qbuf=%llu qbuf-free=%llu argv-mem=%llu multi-mem=%llu"
                   " rbs=0 rbp=0 obl=%llu oll=%llu omem=%llu tot-mem=%llu events=%s cmd=",
                   atomic_load_explicit(&card->db, memory_order_relaxed),
+                  atomic_load_explicit(&card->subscription_counts[TOPIC_CHANNEL], memory_order_relaxed),
+                  atomic_load_explicit(&card->subscription_counts[TOPIC_PATTERN], memory_order_relaxed),
+                  atomic_load_explicit(&card->subscription_counts[TOPIC_SHARD], memory_order_relaxed),
                   atomic_load_explicit(&card->queued_count, memory_order_relaxed),
                   (unsigned long long)query_bytes,
                   (unsigned long long)(query_capacity - MIN(query_bytes, query_capacity)),

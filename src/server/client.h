@@ -16,6 +16,7 @@ struct blocked;
 struct worker;
 struct transaction;
 struct watch_set;
+struct pubsub_session;
 struct parked;
 struct blob;
 
@@ -31,7 +32,8 @@ enum client_flag {
     CLIENT_DEBUG_PROTECTED = 1 << 8,
     CLIENT_BLOCKED = 1 << 9, /* its command will be answered later: no input is looked at until then */
     CLIENT_MONITOR = 1 << 10, /* is shown the commands of others */
-    CLIENT_PAUSED = 1 << 11   /* its parked command waits for the end of CLIENT PAUSE */
+    CLIENT_PAUSED = 1 << 11,  /* its parked command waits for the end of CLIENT PAUSE */
+    CLIENT_PUBSUB = 1 << 12   /* subscribes to something: with RESP2 it may do little else */
 };
 
 /* What others may ask of a client; served by its worker in its next turn. */
@@ -60,6 +62,8 @@ struct client_card {
     _Atomic uint32_t command_id;    /* of the last command; UINT32_MAX: none */
     _Atomic int32_t queued_count;   /* MULTI: commands so far; -1: not in MULTI */
     _Atomic uint32_t watched_count;
+    _Atomic uint32_t subscription_counts[3]; /* by enum topic_kind */
+    _Atomic uint64_t pubsub_bytes;  /* that its subscriptions take */
     _Atomic int64_t active_ms;      /* wall clock of the last command */
     _Atomic uint64_t query_bytes, query_capacity, args_bytes;
     _Atomic uint64_t output_bytes;  /* what waits to be sent, if it has to wait or is much */
@@ -79,6 +83,7 @@ struct client {
     struct transaction *transaction; /* NULL: not in MULTI */
     struct watch_set *watches;       /* NULL: nothing watched */
     uint32_t watched_count;
+    struct pubsub_session *pubsub;   /* NULL: it has no subscriptions */
     struct parked *parked;           /* NULL: no command waits */
     struct blocked *blocked;         /* NULL: no command waits for a key to be filled */
     uint64_t wait_count;             /* how often it was blocked */
@@ -91,6 +96,7 @@ struct client {
     int64_t output_soft_since_ms;    /* when the soft output limit was passed; 0: it is not */
     struct list_node node;           /* worker's clients */
     struct list_node monitor_node;   /* worker's monitors, if CLIENT_MONITOR */
+    struct list_node held_node;      /* worker's held */
     struct client_card card;
 };
 

@@ -37,6 +37,7 @@ static const struct {
     {COMMAND_ALONE, "alone", false},
     {COMMAND_UNQUEUED, "unqueued", false},
     {COMMAND_ENDS_MULTI, "ends_multi", false},
+    {COMMAND_SUBSCRIBED, "subscribed", false},
     /* Known words of the facts that mean nothing here: */
     {0, "sentinel", false},
     {0, "experimental", false},

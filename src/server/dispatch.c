@@ -17,6 +17,7 @@
 #include "server/options.h"
 #include "server/pause.h"
 #include "server/protect.h"
+#include "server/pubsub.h"
 #include "server/server.h"
 #include "server/timing.h"
 #include "server/tls_peers.h"
@@ -472,6 +473,10 @@ static bool refused(struct client *client, const struct job *job)
     else if (UNLIKELY(memory_limit_is_reached()) && memory_make_room(client->worker) == MEMORY_NONE &&
              needs_memory(client, command))
         refuse_for_memory(&request);
+    else if (UNLIKELY((client->flags & CLIENT_PUBSUB) != 0) && client->proto == 2 &&
+             (command->flags & COMMAND_SUBSCRIBED) == 0)
+        reply_errorf(&request, "ERR Can't execute '%.*s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "
+                     "are allowed in this context", (int)command->full_name.size, command->full_name.data);
     else
         return false;
     if (client->transaction != NULL)
@@ -596,7 +601,7 @@ static enum run_result run_alone(struct client *client, const struct job *job, c
 /* Others are asked each time whether they may. */
 static bool may_group_client(const struct client *client)
 {
-    return (client->flags & (CLIENT_AUTHENTICATED | CLIENT_MONITOR)) == CLIENT_AUTHENTICATED;
+    return (client->flags & (CLIENT_AUTHENTICATED | CLIENT_MONITOR | CLIENT_PUBSUB)) == CLIENT_AUTHENTICATED;
 }
 
 static bool may_group(const struct job *job)
@@ -723,11 +728,12 @@ void dispatch_forget(struct client *client)
     }
 }
 
-/* What was noted of commands while stripes were held goes to monitors and into the log. */
+/* What was noted of commands while stripes were held goes to monitors and into the log; who got mail is woken. */
 static COLD void show_lines(struct worker *worker)
 {
     monitor_flush(worker);
     tls_audit_flush(worker);
+    pubsub_flush(worker);
     worker->has_lines = false;
 }
 
@@ -758,6 +764,7 @@ void dispatch_retry_parked(struct worker *worker)
         conn_write_pending(&client->conn);
         if ((client->flags & CLIENT_BLOCKED) == 0) /* it may wait for something else now */
             conn_resume(&client->conn);
+        pubsub_hold(client);
     }
     show_lines(worker);
 }
@@ -883,6 +890,8 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
     enum resp_result result = RESP_COMMAND;
 
     client->direct_bytes = 0;
+    if (UNLIKELY((client->flags & CLIENT_PUBSUB) != 0))
+        worker_read_mail_so_far(worker); /* what was sent to it before comes before its replies */
     while (done < size && (result == RESP_COMMAND || result == RESP_EMPTY) && client->parked == NULL &&
            !must_stop(client)) {
         uint32_t most = LIKELY(client_is_authenticated(client)) ? GROUP_MOST : 1, count = 0, ran;
@@ -918,8 +927,10 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
         }
         resp_scratch_reset(&worker->scratch);
     }
-    if (UNLIKELY(worker->has_lines))
+    if (UNLIKELY(worker->has_lines)) {
         show_lines(worker);
+        pubsub_hold(client);
+    }
     if (!output_is_empty(&client->conn.output))
         conn_write_pending(&client->conn);
     client_check_output(client); /* first: who goes for his own output is not to drive out others */

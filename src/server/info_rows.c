@@ -14,6 +14,7 @@
 #include "server/options_process.h"
 #include "server/stats_since.h"
 #include "server/timing.h"
+#include "server/topics.h"
 #include "server/version.h"
 #include "store/access.h"
 
@@ -166,6 +167,9 @@ PUT_STAT(max_output_buffer_bytes)
 PUT_STAT(blocked_clients)
 PUT_STAT(tracking_clients)
 PUT_STAT(pubsub_clients)
+PUT_U64(pubsub_channels, topics_count(TOPIC_CHANNEL))
+PUT_U64(pubsub_patterns, topics_count(TOPIC_PATTERN))
+PUT_U64(pubsubshard_channels, topics_count(TOPIC_SHARD))
 PUT_STAT(watching_clients)
 PUT_STAT(clients_in_timeout_table)
 PUT_STAT(current_thread)
@@ -614,9 +618,9 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "current_eviction_exceeded_time", exceeded_current),
     ROW("stats", "keyspace_hits", keyspace_hits),
     ROW("stats", "keyspace_misses", keyspace_misses),
-    ROW("stats", "pubsub_channels", zero),
-    ROW("stats", "pubsub_patterns", zero),
-    ROW("stats", "pubsubshard_channels", zero),
+    ROW("stats", "pubsub_channels", pubsub_channels),
+    ROW("stats", "pubsub_patterns", pubsub_patterns),
+    ROW("stats", "pubsubshard_channels", pubsubshard_channels),
     ROW("stats", "latest_fork_usec", zero),
     ROW("stats", "total_forks", zero),
     ROW("stats", "migrate_cached_sockets", zero),

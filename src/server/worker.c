@@ -16,6 +16,7 @@
 #include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/pause.h"
+#include "server/pubsub.h"
 #include "server/server.h"
 #include "server/soft_shutdown.h"
 #include "server/timing.h"
@@ -54,6 +55,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     list_init(&worker->leaving_blocked);
     list_init(&worker->served);
     list_init(&worker->monitors);
+    list_init(&worker->held);
     access_init(&worker->access, server->store, &worker->counters);
     defrag_walk_init(&worker->defrag.walk, index, &worker->defrag.counters);
     worker->access.settle = dispatch_settle_access;
@@ -65,13 +67,8 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
 
 void worker_fini(struct worker *worker)
 {
-    struct mpsc_node *node;
-
-    while ((node = mpsc_pop(&worker->mailbox)) != NULL) {
-        struct mail *mail = container_of(node, struct mail, node);
-
-        mail->deliver(worker, mail);
-    }
+    atomic_store(&worker->waiting_workers, 0); /* they may have no loop any more */
+    worker_read_mail(worker, UINT64_MAX);
     loop_destroy(&worker->loop);
     gate_part(&worker->member);
     LIST_FOREACH_SAFE(link, &worker->leaving_watches) {
@@ -172,6 +169,23 @@ void worker_post(struct worker *worker, struct mail **mail)
     worker_wake(worker);
 }
 
+void worker_post_quietly(struct worker *worker, struct mail *mail)
+{
+    mpsc_push(&worker->mailbox, &mail->node);
+}
+
+void worker_read_mail(struct worker *worker, uint64_t most_bytes)
+{
+    struct mpsc_node *node;
+
+    worker->turn_mail_bytes = 0;
+    while (worker->turn_mail_bytes < most_bytes && (node = mpsc_pop(&worker->mailbox)) != NULL) {
+        struct mail *mail = container_of(node, struct mail, node);
+
+        mail->deliver(worker, mail);
+    }
+}
+
 int64_t worker_sample_time(struct worker *worker)
 {
     worker->turn_us = loop_now_us(worker->loop);
@@ -219,14 +233,12 @@ static void leave_registries(struct worker *worker)
 static void on_wake(struct loop *loop)
 {
     struct worker *worker = loop_user(loop);
-    struct mpsc_node *node;
 
     worker_time_passed(worker);
-    while ((node = mpsc_pop(&worker->mailbox)) != NULL) {
-        struct mail *mail = container_of(node, struct mail, node);
-
-        mail->deliver(worker, mail);
-    }
+    worker_read_mail(worker, PUBSUB_TURN_BYTES);
+    if (!mpsc_is_empty(&worker->mailbox))
+        worker_wake(worker); /* goes on when what was written so far has been sent */
+    pubsub_release_held(worker);
     if (worker->index == 0)
         server_serve_signal(worker->server);
     serve_requests(worker);

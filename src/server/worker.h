@@ -85,10 +85,16 @@ struct worker {
     struct list leaving_blocked;      /* of struct blocked: likewise */
     struct list served;               /* of struct blocked: of others, mostly; their replies are to be sent to them */
     struct list monitors;             /* clients */
+    struct list held;                 /* clients that published faster than others deliver: see pubsub.h */
+    uint64_t mailed;                  /* bit i: worker i has mail of ours and was not woken yet */
+    uint64_t slow_workers;            /* bit i: worker i was found far behind with its mail */
+    uint64_t turn_mail_bytes;         /* delivered in this turn */
+    _Atomic uint64_t backlog_bytes;   /* atomic, seq_cst: mail for this worker that counts, not delivered yet */
+    _Atomic uint64_t waiting_workers; /* atomic, seq_cst: bit i: worker i is to be woken when that has become less */
     _Atomic uint32_t monitor_count;   /* atomic, relaxed: of those; others read it */
     struct buffer monitor_lines;      /* what the commands of this moment look like to monitors */
     struct buffer audit_lines;        /* and in the log, for clients that are audited */
-    bool has_lines;                   /* one of the two has something */
+    bool has_lines;                   /* one of the two has something, or there are workers to wake for their mail */
     bool may_own_gate;                /* a parked command asked for the gate */
     struct store_counters counters;
     struct eviction_pool eviction_pool;
@@ -137,6 +143,17 @@ void worker_wake(struct worker *worker); /* any thread */
 struct client *worker_find_client(struct worker *worker, uint64_t id); /* its thread; NULL: it has gone */
 /* Any thread. Hands the mail over: *mail is NULL afterwards. */
 void worker_post(struct worker *worker, struct mail **mail);
+void worker_post_quietly(struct worker *worker, struct mail *mail); /* without waking it; also under locks */
+/* Its thread, no lock held, outside the gate: delivers what is there, until mail that counts `most_bytes` was. */
+void worker_read_mail(struct worker *worker, uint64_t most_bytes);
+/* Likewise: at least all that was posted before the call. */
+static inline void worker_read_mail_so_far(struct worker *worker)
+{
+    uint64_t bytes = atomic_load(&worker->backlog_bytes);
+
+    if (UNLIKELY(bytes != 0))
+        worker_read_mail(worker, bytes);
+}
 
 /* Protected mode: clients from elsewhere are sent the text and closed, until there is a password. */
 bool worker_is_protected(const struct server *server);

@@ -1,0 +1,405 @@
+#include "server/pubsub.h"
+
+#include "base/blob.h"
+#include "base/mem.h"
+#include "server/client.h"
+#include "server/client_limit.h"
+#include "server/server.h"
+
+#include <string.h>
+
+enum {
+    COPY_MOST_BYTES = 4096, /* longer messages are referenced by the outputs of their receivers */
+    LETTER_BYTES = 256      /* what a letter counts beside its payload */
+};
+
+/* A message on its way, shared by the letters to all workers. */
+struct publication {
+    _Atomic uint32_t refs;  /* atomic: letters */
+    uint32_t ticket_count;
+    struct topic_ticket channel;       /* its topic is NULL: only patterns are reached */
+    struct blob *body;                 /* what all forms have in common: channel and payload as bulks */
+    struct topic_ticket tickets[];     /* to patterns */
+};
+
+struct letter {
+    struct mail mail;
+    struct publication *publication;
+};
+
+/* ------------------------------------------------------------------------------------------------ subscriptions -- */
+
+static uint64_t hash_of(const void *item)
+{
+    return ((const struct subscription *)item)->topic->hash;
+}
+
+static bool is_named(const void *item, const void *key)
+{
+    return slice_equal(topic_name(((const struct subscription *)item)->topic), *(const struct slice *)key);
+}
+
+uint64_t pubsub_count(const struct client *client, enum topic_kind kind)
+{
+    const struct table *tables = client->pubsub != NULL ? client->pubsub->subscriptions : NULL;
+
+    if (tables == NULL)
+        return 0;
+    return kind == TOPIC_SHARD ? table_count(&tables[TOPIC_SHARD])
+                               : table_count(&tables[TOPIC_CHANNEL]) + table_count(&tables[TOPIC_PATTERN]);
+}
+
+/* What others may know; a client without subscriptions is as it was before the first one. */
+static void show(struct client *client)
+{
+    struct pubsub_session *session = client->pubsub;
+    bool subscribes = false;
+
+    for (size_t kind = 0; kind < TOPIC_KINDS; kind++) {
+        uint64_t count = table_count(&session->subscriptions[kind]);
+
+        atomic_store_explicit(&client->card.subscription_counts[kind], (uint32_t)count, memory_order_relaxed);
+        subscribes = subscribes || count != 0;
+    }
+    atomic_store_explicit(&client->card.pubsub_bytes, subscribes ? session->memory_bytes : 0, memory_order_relaxed);
+    if (subscribes) {
+        client->flags |= CLIENT_PUBSUB;
+    } else {
+        client->flags &= ~(uint32_t)CLIENT_PUBSUB;
+        mem_free(session);
+        client->pubsub = NULL;
+    }
+}
+
+uint64_t pubsub_subscribe(struct client *client, enum topic_kind kind, struct slice name)
+{
+    uint64_t hash = topics_hash(name);
+    struct subscription *subscription;
+    struct table *table;
+
+    if (client->pubsub == NULL) {
+        client->pubsub = mem_alloc_zero(sizeof(*client->pubsub));
+        client->pubsub->memory_bytes = sizeof(*client->pubsub);
+    }
+    table = &client->pubsub->subscriptions[kind];
+    if (table_find(table, hash, is_named, &name) == NULL) {
+        subscription = topics_subscribe(kind, name, hash, client);
+        table_insert(table, hash, subscription, hash_of);
+        client->pubsub->memory_bytes += topics_memory_bytes(subscription);
+    }
+    show(client);
+    return pubsub_count(client, kind);
+}
+
+static void leave(struct client *client, struct table *table, uint64_t *slot)
+{
+    struct subscription *subscription = table_slot_item(slot);
+
+    client->pubsub->memory_bytes -= topics_memory_bytes(subscription);
+    table_remove(table, hash_of(subscription), slot);
+    topics_unsubscribe(&subscription);
+}
+
+uint64_t pubsub_unsubscribe(struct client *client, enum topic_kind kind, struct slice name)
+{
+    struct table *table = client->pubsub != NULL ? &client->pubsub->subscriptions[kind] : NULL;
+    uint64_t *slot = table != NULL ? table_find_slot(table, topics_hash(name), is_named, &name) : NULL;
+
+    if (slot != NULL) {
+        leave(client, table, slot);
+        show(client);
+    }
+    return pubsub_count(client, kind);
+}
+
+static void collect(void *item, void *context)
+{
+    struct subscription ***next = context;
+
+    *(*next)++ = item;
+}
+
+uint64_t pubsub_unsubscribe_all(struct client *client, enum topic_kind kind,
+                                void (*left)(struct slice name, uint64_t count, void *context), void *context)
+{
+    struct table *table = client->pubsub != NULL ? &client->pubsub->subscriptions[kind] : NULL;
+    uint64_t total = table != NULL ? table_count(table) : 0, before = pubsub_count(client, kind);
+    struct subscription **all, **next;
+
+    if (total == 0)
+        return 0;
+    all = next = mem_alloc(total * sizeof(*all));
+    table_each(table, collect, &next);
+    table_clear(table, NULL, NULL);
+    for (uint64_t i = 0; i < total; i++) {
+        client->pubsub->memory_bytes -= topics_memory_bytes(all[i]);
+        if (left != NULL)
+            left(topic_name(all[i]->topic), before - i - 1, context);
+        topics_unsubscribe(&all[i]);
+    }
+    mem_free(all);
+    show(client);
+    return total;
+}
+
+void pubsub_leave(struct client *client)
+{
+    for (int kind = 0; kind < TOPIC_KINDS; kind++)
+        (void)pubsub_unsubscribe_all(client, (enum topic_kind)kind, NULL, NULL);
+    if (list_node_is_linked(&client->held_node))
+        list_remove(&client->held_node);
+}
+
+/* --------------------------------------------------------------------------------------------------- publishing -- */
+
+static char *put_bulk(char *at, struct slice bytes)
+{
+    at = resp_encode_header(at, '$', (int64_t)bytes.size);
+    if (bytes.size != 0)
+        memcpy(at, bytes.data, bytes.size);
+    at += bytes.size;
+    at[0] = '\r';
+    at[1] = '\n';
+    return at + 2;
+}
+
+static struct publication *publication_create(struct slice channel, struct slice payload,
+                                              struct topic_tickets *tickets)
+{
+    struct publication *publication = mem_alloc(sizeof(*publication) + tickets->count * sizeof(struct topic_ticket));
+    struct blob *body = blob_create(2 * RESP_HEADER_BYTES + channel.size + payload.size + 4);
+
+    body->size = (size_t)(put_bulk(put_bulk(body->data, channel), payload) - body->data);
+    *publication = (struct publication){.ticket_count = tickets->count, .body = body};
+    atomic_init(&publication->refs, 1);
+    if (tickets->count != 0)
+        memcpy(publication->tickets, tickets->items, tickets->count * sizeof(struct topic_ticket));
+    tickets->count = 0; /* the references have moved */
+    return publication;
+}
+
+static void publication_release(struct publication **publication)
+{
+    struct publication *gone = *publication;
+
+    *publication = NULL;
+    if (atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    topic_ticket_release(&gone->channel);
+    for (uint32_t i = 0; i < gone->ticket_count; i++)
+        topic_ticket_release(&gone->tickets[i]);
+    blob_release(&gone->body);
+    mem_free(gone);
+}
+
+static uint64_t cost_of(const struct publication *publication)
+{
+    return publication->body->size + LETTER_BYTES;
+}
+
+struct posting {
+    struct worker *worker;
+    struct publication *publication;
+};
+
+static void deliver(struct worker *worker, struct mail *mail);
+
+/* Under the lock of the channel: only puts letters into mailboxes. */
+static void post(const struct topic_reach *reach, void *context)
+{
+    const struct posting *posting = context;
+    struct worker *worker = posting->worker;
+    struct publication *publication = posting->publication;
+
+    for (uint64_t left = reach->workers; left != 0; left &= left - 1) {
+        struct worker *other = &worker->server->workers[__builtin_ctzll(left)];
+        struct letter *letter = mem_alloc(sizeof(*letter));
+
+        *letter = (struct letter){.mail = {.deliver = deliver}, .publication = publication};
+        atomic_fetch_add_explicit(&publication->refs, 1, memory_order_relaxed);
+        if (atomic_fetch_add(&other->backlog_bytes, cost_of(publication)) > PUBSUB_BACKLOG_BYTES && other != worker)
+            worker->slow_workers |= UINT64_C(1) << other->index;
+        worker_post_quietly(other, &letter->mail);
+    }
+    worker->mailed |= reach->workers;
+}
+
+uint64_t pubsub_publish(struct worker *worker, enum topic_kind kind, struct slice channel, struct slice payload)
+{
+    uint64_t hash = topics_hash(channel);
+    struct topic_tickets tickets = {0};
+    struct topic_reach reach = {0};
+    struct posting posting = {.worker = worker};
+
+    if (kind == TOPIC_CHANNEL)
+        topics_match(channel, &tickets, &reach);
+    if (tickets.count != 0 || topics_has(kind, channel, hash)) {
+        posting.publication = publication_create(channel, payload, &tickets);
+        topics_post(kind, channel, hash, &posting.publication->channel, &reach, post, &posting);
+        publication_release(&posting.publication);
+        worker->has_lines = worker->has_lines || worker->mailed != 0;
+    }
+    topic_tickets_fini(&tickets);
+    return reach.subscriber_count;
+}
+
+void pubsub_flush(struct worker *worker)
+{
+    for (uint64_t left = worker->mailed; left != 0; left &= left - 1)
+        worker_wake(&worker->server->workers[__builtin_ctzll(left)]);
+    worker->mailed = 0;
+}
+
+/* --------------------------------------------------------------------------------------------------- delivering -- */
+
+/* A message as the subscribers of one topic see it, but for its first byte: that is their protocol's. */
+struct form {
+    char *head; /* "*3 message" or "*4 pmessage <pattern>" */
+    size_t head_size;
+    char *whole; /* with the body, if that is short */
+    size_t whole_size;
+    struct blob *body;
+};
+
+static void form_init(struct form *form, const struct topic *topic, struct blob *body)
+{
+    static const struct slice heads[TOPIC_KINDS] = {
+        [TOPIC_CHANNEL] = {"*3\r\n$7\r\nmessage\r\n", 17},
+        [TOPIC_PATTERN] = {"*4\r\n$8\r\npmessage\r\n", 18},
+        [TOPIC_SHARD] = {"*3\r\n$8\r\nsmessage\r\n", 18},
+    };
+    struct slice head = heads[topic->kind];
+    size_t most = head.size + RESP_HEADER_BYTES + topic->name_size + 2 +
+                  (body->size <= COPY_MOST_BYTES ? body->size : 0);
+    char *at;
+
+    *form = (struct form){.head = mem_alloc(most), .body = body};
+    memcpy(form->head, head.data, head.size);
+    at = form->head + head.size;
+    if (topic->kind == TOPIC_PATTERN)
+        at = put_bulk(at, topic_name(topic));
+    form->head_size = (size_t)(at - form->head);
+    if (body->size > COPY_MOST_BYTES || form->head_size > COPY_MOST_BYTES)
+        return;
+    memcpy(at, body->data, body->size);
+    form->whole = form->head;
+    form->whole_size = form->head_size + body->size;
+}
+
+static void form_write(const struct form *form, struct output *output, int proto)
+{
+    char *at;
+
+    if (form->whole != NULL) {
+        at = output_reserve(output, form->whole_size);
+        memcpy(at, form->whole, form->whole_size);
+        at[0] = proto == 2 ? '*' : '>';
+        output_commit(output, at + form->whole_size);
+        return;
+    }
+    output_append(output, proto == 2 ? "*" : ">", 1);
+    output_append(output, form->head + 1, form->head_size - 1);
+    output_append_blob(output, form->body, 0, form->body->size);
+}
+
+/* After something was written to a client that has not asked for it just now. */
+static void sent_unasked(struct client *client)
+{
+    conn_write_pending(&client->conn);
+    client_check_output(client);
+    if ((client->conn.flags & CONN_BLOCKED_OUT) != 0 || output_size(&client->conn.output) >= OUTPUT_BLOCK_BYTES) {
+        client_show_output(client);
+        if (client_limit_is_on())
+            client_limit_note(client);
+    }
+}
+
+static void deliver_to_topic(const struct worker *worker, const struct topic_ticket *ticket, struct blob *body)
+{
+    const struct topic_part *part = topic_part_of(ticket->topic, worker->index);
+    struct form form;
+
+    if (part == NULL || part->count == 0)
+        return;
+    form_init(&form, ticket->topic, body);
+    for (uint32_t i = 0; i < part->count; i++) {
+        struct client *client = part->items[i]->client;
+
+        if (part->items[i]->age > ticket->age || conn_is_closing(&client->conn))
+            continue;
+        form_write(&form, &client->conn.output, client->proto);
+        sent_unasked(client);
+    }
+    mem_free(form.head);
+}
+
+/* Room for letters again: those that wait for it look when half of them are delivered. */
+static void note_delivered(struct worker *worker, uint64_t bytes)
+{
+    uint64_t before = atomic_fetch_sub(&worker->backlog_bytes, bytes);
+
+    worker->turn_mail_bytes += bytes;
+    if (before >= PUBSUB_BACKLOG_BYTES / 2 && before - bytes < PUBSUB_BACKLOG_BYTES / 2) {
+        for (uint64_t left = atomic_exchange(&worker->waiting_workers, 0); left != 0; left &= left - 1)
+            worker_wake(&worker->server->workers[__builtin_ctzll(left)]);
+    }
+}
+
+static void deliver(struct worker *worker, struct mail *mail)
+{
+    struct letter *letter = container_of(mail, struct letter, mail);
+    struct publication *publication = letter->publication;
+    uint64_t cost = cost_of(publication);
+
+    if (publication->channel.topic != NULL)
+        deliver_to_topic(worker, &publication->channel, publication->body);
+    for (uint32_t i = 0; i < publication->ticket_count; i++)
+        deliver_to_topic(worker, &publication->tickets[i], publication->body);
+    publication_release(&letter->publication);
+    mem_free(letter);
+    note_delivered(worker, cost);
+}
+
+/* ------------------------------------------------------------------------------------------------------ waiting -- */
+
+/* Of the workers that were far behind, those that still are; they wake us when they are not. Both sides write before
+ * they read what the other has written, hence the sequentially consistent operations here and in note_delivered. */
+static uint64_t still_slow(struct worker *worker)
+{
+    uint64_t slow = worker->slow_workers;
+
+    for (uint64_t left = slow; left != 0; left &= left - 1) {
+        struct worker *other = &worker->server->workers[__builtin_ctzll(left)];
+
+        atomic_fetch_or(&other->waiting_workers, UINT64_C(1) << worker->index);
+        if (atomic_load(&other->backlog_bytes) < PUBSUB_BACKLOG_BYTES / 2)
+            slow &= ~(UINT64_C(1) << other->index);
+    }
+    worker->slow_workers = slow;
+    return slow;
+}
+
+void pubsub_hold(struct client *client)
+{
+    struct worker *worker = client->worker;
+
+    if (LIKELY(worker->slow_workers == 0) || client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0 ||
+        conn_is_closing(&client->conn) || still_slow(worker) == 0)
+        return;
+    client_block(client, NULL);
+    list_push_back(&worker->held, &client->held_node);
+}
+
+void pubsub_release_held(struct worker *worker)
+{
+    struct list_node *node;
+
+    if (LIKELY(list_is_empty(&worker->held)) || still_slow(worker) != 0)
+        return;
+    while ((node = list_pop_front(&worker->held)) != NULL) {
+        struct client *client = container_of(node, struct client, held_node);
+
+        if (client_end_wait(client, client->wait_count) && !conn_is_closing(&client->conn))
+            client_unblock(client);
+    }
+}

@@ -1,0 +1,112 @@
+/* Topics: what clients subscribe to - channels, patterns of channels, and sharded channels - and who does.
+ *
+ *     registry -> topic -> part of a worker -> subscriptions of that worker's clients
+ *
+ * The registry and what concerns all workers (how many subscribe, in which workers) is guarded by a few locks, one for
+ * each fraction of the names. A part's subscriptions belong to its worker's thread alone: nobody else looks at them, so
+ * delivering takes no lock.
+ *
+ * Who publishes gets a ticket: the topic with its age then. Each subscription knows at what age it was made, so that a
+ * message reaches exactly those who subscribed before it was published, whenever their worker comes to deliver it.
+ * A topic without subscribers is out of the registry; tickets keep its memory. */
+#pragma once
+
+#include "base/compiler.h"
+#include "base/slice.h"
+#include "base/table.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct buffer;
+struct client;
+struct topic_part;
+
+enum topic_kind { TOPIC_CHANNEL, TOPIC_PATTERN, TOPIC_SHARD, TOPIC_KINDS };
+
+struct topic {
+    _Atomic uint32_t refs;      /* atomic: the registry's and the tickets' */
+    enum topic_kind kind;       /* const, as hash and name */
+    uint64_t hash;
+    uint64_t age;               /* subscriptions ever made; guarded by the registry's lock, as the next two */
+    uint64_t workers;           /* bit i: worker i has subscriptions */
+    uint32_t subscriber_count;
+    _Atomic(struct topic_part *) parts; /* atomic: a chain that only grows, under the lock */
+    size_t name_size;
+    char name[];
+};
+
+/* Owner: the client's worker. */
+struct subscription {
+    struct client *client;
+    struct topic *topic;
+    struct topic_part *part;
+    uint64_t age;   /* the topic's when it was made */
+    uint32_t index; /* in the part's list */
+};
+
+/* The subscriptions of one worker to one topic. */
+struct topic_part {
+    struct topic_part *next;   /* const */
+    unsigned worker_index;     /* const */
+    uint32_t count, capacity;  /* owner: the worker, as `items` */
+    struct subscription **items;
+};
+
+static inline struct slice topic_name(const struct topic *topic)
+{
+    return slice_make(topic->name, topic->name_size);
+}
+
+void topics_setup(void);
+void topics_teardown(void);
+
+/* By the client's worker. The client does not subscribe to it yet. */
+struct subscription *topics_subscribe(enum topic_kind kind, struct slice name, uint64_t hash, struct client *client);
+void topics_unsubscribe(struct subscription **subscription);
+uint64_t topics_hash(struct slice name);
+
+/* A message's way to a topic's subscribers. */
+struct topic_ticket {
+    struct topic *topic; /* a reference */
+    uint64_t age;
+};
+/* How many workers and subscribers tickets reach. */
+struct topic_reach {
+    uint64_t workers;
+    uint64_t subscriber_count;
+};
+
+/* Tickets to every pattern that fits, in a growing array; the references are the caller's. */
+struct topic_tickets {
+    struct topic_ticket *items;
+    uint32_t count, capacity;
+};
+void topics_match(struct slice channel, struct topic_tickets *tickets, struct topic_reach *reach);
+void topic_ticket_release(struct topic_ticket *ticket);
+void topic_tickets_fini(struct topic_tickets *tickets); /* also releases what is in it */
+
+/* Has anybody subscribed to this channel? A moment's answer. */
+bool topics_has(enum topic_kind kind, struct slice name, uint64_t hash);
+/* A ticket to the channel (none: its topic is NULL), and `post`, called under the channel's lock with all workers that
+ * the message has to reach: so all messages of a channel take their places in the mailboxes in one order. */
+void topics_post(enum topic_kind kind, struct slice name, uint64_t hash, struct topic_ticket *ticket,
+                 struct topic_reach *reach, void (*post)(const struct topic_reach *reach, void *context),
+                 void *context);
+
+/* The worker's own part; NULL: none. Its thread. */
+static inline struct topic_part *topic_part_of(const struct topic *topic, unsigned worker_index)
+{
+    struct topic_part *part = atomic_load_explicit(&topic->parts, memory_order_acquire);
+
+    while (part != NULL && part->worker_index != worker_index)
+        part = part->next;
+    return part;
+}
+
+uint64_t topics_count(enum topic_kind kind); /* with at least one subscriber */
+uint32_t topics_subscriber_count(enum topic_kind kind, struct slice name);
+/* The names that fit the pattern, each as its size (a size_t) and its bytes. Returns how many. */
+uint64_t topics_list(enum topic_kind kind, struct slice pattern, struct buffer *names);
+size_t topics_memory_bytes(const struct subscription *subscription); /* what one subscription takes, about */
