@@ -35,7 +35,7 @@ static void commands_setup(void)
         info_commands,       lolwut_commands,      slowlog_commands, latency_commands,     memory_commands,
         member_expiry_commands,
         sorted_set_commands, sorted_set_range_commands, sorted_set_algebra_commands, sorted_set_pop_commands,
-        pubsub_commands,
+        pubsub_commands,     sort_commands,
     };
 
     command_registry_setup(tables, countof(tables));

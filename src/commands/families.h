@@ -15,6 +15,7 @@ extern const struct command_row sorted_set_commands[];         /* sorted_set.c *
 extern const struct command_row sorted_set_range_commands[];   /* sorted_set_range.c */
 extern const struct command_row sorted_set_algebra_commands[]; /* sorted_set_algebra.c */
 extern const struct command_row sorted_set_pop_commands[];     /* sorted_set_pop.c */
+extern const struct command_row sort_commands[];   /* sort.c */
 extern const struct command_row keys_commands[];   /* keys.c */
 extern const struct command_row expire_commands[]; /* expire.c */
 extern const struct command_row member_expiry_commands[]; /* member_expiry.c */

@@ -22,6 +22,10 @@ INTEGERS = [0, 1, -1, 2, 3, -2, 5, 7, 10, 16, 63, 64, 100, 255, 1000, 32767, 327
             -2**63 - 1, 2**64 - 1, 2**64, 10**20, 9999, 10000, 1048575, 1048576, 1048577, 8388607, 8388608]
 NOT_INTEGERS = [b"", b" 1", b"1 ", b"+1", b"01", b"-0", b"0x10", b"1e3", b"1.0", b"abc", b"1\x00", b"--1", b"-",
                 b"9223372036854775808", b"\xff"]
+# Elements to be sorted. None of them makes strtod of the oracle overflow: it takes the next number for wrong, too.
+NUMBERS = [b"1.5", b"-2.25", b"1e3", b"0x10", b" 7", b"+5", b"01", b"1.0", b"inf", b"-inf", b"-0", b"", b"9" * 20,
+           b"123456789012345678", b"-9223372036854775808", b"0.1", b".5", b"5."]
+NAMES = [b"a", b"b", b"c", b"d", b"A", b"ab", b"a b", b"\xff", b"*", b"->", b"a->f", b"nan", b"1x", b"x" * 70]
 FLOATS = [b"0", b"1", b"-1", b"1.5", b"-2.25", b"0.1", b"3.0e3", b"1e-7", b"1e17", b"1e21", b"123456789.123456789",
           b"5.0", b"inf", b"-inf", b"+inf", b"Infinity", b"nan", b"-nan", b"1e308", b"1e309", b"1e4932", b"1e5000",
           b"1e-400", b"0x1p3", b".5", b"5.", b"1 ", b" 1", b"", b"abc", b"1e", b"--1", b"1.1.1", b"00001.5", b"-0",
@@ -43,7 +47,7 @@ UNTIMELY = {b"SELECT", b"RESET", b"SWAPDB", b"MULTI", b"MOVE", b"COPY"}
 # Rows: weight, profile (also the letter of its keys), words. {k} key of the family, {K} any key, {v} string,
 # {i} integer, {n} small integer, {f} float, {p} pattern, {d} database, {s} seconds from now, {ms}, {at}, {atms},
 # {c} count 0..5, {m} member out of a few, {e} element out of many, {id} stream id, {type}, {cmd} any whole command,
-# {name} a command's name.
+# {name} a command's name, {num} and {el} elements to be sorted, {wk} and {hk} keys of their weights.
 # A trailing * repeats the word before it zero to three times; [a|b] is one of them, [a|] may be left out.
 TEMPLATES = """
 9 string  SET {k} {v}
@@ -162,7 +166,6 @@ TEMPLATES = """
 2 list    LPOS {k} {m} [RANK|] [{n}|] COUNT {c} [MAXLEN|] [{c}|]
 2 list    RPOPLPUSH {k} {K}
 2 list    [LRANGE|LTRIM] {k} {i} {i}
-2 list    SORT {k} [ALPHA|alpha|] [ASC|DESC|] LIMIT {n} {n}
 6 set     SADD {k} {m} [{m}|] [{i}|]
 3 set     SREM {k} {m} [{m}|]
 3 set     [SISMEMBER|SMISMEMBER] {k} {m} [{m}|]
@@ -249,12 +252,40 @@ TEMPLATES = """
 3 pf      [GET|STRLEN] {k}
 1 pf      SET {K} HYLL
 1 pf      COPY {k} {k}
+8 sort    [RPUSH|LPUSH] nl {num} {num} {num}
+8 sort    RPUSH wl {el} {el} {v}
+6 sort    SADD ns {num} {num}
+6 sort    SADD ws {el} {el}
+6 sort    ZADD nz {n} {num} {n} {num}
+6 sort    ZADD wz {n} {el} {n} {el}
+2 sort    LTRIM [nl|wl|nl2] 0 30
+2 sort    [LPOP|RPOP] [nl|wl|nl2] {c}
+2 sort    SREM [ns|ws] {el} {num} {num}
+1 sort    DEL [nl|wl|ns|ws|nz|wz|dl]
+6 sort    SET {wk} [{num}|{el}]
+6 sort    HSET {hk} [f|g] [{num}|{el}]
+3 sort    DEL {wk} {hk}
+3 sort    LRANGE [dl|nl2] 0 -1
+8 sort    [SORT|SORT_RO|sort] [nl|ns|nz] [ASC|DESC|desc|]
+8 sort    [SORT|SORT_RO] [nl|ns|nz] LIMIT {n} {n} [ASC|DESC|]
+8 sort    [SORT|SORT_RO] [wl|ws|wz|nl|dl] ALPHA [ASC|DESC|]
+8 sort    [SORT|SORT_RO] [wl|ws|wz|dl] LIMIT {n} {n} ALPHA [ASC|DESC|]
+6 sort    SORT [nl|ns|nz] STORE [dl|nl2] [ASC|DESC|]
+6 sort    SORT [wl|ws|wz|nl] [ASC|DESC|] ALPHA STORE [dl|nl2|wl] LIMIT {n} {n}
+6 sort    SORT [ws|ns|wz|wl|nl|dl] BY [nosort|x|] [ASC|DESC|] STORE dl [LIMIT|] [{n}|] [{n}|]
+6 sort    [SORT|SORT_RO] [nl|wl|nz|wz|dl] BY [nosort|nosort|x|w_] [ASC|DESC|] LIMIT {n} {n}
+8 sort    [SORT|SORT_RO] [nl|wl|ns|ws|nz|wz] BY [w_*|h_*->f|h_*->g|*|h_*->|x_*] [ASC|DESC|] [LIMIT|] [{n}|] [{n}|]
+6 sort    SORT [nl|wl|ns|ws|nz|wz] BY [w_*|h_*->f] [ASC|DESC|] [GET|] [#|w_*|h_*->g] [GET|] [#|w_*|h_*->f|x] STORE dl
+8 sort    [SORT|SORT_RO] [nl|wl|dl] BY [w_*|h_*->f|h_*->g] ALPHA [ASC|DESC|] [GET|get|] [#|w_*|h_*->f|x]
+8 sort    [SORT|SORT_RO] [nl|ns|nz] GET [#|w_*|h_*->f] [GET|] [#|w_*|h_*->g|nothing] [LIMIT|] [{n}|] [{n}|]
+4 sort    [SORT|SORT_RO] [wl|ws|wz] ALPHA GET [#|w_*|h_*->f] [GET|] [#|w_*|h_*->g|nothing] [STORE|] [dl|]
+2 sort    SORT {K} [ALPHA|] [DESC|] [STORE|] [dl|]
 """
 PROFILE_FAMILY = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash": "h", "zset": "z", "stream": "x",
                   "pf": "p"}
 PROFILES = {"mixed": None, "string": {"string", "bitmap"}, "keys": {"keys", "string", "db"},
             "transactions": {"string", "keys", "db"}, "command": {"command"}, "bits": {"bitmap", "pf", "string"},
-            "hash": {"hash", "keys"}, "set": {"set", "keys"}, "list": {"list", "keys"},
+            "sort": {"sort"}, "hash": {"hash", "keys"}, "set": {"set", "keys"}, "list": {"list", "keys"},
             "zset": {"zset", "keys"},
             "clients": set()}      # several clients with transactions that overlap: interleave.py
 
@@ -357,6 +388,14 @@ class Generator:
             return self.random.choice((b"0", b"-1", b"1", b"1000000000", b"9223372036854775807"))
         return self.integer()
 
+    def number(self):
+        if self.random.random() < 0.75:
+            return b"%d" % self.random.randint(-6, 30)
+        return self.random.choice(NUMBERS)
+
+    def element(self):
+        return self.number() if self.random.random() < 0.4 else self.random.choice(NAMES)
+
     def stream_id(self):
         return self.random.choice((b"1-1", b"2-2", b"3-3", b"0-0", b"5-%d" % self.random.randint(0, 99), b"7", b"0",
                                    b"abc", b"-", b"+", b"$", b"18446744073709551615-1",
@@ -378,6 +417,8 @@ class Generator:
                   "{c}": lambda: b"%d" % self.random.randint(0, 5),
                   "{m}": lambda: b"m%d" % self.random.randint(0, 6),
                   "{e}": lambda: b"%d" % self.random.randint(0, 20000), "{type}": lambda: self.random.choice(TYPES),
+                  "{num}": self.number, "{el}": self.element, "{wk}": lambda: b"w_" + self.element(),
+                  "{hk}": lambda: b"h_" + self.element(),
                   "{name}": lambda: self.random.choice(list(self.commands)).encode()}
         if word in makers:
             return [makers[word]()]
@@ -557,12 +598,38 @@ class Generator:
                 value = as_integer(words[place + 3])
                 if words[place].upper() == b"SET" and value is not None and -2**63 <= value < -2**62:
                     words[place + 3] = b"%d" % (value // 2**20)
+        if name in (b"SORT", b"SORT_RO"):
+            words = self.defuse_sort(words)
+        if name in (b"SADD", b"ZADD") and self.profile == "sort":   # texts end there for ALPHA: equal ones of a set
+            words = [word.replace(b"\0", b"0") for word in words]
         if name == b"SPOP" and len(words) in (2, 3) and (len(words) == 2 or (as_integer(words[2]) or 0) > 0):
             words = words[:2] + [b"1000000"]    # all of them, as nobody knows which one it would be
         if name in (b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER") and len(words) > 2:
             value = as_integer(words[2])
             if value is not None and value < -1000:
                 words[2] = b"-10"
+        return words
+
+    def defuse_sort(self, words):
+        """What has no order is in another one on every server: members of sets that nobody sorts or whose weights are
+        texts and equal. With LIMIT and BY the oracle leaves the order of equal ones in lists to chance, too. And where
+        numbers may have overflown, the oracle refuses others that come later."""
+        upper = [word.upper() for word in words]
+        if self.profile != "sort":
+            words = [b"GET" if word == b"BY" else given for word, given in zip(upper, words)]
+            return words + [b"ALPHA"] + ([b"STORE", b"sorted"] if upper[0] == b"SORT" else [])
+        taken = {b"LIMIT": 3, b"BY": 2, b"GET": 2, b"STORE": 2}
+        options, place = [], 2
+        while place < len(words):
+            options.append((upper[place], words[place + 1:place + 2]))
+            place += taken.get(upper[place], 1)
+        by = [pattern for name, given in options if name == b"BY" for pattern in given]
+        stores = any(name == b"STORE" for name, _ in options)
+        is_list = words[1:2] in ([b"nl"], [b"wl"], [b"dl"], [b"nl2"])
+        if by and b"ALPHA" in upper and (not is_list or b"LIMIT" in upper):
+            words = [given for word, given in zip(upper, words) if word != b"ALPHA"]
+        if any(b"*" not in pattern for pattern in by) and words[1:2] in ([b"ns"], [b"ws"]) and not stores:
+            words = [b"SORT"] + words[1:] + [b"STORE", b"dl"]
         return words
 
     # -- shapes over several commands ---------------------------------------------------------------------------
