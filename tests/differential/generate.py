@@ -602,6 +602,8 @@ class Generator:
             words = self.defuse_sort(words)
         if name in (b"SADD", b"ZADD") and self.profile == "sort":   # texts end there for ALPHA: equal ones of a set
             words = [word.replace(b"\0", b"0") for word in words]
+        if name == b"ZADD" and self.profile == "sort":      # a large sorted set keeps the sign, a small one doesn't
+            words = [b"0" if word == b"-0" else word for word in words]
         if name == b"SPOP" and len(words) in (2, 3) and (len(words) == 2 or (as_integer(words[2]) or 0) > 0):
             words = words[:2] + [b"1000000"]    # all of them, as nobody knows which one it would be
         if name in (b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER") and len(words) > 2:
@@ -616,6 +618,7 @@ class Generator:
         numbers may have overflown, the oracle refuses others that come later."""
         upper = [word.upper() for word in words]
         if self.profile != "sort":
+            words[1:2] = [b"l0" if key.startswith(b"z") else key for key in words[1:2]]   # see accepted.txt
             words = [b"GET" if word == b"BY" else given for word, given in zip(upper, words)]
             return words + [b"ALPHA"] + ([b"STORE", b"sorted"] if upper[0] == b"SORT" else [])
         taken = {b"LIMIT": 3, b"BY": 2, b"GET": 2, b"STORE": 2}

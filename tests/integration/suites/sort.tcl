@@ -109,6 +109,27 @@ with_server {enable-debug-command yes} {
         }
     }
 
+    test "sorted sets in the order of scores, and in that of members" {} {
+        with_config {zset-max-listpack-entries 10} {
+            foreach {key count} {few 10 many 1000} {
+                set model {}
+                for {set i 0} {$i < $count} {incr i} {
+                    r zadd $key [expr {$count - $i}] $i
+                    lappend model $i
+                }
+                assert_equal $model [r sort $key]
+                assert_equal [lreverse $model] [r sort $key by nosort]
+                assert_equal $model [r sort $key by nosort desc]
+                assert_equal [lrange [lreverse $model] 2 6] [r sort $key by nosort limit 2 5]
+                assert_equal [lrange $model 2 6] [r sort $key by nosort limit 2 5 desc]
+                assert_equal [lrange $model 3 end] [r sort $key by nosort limit 3 100000 desc]
+                assert_equal $count [r sort $key by nosort store d]
+                assert_equal [lreverse $model] [r lrange d 0 -1]
+            }
+            assert_equal listpack [r object encoding few]
+        }
+    }
+
     test "weights and results end with their lifetime" {} {
         r rpush l a b c
         r mset w_a 3 w_b 2 w_c 1
