@@ -231,22 +231,6 @@ static void effect_popped_one(struct request *request, struct slice key, enum qu
     effect_set(request, (const struct slice[]){end == QUICKLIST_HEAD ? SLICE("LPOP") : SLICE("RPOP"), key}, 2);
 }
 
-/* The next of the request's keys that has a list, from *index on; of a command that has waited the one that is ready.
- * *failed: there is something else, which was replied. */
-static bool next_list(struct request *request, uint32_t *index, struct edit *edit, bool *failed)
-{
-    for (*failed = false; *index < request->key_count && !*failed; ++*index) {
-        const struct key *key = &request->keys[*index];
-
-        if (request->ready != NULL && request->ready != key)
-            continue;
-        *failed = !edit_list(edit, request, key);
-        if (!*failed && !edit->is_new)
-            return true;
-    }
-    return false;
-}
-
 /* From the first list that has something. False: there is none, and nothing was replied. */
 static bool pop_of_several(struct request *request, enum quicklist_end end, uint64_t count)
 {
@@ -254,7 +238,7 @@ static bool pop_of_several(struct request *request, enum quicklist_end end, uint
     struct edit edit;
     bool failed;
 
-    if (!next_list(request, &index, &edit, &failed))
+    if (!edit_begin_next(&edit, request, &index, TYPE_LIST, &failed))
         return failed;
     count = MIN(count, quicklist_count(list_of(edit.value)));
     reply_array(request, 2);
@@ -319,7 +303,7 @@ static void pop_or_wait(struct request *request, enum quicklist_end end)
 
     if (!request_arg_timeout(request, request->arg_count - 1, &timeout_ms))
         return;
-    if (next_list(request, &index, &edit, &failed)) {
+    if (edit_begin_next(&edit, request, &index, TYPE_LIST, &failed)) {
         reply_array(request, 2);
         reply_bulk(request, request->keys[index].name);
         pop_elements(request, &edit, end, 1);

@@ -31,6 +31,8 @@ void zset_end_removal(struct edit *edit, const char *event);
 /* The members of a span as an array, with its head. */
 void zset_reply_span(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,
                      enum zset_form form);
+void zset_reply_members(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,
+                        enum zset_form form); /* the same without head */
 /* A key becomes this set (owned from now on), or goes if there are no members. Replies how many there are. */
 void zset_store(struct request *request, const struct key *key, struct value zset, const char *event);
 

@@ -16,20 +16,27 @@ static void reply_member(struct output *out, int proto, struct slice member, dou
         resp_write_double(out, proto, score);
 }
 
-void zset_reply_span(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,
-                     enum zset_form form)
+void zset_reply_members(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,
+                        enum zset_form form)
 {
-    uint64_t count = span.end - span.first;
     struct zset_walk walk;
     struct slice member;
     double score;
 
-    resp_write_array(out, proto, form == ZSET_FLAT_SCORES ? count * 2 : count);
-    if (count == 0)
+    if (span.end == span.first)
         return;
     zset_walk_begin(&walk, zset, span, backwards);
     while (zset_walk_next(&walk, &member, &score))
         reply_member(out, proto, member, score, form);
+}
+
+void zset_reply_span(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,
+                     enum zset_form form)
+{
+    uint64_t count = span.end - span.first;
+
+    resp_write_array(out, proto, form == ZSET_FLAT_SCORES ? count * 2 : count);
+    zset_reply_members(out, proto, zset, span, backwards, form);
 }
 
 /* ----------------------------------------------------------------------------------------------------- storing -- */

@@ -27,6 +27,24 @@ static inline bool edit_is_sound(const struct edit *edit)
     return true;
 }
 
+bool edit_begin_next(struct edit *edit, struct request *request, uint32_t *index, enum value_type type, bool *failed)
+{
+    *failed = false;
+    for (; *index < request->key_count; ++*index) {
+        const struct key *key = &request->keys[*index];
+
+        if (request->ready != NULL && request->ready != key)
+            continue;
+        if (!edit_begin(edit, request, key, type)) {
+            *failed = true;
+            return false;
+        }
+        if (!edit->is_new)
+            return true;
+    }
+    return false;
+}
+
 static void edit_store(struct edit *edit)
 {
     if (edit->is_new)

@@ -26,6 +26,11 @@ struct edit {
 };
 
 must_check bool edit_begin(struct edit *edit, struct request *request, const struct key *key, enum value_type type);
+/* The first of the request's keys, from *index on, that has a value: to be edited; *index is its place. Of a command
+ * that has waited only the key that is ready is looked at. False: there is none, or (*failed) one is of another type,
+ * which was replied. */
+must_check bool edit_begin_next(struct edit *edit, struct request *request, uint32_t *index, enum value_type type,
+                                bool *failed);
 void edit_end(struct edit *edit, enum event_class event_class, const char *event);
 /* The same for a value that has become empty: the key goes, with its own event after this one. */
 void edit_end_empty(struct edit *edit, enum event_class event_class, const char *event);

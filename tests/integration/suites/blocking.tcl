@@ -318,4 +318,35 @@ with_server {enable-debug-command yes} {
         assert_equal {a new} [$c -read]
         r debug set-active-expire 1
     }
+
+    test "BZPOPMIN, BZPOPMAX, BZMPOP" {} {
+        r del z y
+        set least [lindex [waiting 1 bzpopmin z y 0] 0]
+        set greatest [lindex [waiting 1 bzpopmax z 0] 0]
+        set several [lindex [waiting 1 bzmpop 0 2 y z min count 2] 0]
+        set list [lindex [waiting 1 blpop z 0] 0]
+        r zadd z 1 a 2 b 3 c 4 d 5 e
+        assert_equal {z a 1} [$least -read]
+        assert_equal {z e 5} [$greatest -read]
+        assert_equal {z {{b 2} {c 3}}} [$several -read]
+        assert_equal {d 4} [r zrange z 0 -1 withscores]
+        assert_equal {z d 4} [r bzpopmin z 0]
+        assert_equal {nullarray} [$least -typed bzpopmin z 0.01]
+        $least hello 3
+        $least -send bzpopmin z 0
+        wait_for {[blocked_count] == 2}
+        r zadd z 1.5 x
+        assert_equal {array {{bulk z} {bulk x} {double 1.5}}} [$least -reply]
+        r rpush z v
+        assert_equal {z v} [$list -read]
+    }
+
+    test "a key that takes the place of another serves, too" {} {
+        r del z s src
+        r zadd src 1 a
+        set c [lindex [waiting 1 bzpopmin nothing z 0] 0]
+        r set z text
+        r zunionstore z 1 src
+        assert_equal {z a 1} [$c -read]
+    }
 }
