@@ -1056,8 +1056,9 @@ unsigned access_expire_due(struct access *access, uint32_t stripe_index, unsigne
     members = atomic_load_explicit(&deadlines->members, memory_order_relaxed);
     while (members != NULL && done < most && expiry_take_due(members, access->now_ms, &record)) {
         const struct entry *entry = find_by_hash(access, keys, record.hash);
+        unsigned count = due_members(access, db, entry, record, members, most - done);
 
-        done += MAX(due_members(access, db, entry, record, members, most - done), 1);
+        done += MAX(count, 1);
     }
     return done;
 }

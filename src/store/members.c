@@ -168,7 +168,7 @@ bool members_all_due(const struct access *access, const struct entry *entry)
     return deadlines_count(members) == count && deadlines_count_due(members, access->now_ms) == count;
 }
 
-static struct entry *view_create(const struct access *access, const struct entry *entry)
+static struct entry *view_create(struct access *access, const struct entry *entry)
 {
     const struct value_ops *ops = &access->store->types[entry->type];
     struct value value = ops->copy(entry_value(entry));
@@ -191,7 +191,7 @@ static struct entry *view_create(const struct access *access, const struct entry
     if (deadlines_count(&lifetimes->members) != 0)
         entry_put_lifetimes(view, lifetimes);
     else
-        mem_free(lifetimes);
+        disposal_of_lifetimes(access, lifetimes, FREE_AT_ONCE);
     return view;
 }
 
