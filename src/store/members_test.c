@@ -1,5 +1,5 @@
-/* Deadlines of members against a model: a few keys, each a hash or a set of a few members with their times; and what
- * others are told of members that go, applied to a model of their own. */
+/* Deadlines of members against a model: a few keys, each a hash or a set of either kind with a few members and their
+ * times; and what others are told of members that go, applied to a model of their own. */
 #include "store/members.h"
 
 #include "base/mem.h"
@@ -7,6 +7,7 @@
 #include "base/test_seed.h"
 #include "data/hash.h"
 #include "data/set.h"
+#include "data/zset.h"
 #include "store/defrag.h"
 #include "store/effects.h"
 #include "store/expiry.h"
@@ -21,6 +22,8 @@
 enum { KEYS = 12, MEMBERS = 90, STRIPES = 2, STEPS = 60000 };
 static const struct hash_limits hash_limits = {20, 64};
 static const struct set_limits set_limits = {10, 20, 64};
+static const struct zset_limits zset_limits = {20, 64};
+static const enum value_type types[] = {TYPE_HASH, TYPE_SET, TYPE_ZSET};
 
 struct model_key {
     char name[16];
@@ -123,7 +126,9 @@ static const char *apply_effect(const char *at)
     if (slice_equal(command, SLICE("DEL")))
         memset(key->told, 0, sizeof(key->told));
     else
-        assert_true(slice_equal(command, key->type == TYPE_HASH ? SLICE("HDEL") : SLICE("SREM")));
+        assert_true(slice_equal(command, key->type == TYPE_HASH  ? SLICE("HDEL")
+                                         : key->type == TYPE_SET ? SLICE("SREM")
+                                                                 : SLICE("ZREM")));
     return at + 2;
 }
 
@@ -149,7 +154,7 @@ static struct key key_of(const struct model_key *key)
 
 static const struct value_member_ops *ops_of(const struct model_key *key)
 {
-    return key->type == TYPE_HASH ? hash_ops.members : set_ops.members;
+    return key->type == TYPE_HASH ? hash_ops.members : key->type == TYPE_SET ? set_ops.members : zset_ops.members;
 }
 
 static void check_entry(const struct entry *entry, const struct model_key *key)
@@ -248,6 +253,23 @@ static struct entry *find(const struct key *name)
     return entry;
 }
 
+/* Whatever was there. */
+static void put(struct value *value, enum value_type type, struct slice member)
+{
+    bool is_new = value->data == NULL;
+
+    if (type == TYPE_HASH) {
+        *value = is_new ? hash_create() : *value;
+        (void)hash_put(value, &hash_limits, member, SLICE("value"));
+    } else if (type == TYPE_SET) {
+        *value = is_new ? set_create(&set_limits, member, 1) : *value;
+        (void)set_add(value, &set_limits, member);
+    } else {
+        *value = is_new ? zset_create() : *value;
+        (void)zset_put(value, &zset_limits, member, below(10));
+    }
+}
+
 static void add_members(struct model_key *key)
 {
     struct key name = key_of(key);
@@ -264,12 +286,7 @@ static void add_members(struct model_key *key)
         char room[16];
         struct slice member = member_text(i, room);
 
-        if (value.data == NULL)
-            value = key->type == TYPE_HASH ? hash_create() : set_create(&set_limits, member, 1);
-        if (key->type == TYPE_HASH)
-            (void)hash_put(&value, &hash_limits, member, SLICE("value"));
-        else
-            (void)set_add(&value, &set_limits, member);
+        put(&value, key->type, member);
         key->exists[i] = key->told[i] = true;
     }
     if (entry == NULL)
@@ -394,7 +411,7 @@ static void overwrite_or_delete(struct model_key *key)
     apply_effects();
     model_drop(key);
     memset(key->told, 0, sizeof(key->told));
-    key->type = below(2) == 0 ? TYPE_HASH : TYPE_SET;
+    key->type = types[below(countof(types))];
 }
 
 static void expire_actively(void)
@@ -480,12 +497,13 @@ static void start(void)
     store = store_create(STRIPES, 1);
     store_set_type(store, TYPE_HASH, &hash_ops);
     store_set_type(store, TYPE_SET, &set_ops);
+    store_set_type(store, TYPE_ZSET, &zset_ops);
     memset(&counters, 0, sizeof(counters));
     access_init(&access_, store, &counters);
     now_ms = 1800000000000;
     for (unsigned i = 0; i < KEYS; i++) {
         sprintf(model[i].name, "key%u", i);
-        model[i].type = i % 2 == 0 ? TYPE_HASH : TYPE_SET;
+        model[i].type = types[i % countof(types)];
         model_drop(&model[i]);
     }
 }

@@ -323,9 +323,9 @@ static const struct part {
     void (*run)(const struct options *options, double seconds);
     double share; /* of the time */
 } parts[] = {
-    {"linear", part_linear, 0.25},       {"invariants", part_invariants, 0.16}, {"replica", part_replica, 0.16},
-    {"parking", part_parking, 0.12},     {"gate", part_gate, 0.11},             {"waiting", part_waiting, 0.09},
-    {"leaks", part_leaks, 0.11},
+    {"linear", part_linear, 0.22},       {"invariants", part_invariants, 0.15}, {"replica", part_replica, 0.14},
+    {"parking", part_parking, 0.11},     {"gate", part_gate, 0.10},             {"waiting", part_waiting, 0.08},
+    {"leaks", part_leaks, 0.10},         {"lifetimes", part_lifetimes, 0.10},
 };
 
 static unsigned part_index(const char *name)

@@ -30,6 +30,7 @@ void part_parking(const struct options *options, double seconds);
 void part_gate(const struct options *options, double seconds);
 void part_waiting(const struct options *options, double seconds);
 void part_leaks(const struct options *options, double seconds);
+void part_lifetimes(const struct options *options, double seconds);
 
 /* --- results --- */
 

@@ -1,5 +1,5 @@
-# Members with a time to live: fields of hashes, members of sets; what sets the time, what takes it away, and that a
-# dead member is not there for anybody.
+# Members with a time to live: fields of hashes, members of sets and sorted sets; what sets the time, what takes it
+# away, and that a dead member is not there for anybody.
 
 set wrong_int "ERR value is not an integer or out of range"
 set wrong_type "WRONGTYPE Operation against a key holding the wrong kind of value"
@@ -10,6 +10,7 @@ proc members {} {
     switch [r type k] {
         hash {return [lsort [r hkeys k]]}
         set {return [lsort [r smembers k]]}
+        zset {return [lsort [r zrange k 0 -1]]}
         default {return {}}
     }
 }
@@ -151,7 +152,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "EXPIREMEMBER, EXPIREMEMBERAT, PEXPIREMEMBERAT, and TTL, PTTL, PERSIST of a member" {keydb} {
-        foreach {fill remove} {{hset k a 1 b 2} hdel {sadd k a b} srem} {
+        foreach fill {{hset k a 1 b 2} {sadd k a b} {zadd k 1 a 2 b}} {
             r del k
             r {*}$fill
             assert_reply {int -1} r ttl k a
@@ -254,6 +255,14 @@ with_server {enable-debug-command yes} {
             {sadd k d e} {sunion k none} e       {sadd k d e} {sinter k k} e            {sadd k d e} {sdiff k x} e
             {sadd k d e} {sintercard 1 k} 1      {sadd k d e} {sinterstore x k} 1       {sadd k 1 d} {sscan k 0} {0 1}
             {sadd k d} {sinter k} {}             {sadd k d} {exists k} 0                {sadd k d} {spop k} {}
+            {zadd k 1 d 2 e} {zscore k d} {}     {zadd k 1 d 2 e} {zmscore k d e} {{} 2} {zadd k 1 d 2 e} {zcard k} 1
+            {zadd k 1 d 2 e} {zrange k 0 -1} e   {zadd k 1 d 2 e} {zrank k e} 0
+            {zadd k 1 d 2 e} {zcount k 0 9} 1
+            {zadd k 1 d 2 e} {zpopmin k} {e 2}   {zadd k 1 d 2 e} {zincrby k 5 d} 5     {zadd k 1 d 2 e} {zadd k 7 d} 1
+            {zadd k 1 d 2 e} {zrem k d} 0        {zadd k 1 d 2 e} {zlexcount k - +} 1   {zadd k 1 d} {zpopmax k} {}
+            {zadd k 1 d 2 e} {zrandmember k 9} e {zadd k 1 d 2 e} {zscan k 0} {0 {e 2}} {zadd k 1 d} {exists k} 0
+            {zadd k 1 d 2 e} {zunion 1 k} e      {zadd k 1 d 2 e} {zrangestore x k 0 -1} 1
+            {zadd k 1 d 2 e} {zremrangebyrank k 0 0} 1
         } {
             r flushall
             r {*}$fill
@@ -336,13 +345,18 @@ with_server {enable-debug-command yes} {
         foreach {command left} {
             {hset k a 2} -1          {hmset k a 2} -1         {hincrby k a 1} 100       {hincrbyfloat k a 1} 100
             {hsetnx k a 3} 100       {hset k b 2} 100         {hdel k b} 100            {keydb.hrename k b a} -1
+            {sadd k a} 100           {srem k b} 100           {smove k x b} 100         {zadd k 5 a} 100
+            {zincrby k 5 a} 100      {zrem k b} 100           {zadd k xx incr 5 a} 100
         } {
-            r del k
-            r hset k a 1 b 2
-            r hexpire k 100 fields 1 a
+            r flushall
+            switch -glob $command {
+                s* {r sadd k a b}
+                z* - g* {r zadd k 1 a 2 b}
+                default {r hset k a 1 b 2}
+            }
+            r expiremember k a 100
             r {*}$command
-            set ttl [r httl k fields 1 a]
-            assert_range $ttl [expr {$left == 100 ? 99 : -1}] $left
+            assert_range [r ttl k a] [expr {$left == 100 ? 99 : -1}] $left
         }
         foreach {fill remove again} {
             {hset k a 1 b 2} {hdel k a} {hset k a 1}     {hset k a 1 b 2} {keydb.hrename k a c} {hset k a 1}
@@ -351,6 +365,10 @@ with_server {enable-debug-command yes} {
             {sadd k a} {spop k} {sadd k a}               {sadd k a b} {spop k 2} {sadd k a}
             {sadd k a} {smove k x a} {sadd k a}          {hset k a 1} {hpexpire k 0 fields 1 a} {hset k a 1}
             {sadd k a} {sunionstore k k} {sadd k a}      {hset k a 1} {set k 1} {persist k}
+            {zadd k 1 a 2 b} {zrem k a} {zadd k 1 a}     {zadd k 1 a 2 b} {zpopmin k} {zadd k 1 a}
+            {zadd k 1 a} {zpopmax k} {zadd k 1 a}        {zadd k 1 a 2 b} {zremrangebyrank k 0 0} {zadd k 1 a}
+            {zadd k 1 a 2 b} {zremrangebyscore k 1 1} {zadd k 1 a} {zadd k 1 a 1 b} {zremrangebylex k - [a} {zadd k 1 a}
+            {zadd k 1 a 2 b} {zmpop 1 k min} {zadd k 1 a} {zadd k 1 a 2 b} {zrangestore k k 0 -1} {zadd k 1 a}
         } {
             r flushall
             r {*}$fill
@@ -386,7 +404,9 @@ with_server {enable-debug-command yes} {
     }
 
     test "deadlines go with the key" {keydb} {
-        foreach {fill at} [list {hset a f 1 g 2} 4102444800123 {sadd a f g} 4102444800456] {
+        foreach {fill at} {
+            {hset a f 1 g 2} 4102444800123 {sadd a f g} 4102444800456 {zadd a 1 f 1 g} 4102444800789
+        } {
             r flushall
             r {*}$fill
             r pexpirememberat a f $at
@@ -440,12 +460,15 @@ with_server {enable-debug-command yes} {
             {{HDEL k a}}
             {r expirememberat k a 1; r expirememberat k b 1; r persist k b; r expirememberat s m 5}
             {{HDEL k a} {DEL k} {SREM s m}}
+            {r expirememberat z n 5; r expirememberat z m 5}
+            {{ZREM z n} {DEL z}}
             {r pexpirememberat k a 4102444800000; r persist k a; r persist k b}
             {{PEXPIREMEMBERAT k a 4102444800000} {persist k a}}
         } {
             r flushall
             r hset k a 1 b 2
             r sadd s m n
+            r zadd z 1 m 2 n
             assert_equal [list {*}$expected] [effects_of $script] $script
         }
         r flushall
