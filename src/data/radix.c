@@ -9,7 +9,7 @@
  *  1. A node without a value has at least two children: so the tree is no larger than its keys deserve, and every
  *     way down ends at a value.
  *  2. The bytes of the children ascend.
- *  3. count is the number of nodes with a value, bytes what all nodes take. */
+ *  3. count is the number of nodes with a value, node_count of all nodes, bytes what they take. */
 #include "data/radix.h"
 
 #include "base/assert.h"
@@ -26,6 +26,7 @@ struct radix {
     struct radix_node *root; /* NULL: empty */
     uint64_t count;
     uint64_t bytes;
+    uint64_t node_count;
 };
 
 /* --- nodes --- */
@@ -57,12 +58,14 @@ static struct radix_node *node_create(struct radix *tree, size_t prefix_size, bo
     node->child_count = (uint16_t)child_count;
     node->has_value = has_value;
     tree->bytes += mem_usable(node);
+    tree->node_count++;
     return node;
 }
 
 static void node_free(struct radix *tree, struct radix_node *node)
 {
     tree->bytes -= mem_usable(node);
+    tree->node_count--;
     mem_free(node);
 }
 
@@ -356,6 +359,11 @@ bool radix_remove(struct radix *tree, struct slice key, void **old)
 uint64_t radix_count(const struct radix *tree)
 {
     return tree->count;
+}
+
+uint64_t radix_node_count(const struct radix *tree)
+{
+    return tree->node_count;
 }
 
 uint64_t radix_memory_bytes(const struct radix *tree)

@@ -23,6 +23,7 @@ bool radix_find(const struct radix *tree, struct slice key, void **value); /* va
 bool radix_set(struct radix *tree, struct slice key, void *value, void **old);
 bool radix_remove(struct radix *tree, struct slice key, void **old); /* false: no such key */
 uint64_t radix_count(const struct radix *tree);
+uint64_t radix_node_count(const struct radix *tree); /* what the tree is made of */
 uint64_t radix_memory_bytes(const struct radix *tree); /* of the tree itself, without the values */
 
 enum radix_seek {

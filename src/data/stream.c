@@ -142,6 +142,47 @@ struct stream_id stream_last_id(const struct stream *stream)
     return stream->last_id;
 }
 
+struct stream_id stream_top_id(const struct stream *stream)
+{
+    struct stream_id id = STREAM_ID_LEAST;
+    struct stream_iter iter;
+    uint64_t field_count;
+
+    if (stream->length == 0)
+        return id;
+    stream_iter_init_backwards(&iter, stream, STREAM_ID_LEAST, STREAM_ID_MOST);
+    (void)stream_iter_next(&iter, &id, &field_count);
+    stream_iter_fini(&iter);
+    return id;
+}
+
+struct stream_id stream_front_id(const struct stream *stream)
+{
+    struct stream_entry entry = {.id = STREAM_ID_LEAST};
+    struct radix_iter nodes;
+
+    radix_iter_init(&nodes, stream->nodes);
+    if (radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY))
+        (void)stream_node_read(nodes.value, stream_id_decode(nodes.key), stream_node_first_entry(nodes.value), &entry);
+    radix_iter_fini(&nodes);
+    return entry.id;
+}
+
+struct stream_id stream_tail_id(const struct stream *stream)
+{
+    struct stream_entry entry = {.id = STREAM_ID_LEAST};
+    struct radix_iter nodes;
+
+    radix_iter_init(&nodes, stream->nodes);
+    if (radix_seek(&nodes, RADIX_LAST, SLICE_EMPTY)) {
+        listpack_at at = stream_node_entry_before(nodes.value, listpack_last(nodes.value));
+
+        (void)stream_node_read(nodes.value, stream_id_decode(nodes.key), at, &entry);
+    }
+    radix_iter_fini(&nodes);
+    return entry.id;
+}
+
 struct stream_id stream_max_deleted_id(const struct stream *stream)
 {
     return stream->max_deleted_id;
@@ -157,6 +198,11 @@ uint64_t stream_node_count(const struct stream *stream)
     return radix_count(stream->nodes);
 }
 
+uint64_t stream_tree_node_count(const struct stream *stream)
+{
+    return radix_node_count(stream->nodes) + 1;
+}
+
 uint64_t stream_memory_bytes(const struct stream *stream)
 {
     return mem_usable(stream) + radix_memory_bytes(stream->nodes) + stream->node_bytes +
@@ -165,10 +211,12 @@ uint64_t stream_memory_bytes(const struct stream *stream)
 
 /* --- adding --- */
 
+#define NUMBERS_BYTES (UINT64_C(6) * NUMBER_I64_SPACE) /* as text, at most */
+
 /* The text of an entry and of the numbers beside it, at most. */
 static uint64_t entry_bytes(const struct slice *pairs, size_t field_count)
 {
-    uint64_t bytes = UINT64_C(6) * NUMBER_I64_SPACE;
+    uint64_t bytes = NUMBERS_BYTES;
 
     for (size_t i = 0; i < 2 * field_count; i++)
         bytes += pairs[i].size;
@@ -178,7 +226,7 @@ static uint64_t entry_bytes(const struct slice *pairs, size_t field_count)
 static bool node_takes(const struct listpack *node, uint64_t bytes, size_t field_count,
                        const struct stream_limits *limits)
 {
-    if (limits->node_bytes != 0 && listpack_bytes(node) >= limits->node_bytes)
+    if (limits->node_bytes != 0 && listpack_bytes(node) + bytes - NUMBERS_BYTES >= limits->node_bytes)
         return false;
     if (limits->node_entries != 0 && stream_node_live(node) + stream_node_deleted(node) >= limits->node_entries)
         return false;
@@ -369,7 +417,7 @@ uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim)
 void stream_set_ids(struct stream *stream, struct stream_id last_id, struct stream_id max_deleted_id,
                     uint64_t entries_added)
 {
-    assert(stream_id_compare(last_id, max_deleted_id) >= 0);
+    assert(stream_id_compare(last_id, max_deleted_id) >= 0 && stream_id_compare(last_id, stream_tail_id(stream)) >= 0);
     assert(entries_added >= stream->length);
     stream->last_id = last_id;
     stream->max_deleted_id = max_deleted_id;

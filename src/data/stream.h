@@ -63,9 +63,13 @@ void stream_destroy(struct stream **stream);             /* NULL is fine; leaves
 uint64_t stream_length(const struct stream *stream);
 struct stream_id stream_first_id(const struct stream *stream); /* of the live entries; 0-0: there are none */
 struct stream_id stream_last_id(const struct stream *stream);  /* the last one given out, deleted or not */
+struct stream_id stream_top_id(const struct stream *stream);   /* of the last live entry; 0-0: there is none */
+struct stream_id stream_front_id(const struct stream *stream); /* of the first one in a node, live or deleted */
+struct stream_id stream_tail_id(const struct stream *stream);  /* of the last one in a node */
 struct stream_id stream_max_deleted_id(const struct stream *stream);
 uint64_t stream_entries_added(const struct stream *stream);
 uint64_t stream_node_count(const struct stream *stream);
+uint64_t stream_tree_node_count(const struct stream *stream); /* of the tree that finds them, with its root */
 uint64_t stream_memory_bytes(const struct stream *stream);
 
 /* Adds an entry; the id must be above the last one. `pairs`: field, value, field, ... False, and nothing happened: it
@@ -84,7 +88,7 @@ struct stream_trim {
 };
 uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim); /* returns how many entries went */
 
-/* The caller has seen to it that last_id is not below the last entry or max_deleted_id, nor entries_added below the
+/* The caller has seen to it that last_id is not below the tail's or max_deleted_id, nor entries_added below the
  * length. */
 void stream_set_ids(struct stream *stream, struct stream_id last_id, struct stream_id max_deleted_id,
                     uint64_t entries_added);

@@ -1,0 +1,39 @@
+#include "data/stream_value.h"
+
+static void destroy(struct value value)
+{
+    struct stream *stream = stream_of(value);
+
+    stream_destroy(&stream);
+}
+
+static struct value copy(struct value value)
+{
+    return stream_value(stream_copy(stream_of(value)));
+}
+
+static uint64_t memory_bytes(struct value value, uint64_t samples)
+{
+    (void)samples; /* the sums are kept */
+    return stream_memory_bytes(stream_of(value));
+}
+
+/* The nodes, and for each group its consumers and what is pending. */
+static uint64_t free_effort(struct value value)
+{
+    const struct stream *stream = stream_of(value);
+    uint64_t effort = stream_node_count(stream);
+    struct radix_iter groups;
+
+    radix_iter_init(&groups, stream_groups(stream));
+    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups)) {
+        const struct stream_group *group = groups.value;
+
+        effort += 1 + radix_count(group->consumers) + radix_count(group->pending);
+    }
+    radix_iter_fini(&groups);
+    return effort;
+}
+
+const struct value_ops stream_ops = {
+    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort};

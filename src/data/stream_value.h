@@ -1,0 +1,17 @@
+/* Streams as values: there is one form only, and a stream without entries stays. */
+#pragma once
+
+#include "data/stream.h"
+#include "data/value.h"
+
+extern const struct value_ops stream_ops;
+
+static inline struct value stream_value(struct stream *stream)
+{
+    return (struct value){stream, ENCODING_STREAM};
+}
+
+static inline struct stream *stream_of(struct value value)
+{
+    return value.data;
+}
