@@ -5,6 +5,7 @@
 #include "data/hash.h"
 #include "data/list.h"
 #include "data/set.h"
+#include "data/stream_value.h"
 #include "data/zset.h"
 #include "store/members.h"
 
@@ -54,6 +55,29 @@ static void mix_elements(struct digest *digest, const struct quicklist *list)
     while (quicklist_iter_next(&iter, &value))
         digest_mix(digest, listpack_value_text(&value, scratch));
     quicklist_iter_fini(&iter);
+}
+
+static void mix_entries(struct digest *digest, const struct stream *stream)
+{
+    char text[2 * NUMBER_I64_SPACE];
+    struct slice field, value;
+    struct stream_iter iter;
+    struct stream_id id;
+    uint64_t field_count;
+
+    stream_iter_init(&iter, stream, STREAM_ID_LEAST, STREAM_ID_MOST);
+    while (stream_iter_next(&iter, &id, &field_count)) {
+        size_t size = number_format_u64(text, id.ms);
+
+        text[size++] = '.';
+        digest_mix(digest, slice_make(text, size + number_format_u64(text + size, id.seq)));
+        while (field_count-- > 0) {
+            stream_iter_pair(&iter, &field, &value);
+            digest_mix(digest, field);
+            digest_mix(digest, value);
+        }
+    }
+    stream_iter_fini(&iter);
 }
 
 static void add_member(struct slice member, void *context)
@@ -113,6 +137,9 @@ void digest_mix_value(struct digest *digest, const struct entry *entry)
         break;
     case TYPE_HASH:
         hash_each(entry_value(entry), add_pair, digest);
+        break;
+    case TYPE_STREAM:
+        mix_entries(digest, entry_value(entry).data);
         break;
     default:
         panic("no digest of this type");

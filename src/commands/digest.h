@@ -5,8 +5,9 @@
  *     add(d, x) = d ^ sha1(x)          what has no order
  *
  *     value     type (32 bits, network order) mixed into zeros, then the bytes of the string mixed in; or of a list
- *               each element in order mixed in; of a set each member added; of a hash for each pair the digest of
- *               field and value, mixed in that order into zeros, added as bytes; with a deadline "!!expire!!" added
+ *               each element in order mixed in; of a stream of each entry its id, as "1.2", its fields and values;
+ *               of a set each member added; of a hash for each pair the digest of field and value, mixed in that
+ *               order into zeros, added as bytes; with a deadline "!!expire!!" added
  *     key       zeros, the name mixed in, then what makes a value
  *     database  its number (32 bits, network order) mixed into the total, then each key added
  * The total begins with zeros, and databases without keys leave no trace in it. */

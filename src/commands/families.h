@@ -16,6 +16,10 @@ extern const struct command_row sorted_set_range_commands[];   /* sorted_set_ran
 extern const struct command_row sorted_set_algebra_commands[]; /* sorted_set_algebra.c */
 extern const struct command_row sorted_set_pop_commands[];     /* sorted_set_pop.c */
 extern const struct command_row sort_commands[];   /* sort.c */
+extern const struct command_row stream_commands[];       /* stream.c */
+extern const struct command_row stream_read_commands[];  /* stream_read.c */
+extern const struct command_row stream_group_commands[]; /* stream_group.c */
+extern const struct command_row stream_info_commands[];  /* stream_info.c */
 extern const struct command_row keys_commands[];   /* keys.c */
 extern const struct command_row expire_commands[]; /* expire.c */
 extern const struct command_row member_expiry_commands[]; /* member_expiry.c */

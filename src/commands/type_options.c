@@ -7,6 +7,7 @@ static _Atomic int64_t hash_entries, hash_value; /* global: option storage */
 static _Atomic int64_t list_size, list_compress; /* global: option storage */
 static _Atomic int64_t set_intset_entries, set_listpack_entries, set_listpack_value; /* global: option storage */
 static _Atomic int64_t zset_entries, zset_value; /* global: option storage */
+static _Atomic int64_t stream_bytes, stream_entries; /* global: option storage */
 
 struct hash_limits type_hash_limits(void)
 {
@@ -36,12 +37,19 @@ struct zset_limits type_zset_limits(void)
                                 .listpack_bytes = OPTION_GET_U64(zset_value)};
 }
 
+struct stream_limits type_stream_limits(void)
+{
+    return (struct stream_limits){.node_bytes = OPTION_GET_U64(stream_bytes),
+                                  .node_entries = OPTION_GET_U64(stream_entries)};
+}
+
 void type_values_setup(struct store *store)
 {
     store_set_type(store, TYPE_HASH, &hash_ops);
     store_set_type(store, TYPE_LIST, &list_ops);
     store_set_type(store, TYPE_SET, &set_ops);
     store_set_type(store, TYPE_ZSET, &zset_ops);
+    store_set_type(store, TYPE_STREAM, &stream_ops);
 }
 
 void type_options_setup(void)
@@ -65,6 +73,10 @@ void type_options_setup(void)
                 "members a sorted set may have to be kept in one piece", .alias = "zset-max-ziplist-entries"),
         ROW_MEMORY("zset-max-listpack-value", &zset_value, 64, 0, INT64_MAX, OPTION_MUTABLE,
                    "bytes of its longest member", .alias = "zset-max-ziplist-value"),
+        ROW_MEMORY("stream-node-max-bytes", &stream_bytes, 4096, 0, INT64_MAX, OPTION_MUTABLE,
+                   "bytes of the texts in a stream's node, about; 0: no limit"),
+        ROW_INT("stream-node-max-entries", &stream_entries, 100, 0, INT64_MAX, OPTION_MUTABLE,
+                "entries that fit into a stream's node; 0: no limit"),
     };
 
     config_add_rows(rows, countof(rows));

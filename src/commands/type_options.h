@@ -5,6 +5,7 @@
 #include "data/list.h"
 #include "data/set.h"
 #include "data/zset.h"
+#include "data/stream_value.h"
 #include "store/store.h"
 
 void type_options_setup(void); /* after config_setup */
@@ -14,3 +15,4 @@ struct hash_limits type_hash_limits(void); /* any thread */
 struct quicklist_limits type_list_limits(void);
 struct set_limits type_set_limits(void);
 struct zset_limits type_zset_limits(void);
+struct stream_limits type_stream_limits(void);

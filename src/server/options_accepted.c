@@ -170,8 +170,6 @@ static const struct accepted accepted[] = {
     CHOICE("storage-cache-mode", "writethrough", "writeback|writethrough", 0, LATER),
     NUMBER(INT, "storage-flush-period", NULL, "500", 1, 10000, MUTABLE, LATER),
     TEXT("storage-provider-options", NULL, NULL, 0, LATER),
-    NUMBER(MEMORY, "stream-node-max-bytes", NULL, "4096", 0, INT64_MAX, MUTABLE, TYPES),
-    NUMBER(INT, "stream-node-max-entries", NULL, "100", 0, INT64_MAX, MUTABLE, TYPES),
     YES_NO("testmode", NULL, "no", OPTION_HIDDEN, OTHERWISE),
     YES_NO("time-thread-priority", NULL, "no", 0, OTHERWISE),
     YES_NO("tls-cluster", NULL, "no", MUTABLE, CLUSTER),

@@ -38,6 +38,24 @@ def close_numbers(one, two, tolerance):
     return first == second or first > 0 and second > 0 and abs(first - second) <= tolerance
 
 
+def equal_stream(name, oracle, server, loose=False):
+    """Equal but for times. How many nodes find the nodes of a stream is everybody's own."""
+    if oracle == server or oracle[0] != server[0]:
+        return oracle == server
+    one, two = oracle[1], server[1]
+    if oracle[0] == ":":
+        first, second = int(one), int(two)
+        return loose is None or abs(first - second) <= 5000 and (loose or min(first, second) >= 10**12)
+    if not isinstance(one, list) or not isinstance(two, list) or len(one) != len(two):
+        return False
+    for index, (left, right) in enumerate(zip(one, two)):
+        before = one[index - 1][1] if index else None
+        is_idle = before == b"idle" or name == "xpending" and len(one) == 4 and index == 2
+        if not equal_stream(name, left, right, None if before == b"radix-tree-nodes" else is_idle):
+            return False
+    return True
+
+
 def equal_scan(words, oracle, server):
     if oracle[0] != "*" or server[0] != "*":
         return oracle == server
@@ -160,6 +178,8 @@ def equal_reply(words, oracle, server, commands, shared):
         return oracle[0] == server[0] == ":" and abs(int(oracle[1]) - int(server[1])) <= 3
     if name in ("object|encoding", "object|refcount"):
         return False
+    if name in commands and commands[name].group == "stream":
+        return equal_stream(name, oracle, server)
     tips = commands[name].tips if name in commands else ()
     if "nondeterministic_output_order" in tips:
         return canonical(oracle) == canonical(server)

@@ -46,8 +46,9 @@ UNTIMELY = {b"SELECT", b"RESET", b"SWAPDB", b"MULTI", b"MOVE", b"COPY"}
 
 # Rows: weight, profile (also the letter of its keys), words. {k} key of the family, {K} any key, {v} string,
 # {i} integer, {n} small integer, {f} float, {p} pattern, {d} database, {s} seconds from now, {ms}, {at}, {atms},
-# {c} count 0..5, {m} member out of a few, {e} element out of many, {id} stream id, {type}, {cmd} any whole command,
-# {name} a command's name, {num} and {el} elements to be sorted, {wk} and {hk} keys of their weights.
+# {c} count 0..5, {m} member out of a few, {e} element out of many, {id} stream id, {xid} a new one, {oid} one that
+# may be there, {g} group, {u} consumer, {type}, {cmd} any whole command, {name} a command's name, {num} and {el}
+# elements to be sorted, {wk} and {hk} keys of their weights.
 # A trailing * repeats the word before it zero to three times; [a|b] is one of them, [a|] may be left out.
 TEMPLATES = """
 9 string  SET {k} {v}
@@ -236,12 +237,40 @@ TEMPLATES = """
 1 zset    OBJECT ENCODING {k}
 1 zset    COPY {k} {k} REPLACE
 1 zset    DEL {k}
-4 stream  XADD {k} {id} {m} {v}
-2 stream  XADD {k} MAXLEN {c} {id} {m} {v}
-3 stream  [XRANGE|XREVRANGE] {k} [-|+|{id}] [+|-|{id}] [COUNT|] [{c}|]
-2 stream  XDEL {k} {id}
-2 stream  XLEN {k}
-2 stream  XREAD COUNT {c} STREAMS {k} {id}
+9 stream  XADD {k} {xid} {m} {v} [{m}|] [{v}|]
+9 stream  XADD {k} {xid} m1 {n} m2 {v}
+4 stream  XADD {K} [NOMKSTREAM|] {xid} {v} {v}
+3 stream  XADD {k} [MAXLEN|MINID|maxlen] [=|~|] {c} [LIMIT|] [{c}|] {xid} {m} {v}
+3 stream  XADD {k} MINID [=|~|] {oid} {xid} {m} {v}
+2 stream  XADD {k} MAXLEN ~ {c} [LIMIT|] [{c}|] {xid} {m} {v}
+3 stream  XTRIM {k} [MAXLEN|MINID] [=|~|] {c} [LIMIT|] [{c}|]
+3 stream  XTRIM {k} [MINID|minid] [=|~|] {oid}
+1 stream  XTRIM {k} MAXLEN ~ {c}
+5 stream  [XRANGE|XREVRANGE] {k} [-|+|{oid}] [+|-|{oid}] [COUNT|] [{c}|]
+4 stream  [XRANGE|XREVRANGE] {K} [-|({oid}|{oid}] [+|({oid}|{oid}]
+5 stream  XDEL {k} {oid} [{oid}|]
+2 stream  XLEN {K}
+4 stream  XREAD [COUNT|count] {c} STREAMS {k} [$|{oid}]
+3 stream  XREAD STREAMS {k} {K} [0|{oid}] [{oid}|$|>]
+6 stream  XGROUP CREATE {k} {g} [0|$|{oid}] [MKSTREAM|] [ENTRIESREAD|] [{n}|]
+3 stream  XGROUP SETID {k} {g} [0|$|{oid}] [ENTRIESREAD|] [{n}|]
+1 stream  XGROUP [DESTROY|destroy] {k} {g}
+2 stream  XGROUP [CREATECONSUMER|DELCONSUMER] {k} {g} {u}
+9 stream  XREADGROUP GROUP {g} {u} [COUNT|count] {c} [NOACK|] STREAMS {k} >
+3 stream  XREADGROUP GROUP {g} {u} STREAMS {k} [0|{oid}|$]
+3 stream  XREADGROUP GROUP {g} {u} STREAMS {k} {k} > [>|0]
+5 stream  XACK {k} {g} {oid} {oid} [{oid}|]
+3 stream  XPENDING {k} {g}
+4 stream  XPENDING {k} {g} [IDLE|] [0|1000000|] [-|({oid}|{oid}] [+|{oid}] {c} [{u}|]
+6 stream  XCLAIM {k} {g} {u} [0|1000000] {oid} {oid} [FORCE|IDLE|] [{n}|] [JUSTID|RETRYCOUNT|LASTID|TIME|] [{n}|]
+2 stream  XCLAIM {k} {g} {u} 0 {oid} {oid} {oid} {oid} {oid} [FORCE|JUSTID|]
+5 stream  XAUTOCLAIM {k} {g} {u} [0|1000000] [0|({oid}|{oid}] [COUNT|] [{c}|] [JUSTID|]
+1 stream  XSETID {k} {oid} [ENTRIESADDED|] [{n}|] [MAXDELETEDID|] [{oid}|]
+3 stream  XINFO STREAM {k} [FULL|] [COUNT|] [{c}|]
+2 stream  XINFO GROUPS {k}
+2 stream  XINFO CONSUMERS {k} {g}
+1 stream  CONFIG SET stream-node-max-entries [1|3|100]
+1 stream  COPY {k} {k} REPLACE
 6 pf      PFADD {k} {e} [{e}|] [{e}|] [{v}|]
 2 pf      PFADD {k} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e} {e}
 1 pf      PFADD {k}
@@ -286,6 +315,7 @@ PROFILE_FAMILY = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash":
 PROFILES = {"mixed": None, "string": {"string", "bitmap"}, "keys": {"keys", "string", "db"},
             "transactions": {"string", "keys", "db"}, "command": {"command"}, "bits": {"bitmap", "pf", "string"},
             "sort": {"sort"}, "hash": {"hash", "keys"}, "set": {"set", "keys"}, "list": {"list", "keys"},
+            "stream": {"stream", "keys"},
             "zset": {"zset", "keys"},
             "clients": set()}      # several clients with transactions that overlap: interleave.py
 
@@ -324,6 +354,7 @@ class Generator:
                             if FAMILY_OF_GROUP.get(command.group) in families or
                             "keys" in wanted and command.group == "generic" or
                             "command" in wanted and command.words[0] == "command"]
+        self.stream_ms = 1     # of the newest ids
         self.control = {"multi", "exec", "discard", "watch", "unwatch", "select", "reset", "hello"}
 
     @staticmethod
@@ -401,6 +432,17 @@ class Generator:
                                    b"abc", b"-", b"+", b"$", b"18446744073709551615-1",
                                    b"%d-1" % self.random.randint(1, 10**6)))
 
+    def new_id(self):
+        if self.random.random() < 0.03:
+            return self.stream_id()
+        self.stream_ms += self.random.random() < 0.3
+        return b"%d%s" % (self.stream_ms, self.random.choice((b"-*", b"-*", b"-*", b"", b"-1", b"-5")))
+
+    def old_id(self):
+        if self.random.random() < 0.04:
+            return self.stream_id()
+        return b"%d-%d" % (max(0, self.stream_ms - self.random.randint(-1, 6)), self.random.choice((0, 0, 1, 1, 2, 5)))
+
     # -- tuned --------------------------------------------------------------------------------------------------
 
     def fill(self, word, family):
@@ -416,6 +458,8 @@ class Generator:
                   "{at}": lambda: self.moment(1), "{atms}": lambda: self.moment(1000),
                   "{c}": lambda: b"%d" % self.random.randint(0, 5),
                   "{m}": lambda: b"m%d" % self.random.randint(0, 6),
+                  "{xid}": self.new_id, "{oid}": self.old_id, "({oid}": lambda: b"(" + self.old_id(),
+                  "{g}": lambda: b"g%d" % self.random.randint(0, 1), "{u}": lambda: b"u%d" % self.random.randint(0, 3),
                   "{e}": lambda: b"%d" % self.random.randint(0, 20000), "{type}": lambda: self.random.choice(TYPES),
                   "{num}": self.number, "{el}": self.element, "{wk}": lambda: b"w_" + self.element(),
                   "{hk}": lambda: b"h_" + self.element(),
@@ -485,6 +529,8 @@ class Generator:
             if name in ("index", "db", "destination-db", "index1", "index2"):
                 return self.fill("{d}", None) if self.random.random() < 0.85 else [self.integer()]
             return [self.integer()]
+        if name in ("group", "consumer") and self.random.random() < 0.8:
+            return self.fill("{g}" if name == "group" else "{u}", None)
         if name in ("member", "field", "element", "member1", "member2", "group", "consumer"):
             return self.fill("{m}", None) if self.random.random() < 0.7 else [self.string()]
         if name == "encoding" and self.random.random() < 0.8:
@@ -492,7 +538,7 @@ class Generator:
         if name == "operation" and self.random.random() < 0.8:
             return [self.random.choice((b"AND", b"or", b"XOR", b"NOT"))]
         if name in ("id", "last-id"):
-            return [self.stream_id()]
+            return [self.old_id()]
         if name == "type":
             return [self.random.choice(TYPES)]
         return [self.string()]
@@ -606,6 +652,8 @@ class Generator:
             words = [b"0" if word == b"-0" else word for word in words]
         if name == b"SPOP" and len(words) in (2, 3) and (len(words) == 2 or (as_integer(words[2]) or 0) > 0):
             words = words[:2] + [b"1000000"]    # all of them, as nobody knows which one it would be
+        if name in (b"XCLAIM", b"XAUTOCLAIM", b"XPENDING", b"XADD", b"XSETID"):
+            words = self.defuse_stream(name, words)
         if name in (b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER") and len(words) > 2:
             value = as_integer(words[2])
             if value is not None and value < -1000:
@@ -633,6 +681,27 @@ class Generator:
             words = [given for word, given in zip(upper, words) if word != b"ALPHA"]
         if any(b"*" not in pattern for pattern in by) and words[1:2] in ([b"ns"], [b"ws"]) and not stores:
             words = [b"SORT"] + words[1:] + [b"STORE", b"dl"]
+        return words
+
+    def defuse_stream(self, name, words):
+        """Nothing may depend on when it runs; XSETID goes forward, as ours refuses to go behind deleted entries."""
+        def settle_idle(place):
+            value = as_integer(words[place])
+            if value is not None and -2**63 <= value < 2**63:
+                words[place] = b"0" if value < 1000 else b"%d" % 10**9
+
+        upper = [word.upper() for word in words]
+        if name == b"XADD":
+            words = words[:2] + [b"9-*" if word == b"*" else word for word in words[2:]]
+        elif name == b"XPENDING" and len(words) > 4 and upper[3] == b"IDLE":
+            settle_idle(4)
+        elif name in (b"XCLAIM", b"XAUTOCLAIM") and len(words) > 4:
+            settle_idle(4)
+            if b"LASTID" in upper and b"FORCE" in upper:    # in this form it is what replicas are told
+                words = [word for word in words if word.upper() != b"FORCE"]
+        elif name == b"XSETID" and len(words) > 2 and words[2][:1].isdigit():
+            self.stream_ms += 8
+            words[2] = b"%d-%d" % (self.stream_ms, self.random.randint(0, 3))
         return words
 
     # -- shapes over several commands ---------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def effects(data):
             raise Lost("the journal ends within a command: %r" % data[at:at + 80]) from None
         if reply[0] != "*":
             raise Lost("no command in the journal: %r" % (reply,))
-        words = [word[1] for word in reply[1]]
+        words = without_limit([word[1] for word in reply[1]])
         name = words[0].upper()
         if name == b"SELECT":
             database = int(words[1])
@@ -117,6 +117,30 @@ def without_growth(oracle, server):
     if not any(failed(effect) for effect in server):
         return oracle, server
     return [[effect for effect in side if effect[0] is not None and not failed(effect)] for side in (oracle, server)]
+
+
+def without_consumers(oracle, server):
+    """Both without each consumer that came into being by reading again what it had had, which is nothing: the oracle
+    keeps that from its replicas. MULTI and EXEC may have been needed for it alone."""
+    def is_made(effect):
+        words = [word.upper() for word in effect[1]]
+        return words[:2] == [b"XGROUP", b"CREATECONSUMER"] and effect not in oracle
+
+    if not any(is_made(effect) for effect in server):
+        return oracle, server
+    return [[effect for effect in side if effect[0] is not None and not is_made(effect)] for side in (oracle, server)]
+
+
+def without_limit(words):
+    """XADD and XTRIM with "=" and LIMIT is what only replicas take; ours leaves LIMIT out."""
+    if words[0].upper() not in (b"XADD", b"XTRIM") or b"=" not in words:
+        return words
+    end = words.index(b"=") + 2
+    while end + 1 < len(words) and words[end].upper() == b"LIMIT":
+        del words[end:end + 2]
+    while len(words) > 3 and words[2].upper() == b"LIMIT":
+        del words[2:4]
+    return words
 
 
 def equal_effect(one, two):
