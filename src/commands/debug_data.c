@@ -171,7 +171,7 @@ static void debug_populate(struct request *request)
     reply_ok(request);
 }
 
-/* What the other types keep in tables, listpacks and quicklists; a string is in none of them. */
+/* NULL: there is no such key, which was replied. */
 static const struct entry *existing_entry(struct request *request)
 {
     const struct entry *entry = access_look(request->access, request->db, &request->keys[0]);
@@ -212,24 +212,6 @@ static void debug_structsize(struct request *request)
     reply_text(request, text);
 }
 
-static void debug_htstats_key(struct request *request)
-{
-    if (existing_entry(request) != NULL)
-        reply_error(request, "ERR The value stored at the specified key is not represented using an hash table");
-}
-
-static void debug_listpack(struct request *request)
-{
-    if (existing_entry(request) != NULL)
-        reply_error(request, "ERR Not a listpack encoded object.");
-}
-
-static void debug_quicklist(struct request *request)
-{
-    if (existing_entry(request) != NULL)
-        reply_error(request, "ERR Not a quicklist encoded object.");
-}
-
 const struct debug_row debug_data_rows[] = {
     {"digest", "",
      "A fingerprint of all data, equal on servers that hold the same.",
@@ -240,12 +222,6 @@ const struct debug_row debug_data_rows[] = {
     {"htstats", "<dbid>",
      "How full the hash tables of a database are.",
      debug_htstats, 3, 3, ACCESS_EXCLUSIVE, 0, 0},
-    {"htstats-key", "<key>",
-     "How full the hash table is that holds the members of <key>.",
-     debug_htstats_key, 3, 3, ACCESS_STRIPED, 2, 2},
-    {"listpack", "<key>",
-     "How the listpack at <key> is laid out.",
-     debug_listpack, 3, 3, ACCESS_STRIPED, 2, 2},
     {"object", "<key>",
      "How the value of <key> is stored.",
      debug_object, 3, 3, ACCESS_STRIPED, 2, 2},
@@ -253,9 +229,6 @@ const struct debug_row debug_data_rows[] = {
      "Create <count> string keys <prefix>:<number> that are not there yet, only on this server.\nThe "
      "prefix is \"key\" if none is given; values have <size> bytes.",
      debug_populate, 3, 5, ACCESS_EXCLUSIVE, 0, 0},
-    {"quicklist", "<key> [<0|1>]",
-     "How the quicklist at <key> is laid out.",
-     debug_quicklist, 3, 4, ACCESS_STRIPED, 2, 2},
     {"sdslen", "<key>",
      "Lengths of the name and of the string at <key>, and the memory they take.",
      debug_sdslen, 3, 3, ACCESS_STRIPED, 2, 2},

@@ -18,6 +18,7 @@ struct debug_row {
 };
 
 extern const struct debug_row debug_data_rows[];     /* debug_data.c: a look at the data */
+extern const struct debug_row debug_value_rows[];    /* debug_values.c: how values lie in memory */
 extern const struct debug_row debug_server_rows[];   /* debug_server.c: the server itself, its end, the journal */
 extern const struct debug_row debug_protocol_rows[]; /* debug_protocol.c: replies and texts */
 

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/panic.h"
 #include "server/client.h"
+#include "server/client_limit.h"
 #include "server/config.h"
 #include "server/request.h"
 #include "server/server.h"
@@ -210,6 +211,51 @@ static void debug_hold(struct request *request)
     background_submit(BACKGROUND_OTHER, hold_run, hold);
 }
 
+/* --------------------------------------------------------------------------------------------- clients' memory -- */
+
+/* Of clients that take so much: buckets whose bounds double, the last one without an end. */
+enum { EVICTION_BUCKETS = 19, EVICTION_FIRST_BITS = 15 };
+
+struct eviction_buckets {
+    uint64_t bytes[EVICTION_BUCKETS], clients[EVICTION_BUCKETS];
+};
+
+static void count_client(const struct client_card *card, void *context)
+{
+    struct eviction_buckets *buckets = context;
+    uint64_t bytes = client_card_memory_bytes(card);
+    unsigned index = 0;
+
+    while (index + 1 < EVICTION_BUCKETS && bytes >> (EVICTION_FIRST_BITS + index) != 0)
+        index++;
+    buckets->bytes[index] += bytes;
+    buckets->clients[index]++;
+}
+
+static void debug_client_eviction(struct request *request)
+{
+    struct eviction_buckets buckets = {{0}, {0}};
+    struct buffer text = {0};
+
+    if (!client_limit_is_on()) {
+        reply_error(request, "ERR maxmemory-clients is disabled.");
+        return;
+    }
+    server_each_client(request->worker->server, count_client, &buckets);
+    for (unsigned i = 0; i < EVICTION_BUCKETS; i++) {
+        unsigned long long end = 1ULL << (EVICTION_FIRST_BITS + i), start = i == 0 ? 0 : end / 2;
+
+        if (i + 1 < EVICTION_BUCKETS)
+            buffer_printf(&text, "bucket %10llu - %10llu: ", start, end - 1);
+        else
+            buffer_printf(&text, "bucket %10llu+            : ", start);
+        buffer_printf(&text, "tot-mem: %10llu, clients: %llu\n", (unsigned long long)buckets.bytes[i],
+                      (unsigned long long)buckets.clients[i]);
+    }
+    reply_verbatim(request, "txt", buffer_slice(&text));
+    buffer_fini(&text);
+}
+
 static void debug_segfault(struct request *request)
 {
     volatile char *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -369,6 +415,9 @@ const struct debug_row debug_server_rows[] = {
     {"busy", "<key> <seconds>",
      "Work that long, or until RELEASE, on <key>: a worker is kept from everything else.",
      debug_busy, 4, 4, ACCESS_STRIPED, 2, 2},
+    {"client-eviction", "",
+     "How many clients take how much memory, if maxmemory-clients is set.",
+     debug_client_eviction, 2, 2, ACCESS_FREE, 0, 0},
     {"defrag-all", "<0|1>",
      "With 1, active defragmentation moves everything, needed or not, as fast as active-defrag-cycle-max lets it;\n"
      "also where the memory allocator could not tell what is worth it.",

@@ -5,6 +5,7 @@
 
 static _Atomic int64_t hash_entries, hash_value; /* global: option storage */
 static _Atomic int64_t list_size, list_compress; /* global: option storage */
+static _Atomic uint64_t list_plain_from; /* global: atomic, relaxed */
 static _Atomic int64_t set_intset_entries, set_listpack_entries, set_listpack_value; /* global: option storage */
 static _Atomic int64_t zset_entries, zset_value; /* global: option storage */
 static _Atomic int64_t stream_bytes, stream_entries; /* global: option storage */
@@ -21,7 +22,14 @@ struct quicklist_limits type_list_limits(void)
     int64_t fill = OPTION_GET(list_size);
 
     return (struct quicklist_limits){.fill = (int)MAX(MIN(fill, (int64_t)QUICKLIST_FILL_MOST), INT64_C(-5)),
-                                     .compress = (uint32_t)OPTION_GET(list_compress)};
+                                     .compress = (uint32_t)OPTION_GET(list_compress),
+                                     .plain_from_bytes = atomic_load_explicit(&list_plain_from,
+                                                                              memory_order_relaxed)};
+}
+
+void type_set_list_plain_from(uint64_t bytes)
+{
+    atomic_store_explicit(&list_plain_from, bytes, memory_order_relaxed);
 }
 
 struct set_limits type_set_limits(void)

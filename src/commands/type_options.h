@@ -13,6 +13,8 @@ void type_values_setup(struct store *store); /* tells it what to do with values;
 
 struct hash_limits type_hash_limits(void); /* any thread */
 struct quicklist_limits type_list_limits(void);
+/* Texts of this size and more get nodes of their own in lists to come (DEBUG); 0: those that fit into no other. */
+void type_set_list_plain_from(uint64_t bytes);
 struct set_limits type_set_limits(void);
 struct zset_limits type_zset_limits(void);
 struct stream_limits type_stream_limits(void);

@@ -379,6 +379,11 @@ void hash_random_some(struct value hash, struct random *random, uint64_t count, 
     }
 }
 
+const struct table *hash_table(struct value hash)
+{
+    return hash.encoding == ENCODING_HASHTABLE ? &((const struct hash_table *)hash.data)->pairs : NULL;
+}
+
 void hash_validate(struct value hash)
 {
     if (hash.encoding == ENCODING_LISTPACK) {

@@ -402,6 +402,11 @@ void set_random_some(struct value set, struct random *random, uint64_t count, se
         set_each(set, pick, &picking);
 }
 
+const struct table *set_table(struct value set)
+{
+    return set.encoding == ENCODING_HASHTABLE ? &((const struct set_table *)set.data)->members : NULL;
+}
+
 void set_validate(struct value set)
 {
     if (set.encoding == ENCODING_INTSET)

@@ -683,6 +683,11 @@ static void validate_order(struct value zset)
     }
 }
 
+const struct table *zset_table(struct value zset)
+{
+    return zset.encoding == ENCODING_SKIPLIST ? &((const struct zset_index *)zset.data)->members : NULL;
+}
+
 void zset_validate(struct value zset)
 {
     const struct zset_index *index = zset.data;

@@ -1,5 +1,22 @@
 # DEBUG: its table, and the subcommands that look inside. LOLWUT.
 
+# Index and content of each element in what DEBUG LISTPACK or QUICKLIST tells.
+proc described text {
+    set result {}
+    foreach {all index content} [regexp -all -inline -line {^ *(\d+) at \d+: (.*)$} $text] {
+        lappend result $index $content
+    }
+    return $result
+}
+
+proc eviction_sum {} {
+    set sum 0
+    foreach {all bytes} [regexp -all -inline {tot-mem: +(\d+)} [r debug client-eviction]] {
+        incr sum $bytes
+    }
+    return $sum
+}
+
 with_server {enable-debug-command yes} {
     test "DEBUG HELP tells every subcommand once, and each exists" {keydb} {
         set lines [r debug help]
@@ -41,6 +58,79 @@ with_server {enable-debug-command yes} {
         assert_refused "ERR Not a listpack encoded object." r debug listpack k
         foreach subcommand {htstats-key listpack quicklist} {
             assert_refused "ERR no such key" r debug $subcommand none
+        }
+    }
+
+    test "DEBUG HTSTATS-KEY, LISTPACK and QUICKLIST describe values" {keydb} {
+        with_config {hash-max-listpack-entries 3 hash-max-listpack-value 100 set-max-listpack-entries 2
+                     zset-max-listpack-entries 2 list-max-listpack-size 3} {
+            r hset h a 1 b 2 c 3 d 4
+            r sadd s a b c
+            r zadd z 1 a 2 b 3 c
+            foreach {key count} {h 4 s 3 z 3} {
+                assert_match "*table size: *number of elements: $count\n*" [r debug htstats-key $key]
+                assert_refused "ERR Not a listpack encoded object." r debug listpack $key
+                assert_refused "ERR Not a quicklist encoded object." r debug quicklist $key
+            }
+            r hset hl field 12 number [string repeat x 100]
+            assert_equal [list 0 {5 bytes "field"} 1 {number 12} 2 {6 bytes "number"} \
+                               3 "100 bytes \"[string repeat x 64]\"..."] [described [r debug listpack hl]]
+            r sadd sl a 1
+            assert_equal {0 {1 bytes "a"} 1 {number 1}} [described [r debug listpack sl]]
+            assert_refused "ERR The value stored at the specified key is not represented using an hash table" \
+                r debug htstats-key sl
+            r rpush l 1 2 3 4 "a b"
+            set nodes [list "5 elements, 2 nodes, fill 3, compress 0" "node 0: listpack, 3 elements, 13 bytes" \
+                            "node 1: listpack, 2 elements, 14 bytes"]
+            assert_equal [join $nodes \n]\n [r debug quicklist l]
+            assert_equal [r debug quicklist l] [r debug quicklist l 0]
+            assert_equal {0 {number 1} 1 {number 2} 2 {number 3} 0 {number 4} 1 {3 bytes "a b"}} \
+                [described [r debug quicklist l 1]]
+        }
+        with_config {list-compress-depth 1 list-max-listpack-size 10} {
+            for {set i 0} {$i < 50} {incr i} {
+                r rpush lc [string repeat x 50]
+            }
+            assert_equal 3 [regexp -all {node [123]: listpack, 10 elements, \d+ bytes, compressed to} \
+                                [r debug quicklist lc]]
+            assert_equal 50 [llength [regexp -all -inline {at \d+: 50 bytes} [r debug quicklist lc 1]]]
+        }
+    }
+
+    test "DEBUG QUICKLIST-PACKED-THRESHOLD gives large elements nodes of their own" {keydb} {
+        foreach {size accepted} {200b 1 0 1 4293918720 1 4293918721 0 -1 0 x 0 5gb 0} {
+            set words [list debug quicklist-packed-threshold $size]
+            if {$accepted} {
+                assert_reply {status OK} r {*}$words
+            } else {
+                assert_refused "ERR argument must be a memory value bigger than 1 and smaller than 4gb" r {*}$words
+            }
+        }
+        r rpush before [string repeat x 300] b
+        r debug quicklist-packed-threshold 200b
+        r rpush l [string repeat x 199] [string repeat y 200] b
+        r rpush before [string repeat x 300]
+        r debug quicklist-packed-threshold 0
+        r rpush after [string repeat x 300] b
+        assert_match "*ql_nodes:3 *" [r debug object l]
+        assert_match "*\nnode 0: listpack, 1 *\nnode 1: plain, 1 *, 200 bytes\nnode 2: listpack, 1 *" \
+            [r debug quicklist l]
+        assert_match "*ql_nodes:1 *" [r debug object before]
+        assert_match "*ql_nodes:1 *" [r debug object after]
+        assert_equal [list [string repeat x 199] [string repeat y 200] b] [r lrange l 0 -1]
+    }
+
+    test "DEBUG CLIENT-EVICTION tells what clients take" {keydb} {
+        assert_refused "ERR maxmemory-clients is disabled." r debug client-eviction
+        with_config {maxmemory-clients 100mb} {
+            set before [eviction_sum]
+            set c [connect]
+            $c multi
+            $c set k [string repeat x 20000]
+            wait_for {[eviction_sum] >= $before + 20000}
+            assert_equal 19 [regexp -all {bucket +\d+(\+| - +\d+) *: tot-mem:} [r debug client-eviction]]
+            set clients [regexp -all -inline {clients: [1-9]\d*} [r debug client-eviction]]
+            assert_equal {{clients: 2}} $clients
         }
     }
 
