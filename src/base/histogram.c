@@ -66,7 +66,7 @@ uint64_t histogram_percentile(const struct histogram *histogram, double percent)
     uint64_t rank;
 
     assert(percent >= 0.0 && percent <= 100.0);
-    rank = (uint64_t)ceil((double)total * (percent / 100.0));
+    rank = (uint64_t)ceil((double)total * percent / 100.0);
     rank = MIN(MAX(rank, 1), total);
     for (unsigned i = 0; i < HISTOGRAM_BUCKET_COUNT; i++) {
         seen += GET(histogram->buckets[i]);

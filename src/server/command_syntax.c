@@ -248,7 +248,7 @@ static enum syntax_type type_of_argument(const struct command *command, struct s
 {
     const char *group = command->row->group != NULL ? command->row->group : "";
     const char *type = lookup(type_names, countof(type_names), name);
-    bool is_float = strstr(command->row->name, "float") != NULL || strcmp(command->row->name, "zincrby") == 0;
+    bool is_float = strstr(command->row->name, "float") != NULL;
 
     if (slice_equal_text(name, "timeout") && (command->flags & COMMAND_BLOCKING) != 0)
         return SYNTAX_DOUBLE;
@@ -257,6 +257,8 @@ static enum syntax_type type_of_argument(const struct command *command, struct s
     if (slice_equal_text(name, "value") && strcmp(group, "bitmap") == 0)
         return SYNTAX_INTEGER;
     if (strcmp(group, "stream") == 0 && (slice_equal_text(name, "start") || slice_equal_text(name, "end")))
+        return SYNTAX_STRING;
+    if (strcmp(command->row->name, "zrange") == 0 && name.size != 0 && name.data[0] == 's') /* start, stop */
         return SYNTAX_STRING;
     if ((slice_equal_text(name, "min") || slice_equal_text(name, "max")) &&
         (strstr(command->row->name, "score") != NULL || strcmp(command->row->name, "zcount") == 0))
