@@ -5,7 +5,8 @@ TTL_TOLERANCE = {"ttl": 3, "expiretime": 3, "pttl": 3000, "pexpiretime": 3000}
 # Fields of HELLO that name the server itself.
 HELLO_OWN = {b"version", b"id", b"server"}
 SET_FIELDS_OF_INFO = {2, 6, 7, 8, 9}    # of COMMAND INFO: flags, ACL categories, tips, key specs, subcommands
-ARITY_EXTENDED = {"ttl", "pttl", "persist"}     # ours take a member, too
+# Ours take a word more: a member (as KeyDB), WITHSCORE (as 7.2).
+ARITY_EXTENDED = {"ttl", "pttl", "persist", "zrank", "zrevrank"}
 ABSOLUTE_TIME_TOLERANCE_MS = 5000
 
 
