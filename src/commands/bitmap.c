@@ -460,9 +460,9 @@ static void read_fields(struct request *request, const struct field_plan *plan)
         reply_int(request, bits_field_read(bytes, &step.field));
 }
 
-/* Replies; tells whether the bytes are others now. */
+/* Replies; tells whether the bytes are others now, and whether the number fits at all. */
 static bool write_field(struct request *request, enum field_action action, const struct field_step *step, char *bytes,
-                        size_t size)
+                        size_t size, bool *fits)
 {
     int64_t old = bits_field_read(slice_make(bytes, size), &step->field), number;
 
@@ -471,6 +471,7 @@ static bool write_field(struct request *request, enum field_action action, const
         reply_null(request);
         return false;
     }
+    *fits = true;
     reply_int(request, action == FIELD_SET ? old : number);
     if (number == old)
         return false;
@@ -488,7 +489,7 @@ static void write_fields(struct request *request, const struct field_plan *plan)
     size_t old_size, size;
     uint32_t index = 2;
     char *bytes;
-    bool changed;
+    bool changed, written = false; /* written: something fitted, and the string has changed or grown */
 
     if (!string_find(request, key, &entry))
         return;
@@ -501,11 +502,11 @@ static void write_fields(struct request *request, const struct field_plan *plan)
     while ((action = next_step(request, &index, &step)) < FIELD_END) {
         if (action == FIELD_GET)
             reply_int(request, bits_field_read(slice_make(bytes, size), &step.field));
-        else if (write_field(request, action, &step, bytes, size))
+        else if (write_field(request, action, &step, bytes, size, &written))
             changed = true;
     }
     if (changed)
-        change_end(&change, EVENT_STRING, "setbit");
+        change_end(&change, EVENT_STRING, written ? "setbit" : NULL);
     else
         change_abandon(&change);
 }

@@ -332,13 +332,13 @@ static bool move_element(struct request *request, enum quicklist_end from_end, e
     struct buffer element = {0};
     struct listpack_value value;
     struct edit from, to;
-    bool there;
+    bool there, emptied;
 
     if (!edit_list(&from, request, from_key))
         return true;
     if (from.is_new)
         return false;
-    if (!typed_read(request, to_key, TYPE_LIST, &(struct value){NULL, ENCODING_RAW}))
+    if (!typed_find(request, to_key, TYPE_LIST, &(struct value){NULL, ENCODING_RAW}))
         return true;
     if (!edit_list(&from, request, from_key)) /* again: looking elsewhere has moved on */
         return true;
@@ -352,13 +352,17 @@ static bool move_element(struct request *request, enum quicklist_end from_end, e
         edit_end(&from, EVENT_LIST, push_event(to_end));
         access_event(request->access, request->db, from_key, EVENT_LIST, pop_event(from_end));
     } else {
-        end_removal(&from, pop_event(from_end));
+        emptied = quicklist_count(list_of(from.value)) == 0;
+        edit_end(&from, EVENT_LIST, NULL); /* its events are told after those of the other list */
         if (edit_list(&to, request, to_key)) {
             if (to.is_new)
                 to.value = list_create(&limits);
             quicklist_push(list_of(to.value), to_end, buffer_slice(&element));
             edit_end(&to, EVENT_LIST, push_event(to_end));
         }
+        access_event(request->access, request->db, from_key, EVENT_LIST, pop_event(from_end));
+        if (emptied)
+            (void)access_delete(request->access, request->db, from_key);
     }
     buffer_fini(&element);
     return true;
@@ -668,8 +672,9 @@ static void cmd_ltrim(struct request *request)
         } else {
             (void)quicklist_delete_range(list, 0, count);
         }
-        if (quicklist_count(list) != count)
-            end_removal(&edit, "ltrim");
+        if (quicklist_count(list) == count) /* who watches the key is told all the same, but not replicas */
+            effect_none(request);
+        end_removal(&edit, "ltrim");
     }
     reply_ok(request);
 }

@@ -68,13 +68,13 @@ static void cmd_smove(struct request *request)
     struct edit from, to;
     struct value set;
 
-    if (!typed_read(request, &request->keys[0], TYPE_SET, &set))
+    if (!typed_find(request, &request->keys[0], TYPE_SET, &set))
         return;
     if (set.data == NULL) {
         reply_int(request, 0);
         return;
     }
-    if (!typed_read(request, &request->keys[1], TYPE_SET, &(struct value){NULL, ENCODING_RAW}))
+    if (!typed_find(request, &request->keys[1], TYPE_SET, &(struct value){NULL, ENCODING_RAW}))
         return;
     if (slice_equal(request->keys[0].name, request->keys[1].name)) {
         reply_int(request, set_has(set, member));

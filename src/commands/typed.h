@@ -51,12 +51,9 @@ static inline void edit_forget_args(struct edit *edit, uint32_t first, uint32_t 
         edit_forget(edit, request_arg(edit->request, i));
 }
 
-/* To read: counted and touched. False: another type, which was replied. value->data is NULL if there is no such key. */
-static inline must_check bool typed_read(struct request *request, const struct key *key, enum value_type type,
-                                         struct value *value)
+static inline must_check bool typed_value(struct request *request, const struct entry *entry, enum value_type type,
+                                          struct value *value)
 {
-    struct entry *entry = access_read(request->access, request->db, key);
-
     *value = (struct value){NULL, ENCODING_RAW};
     if (entry == NULL)
         return true;
@@ -64,4 +61,18 @@ static inline must_check bool typed_read(struct request *request, const struct k
         return false;
     *value = entry_value(entry);
     return true;
+}
+
+/* To read: counted and touched. False: another type, which was replied. value->data is NULL if there is no such key. */
+static inline must_check bool typed_read(struct request *request, const struct key *key, enum value_type type,
+                                         struct value *value)
+{
+    return typed_value(request, access_read(request->access, request->db, key), type, value);
+}
+
+/* The same for a key that is to be changed: touched, but neither a hit nor a miss. */
+static inline must_check bool typed_find(struct request *request, const struct key *key, enum value_type type,
+                                         struct value *value)
+{
+    return typed_value(request, access_find(request->access, request->db, key), type, value);
 }

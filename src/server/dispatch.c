@@ -12,6 +12,7 @@
 #include "server/blocked.h"
 #include "server/client.h"
 #include "server/kept_words.h"
+#include "server/events.h"
 #include "server/memory_limit.h"
 #include "server/monitor.h"
 #include "server/options.h"
@@ -728,11 +729,11 @@ void dispatch_forget(struct client *client)
     }
 }
 
-/* What was noted of commands while stripes were held goes to monitors and into the log; who got mail is woken. */
-static COLD void show_lines(struct worker *worker)
+COLD void dispatch_show_lines(struct worker *worker)
 {
     monitor_flush(worker);
     tls_audit_flush(worker);
+    events_publish_noted(worker);
     pubsub_flush(worker);
     worker->has_lines = false;
 }
@@ -766,7 +767,7 @@ void dispatch_retry_parked(struct worker *worker)
             conn_resume(&client->conn);
         pubsub_hold(client);
     }
-    show_lines(worker);
+    dispatch_show_lines(worker);
 }
 
 /* ------------------------------------------------------------------------------------------------------ batches -- */
@@ -928,7 +929,7 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
         resp_scratch_reset(&worker->scratch);
     }
     if (UNLIKELY(worker->has_lines)) {
-        show_lines(worker);
+        dispatch_show_lines(worker);
         pubsub_hold(client);
     }
     if (!output_is_empty(&client->conn.output))

@@ -12,6 +12,8 @@ size_t dispatch_data(struct client *client, char *data, size_t size);
 void dispatch_direct_done(struct client *client); /* the on_direct_done of clients */
 /* Tries again what is parked. Called in each turn in which the worker was woken. */
 void dispatch_retry_parked(struct worker *worker);
+/* What was noted while stripes were held goes to monitors, into the log and to subscribers; who got mail is woken. */
+void dispatch_show_lines(struct worker *worker);
 /* Forgets the client's parked command, if there is one. */
 void dispatch_forget(struct client *client);
 

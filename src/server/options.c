@@ -10,6 +10,7 @@
 #include "net/loop.h"
 #include "net/tls.h"
 #include "server/event_classes.h"
+#include "server/events.h"
 #include "server/options_accepted.h"
 #include "server/options_process.h"
 
@@ -467,7 +468,8 @@ const struct option_row server_options[] = {
     ROW_SPECIAL("dir", set_dir, get_dir, NULL, OPTION_MUTABLE | OPTION_PROTECTED | OPTION_DENY_LOADING,
                 "the folder to work in: files are written there"),
     ROW_SPECIAL("notify-keyspace-events", event_classes_set, event_classes_get, NULL, OPTION_MUTABLE,
-                "classes of events that are published: letters of g$lshzxetdmnA, with K or E"),
+                "classes of events that are published: letters of g$lshzxetdmnA, with K or E",
+                .apply = events_apply),
     ROW_BOOL("always-show-logo", &option_always_show_logo, 0, OPTION_IMMUTABLE,
              "begin the log with a logo even when it is no terminal"),
     ROW_BOOL("set-proc-title", &option_set_proc_title, 1, OPTION_IMMUTABLE, "show address and mode in ps"),

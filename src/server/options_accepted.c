@@ -264,7 +264,7 @@ static const struct {
     enum reason reason;
 } idle_options[] = {
     {"bind-source-addr", REPLICATION}, {"enable-module-command", LATER},   {"prefetch-enabled", OTHERWISE},
-    {"shutdown-timeout", REPLICATION}, {"notify-keyspace-events", LATER},
+    {"shutdown-timeout", REPLICATION},
 };
 
 const char *options_accepted_reason(const struct option_row *row)

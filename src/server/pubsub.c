@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "server/client.h"
 #include "server/client_limit.h"
+#include "server/events.h"
 #include "server/server.h"
 
 #include <string.h>
@@ -231,6 +232,7 @@ uint64_t pubsub_publish(struct worker *worker, enum topic_kind kind, struct slic
     struct topic_reach reach = {0};
     struct posting posting = {.worker = worker};
 
+    events_publish_noted(worker); /* they came first */
     if (kind == TOPIC_CHANNEL)
         topics_match(channel, &tickets, &reach);
     if (tickets.count != 0 || topics_has(kind, channel, hash)) {

@@ -11,6 +11,7 @@
 #include "server/client_limit.h"
 #include "server/config.h"
 #include "server/dispatch.h"
+#include "server/events.h"
 #include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/options_process.h"
@@ -382,6 +383,7 @@ struct server *server_create(void)
     client_limit_start();
     server->store = store_create(STORE_STRIPES_DEFAULT, (unsigned)OPTION_GET(option_databases));
     server->store->wake = wake_waiters;
+    events_start(server->store);
     server->started_us = (int64_t)clock_monotonic_us();
     server->worker_count = thread_count_wanted();
     server->workers = mem_aligned_alloc(CACHE_LINE_BYTES, server->worker_count * sizeof(struct worker));

@@ -84,6 +84,7 @@ void worker_fini(struct worker *worker)
     effects_fini(&worker->effects);
     buffer_fini(&worker->monitor_lines);
     buffer_fini(&worker->audit_lines);
+    buffer_fini(&worker->events);
     resp_scratch_fini(&worker->scratch);
     output_clear(&worker->sink);
     key_positions_fini(&worker->positions);
@@ -260,6 +261,8 @@ static void on_turn_end(struct loop *loop)
 {
     struct worker *worker = loop_user(loop);
 
+    if (UNLIKELY(worker->has_lines))
+        dispatch_show_lines(worker);
     if (UNLIKELY(!list_is_empty(&worker->served)))
         blocked_deliver(worker);
     if (UNLIKELY(!list_is_empty(&worker->leaving_watches) || !list_is_empty(&worker->leaving_blocked)))

@@ -94,7 +94,8 @@ struct worker {
     _Atomic uint32_t monitor_count;   /* atomic, relaxed: of those; others read it */
     struct buffer monitor_lines;      /* what the commands of this moment look like to monitors */
     struct buffer audit_lines;        /* and in the log, for clients that are audited */
-    bool has_lines;                   /* one of the two has something, or there are workers to wake for their mail */
+    struct buffer events;             /* keyspace events not published yet: events.c */
+    bool has_lines;                   /* one of these has something, or there are workers to wake for their mail */
     bool may_own_gate;                /* a parked command asked for the gate */
     struct store_counters counters;
     struct eviction_pool eviction_pool;

@@ -174,6 +174,40 @@ static uint64_t *find_slot(struct access *access, unsigned db, const struct key 
     return access->found_slot;
 }
 
+static COLD void observers_before(struct change *change)
+{
+    change->existed = change->slot != NULL;
+    for (struct store_observer *observer = change->access->store->observers; observer != NULL;
+         observer = observer->next) {
+        if (observer->before != NULL)
+            observer->before(observer, change);
+    }
+}
+
+static void observers_event(const struct access *access, unsigned db, const struct key *key,
+                            enum event_class event_class, const char *event)
+{
+    if ((store_observed(access->store) & event_class) == 0)
+        return;
+    for (struct store_observer *observer = access->store->observers; observer != NULL; observer = observer->next) {
+        if (observer->event != NULL)
+            observer->event(observer, access, db, key, event_class, event);
+    }
+}
+
+static COLD void observers_after(const struct change *change, enum event_class event_class, const char *event)
+{
+    for (struct store_observer *observer = change->access->store->observers; observer != NULL;
+         observer = observer->next) {
+        if (observer->after != NULL)
+            observer->after(observer, change);
+    }
+    if (!change->existed && change->slot != NULL)
+        observers_event(change->access, change->db, change->key, EVENT_NEW, "new");
+    if (event != NULL)
+        observers_event(change->access, change->db, change->key, event_class, event);
+}
+
 void change_begin(struct change *change, struct access *access, unsigned db, const struct key *key)
 {
     change->access = access;
@@ -186,20 +220,8 @@ void change_begin(struct change *change, struct access *access, unsigned db, con
         change->slot = find_slot(access, db, key);
     access->found_key = NULL; /* the slot may move from here on */
     change->keys = stripe_db_use(access->store, change->stripe, db);
-    for (struct store_observer *observer = access->store->observers; UNLIKELY(observer != NULL);
-         observer = observer->next) {
-        if (observer->before != NULL)
-            observer->before(observer, change);
-    }
-}
-
-static void observers_after(const struct change *change, enum event_class event_class, const char *event)
-{
-    for (struct store_observer *observer = change->access->store->observers; observer != NULL;
-         observer = observer->next) {
-        if (observer->after != NULL)
-            observer->after(observer, change, event_class, event);
-    }
+    if (UNLIKELY(store_observed(access->store) != 0))
+        observers_before(change);
 }
 
 void change_end(struct change *change, enum event_class event_class, const char *event)
@@ -212,7 +234,7 @@ void change_end(struct change *change, enum event_class event_class, const char 
         watch_touch_key(change->stripe, change->db, change->key, change->slot != NULL);
         waiters_touch_key(access, change->stripe, change->db, change->key);
     }
-    if (UNLIKELY(access->store->observers != NULL))
+    if (UNLIKELY(store_observed(access->store) != 0))
         observers_after(change, event_class, event);
 }
 
@@ -224,17 +246,8 @@ void change_abandon(struct change *change)
 void access_event(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
                   const char *event)
 {
-    struct change change;
-
-    if (LIKELY(access->store->observers == NULL))
-        return;
-    change.access = access;
-    change.key = key;
-    change.db = db;
-    change.stripe = &access->store->stripes[access_stripe_of(access, key)];
-    change.keys = stripe_db_use(access->store, change.stripe, db);
-    change.slot = find_slot(access, db, key);
-    observers_after(&change, event_class, event);
+    if (UNLIKELY(store_observed(access->store) != 0))
+        observers_event(access, db, key, event_class, event);
 }
 
 /* Puts a new entry in the place of the old one (whose value has been dealt with), or into the table. */

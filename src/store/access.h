@@ -89,6 +89,7 @@ struct change {
     struct stripe_db *keys;
     uint64_t *slot; /* NULL: the key is absent */
     unsigned db;
+    bool existed;   /* the key was there before; only if changes are observed */
 };
 
 void change_begin(struct change *change, struct access *access, unsigned db, const struct key *key);

@@ -81,6 +81,11 @@ void store_observe(struct store *store, struct store_observer *observer)
     store->observers = observer;
 }
 
+void store_set_observed(struct store *store, uint32_t classes)
+{
+    atomic_store_explicit(&store->observed, classes, memory_order_relaxed);
+}
+
 void stripe_release(struct store *store, struct stripe *stripe)
 {
     uint64_t waiters;

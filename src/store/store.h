@@ -14,8 +14,10 @@
 
 struct expiry;
 struct stripe_registries;
-struct store;
+struct access;
 struct change;
+struct key;
+struct store;
 
 enum { STORE_STRIPES_DEFAULT = 1024, STORE_STRIPES_MOST = 16384 };
 
@@ -48,15 +50,19 @@ enum event_class {
     EVENT_STREAM = 1 << 8,
     EVENT_KEY_MISS = 1 << 9,
     EVENT_MODULE = 1 << 10,
-    EVENT_NEW = 1 << 11
+    EVENT_NEW = 1 << 11,
+    OBSERVE_CHANGES = 1 << 12 /* no class: somebody wants to know of changes as such */
 };
 
-/* Told of every change while the key's stripe is held; so be quick and never block. Registered before the first worker
- * starts; the struct belongs to who registers it and outlives the store. */
+/* Told of changes while the key's stripe is held; so be quick and never block. Registered before the first worker
+ * starts; the struct belongs to who registers it and outlives the store. Any of the functions may be NULL. They are
+ * called only while store->observed says that somebody wants to know. */
 struct store_observer {
     void (*before)(struct store_observer *observer, const struct change *change); /* the entry is still whole */
-    void (*after)(struct store_observer *observer, const struct change *change, enum event_class event_class,
-                  const char *event);
+    void (*after)(struct store_observer *observer, const struct change *change);
+    /* What happened to a key by name: after its change, or without one ("keymiss"). */
+    void (*event)(struct store_observer *observer, const struct access *access, unsigned db, const struct key *key,
+                  enum event_class event_class, const char *event);
     struct store_observer *next;
 };
 
@@ -83,6 +89,7 @@ struct store {
     _Atomic(struct stripe_db *) *databases;
     _Atomic unsigned database_bound;   /* atomic, relaxed: databases from here on were never used */
     struct store_observer *observers;  /* const after start */
+    _Atomic uint32_t observed;         /* bits of enum event_class they want to be told of; changed at the gate */
     struct value_ops types[TYPE_COUNT]; /* of every type but string; const after start */
     void (*wake)(uint64_t wait_mask);   /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
     _Atomic bool active_expire;         /* DEBUG SET-ACTIVE-EXPIRE */
@@ -100,6 +107,12 @@ void store_set_type(struct store *store, enum value_type type, const struct valu
 /* What an entry takes with all that it owns, as the allocator counts; its stripe is held. samples: see value_ops. */
 uint64_t store_entry_bytes(const struct store *store, const struct entry *entry, uint64_t samples);
 void store_observe(struct store *store, struct store_observer *observer);
+/* Bits of enum event_class. At the gate or before start. */
+void store_set_observed(struct store *store, uint32_t classes);
+static inline uint32_t store_observed(const struct store *store)
+{
+    return atomic_load_explicit(&store->observed, memory_order_relaxed);
+}
 
 static inline void counter_add(_Atomic uint64_t *counter, uint64_t amount)
 {

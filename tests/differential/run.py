@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import forms        # noqa: E402
 import compare      # noqa: E402
+import events       # noqa: E402
 import facts        # noqa: E402
 import journal      # noqa: E402
 import protocol     # noqa: E402
@@ -39,7 +40,7 @@ READ_VALUE = {b"string": ["GET"], b"list": ["LRANGE", 0, -1], b"set": ["SMEMBERS
 
 
 class Difference:
-    """kind: reply, data, journal, or lost (a server went away). signature: equal for what is the same mistake."""
+    """kind: reply, data, journal, events, lost (a server has gone). signature: equal for what is the same mistake."""
 
     def __init__(self, kind, what, oracle, server, index=None):
         self.kind = kind
@@ -52,6 +53,8 @@ class Difference:
         if self.kind == "journal":
             names = [re.sub(r"^db\d+ ", "", text).split(" ")[0].lower() for text in (self.oracle, self.server)]
             return (self.kind, *names)
+        if self.kind == "events":
+            return (self.kind, events.signature(self.oracle), events.signature(self.server))
         return (self.kind, self.what.split(" ")[0].lower(), self.oracle[:12], self.server[:12])
 
 
@@ -62,6 +65,7 @@ class Sides:
         self.options = options
         self.servers = [None, None]
         self.journals = [None, None]
+        self.listeners = [None, None]
         self.admins = [None, None]
         self.clients = None
         self.missing = set()
@@ -87,6 +91,8 @@ class Sides:
             self.journals[side] = journal.attach(self.servers[side])
         except Lost as problem:
             self.missing.add("no journal: %s" % problem)
+        if self.options.events:
+            self.listeners[side] = events.Listener(self.servers[side])
 
     def ensure(self):
         for side in (0, 1):
@@ -110,7 +116,7 @@ class Sides:
             for side in self.clients:
                 for connection in side:
                     connection.command("HELLO", "3")
-        for each in self.journals:
+        for each in self.journals + self.listeners:
             if each:
                 each.read()
 
@@ -152,7 +158,7 @@ class Tester:
             if difference or self.damaged:
                 return difference
         try:
-            return self.compare_journals() or self.compare_data()
+            return self.compare_journals() or self.compare_events() or self.compare_data()
         except (Lost, OSError) as problem:
             return Difference("lost", "after the block", "", str(problem))
 
@@ -208,6 +214,17 @@ class Tester:
         if self.accepted.allows("journal", shown[0], *shown):
             return None
         return Difference("journal", "effect %d" % difference[0], *shown)
+
+    def compare_events(self):
+        if not self.options.events:
+            return None
+        difference = events.first_difference(*(each.read() for each in self.sides.listeners))
+        if difference is None:
+            return None
+        shown = [events.show_event(event) for event in difference[1:]]
+        if self.accepted.allows("events", shown[0], *shown):
+            return None
+        return Difference("events", "event %d" % difference[0], *shown)
 
     def compare_data(self):
         for database in range(DATABASES):
@@ -324,6 +341,7 @@ def arguments():
     parser.add_argument("--max-failures", type=int, default=10, help="different ones, then stop")
     parser.add_argument("--shrink-seconds", type=float, default=20)
     parser.add_argument("--inject", choices=("reply", "data", "journal"))
+    parser.add_argument("--events", action="store_true", help="compare keyspace events, too")
     return parser.parse_args()
 
 

@@ -1,0 +1,16 @@
+/* Keyspace events: messages about what happened to keys, in channels __keyspace@<db>__:<key> and
+ * __keyevent@<db>__:<event>, as far as notify-keyspace-events wants them.
+ *
+ * Noted by the worker while the key's stripe is held, published in that order after the release. */
+#pragma once
+
+#include "base/compiler.h"
+#include "base/rows.h"
+
+struct store;
+struct worker;
+
+void events_start(struct store *store); /* before the first worker */
+const char *events_apply(const struct option_row *row); /* of notify-keyspace-events */
+
+void events_publish_noted(struct worker *worker);
