@@ -37,6 +37,7 @@ static void commands_setup(void)
         sorted_set_commands, sorted_set_range_commands, sorted_set_algebra_commands, sorted_set_pop_commands,
         pubsub_commands,     sort_commands,
         stream_commands,     stream_read_commands,     stream_group_commands,      stream_info_commands,
+        geo_commands, geo_search_commands,
     };
 
     command_registry_setup(tables, countof(tables));

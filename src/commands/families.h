@@ -20,6 +20,8 @@ extern const struct command_row stream_commands[];       /* stream.c */
 extern const struct command_row stream_read_commands[];  /* stream_read.c */
 extern const struct command_row stream_group_commands[]; /* stream_group.c */
 extern const struct command_row stream_info_commands[];  /* stream_info.c */
+extern const struct command_row geo_commands[];        /* geo.c */
+extern const struct command_row geo_search_commands[]; /* geo_search.c */
 extern const struct command_row keys_commands[];   /* keys.c */
 extern const struct command_row expire_commands[]; /* expire.c */
 extern const struct command_row member_expiry_commands[]; /* member_expiry.c */

@@ -1,6 +1,7 @@
 /* Sorted sets: members with their scores, one at a time. Ranges, algebra and popping have files of their own. */
 #include "commands/sorted_set.h"
 
+#include "base/mem.h"
 #include "commands/families.h"
 #include "commands/random_count.h"
 #include "commands/scan_options.h"
@@ -9,17 +10,9 @@
 
 /* ------------------------------------------------------------------------------------------------------ adding -- */
 
-struct adding {
-    bool only_new, only_there;      /* NX, XX */
-    bool only_greater, only_less;   /* GT, LT: what is there changes only this way */
-    bool counts_changes, increases; /* CH, INCR */
-    double score;                   /* of the member at hand, or what is added to its score */
-    bool is_nan;                    /* the sum is none */
-};
-
 static enum zset_verdict decide(bool is_there, double *score, void *context)
 {
-    struct adding *adding = context;
+    struct zset_adding *adding = context;
     double wanted = adding->score;
 
     if (is_there ? adding->only_new : adding->only_there)
@@ -38,7 +31,7 @@ static enum zset_verdict decide(bool is_there, double *score, void *context)
 }
 
 /* The words before the scores; returns where those begin. */
-static uint32_t parse_words(const struct request *request, struct adding *adding)
+static uint32_t parse_words(const struct request *request, struct zset_adding *adding)
 {
     const struct {
         const char *word;
@@ -63,7 +56,7 @@ static uint32_t parse_words(const struct request *request, struct adding *adding
     return index;
 }
 
-static bool check_words(struct request *request, const struct adding *adding, uint32_t element_words)
+static bool check_words(struct request *request, const struct zset_adding *adding, uint32_t element_words)
 {
     const char *error = NULL;
 
@@ -80,37 +73,8 @@ static bool check_words(struct request *request, const struct adding *adding, ui
     return error == NULL;
 }
 
-enum { SCORES_AT_ONCE = 32 };
-
-/* All scores are looked at before anything changes; a few are kept. */
-static bool parse_scores(struct request *request, uint32_t first, double scores[SCORES_AT_ONCE])
-{
-    double score;
-
-    for (uint32_t i = first, k = 0; i < request->arg_count; i += 2, k++) {
-        if (!zset_parse_score(request, i, k < SCORES_AT_ONCE ? &scores[k] : &score))
-            return false;
-        if (request_arg(request, i + 1).size > ZINDEX_MEMBER_BYTES_MOST) {
-            reply_error(request, "ERR member of a sorted set is too long");
-            return false;
-        }
-    }
-    return true;
-}
-
-static double score_at(struct request *request, uint32_t index, uint32_t number, const double scores[SCORES_AT_ONCE])
-{
-    double score = 0;
-
-    if (number < SCORES_AT_ONCE)
-        return scores[number];
-    if (!zset_parse_score(request, index, &score))
-        assert(!"it was a number before");
-    return score;
-}
-
 /* An edit of a set that is there, or is to be made. */
-static bool edit_to_add(struct edit *edit, struct request *request, const struct adding *adding)
+static bool edit_to_add(struct edit *edit, struct request *request, const struct zset_adding *adding)
 {
     if (!zset_edit(edit, request, &request->keys[0]))
         return false;
@@ -119,19 +83,18 @@ static bool edit_to_add(struct edit *edit, struct request *request, const struct
     return true;
 }
 
-static void add(struct request *request, struct adding *adding, uint32_t first)
+bool zset_add(struct request *request, struct zset_adding *adding, const struct zset_scored *members, uint32_t count)
 {
     const struct zset_limits limits = type_zset_limits();
     uint64_t added = 0, changed = 0;
     enum zset_outcome outcome = ZSET_LEFT;
-    double scores[SCORES_AT_ONCE];
     struct edit edit;
 
-    if (!parse_scores(request, first, scores) || !edit_to_add(&edit, request, adding))
-        return;
-    for (uint32_t i = first, k = 0; edit.value.data != NULL && i < request->arg_count; i += 2, k++) {
-        adding->score = score_at(request, i, k, scores);
-        outcome = zset_update(&edit.value, &limits, request_arg(request, i + 1), decide, adding);
+    if (!edit_to_add(&edit, request, adding))
+        return false;
+    for (uint32_t i = 0; edit.value.data != NULL && i < count; i++) {
+        adding->score = members[i].score;
+        outcome = zset_update(&edit.value, &limits, members[i].member, decide, adding);
         added += outcome == ZSET_ADDED;
         changed += outcome == ZSET_CHANGED;
     }
@@ -145,25 +108,52 @@ static void add(struct request *request, struct adding *adding, uint32_t first)
         reply_null(request);
     else
         resp_write_double(request->out, request->proto, adding->score);
+    return added + changed > 0;
 }
 
-static void parse_and_add(struct request *request, struct adding *adding)
+bool zset_check_member(struct request *request, struct slice member)
 {
-    uint32_t first = parse_words(request, adding);
+    if (member.size <= ZINDEX_MEMBER_BYTES_MOST)
+        return true;
+    reply_error(request, "ERR member of a sorted set is too long");
+    return false;
+}
 
-    if (check_words(request, adding, request->arg_count - first))
-        add(request, adding, first);
+/* All scores are looked at before anything changes. */
+static bool parse_scored(struct request *request, uint32_t first, struct zset_scored *members)
+{
+    for (uint32_t i = first; i < request->arg_count; i += 2, members++) {
+        members->member = request_arg(request, i + 1);
+        if (!zset_parse_score(request, i, &members->score) || !zset_check_member(request, members->member))
+            return false;
+    }
+    return true;
+}
+
+static void parse_and_add(struct request *request, struct zset_adding *adding)
+{
+    struct zset_scored room[ZSET_SCORED_ROOM], *members = room;
+    uint32_t first = parse_words(request, adding), count = (request->arg_count - first) / 2;
+
+    if (!check_words(request, adding, request->arg_count - first))
+        return;
+    if (count > countof(room))
+        members = mem_alloc(count * sizeof(*members));
+    if (parse_scored(request, first, members))
+        (void)zset_add(request, adding, members, count);
+    if (members != room)
+        mem_free(members);
 }
 
 static void cmd_zadd(struct request *request)
 {
-    parse_and_add(request, &(struct adding){.score = 0});
+    parse_and_add(request, &(struct zset_adding){.score = 0});
 }
 
 /* The words of ZADD are known as such here, too, though there is no room for one. */
 static void cmd_zincrby(struct request *request)
 {
-    parse_and_add(request, &(struct adding){.increases = true});
+    parse_and_add(request, &(struct zset_adding){.increases = true});
 }
 
 static void cmd_zrem(struct request *request)

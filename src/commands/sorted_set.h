@@ -42,3 +42,24 @@ must_check bool zset_parse_scores(struct request *request, uint32_t least_index,
                                   struct zset_scores *scores);
 must_check bool zset_parse_members(struct request *request, uint32_t least_index, uint32_t most_index,
                                    struct zset_members *members);
+must_check bool zset_check_member(struct request *request, struct slice member); /* not too long */
+
+/* --- adding --- */
+
+struct zset_adding {
+    bool only_new, only_there;      /* NX, XX */
+    bool only_greater, only_less;   /* GT, LT: what is there changes only this way */
+    bool counts_changes, increases; /* CH, INCR */
+    double score;                   /* of the member at hand, or what is added to its score */
+    bool is_nan;                    /* the sum is none */
+};
+
+struct zset_scored {
+    struct slice member;
+    double score;
+};
+
+enum { ZSET_SCORED_ROOM = 16 }; /* so many need no allocation */
+
+/* Adds to the first key, and replies. True: something changed. */
+bool zset_add(struct request *request, struct zset_adding *adding, const struct zset_scored *members, uint32_t count);

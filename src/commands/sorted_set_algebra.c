@@ -168,7 +168,8 @@ static void intersect_member(struct slice member, double score, void *context)
     for (uint32_t i = 1; i < work->inputs->count; i++) {
         if (!input_score(&work->inputs->items[i], member, &other))
             return;
-        score = aggregated(score, weighted(other, work->inputs->items[i].weight), work->algebra->aggregate);
+        /* No number is kept out by the aggregate alone: a sum with it is 0. */
+        score = aggregated(score, other * work->inputs->items[i].weight, work->algebra->aggregate);
     }
     work->count++;
     if (work->result != NULL)

@@ -515,6 +515,20 @@ void zset_walk_begin(struct zset_walk *walk, struct value zset, struct zset_span
         walk->at = listpack_seek(zset.data, (int64_t)(backwards ? span.end - 1 : span.first) * 2);
 }
 
+void zset_walk_from_score(struct zset_walk *walk, struct value zset, double least)
+{
+    const struct zset_scores scores = {.least = least, .most = INFINITY};
+
+    if (zset.encoding == ENCODING_LISTPACK) {
+        zset_walk_begin(walk, zset, listpack_span_of_scores(zset.data, &scores), false);
+        return;
+    }
+    walk->zset = zset;
+    walk->backwards = false;
+    walk->cursor = zindex_seek_score(&((const struct zset_index *)zset.data)->order, least, ZINDEX_BEFORE);
+    walk->left = zset_count(zset) - walk->cursor.rank;
+}
+
 static void step_listpack(struct zset_walk *walk, struct slice *member, double *score)
 {
     const struct listpack *list = walk->zset.data;

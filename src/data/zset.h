@@ -91,6 +91,8 @@ struct zset_walk {
 
 /* The members of a span, in order or backwards. */
 void zset_walk_begin(struct zset_walk *walk, struct value zset, struct zset_span span, bool backwards);
+/* All members from the first with at least this score on. */
+void zset_walk_from_score(struct zset_walk *walk, struct value zset, double least);
 /* The member is good until the next call; false: the end. */
 bool zset_walk_next(struct zset_walk *walk, struct slice *member, double *score);
 

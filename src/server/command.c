@@ -499,7 +499,7 @@ void key_positions_fini(struct key_positions *positions)
     *positions = (struct key_positions){0};
 }
 
-/* Where the keyword's argument begins; 0: the keyword is not there. */
+/* Where the keyword's argument begins; 0: the keyword is not there, or is the last word, where it means nothing. */
 static uint32_t find_keyword(const struct key_spec *spec, const struct slice *args, uint32_t arg_count)
 {
     int64_t count = arg_count;
@@ -507,7 +507,7 @@ static uint32_t find_keyword(const struct key_spec *spec, const struct slice *ar
     int64_t step = spec->index >= 0 ? 1 : -1;
 
     for (; at >= 1 && at < count; at += step) {
-        if (slice_equal_text_nocase(args[at], spec->keyword))
+        if (slice_equal_text_nocase(args[at], spec->keyword) && at + 1 < count)
             return (uint32_t)at + 1;
     }
     return 0;

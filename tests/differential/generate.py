@@ -14,8 +14,8 @@ import interleave
 from facts import suitable, TAKES_NAMES
 
 FAMILY_OF_GROUP = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash": "h", "sorted_set": "z",
-                   "sorted-set": "z", "geo": "z", "stream": "x", "hyperloglog": "p"}
-KEYS = {family: [(family + str(number)).encode() for number in range(5)] for family in "slthzxp"}
+                   "sorted-set": "z", "geo": "g", "stream": "x", "hyperloglog": "p"}
+KEYS = {family: [(family + str(number)).encode() for number in range(5)] for family in "slthzgxp"}
 ODD_KEYS = [b"", b"a b", b"\x00\xff\r\n", b"{tag}1", b"{tag}2", b"key:" + b"k" * 300, b"*", b"[s]0", b"missing"]
 INTEGERS = [0, 1, -1, 2, 3, -2, 5, 7, 10, 16, 63, 64, 100, 255, 1000, 32767, 32768, 65536, -32769, 2**31 - 1, 2**31,
             -2**31, -2**31 - 1, 2**32, 2**53, 2**53 + 1, 2**62, 2**63 - 1, 2**63 - 2, 2**63, -2**63, -2**63 + 1,
@@ -40,6 +40,8 @@ TYPES = [b"string", b"list", b"set", b"hash", b"zset", b"stream", b"STRING", b"n
 TOKENS = [b"EX", b"PX", b"EXAT", b"PXAT", b"NX", b"XX", b"GT", b"LT", b"KEEPTTL", b"GET", b"PERSIST", b"MATCH",
           b"COUNT", b"TYPE", b"REPLACE", b"DB", b"LEN", b"IDX", b"MINMATCHLEN", b"WITHMATCHLEN", b"ASYNC", b"SYNC",
           b"LIMIT", b"BY", b"STORE", b"WITHSCORES", b"BIT", b"BYTE", b"nx", b"Ex", b"pX", b"get", b"\xff"]
+RADII = [b"0", b"1", b"50", b"150.5", b"200", b"1000", b"5000", b"20000", b"1e6", b"-1", b"x", b"3e7"]
+UNITS = [b"m", b"km", b"km", b"km", b"KM", b"ft", b"mi", b"MI", b"yd"]
 TTL_ARGUMENTS = {"seconds", "milliseconds", "unix-time-seconds", "unix-time-milliseconds", "ttl"}
 FAR_FUTURE_S = 100000
 UNTIMELY = {b"SELECT", b"RESET", b"SWAPDB", b"MULTI", b"MOVE", b"COPY"}
@@ -48,7 +50,8 @@ UNTIMELY = {b"SELECT", b"RESET", b"SWAPDB", b"MULTI", b"MOVE", b"COPY"}
 # {i} integer, {n} small integer, {f} float, {p} pattern, {d} database, {s} seconds from now, {ms}, {at}, {atms},
 # {c} count 0..5, {m} member out of a few, {e} element out of many, {id} stream id, {xid} a new one, {oid} one that
 # may be there, {g} group, {u} consumer, {type}, {cmd} any whole command, {name} a command's name, {num} and {el}
-# elements to be sorted, {wk} and {hk} keys of their weights.
+# elements to be sorted, {wk} and {hk} keys of their weights, {point} longitude and
+# latitude, {r} radius, {un} unit.
 # A trailing * repeats the word before it zero to three times; [a|b] is one of them, [a|] may be left out.
 TEMPLATES = """
 9 string  SET {k} {v}
@@ -237,6 +240,26 @@ TEMPLATES = """
 1 zset    OBJECT ENCODING {k}
 1 zset    COPY {k} {k} REPLACE
 1 zset    DEL {k}
+6 geo     GEOADD {k} [NX|XX|CH|] {point} {m} [{m}|]
+4 geo     GEOADD {k} {point} {e} {point} {e} {point} {e} {point} {m}
+1 geo     ZADD {k} {c} {e} 3479447370796909.5 {m}
+2 geo     [GEOPOS|GEOHASH|ZMSCORE] {k} {m} [{m}|] [{v}|]
+2 geo     [GEOPOS|GEOHASH] {K} {m} {m} {m} {m} {m} {m}
+4 geo     GEODIST {k} {m} {m} [{un}|]
+6 geo     GEOSEARCH {k} FROMLONLAT {point} BYRADIUS {r} {un} [ASC|DESC|] [WITHDIST|WITHHASH|COUNT|] [{c}|ANY|]
+6 geo     GEOSEARCH {k} FROMLONLAT {point} BYBOX {r} {r} {un} [ASC|DESC|] [WITHDIST|WITHHASH|WITHCOORD|]
+4 geo     GEOSEARCH {k} FROMMEMBER {m} [BYRADIUS|BYBOX] {r} {un} [ASC|DESC|COUNT|WITHDIST|] [{c}|WITHDIST|]
+4 geo     GEOSEARCH {K} [BYBOX|BYRADIUS|ASC|] {r} {r} {un} FROMMEMBER {m} [ASC|DESC|] WITHCOORD WITHDIST WITHHASH
+3 geo     GEOSEARCH {k} COUNT {c} [ANY|] [FROMMEMBER|FROMLONLAT|] [{m}|{point}] BYRADIUS {r} {un} [BYBOX|]
+5 geo     GEOSEARCHSTORE {K} {k} FROMLONLAT {point} BYBOX {r} {r} {un} [STOREDIST|ASC|] [COUNT|] [{c}|]
+4 geo     GEOSEARCHSTORE {k} {K} FROMMEMBER {m} BYRADIUS {r} {un} [STOREDIST|DESC|]
+4 geo     [GEORADIUS|GEORADIUS_RO] {k} {point} {r} {un} [WITHDIST|WITHCOORD|WITHHASH|] [ASC|DESC|] [COUNT|] [{c}|]
+3 geo     GEORADIUS {k} {point} {r} {un} [STORE|STOREDIST] {k} [ASC|DESC|WITHDIST|] [COUNT|] [{c}|]
+4 geo     [GEORADIUSBYMEMBER|GEORADIUSBYMEMBER_RO] {K} {m} {r} {un} [WITHDIST|WITHCOORD|ASC|] [COUNT|ASC|] [{c}|]
+2 geo     GEORADIUSBYMEMBER {k} {m} {r} {un} [STORE|STOREDIST|WITHDIST] [{k}|] [COUNT|ASC|] [{c}|]
+2 geo     [ZREM|ZRANK] {k} {m}
+1 geo     ZRANGE {k} 0 -1 WITHSCORES
+1 geo     [DEL|TYPE] {k}
 9 stream  XADD {k} {xid} {m} {v} [{m}|] [{v}|]
 9 stream  XADD {k} {xid} m1 {n} m2 {v}
 4 stream  XADD {K} [NOMKSTREAM|] {xid} {v} {v}
@@ -310,13 +333,14 @@ TEMPLATES = """
 4 sort    [SORT|SORT_RO] [wl|ws|wz] ALPHA GET [#|w_*|h_*->f] [GET|] [#|w_*|h_*->g|nothing] [STORE|] [dl|]
 2 sort    SORT {K} [ALPHA|] [DESC|] [STORE|] [dl|]
 """
-PROFILE_FAMILY = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash": "h", "zset": "z", "stream": "x",
+PROFILE_FAMILY = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash": "h", "zset": "z", "geo": "g",
+                  "stream": "x",
                   "pf": "p"}
 PROFILES = {"mixed": None, "string": {"string", "bitmap"}, "keys": {"keys", "string", "db"},
             "transactions": {"string", "keys", "db"}, "command": {"command"}, "bits": {"bitmap", "pf", "string"},
             "sort": {"sort"}, "hash": {"hash", "keys"}, "set": {"set", "keys"}, "list": {"list", "keys"},
             "stream": {"stream", "keys"},
-            "zset": {"zset", "keys"},
+            "zset": {"zset", "keys"}, "geo": {"geo"},
             "clients": set()}      # several clients with transactions that overlap: interleave.py
 
 
@@ -368,7 +392,7 @@ class Generator:
         if family and draw < 0.8:
             return self.random.choice(KEYS[family])
         if draw < 0.95:
-            families = "sssslthzxp" if self.profile == "mixed" else "s"
+            families = "sssslthzgxp" if self.profile == "mixed" else "s"
             return self.random.choice(KEYS[self.random.choice(families)])
         return self.random.choice(ODD_KEYS)
 
@@ -463,14 +487,26 @@ class Generator:
                   "{e}": lambda: b"%d" % self.random.randint(0, 20000), "{type}": lambda: self.random.choice(TYPES),
                   "{num}": self.number, "{el}": self.element, "{wk}": lambda: b"w_" + self.element(),
                   "{hk}": lambda: b"h_" + self.element(),
+                  "{r}": lambda: self.random.choice(RADII), "{un}": lambda: self.random.choice(UNITS),
                   "{name}": lambda: self.random.choice(list(self.commands)).encode()}
         if word in makers:
             return [makers[word]()]
         if word == "{cmd}":
             return self.plain()
+        if word == "{point}":
+            return [self.degrees(180, (b"-180", b"179.999999", b"0", b"180.1")),
+                    self.degrees(85.05112878, (b"-85.05112878", b"85.05", b"0", b"86"))]
         if word[:1] in ("(", "[") and word[1:] in makers:
             return [word[:1].encode() + makers[word[1:]]()]
         return [word.encode()]
+
+    def degrees(self, most, odd):
+        draw = self.random.random()
+        if draw < 0.5:
+            return b"%.6f" % self.random.uniform(13, 16)
+        if draw < 0.9:
+            return b"%.15g" % self.random.uniform(-most, most)
+        return self.random.choice(odd) if draw < 0.97 else self.random.choice(FLOATS)
 
     def tuned(self):
         _, profile, words = self.random.choices(self.templates, self.weights)[0]
@@ -590,8 +626,6 @@ class Generator:
             words = self.damage(words)
             if self.random.random() < 0.25:
                 words = self.damage(words)
-            if words[0].upper() in (b"ZRANK", b"ZREVRANK"):
-                words = words[:3]       # ours take a word more
         elif draw < 0.125:
             words[0] = self.random.choice((b"NOSUCH", b"", b"GETT", b"\xff\x00", b"s" * 200, b"se t", b"ge\r\nt"))
         if self.random.random() < 0.15 and words[0].isascii():
@@ -613,9 +647,11 @@ class Generator:
             elif not absolute and value > 0 and value * (1000 // unit) < 2**63 - 10**13:
                 words[place] = self.far(unit)
 
-        # Ours takes one argument more there, the name of a member.
+        # Ours takes one argument more there: the name of a member, or WITHSCORE.
         if name in (b"TTL", b"PTTL", b"PERSIST"):
             words = words[:2]
+        elif name in (b"ZRANK", b"ZREVRANK"):
+            words = words[:3]
         elif name == b"COMMAND" and len(words) > 2 and words[1].upper().startswith(b"GETKEYS"):
             words = words[:2] + self.defuse(words[2:])
 
