@@ -193,7 +193,7 @@ def main():
     parser.add_argument("--only-block", type=int, help="just the block of this number")
     parser.add_argument("--max-failures", type=int, default=5)
     options = parser.parse_args()
-    options.inject, options.shrink_seconds = None, 30
+    options.inject, options.shrink_seconds, options.events = None, 30, False
     tester = WaitingTester(options)
     passed = failed = 0
     print("seed %d" % options.seed)
