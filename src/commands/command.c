@@ -536,7 +536,7 @@ static void cmd_command_getkeys(struct request *request)
     if (asked_keys(request, &positions)) {
         reply_array(request, positions.count);
         for (uint32_t i = 0; i < positions.count; i++)
-            reply_bulk(request, request_arg(request, 2 + positions.items[i].arg_index));
+            reply_bulk(request, key_position_name(request->args + 2, positions.items[i]));
     }
     key_positions_fini(&positions);
 }
@@ -549,7 +549,7 @@ static void cmd_command_getkeysandflags(struct request *request)
         reply_array(request, positions.count);
         for (uint32_t i = 0; i < positions.count; i++) {
             reply_array(request, 2);
-            reply_bulk(request, request_arg(request, 2 + positions.items[i].arg_index));
+            reply_bulk(request, key_position_name(request->args + 2, positions.items[i]));
             reply_key_flags(request, positions.items[i].flags);
         }
     }

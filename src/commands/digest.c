@@ -4,6 +4,7 @@
 #include "base/panic.h"
 #include "data/hash.h"
 #include "data/list.h"
+#include "data/nested.h"
 #include "data/set.h"
 #include "data/stream_value.h"
 #include "data/zset.h"
@@ -16,7 +17,7 @@ static_assert(DIGEST_BYTES == SHA_DIGEST_LENGTH, "a digest is a SHA-1");
 /* The numbers by which digests know the types. */
 static const uint32_t type_numbers[TYPE_COUNT] = {
     [TYPE_STRING] = 0, [TYPE_LIST] = 1,   [TYPE_SET] = 2,    [TYPE_ZSET] = 3,
-    [TYPE_HASH] = 4,   [TYPE_MODULE] = 5, [TYPE_STREAM] = 6,
+    [TYPE_HASH] = 4,   [TYPE_MODULE] = 5, [TYPE_STREAM] = 6, [TYPE_NESTED] = 64,
 };
 
 void digest_add(struct digest *digest, struct slice bytes)
@@ -117,6 +118,26 @@ static void add_scored(struct digest *digest, struct value zset)
         add_pair(member, slice_make(text, number_format_double(text, score)), digest);
 }
 
+static void mix_node(struct digest *digest, const struct nested *node);
+
+static void add_child(struct slice name, const struct nested *node, void *context)
+{
+    struct digest digest = {{0}};
+
+    digest_mix(&digest, name);
+    mix_node(&digest, node);
+    digest_add(context, slice_make(digest.bytes, DIGEST_BYTES));
+}
+
+static void mix_node(struct digest *digest, const struct nested *node)
+{
+    digest_mix_u32(digest, nested_kind(node));
+    if (nested_kind(node) == NESTED_TREE)
+        nested_each(node, add_child, digest);
+    for (uint64_t i = 0; nested_kind(node) != NESTED_TREE && i < nested_count(node); i++)
+        digest_mix(digest, nested_text(node, i));
+}
+
 void digest_mix_value(struct digest *digest, const struct entry *entry)
 {
     char scratch[ENTRY_INT_TEXT_BYTES];
@@ -140,6 +161,9 @@ void digest_mix_value(struct digest *digest, const struct entry *entry)
         break;
     case TYPE_STREAM:
         mix_entries(digest, entry_value(entry).data);
+        break;
+    case TYPE_NESTED:
+        mix_node(digest, nested_find(entry_value(entry), SLICE_EMPTY));
         break;
     default:
         panic("no digest of this type");

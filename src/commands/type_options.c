@@ -1,6 +1,7 @@
 #include "commands/type_options.h"
 
 #include "base/rows.h"
+#include "data/nested.h"
 #include "server/config.h"
 
 static _Atomic int64_t hash_entries, hash_value; /* global: option storage */
@@ -55,6 +56,7 @@ void type_values_setup(struct store *store)
 {
     store_set_type(store, TYPE_HASH, &hash_ops);
     store_set_type(store, TYPE_LIST, &list_ops);
+    store_set_type(store, TYPE_NESTED, &nested_ops);
     store_set_type(store, TYPE_SET, &set_ops);
     store_set_type(store, TYPE_ZSET, &zset_ops);
     store_set_type(store, TYPE_STREAM, &stream_ops);

@@ -80,7 +80,8 @@ enum key_flag {
     KEY_DELETE = 1 << 7,
     KEY_NOT_KEY = 1 << 8,
     KEY_INCOMPLETE = 1 << 9,
-    KEY_VARIABLE_FLAGS = 1 << 10
+    KEY_VARIABLE_FLAGS = 1 << 10,
+    KEY_PATH = 1 << 11 /* not printed: the key ends at the first dot of the argument, if there is one */
 };
 
 /* A growable list of positions, reused. */
@@ -90,6 +91,15 @@ struct key_positions {
 };
 struct key_position *key_positions_add(struct key_positions *positions, uint32_t arg_index, uint32_t flags);
 void key_positions_fini(struct key_positions *positions);
+/* The key that stands there. */
+static inline struct slice key_position_name(const struct slice *args, struct key_position position)
+{
+    struct slice name = args[position.arg_index];
+    const char *dot = UNLIKELY((position.flags & KEY_PATH) != 0) && name.size != 0 ? memchr(name.data, '.', name.size)
+                                                                                   : NULL;
+
+    return dot != NULL ? slice_make(name.data, (size_t)(dot - name.data)) : name;
+}
 
 /* Finds keys the specifications cannot tell (SORT ... STORE). False: syntax such that there are none to tell. */
 typedef bool (*keys_fn)(const struct slice *args, uint32_t arg_count, struct key_positions *positions);

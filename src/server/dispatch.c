@@ -72,7 +72,7 @@ static void job_find_keys(struct worker *worker, struct job *job)
     if (command_keys(job->command, args, job->words.arg_count, &worker->positions)) {
         keys_reserve(worker, worker->positions.count);
         for (uint32_t i = 0; i < worker->positions.count; i++)
-            worker->keys[worker->key_count++] = key_make(args[worker->positions.items[i].arg_index]);
+            worker->keys[worker->key_count++] = key_make(key_position_name(args, worker->positions.items[i]));
     }
     job->key_count = worker->key_count - job->first_key;
 }

@@ -78,7 +78,7 @@ void kept_words_find_keys(struct kept_words *kept, const struct command *command
         kept->key_count = positions.count;
         kept->memory_bytes += positions.count * sizeof(struct key);
         for (uint32_t i = 0; i < positions.count; i++)
-            kept->keys[i] = key_make(kept->args[positions.items[i].arg_index]);
+            kept->keys[i] = key_make(key_position_name(kept->args, positions.items[i]));
     }
     key_positions_fini(&positions);
 }

@@ -26,7 +26,8 @@ size_t entry_string_size(const struct entry *entry)
 
 const char *entry_type_name(const struct entry *entry)
 {
-    static const char *const names[TYPE_COUNT] = {"string", "list", "set", "zset", "hash", "stream", "module"};
+    static const char *const names[TYPE_COUNT] = {"string", "list", "set", "zset", "hash", "stream",
+                                                   "module", "unknown"};
 
     return names[entry->type];
 }

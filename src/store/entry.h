@@ -27,6 +27,7 @@ enum value_type {
     TYPE_HASH,
     TYPE_STREAM,
     TYPE_MODULE,
+    TYPE_NESTED, /* trees of texts, which KeyDB has no name for */
     TYPE_COUNT
 };
 
