@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "commands/debug.h"
 #include "commands/families.h"
+#include "commands/random_count.h"
 #include "commands/type_options.h"
 #include "server/availability_zone.h"
 #include "server/banner.h"
@@ -75,6 +76,7 @@ int main(int argc, char **argv)
     tls_peers_setup();
     topics_setup();
     type_options_setup();
+    random_count_setup();
     commands_setup();
     if (!config_load(argc, argv, &exit_status))
         goto out_config;

@@ -14,6 +14,10 @@ struct random_count {
     bool repeats;
 };
 
+void random_count_setup(void); /* after config_setup: adds max-rand-count */
+
 must_check bool random_count_parse(struct request *request, uint32_t index, struct random_count *wanted);
-/* Each element is two of the reply: are they few enough? Replies if not. */
+/* Within max-rand-count (its largest value is no limit)? Replies if not. Of members of sets, whichever they are. */
+must_check bool random_count_check(struct request *request, const struct random_count *wanted);
+/* The same where each element is two of the reply, so that there is always a limit. */
 must_check bool random_count_check_pairs(struct request *request, const struct random_count *wanted);

@@ -214,7 +214,8 @@ static void cmd_srandmember(struct request *request)
         return;
     }
     if (request->arg_count == 3) {
-        if (random_count_parse(request, 2, &wanted) && read_set(request, &request->keys[0], &set))
+        if (random_count_parse(request, 2, &wanted) && random_count_check(request, &wanted) &&
+            read_set(request, &request->keys[0], &set))
             reply_random_members(request, set, &wanted);
         return;
     }

@@ -123,7 +123,6 @@ static const struct accepted accepted[] = {
     TEXT("masteruser", NULL, NULL, MUTABLE | OPTION_SENSITIVE, REPLICATION),
     NUMBER(INT, "max-new-connections-per-cycle", NULL, "10", 1, 1000, MUTABLE, OTHERWISE),
     NUMBER(INT, "max-new-tls-connections-per-cycle", NULL, "1", 1, 1000, MUTABLE, OTHERWISE),
-    NUMBER(INT, "max-rand-count", NULL, "4611686018427387903", 0, INT64_C(4611686018427387903), MUTABLE, TYPES),
     NUMBER(INT, "max-snapshot-slip", NULL, "400", 0, 5000, MUTABLE, OTHERWISE),
     NUMBER(INT, "maxclients-reserved", NULL, "0", 0, 100, MUTABLE, LATER),
     NUMBER(MEMORY, "maxstorage", NULL, "0", 0, INT64_MAX, MUTABLE, LATER),

@@ -25,6 +25,30 @@ with_server {} {
         }
     }
 
+    test "max-rand-count limits what random commands may be asked for" {keydb} {
+        r sadd s a b c
+        r hset h a 1 b 2 c 3
+        r zadd z 1 a 2 b 3 c
+        set large {{srandmember s 9223372036854775807} {hrandfield h 9223372036854775807}
+            {hrandfield h 4611686018427387903 withvalues} {zrandmember z 4611686018427387903 withscores}}
+        foreach words $large {
+            assert {[llength [r {*}$words]] in {3 6}} $words
+        }
+        assert_refused "ERR value is out of range" r hrandfield h 4611686018427387904 withvalues
+        with_config {max-rand-count 2} {
+            foreach words {{srandmember s} {hrandfield h} {zrandmember z}} option {{} withvalues withscores} {
+                foreach count {3 -3 9223372036854775807} {
+                    assert_refused "ERR value is out of range" r {*}$words $count {*}$option
+                }
+                foreach count {2 -2 1 0} {
+                    set elements [llength [r {*}$words $count {*}$option]]
+                    assert_equal [expr {abs($count) * ($option eq {} ? 1 : 2)}] $elements
+                }
+            }
+            assert_equal {3 3} [list [llength [r hrandfield h 5]] [llength [r zrandmember z 5]]]
+        }
+    }
+
     test "sets of each form behave alike" {} {
         set words [lmap i [numbers 0 2000] {set i m:$i}]
         foreach {key members} [list ints [numbers 0 100] few {a b c 1 2 3} words $words] {
