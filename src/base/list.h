@@ -92,6 +92,13 @@ static inline void list_remove(struct list_node *node)
     node->next = node->before = NULL;
 }
 
+/* The linked node (or the head of a list that is not empty) was moved in memory: its neighbours learn of it. */
+static inline void list_node_moved(struct list_node *node)
+{
+    node->next->before = node;
+    node->before->next = node;
+}
+
 static inline struct list_node *list_pop_front(struct list *list) /* NULL: empty */
 {
     struct list_node *node = list_first(list);

@@ -99,10 +99,33 @@ static void foreach_safe_and_splice(void **state)
     assert_null(list_next(&a, &items[5].node));
 }
 
+static void moved_nodes_are_found_by_their_neighbours(void **state)
+{
+    struct item items[3] = {{.number = 0}, {.number = 1}, {.number = 2}}, elsewhere[3];
+    const unsigned model[] = {0, 1, 2};
+    struct list list, list_elsewhere;
+
+    (void)state;
+    list_init(&list);
+    for (unsigned i = 0; i < 3; i++)
+        list_push_back(&list, &items[i].node);
+    for (unsigned i = 0; i < 3; i++) {
+        elsewhere[i] = items[i];
+        list_node_moved(&elsewhere[i].node);
+        check_same(&list, model, 3);
+    }
+    memset(items, 0, sizeof(items));
+    list_elsewhere = list;
+    list_node_moved(&list_elsewhere.head);
+    memset(&list, 0, sizeof(list));
+    check_same(&list_elsewhere, model, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_an_array),
+        cmocka_unit_test(moved_nodes_are_found_by_their_neighbours),
         cmocka_unit_test(foreach_safe_and_splice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

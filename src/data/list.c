@@ -30,4 +30,13 @@ static uint64_t free_effort(struct value value)
     return quicklist_node_count(list_of(value));
 }
 
-const struct value_ops list_ops = {destroy, copy, memory_bytes, free_effort, NULL, NULL};
+static uint64_t relocate(struct value *value, uint64_t position, uint64_t most, struct mem_mover *mover)
+{
+    struct quicklist *list = list_of(*value);
+
+    position = quicklist_relocate(&list, position, most, mover);
+    value->data = list;
+    return position;
+}
+
+const struct value_ops list_ops = {destroy, copy, memory_bytes, free_effort, relocate, NULL};

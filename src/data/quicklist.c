@@ -11,13 +11,13 @@ static void set_limits(struct quicklist *list, const struct quicklist_limits *li
     int fill = MAX(-5, MIN(limits->fill, QUICKLIST_FILL_MOST));
 
     list->compress = limits->compress;
-    list->plain_from_bytes = MIN(limits->plain_from_bytes, (size_t)LISTPACK_MOST_BYTES / 2);
+    list->plain_from_bytes = (uint32_t)MIN(limits->plain_from_bytes, (size_t)LISTPACK_MOST_BYTES / 2);
     if (fill < 0) {
-        list->node_bytes_most = 2048u << -fill;
-        list->node_count_most = UINT32_MAX;
+        list->node_kib_most = (uint16_t)(2u << -fill);
+        list->node_count_most = QUICKLIST_COUNT_UNLIMITED;
     } else {
-        list->node_bytes_most = QUICKLIST_SAFE_NODE_BYTES;
-        list->node_count_most = (uint32_t)MAX(fill, 1);
+        list->node_kib_most = QUICKLIST_SAFE_NODE_BYTES / 1024;
+        list->node_count_most = (uint16_t)MAX(fill, 1);
     }
 }
 
@@ -37,7 +37,7 @@ struct quicklist_limits quicklist_limits(const struct quicklist *list)
     if (list->node_count_most <= QUICKLIST_FILL_MOST)
         limits.fill = (int)list->node_count_most;
     else
-        limits.fill = -(__builtin_ctz(list->node_bytes_most) - __builtin_ctz(2048));
+        limits.fill = -(__builtin_ctz(list->node_kib_most) - __builtin_ctz(2));
     return limits;
 }
 
@@ -46,6 +46,7 @@ struct quicklist *quicklist_copy(const struct quicklist *list)
     struct quicklist *copy = mem_copy(list, sizeof(*list));
 
     list_init(&copy->nodes);
+    copy->mark = NULL;
     for (const struct quicklist_node *node = quicklist_first_node(list); node != NULL;
          node = quicklist_next_node(list, node))
         list_push_back(&copy->nodes, &quicklist_node_copy(node)->link);
@@ -79,6 +80,37 @@ size_t quicklist_memory_bytes(const struct quicklist *list)
     return bytes;
 }
 
+static struct quicklist *move_head(struct quicklist *list, struct mem_mover *mover)
+{
+    bool is_empty = list_is_empty(&list->nodes);
+
+    list = mem_move(mover, list, 0);
+    if (is_empty)
+        list_init(&list->nodes);
+    else
+        list_node_moved(&list->nodes.head);
+    return list;
+}
+
+uint64_t quicklist_relocate(struct quicklist **list, uint64_t position, uint64_t most, struct mem_mover *mover)
+{
+    struct quicklist_node *node;
+    uint64_t looked = 0;
+
+    if (position == 0) {
+        *list = move_head(*list, mover);
+        (*list)->mark = end_node(*list, QUICKLIST_HEAD);
+    }
+    for (node = (*list)->mark; node != NULL && looked < most; node = neighbour(*list, node, QUICKLIST_FORWARD)) {
+        looked += node->count;
+        node = mem_move(mover, node, 0);
+        list_node_moved(&node->link);
+        node->data = mem_move(mover, node->data, 0);
+    }
+    (*list)->mark = node;
+    return node != NULL;
+}
+
 static void validate_node(const struct quicklist *list, const struct quicklist_node *node)
 {
     void *opened = node->is_compressed ? quicklist_node_uncompress(node) : NULL;
@@ -92,7 +124,7 @@ static void validate_node(const struct quicklist *list, const struct quicklist_n
         assert(listpack_count(pack) == node->count);
         assert(listpack_bytes(pack) == quicklist_node_size_bytes(node));
         assert(node->count <= list->node_count_most);
-        assert(node->count == 1 || listpack_bytes(pack) <= list->node_bytes_most);
+        assert(node->count == 1 || listpack_bytes(pack) <= node_bytes_most(list));
     }
     mem_free(opened);
 }
@@ -101,6 +133,7 @@ void quicklist_validate(const struct quicklist *list)
 {
     uint64_t count = 0;
     uint32_t node_count = 0;
+    bool has_mark = false;
 
     list_validate(&list->nodes);
     for (const struct quicklist_node *node = quicklist_first_node(list); node != NULL;
@@ -115,9 +148,11 @@ void quicklist_validate(const struct quicklist *list)
                    quicklist_node_size_bytes(node) < QUICKLIST_COMPRESS_LEAST_BYTES);
         count += node->count;
         node_count++;
+        has_mark |= node == list->mark;
     }
     assert(count == list->count);
     assert(node_count == list->node_count);
+    assert(has_mark || list->mark == NULL);
 }
 
 /* --- the ends --- */
@@ -243,7 +278,7 @@ struct quicklist_node *quicklist_next_node(const struct quicklist *list, const s
 static bool is_within_limits(const struct quicklist *list, const struct listpack *pack, uint32_t count)
 {
     return list->plain_from_bytes == 0 && count <= list->node_count_most &&
-           listpack_bytes(pack) <= list->node_bytes_most;
+           listpack_bytes(pack) <= node_bytes_most(list);
 }
 
 static void push_elements(struct quicklist *list, const struct listpack *pack)

@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/compiler.h"
+#include "base/mem_move.h"
 #include "base/number.h"
 #include "base/slice.h"
 #include "data/listpack.h"
@@ -42,6 +43,9 @@ void quicklist_destroy(struct quicklist **list); /* NULL is fine; leaves NULL */
 struct quicklist_limits quicklist_limits(const struct quicklist *list); /* those it was created with */
 uint64_t quicklist_count(const struct quicklist *list);
 size_t quicklist_memory_bytes(const struct quicklist *list); /* visits all nodes */
+/* Moves the list's memory together, about `most` elements' worth of it: from the beginning for position 0 (*list may be
+ * elsewhere afterwards), else from where the last call ended. Returns the position to go on with, 0 at the end. */
+uint64_t quicklist_relocate(struct quicklist **list, uint64_t position, uint64_t most, struct mem_mover *mover);
 void quicklist_validate(const struct quicklist *list);       /* asserts every invariant */
 
 /* --- the ends; reading one and dropping it is a pop --- */

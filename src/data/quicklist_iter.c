@@ -276,7 +276,7 @@ static bool fits_in_place(const struct quicklist *list, const struct quicklist_i
     behind = listpack_next(pack, iter->at);
     if (behind == LISTPACK_NONE)
         behind = listpack_bytes(pack) - 1;
-    return listpack_bytes(pack) - (behind - iter->at) + quicklist_element_bytes_most(text) <= list->node_bytes_most;
+    return listpack_bytes(pack) - (behind - iter->at) + quicklist_element_bytes_most(text) <= node_bytes_most(list);
 }
 
 void quicklist_replace(struct quicklist *list, struct quicklist_iter *iter, struct slice text)

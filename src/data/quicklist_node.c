@@ -220,6 +220,8 @@ void quicklist_link(struct quicklist *list, struct quicklist_node *place, enum q
 
 void quicklist_unlink(struct quicklist *list, struct quicklist_node *node)
 {
+    if (UNLIKELY(list->mark == node))
+        list->mark = neighbour(list, node, QUICKLIST_FORWARD);
     list_remove(&node->link);
     list->node_count--;
     list->count -= node->count;
@@ -229,7 +231,7 @@ void quicklist_unlink(struct quicklist *list, struct quicklist_node *node)
 bool quicklist_accepts(const struct quicklist *list, const struct quicklist_node *node, struct slice text)
 {
     return node != NULL && !node->is_plain && node->count < list->node_count_most &&
-           quicklist_node_size_bytes(node) + quicklist_element_bytes_most(text) <= list->node_bytes_most;
+           quicklist_node_size_bytes(node) + quicklist_element_bytes_most(text) <= node_bytes_most(list);
 }
 
 struct quicklist_node *quicklist_split(struct quicklist *list, struct quicklist_node *node, listpack_at at)
@@ -253,7 +255,7 @@ bool quicklist_join(struct quicklist *list, struct quicklist_node *left, struct 
 
     if (left == NULL || right == NULL || left->is_plain || right->is_plain ||
         (uint64_t)left->count + right->count > list->node_count_most ||
-        quicklist_node_size_bytes(left) + quicklist_node_size_bytes(right) > list->node_bytes_most)
+        quicklist_node_size_bytes(left) + quicklist_node_size_bytes(right) > node_bytes_most(list))
         return false;
     listpack_append_list(quicklist_node_open(left), *quicklist_node_open(right), LISTPACK_HEAD_BYTES);
     count = right->count;

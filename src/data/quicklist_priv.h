@@ -13,15 +13,19 @@
 #include "base/list.h"
 #include "data/quicklist.h"
 
+enum { QUICKLIST_COUNT_UNLIMITED = UINT16_MAX }; /* more elements than that fit into no node */
+
 struct quicklist {
     struct list nodes;
+    struct quicklist_node *mark; /* where quicklist_relocate goes on; NULL: nowhere */
     uint64_t count;
     uint32_t node_count;
     uint32_t compress;
-    uint32_t node_bytes_most;
-    uint32_t node_count_most;
-    size_t plain_from_bytes; /* 0: what no node could hold */
+    uint32_t plain_from_bytes; /* 0: what no node could hold */
+    uint16_t node_kib_most;
+    uint16_t node_count_most;
 };
+static_assert(sizeof(struct quicklist) == 48, "part of the price of every list, and a size that is not rounded up");
 
 struct quicklist_node {
     struct list_node link;
@@ -36,6 +40,11 @@ struct quicklist_node {
     bool is_compressed;
     bool is_stubborn;
 };
+
+static inline uint32_t node_bytes_most(const struct quicklist *list)
+{
+    return (uint32_t)list->node_kib_most * 1024;
+}
 
 static inline struct quicklist_node *node_of(struct list_node *link)
 {
@@ -81,7 +90,7 @@ static inline bool quicklist_is_plain_text(const struct quicklist *list, struct 
 {
     if (list->plain_from_bytes != 0)
         return text.size >= list->plain_from_bytes;
-    return LISTPACK_HEAD_BYTES + 1 + quicklist_element_bytes_most(text) > list->node_bytes_most;
+    return LISTPACK_HEAD_BYTES + 1 + quicklist_element_bytes_most(text) > node_bytes_most(list);
 }
 /* Is there room for one more? False for NULL. */
 bool quicklist_accepts(const struct quicklist *list, const struct quicklist_node *node, struct slice text);

@@ -192,6 +192,16 @@ static void change_on_the_way(struct random *random, struct quicklist *list)
     quicklist_iter_fini(&iter);
 }
 
+/* A part of a walk over it; the next one may be far away, or a new one. */
+static void relocate_some(struct random *random, struct quicklist **list)
+{
+    struct mem_mover mover = {0};
+
+    mem_move_everything(true);
+    (void)quicklist_relocate(list, random_below(random, 4), 1 + random_below(random, 100), &mover);
+    mem_move_everything(false);
+}
+
 static void change(struct random *random, struct quicklist *list, size_t most)
 {
     uint64_t dice = random_below(random, 100);
@@ -220,6 +230,8 @@ static void random_steps(const char *name, const struct quicklist_limits *limits
             for (unsigned i = 0; i < 200; i++)
                 push_one(&random, list);
         }
+        if (random_below(&random, 4) == 0)
+            relocate_some(&random, &list);
         change(&random, list, 600);
         check_all(list);
         if (model.count != 0)
@@ -666,6 +678,79 @@ static void loaded_texts_are_plain_from_the_same_size_on(void **state)
     quicklist_destroy(&list);
 }
 
+static unsigned relocate_all(struct quicklist **list, uint64_t most, struct mem_mover *mover)
+{
+    uint64_t position = 0;
+    unsigned calls = 0;
+
+    mem_move_everything(true);
+    do {
+        position = quicklist_relocate(list, position, most, mover);
+        calls++;
+    } while (position != 0);
+    mem_move_everything(false);
+    return calls;
+}
+
+static const char long_text[150];
+
+static void relocation_reaches_every_block_once(void **state)
+{
+    static const struct quicklist_limits limits = {.fill = 10, .compress = 1, .plain_from_bytes = 100};
+
+    (void)state;
+    for (unsigned count = 0; count < 200; count = count * 2 + 1) {
+        struct quicklist *list = quicklist_create(&limits), *old = list;
+        struct mem_mover mover = {0};
+        unsigned calls;
+
+        for (unsigned i = 0; i < count; i++) {
+            struct slice text = i % 30 == 0 ? slice_make(long_text, sizeof(long_text)) : SLICE("short");
+
+            quicklist_push(list, QUICKLIST_TAIL, text);
+            model_insert(model.count, text);
+        }
+        calls = relocate_all(&list, 15, &mover);
+        assert_int_equal(mover.moved, 1 + 2 * quicklist_node_count(list));
+        assert_true(list != old);
+        assert_true(calls <= 2 + count / 10 && calls >= MAX(count / 25, 1U));
+        check_all(list);
+        assert_int_equal(relocate_all(&list, UINT64_MAX, &mover), 1);
+        check_all(list);
+        quicklist_destroy(&list);
+        model_clear();
+    }
+}
+
+/* Also where nobody has begun, and where what it stood on is gone. */
+static void relocation_goes_on_wherever_it_stands(void **state)
+{
+    static const struct quicklist_limits limits = {.fill = 1};
+    struct quicklist *list = quicklist_create(&limits), *copy;
+    struct mem_mover mover = {0};
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++)
+        quicklist_push(list, QUICKLIST_TAIL, SLICE("x"));
+    mem_move_everything(true);
+    assert_int_equal(quicklist_relocate(&list, 77, 1, &mover), 0);
+    assert_int_equal(mover.moved, 0);
+    assert_int_not_equal(quicklist_relocate(&list, 0, 3, &mover), 0);
+    copy = quicklist_copy(list);
+    assert_int_equal(quicklist_relocate(&copy, 1, 3, &mover), 0);
+    quicklist_destroy(&copy);
+    quicklist_delete_range(list, 2, 3); /* it stood on the second of these */
+    mover.moved = 0;
+    assert_int_equal(quicklist_relocate(&list, 1, 100, &mover), 0);
+    assert_int_equal(mover.moved, 2 * 5);
+    assert_int_not_equal(quicklist_relocate(&list, 0, 6, &mover), 0);
+    quicklist_delete_range(list, 0, 7);
+    assert_int_equal(quicklist_relocate(&list, 1, 100, &mover), 0);
+    mem_move_everything(false);
+    quicklist_validate(list);
+    quicklist_destroy(&list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -685,6 +770,8 @@ int main(void)
         cmocka_unit_test(nodes_are_loaded_within_other_limits),
         cmocka_unit_test(small_loaded_nodes_are_joined),
         cmocka_unit_test(loaded_texts_are_plain_from_the_same_size_on),
+        cmocka_unit_test(relocation_reaches_every_block_once),
+        cmocka_unit_test(relocation_goes_on_wherever_it_stands),
     };
 
     return cmocka_run_group_tests_name("quicklist", tests, NULL, NULL);

@@ -207,6 +207,47 @@ with_server {enable-debug-command yes} {
         defrag_ends
     }
 
+    test "values of every type survive being moved, and being changed meanwhile" {keydb} {
+        r config set list-compress-depth 1 list-max-listpack-size 20
+        for {set i 0} {$i < 2000} {incr i} {
+            r -send rpush list [string repeat element:$i [expr {$i % 40 == 0 ? 500 : 1}]]
+            r -send rpush small:[expr {$i % 200}] $i
+            r -send hset hash field:$i $i
+            r -send hset fields:[expr {$i % 200}] $i $i
+            r -send sadd set member:$i
+            r -send sadd numbers $i
+            r -send zadd zset $i member:$i
+            r -send rpush ends $i
+        }
+        for {set i 0} {$i < 16000} {incr i} {
+            r -read
+        }
+        set elements [r lrange ends 0 -1]
+        set digest [r debug digest-value list small:7 hash fields:7 set numbers zset]
+        defrag_everything
+        set before [info_field active_defrag_hits stats]
+        set rounds 0
+        while {[info_field active_defrag_hits stats] < $before + 50000 || $rounds < 200} {
+            incr rounds
+            foreach words {{lpush small:1 x} {rpop small:1} {lpop ends} {linsert ends before 1000 y} {lrem ends 1 y}
+                           {hset hash extra 1} {hdel hash extra} {sadd set extra} {srem set extra} {lset list 777 x}
+                           {lset list 777 element:777} {lrange list 770 790} {zadd zset 5 extra} {zrem zset extra}
+                           {rpoplpush small:2 small:2} {lmove ends ends left right}} {
+                r -send {*}$words
+            }
+            set elements [lrange [concat $elements [lindex $elements 1]] 2 end]
+            r -send rpush ends n$rounds
+            lappend elements n$rounds
+            for {set i 0} {$i < 17} {incr i} {
+                r -read
+            }
+        }
+        assert_equal $elements [r lrange ends 0 -1]
+        defrag_ends
+        assert_equal $elements [r lrange ends 0 -1]
+        assert_equal $digest [r debug digest-value list small:7 hash fields:7 set numbers zset]
+    }
+
     test "FLUSHALL, SWAPDB and transactions in the midst of it" {keydb} {
         defrag_everything
         for {set round 0} {$round < 30} {incr round} {
