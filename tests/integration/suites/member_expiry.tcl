@@ -501,6 +501,43 @@ with_server {enable-debug-command yes} {
         assert_equal {{DEL s} {HDEL k c}} [lsort [lrange $effects 2 end]]
     }
 
+    test "keyspace events" {keydb} {
+        r config set notify-keyspace-events Kghszxe
+        r debug set-active-expire 0
+        foreach {script expected} {
+            {r hset k a 1 b 2; r hexpire k 100 fields 2 a none}                 {k hset k hexpire}
+            {r hpersist k fields 2 a b; r hpersist k fields 1 a}                {k hpersist}
+            {r hexpire k 0 fields 1 a; r hexpire k 100 xx fields 1 b}           {k hdel}
+            {r hexpire k 0 fields 1 b}                                          {k hdel k del}
+            {r sadd s a b; r expiremember s a 100; r persist s a; r persist s a} {s sadd s persist}
+            {r expirememberat s a 1; r expirememberat s b 1}                    {s srem s srem s del}
+            {r zadd z 1 a 2 b; r expirememberat z a 1; r expirememberat z b 1}  {z zadd z zrem z zrem z del}
+            {r hset k a 1 b 2; r expirememberat k a 1; r expirememberat k b 1}  {k hset k hexpired k hexpired k del}
+            {r hset k a 1 b 2; r hpexpire k 1 fields 1 a; pause 2; r hlen k}    {k hset k hexpire k hexpired}
+            {r hpexpire k 1 fields 1 b; pause 2; r hlen k}                      {k hexpire k hexpired k del}
+            {r keydb.nhset n.a 1; r keydb.nhset n.a 2}                          {n nhset n nhset}
+        } {
+            set listener [connect]
+            $listener psubscribe __keyspace@*
+            eval $script
+            r publish __keyspace@end end
+            set found {}
+            while {[lindex [set event [$listener -read]] 3] ne "end"} {
+                lappend found [regsub {.*:} [lindex $event 2] {}] [lindex $event 3]
+            }
+            assert_equal $expected $found $script
+            $listener -close
+        }
+        r debug set-active-expire 1
+        set listener [connect]
+        $listener psubscribe __keyspace@*
+        r sadd s a
+        r expiremember s a 1 ms
+        assert_equal {sadd srem del} [list [lindex [$listener -read] 3] [lindex [$listener -read] 3] [
+            lindex [$listener -read] 3]]
+        r config set notify-keyspace-events {}
+    }
+
     test "a transaction sees one time, and WATCH that a member went" {keydb} {
         r hset k f v stay 1
         r hpexpire k 40 fields 1 f
