@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "data/stream_kept.h"
 #include "data/stream_node.h"
 #include "data/stream_priv.h"
 
@@ -57,18 +58,44 @@ static bool seek_node_of(struct radix_iter *nodes, struct stream_id id)
     return seek_id(nodes, RADIX_AT_MOST, id) || radix_seek(nodes, RADIX_FIRST, SLICE_EMPTY);
 }
 
-static void set_node(struct stream *stream, struct slice key, struct listpack *node)
+static void set_kept(struct stream *stream, struct slice key, struct stream_kept *kept)
 {
-    radix_set(stream->nodes, key, node, NULL);
-    stream->node_bytes += mem_usable(node);
+    radix_set(stream->nodes, key, kept, NULL);
+    stream->node_bytes += stream_kept_memory_bytes(kept);
 }
 
-static void remove_node(struct stream *stream, struct slice key, struct listpack *node)
+static void set_node(struct stream *stream, struct slice key, struct listpack *node)
 {
-    stream->length -= stream_node_live(node);
-    stream->node_bytes -= mem_usable(node);
+    set_kept(stream, key, stream_keep(node));
+}
+
+/* To change it: open, and not counted until it is set again. */
+static struct listpack *take_node(struct stream *stream, struct stream_kept *kept)
+{
+    stream->node_bytes -= stream_kept_memory_bytes(kept);
+    return stream_kept_open(kept);
+}
+
+static void remove_node(struct stream *stream, struct slice key, struct stream_kept *kept)
+{
+    stream->length -= stream_kept_live(kept);
+    stream->node_bytes -= stream_kept_memory_bytes(kept);
     radix_remove(stream->nodes, key, NULL);
-    listpack_destroy(&node);
+    stream_kept_destroy(&kept);
+}
+
+/* A node is about to be begun. The last one stays open for those who read what is new; the one before it is packed. */
+static void pack_settled_node(struct stream *stream)
+{
+    struct radix_iter nodes;
+
+    radix_iter_init(&nodes, stream->nodes);
+    if (radix_seek(&nodes, RADIX_LAST, SLICE_EMPTY) && radix_previous(&nodes) &&
+        !stream_kept_is_packed(nodes.value)) {
+        stream->node_bytes -= stream_kept_memory_bytes(nodes.value);
+        set_kept(stream, radix_iter_key(&nodes), stream_kept_pack(nodes.value, stream_id_decode(nodes.key)));
+    }
+    radix_iter_fini(&nodes);
 }
 
 static void find_first_id(struct stream *stream)
@@ -102,7 +129,7 @@ struct stream *stream_copy(const struct stream *stream)
     copy->node_bytes = 0;
     radix_iter_init(&nodes, stream->nodes);
     for (bool more = radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&nodes))
-        set_node(copy, radix_iter_key(&nodes), listpack_copy(nodes.value));
+        set_kept(copy, radix_iter_key(&nodes), stream_kept_copy(nodes.value));
     radix_iter_fini(&nodes);
     copy->groups = stream_groups_copy(stream->groups);
     return copy;
@@ -110,9 +137,9 @@ struct stream *stream_copy(const struct stream *stream)
 
 static void free_node(void *value)
 {
-    struct listpack *node = value;
+    struct stream_kept *kept = value;
 
-    listpack_destroy(&node);
+    stream_kept_destroy(&kept);
 }
 
 void stream_destroy(struct stream **stream)
@@ -162,8 +189,13 @@ struct stream_id stream_front_id(const struct stream *stream)
     struct radix_iter nodes;
 
     radix_iter_init(&nodes, stream->nodes);
-    if (radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY))
-        (void)stream_node_read(nodes.value, stream_id_decode(nodes.key), stream_node_first_entry(nodes.value), &entry);
+    if (radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY)) {
+        struct listpack *own;
+        const struct listpack *node = stream_kept_read(nodes.value, &own);
+
+        (void)stream_node_read(node, stream_id_decode(nodes.key), stream_node_first_entry(node), &entry);
+        listpack_destroy(&own);
+    }
     radix_iter_fini(&nodes);
     return entry.id;
 }
@@ -175,9 +207,12 @@ struct stream_id stream_tail_id(const struct stream *stream)
 
     radix_iter_init(&nodes, stream->nodes);
     if (radix_seek(&nodes, RADIX_LAST, SLICE_EMPTY)) {
-        listpack_at at = stream_node_entry_before(nodes.value, listpack_last(nodes.value));
+        struct listpack *own;
+        const struct listpack *node = stream_kept_read(nodes.value, &own);
 
-        (void)stream_node_read(nodes.value, stream_id_decode(nodes.key), at, &entry);
+        (void)stream_node_read(node, stream_id_decode(nodes.key), stream_node_entry_before(node, listpack_last(node)),
+                               &entry);
+        listpack_destroy(&own);
     }
     radix_iter_fini(&nodes);
     return entry.id;
@@ -254,16 +289,18 @@ bool stream_append(struct stream *stream, struct stream_id id, const struct slic
 
     assert(stream_id_compare(id, stream->last_id) > 0);
     radix_iter_init(&nodes, stream->nodes);
-    if (radix_seek(&nodes, RADIX_LAST, SLICE_EMPTY) && node_takes(nodes.value, bytes, field_count, limits)) {
-        node = nodes.value;
+    if (radix_seek(&nodes, RADIX_LAST, SLICE_EMPTY) && !stream_kept_is_packed(nodes.value) &&
+        node_takes(nodes.value, bytes, field_count, limits)) {
+        node = take_node(stream, nodes.value);
         node_id = stream_id_decode(nodes.key);
-        stream->node_bytes -= mem_usable(node);
     }
     radix_iter_fini(&nodes);
-    if (node == NULL)
+    if (node == NULL) {
         node = node_create_for(pairs, field_count, bytes);
-    if (node == NULL)
-        return false;
+        if (node == NULL)
+            return false;
+        pack_settled_node(stream);
+    }
     stream_node_append(&node, node_id, id, pairs, field_count);
     set_node(stream, stream_id_encode(node_id, room), node);
     if (stream->length++ == 0)
@@ -275,24 +312,31 @@ bool stream_append(struct stream *stream, struct stream_id id, const struct slic
 
 /* --- removing --- */
 
-/* Finds a live entry; leaves the iterator at its node. */
-static bool find_entry(struct radix_iter *nodes, struct stream_id id, struct stream_entry *entry)
+static bool find_in_node(const struct listpack *node, struct stream_id node_id, struct stream_id id,
+                         struct stream_entry *entry)
 {
-    struct stream_id node_id;
-    listpack_at at;
-
-    if (!seek_id(nodes, RADIX_AT_MOST, id))
-        return false;
-    node_id = stream_id_decode(nodes->key);
-    for (at = stream_node_first_entry(nodes->value); at != LISTPACK_NONE;) {
+    for (listpack_at at = stream_node_first_entry(node); at != LISTPACK_NONE;) {
         int order;
 
-        at = stream_node_read(nodes->value, node_id, at, entry);
+        at = stream_node_read(node, node_id, at, entry);
         order = stream_id_compare(entry->id, id);
         if (order >= 0)
             return order == 0 && (entry->flags & STREAM_ENTRY_DELETED) == 0;
     }
     return false;
+}
+
+/* Finds a live entry; leaves the iterator at its node. */
+static bool find_entry(struct radix_iter *nodes, struct stream_id id, struct stream_entry *entry)
+{
+    struct listpack *own;
+    bool found;
+
+    if (!seek_id(nodes, RADIX_AT_MOST, id))
+        return false;
+    found = find_in_node(stream_kept_read(nodes->value, &own), stream_id_decode(nodes->key), id, entry);
+    listpack_destroy(&own);
+    return found;
 }
 
 bool stream_has(const struct stream *stream, struct stream_id id)
@@ -316,12 +360,11 @@ bool stream_delete(struct stream *stream, struct stream_id id)
     radix_iter_init(&nodes, stream->nodes);
     found = find_entry(&nodes, id, &entry);
     if (found) {
-        struct listpack *node = nodes.value;
-
-        if (stream_node_live(node) == 1) {
-            remove_node(stream, radix_iter_key(&nodes), node);
+        if (stream_kept_live(nodes.value) == 1) {
+            remove_node(stream, radix_iter_key(&nodes), nodes.value);
         } else {
-            stream->node_bytes -= mem_usable(node);
+            struct listpack *node = take_node(stream, nodes.value);
+
             stream_node_mark(&node, &entry);
             stream_node_count_deleted(&node, 1);
             set_node(stream, radix_iter_key(&nodes), node);
@@ -336,45 +379,32 @@ bool stream_delete(struct stream *stream, struct stream_id id)
     return found;
 }
 
-static struct stream_id node_last_live_id(const struct listpack *node, struct stream_id node_id)
-{
-    listpack_at at = listpack_last(node);
-    struct stream_entry entry;
-
-    do {
-        at = stream_node_entry_before(node, at);
-        (void)stream_node_read(node, node_id, at, &entry);
-        at = listpack_previous(node, at);
-    } while ((entry.flags & STREAM_ENTRY_DELETED) != 0); /* one is live: it is a node */
-    return entry.id;
-}
-
 /* May the whole node go, `live` entries of it? `gone` went before. */
-static bool trim_takes_node(const struct stream *stream, const struct stream_trim *trim, const struct listpack *node,
-                            struct stream_id node_id, uint64_t gone)
+static bool trim_takes_node(const struct stream *stream, const struct stream_trim *trim,
+                            const struct stream_kept *kept, struct stream_id node_id, uint64_t gone)
 {
-    uint64_t live = stream_node_live(node);
+    uint64_t live = stream_kept_live(kept);
 
     if (trim->removal_limit != 0 && gone + live > trim->removal_limit)
         return false;
     if (trim->by == STREAM_TRIM_LENGTH)
         return stream->length >= trim->length && stream->length - trim->length >= live;
-    return stream_id_compare(node_last_live_id(node, node_id), trim->id) < 0;
+    return stream_id_compare(stream_kept_last_live_id(kept, node_id), trim->id) < 0;
 }
 
 /* Marks entries at the front of the first node, which does not go as a whole. */
 static uint64_t trim_inside(struct stream *stream, const struct stream_trim *trim, struct slice key,
-                            struct listpack *node, uint64_t gone)
+                            struct stream_kept *kept, uint64_t gone)
 {
-    uint64_t most = stream_node_live(node) - 1, marked = 0;
+    uint64_t most = stream_kept_live(kept) - 1, marked = 0;
     struct stream_id node_id = stream_id_decode(key.data);
+    struct listpack *node = take_node(stream, kept);
     listpack_at at = stream_node_first_entry(node);
 
     if (trim->by == STREAM_TRIM_LENGTH)
         most = MIN(most, stream->length - MIN(stream->length, trim->length));
     if (trim->removal_limit != 0)
         most = MIN(most, trim->removal_limit - gone);
-    stream->node_bytes -= mem_usable(node);
     while (marked < most) {
         struct stream_entry entry;
 
@@ -399,10 +429,13 @@ uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim)
     uint64_t gone = 0;
     bool more;
 
+    if (trim->by == STREAM_TRIM_LENGTH ? stream->length <= trim->length
+                                       : stream_id_compare(stream->first_id, trim->id) >= 0)
+        return 0; /* without opening a node */
     radix_iter_init(&nodes, stream->nodes);
     more = radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY);
     while (more && trim_takes_node(stream, trim, nodes.value, stream_id_decode(nodes.key), gone)) {
-        gone += stream_node_live(nodes.value);
+        gone += stream_kept_live(nodes.value);
         remove_node(stream, radix_iter_key(&nodes), nodes.value);
         more = radix_next(&nodes);
     }
@@ -426,6 +459,14 @@ void stream_set_ids(struct stream *stream, struct stream_id last_id, struct stre
 
 /* --- reading --- */
 
+static void iter_enter_node(struct stream_iter *iter)
+{
+    listpack_destroy(&iter->opened);
+    iter->node = stream_kept_read(iter->nodes.value, &iter->opened);
+    iter->node_id = stream_id_decode(iter->nodes.key);
+    iter->next_entry = iter->backwards ? listpack_last(iter->node) : stream_node_first_entry(iter->node);
+}
+
 static void iter_init(struct stream_iter *iter, const struct stream *stream, struct stream_id start,
                       struct stream_id end, bool backwards)
 {
@@ -434,13 +475,11 @@ static void iter_init(struct stream_iter *iter, const struct stream *stream, str
     iter->end = end;
     iter->backwards = backwards;
     iter->node = NULL;
+    iter->opened = NULL;
     iter->next_entry = LISTPACK_NONE;
     radix_iter_init(&iter->nodes, stream->nodes);
-    if (seek_node_of(&iter->nodes, backwards ? end : start)) {
-        iter->node = iter->nodes.value;
-        iter->node_id = stream_id_decode(iter->nodes.key);
-        iter->next_entry = backwards ? listpack_last(iter->node) : stream_node_first_entry(iter->node);
-    }
+    if (seek_node_of(&iter->nodes, backwards ? end : start))
+        iter_enter_node(iter);
 }
 
 void stream_iter_init(struct stream_iter *iter, const struct stream *stream, struct stream_id start,
@@ -458,6 +497,7 @@ void stream_iter_init_backwards(struct stream_iter *iter, const struct stream *s
 void stream_iter_fini(struct stream_iter *iter)
 {
     radix_iter_fini(&iter->nodes);
+    listpack_destroy(&iter->opened);
     iter->node = NULL;
 }
 
@@ -476,11 +516,8 @@ static bool iter_step(struct stream_iter *iter, struct stream_entry *entry)
             return true;
         }
         iter->node = NULL;
-        if (iter->backwards ? radix_previous(&iter->nodes) : radix_next(&iter->nodes)) {
-            iter->node = iter->nodes.value;
-            iter->node_id = stream_id_decode(iter->nodes.key);
-            iter->next_entry = iter->backwards ? listpack_last(iter->node) : stream_node_first_entry(iter->node);
-        }
+        if (iter->backwards ? radix_previous(&iter->nodes) : radix_next(&iter->nodes))
+            iter_enter_node(iter);
     }
     return false;
 }
@@ -524,13 +561,21 @@ void stream_iter_pair(struct stream_iter *iter, struct slice *field, struct slic
 
 /* --- saving and loading nodes --- */
 
+static void visit_node(const struct stream_kept *kept, struct stream_id id, stream_node_fn visit, void *context)
+{
+    struct listpack *own;
+
+    visit(id, listpack_as_bytes(stream_kept_read(kept, &own)), context);
+    listpack_destroy(&own);
+}
+
 void stream_each_node(const struct stream *stream, stream_node_fn visit, void *context)
 {
     struct radix_iter nodes;
 
     radix_iter_init(&nodes, stream->nodes);
     for (bool more = radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&nodes))
-        visit(stream_id_decode(nodes.key), listpack_as_bytes(nodes.value), context);
+        visit_node(nodes.value, stream_id_decode(nodes.key), visit, context);
     radix_iter_fini(&nodes);
 }
 
@@ -544,6 +589,7 @@ bool stream_load_node(struct stream *stream, struct stream_id id, struct slice b
     if (stream_id_compare(info.first, stream->last_id) <= 0 ||
         (stream->length != 0 && stream_id_compare(id, stream->last_id) <= 0))
         return false;
+    pack_settled_node(stream);
     set_node(stream, stream_id_encode(id, room), listpack_from_bytes(bytes));
     if (stream->length == 0)
         stream->first_id = info.first_live;
@@ -564,19 +610,24 @@ void stream_validate(const struct stream *stream)
     radix_validate(stream->nodes);
     radix_iter_init(&nodes, stream->nodes);
     for (bool more = radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&nodes)) {
+        struct stream_id node_id = stream_id_decode(nodes.key);
         struct stream_node_info info;
+        struct listpack *own;
         bool good;
 
         assert(nodes.key_size == STREAM_ID_BYTES);
-        good = stream_node_check(stream_id_decode(nodes.key), listpack_as_bytes(nodes.value), &info);
+        good = stream_node_check(node_id, listpack_as_bytes(stream_kept_read(nodes.value, &own)), &info);
+        listpack_destroy(&own);
         assert(good);
+        assert(stream_kept_live(nodes.value) == info.live);
+        assert(stream_id_compare(stream_kept_last_live_id(nodes.value, node_id), info.last_live) == 0);
         assert(stream_id_compare(info.first, last) > 0);
-        assert(length == 0 || stream_id_compare(stream_id_decode(nodes.key), last) > 0);
+        assert(length == 0 || stream_id_compare(node_id, last) > 0);
         if (length == 0)
             first = info.first_live;
         last = info.last;
         length += info.live;
-        node_bytes += mem_usable(nodes.value);
+        node_bytes += stream_kept_memory_bytes(nodes.value);
     }
     radix_iter_fini(&nodes);
     assert(length == stream->length);

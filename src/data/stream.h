@@ -2,7 +2,8 @@
  *
  * Entries lie in nodes, listpacks of some hundred entries, in the layout of RDB files, so that they are saved and
  * loaded as they are; a radix tree finds a node by the 16 bytes of its id (stream_node.h has the layout). A deleted
- * entry is only marked; its node goes with its last live entry.
+ * entry is only marked; its node goes with its last live entry. Nodes behind the last two are packed, if it pays, until
+ * they are changed (stream_kept.h).
  *
  * Not shared: its owner (a stripe) guards it. What a client sends is checked by the caller where a comment says so. */
 #pragma once
@@ -104,6 +105,7 @@ struct stream_iter {
     bool backwards;
     struct radix_iter nodes;
     const struct listpack *node; /* NULL: not begun, or done */
+    struct listpack *opened;     /* the node, if it was packed */
     struct stream_id node_id;
     listpack_at next_entry;  /* forward: its flags; backwards: what stands last in it */
     listpack_at field;       /* the next one of the current entry */

@@ -17,6 +17,13 @@ proc ids_of entries {
     return [lmap entry $entries {lindex $entry 0}]
 }
 
+proc lseq_ids {from to} {
+    for {set i $from} {$i <= $to} {incr i} {
+        lappend ids $i-1
+    }
+    return $ids
+}
+
 # Compares ids as streams order them.
 proc id_before {one other} {
     lassign [split $one -] ms seq
@@ -159,6 +166,42 @@ with_server {enable-debug-command yes} {
         }
     }
 
+    test "how many entries of a size are in a node" {} {
+        foreach {size least} {37 86 500 7 1000 4 1365 2 2000 2 2047 1 4000 1} {
+            r del s
+            while {![r exists s] || [dict get [r xinfo stream s] radix-tree-keys] == 1} {
+                r xadd s * f [string repeat v $size]
+            }
+            assert_equal $least [expr {[r xlen s] - 1}] "values of $size bytes"
+        }
+    }
+
+    test "nodes that are no longer written to are packed, and read and changed as before" {} {
+        r del s t
+        for {set i 1} {$i <= 2000} {incr i} {
+            r xadd s $i-1 number $i text "the same in all of them"
+            r xadd t $i-1 number $i text [pattern_bytes 23 $i]
+        }
+        assert {[r memory usage s] * 3 < [r memory usage t] * 2}
+        assert_equal [lseq_ids 1 2000] [ids_of [r xrange s - +]]
+        assert_equal [lreverse [lseq_ids 1 2000]] [ids_of [r xrevrange s + -]]
+        foreach i {1 99 100 101 777 1000 1999 2000} {
+            assert_equal [list [list $i-1 [list number $i text "the same in all of them"]]] [r xrange s $i $i]
+            assert_equal [list [list $i-1 [list number $i text [pattern_bytes 23 $i]]]] [r xrange t $i $i]
+        }
+        r copy s u replace
+        set digest [r debug digest-value s]
+        assert_equal $digest [r debug digest-value u]
+        foreach i {150 151 1 2000 1100} {
+            assert_equal 1 [r xdel s $i-1]
+            assert_equal 0 [r xdel s $i-1]
+        }
+        assert_equal 197 [r xtrim s minid 201-0]
+        assert_equal {201-1 1999-1 1798} [list [lindex [r xrange s - + count 1] 0 0] \
+            [lindex [r xrevrange s + - count 1] 0 0] [r xlen s]]
+        assert_equal $digest [r debug digest-value u]
+    }
+
     test "a stream without entries stays, and goes on from its last id" {} {
         r del s
         r xadd s 5-5 a b
@@ -211,7 +254,7 @@ with_server {enable-debug-command yes} {
         assert_match "*encoding:stream*" [r debug object d]
         set small [r memory usage d]
         for {set i 0} {$i < 500} {incr i} {
-            r xadd d * field [string repeat x 50]
+            r xadd d * field [pattern_bytes 50 $i]
         }
         assert {[r memory usage d] > $small + 20000}
         set key_bytes [r memory usage d]

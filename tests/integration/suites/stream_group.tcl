@@ -224,7 +224,9 @@ with_server {enable-debug-command yes} {
         for {set step 0} {$step < 2500} {incr step} {
             set consumer c[expr {int(rand() * 5)}]
             set draw [expr {rand()}]
-            set some [lrange [lsort -dictionary [array names owner]] 0 [expr {int(rand() * 4)}]]
+            set all [lsort -dictionary [array names owner]]
+            set first [expr {int(rand() * [llength $all])}]
+            set some [lrange $all $first [expr {$first + int(rand() * 4)}]]
             if {$draw < 0.35} {
                 lappend live [incr next]
                 r xadd s $next-1 n $next
@@ -300,6 +302,10 @@ with_server {enable-debug-command yes} {
         assert_equal {} [r xclaim s g d 40000 3-1]
         assert_equal {{2-1 {n 2}}} [r xclaim s g d 40000 2-1 3-1]
         assert_equal {8} [lindex [r xpending s g 2-1 2-1 1] 0 3]
+        r xclaim s g d 0 2-1 justid
+        r xautoclaim s g d 0 2-1 count 1 justid
+        assert_equal {8} [lindex [r xpending s g 2-1 2-1 1] 0 3]
+        r xclaim s g d 0 2-1 time [expr {[clock milliseconds] - 50000}] justid
         assert_equal {0-0 1-1 {}} [r xautoclaim s g e 90000 - justid]
         assert_equal {1-1 e} [lrange [lindex [r xpending s g - + 1] 0] 0 1]
     }
@@ -335,6 +341,8 @@ with_server {enable-debug-command yes} {
         set c [waiting xreadgroup group h late block 0 streams s >]
         r xadd s maxlen ~ 3 * n last
         $c -reply
+        r xgroup create s quick 0
+        r xreadgroup group quick one count 3 noack streams s >
         r xgroup create s gone 0
         r xgroup destroy s gone
         set commands [journal_commands [r debug journal read]]

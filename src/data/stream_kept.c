@@ -1,0 +1,136 @@
+#include "data/stream_kept.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "data/stream_node.h"
+
+#include <lzf.h>
+
+/* Below, there is little to win; above, packing takes too long for one command. */
+enum { PACK_LEAST_BYTES = 256, PACK_MOST_BYTES = 256 << 10, PACK_LEAST_GAIN = 8 /* an eighth */ };
+
+struct packed_node {
+    struct stream_id last_live_id;
+    uint32_t live;
+    uint32_t raw_bytes;
+    uint32_t packed_bytes;
+    char data[];
+};
+
+static struct packed_node *packed_of(const struct stream_kept *kept)
+{
+    assert(stream_kept_is_packed(kept));
+    return (struct packed_node *)(void *)((char *)(uintptr_t)kept - 1);
+}
+
+static struct stream_kept *keep_packed(struct packed_node *packed)
+{
+    return (struct stream_kept *)(void *)((char *)packed + 1);
+}
+
+static const struct listpack *open_of(const struct stream_kept *kept)
+{
+    assert(!stream_kept_is_packed(kept));
+    return (const struct listpack *)kept;
+}
+
+static struct listpack *unpack(const struct packed_node *packed)
+{
+    struct listpack *node = mem_alloc(packed->raw_bytes);
+    unsigned bytes = lzf_decompress(packed->data, packed->packed_bytes, node, packed->raw_bytes);
+
+    assert(bytes == packed->raw_bytes); /* we packed it ourselves */
+    return node;
+}
+
+static struct stream_id last_live_id(const struct listpack *node, struct stream_id node_id)
+{
+    listpack_at at = listpack_last(node);
+    struct stream_entry entry;
+
+    do {
+        at = stream_node_entry_before(node, at);
+        (void)stream_node_read(node, node_id, at, &entry);
+        at = listpack_previous(node, at);
+    } while ((entry.flags & STREAM_ENTRY_DELETED) != 0); /* one is live: it is a node */
+    return entry.id;
+}
+
+struct stream_kept *stream_kept_pack(struct stream_kept *kept, struct stream_id node_id)
+{
+    struct listpack *node = (struct listpack *)kept;
+    struct packed_node *packed;
+    uint32_t raw, most, bytes;
+
+    if (stream_kept_is_packed(kept))
+        return kept;
+    raw = listpack_bytes(node);
+    if (raw < PACK_LEAST_BYTES || raw > PACK_MOST_BYTES)
+        return kept;
+    most = raw - raw / PACK_LEAST_GAIN - (uint32_t)sizeof(*packed);
+    packed = mem_alloc(sizeof(*packed) + most);
+    bytes = lzf_compress(node, raw, packed->data, most);
+    if (bytes == 0) {
+        mem_free(packed);
+        return kept;
+    }
+    packed->last_live_id = last_live_id(node, node_id);
+    packed->live = (uint32_t)stream_node_live(node);
+    packed->raw_bytes = raw;
+    packed->packed_bytes = bytes;
+    listpack_destroy(&node);
+    return keep_packed(mem_realloc(packed, sizeof(*packed) + bytes));
+}
+
+struct listpack *stream_kept_open(struct stream_kept *kept)
+{
+    struct listpack *node;
+
+    if (!stream_kept_is_packed(kept))
+        return (struct listpack *)kept;
+    node = unpack(packed_of(kept));
+    mem_free(packed_of(kept));
+    return node;
+}
+
+struct stream_kept *stream_kept_copy(const struct stream_kept *kept)
+{
+    const struct packed_node *packed;
+
+    if (!stream_kept_is_packed(kept))
+        return stream_keep(listpack_copy(open_of(kept)));
+    packed = packed_of(kept);
+    return keep_packed(mem_copy(packed, sizeof(*packed) + packed->packed_bytes));
+}
+
+void stream_kept_destroy(struct stream_kept **kept)
+{
+    struct listpack *node = (struct listpack *)*kept;
+
+    if (stream_kept_is_packed(*kept))
+        mem_free(packed_of(*kept));
+    else
+        listpack_destroy(&node);
+    *kept = NULL;
+}
+
+uint64_t stream_kept_live(const struct stream_kept *kept)
+{
+    return stream_kept_is_packed(kept) ? packed_of(kept)->live : stream_node_live(open_of(kept));
+}
+
+struct stream_id stream_kept_last_live_id(const struct stream_kept *kept, struct stream_id node_id)
+{
+    return stream_kept_is_packed(kept) ? packed_of(kept)->last_live_id : last_live_id(open_of(kept), node_id);
+}
+
+uint64_t stream_kept_memory_bytes(const struct stream_kept *kept)
+{
+    return mem_usable(stream_kept_is_packed(kept) ? (const void *)packed_of(kept) : open_of(kept));
+}
+
+const struct listpack *stream_kept_read(const struct stream_kept *kept, struct listpack **own)
+{
+    *own = stream_kept_is_packed(kept) ? unpack(packed_of(kept)) : NULL;
+    return *own != NULL ? *own : open_of(kept);
+}
