@@ -14,6 +14,7 @@ struct group_use {
     struct slice consumer_name;
     struct stream_consumer *consumer; /* NULL: not looked for yet */
     bool made_consumer;
+    struct stream_iter entries; /* to find entries of ascending ids; not begun by all */
 };
 
 /* The consumer, made if need be; it was seen now. */

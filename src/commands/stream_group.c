@@ -428,8 +428,9 @@ static bool is_idle_enough(const struct request *request, const struct stream_pe
     return idle_ms <= 0 || request->access->now_ms - record->delivery_ms >= idle_ms;
 }
 
-/* The consumer has it from now on; the reply is the entry, which is there, or its id. */
-static void claim(struct group_use *use, struct stream_id id, const struct claim_options *options)
+/* The consumer has it from now on; the reply is the entry, which was found, or its id. */
+static void claim(struct group_use *use, struct stream_id id, uint64_t field_count,
+                  const struct claim_options *options)
 {
     struct request *request = use->request;
     struct stream_consumer *consumer = group_use_consumer(use);
@@ -446,7 +447,7 @@ static void claim(struct group_use *use, struct stream_id id, const struct claim
     if (options->just_id)
         reply_stream_id(request, id);
     else
-        (void)reply_stream_entry_at(request, use->stream, id);
+        reply_stream_entry(request, &use->entries, id, field_count);
     effect_claim(use, id, record);
 }
 
@@ -462,8 +463,9 @@ static bool claim_if_due(struct group_use *use, struct stream_id id, const struc
                          bool *is_changed)
 {
     const struct stream_pending *record = stream_pending_find(use->group, id);
+    uint64_t field_count;
 
-    if (!stream_has(use->stream, id)) {
+    if (!stream_iter_find(&use->entries, id, &field_count)) {
         *is_changed |= record != NULL;
         if (record != NULL)
             forget(use, id, record);
@@ -471,7 +473,7 @@ static bool claim_if_due(struct group_use *use, struct stream_id id, const struc
     }
     if (record == NULL ? !options->force : !is_idle_enough(use->request, record, options->idle_ms))
         return false;
-    claim(use, id, options);
+    claim(use, id, field_count, options);
     *is_changed = true;
     return true;
 }
@@ -506,8 +508,15 @@ static bool use_group(struct group_use *use, struct request *request, const stru
     return find_group(request, use->stream, &use->group);
 }
 
+static void begin_claim(struct group_use *use)
+{
+    effect_none(use->request); /* it is told entry by entry */
+    stream_iter_init_find(&use->entries, use->stream);
+}
+
 static void end_claim(struct edit *edit, struct group_use *use, bool is_changed)
 {
+    stream_iter_fini(&use->entries);
     if (is_changed)
         edit_end(edit, EVENT_STREAM, NULL);
     group_use_end(use);
@@ -525,7 +534,7 @@ static void cmd_xclaim(struct request *request)
     if (!edit_begin(&edit, request, &request->keys[0], TYPE_STREAM) || !use_group(&use, request, &edit) ||
         !parse_claim(request, &options))
         return;
-    effect_none(request); /* it is told entry by entry */
+    begin_claim(&use);
     is_moved = advance_group(&use, &options);
     head = resp_begin_deferred(request->out);
     for (uint32_t i = 5; i < options.ids_end; i++) {
@@ -595,13 +604,14 @@ static uint64_t claim_from(struct group_use *use, struct radix_iter *pending, co
     for (; pending->valid && left > 0 && looks > 0; looks--, (void)radix_next(pending)) {
         const struct stream_pending *record = pending->value;
         struct stream_id id = stream_pending_id(pending);
+        uint64_t field_count;
 
-        if (!stream_has(use->stream, id)) {
+        if (!stream_iter_find(&use->entries, id, &field_count)) {
             forget(use, id, record);
             gone_ids_add(gone, id);
             left--;
         } else if (is_idle_enough(use->request, record, options->idle_ms)) {
-            claim(use, id, options);
+            claim(use, id, field_count, options);
             claimed++;
             left--;
         }
@@ -635,7 +645,7 @@ static void cmd_xautoclaim(struct request *request)
     if (!parse_autoclaim(request, &options, &start, &count) ||
         !edit_begin(&edit, request, &request->keys[0], TYPE_STREAM) || !use_group(&use, request, &edit))
         return;
-    effect_none(request); /* it is told entry by entry */
+    begin_claim(&use);
     reply_array(request, 3);
     next = output_gap_open(request->out, ID_REPLY_BYTES);
     radix_iter_init(&pending, use.group->pending);

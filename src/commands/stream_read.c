@@ -231,19 +231,21 @@ static uint64_t deliver_again(struct group_use *use, const struct reading *readi
 {
     struct request *request = use->request;
     struct stream_consumer *consumer = group_use_consumer(use);
+    uint64_t count = 0, field_count;
     struct radix_iter pending;
-    uint64_t count = 0;
     bool more;
 
     if (use->made_consumer)
         effect_consumer(use);
+    stream_iter_init_find(&use->entries, use->stream);
     radix_iter_init(&pending, consumer->pending);
     more = stream_id_increment(&after) && stream_pending_seek(&pending, after);
     for (; more && count < reading->count; count++) {
         struct stream_pending *record = pending.value;
         struct stream_id id = stream_pending_id(&pending);
 
-        if (reply_stream_entry_at(request, use->stream, id)) {
+        if (stream_iter_find(&use->entries, id, &field_count)) {
+            reply_stream_entry(request, &use->entries, id, field_count);
             record->delivery_ms = request->access->now_ms;
             record->delivery_count++;
         } else {
@@ -254,6 +256,7 @@ static uint64_t deliver_again(struct group_use *use, const struct reading *readi
         more = radix_next(&pending);
     }
     radix_iter_fini(&pending);
+    stream_iter_fini(&use->entries);
     return count;
 }
 

@@ -467,17 +467,26 @@ static void iter_enter_node(struct stream_iter *iter)
     iter->next_entry = iter->backwards ? listpack_last(iter->node) : stream_node_first_entry(iter->node);
 }
 
+void stream_iter_init_find(struct stream_iter *iter, const struct stream *stream)
+{
+    iter->stream = stream;
+    iter->start = STREAM_ID_LEAST;
+    iter->end = STREAM_ID_MOST;
+    iter->backwards = false;
+    iter->node = NULL;
+    iter->opened = NULL;
+    iter->seen_id = STREAM_ID_LEAST;
+    iter->next_entry = LISTPACK_NONE;
+    radix_iter_init(&iter->nodes, stream->nodes);
+}
+
 static void iter_init(struct stream_iter *iter, const struct stream *stream, struct stream_id start,
                       struct stream_id end, bool backwards)
 {
-    iter->stream = stream;
+    stream_iter_init_find(iter, stream);
     iter->start = start;
     iter->end = end;
     iter->backwards = backwards;
-    iter->node = NULL;
-    iter->opened = NULL;
-    iter->next_entry = LISTPACK_NONE;
-    radix_iter_init(&iter->nodes, stream->nodes);
     if (seek_node_of(&iter->nodes, backwards ? end : start))
         iter_enter_node(iter);
 }
@@ -522,6 +531,13 @@ static bool iter_step(struct stream_iter *iter, struct stream_entry *entry)
     return false;
 }
 
+static void iter_use_entry(struct stream_iter *iter, const struct stream_entry *entry)
+{
+    iter->fields_apart = (entry->flags & STREAM_ENTRY_SAME_FIELDS) != 0;
+    iter->field = iter->fields_apart ? stream_node_first_field(iter->node) : entry->field_at;
+    iter->value = entry->field_at;
+}
+
 bool stream_iter_next(struct stream_iter *iter, struct stream_id *id, uint64_t *field_count)
 {
     struct stream_entry entry;
@@ -535,14 +551,52 @@ bool stream_iter_next(struct stream_iter *iter, struct stream_id *id, uint64_t *
         }
         if (before || after || (entry.flags & STREAM_ENTRY_DELETED) != 0)
             continue;
-        iter->fields_apart = (entry.flags & STREAM_ENTRY_SAME_FIELDS) != 0;
-        iter->field = iter->fields_apart ? stream_node_first_field(iter->node) : entry.field_at;
-        iter->value = entry.field_at;
+        iter_use_entry(iter, &entry);
         *id = entry.id;
         *field_count = entry.field_count;
         return true;
     }
     return false;
+}
+
+/* To the beginning of the node in which the id would be; false: there is none. */
+static bool iter_enter_node_of(struct stream_iter *iter, struct stream_id id)
+{
+    if (!seek_id(&iter->nodes, RADIX_AT_MOST, id))
+        return false;
+    if (iter->node != NULL && stream_id_compare(stream_id_decode(iter->nodes.key), iter->node_id) == 0)
+        iter->next_entry = stream_node_first_entry(iter->node);
+    else
+        iter_enter_node(iter);
+    return true;
+}
+
+/* Goes on in the node up to the id. True: there is an entry from there on, whether it is the one or not. */
+static bool iter_walk_to(struct stream_iter *iter, struct stream_id id, struct stream_entry *entry)
+{
+    while (iter->next_entry != LISTPACK_NONE) {
+        iter->next_entry = stream_node_read(iter->node, iter->node_id, iter->next_entry, entry);
+        iter->seen_id = entry->id;
+        if (stream_id_compare(entry->id, id) >= 0)
+            return true;
+    }
+    return false;
+}
+
+bool stream_iter_find(struct stream_iter *iter, struct stream_id id, uint64_t *field_count)
+{
+    bool is_ahead = iter->node != NULL && stream_id_compare(id, iter->seen_id) > 0;
+    struct stream_entry entry;
+
+    assert(!iter->backwards);
+    if (!(is_ahead && iter_walk_to(iter, id, &entry)) &&
+        !(iter_enter_node_of(iter, id) && iter_walk_to(iter, id, &entry)))
+        return false;
+    if (stream_id_compare(entry.id, id) != 0 || (entry.flags & STREAM_ENTRY_DELETED) != 0)
+        return false;
+    iter_use_entry(iter, &entry);
+    *field_count = entry.field_count;
+    return true;
 }
 
 void stream_iter_pair(struct stream_iter *iter, struct slice *field, struct slice *value)

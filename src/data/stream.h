@@ -107,6 +107,7 @@ struct stream_iter {
     const struct listpack *node; /* NULL: not begun, or done */
     struct listpack *opened;     /* the node, if it was packed */
     struct stream_id node_id;
+    struct stream_id seen_id; /* stream_iter_find: it has come so far in the node */
     listpack_at next_entry;  /* forward: its flags; backwards: what stands last in it */
     listpack_at field;       /* the next one of the current entry */
     listpack_at value;
@@ -118,9 +119,13 @@ void stream_iter_init(struct stream_iter *iter, const struct stream *stream, str
                       struct stream_id end);
 void stream_iter_init_backwards(struct stream_iter *iter, const struct stream *stream, struct stream_id start,
                                 struct stream_id end); /* from end to start */
+void stream_iter_init_find(struct stream_iter *iter, const struct stream *stream); /* nowhere yet */
 void stream_iter_fini(struct stream_iter *iter);
 bool stream_iter_next(struct stream_iter *iter, struct stream_id *id, uint64_t *field_count);
-/* Up to field_count times after stream_iter_next; the texts are valid until the next call. */
+/* Goes to this entry; false: it is not there. Cheap where ids ascend, as a node is opened and walked once. The
+ * iterator was made for it, and stream_iter_next is not for such ones. */
+bool stream_iter_find(struct stream_iter *iter, struct stream_id id, uint64_t *field_count);
+/* Up to field_count times after stream_iter_next or stream_iter_find; the texts are valid until the next call. */
 void stream_iter_pair(struct stream_iter *iter, struct slice *field, struct slice *value);
 
 /* --- saving and loading nodes --- */

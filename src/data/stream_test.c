@@ -107,6 +107,33 @@ static struct stream_id random_id(struct random *random, const struct stream *st
     return id_of(random_below(random, stream_last_id(stream).ms + 2), random_below(random, 4));
 }
 
+/* Ids in order and not, there and not, by one iterator. */
+static void check_finding(struct random *random, const struct stream *stream)
+{
+    struct stream_iter iter;
+
+    stream_iter_init_find(&iter, stream);
+    for (unsigned i = 0; i < 40; i++) {
+        struct stream_id id = random_id(random, stream);
+        unsigned next = 0;
+        uint64_t field_count;
+        bool found;
+
+        while (next < model_count && stream_id_compare(model[next], id) < 0)
+            next++;
+        for (unsigned k = 0; k < 4; k++, next++) {
+            found = stream_iter_find(&iter, id, &field_count);
+            assert_int_equal(found, next < model_count && stream_id_compare(model[next], id) == 0);
+            if (found)
+                expect_entry(&iter, id, field_count);
+            if (next + 1 >= model_count)
+                break;
+            id = model[next + 1];
+        }
+    }
+    stream_iter_fini(&iter);
+}
+
 static void delete_random(struct random *random, struct stream *stream)
 {
     struct stream_id id = random_id(random, stream), deleted = stream_max_deleted_id(stream);
@@ -201,6 +228,8 @@ static void random_steps_match_the_model(void **state)
                 assert_id(stream_first_id(stream), model[0].ms, model[0].seq);
             if (i % 20 == 0)
                 check_range(stream, random_id(&random, stream), random_id(&random, stream));
+            if (i % 100 == 0)
+                check_finding(&random, stream);
             if (i % 500 == 0)
                 check_copy(stream);
         }

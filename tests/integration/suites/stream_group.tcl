@@ -337,6 +337,7 @@ with_server {enable-debug-command yes} {
         r xclaim s g b 1000000 4-1 lastid 11-1
         r xautoclaim s h c 0 0 count 3
         r xgroup delconsumer s g a
+        assert_equal {} [r xclaim s g b 0 8-1 12-1]
         r xreadgroup group h late streams s >
         set c [waiting xreadgroup group h late block 0 streams s >]
         r xadd s maxlen ~ 3 * n last
