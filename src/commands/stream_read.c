@@ -88,7 +88,7 @@ static const char *parse_reading(const struct slice *args, uint32_t arg_count, b
     return error;
 }
 
-/* Where the keys are, also where the numbers are wrong: names of groups may be "STREAMS". */
+/* Where the keys are, also where other words are wrong: names of groups may be "STREAMS". */
 static bool find_keys(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
 {
     uint32_t i = 1, keys;
@@ -98,12 +98,10 @@ static bool find_keys(const struct slice *args, uint32_t arg_count, struct key_p
             i += 2;
         else if (slice_equal_text_nocase(args[i], "GROUP"))
             i += 3;
-        else if (slice_equal_text_nocase(args[i], "NOACK"))
-            i++;
         else
-            return false;
+            i++;
     }
-    if (i + 2 >= arg_count || (arg_count - i - 1) % 2 != 0)
+    if (i + 2 >= arg_count)
         return false;
     keys = (arg_count - i - 1) / 2;
     for (uint32_t k = 0; k < keys; k++)
