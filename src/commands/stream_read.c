@@ -95,7 +95,7 @@ static bool find_keys(const struct slice *args, uint32_t arg_count, struct key_p
 
     while (i < arg_count && !slice_equal_text_nocase(args[i], "STREAMS")) {
         if (slice_equal_text_nocase(args[i], "COUNT") || slice_equal_text_nocase(args[i], "BLOCK"))
-            i += 2;
+            i += i + 1 < arg_count && slice_equal_text_nocase(args[i + 1], "STREAMS") ? 1 : 2;
         else if (slice_equal_text_nocase(args[i], "GROUP"))
             i += 3;
         else
