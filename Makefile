@@ -100,7 +100,7 @@ endif
 # Libraries: each by pkg-config, into $(OUT)/libraries.mk, which make writes first (installing what is missing) and
 # then reads. HAVE_LIBURING and HAVE_LIBSYSTEMD are defined where those are there. The sanitizers and
 # valgrind bring their own malloc, hence no jemalloc with them.
-LIBRARIES := $(if $(SANITIZE)$(filter valgrind,$(BUILD)),,jemalloc) openssl libxxhash liblzf
+LIBRARIES := $(if $(SANITIZE)$(filter valgrind,$(BUILD)),,jemalloc) openssl libxxhash liblzf luajit
 OPTIONAL_LIBRARIES := liburing libsystemd
 
 NO_BUILD_GOALS := clean distclean lint help

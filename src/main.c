@@ -8,6 +8,7 @@
 #include "commands/families.h"
 #include "commands/random_count.h"
 #include "commands/type_options.h"
+#include "script/scripts.h"
 #include "server/availability_zone.h"
 #include "server/banner.h"
 #include "server/certificates.h"
@@ -30,6 +31,7 @@
 static void commands_setup(void)
 {
     static const struct command_row *const tables[] = {
+        script_commands,
         string_commands,     lcs_commands,         bitmap_commands,  hyperloglog_commands, hash_commands,
         list_commands,       set_commands,         keys_commands,    expire_commands,      scan_commands,
         connection_commands, transaction_commands, admin_commands,   command_commands,     config_commands,
@@ -93,6 +95,7 @@ int main(int argc, char **argv)
     }
     type_values_setup(server->store);
     info_mark_ready();
+    scripts_setup();
     watchdog_setup(server);
     say_hello(server);
     process_ready();
@@ -102,6 +105,7 @@ int main(int argc, char **argv)
     debug_teardown();
     watchdog_stop();
     server_destroy(&server);
+    scripts_teardown();
     watchdog_teardown();
 out:
     background_teardown();

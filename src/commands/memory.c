@@ -6,6 +6,7 @@
 #include "server/defrag_cycle.h"
 #include "server/memory_report.h"
 #include "server/request.h"
+#include "server/script_facts.h"
 #include "server/server.h"
 #include "server/stats_since.h"
 
@@ -128,8 +129,8 @@ static void cmd_memory_stats(struct request *request)
     put_number(request, "clients.normal", report.clients);
     put_number(request, "cluster.links", 0);
     put_number(request, "aof.buffer", 0);
-    put_number(request, "lua.caches", 0);
-    put_number(request, "functions.caches", 0);
+    put_number(request, "lua.caches", (int64_t)script_facts().cached_scripts_bytes);
+    put_number(request, "functions.caches", (int64_t)script_facts().functions_bytes);
     put_databases(request, databases);
     put_number(request, "overhead.total", report.overhead);
     put_number(request, "keys.count", report.keys);

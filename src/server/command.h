@@ -60,7 +60,8 @@ enum command_flag {
     COMMAND_ALONE = 1 << 24,       /* not printed: never in one group of locks with its neighbours (it may be slow) */
     COMMAND_UNQUEUED = 1 << 25,    /* not printed: runs at once, also inside MULTI */
     COMMAND_ENDS_MULTI = 1 << 26,  /* not printed: ends a transaction, so it may run even when memory is short */
-    COMMAND_SUBSCRIBED = 1 << 27   /* not printed: for clients that subscribe to something over RESP2, too */
+    COMMAND_SUBSCRIBED = 1 << 27,  /* not printed: for clients that subscribe to something over RESP2, too */
+    COMMAND_SCRIPT = 1 << 28       /* not printed: runs a script, which may escalate: one at a time (dispatch.h) */
 };
 
 /* One key's place among the arguments. */

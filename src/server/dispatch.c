@@ -380,6 +380,64 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
     counter_add(&outer->worker->stats.commands, 1);
 }
 
+void dispatch_call(struct request *outer, const struct nested_call *call)
+{
+    struct request request = {.command = call->command,
+                              .args = call->args,
+                              .arg_count = call->arg_count,
+                              .key_count = call->key_count,
+                              .keys = call->keys,
+                              .access = outer->access,
+                              .client = outer->client,
+                              .worker = outer->worker,
+                              .out = call->out,
+                              .proto = outer->client->proto,
+                              .db = outer->client->db,
+                              .in_exec = true};
+
+    (void)execute(&request, tick_now());
+}
+
+/* ---------------------------------------------------------------------------------------------- turn of scripts -- */
+
+static bool takes_turn(const struct client *client, const struct command *command)
+{
+    if ((command->flags & COMMAND_SCRIPT) != 0)
+        return true;
+    return command->row->access == ACCESS_TRANSACTION && client->transaction != NULL &&
+           (transaction_flags(client->transaction) & COMMAND_SCRIPT) != 0;
+}
+
+/* One at a time may be inside and escalate (gate.h). False: another has the turn; we will be woken. */
+static bool turn_take(struct worker *worker)
+{
+    struct stripe *turn = &worker->server->script_turn;
+
+    while (!spinlock_acquire_bounded(&turn->lock, GATE_SPINS)) {
+        if (stripe_wait(turn, worker->index))
+            return false;
+    }
+    return true;
+}
+
+static void turn_give(struct worker *worker)
+{
+    if (worker->escalated) {
+        worker->escalated = false;
+        gate_descend(&worker->member);
+    }
+    stripe_release(worker->server->store, &worker->server->script_turn);
+}
+
+void dispatch_escalate(struct worker *worker)
+{
+    if (worker->access.exclusive)
+        return;
+    gate_escalate(&worker->member);
+    worker->escalated = true;
+    worker->access.exclusive = true;
+}
+
 /* ----------------------------------------------------------------------------------------------------- refusals -- */
 
 static void append_args(char *text, size_t size, const struct slice *args, uint32_t arg_count)
@@ -525,27 +583,38 @@ static bool may_serve(const struct job *job)
     return (job->command->flags & COMMAND_READONLY) == 0;
 }
 
+/* Takes the stripes in worker->stripes, and those that serving who waits there needs. */
+static bool stripes_lock_to_run(struct worker *worker, const struct job *job, bool wait)
+{
+    do {
+        if (!stripes_lock(worker, wait))
+            return false;
+    } while (waiters_have_needs(worker->server->store) && may_serve(job) && stripes_add_needs(worker));
+    return true;
+}
+
 /* The stripes needed are in worker->stripes. */
 static enum run_result run_striped(struct client *client, const struct job *job, const struct key *keys, bool wait)
 {
     struct worker *worker = client->worker;
+    const bool turn = takes_turn(client, job->command);
+    bool locked;
 
     if (!gate_enter(&worker->member))
         return RUN_BUSY;
-    if (!stripes_lock(worker, wait)) {
+    if (UNLIKELY(turn) && !turn_take(worker)) {
         gate_leave(&worker->member);
         return RUN_BUSY;
     }
-    while (waiters_have_needs(worker->server->store) && may_serve(job) && stripes_add_needs(worker)) {
-        if (!stripes_lock(worker, wait)) {
-            gate_leave(&worker->member);
-            return RUN_BUSY;
-        }
+    locked = stripes_lock_to_run(worker, job, wait);
+    if (LIKELY(locked)) {
+        run_command(client, job, keys, false);
+        access_unlock(&worker->access, worker->stripes, worker->stripe_count);
     }
-    run_command(client, job, keys, false);
-    access_unlock(&worker->access, worker->stripes, worker->stripe_count);
+    if (UNLIKELY(turn))
+        turn_give(worker);
     gate_leave(&worker->member);
-    return RUN_DONE;
+    return LIKELY(locked) ? RUN_DONE : RUN_BUSY;
 }
 
 static enum run_result run_walk(struct client *client, const struct job *job, const struct key *keys)
@@ -608,7 +677,7 @@ static bool may_group_client(const struct client *client)
 static bool may_group(const struct job *job)
 {
     return job->access == ACCESS_STRIPED && job->refusal == REFUSAL_NONE &&
-           (job->command->flags & COMMAND_ALONE) == 0;
+           (job->command->flags & (COMMAND_ALONE | COMMAND_SCRIPT)) == 0;
 }
 
 /* Lets the memory of a group's keys arrive together instead of one after the other. The stripes are held. */

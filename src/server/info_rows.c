@@ -12,6 +12,7 @@
 #include "server/memory_report.h"
 #include "server/options.h"
 #include "server/options_process.h"
+#include "server/script_facts.h"
 #include "server/stats_since.h"
 #include "server/timing.h"
 #include "server/topics.h"
@@ -110,6 +111,18 @@ PUT_I64(minus_one, -1)
 PUT_TEXT(zero_fraction, "0.00")
 PUT_TEXT(ok, "ok")
 PUT(nothing, (void)buffer)
+
+/* scripts */
+PUT_U64(vm_bytes, script_facts().vm_bytes)
+PUT_HUMAN(vm_human, script_facts().vm_bytes)
+PUT_U64(scripts_bytes, script_facts().cached_scripts_bytes)
+PUT_U64(cached_scripts, script_facts().cached_scripts)
+PUT_U64(evicted_scripts, script_facts().evicted_scripts)
+PUT_U64(functions, script_facts().functions)
+PUT_U64(libraries, script_facts().libraries)
+PUT_U64(functions_bytes, script_facts().functions_bytes)
+PUT_U64(all_scripts_bytes, script_facts().cached_scripts_bytes + script_facts().functions_bytes)
+PUT_HUMAN(all_scripts_human, script_facts().cached_scripts_bytes + script_facts().functions_bytes)
 
 /* server */
 PUT_TEXT(redis_version, KEYDB_REDIS_VERSION)
@@ -212,7 +225,6 @@ PUT_U64(allocator_resident, now.memory.resident)
 PUT_U64(muzzy, now.memory.muzzy)
 PUT_U64(system_total, mem_system_total())
 PUT_HUMAN(system_total_human, mem_system_total())
-PUT_HUMAN(zero_human, 0)
 static uint64_t background_frees(bool done)
 {
     uint64_t pending, freed;
@@ -521,19 +533,19 @@ const struct info_field info_server_rows[] = {
     ROW("memory", "allocator_muzzy", muzzy),
     ROW("memory", "total_system_memory", system_total),
     ROW("memory", "total_system_memory_human", system_total_human),
-    ROW("memory", "used_memory_lua", zero),
-    ROW("memory", "used_memory_vm_eval", zero),
-    ROW("memory", "used_memory_lua_human", zero_human),
-    ROW("memory", "used_memory_scripts_eval", zero),
-    ROW("memory", "number_of_cached_scripts", zero),
-    ROW("memory", "number_of_functions", zero),
-    ROW("memory", "number_of_libraries", zero),
+    ROW("memory", "used_memory_lua", vm_bytes),
+    ROW("memory", "used_memory_vm_eval", vm_bytes),
+    ROW("memory", "used_memory_lua_human", vm_human),
+    ROW("memory", "used_memory_scripts_eval", scripts_bytes),
+    ROW("memory", "number_of_cached_scripts", cached_scripts),
+    ROW("memory", "number_of_functions", functions),
+    ROW("memory", "number_of_libraries", libraries),
     ROW("memory", "used_memory_vm_functions", zero),
-    ROW("memory", "used_memory_vm_total", zero),
-    ROW("memory", "used_memory_vm_total_human", zero_human),
-    ROW("memory", "used_memory_functions", zero),
-    ROW("memory", "used_memory_scripts", zero),
-    ROW("memory", "used_memory_scripts_human", zero_human),
+    ROW("memory", "used_memory_vm_total", vm_bytes),
+    ROW("memory", "used_memory_vm_total_human", vm_human),
+    ROW("memory", "used_memory_functions", functions_bytes),
+    ROW("memory", "used_memory_scripts", all_scripts_bytes),
+    ROW("memory", "used_memory_scripts_human", all_scripts_human),
     ROW("memory", "maxmemory", maxmemory),
     ROW("memory", "maxmemory_human", maxmemory_human),
     ROW("memory", "maxmemory_policy", maxmemory_policy),
@@ -613,7 +625,7 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "expire_cycle_cpu_milliseconds", expire_ms),
     ROW("stats", "evicted_keys", evicted_keys),
     ROW("stats", "evicted_clients", evicted_clients),
-    ROW("stats", "evicted_scripts", zero),
+    ROW("stats", "evicted_scripts", evicted_scripts),
     ROW("stats", "total_eviction_exceeded_time", exceeded_total),
     ROW("stats", "current_eviction_exceeded_time", exceeded_current),
     ROW("stats", "keyspace_hits", keyspace_hits),

@@ -377,6 +377,7 @@ struct server *server_create(void)
     raise_descriptor_limit();
     spinlock_init(&server->password_lock, LOCK_REGISTRY);
     gate_init(&server->gate);
+    spinlock_init(&server->script_turn.lock, LOCK_STRIPE);
     journal_init(&server->journal);
     timing_apply();
     memory_limit_start();

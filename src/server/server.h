@@ -14,6 +14,7 @@ struct server {
     struct store *store;      /* const */
     struct journal journal;
     struct gate gate;
+    struct stripe script_turn;       /* its lock: the script's that runs with stripes; taken before them */
     struct worker *workers;   /* const */
     unsigned worker_count;    /* const */
     _Atomic uint64_t client_count;   /* atomic: connections, all workers */

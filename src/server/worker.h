@@ -97,6 +97,7 @@ struct worker {
     struct buffer events;             /* keyspace events not published yet: events.c */
     bool has_lines;                   /* one of these has something, or there are workers to wake for their mail */
     bool may_own_gate;                /* a parked command asked for the gate */
+    bool escalated;                   /* the running command is alone since dispatch_escalate */
     struct store_counters counters;
     struct eviction_pool eviction_pool;
     enum eviction_measure eviction_measure; /* what the pool's scores are of */

@@ -1,0 +1,6 @@
+/* struct for scripts: C structures to Lua values and back, with the functions and errors scripts know from Redis. */
+#pragma once
+
+#include <lua.h>
+
+void lua_struct_open(lua_State *L); /* pushes the library's table */

@@ -1,0 +1,434 @@
+#include "script/script_api.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "script/lua_values.h"
+#include "script/script_host_priv.h"
+#include "server/client.h"
+#include "server/dispatch.h"
+#include "server/protect.h"
+#include "server/server.h"
+#include "server/version.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* The run this is called from. A library that is being loaded has none. */
+static struct script_run *run_of(lua_State *L, const char *function)
+{
+    struct script_run *run = script_host_running();
+
+    if (run == NULL)
+        luaL_error(L, "%s can only be called inside a script invocation", function);
+    return run;
+}
+
+/* Raises an error as scripts know errors, with the code in it, and counts it. */
+static int fail(lua_State *L, const char *text)
+{
+    struct script_host *host = script_host_of_thread();
+
+    if (host != NULL)
+        worker_count_error(host->worker, slice_from_text(text));
+    lua_values_push_error(L, slice_from_text(text));
+    return lua_error(L);
+}
+
+/* -------------------------------------------------------------------------------------------------- call, pcall -- */
+
+void script_calls_fini(struct script_calls *calls)
+{
+    mem_free(calls->words);
+    mem_free(calls->numbers);
+    mem_free(calls->keys);
+    key_positions_fini(&calls->positions);
+    buffer_fini(&calls->text);
+}
+
+static void calls_reserve(struct script_calls *calls, uint32_t count)
+{
+    if (count <= calls->capacity)
+        return;
+    calls->capacity = MAX(count, calls->capacity * 2 + 16);
+    calls->words = mem_realloc(calls->words, calls->capacity * sizeof(*calls->words));
+    calls->numbers = mem_realloc(calls->numbers, calls->capacity * sizeof(*calls->numbers));
+}
+
+/* As scripts' numbers have always been told to commands: 17 digits, as few as say it. */
+static struct slice number_text(double number, char *text)
+{
+    if (number > -1e15 && number < 1e15 && floor(number) == number && (number != 0 || !signbit(number)))
+        return slice_make(text, (size_t)snprintf(text, 32, "%lld", (long long)number));
+    return slice_make(text, (size_t)snprintf(text, 32, "%.17g", number));
+}
+
+/* The arguments as words; false: one is neither a text nor a number. */
+static bool take_words(lua_State *L, struct script_calls *calls, uint32_t count)
+{
+    calls_reserve(calls, count);
+    for (uint32_t i = 0; i < count; i++) {
+        switch (lua_type(L, (int)i + 1)) {
+        case LUA_TSTRING:
+            calls->words[i].data = lua_tolstring(L, (int)i + 1, &calls->words[i].size);
+            break;
+        case LUA_TNUMBER:
+            calls->words[i] = number_text(lua_tonumber(L, (int)i + 1), calls->numbers[i]);
+            break;
+        default:
+            return false;
+        }
+    }
+    return true;
+}
+
+static const struct command *find_command(const struct slice *words, uint32_t count)
+{
+    const struct command *command = command_find(words[0]);
+
+    if (command != NULL && command->subcommand_count != 0 && count > 1)
+        command = command_find_subcommand(command, words[1]);
+    return command;
+}
+
+/* Why it may not be called now; NULL: it may. */
+static const char *refusal(const struct script_run *run, const struct command *command, uint32_t count)
+{
+    const uint32_t changes = COMMAND_WRITE | COMMAND_MAY_REPLICATE;
+
+    if (command == NULL)
+        return "ERR Unknown Redis command called from script";
+    if (!command_arity_fits(command, count))
+        return "ERR Wrong number of args calling Redis command from script";
+    if ((command->flags & COMMAND_NOSCRIPT) != 0)
+        return "ERR This Redis command is not allowed from script";
+    if (run->read_only && (command->flags & changes) != 0)
+        return "ERR Write commands are not allowed from read-only scripts.";
+    if (run->memory_short && !run->wrote && (command->flags & COMMAND_DENYOOM) != 0 &&
+        (run->flags & SCRIPT_ALLOW_OOM) == 0)
+        return "OOM command not allowed when used memory > 'maxmemory'.";
+    return protect_command_refusal(command, run->request->client);
+}
+
+static void reject(const struct script_run *run, const struct command *command, const char *error)
+{
+    struct worker *worker = run->request->worker;
+
+    worker_count_error(worker, slice_from_text(error));
+    if (command != NULL)
+        counter_add(&worker->stats.rejected_calls[command->id], 1);
+}
+
+/* Finds the command's keys; false: some stripe of theirs is not held. */
+static bool find_keys(struct script_host *host, const struct command *command, uint32_t word_count,
+                      uint32_t *key_count)
+{
+    struct script_calls *calls = &host->calls;
+    struct access *access = &host->worker->access;
+    bool held = true;
+
+    calls->positions.count = 0;
+    if (!command_keys(command, calls->words, word_count, &calls->positions))
+        calls->positions.count = 0;
+    *key_count = calls->positions.count;
+    if (*key_count > calls->key_capacity) {
+        calls->key_capacity = *key_count * 2;
+        calls->keys = mem_realloc(calls->keys, calls->key_capacity * sizeof(*calls->keys));
+    }
+    for (uint32_t i = 0; i < *key_count; i++) {
+        calls->keys[i] = key_make(calls->words[calls->positions.items[i].arg_index]);
+        held = held && access_holds(access, access_stripe_of(access, &calls->keys[i]));
+    }
+    return held;
+}
+
+/* Runs the command in calls->words; its reply is left in `out`. */
+static void run_command(struct script_host *host, const struct command *command, uint32_t word_count,
+                        struct output *out)
+{
+    struct script_run *run = host->run;
+    struct client *client = run->request->client;
+    struct script_calls *calls = &host->calls;
+    enum access_class class = command_access(command, calls->words, word_count);
+    uint32_t key_count, effect_count = host->worker->effects.count;
+    bool held = find_keys(host, command, word_count, &key_count);
+
+    if (class != ACCESS_FREE && (!held || class != ACCESS_STRIPED))
+        dispatch_escalate(host->worker);
+    client->db = run->db;
+    client->proto = (uint8_t)run->proto;
+    dispatch_call(run->request, &(struct nested_call){.command = command,
+                                                      .args = calls->words,
+                                                      .arg_count = word_count,
+                                                      .keys = calls->keys,
+                                                      .key_count = key_count,
+                                                      .out = out});
+    run->db = client->db;
+    run->wrote = run->wrote || (command->flags & COMMAND_WRITE) != 0;
+    if (run->repl == REPL_NONE)
+        effects_cut(&host->worker->effects, effect_count);
+}
+
+/* Pushes the reply's value. The reply is copied where it is in pieces; it goes before an error could leave it. */
+static void push_reply(lua_State *L, struct script_host *host, struct output *out, bool *is_error)
+{
+    struct buffer *text = &host->calls.text;
+
+    text->size = 0;
+    output_to_buffer(out, text);
+    output_clear(out);
+    lua_values_push_reply(L, buffer_slice(text), host->run->proto, is_error);
+    if (text->capacity > 1 << 20)
+        buffer_fini(text);
+}
+
+static int call(lua_State *L, bool raises)
+{
+    struct script_run *run = run_of(L, "redis.call/pcall");
+    struct script_host *host = script_host_of_thread();
+    uint32_t count = (uint32_t)lua_gettop(L);
+    const struct command *command;
+    const char *error = NULL;
+    struct output out;
+    bool is_error = true;
+
+    if (count == 0) {
+        error = "ERR Please specify at least one argument for this redis lib call";
+        worker_count_error(host->worker, slice_from_text(error));
+    } else if (!take_words(L, &host->calls, count)) {
+        error = "ERR Lua redis lib command arguments must be strings or integers";
+        worker_count_error(host->worker, slice_from_text(error));
+    } else {
+        command = find_command(host->calls.words, count);
+        error = refusal(run, command, count);
+        if (error != NULL)
+            reject(run, command, error);
+    }
+    if (error != NULL) {
+        lua_values_push_error(L, slice_from_text(error));
+    } else {
+        output_init(&out, loop_output_pool(host->worker->loop));
+        run_command(host, command, count, &out);
+        push_reply(L, host, &out, &is_error);
+    }
+    if (is_error && raises)
+        return lua_error(L);
+    return 1;
+}
+
+static int api_call(lua_State *L)
+{
+    return call(L, true);
+}
+
+static int api_pcall(lua_State *L)
+{
+    return call(L, false);
+}
+
+/* ------------------------------------------------------------------------------------------------------- replies -- */
+
+static int api_error_reply(lua_State *L)
+{
+    struct slice text;
+    const char *code = "";
+
+    if (lua_gettop(L) != 1 || lua_type(L, -1) != LUA_TSTRING) {
+        lua_newtable(L);
+        lua_pushliteral(L, "ERR wrong number or type of arguments");
+        lua_setfield(L, -2, "err");
+        return 1;
+    }
+    text.data = lua_tolstring(L, 1, &text.size);
+    if (text.size != 0 && text.data[0] == '-')
+        text = slice_skip(text, 1);
+    if (memchr(text.data, ' ', text.size) == NULL)
+        code = "ERR ";
+    lua_newtable(L);
+    lua_pushstring(L, code);
+    lua_pushlstring(L, text.data, text.size);
+    lua_concat(L, 2);
+    lua_setfield(L, -2, "err");
+    return 1;
+}
+
+static int api_status_reply(lua_State *L)
+{
+    lua_newtable(L);
+    if (lua_gettop(L) != 2 || lua_type(L, 1) != LUA_TSTRING) {
+        lua_pushliteral(L, "ERR wrong number or type of arguments");
+        lua_setfield(L, -2, "err");
+        return 1;
+    }
+    lua_pushvalue(L, 1);
+    lua_setfield(L, -2, "ok");
+    return 1;
+}
+
+static int api_sha1hex(lua_State *L)
+{
+    char sha[SCRIPT_SHA_DIGITS + 1];
+    struct slice text;
+
+    if (lua_gettop(L) != 1)
+        return fail(L, "ERR wrong number of arguments");
+    text.data = lua_tolstring(L, 1, &text.size);
+    if (text.data == NULL)
+        text = SLICE_EMPTY;
+    script_sha(text, sha);
+    lua_pushstring(L, sha);
+    return 1;
+}
+
+/* ------------------------------------------------------------------------------------------------------ settings -- */
+
+static int api_log(lua_State *L)
+{
+    static const enum log_level levels[] = {LOG_LEVEL_DEBUG, LOG_LEVEL_VERBOSE, LOG_LEVEL_NOTICE, LOG_LEVEL_WARNING};
+    int count = lua_gettop(L);
+    double level;
+    struct slice text;
+
+    if (count < 2)
+        return fail(L, "ERR redis.log() requires two arguments or more.");
+    if (!lua_isnumber(L, 1))
+        return fail(L, "ERR First argument must be a number (log level).");
+    level = lua_tonumber(L, 1);
+    if (!(level >= 0 && level <= 3))
+        return fail(L, "ERR Invalid debug level.");
+    for (int i = 2; i <= count; i++) {
+        if (lua_isstring(L, i)) {
+            lua_pushvalue(L, i);
+        } else {
+            lua_pushliteral(L, "");
+        }
+        if (i > 2) {
+            lua_pushliteral(L, " ");
+            lua_insert(L, -2);
+            lua_concat(L, 3);
+        }
+    }
+    text.data = lua_tolstring(L, -1, &text.size);
+    if (log_wants(levels[(int)level]))
+        log_write(levels[(int)level], "%.*s", (int)MIN(text.size, (size_t)1024), text.data);
+    return 0;
+}
+
+static int api_setresp(lua_State *L)
+{
+    struct script_run *run = run_of(L, "redis.setresp");
+    double proto;
+
+    if (lua_gettop(L) != 1)
+        return fail(L, "ERR redis.setresp() requires one argument.");
+    proto = lua_tonumber(L, 1);
+    if (proto != 2 && proto != 3)
+        return fail(L, "ERR RESP version must be 2 or 3.");
+    run->proto = (int)proto;
+    return 0;
+}
+
+static int api_set_repl(lua_State *L)
+{
+    struct script_run *run = run_of(L, "redis.set_repl");
+    double targets;
+
+    if (lua_gettop(L) != 1)
+        return fail(L, "ERR redis.set_repl() requires two arguments.");
+    targets = lua_tonumber(L, 1);
+    if (!(targets >= REPL_NONE && targets <= REPL_ALL))
+        return fail(L, "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.");
+    run->repl = (uint32_t)targets;
+    return 0;
+}
+
+/* Effects are what is replicated, always. */
+static int api_replicate_commands(lua_State *L)
+{
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+/* Nobody debugs. */
+static int api_breakpoint(lua_State *L)
+{
+    lua_pushboolean(L, 0);
+    return 1;
+}
+
+static int api_debug(lua_State *L)
+{
+    (void)L;
+    return 0;
+}
+
+static int api_acl_check_cmd(lua_State *L)
+{
+    struct script_run *run = run_of(L, "redis.acl_check_cmd");
+    struct script_host *host = script_host_of_thread();
+    uint32_t count = (uint32_t)lua_gettop(L);
+    const struct command *command;
+
+    if (count == 0)
+        return fail(L, "ERR Please specify at least one argument for this redis lib call");
+    if (!take_words(L, &host->calls, count))
+        return fail(L, "ERR Lua redis lib command arguments must be strings or integers");
+    command = find_command(host->calls.words, count);
+    if (command == NULL)
+        return fail(L, "ERR Invalid command passed to redis.acl_check_cmd()");
+    lua_pushboolean(L, client_is_authenticated(run->request->client) || (command->flags & COMMAND_NO_AUTH) != 0);
+    return 1;
+}
+
+/* --------------------------------------------------------------------------------------------------------- time -- */
+
+void script_api_hook(lua_State *L, lua_Debug *debug)
+{
+    (void)L;
+    (void)debug;
+}
+
+void script_api_open(struct lua_vm *vm)
+{
+    static const luaL_Reg functions[] = {
+        {"call", api_call},
+        {"pcall", api_pcall},
+        {"error_reply", api_error_reply},
+        {"status_reply", api_status_reply},
+        {"sha1hex", api_sha1hex},
+        {"log", api_log},
+        {"setresp", api_setresp},
+        {"set_repl", api_set_repl},
+        {"replicate_commands", api_replicate_commands},
+        {"breakpoint", api_breakpoint},
+        {"debug", api_debug},
+        {"acl_check_cmd", api_acl_check_cmd},
+    };
+    static const struct {
+        const char *name;
+        int value;
+    } numbers[] = {
+        {"LOG_DEBUG", 0},        {"LOG_VERBOSE", 1},  {"LOG_NOTICE", 2},
+        {"LOG_WARNING", 3},      {"REPL_NONE", REPL_NONE}, {"REPL_AOF", REPL_AOF},
+        {"REPL_SLAVE", REPL_REPLICA}, {"REPL_REPLICA", REPL_REPLICA}, {"REPL_ALL", REPL_ALL},
+        {"REDIS_VERSION_NUM", KEYDB_REDIS_VERSION_NUMBER},
+    };
+    static const char *const names[] = {"redis", "keydb", "server"};
+    lua_State *L = vm->L;
+
+    lua_newtable(L);
+    for (size_t i = 0; i < countof(functions); i++) {
+        lua_pushcfunction(L, functions[i].func);
+        lua_setfield(L, -2, functions[i].name);
+    }
+    for (size_t i = 0; i < countof(numbers); i++) {
+        lua_pushinteger(L, numbers[i].value);
+        lua_setfield(L, -2, numbers[i].name);
+    }
+    lua_pushliteral(L, KEYDB_REDIS_VERSION);
+    lua_setfield(L, -2, "REDIS_VERSION");
+    for (size_t i = 0; i < countof(names); i++) {
+        lua_pushvalue(L, -1);
+        lua_vm_set_library(vm, names[i]);
+    }
+    lua_pop(L, 1);
+}

@@ -1,0 +1,276 @@
+/* EVAL and its like, SCRIPT. */
+#include "script/script_busy.h"
+#include "script/script_host.h"
+#include "script/scripts.h"
+#include "server/script_facts.h"
+
+static bool read_key_count(struct request *request, uint32_t *key_count)
+{
+    int64_t count;
+
+    if (!request_arg_i64(request, 2, &count))
+        return false;
+    if (count > (int64_t)request->arg_count - 3)
+        reply_error(request, "ERR Number of keys can't be greater than number of args");
+    else if (count < 0)
+        reply_error(request, "ERR Number of keys can't be negative");
+    else
+        *key_count = (uint32_t)count;
+    return count >= 0 && count <= (int64_t)request->arg_count - 3;
+}
+
+static struct script_host *host_of(struct request *request)
+{
+    struct script_host *host = script_host_here(request->worker);
+
+    if (host == NULL)
+        reply_error(request, "ERR not enough memory for scripts");
+    return host;
+}
+
+/* The script with this text, new or not; acquired. NULL: it has replied. */
+static struct script *load(struct request *request, struct script_host *host, struct slice source, bool stays,
+                           char sha[SCRIPT_SHA_DIGITS + 1])
+{
+    struct buffer error = {0};
+    struct script *script;
+    struct slice body;
+    uint32_t flags;
+    char text[256];
+
+    script_sha(source, sha);
+    script = stays ? NULL : script_cache_find(slice_make(sha, SCRIPT_SHA_DIGITS));
+    if (script != NULL)
+        return script;
+    if (!script_read_shebang(source, &flags, &body, text, sizeof(text))) {
+        reply_error(request, text);
+        return NULL;
+    }
+    if (script_host_check(host, body, &error)) {
+        script = script_cache_add(slice_make(sha, SCRIPT_SHA_DIGITS), source, flags, stays);
+    } else {
+        buffer_append_text(&error, "");
+        reply_errorf(request, "%.*s", (int)error.size, error.data);
+    }
+    buffer_fini(&error);
+    return script;
+}
+
+static void eval(struct request *request, bool read_only)
+{
+    struct script_host *host = host_of(request);
+    char sha[SCRIPT_SHA_DIGITS + 1];
+    struct script *script;
+    uint32_t key_count;
+
+    if (host == NULL || !read_key_count(request, &key_count))
+        return;
+    script = load(request, host, request_arg(request, 1), false, sha);
+    if (script != NULL)
+        script_host_run_script(host, request, script, read_only, key_count);
+    script_release(&script);
+}
+
+static void evalsha(struct request *request, bool read_only)
+{
+    struct script_host *host = host_of(request);
+    struct script *script, *found = NULL;
+    uint32_t key_count;
+
+    if (host == NULL || !read_key_count(request, &key_count))
+        return;
+    script = script_host_find(host, request_arg(request, 1));
+    if (script == NULL)
+        script = found = script_cache_find(request_arg(request, 1));
+    if (script != NULL)
+        script_host_run_script(host, request, script, read_only, key_count);
+    else
+        reply_error(request, "NOSCRIPT No matching script. Please use EVAL.");
+    script_release(&found);
+}
+
+static void cmd_eval(struct request *request)
+{
+    eval(request, false);
+}
+
+static void cmd_eval_ro(struct request *request)
+{
+    eval(request, true);
+}
+
+static void cmd_evalsha(struct request *request)
+{
+    evalsha(request, false);
+}
+
+static void cmd_evalsha_ro(struct request *request)
+{
+    evalsha(request, true);
+}
+
+/* ------------------------------------------------------------------------------------------------------- SCRIPT -- */
+
+static void cmd_script_load(struct request *request)
+{
+    struct script_host *host = host_of(request);
+    char sha[SCRIPT_SHA_DIGITS + 1];
+    struct script *script;
+
+    if (host == NULL)
+        return;
+    script = load(request, host, request_arg(request, 2), true, sha);
+    if (script != NULL)
+        reply_text(request, sha);
+    script_release(&script);
+}
+
+static void cmd_script_exists(struct request *request)
+{
+    reply_array(request, request->arg_count - 2);
+    for (uint32_t i = 2; i < request->arg_count; i++) {
+        struct script *script = script_cache_find(request_arg(request, i));
+
+        reply_int(request, script != NULL);
+        script_release(&script);
+    }
+}
+
+/* Either way a script that runs in another worker ends first. */
+static void cmd_script_flush(struct request *request)
+{
+    if (request->arg_count > 3 ||
+        (request->arg_count == 3 && !request_arg_is(request, 2, "sync") && !request_arg_is(request, 2, "async"))) {
+        reply_error(request, "ERR SCRIPT FLUSH only support SYNC|ASYNC option");
+        return;
+    }
+    script_cache_flush();
+    reply_ok(request);
+}
+
+static void cmd_script_kill(struct request *request)
+{
+    script_busy_kill(request, false);
+}
+
+/* Scripts are not run step by step. */
+static void cmd_script_debug(struct request *request)
+{
+    if (request_arg_is(request, 2, "no"))
+        reply_ok(request);
+    else if (request_arg_is(request, 2, "yes") || request_arg_is(request, 2, "sync"))
+        reply_error(request, "ERR This server has no debugger for scripts");
+    else
+        reply_error(request, "ERR Use SCRIPT DEBUG YES/SYNC/NO");
+}
+
+static void cmd_script_help(struct request *request)
+{
+    static const char *const lines[] = {
+        "DEBUG (YES|SYNC|NO)",
+        "    Whether scripts of this connection are run step by step.",
+        "EXISTS <sha1> [<sha1> ...]",
+        "    Which of these scripts are in the cache.",
+        "FLUSH [ASYNC|SYNC]",
+        "    Empty the cache.",
+        "KILL",
+        "    End the script that runs, if it has not written.",
+        "LOAD <script>",
+        "    Put a script into the cache without running it.",
+    };
+
+    reply_help(request, lines, countof(lines));
+}
+
+static void cmd_script(struct request *request)
+{
+    reply_subcommand_error(request);
+}
+
+static void read_facts(struct script_facts *facts)
+{
+    struct script_cache_facts cached;
+
+    script_cache_facts(&cached);
+    facts->vm_bytes = script_vms_bytes();
+    facts->cached_scripts = cached.count;
+    facts->cached_scripts_bytes = cached.bytes;
+    facts->evicted_scripts = cached.evicted;
+}
+
+void scripts_setup(void)
+{
+    script_cache_setup();
+    script_facts_provide(read_facts);
+}
+
+void scripts_teardown(void)
+{
+    script_host_teardown();
+    script_cache_teardown();
+}
+
+#define NOTE_WRITES "The script may read, change and make every key it is given"
+#define NOTE_READS "The script may read every key it is given"
+
+static const struct command_row script_subcommands[] = {
+    {.name = "debug", .run = cmd_script_debug, .arity = 3, .access = ACCESS_FREE, .flags = "noscript",
+     .categories = "@slow @scripting", .group = "scripting", .since = "3.2.0",
+     .summary = "Says how scripts of this connection are to be run.", .complexity = "O(1)",
+     .syntax = "SCRIPT DEBUG (YES|SYNC|NO)"},
+    {.name = "exists", .run = cmd_script_exists, .arity = -3, .access = ACCESS_FREE, .flags = "noscript",
+     .categories = "@slow @scripting", .group = "scripting", .since = "2.6.0",
+     .summary = "Tells which scripts are in the cache.", .complexity = "O(N), N the number of scripts asked for",
+     .syntax = "SCRIPT EXISTS sha1 [sha1 ...]", .tips = "request_policy:all_shards response_policy:agg_logical_and"},
+    {.name = "flush", .run = cmd_script_flush, .arity = -2, .access = ACCESS_FREE, .flags = "noscript",
+     .categories = "@slow @scripting", .group = "scripting", .since = "2.6.0",
+     .summary = "Empties the cache of scripts.", .complexity = "O(N), N the number of scripts in the cache",
+     .syntax = "SCRIPT FLUSH [ASYNC|SYNC]", .arg_since = "async:6.2.0",
+     .history = "6.2.0=The words ASYNC and SYNC.",
+     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
+    {.name = "help", .run = cmd_script_help, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale",
+     .categories = "@slow @scripting", .group = "scripting", .since = "5.0.0", .summary = "Tells what SCRIPT can do.",
+     .complexity = "O(1)", .syntax = "SCRIPT HELP"},
+    {.name = "kill", .run = cmd_script_kill, .arity = 2, .access = ACCESS_FREE, .flags = "noscript allow_busy",
+     .categories = "@slow @scripting", .group = "scripting", .since = "2.6.0",
+     .summary = "Ends the script that runs, if it has not written.", .complexity = "O(1)", .syntax = "SCRIPT KILL",
+     .tips = "request_policy:all_shards response_policy:one_succeeded"},
+    {.name = "load", .run = cmd_script_load, .arity = 3, .access = ACCESS_FREE, .flags = "noscript stale",
+     .categories = "@slow @scripting", .group = "scripting", .since = "2.6.0",
+     .summary = "Puts a script into the cache.", .complexity = "O(N), N the length of the script",
+     .syntax = "SCRIPT LOAD script", .tips = "request_policy:all_nodes response_policy:all_succeeded"},
+    {0},
+};
+
+const struct command_row script_commands[] = {
+    {.name = "eval", .run = cmd_eval, .arity = -3, .access = ACCESS_STRIPED,
+     .flags = "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate script",
+     .categories = "@slow @scripting",
+     .keys = "RW,ACCESS,UPDATE@index:2@keynum:0,1,1", .key_notes = NOTE_WRITES,
+     .group = "scripting", .since = "2.6.0",
+     .summary = "Runs a script.", .complexity = "Depends on the script.",
+     .syntax = "EVAL script numkeys [key ...] [arg ...]"},
+    {.name = "evalsha", .run = cmd_evalsha, .arity = -3, .access = ACCESS_STRIPED,
+     .flags = "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate script",
+     .categories = "@slow @scripting",
+     .keys = "RW,ACCESS,UPDATE@index:2@keynum:0,1,1", .group = "scripting", .since = "2.6.0",
+     .summary = "Runs a script that is in the cache, by its SHA-1.", .complexity = "Depends on the script.",
+     .syntax = "EVALSHA sha1 numkeys [key ...] [arg ...]"},
+    {.name = "evalsha_ro", .run = cmd_evalsha_ro, .arity = -3, .access = ACCESS_STRIPED,
+     .flags = "readonly noscript stale skip_monitor no_mandatory_keys movablekeys script",
+     .categories = "@slow @scripting",
+     .keys = "RO,ACCESS@index:2@keynum:0,1,1", .group = "scripting", .since = "7.0.0",
+     .summary = "Runs a script that is in the cache and may not write, by its SHA-1.",
+     .complexity = "Depends on the script.", .syntax = "EVALSHA_RO sha1 numkeys [key ...] [arg ...]"},
+    {.name = "eval_ro", .run = cmd_eval_ro, .arity = -3, .access = ACCESS_STRIPED,
+     .flags = "readonly noscript stale skip_monitor no_mandatory_keys movablekeys script",
+     .categories = "@slow @scripting",
+     .keys = "RO,ACCESS@index:2@keynum:0,1,1", .key_notes = NOTE_READS,
+     .group = "scripting", .since = "7.0.0",
+     .summary = "Runs a script that may not write.", .complexity = "Depends on the script.",
+     .syntax = "EVAL_RO script numkeys [key ...] [arg ...]"},
+    {.name = "script", .run = cmd_script, .arity = -2, .access = ACCESS_FREE, .categories = "@slow",
+     .group = "scripting", .since = "2.6.0", .summary = "Commands about the cache of scripts.",
+     .complexity = "Depends on subcommand.", .syntax = "SCRIPT", .subcommands = script_subcommands},
+    {0},
+};

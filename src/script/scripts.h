@@ -1,0 +1,9 @@
+/* Scripts and functions: what main.c sets up, and the commands. */
+#pragma once
+
+#include "server/command.h"
+
+extern const struct command_row script_commands[];
+
+void scripts_setup(void);    /* before the workers start */
+void scripts_teardown(void); /* after they have gone */
