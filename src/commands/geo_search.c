@@ -16,7 +16,8 @@ struct search {
     struct value zset; /* data NULL: there is no such key */
     struct geohash_shape shape;
     double unit_m;
-    bool has_center, has_shape; /* GEOSEARCH must name each once */
+    bool from_member, from_point; /* GEOSEARCH must name one of them, */
+    bool by_radius, by_box;       /* and one of these; the same word again takes the place of the first */
     bool with_distance, with_hash, with_point;
     bool any; /* what is found first is good enough */
     enum order order;
@@ -72,7 +73,8 @@ static bool is_full(const struct search *search, const struct findings *findings
     return search->any && search->count != 0 && findings->count >= search->count;
 }
 
-static void search_range(const struct search *search, struct geohash_range range, struct findings *findings)
+static void search_range(const struct search *search, const struct geohash_area *window, struct geohash_range range,
+                         struct findings *findings)
 {
     struct zset_walk walk;
     struct slice member;
@@ -81,7 +83,8 @@ static void search_range(const struct search *search, struct geohash_range range
     zset_walk_from_score(&walk, search->zset, (double)range.begin);
     while (zset_walk_next(&walk, &member, &at.score) && at.score < (double)range.end) {
         at.point = geo_point_of_score(at.score);
-        if (!geohash_shape_contains(&search->shape, at.point, &at.distance_m))
+        if (!geohash_window_has(window, at.point) ||
+            !geohash_shape_contains(&search->shape, at.point, &at.distance_m))
             continue;
         add_found(findings, &walk, member, &at);
         if (is_full(search, findings))
@@ -105,12 +108,13 @@ static void find(const struct search *search, struct findings *findings)
 {
     struct geohash_range ranges[GEOHASH_RANGES_MOST];
     unsigned range_count = geohash_shape_cover(&search->shape, ranges);
+    struct geohash_area window = geohash_shape_window(&search->shape);
 
     *findings = (struct findings){NULL, 0, 0};
     if (search->zset.data == NULL)
         return;
     for (unsigned i = 0; i < range_count && !is_full(search, findings); i++)
-        search_range(search, ranges[i], findings);
+        search_range(search, &window, ranges[i], findings);
     if (search->order != UNSORTED && findings->count > 1)
         qsort(findings->items, findings->count, sizeof(*findings->items),
               search->order == ASCENDING ? compare_distances : compare_reversed);
@@ -190,7 +194,7 @@ static bool parse_circle(struct request *request, uint32_t index, struct search 
         return false;
     search->shape.kind = GEOHASH_CIRCLE;
     search->shape.radius_m = radius * search->unit_m;
-    search->has_shape = true;
+    search->by_radius = true;
     return true;
 }
 
@@ -210,7 +214,7 @@ static bool parse_box(struct request *request, uint32_t index, struct search *se
     search->shape.kind = GEOHASH_BOX;
     search->shape.width_m = width * search->unit_m;
     search->shape.height_m = height * search->unit_m;
-    search->has_shape = true;
+    search->by_box = true;
     return true;
 }
 
@@ -219,7 +223,7 @@ static bool parse_member(struct request *request, uint32_t index, struct search 
 {
     double score;
 
-    search->has_center = true;
+    search->from_member = true;
     if (search->zset.data == NULL)
         return true;
     if (zset_score(search->zset, request_arg(request, index), &score)) {
@@ -305,20 +309,20 @@ static enum taken parse_search_word(struct request *request, uint32_t *index, st
 {
     uint32_t at = *index, left = request->arg_count - at - 1;
 
-    if (request_arg_is(request, at, "FROMMEMBER") && left >= 1 && !search->has_center) {
+    if (request_arg_is(request, at, "FROMMEMBER") && left >= 1 && !search->from_point) {
         *index += 1;
         return taken_if(parse_member(request, at + 1, search));
     }
-    if (request_arg_is(request, at, "FROMLONLAT") && left >= 2 && !search->has_center) {
+    if (request_arg_is(request, at, "FROMLONLAT") && left >= 2 && !search->from_member) {
         *index += 2;
-        search->has_center = true;
+        search->from_point = true;
         return taken_if(geo_parse_point(request, at + 1, &search->shape.center));
     }
-    if (request_arg_is(request, at, "BYRADIUS") && left >= 2 && !search->has_shape) {
+    if (request_arg_is(request, at, "BYRADIUS") && left >= 2 && !search->by_box) {
         *index += 2;
         return taken_if(parse_circle(request, at + 1, search));
     }
-    if (request_arg_is(request, at, "BYBOX") && left >= 3 && !search->has_shape) {
+    if (request_arg_is(request, at, "BYBOX") && left >= 3 && !search->by_radius) {
         *index += 3;
         return taken_if(parse_box(request, at + 1, search));
     }
@@ -405,10 +409,12 @@ static bool check_search(struct request *request, const struct search *search)
 {
     const struct slice name = request_arg(request, 0);
 
-    if (search->has_center && search->has_shape)
+    bool has_center = search->from_member || search->from_point;
+
+    if (has_center && (search->by_radius || search->by_box))
         return true;
     reply_errorf(request, "ERR exactly one of %s can be specified for %.*s",
-                 search->has_center ? "BYRADIUS and BYBOX" : "FROMMEMBER or FROMLONLAT", (int)MIN(name.size, 128U),
+                 has_center ? "BYRADIUS and BYBOX" : "FROMMEMBER or FROMLONLAT", (int)MIN(name.size, 128U),
                  name.data);
     return false;
 }

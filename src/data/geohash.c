@@ -60,7 +60,7 @@ static double value_of(uint32_t steps, double most, double count)
 
 static double clamp(double value, double most)
 {
-    return fmax(-most, fmin(value, most));
+    return MAX(-most, MIN(value, most));
 }
 
 static struct geohash_area area_of(uint32_t column, uint32_t row, double count)
@@ -233,6 +233,19 @@ static struct geohash_area shape_area(const struct geohash_shape *shape)
         {shape->center.longitude - longitudes, shape->center.latitude - latitudes},
         {shape->center.longitude + longitudes, shape->center.latitude + latitudes},
     };
+}
+
+/* Where a shape reaches far round the earth, distances and angles are rounded too much to rely on their borders. */
+#define WINDOW_REACH_M (GEOHASH_EARTH_RADIUS_M / 2)
+
+struct geohash_area geohash_shape_window(const struct geohash_shape *shape)
+{
+    double reach_m = shape->kind == GEOHASH_BOX ? fmax(shape->width_m, shape->height_m) : shape->radius_m;
+
+    if (reach_m < WINDOW_REACH_M)
+        return shape_area(shape);
+    return (struct geohash_area){{-2 * GEOHASH_LONGITUDE_MOST, -GEOHASH_LATITUDE_MOST},
+                                 {2 * GEOHASH_LONGITUDE_MOST, GEOHASH_LATITUDE_MOST}};
 }
 
 /* Is everything in the cell and those around it? With three columns or fewer in all there is nothing else. */

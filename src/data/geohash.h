@@ -69,6 +69,19 @@ struct geohash_shape {
     double width_m, height_m;    /* box */
 };
 
+/* Degrees in which every point of the shape lies, longitudes maybe beyond 180 to either side: most points that are not
+ * in the shape are known by that already, without an angle's sine. */
+struct geohash_area geohash_shape_window(const struct geohash_shape *shape);
+static inline bool geohash_window_has(const struct geohash_area *window, struct geohash_point point)
+{
+    double longitude = point.longitude;
+
+    return point.latitude >= window->least.latitude && point.latitude <= window->most.latitude &&
+           ((longitude >= window->least.longitude && longitude <= window->most.longitude) ||
+            longitude + 2 * GEOHASH_LONGITUDE_MOST <= window->most.longitude ||
+            longitude - 2 * GEOHASH_LONGITUDE_MOST >= window->least.longitude);
+}
+
 /* Also gives the distance from the center, if so. */
 bool geohash_shape_contains(const struct geohash_shape *shape, struct geohash_point point, double *distance_m);
 

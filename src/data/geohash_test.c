@@ -527,11 +527,12 @@ static bool is_covered(uint64_t hash, const struct geohash_range *ranges, unsign
 static void ranges_cover_all_that_is_inside(void **state)
 {
     struct random random = test_random(__func__);
-    uint64_t inside_count = 0;
+    uint64_t inside_count = 0, kept_out_count = 0;
 
     (void)state;
     for (unsigned i = 0; i < 20000; i++) {
         struct geohash_shape shape = some_shape(&random);
+        struct geohash_area window = geohash_shape_window(&shape);
         struct geohash_range ranges[GEOHASH_RANGES_MOST];
         unsigned range_count = geohash_shape_cover(&shape, ranges);
 
@@ -547,11 +548,15 @@ static void ranges_cover_all_that_is_inside(void **state)
 
             if (geohash_shape_contains(&shape, geohash_decode(hash), &distance_m)) {
                 assert_true(is_covered(hash, ranges, range_count));
+                assert_true(geohash_window_has(&window, geohash_decode(hash)));
                 inside_count++;
+            } else {
+                kept_out_count += !geohash_window_has(&window, geohash_decode(hash));
             }
         }
     }
     assert_true(inside_count > 100000);
+    assert_true(kept_out_count > 50000);
 }
 
 /* There a shape reaches across more degrees than its size would let one think. */
@@ -563,6 +568,7 @@ static void nothing_is_lost_near_the_poles(void **state)
     for (unsigned i = 0; i < 100; i++) {
         struct geohash_shape shape = {.kind = i % 2 == 0 ? GEOHASH_CIRCLE : GEOHASH_BOX};
         struct geohash_range ranges[GEOHASH_RANGES_MOST];
+        struct geohash_area window;
         unsigned range_count;
         double sign = i % 4 < 2 ? 1 : -1;
 
@@ -571,13 +577,16 @@ static void nothing_is_lost_near_the_poles(void **state)
         shape.radius_m = shape.height_m = 400e3 + 1e6 * random_unit(&random);
         shape.width_m = 1500e3 + 1500e3 * random_unit(&random);
         range_count = geohash_shape_cover(&shape, ranges);
+        window = geohash_shape_window(&shape);
         for (int longitude = -180; longitude <= 180; longitude++) {
             for (double latitude = 65; latitude <= 85; latitude += 0.5) {
                 uint64_t hash = geohash_encode((struct geohash_point){longitude, sign * latitude});
                 double distance_m;
 
-                if (geohash_shape_contains(&shape, geohash_decode(hash), &distance_m))
+                if (geohash_shape_contains(&shape, geohash_decode(hash), &distance_m)) {
                     assert_true(is_covered(hash, ranges, range_count));
+                    assert_true(geohash_window_has(&window, geohash_decode(hash)));
+                }
             }
         }
     }
@@ -591,6 +600,7 @@ static void both_sides_of_the_date_line_are_found(void **state)
     (void)state;
     for (size_t i = 0; i < countof(longitudes); i++) {
         struct geohash_shape shape = {GEOHASH_CIRCLE, {longitudes[i], 12}, 100, 0, 0};
+        struct geohash_area window = geohash_shape_window(&shape);
         struct geohash_range ranges[GEOHASH_RANGES_MOST];
         unsigned range_count = geohash_shape_cover(&shape, ranges);
 
@@ -601,6 +611,7 @@ static void both_sides_of_the_date_line_are_found(void **state)
             for (unsigned j = 0; j < range_count; j++)
                 times += hash >= ranges[j].begin && hash < ranges[j].end;
             assert_int_equal(times, 1);
+            assert_true(geohash_window_has(&window, geohash_decode(hash)));
         }
     }
 }
