@@ -1,6 +1,7 @@
 #include "data/zindex.h"
 
 #include "base/mem.h"
+#include "base/mem_move.h"
 #include "data/zindex_priv.h"
 
 #include <math.h>
@@ -473,6 +474,53 @@ void zindex_replace(struct zindex *index, const struct zindex_item *item, struct
     column(path.steps[0].node, ITEMS)[path.steps[0].slot].item = by;
     if (path.steps[0].slot == 0)
         refresh_firsts(index, &path, 0);
+}
+
+/* --- moving --- */
+
+static void relocate_node(struct zindex *index, struct path *path, unsigned level, struct mem_mover *mover)
+{
+    struct step *step = &path->steps[level];
+
+    step->node = mem_move(mover, step->node, 0);
+    if (level == index->height)
+        index->root = step->node;
+    else
+        column(path->steps[level + 1].node, CHILDREN)[path->steps[level + 1].slot].child = step->node;
+    if (step->node->previous != NULL)
+        step->node->previous->next = step->node;
+    if (step->node->next != NULL)
+        step->node->next->previous = step->node;
+}
+
+uint64_t zindex_relocate(struct zindex *index, uint64_t first, uint64_t most, struct mem_mover *mover,
+                         zindex_relocate_fn relocate, void *context)
+{
+    while (first < index->count && most != 0) {
+        struct path path;
+        const struct step *leaf = &path.steps[0];
+        unsigned slot, count;
+
+        zindex_find_rank(index, &path, first);
+        slot = leaf->slot;
+        count = leaf->node->row_count - slot;
+        for (unsigned i = slot; i < slot + count; i++) {
+            union word *item = &column(leaf->node, ITEMS)[i];
+
+            item->item = relocate(item->item, context);
+        }
+        if (slot == 0) {
+            unsigned level = 0;
+
+            refresh_firsts(index, &path, 0);
+            do /* the node, and those whose first it is */
+                relocate_node(index, &path, level, mover);
+            while (++level <= index->height && path.steps[level].slot == 0);
+        }
+        first += count;
+        most -= MIN(most, count);
+    }
+    return first < index->count ? first : 0;
 }
 
 /* --- building --- */

@@ -53,6 +53,13 @@ void zindex_remove_range(struct zindex *index, uint64_t first, uint64_t end, zin
 /* Frees the index's own memory and leaves it empty; `take_item` (may be NULL) gets every item, in order. */
 void zindex_clear(struct zindex *index, zindex_item_fn take_item, void *context);
 
+/* Moves the nodes to where they leave no holes, and lets `relocate` do so with the items: it returns the item's address
+ * from then on. From rank `first` on, by about `most` items; returns where to go on, 0 at the end. */
+struct mem_mover;
+typedef struct zindex_item *(*zindex_relocate_fn)(struct zindex_item *item, void *context);
+uint64_t zindex_relocate(struct zindex *index, uint64_t first, uint64_t most, struct mem_mover *mover,
+                         zindex_relocate_fn relocate, void *context);
+
 /* Fills an empty index with items that are sorted already (zindex_compare). Nodes are as full as they can be. */
 void zindex_build(struct zindex *index, struct zindex_item *const *items, uint64_t count);
 

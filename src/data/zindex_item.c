@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/mem_move.h"
 
 #include <math.h>
 
@@ -31,6 +32,14 @@ void zindex_item_destroy(struct zindex_item *item)
 {
     if (item != NULL)
         mem_free((char *)item - deadline_bytes(item->size));
+}
+
+struct zindex_item *zindex_item_move(struct zindex_item *item, struct mem_mover *mover)
+{
+    size_t before = deadline_bytes(item->size);
+    char *memory = mem_move(mover, (char *)item - before, 0);
+
+    return (struct zindex_item *)(void *)(memory + before);
 }
 
 size_t zindex_item_memory_bytes(const struct zindex_item *item)

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/mem_move.h"
 #include "data/sample.h"
 
 #include <math.h>
@@ -207,13 +208,66 @@ static uint64_t free_effort(struct value zset)
     return zset.encoding == ENCODING_LISTPACK ? 1 : zset_count(zset);
 }
 
+struct relocation {
+    struct zset_index *index;
+    struct mem_mover *mover;
+};
+
+static bool is_item(const void *item, const void *key)
+{
+    return item == key;
+}
+
+/* The table learns of it: it has the old address, of which only the number is looked at. */
+static struct zindex_item *relocate_item(struct zindex_item *item, void *context)
+{
+    const struct relocation *relocation = context;
+    struct zindex_item *moved = zindex_item_move(item, relocation->mover);
+
+    if (moved != item) {
+        uint64_t *slot = table_find_slot(&relocation->index->members, item_hash(moved), is_item, item);
+
+        assert(slot != NULL);
+        table_slot_replace(slot, moved);
+    }
+    return moved;
+}
+
+static void *keep_item(void *item, void *context)
+{
+    (void)context;
+    return item;
+}
+
+/* A position is 0, a rank with the first of these, or, when all items are done, one in the table with the other. */
+#define IN_ORDER (UINT64_C(1) << 62)
+#define IN_TABLE (UINT64_C(1) << 61)
+
+static uint64_t relocate(struct value *zset, uint64_t position, uint64_t most, struct mem_mover *mover)
+{
+    struct relocation relocation;
+
+    if (position == 0)
+        zset->data = mem_move(mover, zset->data, 0);
+    if (zset->encoding != ENCODING_SKIPLIST)
+        return 0;
+    relocation = (struct relocation){zset->data, mover};
+    if ((position & IN_TABLE) == 0) {
+        position = zindex_relocate(&relocation.index->order, position & ~IN_ORDER, most, mover, relocate_item,
+                                   &relocation);
+        return position != 0 ? position | IN_ORDER : IN_TABLE;
+    }
+    position = table_relocate(&relocation.index->members, position & ~IN_TABLE, most, mover, keep_item, NULL);
+    return position != 0 ? position | IN_TABLE : 0;
+}
+
 static bool has(struct value zset, struct slice member)
 {
     return zset_score(zset, member, &(double){0});
 }
 
 static const struct value_member_ops member_ops = {zset_count, has, zset_remove};
-const struct value_ops zset_ops = {destroy, copy, memory_bytes, free_effort, NULL, &member_ops};
+const struct value_ops zset_ops = {destroy, copy, memory_bytes, free_effort, relocate, &member_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 
