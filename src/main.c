@@ -9,6 +9,9 @@
 #include "commands/random_count.h"
 #include "commands/type_options.h"
 #include "script/scripts.h"
+#include "server/acl.h"
+#include "server/acl_declared.h"
+#include "server/acl_options.h"
 #include "server/availability_zone.h"
 #include "server/banner.h"
 #include "server/certificates.h"
@@ -40,11 +43,12 @@ static void commands_setup(void)
         sorted_set_commands, sorted_set_range_commands, sorted_set_algebra_commands, sorted_set_pop_commands,
         pubsub_commands,     sort_commands,
         stream_commands,     stream_read_commands,     stream_group_commands,      stream_info_commands,
-        geo_commands, geo_search_commands,
+        geo_commands,        geo_search_commands,  acl_commands,
     };
 
     command_registry_setup(tables, countof(tables));
     config_on_directive(&command_rename_directive);
+    config_on_directive(&acl_user_directive);
 }
 
 static void say_hello(const struct server *server)
@@ -79,7 +83,9 @@ int main(int argc, char **argv)
     topics_setup();
     type_options_setup();
     random_count_setup();
+    acl_options_setup();
     commands_setup();
+    acl_setup();
     if (!config_load(argc, argv, &exit_status))
         goto out_config;
     availability_zone_start();
@@ -88,7 +94,7 @@ int main(int argc, char **argv)
     process_bio_begin();
     background_setup(1);
     process_bio_end();
-    server = server_create();
+    server = acl_start() ? server_create() : NULL;
     if (server == NULL) {
         exit_status = EXIT_FAILURE;
         goto out;
@@ -112,6 +118,8 @@ out:
     crash_teardown();
     process_teardown();
 out_config:
+    acl_declared_teardown();
+    acl_teardown();
     command_registry_teardown();
     topics_teardown();
     tls_peers_teardown();

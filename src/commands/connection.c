@@ -7,6 +7,8 @@
 #include "base/number.h"
 #include "commands/client_control.h"
 #include "commands/families.h"
+#include "server/acl_client.h"
+#include "server/acl_user.h"
 #include "server/client.h"
 #include "server/dispatch.h"
 #include "server/monitor.h"
@@ -101,34 +103,23 @@ static void cmd_reset(struct request *request)
     client->db = 0;
     client->proto = 2;
     client_set_name(client, &client->card.name, SLICE_EMPTY);
-    client_set_authenticated(client, !atomic_load_explicit(&request->worker->server->has_password,
-                                                           memory_order_relaxed));
+    acl_client_enter(client);
     resp_write_status(&client->conn.output, SLICE("RESET")); /* the replies are on again */
 }
 
 /* ----------------------------------------------------------------------------------------------- who is it, what -- */
 
-/* There is one user. */
-static bool is_user(struct slice name)
-{
-    return slice_equal_text(name, "default");
-}
-
-static bool has_password(const struct request *request)
-{
-    return atomic_load_explicit(&request->worker->server->has_password, memory_order_relaxed);
-}
-
 /* Replies an error if that is not the user's password. */
-static bool authenticate(struct request *request, struct slice user, struct slice password)
+static bool authenticate(struct request *request, struct slice name, struct slice password)
 {
-    if (!is_user(user) ||
-        (has_password(request) && !server_password_fits(request->worker->server, password))) {
-        counter_add(&request->worker->stats.auth_failures, 1);
+    struct acl_user *user = acl_authenticate(name, password);
+
+    if (user == NULL) {
+        acl_note_wrong_password(request, name);
         reply_error(request, wrong_password);
         return false;
     }
-    client_set_authenticated(request->client, true);
+    acl_client_become(request->client, &user);
     return true;
 }
 
@@ -140,7 +131,7 @@ static void cmd_auth(struct request *request)
         request_redact(request, i);
     if (request->arg_count > 3)
         reply_syntax_error(request);
-    else if (!names_user && !has_password(request))
+    else if (!names_user && atomic_load_explicit(&acl_default_is_nopass, memory_order_relaxed))
         reply_error(request, "ERR AUTH <password> called without any password configured for the default user. Are "
                              "you sure your configuration is correct?");
     else if (authenticate(request, names_user ? request_arg(request, 1) : SLICE("default"),
@@ -505,7 +496,7 @@ static void cmd_client_info(struct request *request)
 struct victims {
     const struct client *asking;
     uint64_t id;
-    struct slice address, local_address;
+    struct slice address, local_address, user;
     int64_t least_age_s;
     int64_t now_ms;
     bool any_type, skip_me;
@@ -518,6 +509,7 @@ static bool is_meant(const struct client_card *card, const struct victims *victi
     return (victims->id == 0 || card->id == victims->id) &&
            (victims->address.data == NULL || slice_equal_text(victims->address, card->address)) &&
            (victims->local_address.data == NULL || slice_equal_text(victims->local_address, card->local_address)) &&
+           (victims->user.data == NULL || slice_equal(victims->user, card->user->name)) &&
            (victims->any_type || card_type(card) == victims->type) &&
            (victims->now_ms - card->created_ms) / 1000 >= victims->least_age_s;
 }
@@ -532,6 +524,15 @@ static bool is_victim(struct client_card *card, void *context)
         return true;
     victims->me = !victims->skip_me;
     return false;
+}
+
+static bool is_user(struct slice name)
+{
+    struct acl_user *user = acl_find(name);
+    bool found = user != NULL;
+
+    acl_user_release(&user);
+    return found;
 }
 
 static bool parse_victim_option(struct request *request, uint32_t index, struct victims *victims)
@@ -555,6 +556,7 @@ static bool parse_victim_option(struct request *request, uint32_t index, struct 
             reply_errorf(request, "ERR No such user '%.*s'", shown_size(value), value.data);
             return false;
         }
+        victims->user = value;
     } else if (request_arg_is(request, index, "skipme") && slice_equal_text_nocase(value, "yes")) {
         victims->skip_me = true;
     } else if (request_arg_is(request, index, "skipme") && slice_equal_text_nocase(value, "no")) {

@@ -29,6 +29,7 @@ extern const struct command_row nested_commands[]; /* nested.c */
 extern const struct command_row scan_commands[];   /* scan.c */
 extern const struct command_row connection_commands[]; /* connection.c */
 extern const struct command_row admin_commands[]; /* admin.c */
+extern const struct command_row acl_commands[]; /* acl.c */
 extern const struct command_row transaction_commands[]; /* transactions.c */
 extern const struct command_row command_commands[]; /* command.c */
 extern const struct command_row pubsub_commands[]; /* pubsub.c */

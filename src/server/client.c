@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/tls.h"
+#include "server/acl_client.h"
+#include "server/acl_user.h"
 #include "server/admission.h"
 #include "server/certificates.h"
 #include "server/client_limit.h"
@@ -55,6 +57,7 @@ static void client_destroy(struct client *client)
     spinlock_acquire(&worker->roster_lock);
     list_remove(&client->card.node);
     spinlock_release(&worker->roster_lock);
+    acl_client_leave(client);
     mem_free(client->card.address);
     mem_free(client->card.name);
     mem_free(client->card.library_name);
@@ -98,6 +101,8 @@ static void on_open(struct conn *conn)
         conn_close_after_flush(conn);
     } else if (!tls_peers_admit(client)) {
         conn_close(conn);
+    } else {
+        acl_client_recognise(client);
     }
 }
 
@@ -166,7 +171,7 @@ bool client_open(struct worker *worker, int fd, enum listener_kind kind)
     client->proto = 2;
     client->flags = (kind == LISTENER_TLS ? CLIENT_TLS : 0U) | (kind == LISTENER_UNIX ? CLIENT_UNIX : 0U);
     resp_parser_init(&client->parser, &worker->limits_unauthenticated, &worker->scratch);
-    client_set_authenticated(client, !atomic_load_explicit(&server->has_password, memory_order_relaxed));
+    acl_client_enter(client);
     if (kind != LISTENER_UNIX && OPTION_GET(option_tcp_keepalive) != 0 &&
         !conn_set_keepalive(&client->conn, (int)OPTION_GET(option_tcp_keepalive)))
         log_debug("No keepalive probes for client id=%llu", (unsigned long long)client->id);
@@ -465,8 +470,8 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
     else
         buffer_append_slice(buffer, command_at(command_id)->full_name);
     buffer_printf(buffer,
-                  " user=default redir=-1 resp=%u watch=%u lib-name=%s lib-ver=%s tot-net-in=%llu tot-net-out=%llu",
-                  atomic_load_explicit(&card->proto, memory_order_relaxed),
+                  " user=%s redir=-1 resp=%u watch=%u lib-name=%s lib-ver=%s tot-net-in=%llu tot-net-out=%llu",
+                  card->user->name.data, atomic_load_explicit(&card->proto, memory_order_relaxed),
                   atomic_load_explicit(&card->watched_count, memory_order_relaxed),
                   card->library_name != NULL ? card->library_name : "",
                   card->library_version != NULL ? card->library_version : "",

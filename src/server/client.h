@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct acl_user;
 struct blocked;
 struct worker;
 struct transaction;
@@ -33,7 +34,8 @@ enum client_flag {
     CLIENT_BLOCKED = 1 << 9, /* its command will be answered later: no input is looked at until then */
     CLIENT_MONITOR = 1 << 10, /* is shown the commands of others */
     CLIENT_PAUSED = 1 << 11,  /* its parked command waits for the end of CLIENT PAUSE */
-    CLIENT_PUBSUB = 1 << 12   /* subscribes to something: with RESP2 it may do little else */
+    CLIENT_PUBSUB = 1 << 12,  /* subscribes to something: with RESP2 it may do little else */
+    CLIENT_RESTRICTED = 1 << 13 /* its user may not do everything: each command is checked */
 };
 
 /* What others may ask of a client; served by its worker in its next turn. */
@@ -54,6 +56,7 @@ struct client_card {
     char *local_address;   /* const: points into address */
     char *name;            /* guarded by the roster lock, replaced by the owner; NULL: none */
     char *library_name, *library_version; /* likewise */
+    struct acl_user *user;          /* likewise: a reference, to be replaced by acl_client.h */
     _Atomic uint32_t flags;         /* atomic: enum client_flag as last seen, relaxed */
     _Atomic uint32_t requests;      /* atomic: enum client_request_flag */
     _Atomic uint32_t wait;          /* atomic: enum client_wait */

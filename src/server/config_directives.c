@@ -10,14 +10,6 @@ static const char *refuse_module(const struct slice *words, size_t count)
     return count < 2 ? "Bad directive or wrong number of arguments" : "Modules are not part of this build";
 }
 
-static const char *refuse_user(const struct slice *words, size_t count)
-{
-    (void)words;
-    return count < 2 ? "Bad directive or wrong number of arguments"
-                     : "Users with rules of their own are not part of this build; requirepass sets the password of the "
-                       "default user";
-}
-
 /* The bare word, as packages write it, says nothing. */
 static const char *refuse_sentinel(const struct slice *words, size_t count)
 {
@@ -42,9 +34,9 @@ static const char *accept_fuzz_mode(const struct slice *words, size_t count)
 void config_add_file_only(void)
 {
     static const struct config_directive directives[] = {
-        {.name = "loadmodule", .run = refuse_module},       {.name = "user", .run = refuse_user},
-        {.name = "sentinel", .run = refuse_sentinel},       {.name = "storage-provider", .run = refuse_flash},
-        {.name = "scratch-file-path", .run = refuse_flash}, {.name = "rdbfuzz-mode", .run = accept_fuzz_mode},
+        {.name = "loadmodule", .run = refuse_module},      {.name = "sentinel", .run = refuse_sentinel},
+        {.name = "storage-provider", .run = refuse_flash}, {.name = "scratch-file-path", .run = refuse_flash},
+        {.name = "rdbfuzz-mode", .run = accept_fuzz_mode},
     };
 
     for (size_t i = 0; i < countof(directives); i++) {

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "server/acl_client.h"
 #include "server/blocked.h"
 #include "server/client.h"
 #include "server/kept_words.h"
@@ -524,11 +525,13 @@ static bool refused(struct client *client, const struct job *job)
         reply_error(&request, reason);
     else if (UNLIKELY(!client_is_authenticated(client)) && (command->flags & COMMAND_NO_AUTH) == 0)
         reply_error(&request, "NOAUTH Authentication required.");
+    else if (UNLIKELY(client->transaction != NULL) && (command->flags & COMMAND_NO_MULTI) != 0)
+        reply_error(&request, "ERR Command not allowed inside a transaction");
+    else if (UNLIKELY((client->flags & CLIENT_RESTRICTED) != 0) && acl_refuses(&request))
+        ; /* it has replied */
     else if (UNLIKELY((client->flags & CLIENT_MONITOR) != 0) &&
              (command->flags & (COMMAND_READONLY | COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0)
         reply_error(&request, "ERR Replica can't interact with the keyspace");
-    else if (UNLIKELY(client->transaction != NULL) && (command->flags & COMMAND_NO_MULTI) != 0)
-        reply_error(&request, "ERR Command not allowed inside a transaction");
     else if (UNLIKELY(memory_limit_is_reached()) && memory_make_room(client->worker) == MEMORY_NONE &&
              needs_memory(client, command))
         refuse_for_memory(&request);
@@ -671,7 +674,9 @@ static enum run_result run_alone(struct client *client, const struct job *job, c
 /* Others are asked each time whether they may. */
 static bool may_group_client(const struct client *client)
 {
-    return (client->flags & (CLIENT_AUTHENTICATED | CLIENT_MONITOR | CLIENT_PUBSUB)) == CLIENT_AUTHENTICATED;
+    const uint32_t asked = CLIENT_AUTHENTICATED | CLIENT_MONITOR | CLIENT_PUBSUB | CLIENT_RESTRICTED;
+
+    return (client->flags & asked) == CLIENT_AUTHENTICATED;
 }
 
 static bool may_group(const struct job *job)
@@ -968,6 +973,9 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
         size_t start = done;
         struct job *job = &worker->jobs[0];
 
+        acl_refresh(worker);
+        if (UNLIKELY(must_stop(client))) /* its user is gone */
+            break;
         worker->key_count = 0;
         while (count < most && done < size) {
             job = &worker->jobs[count];

@@ -49,9 +49,6 @@ struct accepted {
      .reason = (reason_), .only_preset = true}
 
 static const struct accepted accepted[] = {
-    CHOICE("acl-pubsub-default", "resetchannels", "allchannels|resetchannels", MUTABLE, LATER),
-    ONLY_TEXT("aclfile", NULL, NULL, 0, LATER),
-    NUMBER(INT, "acllog-max-len", NULL, "128", 0, INT64_MAX, MUTABLE, LATER),
     ONLY_YES_NO("active-replica", NULL, "no", 0, REPLICATION),
     YES_NO("activerehashing", NULL, "yes", MUTABLE, OTHERWISE),
     YES_NO("allow-rdb-resize-op", NULL, "yes", MUTABLE, REPLICATION),

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "server/acl.h"
 #include "server/certificates.h"
 #include "server/client.h"
 #include "server/client_limit.h"
@@ -225,20 +226,8 @@ static const char *apply_lazy_free(const struct option_row *row)
 
 static const char *apply_requirepass(const struct option_row *row)
 {
-    char *old;
-    size_t size = option_requirepass.size;
-    char *copy = size != 0 ? mem_alloc(size) : NULL;
-
     (void)row;
-    if (size != 0)
-        memcpy(copy, option_requirepass.data, size);
-    spinlock_acquire(&instance->password_lock);
-    old = instance->password;
-    instance->password = copy;
-    instance->password_size = size;
-    spinlock_release(&instance->password_lock);
-    atomic_store_explicit(&instance->has_password, size != 0, memory_order_relaxed);
-    mem_free(old);
+    acl_set_default_password(slice_make(option_requirepass.data, option_requirepass.size));
     return NULL;
 }
 
@@ -282,17 +271,6 @@ static void watch_options(void)
     config_on_change("lazyfree-lazy-expire", apply_lazy_free);
     config_on_change("requirepass", apply_requirepass);
     config_on_change("proto-max-bulk-len", apply_limits);
-}
-
-bool server_password_fits(struct server *server, struct slice password)
-{
-    bool fits;
-
-    spinlock_acquire(&server->password_lock);
-    fits = server->password_size == password.size && server->password_size != 0 &&
-           CRYPTO_memcmp(server->password, password.data, password.size) == 0;
-    spinlock_release(&server->password_lock);
-    return fits;
 }
 
 /* ------------------------------------------------------------------------------------------------ start and end -- */
@@ -375,7 +353,6 @@ struct server *server_create(void)
     memset(server, 0, sizeof(*server));
     instance = server;
     raise_descriptor_limit();
-    spinlock_init(&server->password_lock, LOCK_REGISTRY);
     gate_init(&server->gate);
     spinlock_init(&server->script_turn.lock, LOCK_STRIPE);
     journal_init(&server->journal);
@@ -392,7 +369,6 @@ struct server *server_create(void)
         worker_init(&server->workers[i], server, i);
     watch_options();
     tls_peers_start();
-    (void)apply_requirepass(NULL);
     (void)apply_usage(NULL);
     (void)apply_lazy_free(NULL);
     if (!certificates_start() || !open_loops(server) || !open_listeners(server))
@@ -417,7 +393,6 @@ void server_destroy(struct server **server)
     store_destroy(&gone->store);
     gate_fini(&gone->gate);
     mem_free(gone->workers);
-    mem_free(gone->password);
     mem_free(gone);
     instance = NULL;
     *server = NULL;

@@ -21,13 +21,9 @@ struct server {
     _Atomic uint64_t next_client_id; /* atomic */
     _Atomic bool stopping;           /* atomic */
     _Atomic bool cron_paused;        /* atomic, relaxed: what is done from time to time rests (DEBUG PAUSE-CRON) */
-    _Atomic bool has_password;       /* atomic: requirepass is set; changed at the gate */
     struct listener_group *listeners[LISTENERS_MOST]; /* by enum listener_kind; changed at the gate */
     char *listener_wishes[LISTENERS_MOST];            /* port and addresses they were opened for; likewise */
     bool runs;                       /* const while workers run: then listeners replace others */
-    struct spinlock password_lock;   /* rank LOCK_REGISTRY */
-    char *password GUARDED_BY(password_lock);
-    size_t password_size GUARDED_BY(password_lock);
     int64_t started_us;              /* const */
     struct overload overload;        /* see there */
     struct rate_meter {              /* owner: worker 0's thread, but for `now` */
@@ -60,8 +56,6 @@ int64_t server_hz(const struct server *server);
 
 /* From any thread: stop cleanly. What is to be done before: shutdown.h. */
 void server_stop(struct server *server);
-/* Is this the password? Takes the same time whatever it is. Any thread. */
-bool server_password_fits(struct server *server, struct slice password);
 /* A signal asks to stop: async-signal-safe. Worker 0 does it. */
 void server_stop_from_signal(int signal_number);
 void server_serve_signal(struct server *server); /* worker 0, after a wake; not while cron is paused */

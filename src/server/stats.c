@@ -42,6 +42,9 @@ static void add_worker(struct server_stats *stats, const struct worker *worker)
     stats->clients_in_timeout_table += read_counter(&worker->stats.timed_waits);
     stats->waiting_commands += read_counter(&worker->stats.parked_count);
     stats->acl_denied_auth += read_counter(&worker->stats.auth_failures);
+    stats->acl_denied_command += read_counter(&worker->stats.denied_commands);
+    stats->acl_denied_key += read_counter(&worker->stats.denied_keys);
+    stats->acl_denied_channel += read_counter(&worker->stats.denied_channels);
     for (unsigned i = 0; i < RECENT_SECONDS; i++) {
         stats->max_input_buffer_bytes = MAX(stats->max_input_buffer_bytes,
                                             read_counter(&worker->stats.recent_input[i]));

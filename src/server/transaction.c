@@ -1,6 +1,8 @@
 #include "server/transaction.h"
 
 #include "base/mem.h"
+#include "server/acl_client.h"
+#include "server/client.h"
 #include "server/dispatch.h"
 #include "server/kept_words.h"
 #include "server/request.h"
@@ -102,6 +104,9 @@ void transaction_run(struct transaction *transaction, struct request *request)
     for (uint32_t i = 0; i < transaction->count; i++) {
         const struct kept_words *words = &transaction->items[i].words;
 
+        if (UNLIKELY((request->client->flags & CLIENT_RESTRICTED) != 0) &&
+            acl_refuses_queued(request, transaction->items[i].command, words->args, words->arg_count))
+            continue;
         dispatch_run_nested(request, transaction->items[i].command, words->args, words->arg_count, words->keys,
                             words->key_count, words->blobs, words->blob_count);
     }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/panic.h"
+#include "server/acl.h"
 #include "server/active_expiry.h"
 #include "server/admission.h"
 #include "server/blocked.h"
@@ -359,7 +360,8 @@ const struct slice worker_protected_text = {protected_mode, sizeof(protected_mod
 
 bool worker_is_protected(const struct server *server)
 {
-    return OPTION_IS(option_protected_mode) && !atomic_load_explicit(&server->has_password, memory_order_relaxed);
+    (void)server;
+    return OPTION_IS(option_protected_mode) && atomic_load_explicit(&acl_default_is_nopass, memory_order_relaxed);
 }
 
 static void reject(struct worker *worker, int fd, enum listener_kind kind, const char *text, size_t size)

@@ -40,6 +40,7 @@ struct worker_stats {
     _Atomic uint64_t query_limit_closed, output_limit_closed, evicted_clients;
     _Atomic uint64_t net_in, net_out, reads, writes, turns;
     _Atomic uint64_t expire_us, expire_cuts, auth_failures;
+    _Atomic uint64_t denied_commands, denied_keys, denied_channels;
     _Atomic uint64_t parked_count;  /* commands that wait now */
     _Atomic uint64_t timed_waits;   /* blocked clients with a time-out now */
     _Atomic uint64_t recent_input[RECENT_SECONDS], recent_output[RECENT_SECONDS]; /* largest buffers, by second */
@@ -70,6 +71,7 @@ struct job {
 
 struct worker {
     unsigned index;       /* const */
+    uint32_t acl_generation; /* of the users that its clients have: see acl_client.h */
     struct server *server; /* const */
     struct thread thread;
     struct loop *loop;

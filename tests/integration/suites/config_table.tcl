@@ -21,6 +21,7 @@ set options_table [read_table]
 # Where this server goes its own way; each with the reason.
 set own_options {
     event-loop        "only this server has it"
+    tls-auth-clients-user "as in Redis 8"
 }
 # server-threads 0: as many as processors; hz and watchdog-period are kept within narrower bounds than may be given.
 set own_bounds {
@@ -31,7 +32,7 @@ set own_presets {
 }
 # What promises a part that is not there can only be given with the value that promises nothing.
 set only_preset {active-replica appendonly cluster-enabled multi-master
-    replicaof aclfile
+    replicaof
     db-s3-object}
 # Options whose change would cut us off, or that need the outside; they have tests of their own.
 set elsewhere {port tls-port bind dir requirepass unixsocket unixsocketgroup logfile pidfile daemonize supervised

@@ -68,7 +68,8 @@ test "a memory test needs a size" {noconn keydb} {
 test "directives for parts that are not there" {noconn keydb} {
     foreach {line text} {
         "loadmodule /nowhere.so"  "Modules are not part of this build"
-        "user default on"         "Users with rules of their own are not part of this build*"
+        "user"                    "Bad directive or wrong number of arguments"
+        "user a on bogus"         "Error in user declaration 'a': Syntax error"
         "module.option 1"         "Module configuration given*"
         "sentinel myid x"         "sentinel directive while not in sentinel mode"
         "storage-provider flash /x" "Values on flash are not part of this build"

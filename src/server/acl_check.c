@@ -1,0 +1,201 @@
+#include "server/acl_check.h"
+
+#include "base/glob.h"
+#include "base/mem.h"
+#include "server/acl_user.h"
+#include "server/command.h"
+
+/* Where a command has channels. */
+struct channel_args {
+    const char *command;
+    bool are_patterns;
+    bool only_first; /* else all arguments */
+};
+
+static const struct channel_args channel_args[] = {
+    {.command = "publish", .only_first = true}, {.command = "spublish", .only_first = true},
+    {.command = "subscribe"},                   {.command = "ssubscribe"},
+    {.command = "psubscribe", .are_patterns = true},
+};
+
+static const struct channel_args **channels_of; /* global: by command id, NULL: none; const after setup */
+
+void acl_check_setup(void)
+{
+    channels_of = mem_alloc_zero((command_count() + 1) * sizeof(const struct channel_args *));
+    for (uint32_t id = 0; id < command_count(); id++) {
+        for (size_t i = 0; i < countof(channel_args); i++) {
+            if (slice_equal_text(command_at(id)->full_name, channel_args[i].command))
+                channels_of[id] = &channel_args[i];
+        }
+    }
+}
+
+void acl_check_teardown(void)
+{
+    mem_free((void *)channels_of);
+    channels_of = NULL;
+}
+
+static bool has_command(const struct acl_selector *selector, const struct command *command, const struct slice *args,
+                        uint32_t arg_count)
+{
+    if ((selector->commands[command->id / 64] >> (command->id % 64) & 1) != 0)
+        return true;
+    for (uint32_t i = 0; i < selector->first_arg_count && arg_count > 1; i++) {
+        if (selector->first_args[i].command_id == command->id &&
+            slice_equal_nocase(selector->first_args[i].text, args[1]))
+            return true;
+    }
+    return false;
+}
+
+static bool has_key(const struct acl_selector *selector, struct slice key, uint32_t permissions)
+{
+    for (uint32_t i = 0; i < selector->key_count; i++) {
+        const struct acl_key_pattern *pattern = &selector->keys[i];
+
+        if ((pattern->permissions & permissions) == permissions && glob_match(pattern->text, key, false))
+            return true;
+    }
+    return selector->has_all_keys;
+}
+
+static bool has_channel(const struct acl_selector *selector, struct slice channel, bool is_pattern)
+{
+    for (uint32_t i = 0; i < selector->channels.count; i++) {
+        struct slice allowed = selector->channels.items[i];
+
+        if (is_pattern ? slice_equal(allowed, channel) : glob_match(allowed, channel, false))
+            return true;
+    }
+    return selector->has_all_channels;
+}
+
+/* What a command does to a key's contents. A command that only asks whether it is there needs nothing of it. */
+static uint32_t permissions_of(uint32_t key_flags)
+{
+    return ((key_flags & KEY_ACCESS) != 0 ? (uint32_t)ACL_READ : 0) |
+           ((key_flags & (KEY_UPDATE | KEY_INSERT | KEY_DELETE)) != 0 ? (uint32_t)ACL_WRITE : 0);
+}
+
+/* One question: the same for all selectors. */
+struct question {
+    const struct command *command;
+    const struct slice *args;
+    uint32_t arg_count;
+    struct key_positions keys;
+    bool has_found_keys;
+};
+
+static bool has_keys(const struct command *command)
+{
+    return command->key_spec_count != 0 || command->row->find_keys != NULL;
+}
+
+static struct acl_decision check_keys(const struct acl_selector *selector, struct question *question)
+{
+    if (!question->has_found_keys) {
+        question->has_found_keys = true;
+        if (!command_keys(question->command, question->args, question->arg_count, &question->keys))
+            question->keys.count = 0;
+    }
+    for (uint32_t i = 0; i < question->keys.count; i++) {
+        const struct key_position *position = &question->keys.items[i];
+
+        if ((position->flags & KEY_NOT_KEY) == 0 &&
+            !has_key(selector, question->args[position->arg_index], permissions_of(position->flags)))
+            return (struct acl_decision){ACL_DENIED_KEY, position->arg_index};
+    }
+    return (struct acl_decision){ACL_ALLOWED, 0};
+}
+
+static struct acl_decision check_channels(const struct acl_selector *selector, const struct question *question,
+                                          const struct channel_args *channels)
+{
+    uint32_t end = channels->only_first ? MIN(question->arg_count, 2U) : question->arg_count;
+
+    for (uint32_t i = 1; i < end; i++) {
+        if (!has_channel(selector, question->args[i], channels->are_patterns))
+            return (struct acl_decision){ACL_DENIED_CHANNEL, i};
+    }
+    return (struct acl_decision){ACL_ALLOWED, 0};
+}
+
+static struct acl_decision check_selector(const struct acl_selector *selector, struct question *question)
+{
+    const struct command *command = question->command;
+    const struct channel_args *channels = channels_of[command->id];
+    struct acl_decision decision = {ACL_ALLOWED, 0};
+
+    if ((command->flags & COMMAND_NO_AUTH) == 0 &&
+        !has_command(selector, command, question->args, question->arg_count))
+        return (struct acl_decision){ACL_DENIED_COMMAND, 0};
+    if (!selector->has_all_keys && has_keys(command))
+        decision = check_keys(selector, question);
+    if (decision.verdict == ACL_ALLOWED && !selector->has_all_channels && channels != NULL)
+        decision = check_channels(selector, question, channels);
+    return decision;
+}
+
+static bool is_closer(struct acl_decision a, struct acl_decision b)
+{
+    return a.verdict > b.verdict || (a.verdict == b.verdict && a.arg_index > b.arg_index);
+}
+
+struct acl_decision acl_check(const struct acl_user *user, const struct command *command, const struct slice *args,
+                              uint32_t arg_count)
+{
+    struct question question = {.command = command, .args = args, .arg_count = arg_count};
+    struct acl_decision closest = {ACL_ALLOWED, 0};
+
+    if (user->may_everything)
+        return closest;
+    for (uint32_t i = 0; i < user->selector_count; i++) {
+        struct acl_decision decision = check_selector(&user->selectors[i], &question);
+
+        if (decision.verdict == ACL_ALLOWED) {
+            closest = decision;
+            break;
+        }
+        if (is_closer(decision, closest))
+            closest = decision;
+    }
+    key_positions_fini(&question.keys);
+    return closest;
+}
+
+bool acl_may_key(const struct acl_user *user, struct slice key, uint32_t permissions)
+{
+    for (uint32_t i = 0; i < user->selector_count; i++) {
+        if (has_key(&user->selectors[i], key, permissions))
+            return true;
+    }
+    return false;
+}
+
+/* Some pattern of one selector must be for all names. */
+bool acl_may_all_keys(const struct acl_user *user, uint32_t permissions)
+{
+    for (uint32_t i = 0; i < user->selector_count; i++) {
+        const struct acl_selector *selector = &user->selectors[i];
+
+        if (selector->has_all_keys)
+            return true;
+        for (uint32_t k = 0; k < selector->key_count; k++) {
+            if ((selector->keys[k].permissions & permissions) == permissions &&
+                slice_equal_text(selector->keys[k].text, "*"))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool acl_may_channel(const struct acl_user *user, struct slice channel, bool is_pattern)
+{
+    for (uint32_t i = 0; i < user->selector_count; i++) {
+        if (has_channel(&user->selectors[i], channel, is_pattern))
+            return true;
+    }
+    return false;
+}

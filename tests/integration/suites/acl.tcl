@@ -1,0 +1,567 @@
+# Users and what they may do.
+
+set no_key "NOPERM this user has no permissions to access one of the keys used as arguments"
+set no_channel "NOPERM this user has no permissions to access one of the channels used as arguments"
+set wrongpass "WRONGPASS invalid username-password pair or user is disabled."
+
+proc no_command name {
+    return "NOPERM this user has no permissions to run the '$name' command"
+}
+
+# A connection of that user.
+proc connect_as {user {password x}} {
+    set c [connect]
+    $c auth $user $password
+    return $c
+}
+
+proc set_user {name args} {
+    assert_equal OK [r acl setuser $name reset {*}$args]
+}
+
+proc user_field {name field} {
+    return [dict get [r acl getuser $name] $field]
+}
+
+proc user_line name {
+    foreach line [r acl list] {
+        if {[lindex [split $line] 1] eq $name} {
+            return [join [lrange [split $line] 2 end]]
+        }
+    }
+    return {}
+}
+
+proc rule_error {rule text} {
+    assert_refused "ERR Error in ACL SETUSER modifier '$rule': $text" r acl setuser u $rule
+}
+
+# A folder with an ACL file, and a server that reads it.
+proc acl_file text {
+    return [spit [fresh_dir]/users.acl $text]
+}
+
+with_server {} {
+    test "the default user, and a new one" {} {
+        assert_equal default [r acl whoami]
+        assert_equal default [r acl users]
+        assert_equal {{user default on nopass ~* &* +@all}} [r acl list]
+        assert_equal OK [r acl setuser u]
+        assert_equal "off resetchannels -@all" [user_line u]
+        assert_equal {default u} [r acl users]
+        assert_equal {flags off passwords {} commands -@all keys {} channels {} selectors {}} \
+            [r acl getuser u]
+        assert_reply {int 1} r acl deluser u nobody
+        assert_reply nullbulk r acl getuser u
+        assert_refused "ERR The 'default' user cannot be removed" r acl deluser default
+        assert_refused "ERR Usernames can't contain spaces or null characters" r acl setuser "a b" on
+        assert_refused "ERR Usernames can't contain spaces or null characters" r acl setuser "a\x00b" on
+    }
+
+    test "rules that are wrong change nothing" {} {
+        set_user u on ~a +get
+        set before [user_line u]
+        set keys "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any\
+            effect. Try 'resetkeys' to start with an empty list of patterns"
+        foreach rule {bogus ~a\ b &a\tb %X~f %~a % %RR~y %RWR~x +set| (on) (>x) (reset) (bogus) ((+get)) +client|} {
+            rule_error $rule "Syntax error"
+        }
+        foreach rule {+nosuch -nosuch +@nosuch +@ -@ + - +| +config|nosuch -select|0 +get|x|y} {
+            rule_error $rule "Unknown command or category name in ACL"
+        }
+        rule_error +config|get|x "Allowing first-arg of a subcommand is not supported"
+        rule_error <nothing "The password you are trying to remove from the user does not exist"
+        foreach rule [list #0a !zz #[string repeat A 64]] {
+            rule_error $rule "The password hash must be exactly 64 characters and contain only lowercase\
+                hexadecimal characters"
+        }
+        assert_refused "ERR Unmatched parenthesis in acl selector starting at '(+get'." r acl setuser u +set (+get ~x
+        assert_refused "ERR Error in ACL SETUSER modifier '~b': $keys" r acl setuser u +set ~* ~b
+        assert_refused "ERR Error in ACL SETUSER modifier 'bogus': Syntax error" r acl setuser u +set off bogus
+        assert_equal $before [user_line u]
+        assert_refused "ERR Error in ACL SETUSER modifier 'bogus': Syntax error" r acl setuser fresh bogus
+        assert_equal {} [user_line fresh]
+        r acl deluser u
+    }
+
+    test "passwords" {} {
+        set hash ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb
+        set_user u on >a >a >b +acl|whoami
+        assert_equal 2 [llength [user_field u passwords]]
+        assert_equal $hash [lindex [user_field u passwords] 0]
+        foreach password {a b} {
+            assert_equal u [[connect_as u $password] acl whoami]
+        }
+        r acl setuser u <a
+        assert_refused $::wrongpass [connect] auth u a
+        r acl setuser u #$hash !3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d
+        assert_equal [list $hash] [user_field u passwords]
+        r acl setuser u nopass
+        assert_equal {on nopass sanitize-payload} [user_field u flags]
+        assert_equal {} [user_field u passwords]
+        assert_equal u [[connect_as u whatever] acl whoami]
+        r acl setuser u >c
+        assert_equal {on sanitize-payload} [user_field u flags]
+        r acl setuser u resetpass
+        foreach password {a b c {}} {
+            assert_refused $::wrongpass [connect] auth u $password
+        }
+        r acl setuser u >d off
+        assert_refused $::wrongpass [connect] auth u d
+        r acl setuser u on ">\x00\xff b"
+        assert_equal u [[connect_as u "\x00\xff b"] acl whoami]
+        r acl deluser u
+    }
+
+    test "patterns of keys are told as they were given" {} {
+        set_user u ~a* %R~b %W~c %RW~d %wr~e %r~f %R~b %W~b ~*
+        assert_equal ~* [user_field u keys]
+        set_user u ~a* %R~b %W~c %RW~d %wr~e %r~f
+        assert_equal "~a* %R~b %W~c ~d ~e %R~f" [user_field u keys]
+        r acl setuser u %W~b
+        assert_equal "~a* ~b %W~c ~d ~e %R~f" [user_field u keys]
+        r acl setuser u resetkeys %R~*
+        assert_equal "%R~*" [user_field u keys]
+        set_user u &a &b &a
+        assert_equal "&a &b" [user_field u channels]
+        r acl setuser u resetchannels &c &*
+        assert_equal "&*" [user_field u channels]
+        r acl deluser u
+    }
+
+    test "rules on commands: in their order, without what a later one made void" {keydb} {
+        foreach {rules told} {
+            {+set +get}                             {-@all +set +get}
+            {+get +@read -get}                      {-@all +@read -get}
+            {+@all -@hash -@slow +hget -@hash}      {+@all -@slow +hget -@hash}
+            {+@HASH +@hash +@HaSh}                  {-@all +@hash}
+            {+HGET +hget +hGeT}                     {-@all +hget}
+            {+@hash +@slow +@set +@set +@slow +@hash} {-@all +@set +@slow +@hash}
+            {+hget -hset +hset -hget}               {-@all +hset -hget}
+            {+client|list +client|list +config|get +config +acl|list -acl} {-@all +client|list +config -acl}
+            {+select|0 +select|0 +debug|help +debug} {-@all +select|0 +debug}
+            {-@dangerous}                           {-@all -@dangerous}
+            {+config +config|get -config|set +config} {-@all +config}
+            {+@read +@all}                          {+@all}
+            {+get nocommands}                       {-@all}
+            {+set|A +set|a +set|B}                  {-@all +set|A +set|B}
+            {-get allcommands -flushall}            {+@all -flushall}
+        } {
+            set_user u {*}$rules
+            assert_equal $told [user_field u commands] $rules
+            # What is told means the same.
+            r acl setuser again reset {*}$told
+            assert_equal $told [user_field again commands]
+        }
+        r acl deluser u again
+    }
+
+    test "each category, alone and taken away" {} {
+        foreach category [r acl cat] {
+            set_user u +@all -@$category
+            assert_equal "+@all -@$category" [user_field u commands]
+            set_user u +@$category
+            assert_equal "-@all +@$category" [user_field u commands]
+            foreach command [r acl cat $category] {
+                assert {"@$category" in [lindex [lindex [r command info $command] 0] 6]} "$command $category"
+            }
+        }
+        assert_refused "ERR Unknown category 'nosuch'" r acl cat nosuch
+        r acl deluser u
+    }
+
+    test "commands, subcommands and first arguments" {} {
+        set_user u on nopass ~* +get +config|get +client -client|kill +select|1
+        set c [connect_as u]
+        assert_reply nullbulk $c get k
+        assert_refused [no_command set] $c set k v
+        assert_refused [no_command config|set] $c config set maxmemory 0
+        $c config get maxmemory
+        $c client id
+        assert_refused [no_command client|kill] $c client kill id 1
+        assert_reply {status OK} $c select 1
+        assert_refused [no_command select] $c select 2
+        assert_refused "ERR wrong number of arguments for 'set' command" $c set k
+        assert_refused "ERR unknown command 'nosuch', with args beginning with: " $c nosuch
+        assert_refused [no_command acl|whoami] $c acl whoami
+        assert_reply {status OK} $c auth u x
+        assert_equal array [lindex [$c -typed hello 2 auth u x] 0]
+    }
+
+    test "keys: to be read, to be written, or both" {} {
+        r set r 1
+        set_user u on nopass +@all ~both* %R~r* %W~w*
+        set c [connect_as u]
+        assert_reply {bulk 1} $c get r
+        assert_refused $::no_key $c set r 2
+        assert_refused $::no_key $c incr r
+        assert_reply {status OK} $c set w 2
+        assert_refused $::no_key $c get w
+        assert_refused $::no_key $c set w 3 get
+        assert_refused $::no_key $c incr w
+        assert_reply {int 1} $c incr both
+        assert_refused $::no_key $c mget r other
+        assert_reply {array {{bulk 1} {bulk 1}}} $c mget r both
+        assert_refused $::no_key $c copy w both2
+        assert_reply {int 1} $c copy r w2
+        assert_refused $::no_key $c rename r w9
+        assert_refused $::no_key $c bitfield w get u8 0
+        assert_reply {array {{int 49}}} $c bitfield_ro r get u8 0
+        assert_reply {int 1} $c exists r
+        assert_reply {int 1} $c exists w
+        assert_refused $::no_key $c exists other
+        assert_reply {status none} $c type both3
+    }
+
+    test "selectors: any one of them, all of it" {} {
+        r mset a 1 b 2
+        set_user u on nopass +get ~a (+set ~b) (+mget %R~a %R~b)
+        assert_equal "on nopass sanitize-payload ~a resetchannels -@all +get (~b resetchannels -@all +set) (%R~a %R~b\
+            resetchannels -@all +mget)" [user_line u]
+        set c [connect_as u]
+        assert_reply {bulk 1} $c get a
+        assert_refused $::no_key $c get b
+        assert_reply {status OK} $c set b 3
+        assert_refused $::no_key $c set a 3
+        assert_reply {array {{bulk 1} {bulk 3}}} $c mget a b
+        assert_refused [no_command del] $c del a
+        assert_equal "This user has no permissions to access the 'c' key" [r acl dryrun u mget a b c]
+        r acl setuser u clearselectors
+        assert_refused [no_command mget] $c mget a b
+        r acl setuser u (+del ~x) ( ~y +del ) reset
+        assert_equal {} [user_field u selectors]
+    }
+
+    test "a change reaches connections that are there, also in the middle of a pipeline" {} {
+        set_user u on nopass +@all ~*
+        set others {}
+        for {set i 0} {$i < 12} {incr i} {
+            lappend others [connect_as u]
+        }
+        foreach c $others {
+            assert_reply {status OK} $c set k v
+        }
+        r acl setuser u -set
+        foreach c $others {
+            assert_refused [no_command set] $c set k v
+        }
+        r acl setuser u +set
+        foreach c $others {
+            assert_reply {status OK} $c set k v
+        }
+        set c [lindex $others 0]
+        $c -raw "GET k\r\nACL SETUSER u -get\r\nGET k\r\nACL SETUSER u +get\r\nGET k\r\n"
+        assert_equal {bulk v} [$c -reply]
+        assert_equal {status OK} [$c -reply]
+        assert_equal [list error [no_command get]] [$c -reply]
+        assert_equal {status OK} [$c -reply]
+        assert_equal {bulk v} [$c -reply]
+    }
+
+    test "the default user may be restricted, too" {} {
+        set admin [connect]
+        set_user root on nopass +@all ~* &*
+        $admin auth root x
+        r set k v
+        $admin acl setuser default -@all +get
+        assert_refused [no_command set] r set k v
+        assert_refused [no_command ping] [connect] ping
+        assert_reply {bulk v} [connect] get k
+        $admin acl setuser default +@all
+        assert_reply {status OK} r set k v
+        assert_reply {bulk v} r get k
+    }
+
+    test "who is deleted is closed; a user of that name is another one" {} {
+        set_user u on nopass +@all
+        set a [connect_as u]
+        set b [connect_as u]
+        r acl deluser u
+        set_user u on nopass +@all
+        assert_error * {$a ping; $a ping}
+        assert_error * {$b ping; $b ping}
+        set c [connect_as u]
+        assert_reply {int 1} $c acl deluser u
+        assert_error * {$c ping}
+        assert_reply {status PONG} r ping
+    }
+
+    test "in a transaction: when it is queued, and when it runs" {} {
+        set_user u on nopass +@all -del ~a*
+        set c [connect_as u]
+        $c multi
+        assert_refused [no_command del] $c del a
+        assert_refused $::no_key $c set b 1
+        assert_refused "EXECABORT Transaction discarded because of previous errors." $c exec
+        $c multi
+        $c set a 1
+        $c get a
+        $c set a2 1
+        r acl setuser u -get resetkeys ~a2
+        set changed "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call.\
+            This command is no longer allowed for the following reason:"
+        assert_equal [list array [list [list error "$changed no permission to touch the specified keys"] \
+            [list error "$changed no permission to execute the command or subcommand"] {status OK}]] [$c -typed exec]
+        assert_equal {multi multi} [lmap entry [lrange [r acl log] 0 1] {dict get $entry context}]
+        $c multi
+        $c acl setuser u +get allkeys
+        assert_refused [no_command get] $c get a
+    }
+
+    test "ACL LOG" {} {
+        r acl log reset
+        assert_equal {} [r acl log]
+        set_user u on >x +get +client|setname ~a
+        set c [connect_as u]
+        $c client setname somebody
+        foreach i {1 2 3} {
+            catch {$c get b}
+        }
+        catch {$c get "b\x00c"}
+        catch {$c config get x}
+        catch {$c AuTh u wrong}
+        catch {$c hello 3 auth nobody wrong}
+        set log [r acl log]
+        assert_equal 5 [llength $log]
+        foreach entry $log expected {
+            {1 auth hello nobody} {1 auth AuTh u} {1 command config|get u} {1 key b\x00c u} {3 key b u}
+        } {
+            set expected [subst -nocommands -novariables $expected]
+            assert_equal $expected [list [dict get $entry count] [dict get $entry reason] [dict get $entry object] \
+                [dict get $entry username]]
+            assert_equal toplevel [dict get $entry context]
+            assert_match "id=*name=somebody*user=u*" [dict get $entry client-info]
+            assert_range [dict get $entry age-seconds] 0 60
+        }
+        assert_equal 1 [llength [r acl log 1]]
+        assert_equal {} [r acl log 0]
+        assert_equal {} [r acl log -5]
+        assert_refused "ERR value is not an integer or out of range" r acl log x
+        r config set acllog-max-len 2
+        catch {$c get other}
+        assert_equal 2 [llength [r acl log]]
+        assert_equal other [dict get [lindex [r acl log] 0] object]
+        r config set acllog-max-len 128
+        r acl log reset
+        assert_equal {} [r acl log]
+    }
+
+    test "ACL LOG numbers its entries and says when" {keydb} {
+        r acl log reset
+        set_user u on >x
+        set c [connect_as u]
+        catch {$c get a}
+        set first [lindex [r acl log] 0]
+        catch {$c get a}
+        catch {$c set a 1}
+        lassign [r acl log] set get
+        assert_equal [dict get $first entry-id] [dict get $get entry-id]
+        assert_equal [dict get $first timestamp-created] [dict get $get timestamp-created]
+        assert {[dict get $get timestamp-last-updated] >= [dict get $first timestamp-last-updated]}
+        assert_equal [expr {[dict get $get entry-id] + 1}] [dict get $set entry-id]
+        assert_equal 2 [dict get $get count]
+    }
+
+    test "INFO counts what was refused" {keydb} {
+        r config resetstat
+        set_user u on >x +get +mget ~a
+        set c [connect_as u]
+        catch {$c get b}
+        catch {$c mget a b}
+        catch {$c set a 1}
+        catch {$c auth u y}
+        foreach {field count} {cmd 1 key 2 channel 0 auth 1} {
+            assert_equal $count [info_field acl_access_denied_$field stats] $field
+        }
+        assert_match "*rejected_calls=1*" [info_field cmdstat_set commandstats]
+        assert_match "count=3" [info_field errorstat_NOPERM errorstats]
+    }
+
+    test "ACL DRYRUN" {} {
+        set_user u +get +set +config|get ~a %W~b
+        assert_reply {status OK} r acl dryrun u get a
+        assert_reply {status OK} r acl dryrun u set b 1
+        assert_reply {bulk "This user has no permissions to access the 'b' key"} r acl dryrun u get b
+        assert_reply {bulk "This user has no permissions to run the 'del' command"} r acl dryrun u del b
+        set text "This user has no permissions to run the 'config|set' command"
+        assert_reply [list bulk $text] r acl dryrun u config set a b
+        assert_reply {status OK} r acl dryrun u auth x
+        assert_refused "ERR User 'nobody' not found" r acl dryrun nobody get a
+        assert_refused "ERR Command 'nosuch' not found" r acl dryrun u nosuch
+        assert_refused "ERR Command 'config' not found" r acl dryrun u config nosuch
+        assert_refused "ERR wrong number of arguments for 'get' command" r acl dryrun u get
+        assert_refused "ERR wrong number of arguments for 'acl|dryrun' command" r acl dryrun u
+    }
+
+    test "ACL GENPASS" {} {
+        assert_match {[0-9a-f]*} [r acl genpass]
+        assert_equal 64 [string length [r acl genpass]]
+        foreach {bits digits} {1 1 4 1 5 2 128 32 4096 1024} {
+            assert_equal $digits [string length [r acl genpass $bits]] $bits
+        }
+        assert {[r acl genpass] ne [r acl genpass]}
+        foreach bits {0 -1 4097} {
+            assert_refused "ERR ACL GENPASS argument must be the number of bits for the output password, a positive\
+                number up to 4096" r acl genpass $bits
+        }
+        assert_refused "ERR value is not an integer or out of range" r acl genpass x
+    }
+
+    test "CLIENT LIST and CLIENT KILL know users" {} {
+        set_user u on nopass +@all
+        set a [connect_as u]
+        set b [connect_as u]
+        set users [lmap line [client_lines [r client list]] {dict get $line user}]
+        assert_equal 2 [llength [lsearch -all -exact $users u]]
+        assert_reply {int 2} r client kill user u
+        assert_error * {$a ping; $a ping}
+        assert_error * {$b ping; $b ping}
+        assert_reply {int 0} r client kill user u
+        assert_refused "ERR No such user 'nobody'" r client kill user nobody
+    }
+
+    test "RESET makes it the default user's connection" {} {
+        set_user u on nopass +reset +acl|whoami
+        set c [connect_as u]
+        assert_equal u [$c acl whoami]
+        assert_reply {status RESET} $c reset
+        assert_equal default [$c acl whoami]
+    }
+
+    test "secrets stay out of the slow log and away from monitors" {} {
+        r config set slowlog-log-slower-than 0
+        r slowlog reset
+        r acl setuser u >secret +get
+        r config set slowlog-log-slower-than 10000
+        set shown [lmap entry [r slowlog get 10] {lindex $entry 3}]
+        assert {{acl setuser (redacted) (redacted) (redacted)} in $shown} $shown
+        assert {[string first secret $shown] < 0}
+    }
+
+    test "without a file there is nothing to load or save" {} {
+        foreach command {load save} {
+            assert_error "ERR This $::product instance is not configured to use an ACL file.*" {r acl $command}
+        }
+    }
+}
+
+with_server {acl-pubsub-default allchannels} {
+    test "acl-pubsub-default allchannels" {} {
+        r acl setuser u (+get)
+        assert_equal "off &* -@all (&* -@all +get)" [user_line u]
+        r config set acl-pubsub-default resetchannels
+        r acl setuser v
+        assert_equal {} [user_field v channels]
+        r acl deluser u v
+    }
+}
+
+test "users of the configuration file, and CONFIG REWRITE" {noconn keydb} {
+    set path [spit [fresh_dir]/test.conf "user a on >x ~k +get (+set ~b ~c)\nuser b +@all\nport [free_port]\n"]
+    set id [server_launch [list $path]]
+    wait_for {[string match "*Ready to accept connections*" [process_log $id]]}
+    assert_match "*The user 'b' is disabled*" [process_log $id]
+    set port [lindex [regexp -inline {port (\d+)} [slurp $path]] 1]
+    set c [connect -port $port -tls 0]
+    assert_equal {a b default} [$c acl users]
+    $c acl setuser b on nopass
+    $c acl setuser c >y %R~z
+    $c acl deluser a
+    $c acl setuser d "~it's\"" "&\\x"
+    set before [$c acl list]
+    $c config rewrite
+    process_stop $id
+    set id [server_launch [list $path]]
+    wait_for {[string match "*Ready to accept connections*" [process_log $id]]}
+    set c [connect -port $port -tls 0]
+    assert_equal $before [$c acl list]
+    process_stop $id
+}
+
+test "users that are declared wrongly keep the server from starting" {noconn keydb} {
+    foreach {lines number text} {
+        "user a on bogus"            1 "Error in user declaration 'a': Syntax error"
+        "user a on +nosuch"          1 "Error in user declaration 'a': Unknown command or category name in ACL"
+        "user a on\nuser a off"      2 "Error in user declaration 'a': Duplicate user found. A user can only be *"
+        "user"                       1 "Bad directive or wrong number of arguments"
+    } {
+        set id [server_launch [list [spit [fresh_dir]/test.conf "$lines\nport 0\n"]]]
+        assert_equal 1 [process_wait $id] $lines
+        assert_match "*at line $number\n>>> '[lindex [split $lines \n] end]'\n$text*" [process_log $id]
+    }
+    set file [acl_file "user a on\n"]
+    set id [server_launch [list [spit [fresh_dir]/test.conf "user a on\naclfile $file\nport 0\n"]]]
+    assert_equal 1 [process_wait $id]
+    assert_match "*please define either an ACL file or declare users directly*" [process_log $id]
+}
+
+test "an ACL file: loaded, saved, and refused as a whole" {noconn keydb} {
+    set file [acl_file "user default on nopass ~* &* +@all\nuser a on >x ~k +get\n\n  user b  on nopass  +@all \r\n"]
+    set port [free_port]
+    set id [server_launch [list --port $port --aclfile $file]]
+    wait_for {[string match "*Ready to accept connections*" [process_log $id]]}
+    set c [connect -port $port -tls 0]
+    assert_equal {a b default} [$c acl users]
+    set a [connect -port $port -tls 0]
+    $a auth a x
+    set b [connect -port $port -tls 0]
+    $b auth b x
+    # Saved, it is what it was.
+    set before [$c acl list]
+    assert_reply {status OK} $c acl save
+    assert_equal [join $before \n]\n [slurp $file]
+    assert_reply {status OK} $c acl load
+    assert_equal $before [$c acl list]
+    # All mistakes are told, and nothing changes: the seventh line spoils the file.
+    spit $file [join {"user a on" "user b on" "" "user c on" "user d on" "user e on" "user f on bogus +nosuch"
+        "user g (+get" "usr x" "user" "user a"} \n]
+    set error [lindex [$c -typed acl load] 1]
+    foreach text {":7: Syntax error. "
+            ":7: Error in applying operation '+nosuch': Unknown command or category name in ACL. "
+            ":8: Unmatched parenthesis in selector definition."
+            ":9 should start with user keyword followed by the username. "
+            ":10 should start with user keyword followed by the username. "
+            "WARNING: Duplicate user 'a' found on line 11. "
+            "WARNING: ACL errors detected, no change to the previously active ACL rules was performed"} {
+        assert {[string first $text $error] > 0} "$text in $error"
+    }
+    assert_equal $before [$c acl list]
+    assert_equal b [$b acl whoami]
+    # Who is not in the file is gone; the default user is as it was at first.
+    spit $file "user b on nopass +get +acl ~*\n"
+    $c acl setuser default -debug
+    assert_reply {status OK} $c acl load
+    assert_equal {b default} [$c acl users]
+    assert_equal +@all [dict get [$c acl getuser default] commands]
+    assert_error * {$a ping; $a ping}
+    file delete $file
+    assert_error "ERR Error loading ACLs, opening file '$file': No such file or directory*" {$c acl load}
+    assert_equal {b default} [$c acl users]
+    process_stop $id
+}
+
+test "who stays in the file stays connected" {noconn keydb} {
+    set file [acl_file "user b on nopass +@all ~*\n"]
+    set port [free_port]
+    set id [server_launch [list --port $port --aclfile $file]]
+    wait_for {[string match "*Ready to accept connections*" [process_log $id]]}
+    set c [connect -port $port -tls 0]
+    set b [connect -port $port -tls 0]
+    $b auth b x
+    spit $file "user b on nopass +@all -set ~*\n"
+    assert_reply {status OK} $c acl load
+    assert_reply nullbulk $b get k
+    assert_refused [no_command set] $b set k v
+    process_stop $id
+}
+
+test "an ACL file that is wrong, or not there, keeps the server from starting" {noconn} {
+    set file [acl_file "user a on\nuser a on\n"]
+    set id [server_launch [list --port 0 --unixsocket [fresh_dir]/s --aclfile $file]]
+    assert_equal 1 [process_wait $id]
+    assert_match "*Aborting $::product startup because of ACL errors: WARNING: Duplicate user 'a' found on line 2. *" \
+        [process_log $id]
+    set id [server_launch [list --port 0 --unixsocket [fresh_dir]/s --aclfile [fresh_dir]/none]]
+    assert_equal 1 [process_wait $id]
+    assert_match "*Error loading ACLs, opening file*No such file or directory*" [process_log $id]
+}
