@@ -160,12 +160,17 @@ void change_member_expire(struct change *change, struct slice member, int64_t ex
 
 /* ----------------------------------------------------------------------------------------------------- looking -- */
 
+uint64_t members_due(const struct entry *entry, int64_t now_ms)
+{
+    return has_lifetimes(entry) ? deadlines_count_due(&entry_lifetimes(entry)->members, now_ms) : 0;
+}
+
 bool members_all_due(const struct access *access, const struct entry *entry)
 {
     const struct deadlines *members = &entry_lifetimes(entry)->members;
     uint64_t count = access->store->types[entry->type].members->count(entry_value(entry));
 
-    return deadlines_count(members) == count && deadlines_count_due(members, access->now_ms) == count;
+    return deadlines_count(members) == count && members_due(entry, access->now_ms) == count;
 }
 
 static struct entry *view_create(struct access *access, const struct entry *entry)

@@ -13,6 +13,7 @@ void members_key_changed(struct access *access, struct entry *entry, int64_t exp
 void members_changed_in_place(struct access *access, const struct entry *entry); /* the value, not the deadlines */
 /* The entry goes, or another value takes its place: its record is no longer wanted. */
 void members_unlist(const struct change *change, const struct entry *entry);
+uint64_t members_due(const struct entry *entry, int64_t now_ms); /* how many are */
 bool members_all_due(const struct access *access, const struct entry *entry); /* nothing of the key is left */
 /* The key without what is due (something is); NULL: nothing would be left. Good until the key changes. */
 const struct entry *members_view(struct access *access, const struct entry *entry);

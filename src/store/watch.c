@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "store/key_registry.h"
 #include "store/lookup.h"
-#include "store/members.h"
+#include "store/members_priv.h"
 
 struct watch_node {
     struct list_node key_node; /* guarded by the stripe's lock */
@@ -11,6 +11,7 @@ struct watch_node {
     struct watch_set *set;
     struct registered_key *watched;
     uint32_t stripe;
+    int64_t seen_ms; /* when it was watched */
     bool expired; /* it was past its deadline already when it was watched */
 };
 
@@ -60,11 +61,21 @@ void watch_add(struct watch_set *set, struct access *access, unsigned db, const 
     node->set = set;
     node->watched = watched;
     node->stripe = stripe_index;
-    access_expire_members(access, db, key); /* what was dead already is no change */
+    node->seen_ms = access->now_ms;
+    if (!atomic_load_explicit(&access->store->keeps_expired, memory_order_relaxed))
+        access_expire_members(access, db, key); /* what was dead already is no change when it goes */
     entry = lookup_raw(access, db, key);
     node->expired = entry != NULL && lookup_is_expired(access, entry);
     list_push_back(&watched->nodes, &node->key_node);
     list_push_back(&set->nodes, &node->set_node);
+}
+
+/* Has the key expired, or a member that lived at `since_ms`? */
+static bool has_lost(const struct access *access, const struct entry *entry, int64_t since_ms)
+{
+    return lookup_is_due(access, entry) &&
+           (lookup_is_expired(access, entry) ||
+            members_due(entry, access->now_ms) > members_due(entry, since_ms));
 }
 
 bool watch_set_has_expired(const struct watch_set *set, struct access *access)
@@ -75,7 +86,7 @@ bool watch_set_has_expired(const struct watch_set *set, struct access *access)
         const struct key key = registered_key_key(watched);
         const struct entry *entry = lookup_raw(access, watched->db, &key);
 
-        if (!node->expired && entry != NULL && lookup_is_due(access, entry))
+        if (!node->expired && entry != NULL && has_lost(access, entry, node->seen_ms))
             return true;
     }
     return false;

@@ -585,6 +585,13 @@ with_server {enable-debug-command yes} {
         assert_equal {0 k} [r scan 0]
         assert_equal k [r randomkey]
         assert_reply {int 2} r dbsize
+        # who watches changes nothing, and what was dead before is no change
+        set gone [info_field expired_subkeys stats]
+        r watch k s
+        r multi
+        r hlen k
+        assert_equal 1 [r exec]
+        assert_equal $gone [info_field expired_subkeys stats]
         r client unpause
         wait_for {[r dbsize] == 1}
         assert_equal {c 3} [r hgetall k]
