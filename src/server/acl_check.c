@@ -104,7 +104,7 @@ static struct acl_decision check_keys(const struct acl_selector *selector, struc
         const struct key_position *position = &question->keys.items[i];
 
         if ((position->flags & KEY_NOT_KEY) == 0 &&
-            !has_key(selector, question->args[position->arg_index], permissions_of(position->flags)))
+            !has_key(selector, key_position_name(question->args, *position), permissions_of(position->flags)))
             return (struct acl_decision){ACL_DENIED_KEY, position->arg_index};
     }
     return (struct acl_decision){ACL_ALLOWED, 0};

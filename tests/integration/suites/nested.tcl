@@ -128,4 +128,17 @@ with_server {enable-debug-command yes} {
         r flushall
         assert_reply {int 0} r exists k
     }
+
+    test "the key is what stands before the first dot, also for access rules" {keydb} {
+        r acl setuser path on nopass ~a.* ~b %R~read +@all
+        set other [connect]
+        $other auth path x
+        assert_error "NOPERM*" {$other keydb.nhset a.b 1}
+        assert_error "NOPERM*" {$other keydb.nhget json a.b}
+        assert_reply {int 0} $other keydb.nhset b.c 1
+        assert_reply {bulk {{"c" : "1"}}} $other keydb.nhget json b
+        assert_error "NOPERM*" {$other keydb.nhset read.x 1}
+        assert_refused "ERR no such key" $other keydb.nhget read.x
+        r acl deluser path
+    }
 }
