@@ -10,6 +10,7 @@
 #include "commands/sort_pattern.h"
 #include "commands/type_options.h"
 #include "data/zset.h"
+#include "server/acl_client.h"
 
 #include <errno.h>
 #include <math.h>
@@ -52,6 +53,15 @@ static bool can_store(const struct request *request)
     return (request->command->flags & COMMAND_WRITE) != 0;
 }
 
+/* Patterns may lead to any key. False: an error was replied. */
+static bool may_look_elsewhere(struct request *request, const char *option)
+{
+    if (acl_may_read_all_keys(request))
+        return true;
+    reply_errorf(request, "ERR %s option of SORT denied due to insufficient ACL permissions.", option);
+    return false;
+}
+
 /* An option that is there with all its words. False: an error was replied. */
 static bool parse_option(struct request *request, uint32_t index, struct sort_options *options)
 {
@@ -67,7 +77,10 @@ static bool parse_option(struct request *request, uint32_t index, struct sort_op
     } else if (request_arg_is(request, index, "BY")) {
         options->by = sort_pattern_parse(request_arg(request, index + 1));
         options->nosort |= !options->by.names_keys;
+        return !options->by.names_keys || may_look_elsewhere(request, "BY");
     } else if (request_arg_is(request, index, "GET")) {
+        if (!may_look_elsewhere(request, "GET"))
+            return false;
         add_get(request, index + 1, options);
     } else if (request_arg_is(request, index, "STORE") && can_store(request)) {
         options->destination = &request->keys[1];

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "script/lua_values.h"
 #include "script/script_host_priv.h"
+#include "server/acl_client.h"
 #include "server/client.h"
 #include "server/dispatch.h"
 #include "server/protect.h"
@@ -91,9 +92,11 @@ static const struct command *find_command(const struct slice *words, uint32_t co
 }
 
 /* Why it may not be called now; NULL: it may. */
-static const char *refusal(const struct script_run *run, const struct command *command, uint32_t count)
+static const char *refusal(const struct script_run *run, const struct command *command, const struct slice *words,
+                           uint32_t count)
 {
     const uint32_t changes = COMMAND_WRITE | COMMAND_MAY_REPLICATE;
+    const char *error;
 
     if (command == NULL)
         return "ERR Unknown Redis command called from script";
@@ -101,6 +104,9 @@ static const char *refusal(const struct script_run *run, const struct command *c
         return "ERR Wrong number of args calling Redis command from script";
     if ((command->flags & COMMAND_NOSCRIPT) != 0)
         return "ERR This Redis command is not allowed from script";
+    error = acl_refusal_in_script(run->request->client, command, words, count);
+    if (error != NULL)
+        return error;
     if (run->read_only && (command->flags & changes) != 0)
         return "ERR Write commands are not allowed from read-only scripts.";
     if (run->memory_short && !run->wrote && (command->flags & COMMAND_DENYOOM) != 0 &&
@@ -199,7 +205,7 @@ static int call(lua_State *L, bool raises)
         worker_count_error(host->worker, slice_from_text(error));
     } else {
         command = find_command(host->calls.words, count);
-        error = refusal(run, command, count);
+        error = refusal(run, command, host->calls.words, count);
         if (error != NULL)
             reject(run, command, error);
     }
@@ -375,7 +381,7 @@ static int api_acl_check_cmd(lua_State *L)
     command = find_command(host->calls.words, count);
     if (command == NULL)
         return fail(L, "ERR Invalid command passed to redis.acl_check_cmd()");
-    lua_pushboolean(L, client_is_authenticated(run->request->client) || (command->flags & COMMAND_NO_AUTH) != 0);
+    lua_pushboolean(L, acl_client_may(run->request->client, command, host->calls.words, count));
     return 1;
 }
 

@@ -97,7 +97,8 @@ static struct acl_decision check_keys(const struct acl_selector *selector, struc
 {
     if (!question->has_found_keys) {
         question->has_found_keys = true;
-        if (!command_keys(question->command, question->args, question->arg_count, &question->keys))
+        if (!command_arity_fits(question->command, question->arg_count) ||
+            !command_keys(question->command, question->args, question->arg_count, &question->keys))
             question->keys.count = 0;
     }
     for (uint32_t i = 0; i < question->keys.count; i++) {
@@ -174,21 +175,27 @@ bool acl_may_key(const struct acl_user *user, struct slice key, uint32_t permiss
     return false;
 }
 
-/* Some pattern of one selector must be for all names. */
-bool acl_may_all_keys(const struct acl_user *user, uint32_t permissions)
+static bool has_all_keys(const struct acl_selector *selector, uint32_t permissions)
 {
-    for (uint32_t i = 0; i < user->selector_count; i++) {
-        const struct acl_selector *selector = &user->selectors[i];
-
-        if (selector->has_all_keys)
+    for (uint32_t i = 0; i < selector->key_count; i++) {
+        if ((selector->keys[i].permissions & permissions) == permissions &&
+            slice_equal_text(selector->keys[i].text, "*"))
             return true;
-        for (uint32_t k = 0; k < selector->key_count; k++) {
-            if ((selector->keys[k].permissions & permissions) == permissions &&
-                slice_equal_text(selector->keys[k].text, "*"))
-                return true;
-        }
     }
-    return false;
+    return selector->has_all_keys;
+}
+
+bool acl_may_all_keys(const struct acl_user *user, const struct command *command, const struct slice *args,
+                      uint32_t arg_count, uint32_t permissions)
+{
+    struct question question = {.command = command, .args = args, .arg_count = arg_count};
+    bool may = false;
+
+    for (uint32_t i = 0; i < user->selector_count && !may; i++)
+        may = has_all_keys(&user->selectors[i], permissions) &&
+              check_selector(&user->selectors[i], &question).verdict == ACL_ALLOWED;
+    key_positions_fini(&question.keys);
+    return may;
 }
 
 bool acl_may_channel(const struct acl_user *user, struct slice channel, bool is_pattern)

@@ -17,14 +17,16 @@ struct acl_decision {
     uint32_t arg_index; /* of the key or channel; 0: the command */
 };
 
-/* The arguments fit the command's arity; `args` begin with its name. Of several selectors that refuse, the one that
- * came farthest gives the reason. */
+/* `args` begin with the command's name; if there are too few, or too many, it is asked about the command alone. Of
+ * several selectors that refuse, the one that came farthest gives the reason. */
 struct acl_decision acl_check(const struct acl_user *user, const struct command *command, const struct slice *args,
                               uint32_t arg_count);
 
 /* Access to one key, with all of `permissions` (enum acl_permission) in one selector, whatever the command. */
 bool acl_may_key(const struct acl_user *user, struct slice key, uint32_t permissions);
-bool acl_may_all_keys(const struct acl_user *user, uint32_t permissions); /* whatever they are called */
+/* A selector allows the command, and access to keys whatever they are called: for those that it finds on its way. */
+bool acl_may_all_keys(const struct acl_user *user, const struct command *command, const struct slice *args,
+                      uint32_t arg_count, uint32_t permissions);
 /* A channel; or the pattern of channels itself, which has to be one of the user's. */
 bool acl_may_channel(const struct acl_user *user, struct slice channel, bool is_pattern);
 

@@ -5,6 +5,7 @@
 #include "server/acl_options.h"
 #include "server/acl_user.h"
 #include "server/client.h"
+#include "server/pubsub.h"
 #include "server/request.h"
 #include "server/server.h"
 
@@ -72,7 +73,30 @@ struct slice acl_client_name(const struct client *client)
 
 /* ------------------------------------------------------------------------------------------------------ changes -- */
 
-/* False: its user is gone. */
+struct subscriptions {
+    const struct acl_user *user;
+    enum topic_kind kind;
+    bool are_allowed;
+};
+
+static void look_at_subscription(struct slice name, void *context)
+{
+    struct subscriptions *all = context;
+
+    all->are_allowed = all->are_allowed && acl_may_channel(all->user, name, all->kind == TOPIC_PATTERN);
+}
+
+/* What it subscribes to it may still subscribe to. */
+static bool may_keep_subscriptions(const struct client *client, const struct acl_user *user)
+{
+    struct subscriptions all = {.user = user, .are_allowed = true};
+
+    for (all.kind = TOPIC_CHANNEL; all.kind < TOPIC_KINDS; all.kind++)
+        pubsub_each(client, all.kind, look_at_subscription, &all);
+    return all.are_allowed;
+}
+
+/* False: its user is gone, or may not have what it subscribes to any more. */
 static bool refresh_client(struct client *client)
 {
     struct acl_user *old = client->card.user, *user;
@@ -87,7 +111,7 @@ static bool refresh_client(struct client *client)
     set_user(client, user);
     if (!client_is_authenticated(client) && needs_no_password(user))
         client_set_authenticated(client, true);
-    return true;
+    return user->may_everything || may_keep_subscriptions(client, user);
 }
 
 void acl_refresh_clients(struct worker *worker)
@@ -119,7 +143,7 @@ void acl_spread(struct client *client)
     }
     if (refresh_client(client))
         return;
-    acl_client_enter(client); /* its user has deleted itself: it gets the reply yet */
+    acl_client_enter(client); /* it did that to itself: it gets the reply yet */
     conn_close_after_flush(&client->conn);
 }
 
@@ -219,4 +243,57 @@ bool acl_refuses_queued(struct request *exec, const struct command *command, con
                        "call. This command is no longer allowed for the following reason: %s",
                  reasons[decision.verdict]);
     return true;
+}
+
+const char *acl_refusal_in_script(struct client *client, const struct command *command, const struct slice *args,
+                                  uint32_t arg_count)
+{
+    static const char *const errors[] = {
+        [ACL_DENIED_COMMAND] = "ERR The user executing the script can't run this command or subcommand",
+        [ACL_DENIED_KEY] = "ERR The user executing the script can't access at least one of the keys mentioned in the "
+                           "command arguments",
+        [ACL_DENIED_CHANNEL] = "ERR The user executing the script can't publish to the channel mentioned in the "
+                               "command",
+    };
+    struct acl_decision decision;
+
+    if (LIKELY((client->flags & CLIENT_RESTRICTED) == 0))
+        return NULL;
+    decision = acl_check(client->card.user, command, args, arg_count);
+    if (decision.verdict == ACL_ALLOWED)
+        return NULL;
+    acl_note_refusal(client, decision, ACL_CONTEXT_LUA, command, args);
+    return errors[decision.verdict];
+}
+
+bool acl_refuses_served(struct request *request, const struct acl_user *user)
+{
+    struct acl_decision decision = {ACL_DENIED_COMMAND, 0};
+    struct acl_user *now = NULL;
+
+    if (LIKELY(!atomic_load_explicit(&user->is_outdated, memory_order_relaxed)))
+        return false; /* it was asked when it came */
+    now = acl_find(user->name);
+    if (now != NULL && now->identity == user->identity)
+        decision = acl_check(now, request->command, request->args, request->arg_count);
+    acl_user_release(&now);
+    if (decision.verdict == ACL_ALLOWED)
+        return false;
+    count_refusal(request->worker, decision.verdict);
+    reply_refusal(request, decision);
+    return true;
+}
+
+bool acl_client_may(const struct client *client, const struct command *command, const struct slice *args,
+                    uint32_t arg_count)
+{
+    return acl_check(client->card.user, command, args, arg_count).verdict == ACL_ALLOWED;
+}
+
+bool acl_may_read_all_keys(const struct request *request)
+{
+    const struct client *client = request->client;
+
+    return (client->flags & CLIENT_RESTRICTED) == 0 ||
+           acl_may_all_keys(client->card.user, request->command, request->args, request->arg_count, ACL_READ);
 }

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+struct acl_user;
 struct client;
 struct request;
 
@@ -40,6 +41,16 @@ bool acl_refuses(struct request *request);
 /* The same for a command that was queued before, and is about to run in EXEC. */
 bool acl_refuses_queued(struct request *exec, const struct command *command, const struct slice *args,
                         uint32_t arg_count);
+/* The same for one that a script calls: NULL, or the error it is to get. */
+const char *acl_refusal_in_script(struct client *client, const struct command *command, const struct slice *args,
+                                  uint32_t arg_count);
+/* The same for one that waited, and is about to be served by a worker that need not be its client's; `user` is its
+ * client's when it began to wait. */
+bool acl_refuses_served(struct request *request, const struct acl_user *user);
+bool acl_client_may(const struct client *client, const struct command *command, const struct slice *args,
+                    uint32_t arg_count); /* neither counted nor logged */
+/* Of the request's command: may it read keys that it does not name? */
+bool acl_may_read_all_keys(const struct request *request);
 /* Counts and logs what was refused. For a password that was wrong: `object` is the command, `user` the name given. */
 void acl_note_refusal(struct client *client, struct acl_decision decision, enum acl_context context,
                       const struct command *command, const struct slice *args);

@@ -6,6 +6,8 @@
 #include "base/panic.h"
 #include "base/tick.h"
 #include "net/loop.h"
+#include "server/acl_client.h"
+#include "server/acl_user.h"
 #include "server/client.h"
 #include "server/dispatch.h"
 #include "server/kept_words.h"
@@ -24,6 +26,7 @@ struct blocked {
     struct kept_words words;
     const struct command *command;
     struct worker *worker;     /* const: the owner */
+    struct acl_user *user;     /* const: a reference: its client's when it began to wait */
     struct client *client;     /* guarded by the owner's roster lock: NULL when it waits no longer */
     bool is_served;            /* likewise: mail is under way */
     bool is_silent;            /* CLIENT REPLY OFF or SKIP */
@@ -126,6 +129,7 @@ bool blocked_unlink(struct worker *worker)
             return false;
         list_remove(link);
         kept_words_fini(&blocked->words);
+        acl_user_release(&blocked->user);
         mem_free(blocked);
     }
     return true;
@@ -177,6 +181,7 @@ void block_client(struct request *request, const struct block_wish *wish)
     blocked->mail.deliver = deliver;
     blocked->worker = request->worker;
     blocked->client = client;
+    blocked->user = acl_user_acquire(client->card.user);
     blocked->command = request->command;
     blocked->db = request->db;
     blocked->proto = (uint8_t)request->proto;
@@ -272,7 +277,8 @@ static bool serve(struct worker *worker, struct wait_node *node, const struct en
     waiter_leave_node(access->store, node);
     output_init(&blocked->reply, NULL);
     access->no_touch = blocked->no_touch;
-    run(&request);
+    if (!acl_refuses_served(&request, blocked->user))
+        run(&request);
     access->no_touch = no_touch;
     list_push_back(&worker->served, &blocked->mail_node);
     return true;

@@ -812,6 +812,23 @@ COLD void dispatch_show_lines(struct worker *worker)
     worker->has_lines = false;
 }
 
+/* Its user may have been given other rules while it was parked. */
+static bool refused_meanwhile(struct client *client, const struct job *job)
+{
+    struct request request;
+
+    if (LIKELY((client->flags & CLIENT_RESTRICTED) == 0))
+        return false;
+    request_init(&request, client, job, NULL);
+    if (!acl_refuses(&request))
+        return false;
+    if (client->transaction != NULL)
+        transaction_spoil(client->transaction);
+    counter_add(&client->worker->stats.rejected_calls[job->command->id], 1);
+    after_reply(client);
+    return true;
+}
+
 void dispatch_retry_parked(struct worker *worker)
 {
     /* Somebody may count on this worker's turn inside (gate.h, invariant 3), even if who wanted it has gone. */
@@ -826,8 +843,11 @@ void dispatch_retry_parked(struct worker *worker)
         if (conn_is_closing(&client->conn))
             continue;
         /* Who stands in the queue for the gate has begun: only its turn opens the gate again. */
-        result = parked->asked ? run_alone(client, &parked->job, parked->words.keys)
-                               : run_now(client, &parked->job, parked->words.keys);
+        if (parked->asked)
+            result = run_alone(client, &parked->job, parked->words.keys);
+        else
+            result = refused_meanwhile(client, &parked->job) ? RUN_DONE
+                                                             : run_now(client, &parked->job, parked->words.keys);
         parked->asked = result == RUN_ASKED;
         show_pause(client, result == RUN_PAUSED);
         if (result != RUN_DONE)

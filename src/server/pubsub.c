@@ -50,6 +50,25 @@ uint64_t pubsub_count(const struct client *client, enum topic_kind kind)
                                : table_count(&tables[TOPIC_CHANNEL]) + table_count(&tables[TOPIC_PATTERN]);
 }
 
+struct visitor {
+    void (*visit)(struct slice name, void *context);
+    void *context;
+};
+
+static void visit_name(void *item, void *context)
+{
+    const struct visitor *visitor = context;
+
+    visitor->visit(topic_name(((const struct subscription *)item)->topic), visitor->context);
+}
+
+void pubsub_each(const struct client *client, enum topic_kind kind, void (*visit)(struct slice name, void *context),
+                 void *context)
+{
+    if (client->pubsub != NULL)
+        table_each(&client->pubsub->subscriptions[kind], visit_name, &(struct visitor){visit, context});
+}
+
 /* What others may know; a client without subscriptions is as it was before the first one. */
 static void show(struct client *client)
 {

@@ -308,6 +308,105 @@ with_server {} {
         assert_refused [no_command get] $c get a
     }
 
+    test "what scripts call, and redis.acl_check_cmd" {} {
+        r acl log reset
+        set_user u on nopass +@all -del -object +object|encoding ~a &c
+        set c [connect_as u]
+        set command "ERR The user executing the script can't run this command or subcommand"
+        set key "ERR The user executing the script can't access at least one of the keys mentioned in the command\
+            arguments"
+        set channel "ERR The user executing the script can't publish to the channel mentioned in the command"
+        foreach {call error} [list {'del','a'} $command {'object','freq','a'} $command {'get','b'} $key \
+                {'mget','a','b'} $key {'publish','d','x'} $channel] {
+            assert_refused $error $c eval "return redis.pcall($call)" 0
+            assert_error "$error script: *" {$c eval "return redis.call($call)" 0}
+            assert_reply nullbulk $c eval "return redis.acl_check_cmd($call)" 0
+        }
+        foreach call {{'get','a'} {'object','encoding','a'} {'publish','c','x'} {'auth','x'} {'get'}} {
+            assert_reply {int 1} $c eval "return redis.acl_check_cmd($call)" 0
+        }
+        assert_error "ERR Invalid command passed to redis.acl_check_cmd()*" \
+            {$c eval "return redis.acl_check_cmd('nosuch')" 0}
+        assert_refused $::no_key $c eval "return 1" 1 b
+        assert_equal {bulk 1} [$c -typed eval "redis.call('set',KEYS\[1\],1) return redis.call('get','a')" 1 a]
+        set log [lmap entry [r acl log] {list [dict get $entry context] [dict get $entry reason] \
+            [dict get $entry object] [dict get $entry count]}]
+        foreach entry {{lua command del 2} {lua command object|freq 2} {lua key b 4} {lua channel d 2}
+                {toplevel key b 1}} {
+            assert {$entry in $log} "$entry in $log"
+        }
+    }
+
+    test "SORT looks at other keys only for who may read all" {} {
+        r rpush l 2 1
+        set_user u on nopass +@all ~l %W~*
+        set c [connect_as u]
+        assert_equal {1 2} [$c sort l]
+        assert_equal {2 1} [$c sort l by nosort]
+        foreach option {BY GET} {
+            assert_refused "ERR $option option of SORT denied due to insufficient ACL permissions." $c sort l $option x*
+            assert_refused "ERR $option option of SORT denied due to insufficient ACL permissions." \
+                $c sort_ro l $option x*
+        }
+        r acl setuser u %R~*
+        assert_equal {1 2} [$c sort l by x* get #]
+        r acl setuser u resetkeys ~l (%R~* +get)
+        assert_error "ERR BY option*" {$c sort l by x*}
+        r acl setuser u (%R~* +sort)
+        assert_equal {1 2} [$c sort l by x* get #]
+    }
+
+    test "channels: to publish, to subscribe, by patterns" {} {
+        set_user u on nopass +@all &a* &b
+        set c [connect_as u]
+        assert_reply {int 0} $c publish abc x
+        assert_refused $::no_channel $c publish c x
+        assert_refused $::no_channel $c spublish c x
+        foreach command {{subscribe b c} {ssubscribe c} {psubscribe a?} {psubscribe b a*z}} {
+            assert_refused $::no_channel $c {*}$command
+        }
+        assert_equal {subscribe abc 1} [$c subscribe abc]
+        assert_equal {psubscribe a* 2} [$c psubscribe a*]
+    }
+
+    test "subscribers whose channels are taken away are closed, others stay" {} {
+        set_user u on nopass +@all &a* &b
+        foreach {name command} {one {subscribe abc} two {psubscribe a*} three {ssubscribe a} four {subscribe b}} {
+            set $name [connect_as u]
+            [set $name] {*}$command
+        }
+        set five [connect_as u]
+        r acl setuser u &d
+        assert_equal {pong {}} [$one ping]
+        r acl setuser u resetchannels &b &a?c
+        assert_equal {pong {}} [$one ping]
+        foreach c [list $two $three] {
+            assert_error * {$c ping; $c ping}
+        }
+        r acl setuser u resetchannels &b
+        assert_error * {$one ping; $one ping}
+        assert_equal {pong {}} [$four ping]
+        assert_equal PONG [$five ping]
+        # Who may everything keeps everything.
+        r acl setuser u allchannels
+        assert_equal {pong {}} [$four ping]
+    }
+
+    test "who waits is asked again when there is something for him" {keydb} {
+        set_user u on nopass +@all ~l*
+        set a [connect_as u]
+        set b [connect_as u]
+        $a -send blpop l1 0
+        $b -send blpop l2 0
+        wait_for {[info_field blocked_clients clients] == 2}
+        r acl setuser u resetkeys ~l2
+        r rpush l1 x
+        r rpush l2 y
+        assert_equal [list error $::no_key] [$a -reply]
+        assert_equal {array {{bulk l2} {bulk y}}} [$b -reply]
+        assert_reply {array {{bulk x}}} r lrange l1 0 -1
+    }
+
     test "ACL LOG" {} {
         r acl log reset
         assert_equal {} [r acl log]
