@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "commands/client_control.h"
+#include "commands/client_tracking.h"
 #include "commands/families.h"
 #include "server/acl_client.h"
 #include "server/acl_user.h"
@@ -16,6 +17,7 @@
 #include "server/request.h"
 #include "server/server.h"
 #include "server/soft_shutdown.h"
+#include "server/tracking.h"
 #include "server/version.h"
 
 #include <stdio.h>
@@ -99,6 +101,7 @@ static void cmd_reset(struct request *request)
     client_reset_transaction(client);
     monitor_stop(client);
     pubsub_leave(client);
+    tracking_disable(client);
     client->flags &= ~session_flags;
     client->db = 0;
     client->proto = 2;
@@ -273,11 +276,6 @@ static void cmd_client_setinfo(struct request *request)
     }
     client_set_name(request->client, field, value);
     reply_ok(request);
-}
-
-static void cmd_client_getredir(struct request *request)
-{
-    reply_int(request, -1); /* no tracking, no redirection */
 }
 
 /* ON or OFF as argument 2; replies an error and returns false if it is neither. */
@@ -616,6 +614,8 @@ static void cmd_client_kill(struct request *request)
 static void cmd_client_help(struct request *request)
 {
     static const char *const lines[] = {
+        "CACHING (YES|NO)",
+        "    Whether the keys of the next command are tracked, with OPTIN or OPTOUT.",
         "GETNAME",
         "    The name of this connection.",
         "GETREDIR",
@@ -649,6 +649,10 @@ static void cmd_client_help(struct request *request)
         "    Tell the client library and its version.",
         "SETNAME <name>",
         "    Name this connection.",
+        "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [PREFIX ...]] [OPTIN] [OPTOUT] [NOLOOP]",
+        "    Tell this connection when keys change that it has read (BCAST: all keys, or those with a prefix).",
+        "TRACKINGINFO",
+        "    How this connection tracks keys.",
         "UNBLOCK <client-id> [TIMEOUT|ERROR]",
         "    End the wait of a blocked connection as if its time was over, or with an error.",
         "UNPAUSE",
@@ -666,6 +670,8 @@ static void cmd_client_help(struct request *request)
     .categories = "@admin @slow @dangerous @connection", .group = "connection"
 
 static const struct command_row client_subcommands[] = {
+    {.name = "caching", .run = cmd_client_caching, .arity = 3, CLIENT_ROW_MINE, .since = "6.0.0",
+     .summary = "Says whether the next command's keys are to be tracked.", .syntax = "CLIENT CACHING (YES|NO)"},
     {.name = "getname", .run = cmd_client_getname, .arity = 2, CLIENT_ROW_MINE, .since = "2.6.9",
      .summary = "Returns the name of the connection.", .syntax = "CLIENT GETNAME"},
     {.name = "getredir", .run = cmd_client_getredir, .arity = 2, CLIENT_ROW_MINE, .since = "6.0.0",
@@ -710,6 +716,12 @@ static const struct command_row client_subcommands[] = {
      .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {.name = "setname", .run = cmd_client_setname, .arity = 3, CLIENT_ROW_MINE, .since = "2.6.9",
      .summary = "Names the connection.", .syntax = "CLIENT SETNAME connection-name"},
+    {.name = "tracking", .run = cmd_client_tracking, .arity = -3, CLIENT_ROW_MINE, .since = "6.0.0",
+     .summary = "Switches on and off that the connection is told when what it has read changes.",
+     .syntax = "CLIENT TRACKING (ON|OFF) [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] "
+               "[OPTOUT] [NOLOOP]"},
+    {.name = "trackinginfo", .run = cmd_client_trackinginfo, .arity = 2, CLIENT_ROW_MINE, .since = "6.2.0",
+     .summary = "Returns how the connection tracks what it reads.", .syntax = "CLIENT TRACKINGINFO"},
     {.name = "unblock", .run = cmd_client_unblock, .arity = -3, CLIENT_ROW_ADMIN, .since = "5.0.0",
      .summary = "Ends the wait of a connection that is blocked by a command.",
      .complexity = "O(log N) where N is the number of connections",

@@ -6,6 +6,7 @@
 #include "commands/scan_options.h"
 #include "server/options.h"
 #include "server/request.h"
+#include "server/tracking.h"
 
 /* --- SCAN and KEYS --- */
 
@@ -111,6 +112,7 @@ static void cmd_flushdb(struct request *request)
     if (!parse_flush(request, &background))
         return;
     access_flush_db(request->access, request->db, background);
+    tracking_note_flush(request->worker);
     tell_others(request);
     reply_ok(request);
 }
@@ -123,6 +125,7 @@ static void cmd_flushall(struct request *request)
         return;
     for (unsigned db = 0; db < request->access->store->database_count; db++)
         access_flush_db(request->access, db, background);
+    tracking_note_flush(request->worker);
     tell_others(request);
     reply_ok(request);
 }

@@ -9,13 +9,16 @@
 #include "server/admission.h"
 #include "server/certificates.h"
 #include "server/client_limit.h"
+#include "server/client_ref.h"
 #include "server/blocked.h"
 #include "server/dispatch.h"
+#include "server/letters.h"
 #include "server/monitor.h"
 #include "server/options.h"
 #include "server/pubsub.h"
 #include "server/server.h"
 #include "server/tls_peers.h"
+#include "server/tracking.h"
 #include "server/transaction.h"
 #include "store/watch.h"
 
@@ -51,6 +54,8 @@ static void client_destroy(struct client *client)
     client_reset_transaction(client);
     monitor_stop(client);
     pubsub_leave(client);
+    letters_leave(client);
+    tracking_disable(client);
     tls_peers_leave(client);
     client_limit_leave(client);
     list_remove(&client->node);
@@ -58,6 +63,7 @@ static void client_destroy(struct client *client)
     list_remove(&client->card.node);
     spinlock_release(&worker->roster_lock);
     acl_client_leave(client);
+    client_ref_leave(client);
     mem_free(client->card.address);
     mem_free(client->card.name);
     mem_free(client->card.library_name);
@@ -146,6 +152,7 @@ static void card_init(struct client *client, int64_t now_ms)
     card->address = address_texts(&client->conn, &card->local_address);
     atomic_init(&card->command_id, UINT32_MAX);
     atomic_init(&card->queued_count, -1);
+    atomic_init(&card->redirect, -1);
     atomic_init(&card->active_ms, now_ms);
     atomic_init(&card->proto, 2);
     client_update_card(client);
@@ -397,6 +404,17 @@ void client_check_output(struct client *client)
         check_output(client, limit, hard, soft);
 }
 
+void client_sent_unasked(struct client *client)
+{
+    conn_write_pending(&client->conn);
+    client_check_output(client);
+    if ((client->conn.flags & CONN_BLOCKED_OUT) != 0 || output_size(&client->conn.output) >= OUTPUT_BLOCK_BYTES) {
+        client_show_output(client);
+        if (client_limit_is_on())
+            client_limit_note(client);
+    }
+}
+
 void client_close_all(struct worker *worker)
 {
     LIST_FOREACH(node, &worker->clients)
@@ -416,6 +434,12 @@ static void append_flags(struct buffer *buffer, const struct client_card *card)
         buffer_append_char(buffer, 'x');
     if ((flags & (CLIENT_BLOCKED | CLIENT_PAUSED)) != 0)
         buffer_append_char(buffer, 'b');
+    if ((flags & CLIENT_TRACKING) != 0)
+        buffer_append_char(buffer, 't');
+    if ((flags & CLIENT_TRACKING_BROKEN) != 0)
+        buffer_append_char(buffer, 'R');
+    if ((flags & CLIENT_TRACKING_BCAST) != 0)
+        buffer_append_char(buffer, 'B');
     if ((flags & CLIENT_UNIX) != 0)
         buffer_append_char(buffer, 'U');
     if ((flags & CLIENT_NO_EVICT) != 0)
@@ -470,8 +494,9 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
     else
         buffer_append_slice(buffer, command_at(command_id)->full_name);
     buffer_printf(buffer,
-                  " user=%s redir=-1 resp=%u watch=%u lib-name=%s lib-ver=%s tot-net-in=%llu tot-net-out=%llu",
-                  card->user->name.data, atomic_load_explicit(&card->proto, memory_order_relaxed),
+                  " user=%s redir=%lld resp=%u watch=%u lib-name=%s lib-ver=%s tot-net-in=%llu tot-net-out=%llu",
+                  card->user->name.data, (long long)atomic_load_explicit(&card->redirect, memory_order_relaxed),
+                  atomic_load_explicit(&card->proto, memory_order_relaxed),
                   atomic_load_explicit(&card->watched_count, memory_order_relaxed),
                   card->library_name != NULL ? card->library_name : "",
                   card->library_version != NULL ? card->library_version : "",

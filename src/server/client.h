@@ -17,7 +17,9 @@ struct blocked;
 struct worker;
 struct transaction;
 struct watch_set;
+struct client_ref;
 struct pubsub_session;
+struct tracking;
 struct parked;
 struct blob;
 
@@ -35,7 +37,10 @@ enum client_flag {
     CLIENT_MONITOR = 1 << 10, /* is shown the commands of others */
     CLIENT_PAUSED = 1 << 11,  /* its parked command waits for the end of CLIENT PAUSE */
     CLIENT_PUBSUB = 1 << 12,  /* subscribes to something: with RESP2 it may do little else */
-    CLIENT_RESTRICTED = 1 << 13 /* its user may not do everything: each command is checked */
+    CLIENT_RESTRICTED = 1 << 13,      /* its user may not do everything: each command is checked */
+    CLIENT_TRACKING = 1 << 14,        /* is told of changes of what it has read */
+    CLIENT_TRACKING_BROKEN = 1 << 15, /* the client that is told in its place has gone */
+    CLIENT_TRACKING_BCAST = 1 << 16
 };
 
 /* What others may ask of a client; served by its worker in its next turn. */
@@ -57,6 +62,7 @@ struct client_card {
     char *name;            /* guarded by the roster lock, replaced by the owner; NULL: none */
     char *library_name, *library_version; /* likewise */
     struct acl_user *user;          /* likewise: a reference, to be replaced by acl_client.h */
+    struct client_ref *ref;         /* guarded by the roster lock until it is set; NULL: nobody asked for one yet */
     _Atomic uint32_t flags;         /* atomic: enum client_flag as last seen, relaxed */
     _Atomic uint32_t requests;      /* atomic: enum client_request_flag */
     _Atomic uint32_t wait;          /* atomic: enum client_wait */
@@ -65,7 +71,8 @@ struct client_card {
     _Atomic uint32_t command_id;    /* of the last command; UINT32_MAX: none */
     _Atomic int32_t queued_count;   /* MULTI: commands so far; -1: not in MULTI */
     _Atomic uint32_t watched_count;
-    _Atomic uint32_t subscription_counts[3]; /* by enum topic_kind */
+    _Atomic uint32_t subscription_counts[3]; /* by enum topic_kind, below PUBSUB_KINDS */
+    _Atomic int64_t redirect;       /* who gets its invalidations; 0: itself, -1: it does not track */
     _Atomic uint64_t pubsub_bytes;  /* that its subscriptions take */
     _Atomic int64_t active_ms;      /* wall clock of the last command */
     _Atomic uint64_t query_bytes, query_capacity, args_bytes;
@@ -86,6 +93,7 @@ struct client {
     struct transaction *transaction; /* NULL: not in MULTI */
     struct watch_set *watches;       /* NULL: nothing watched */
     uint32_t watched_count;
+    struct tracking *tracking;       /* NULL: it does not track */
     struct pubsub_session *pubsub;   /* NULL: it has no subscriptions */
     struct parked *parked;           /* NULL: no command waits */
     struct blocked *blocked;         /* NULL: no command waits for a key to be filled */
@@ -134,6 +142,8 @@ void client_show_running(struct client *client, const struct command *command, s
 void client_close_for_query(struct client *client);
 /* Closes the client if its output has passed a limit. */
 void client_check_output(struct client *client);
+/* Something was written to the client that it has not asked for just now: will be sent, counts for its limits. */
+void client_sent_unasked(struct client *client);
 
 /* Everything the client takes: itself, its buffers, its queue, the keys it watches. Any thread. */
 uint64_t client_card_memory_bytes(const struct client_card *card);

@@ -14,15 +14,16 @@
 #include "server/client.h"
 #include "server/kept_words.h"
 #include "server/events.h"
+#include "server/letters.h"
 #include "server/memory_limit.h"
 #include "server/monitor.h"
 #include "server/options.h"
 #include "server/pause.h"
 #include "server/protect.h"
-#include "server/pubsub.h"
 #include "server/server.h"
 #include "server/timing.h"
 #include "server/tls_peers.h"
+#include "server/tracking.h"
 #include "server/transaction.h"
 #include "store/waiters.h"
 #include "store/watch.h"
@@ -327,6 +328,12 @@ static void request_init(struct request *request, struct client *client, const s
                                 .blob_count = job->words.blob_count};
 }
 
+static COLD void after_tracked(const struct request *request)
+{
+    tracking_note_read(request);
+    tracking_command_over(request->client, request->command);
+}
+
 /* Runs one command with what is held and journals its effect. Its time is counted from `start` on; returns its end. */
 static uint64_t run_command_since(struct client *client, const struct job *job, const struct key *keys, bool exclusive,
                                   uint64_t start)
@@ -340,6 +347,8 @@ static uint64_t run_command_since(struct client *client, const struct job *job, 
     access->effects = UNLIKELY(journal_is_on(&worker->server->journal)) ? &worker->effects : NULL;
     request_init(&request, client, job, keys);
     start = execute(&request, start);
+    if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
+        after_tracked(&request);
     if (UNLIKELY(access->effects != NULL) || waiters_are_ready(access))
         dispatch_settle_access(access);
     after_reply(client);
@@ -378,6 +387,8 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
                               .in_exec = true};
 
     (void)execute(&request, tick_now());
+    if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
+        tracking_note_read(&request);
     counter_add(&outer->worker->stats.commands, 1);
 }
 
@@ -546,6 +557,8 @@ static bool refused(struct client *client, const struct job *job)
     if (command != NULL && job->refusal != REFUSAL_UNKNOWN_SUBCOMMAND)
         counter_add(&client->worker->stats.rejected_calls[command->id], 1);
     counter_add(&client->worker->stats.commands, 1);
+    if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
+        tracking_command_over(client, command);
     after_reply(client);
     return true;
 }
@@ -808,8 +821,9 @@ COLD void dispatch_show_lines(struct worker *worker)
     monitor_flush(worker);
     tls_audit_flush(worker);
     events_publish_noted(worker);
-    pubsub_flush(worker);
-    worker->has_lines = false;
+    tracking_flush(worker);
+    letters_flush(worker);
+    worker->has_lines = UNLIKELY(tracking_wants_more());
 }
 
 /* Its user may have been given other rules while it was parked. */
@@ -859,7 +873,7 @@ void dispatch_retry_parked(struct worker *worker)
         conn_write_pending(&client->conn);
         if ((client->flags & CLIENT_BLOCKED) == 0) /* it may wait for something else now */
             conn_resume(&client->conn);
-        pubsub_hold(client);
+        letters_hold(client);
     }
     dispatch_show_lines(worker);
 }
@@ -985,7 +999,7 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
     enum resp_result result = RESP_COMMAND;
 
     client->direct_bytes = 0;
-    if (UNLIKELY((client->flags & CLIENT_PUBSUB) != 0))
+    if (UNLIKELY((client->flags & (CLIENT_PUBSUB | CLIENT_TRACKING)) != 0))
         worker_read_mail_so_far(worker); /* what was sent to it before comes before its replies */
     while (done < size && (result == RESP_COMMAND || result == RESP_EMPTY) && client->parked == NULL &&
            !must_stop(client)) {
@@ -1027,7 +1041,7 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
     }
     if (UNLIKELY(worker->has_lines)) {
         dispatch_show_lines(worker);
-        pubsub_hold(client);
+        letters_hold(client);
     }
     if (!output_is_empty(&client->conn.output))
         conn_write_pending(&client->conn);

@@ -41,7 +41,7 @@ const char *events_apply(const struct option_row *row)
 
     (void)row;
     if (server != NULL)
-        store_set_observed(server->store, (store_observed(server->store) & OBSERVE_CHANGES) | classes);
+        store_set_observed(server->store, OBSERVE_CHANGES - 1, classes);
     return NULL;
 }
 

@@ -16,6 +16,7 @@
 #include "server/stats_since.h"
 #include "server/timing.h"
 #include "server/topics.h"
+#include "server/tracking_table.h"
 #include "server/version.h"
 #include "store/access.h"
 
@@ -183,6 +184,9 @@ PUT_STAT(pubsub_clients)
 PUT_U64(pubsub_channels, topics_count(TOPIC_CHANNEL))
 PUT_U64(pubsub_patterns, topics_count(TOPIC_PATTERN))
 PUT_U64(pubsubshard_channels, topics_count(TOPIC_SHARD))
+PUT_U64(tracking_keys, tracking_table_key_count())
+PUT_U64(tracking_items, tracking_table_item_count())
+PUT_U64(tracking_prefixes, topics_count(TOPIC_PREFIX))
 PUT_STAT(watching_clients)
 PUT_STAT(clients_in_timeout_table)
 PUT_STAT(current_thread)
@@ -643,9 +647,9 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "active_defrag_key_misses", defrag_key_misses),
     ROW("stats", "total_active_defrag_time", defrag_ms),
     ROW("stats", "current_active_defrag_time", defrag_current_ms),
-    ROW("stats", "tracking_total_keys", zero),
-    ROW("stats", "tracking_total_items", zero),
-    ROW("stats", "tracking_total_prefixes", zero),
+    ROW("stats", "tracking_total_keys", tracking_keys),
+    ROW("stats", "tracking_total_items", tracking_items),
+    ROW("stats", "tracking_total_prefixes", tracking_prefixes),
     ROW("stats", "unexpected_error_replies", unexpected_error_replies),
     ROW("stats", "total_error_replies", error_replies),
     ROW("stats", "dump_payload_sanitizations", zero),

@@ -13,6 +13,7 @@
 #include "server/events.h"
 #include "server/options_accepted.h"
 #include "server/options_process.h"
+#include "server/tracking.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -392,6 +393,8 @@ const struct option_row server_options[] = {
             "seconds after which an idle client is disconnected; 0: never"),
     ROW_INT("maxclients", &option_maxclients, 10000, 1, UINT32_MAX, OPTION_MUTABLE,
             "clients that may be connected at a time"),
+    ROW_INT("tracking-table-max-keys", &option_tracking_table_max_keys, 1000000, 0, INT64_MAX, OPTION_MUTABLE,
+            "keys remembered for clients that cache them; 0: no limit", .apply = tracking_apply),
     ROW_INT("maxclients-reserved", &option_maxclients_reserved, 0, 0, 100, OPTION_MUTABLE,
             "how many of them must come from this machine: the administrator's way in"),
     ROW_INT("overload-protect-percent", &option_overload_protect_percent, 0, 0, 200, OPTION_MUTABLE,

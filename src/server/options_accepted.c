@@ -170,7 +170,6 @@ static const struct accepted accepted[] = {
     YES_NO("time-thread-priority", NULL, "no", 0, OTHERWISE),
     YES_NO("tls-cluster", NULL, "no", MUTABLE, CLUSTER),
     YES_NO("tls-replication", NULL, "no", MUTABLE, REPLICATION),
-    NUMBER(INT, "tracking-table-max-keys", NULL, "1000000", 0, INT64_MAX, MUTABLE, TYPES),
     YES_NO("use-fork", NULL, "yes", 0, PERSISTENCE),
 };
 

@@ -1,18 +1,16 @@
 #include "server/pubsub.h"
 
 #include "base/blob.h"
+#include "base/glob.h"
 #include "base/mem.h"
 #include "server/client.h"
-#include "server/client_limit.h"
 #include "server/events.h"
+#include "server/letters.h"
 #include "server/server.h"
 
 #include <string.h>
 
-enum {
-    COPY_MOST_BYTES = 4096, /* longer messages are referenced by the outputs of their receivers */
-    LETTER_BYTES = 256      /* what a letter counts beside its payload */
-};
+enum { COPY_MOST_BYTES = 4096 }; /* longer messages are referenced by the outputs of their receivers */
 
 /* A message on its way, shared by the letters to all workers. */
 struct publication {
@@ -23,8 +21,8 @@ struct publication {
     struct topic_ticket tickets[];     /* to patterns */
 };
 
-struct letter {
-    struct mail mail;
+struct copy {
+    struct letter letter;
     struct publication *publication;
 };
 
@@ -75,7 +73,7 @@ static void show(struct client *client)
     struct pubsub_session *session = client->pubsub;
     bool subscribes = false;
 
-    for (size_t kind = 0; kind < TOPIC_KINDS; kind++) {
+    for (size_t kind = 0; kind < PUBSUB_KINDS; kind++) {
         uint64_t count = table_count(&session->subscriptions[kind]);
 
         atomic_store_explicit(&client->card.subscription_counts[kind], (uint32_t)count, memory_order_relaxed);
@@ -164,10 +162,8 @@ uint64_t pubsub_unsubscribe_all(struct client *client, enum topic_kind kind,
 
 void pubsub_leave(struct client *client)
 {
-    for (int kind = 0; kind < TOPIC_KINDS; kind++)
+    for (int kind = 0; kind < PUBSUB_KINDS; kind++)
         (void)pubsub_unsubscribe_all(client, (enum topic_kind)kind, NULL, NULL);
-    if (list_node_is_linked(&client->held_node))
-        list_remove(&client->held_node);
 }
 
 /* --------------------------------------------------------------------------------------------------- publishing -- */
@@ -212,17 +208,12 @@ static void publication_release(struct publication **publication)
     mem_free(gone);
 }
 
-static uint64_t cost_of(const struct publication *publication)
-{
-    return publication->body->size + LETTER_BYTES;
-}
-
 struct posting {
     struct worker *worker;
     struct publication *publication;
 };
 
-static void deliver(struct worker *worker, struct mail *mail);
+static void deliver(struct worker *worker, struct letter *letter);
 
 /* Under the lock of the channel: only puts letters into mailboxes. */
 static void post(const struct topic_reach *reach, void *context)
@@ -232,16 +223,18 @@ static void post(const struct topic_reach *reach, void *context)
     struct publication *publication = posting->publication;
 
     for (uint64_t left = reach->workers; left != 0; left &= left - 1) {
-        struct worker *other = &worker->server->workers[__builtin_ctzll(left)];
-        struct letter *letter = mem_alloc(sizeof(*letter));
+        struct copy *copy = mem_alloc(sizeof(*copy));
 
-        *letter = (struct letter){.mail = {.deliver = deliver}, .publication = publication};
+        copy->letter.deliver = deliver;
+        copy->publication = publication;
         atomic_fetch_add_explicit(&publication->refs, 1, memory_order_relaxed);
-        if (atomic_fetch_add(&other->backlog_bytes, cost_of(publication)) > PUBSUB_BACKLOG_BYTES && other != worker)
-            worker->slow_workers |= UINT64_C(1) << other->index;
-        worker_post_quietly(other, &letter->mail);
+        letter_post(worker, &worker->server->workers[__builtin_ctzll(left)], &copy->letter, publication->body->size);
     }
-    worker->mailed |= reach->workers;
+}
+
+static bool fits_pattern(struct slice pattern, const void *context)
+{
+    return glob_match(pattern, *(const struct slice *)context, false);
 }
 
 uint64_t pubsub_publish(struct worker *worker, enum topic_kind kind, struct slice channel, struct slice payload)
@@ -253,22 +246,14 @@ uint64_t pubsub_publish(struct worker *worker, enum topic_kind kind, struct slic
 
     events_publish_noted(worker); /* they came first */
     if (kind == TOPIC_CHANNEL)
-        topics_match(channel, &tickets, &reach);
+        topics_match(TOPIC_PATTERN, fits_pattern, &channel, &tickets, &reach);
     if (tickets.count != 0 || topics_has(kind, channel, hash)) {
         posting.publication = publication_create(channel, payload, &tickets);
         topics_post(kind, channel, hash, &posting.publication->channel, &reach, post, &posting);
         publication_release(&posting.publication);
-        worker->has_lines = worker->has_lines || worker->mailed != 0;
     }
     topic_tickets_fini(&tickets);
     return reach.subscriber_count;
-}
-
-void pubsub_flush(struct worker *worker)
-{
-    for (uint64_t left = worker->mailed; left != 0; left &= left - 1)
-        worker_wake(&worker->server->workers[__builtin_ctzll(left)]);
-    worker->mailed = 0;
 }
 
 /* --------------------------------------------------------------------------------------------------- delivering -- */
@@ -284,7 +269,7 @@ struct form {
 
 static void form_init(struct form *form, const struct topic *topic, struct blob *body)
 {
-    static const struct slice heads[TOPIC_KINDS] = {
+    static const struct slice heads[PUBSUB_KINDS] = {
         [TOPIC_CHANNEL] = {"*3\r\n$7\r\nmessage\r\n", 17},
         [TOPIC_PATTERN] = {"*4\r\n$8\r\npmessage\r\n", 18},
         [TOPIC_SHARD] = {"*3\r\n$8\r\nsmessage\r\n", 18},
@@ -323,18 +308,6 @@ static void form_write(const struct form *form, struct output *output, int proto
     output_append_blob(output, form->body, 0, form->body->size);
 }
 
-/* After something was written to a client that has not asked for it just now. */
-static void sent_unasked(struct client *client)
-{
-    conn_write_pending(&client->conn);
-    client_check_output(client);
-    if ((client->conn.flags & CONN_BLOCKED_OUT) != 0 || output_size(&client->conn.output) >= OUTPUT_BLOCK_BYTES) {
-        client_show_output(client);
-        if (client_limit_is_on())
-            client_limit_note(client);
-    }
-}
-
 static void deliver_to_topic(const struct worker *worker, const struct topic_ticket *ticket, struct blob *body)
 {
     const struct topic_part *part = topic_part_of(ticket->topic, worker->index);
@@ -349,78 +322,20 @@ static void deliver_to_topic(const struct worker *worker, const struct topic_tic
         if (part->items[i]->age > ticket->age || conn_is_closing(&client->conn))
             continue;
         form_write(&form, &client->conn.output, client->proto);
-        sent_unasked(client);
+        client_sent_unasked(client);
     }
     mem_free(form.head);
 }
 
-/* Room for letters again: those that wait for it look when half of them are delivered. */
-static void note_delivered(struct worker *worker, uint64_t bytes)
+static void deliver(struct worker *worker, struct letter *letter)
 {
-    uint64_t before = atomic_fetch_sub(&worker->backlog_bytes, bytes);
-
-    worker->turn_mail_bytes += bytes;
-    if (before >= PUBSUB_BACKLOG_BYTES / 2 && before - bytes < PUBSUB_BACKLOG_BYTES / 2) {
-        for (uint64_t left = atomic_exchange(&worker->waiting_workers, 0); left != 0; left &= left - 1)
-            worker_wake(&worker->server->workers[__builtin_ctzll(left)]);
-    }
-}
-
-static void deliver(struct worker *worker, struct mail *mail)
-{
-    struct letter *letter = container_of(mail, struct letter, mail);
-    struct publication *publication = letter->publication;
-    uint64_t cost = cost_of(publication);
+    struct copy *copy = container_of(letter, struct copy, letter);
+    struct publication *publication = copy->publication;
 
     if (publication->channel.topic != NULL)
         deliver_to_topic(worker, &publication->channel, publication->body);
     for (uint32_t i = 0; i < publication->ticket_count; i++)
         deliver_to_topic(worker, &publication->tickets[i], publication->body);
-    publication_release(&letter->publication);
-    mem_free(letter);
-    note_delivered(worker, cost);
-}
-
-/* ------------------------------------------------------------------------------------------------------ waiting -- */
-
-/* Of the workers that were far behind, those that still are; they wake us when they are not. Both sides write before
- * they read what the other has written, hence the sequentially consistent operations here and in note_delivered. */
-static uint64_t still_slow(struct worker *worker)
-{
-    uint64_t slow = worker->slow_workers;
-
-    for (uint64_t left = slow; left != 0; left &= left - 1) {
-        struct worker *other = &worker->server->workers[__builtin_ctzll(left)];
-
-        atomic_fetch_or(&other->waiting_workers, UINT64_C(1) << worker->index);
-        if (atomic_load(&other->backlog_bytes) < PUBSUB_BACKLOG_BYTES / 2)
-            slow &= ~(UINT64_C(1) << other->index);
-    }
-    worker->slow_workers = slow;
-    return slow;
-}
-
-void pubsub_hold(struct client *client)
-{
-    struct worker *worker = client->worker;
-
-    if (LIKELY(worker->slow_workers == 0) || client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0 ||
-        conn_is_closing(&client->conn) || still_slow(worker) == 0)
-        return;
-    client_block(client, NULL);
-    list_push_back(&worker->held, &client->held_node);
-}
-
-void pubsub_release_held(struct worker *worker)
-{
-    struct list_node *node;
-
-    if (LIKELY(list_is_empty(&worker->held)) || still_slow(worker) != 0)
-        return;
-    while ((node = list_pop_front(&worker->held)) != NULL) {
-        struct client *client = container_of(node, struct client, held_node);
-
-        if (client_end_wait(client, client->wait_count) && !conn_is_closing(&client->conn))
-            client_unblock(client);
-    }
+    publication_release(&copy->publication);
+    mem_free(copy);
 }

@@ -2,12 +2,8 @@
  *
  *     publish -> one encoded payload, one letter a worker that has subscribers -> each worker to its own clients
  *
- * Letters are put into mailboxes at once, also under stripes; workers are woken by pubsub_flush, which comes after
- * them. A subscriber sees the messages of a channel in the order in which they were published, as every other
- * subscriber does; before its next command is served it is shown all that was published before.
- *
- * Letters not yet delivered are bounded: a client whose messages find a worker far behind waits (pubsub_hold) until
- * that worker has caught up. */
+ * A subscriber sees the messages of a channel in the order in which they were published, as every other subscriber
+ * does; before its next command is served it is shown all that was published before. */
 #pragma once
 
 #include "server/topics.h"
@@ -16,14 +12,11 @@ struct client;
 struct worker;
 struct output;
 
-enum {
-    PUBSUB_BACKLOG_BYTES = 4 << 20, /* letters for one worker, beyond which publishers wait until half are delivered */
-    PUBSUB_TURN_BYTES = 1 << 20     /* of letters a worker delivers before it sends what it has */
-};
+enum { PUBSUB_KINDS = TOPIC_PREFIX }; /* of topics that are known by SUBSCRIBE and its kin */
 
 /* What a client subscribes to; made with its first subscription. Owner: its worker. */
 struct pubsub_session {
-    struct table subscriptions[TOPIC_KINDS]; /* of struct subscription, by name */
+    struct table subscriptions[PUBSUB_KINDS]; /* of struct subscription, by name */
     size_t memory_bytes;
 };
 
@@ -37,12 +30,8 @@ uint64_t pubsub_unsubscribe_all(struct client *client, enum topic_kind kind,
 void pubsub_each(const struct client *client, enum topic_kind kind, void (*visit)(struct slice name, void *context),
                  void *context);
 uint64_t pubsub_count(const struct client *client, enum topic_kind kind); /* as told in replies */
-void pubsub_leave(struct client *client); /* all topics, silently; also what it waits for */
+void pubsub_leave(struct client *client); /* all topics, silently */
 
 /* Sends a message to a channel (TOPIC_CHANNEL: also to patterns that fit; TOPIC_SHARD). Returns how many clients get
  * it. The worker's thread; stripes may be held. */
 uint64_t pubsub_publish(struct worker *worker, enum topic_kind kind, struct slice channel, struct slice payload);
-void pubsub_flush(struct worker *worker); /* wakes who has got letters; no lock held */
-/* The client has published, or changed keys whose events are wanted: lets it wait if a worker is far behind. */
-void pubsub_hold(struct client *client);
-void pubsub_release_held(struct worker *worker); /* those that need not wait any longer; after a wake */

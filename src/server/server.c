@@ -21,6 +21,7 @@
 #include "server/stats.h"
 #include "server/timing.h"
 #include "server/tls_peers.h"
+#include "server/tracking.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -362,6 +363,7 @@ struct server *server_create(void)
     server->store = store_create(STORE_STRIPES_DEFAULT, (unsigned)OPTION_GET(option_databases));
     server->store->wake = wake_waiters;
     events_start(server->store);
+    tracking_start(server->store);
     server->started_us = (int64_t)clock_monotonic_us();
     server->worker_count = thread_count_wanted();
     server->workers = mem_aligned_alloc(CACHE_LINE_BYTES, server->worker_count * sizeof(struct worker));
@@ -390,6 +392,7 @@ void server_destroy(struct server **server)
         mem_free(gone->listener_wishes[i]);
     background_drain();
     journal_fini(&gone->journal);
+    tracking_stop();
     store_destroy(&gone->store);
     gate_fini(&gone->gate);
     mem_free(gone->workers);

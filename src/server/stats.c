@@ -73,6 +73,7 @@ static void add_card(const struct client_card *card, void *context)
         (atomic_load_explicit(&card->flags, memory_order_relaxed) & (CLIENT_BLOCKED | CLIENT_PAUSED)) != 0;
     stats->watching_clients += watched != 0;
     stats->total_watched_keys += watched;
+    stats->tracking_clients += (atomic_load_explicit(&card->flags, memory_order_relaxed) & CLIENT_TRACKING) != 0;
     stats->pubsub_clients += (atomic_load_explicit(&card->flags, memory_order_relaxed) & CLIENT_PUBSUB) != 0;
     stats->max_input_buffer_bytes = MAX(stats->max_input_buffer_bytes, query_bytes);
     stats->max_output_buffer_bytes = MAX(stats->max_output_buffer_bytes, output_bytes);

@@ -8,10 +8,10 @@
 #include "server/client.h"
 #include "server/worker.h"
 
-enum { FRACTIONS = 64, ALL_PATTERNS = FRACTIONS }; /* patterns stand together: each message looks at all of them */
+enum { FRACTIONS = 64 };
 
-/* The patterns at one time, so that matching needs no lock. */
-struct pattern_list {
+/* The patterns (or prefixes) at one time, so that matching needs no lock. */
+struct topic_list {
     _Atomic uint32_t refs; /* atomic: the registry's and those of who is matching */
     uint32_t count;
     struct topic *items[]; /* a reference each */
@@ -20,10 +20,11 @@ struct pattern_list {
 struct CACHE_ALIGNED fraction {
     struct spinlock lock; /* rank LOCK_REGISTRY */
     struct table topics[TOPIC_KINDS] GUARDED_BY(lock);
-    struct pattern_list *patterns GUARDED_BY(lock); /* of ALL_PATTERNS; NULL: made anew when it is wanted next */
+    struct topic_list *list GUARDED_BY(lock); /* of patterns, prefixes; NULL: made anew when it is wanted next */
 };
 
-static struct fraction fractions[FRACTIONS + 1];  /* global: each guarded by its lock */
+/* Patterns stand together, and prefixes: whatever may fit one of them is compared with all. */
+static struct fraction fractions[FRACTIONS + 2];  /* global: each guarded by its lock */
 static _Atomic uint64_t counts[TOPIC_KINDS];      /* global: atomic, relaxed */
 
 void topics_setup(void)
@@ -39,7 +40,14 @@ uint64_t topics_hash(struct slice name)
 
 static struct fraction *fraction_of(enum topic_kind kind, uint64_t hash)
 {
-    return &fractions[kind == TOPIC_PATTERN ? (uint64_t)ALL_PATTERNS : hash % FRACTIONS];
+    switch (kind) {
+    case TOPIC_PATTERN:
+        return &fractions[FRACTIONS];
+    case TOPIC_PREFIX:
+        return &fractions[FRACTIONS + 1];
+    default:
+        return &fractions[hash % FRACTIONS];
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------------- topics -- */
@@ -82,15 +90,15 @@ static struct topic *find_locked(struct fraction *fraction, enum topic_kind kind
     return table_find(&fraction->topics[kind], hash, is_named, &name);
 }
 
-static void forget_list_locked(struct fraction *fraction, struct pattern_list **stale) REQUIRES(fraction->lock)
+static void forget_list_locked(struct fraction *fraction, struct topic_list **stale) REQUIRES(fraction->lock)
 {
-    *stale = fraction->patterns;
-    fraction->patterns = NULL;
+    *stale = fraction->list;
+    fraction->list = NULL;
 }
 
-static void list_release(struct pattern_list **list)
+static void list_release(struct topic_list **list)
 {
-    struct pattern_list *gone = *list;
+    struct topic_list *gone = *list;
 
     *list = NULL;
     if (gone == NULL || atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel) != 1)
@@ -132,7 +140,7 @@ struct subscription *topics_subscribe(enum topic_kind kind, struct slice name, u
     struct subscription *subscription = mem_alloc(sizeof(*subscription));
     struct fraction *fraction = fraction_of(kind, hash);
     const unsigned worker_index = client->worker->index;
-    struct pattern_list *stale = NULL;
+    struct topic_list *stale = NULL;
     struct topic_part *part;
     struct topic *topic;
 
@@ -176,7 +184,7 @@ void topics_unsubscribe(struct subscription **subscription)
     struct topic *topic = (*subscription)->topic;
     struct topic_part *part = (*subscription)->part;
     struct fraction *fraction = fraction_of(topic->kind, topic->hash);
-    struct pattern_list *stale = NULL;
+    struct topic_list *stale = NULL;
     bool last;
 
     part_remove(part, (*subscription)->index);
@@ -206,7 +214,7 @@ static struct topic_ticket ticket_locked(struct topic *topic, struct topic_reach
 {
     reach->workers |= topic->workers;
     reach->subscriber_count += topic->subscriber_count;
-    return (struct topic_ticket){topic_acquire(topic), topic->age};
+    return (struct topic_ticket){topic_acquire(topic), topic->age, topic->workers};
 }
 
 void topic_ticket_release(struct topic_ticket *ticket)
@@ -225,26 +233,26 @@ void topic_tickets_fini(struct topic_tickets *tickets)
 
 static void list_add(void *item, void *context)
 {
-    struct pattern_list *list = context;
+    struct topic_list *list = context;
 
     list->items[list->count++] = topic_acquire(item);
 }
 
 /* A new list costs no more than matching all patterns does, and is made only for that. */
-static struct pattern_list *patterns_acquire(struct fraction *fraction)
+static struct topic_list *list_acquire(struct fraction *fraction, enum topic_kind kind)
 {
-    struct pattern_list *list;
+    struct topic_list *list;
 
     spinlock_acquire(&fraction->lock);
-    list = fraction->patterns;
+    list = fraction->list;
     if (list == NULL) {
-        const struct table *topics = &fraction->topics[TOPIC_PATTERN];
+        const struct table *topics = &fraction->topics[kind];
 
         list = mem_alloc(sizeof(*list) + table_count(topics) * sizeof(struct topic *));
         list->count = 0;
         atomic_init(&list->refs, 1);
         table_each(topics, list_add, list);
-        fraction->patterns = list;
+        fraction->list = list;
     }
     atomic_fetch_add_explicit(&list->refs, 1, memory_order_relaxed);
     spinlock_release(&fraction->lock);
@@ -260,17 +268,18 @@ static struct topic_ticket *add_ticket(struct topic_tickets *tickets)
     return &tickets->items[tickets->count++];
 }
 
-void topics_match(struct slice channel, struct topic_tickets *tickets, struct topic_reach *reach)
+void topics_match(enum topic_kind kind, bool (*fits)(struct slice name, const void *context), const void *context,
+                  struct topic_tickets *tickets, struct topic_reach *reach)
 {
-    struct fraction *fraction = &fractions[ALL_PATTERNS];
-    struct pattern_list *list;
+    struct fraction *fraction = fraction_of(kind, 0);
+    struct topic_list *list;
     uint32_t kept = 0;
 
-    if (LIKELY(topics_count(TOPIC_PATTERN) == 0))
+    if (LIKELY(topics_count(kind) == 0))
         return;
-    list = patterns_acquire(fraction);
+    list = list_acquire(fraction, kind);
     for (uint32_t i = 0; i < list->count; i++) {
-        if (glob_match(topic_name(list->items[i]), channel, false))
+        if (fits(topic_name(list->items[i]), context))
             add_ticket(tickets)->topic = list->items[i];
     }
     spinlock_acquire(&fraction->lock);
@@ -390,7 +399,7 @@ size_t topics_memory_bytes(const struct subscription *subscription)
 void topics_teardown(void)
 {
     for (size_t i = 0; i < countof(fractions); i++) {
-        list_release(&fractions[i].patterns);
+        list_release(&fractions[i].list);
         for (size_t kind = 0; kind < TOPIC_KINDS; kind++)
             table_clear(&fractions[i].topics[kind], NULL, NULL); /* all clients have gone: they are empty */
     }

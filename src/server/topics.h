@@ -1,4 +1,4 @@
-/* Topics: what clients subscribe to - channels, patterns of channels, and sharded channels - and who does.
+/* Topics: what clients subscribe to - channels, patterns of them, sharded channels, prefixes of keys - and who does.
  *
  *     registry -> topic -> part of a worker -> subscriptions of that worker's clients
  *
@@ -23,7 +23,7 @@ struct buffer;
 struct client;
 struct topic_part;
 
-enum topic_kind { TOPIC_CHANNEL, TOPIC_PATTERN, TOPIC_SHARD, TOPIC_KINDS };
+enum topic_kind { TOPIC_CHANNEL, TOPIC_PATTERN, TOPIC_SHARD, TOPIC_PREFIX, TOPIC_KINDS };
 
 struct topic {
     _Atomic uint32_t refs;      /* atomic: the registry's and the tickets' */
@@ -71,6 +71,7 @@ uint64_t topics_hash(struct slice name);
 struct topic_ticket {
     struct topic *topic; /* a reference */
     uint64_t age;
+    uint64_t workers;    /* bit i: worker i has subscribers */
 };
 /* How many workers and subscribers tickets reach. */
 struct topic_reach {
@@ -78,12 +79,14 @@ struct topic_reach {
     uint64_t subscriber_count;
 };
 
-/* Tickets to every pattern that fits, in a growing array; the references are the caller's. */
+/* A growing array of tickets; the references are the caller's. */
 struct topic_tickets {
     struct topic_ticket *items;
     uint32_t count, capacity;
 };
-void topics_match(struct slice channel, struct topic_tickets *tickets, struct topic_reach *reach);
+/* Patterns or prefixes: tickets to all for which `fits` is true; no lock is held while it is asked. */
+void topics_match(enum topic_kind kind, bool (*fits)(struct slice name, const void *context), const void *context,
+                  struct topic_tickets *tickets, struct topic_reach *reach);
 void topic_ticket_release(struct topic_ticket *ticket);
 void topic_tickets_fini(struct topic_tickets *tickets); /* also releases what is in it */
 

@@ -14,13 +14,14 @@
 #include "server/defrag_cycle.h"
 #include "server/dispatch.h"
 #include "server/latency.h"
+#include "server/letters.h"
 #include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/pause.h"
-#include "server/pubsub.h"
 #include "server/server.h"
 #include "server/soft_shutdown.h"
 #include "server/timing.h"
+#include "server/tracking.h"
 #include "store/watch.h"
 
 #include <netinet/in.h>
@@ -57,6 +58,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     list_init(&worker->served);
     list_init(&worker->monitors);
     list_init(&worker->held);
+    list_init(&worker->tracking_clients);
     access_init(&worker->access, server->store, &worker->counters);
     defrag_walk_init(&worker->defrag.walk, index, &worker->defrag.counters);
     worker->access.settle = dispatch_settle_access;
@@ -69,6 +71,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
 void worker_fini(struct worker *worker)
 {
     atomic_store(&worker->waiting_workers, 0); /* they may have no loop any more */
+    tracking_flush(worker);
     worker_read_mail(worker, UINT64_MAX);
     loop_destroy(&worker->loop);
     gate_part(&worker->member);
@@ -237,10 +240,10 @@ static void on_wake(struct loop *loop)
     struct worker *worker = loop_user(loop);
 
     worker_time_passed(worker);
-    worker_read_mail(worker, PUBSUB_TURN_BYTES);
+    worker_read_mail(worker, LETTERS_TURN_BYTES);
     if (!mpsc_is_empty(&worker->mailbox))
         worker_wake(worker); /* goes on when what was written so far has been sent */
-    pubsub_release_held(worker);
+    letters_release_held(worker);
     if (worker->index == 0)
         server_serve_signal(worker->server);
     serve_requests(worker);

@@ -87,7 +87,8 @@ struct worker {
     struct list leaving_blocked;      /* of struct blocked: likewise */
     struct list served;               /* of struct blocked: of others, mostly; their replies are to be sent to them */
     struct list monitors;             /* clients */
-    struct list held;                 /* clients that published faster than others deliver: see pubsub.h */
+    struct list tracking_clients;     /* of struct tracking */
+    struct list held;                 /* clients that published faster than others deliver: see letters.h */
     uint64_t mailed;                  /* bit i: worker i has mail of ours and was not woken yet */
     uint64_t slow_workers;            /* bit i: worker i was found far behind with its mail */
     uint64_t turn_mail_bytes;         /* delivered in this turn */
@@ -97,6 +98,7 @@ struct worker {
     struct buffer monitor_lines;      /* what the commands of this moment look like to monitors */
     struct buffer audit_lines;        /* and in the log, for clients that are audited */
     struct buffer events;             /* keyspace events not published yet: events.c */
+    struct buffer invalidated, broadcasts; /* keys that changed, their readers not told yet: tracking.c, broadcast.c */
     bool has_lines;                   /* one of these has something, or there are workers to wake for their mail */
     bool may_own_gate;                /* a parked command asked for the gate */
     bool escalated;                   /* the running command is alone since dispatch_escalate */

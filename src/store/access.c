@@ -202,7 +202,8 @@ static COLD void observers_after(const struct change *change, enum event_class e
         if (observer->after != NULL)
             observer->after(observer, change);
     }
-    if (!change->existed && change->slot != NULL)
+    /* Events are switched at the gate: whoever sees this bit here has seen it in change_begin. */
+    if ((store_observed(change->access->store) & EVENT_NEW) != 0 && !change->existed && change->slot != NULL)
         observers_event(change->access, change->db, change->key, EVENT_NEW, "new");
     if (event != NULL)
         observers_event(change->access, change->db, change->key, event_class, event);
@@ -560,7 +561,9 @@ void delete_unasked(struct access *access, unsigned db, const struct key *key, e
 
     change_begin(&change, access, db, key);
     change_delete_for(&change, reason);
+    access->unasked = true;
     change_end(&change, event_class, event);
+    access->unasked = false;
     access->dirty = dirty; /* not the command's doing: it must not journal its own words for it */
     if (access->effects != NULL) {
         const struct slice words[] = {command, key->name};

@@ -44,6 +44,7 @@ struct access {
     bool counts_uses;                /* the clocks are those of usage.h, else seconds */
     bool exclusive;                  /* the gate is held: every stripe is ours */
     bool no_touch;                   /* CLIENT NO-TOUCH: reads leave the clock alone */
+    bool unasked;                    /* just now a key changes as its time is over or it is evicted: nobody asked */
     uint64_t dirty;                  /* changes made so far */
     uint32_t lock_id;                /* spinlock_self_id() of this thread */
     struct access_garbage *garbage;  /* large values, to be freed after the stripes are released: disposal.h */

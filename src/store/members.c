@@ -284,7 +284,9 @@ unsigned members_expire(struct access *access, unsigned db, const struct key *ke
     type = change_existing(&change)->type;
     batch_take(&batch, &change, most);
     is_empty = count_left(access, &change) == 0;
+    access->unasked = true;
     change_end(&change, told_of[type].event_class, told_of[type].event);
+    access->unasked = false;
     if (is_empty)
         delete_unasked(access, db, key, EVENT_GENERIC, "del", FREE_EXPIRE);
     else

@@ -81,9 +81,13 @@ void store_observe(struct store *store, struct store_observer *observer)
     store->observers = observer;
 }
 
-void store_set_observed(struct store *store, uint32_t classes)
+void store_set_observed(struct store *store, uint32_t mask, uint32_t classes)
 {
-    atomic_store_explicit(&store->observed, classes, memory_order_relaxed);
+    uint32_t before = store_observed(store);
+
+    while (!atomic_compare_exchange_weak_explicit(&store->observed, &before, (before & ~mask) | classes,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
 }
 
 void stripe_release(struct store *store, struct stripe *stripe)

@@ -89,7 +89,7 @@ struct store {
     _Atomic(struct stripe_db *) *databases;
     _Atomic unsigned database_bound;   /* atomic, relaxed: databases from here on were never used */
     struct store_observer *observers;  /* const after start */
-    _Atomic uint32_t observed;         /* bits of enum event_class they want to be told of; changed at the gate */
+    _Atomic uint32_t observed;         /* bits of enum event_class they want to be told of; atomic, relaxed */
     struct value_ops types[TYPE_COUNT]; /* of every type but string; const after start */
     void (*wake)(uint64_t wait_mask);   /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
     _Atomic bool active_expire;         /* DEBUG SET-ACTIVE-EXPIRE */
@@ -107,8 +107,8 @@ void store_set_type(struct store *store, enum value_type type, const struct valu
 /* What an entry takes with all that it owns, as the allocator counts; its stripe is held. samples: see value_ops. */
 uint64_t store_entry_bytes(const struct store *store, const struct entry *entry, uint64_t samples);
 void store_observe(struct store *store, struct store_observer *observer);
-/* Bits of enum event_class. At the gate or before start. */
-void store_set_observed(struct store *store, uint32_t classes);
+/* Of the bits of enum event_class in `mask`, those in `classes` are on from now on, the others off. Any thread. */
+void store_set_observed(struct store *store, uint32_t mask, uint32_t classes);
 static inline uint32_t store_observed(const struct store *store)
 {
     return atomic_load_explicit(&store->observed, memory_order_relaxed);

@@ -1,0 +1,15 @@
+/* Client tracking in broadcast mode: clients that are told of all changes of keys with certain prefixes. */
+#pragma once
+
+#include "base/compiler.h"
+#include "base/slice.h"
+
+struct client_ref;
+struct tracking;
+struct worker;
+
+void broadcast_note(struct worker *worker, struct slice name, struct client_ref *by); /* the stripe is held */
+void broadcast_flush(struct worker *worker);                                          /* no lock is held */
+
+void broadcast_enter(struct tracking *tracking, struct slice prefix); /* not twice the same: that does nothing */
+void broadcast_leave(struct tracking *tracking);                      /* all prefixes */

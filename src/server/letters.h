@@ -1,0 +1,30 @@
+/* Letters: mail for other workers' clients that nobody has asked for - messages, invalidations. They are put into
+ * mailboxes at once, also under locks; the workers are woken by letters_flush, which comes after the last unlock.
+ *
+ * Letters not yet delivered are bounded: a client whose commands find a worker far behind with its letters waits
+ * (letters_hold) until that worker has caught up. */
+#pragma once
+
+#include "server/worker.h"
+
+struct client;
+
+enum {
+    LETTERS_BACKLOG_BYTES = 4 << 20, /* for one worker, beyond which clients wait until half are delivered */
+    LETTERS_TURN_BYTES = 1 << 20,    /* that a worker delivers before it sends what it has */
+    LETTER_BYTES = 256               /* what a letter counts beside its contents */
+};
+
+struct letter {
+    struct mail mail;
+    uint64_t cost_bytes;
+    void (*deliver)(struct worker *worker, struct letter *letter); /* frees it, too */
+};
+
+/* The worker's thread. `deliver` is set. contents_bytes: what the letter keeps in memory. */
+void letter_post(struct worker *worker, struct worker *receiver, struct letter *letter, uint64_t contents_bytes);
+void letters_flush(struct worker *worker); /* wakes who has got letters; no lock held */
+/* The client's commands have posted something, perhaps: lets it wait if a worker is far behind. */
+void letters_hold(struct client *client);
+void letters_release_held(struct worker *worker); /* those that need not wait any longer; after a wake */
+void letters_leave(struct client *client);        /* it has gone */
