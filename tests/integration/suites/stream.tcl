@@ -256,7 +256,7 @@ with_server {enable-debug-command yes} {
         for {set i 0} {$i < 500} {incr i} {
             r xadd d * field [pattern_bytes 50 $i]
         }
-        assert {[r memory usage d] > $small + 20000}
+        assert {[r memory usage d] > $small + 10000}
         set key_bytes [r memory usage d]
         r xgroup create d g 0
         for {set i 0} {$i < 50} {incr i} {
