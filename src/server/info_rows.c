@@ -229,15 +229,8 @@ PUT_U64(allocator_resident, now.memory.resident)
 PUT_U64(muzzy, now.memory.muzzy)
 PUT_U64(system_total, mem_system_total())
 PUT_HUMAN(system_total_human, mem_system_total())
-static uint64_t background_frees(bool done)
-{
-    uint64_t pending, freed;
-
-    access_background_frees(&pending, &freed);
-    return done ? freed : pending;
-}
-PUT_U64(frees_pending, background_frees(false))
-PUT_U64(frees_done, background_frees(true))
+PUT_STAT(frees_pending)
+PUT_STAT(frees_done)
 PUT_U64(maxmemory, OPTION_GET_U64(option_maxmemory))
 PUT_U64(not_counted, memory_not_counted())
 PUT_U64(exceeded_total, memory_exceeded_total_ms())

@@ -93,6 +93,7 @@ void server_stats_collect(struct server_stats *stats)
     stats->total_blocking_keys = atomic_load_explicit(&server->store->waited_count, memory_order_relaxed);
     stats->total_blocking_keys_on_nokey = atomic_load_explicit(&server->store->loss_count, memory_order_relaxed);
     server_rates(server, &rates);
+    access_background_frees(&stats->frees_pending, &stats->frees_done);
     stats->defrag_us = defrag_cycle_total_us();
     stats->ops_per_second = rates.operations;
     stats->input_kb_per_second = rates.input_bytes / 1024;

@@ -41,6 +41,7 @@ struct server_stats {
     uint64_t expired_keys, expired_members;
     uint64_t evicted_keys;
     uint64_t evicted_clients;
+    uint64_t frees_done, frees_pending; /* in the background */
     uint64_t keyspace_hits;
     uint64_t keyspace_misses;
     uint64_t dirty;            /* changes of keys */

@@ -40,6 +40,7 @@ static const size_t counter_offsets[] = {
     offsetof(struct server_stats, expired_members),
     offsetof(struct server_stats, evicted_keys),
     offsetof(struct server_stats, evicted_clients),
+    offsetof(struct server_stats, frees_done),
     offsetof(struct server_stats, keyspace_hits),
     offsetof(struct server_stats, keyspace_misses),
     offsetof(struct server_stats, query_buffer_limit_disconnections),

@@ -75,6 +75,9 @@ with_server {} {
         set before [info_field lazyfreed_objects memory]
         r flushall async
         wait_for {[info_field lazyfreed_objects memory] >= $before + 50}
+        wait_for {[info_field lazyfree_pending_objects memory] == 0}
+        r config resetstat
+        assert_equal 0 [info_field lazyfreed_objects memory]
         assert_equal 0 [info_field lazyfree_pending_objects memory]
     }
 }
