@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/mem_move.h"
 
 struct radix_node {
     uint32_t prefix_size;
@@ -264,6 +265,42 @@ bool radix_find(const struct radix *tree, struct slice key, void **value)
         node = children(node)[index];
     }
     return false;
+}
+
+/* The node's child on the way to the key, which is there; the key's rest goes on in the child. */
+static unsigned step_down(const struct radix_node *node, struct slice *key)
+{
+    unsigned index;
+
+    *key = slice_skip(*key, node->prefix_size);
+    index = child_at_least(node, (uint8_t)key->data[0]);
+    *key = slice_skip(*key, 1);
+    return index;
+}
+
+void radix_relocate(struct radix *tree, struct slice key, struct mem_mover *mover)
+{
+    struct radix_node **link = &tree->root, **first = link;
+    struct slice rest = key, first_rest = key;
+
+    assert(radix_find(tree, key, NULL));
+    while (rest.size > (*link)->prefix_size) {
+        bool has_value = (*link)->has_value != 0;
+        unsigned index = step_down(*link, &rest);
+
+        link = &children(*link)[index];
+        if (has_value || index != 0) { /* what is above belongs to a key before this one */
+            first = link;
+            first_rest = rest;
+        }
+    }
+    for (link = first, rest = first_rest;; link = &children(*link)[step_down(*link, &rest)]) {
+        tree->bytes -= mem_usable(*link);
+        *link = mem_move(mover, *link, 0);
+        tree->bytes += mem_usable(*link);
+        if (rest.size == (*link)->prefix_size)
+            break;
+    }
 }
 
 /* The key ends at this node. */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct mem_mover;
 struct radix;
 
 struct radix *radix_create(void);
@@ -25,6 +26,10 @@ bool radix_remove(struct radix *tree, struct slice key, void **old); /* false: n
 uint64_t radix_count(const struct radix *tree);
 uint64_t radix_node_count(const struct radix *tree); /* what the tree is made of */
 uint64_t radix_memory_bytes(const struct radix *tree); /* of the tree itself, without the values */
+
+/* Moves the pieces of the tree of which this key is the first one to need them (mem_move); after all keys everything
+ * but the handle has been asked for. */
+void radix_relocate(struct radix *tree, struct slice key, struct mem_mover *mover);
 
 enum radix_seek {
     RADIX_FIRST, /* the key does not matter */

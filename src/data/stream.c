@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/mem_move.h"
 #include "data/stream_kept.h"
 #include "data/stream_node.h"
 #include "data/stream_priv.h"
@@ -651,6 +652,36 @@ bool stream_load_node(struct stream *stream, struct stream_id id, struct slice b
     stream->entries_added += info.live;
     stream->last_id = info.last;
     return true;
+}
+
+/* --- moving --- */
+
+/* Positions are the first halves of ids: nodes that have one in common are moved in one call. */
+uint64_t stream_relocate(struct stream **stream, uint64_t position, uint64_t most, struct mem_mover *mover)
+{
+    struct radix_iter nodes;
+    uint64_t moved = 0;
+    bool more;
+
+    if (position == 0) {
+        *stream = mem_move(mover, *stream, 0);
+        (*stream)->nodes = mem_move(mover, (*stream)->nodes, 0);
+    }
+    radix_iter_init(&nodes, (*stream)->nodes);
+    for (more = seek_id(&nodes, RADIX_AT_LEAST, (struct stream_id){position, 0}); more; more = radix_next(&nodes)) {
+        uint64_t ms = stream_id_decode(nodes.key).ms;
+
+        if (moved >= most && ms != position)
+            break;
+        position = ms;
+        moved += stream_kept_live(nodes.value);
+        (*stream)->node_bytes -= stream_kept_memory_bytes(nodes.value);
+        set_kept(*stream, radix_iter_key(&nodes), stream_kept_move(nodes.value, mover));
+        radix_relocate((*stream)->nodes, radix_iter_key(&nodes), mover);
+    }
+    position = more ? stream_id_decode(nodes.key).ms : 0;
+    radix_iter_fini(&nodes);
+    return position;
 }
 
 /* --- validation --- */

@@ -50,6 +50,7 @@ struct stream_id stream_id_decode(const char bytes[STREAM_ID_BYTES]);
 
 /* --- the stream --- */
 
+struct mem_mover;
 struct stream;
 
 struct stream_limits { /* of a node; 0: none */
@@ -93,6 +94,9 @@ uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim); /* 
  * length. */
 void stream_set_ids(struct stream *stream, struct stream_id last_id, struct stream_id max_deleted_id,
                     uint64_t entries_added);
+
+/* As value_ops relocate says. What groups hold stays where it is: little of it lives for long. */
+uint64_t stream_relocate(struct stream **stream, uint64_t position, uint64_t most, struct mem_mover *mover);
 
 void stream_validate(const struct stream *stream); /* asserts every invariant */
 

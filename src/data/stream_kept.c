@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/mem_move.h"
 #include "data/stream_node.h"
 
 #include <lzf.h>
@@ -112,6 +113,13 @@ void stream_kept_destroy(struct stream_kept **kept)
     else
         listpack_destroy(&node);
     *kept = NULL;
+}
+
+struct stream_kept *stream_kept_move(struct stream_kept *kept, struct mem_mover *mover)
+{
+    if (stream_kept_is_packed(kept))
+        return keep_packed(mem_move(mover, packed_of(kept), 0));
+    return mem_move(mover, kept, 0);
 }
 
 uint64_t stream_kept_live(const struct stream_kept *kept)

@@ -18,6 +18,8 @@ struct listpack *stream_kept_open(struct stream_kept *kept); /* likewise; to cha
 struct stream_kept *stream_kept_copy(const struct stream_kept *kept);
 void stream_kept_destroy(struct stream_kept **kept); /* leaves NULL */
 
+struct stream_kept *stream_kept_move(struct stream_kept *kept, struct mem_mover *mover); /* where it is now */
+
 static inline bool stream_kept_is_packed(const struct stream_kept *kept)
 {
     return ((uintptr_t)kept & 1) != 0;

@@ -1,6 +1,7 @@
 #include "data/stream.h"
 
 #include "base/buffer.h"
+#include "base/mem_move.h"
 #include "base/test_seed.h"
 
 #include <setjmp.h>
@@ -235,6 +236,49 @@ static void random_steps_match_the_model(void **state)
         }
         check_range(stream, STREAM_ID_LEAST, STREAM_ID_MOST);
         assert_true(stream_memory_bytes(stream) > stream_length(stream) * 4);
+        stream_destroy(&stream);
+    }
+}
+
+static unsigned relocate_all(struct stream **stream, uint64_t most, struct mem_mover *mover)
+{
+    uint64_t position = 0;
+    unsigned calls = 0;
+
+    mem_move_everything(true);
+    do {
+        position = stream_relocate(stream, position, most, mover);
+        calls++;
+    } while (position != 0);
+    mem_move_everything(false);
+    return calls;
+}
+
+static void relocation_reaches_every_block_once(void **state)
+{
+    static const struct stream_limits limits = {0, 20};
+
+    (void)state;
+    for (unsigned count = 0; count < 1000; count = count * 3 + 1) {
+        struct stream *stream = stream_create(), *old = stream;
+        struct mem_mover mover = {0};
+        uint64_t nodes;
+
+        model_count = 0;
+        for (unsigned i = 0; i < count; i++) {
+            model[model_count++] = id_of(i / 50, i + 1); /* some nodes have their first half in common */
+            append(stream, model[i], &limits);
+        }
+        nodes = (count + 19) / 20;
+        assert_in_range(relocate_all(&stream, 30, &mover), 1, 1 + count / 30);
+        /* The stream, its tree, nodes, and nodes of the tree. */
+        assert_int_equal(mover.moved, 2 + nodes + stream_tree_node_count(stream) - 1);
+        assert_true(stream != old);
+        stream_validate(stream);
+        check_range(stream, STREAM_ID_LEAST, STREAM_ID_MOST);
+        assert_int_equal(relocate_all(&stream, UINT64_MAX, &mover), 1);
+        assert_int_equal(stream_relocate(&stream, 1000, 1, &mover), 0);
+        stream_validate(stream);
         stream_destroy(&stream);
     }
 }
@@ -582,6 +626,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_steps_match_the_model),
+        cmocka_unit_test(relocation_reaches_every_block_once),
         cmocka_unit_test(ids_have_limits),
         cmocka_unit_test(damaged_nodes_are_refused),
         cmocka_unit_test(a_node_of_redis_is_read),

@@ -35,5 +35,15 @@ static uint64_t free_effort(struct value value)
     return effort;
 }
 
+static uint64_t relocate(struct value *value, uint64_t position, uint64_t most, struct mem_mover *mover)
+{
+    struct stream *stream = stream_of(*value);
+
+    position = stream_relocate(&stream, position, most, mover);
+    value->data = stream;
+    return position;
+}
+
 const struct value_ops stream_ops = {
-    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort};
+    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort,
+    .relocate = relocate};
