@@ -368,6 +368,6 @@ with_server {enable-debug-command yes} {
         assert_equal {{streams {{1-1 {a b}}}}} [r xread streams streams 0]
         assert_equal {{streams {{1-1 {a b}}}}} [r xreadgroup noack group streams streams streams streams >]
         assert_equal streams [r command getkeys xreadgroup noack group streams streams streams streams >]
-        assert_equal {a b} [r command getkeys xread count 1 block streams streams a b 0 0]
+        assert_equal {a b} [r command getkeys xread count 1 block 5 streams a b 0 0]
     }
 }
