@@ -22,8 +22,9 @@ struct search {
     bool any; /* what is found first is good enough */
     enum order order;
     uint64_t count; /* 0: all */
-    const struct key *store; /* NULL: what is found is replied */
-    bool stores_distance;
+    bool stores, stores_distance; /* else what is found is replied */
+    struct slice store_name;
+    const struct key *store; /* of that name */
 };
 
 struct found {
@@ -160,7 +161,7 @@ static void run(struct request *request, const struct search *search, const char
     struct findings findings;
 
     find(search, &findings);
-    if (search->store != NULL) {
+    if (search->stores) {
         store_found(request, search, &findings, event);
     } else {
         reply_array(request, findings.count);
@@ -280,16 +281,6 @@ static enum taken parse_common_word(struct request *request, uint32_t *index, st
     return TAKEN;
 }
 
-/* The key where a search keeps its result is among those whose stripes are held, or the words were not understood. */
-static const struct key *find_key(const struct request *request, struct slice name)
-{
-    for (uint32_t i = 0; i < request->key_count; i++) {
-        if (slice_equal(request->keys[i].name, name))
-            return &request->keys[i];
-    }
-    return NULL;
-}
-
 static enum taken parse_store_word(struct request *request, uint32_t *index, struct search *search)
 {
     uint32_t at = *index;
@@ -297,9 +288,8 @@ static enum taken parse_store_word(struct request *request, uint32_t *index, str
 
     if ((!distance && !request_arg_is(request, at, "STORE")) || at + 1 >= request->arg_count)
         return NOT_MINE;
-    search->store = find_key(request, request_arg(request, at + 1));
-    if (search->store == NULL)
-        return NOT_MINE;
+    search->stores = true;
+    search->store_name = request_arg(request, at + 1);
     search->stores_distance = distance;
     *index += 1;
     return TAKEN;
@@ -347,9 +337,23 @@ static bool parse_words(struct request *request, uint32_t index,
     return true;
 }
 
+/* The key where the result goes is one of those whose stripes are held; the second of two that follow the same word is
+ * not. */
+static bool find_store(struct request *request, struct search *search)
+{
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        if (slice_equal(request->keys[i].name, search->store_name)) {
+            search->store = &request->keys[i];
+            return true;
+        }
+    }
+    reply_syntax_error(request);
+    return false;
+}
+
 static bool check_words(struct request *request, struct search *search, const char *storing)
 {
-    if (search->store != NULL && (search->with_distance || search->with_hash || search->with_point)) {
+    if (search->stores && (search->with_distance || search->with_hash || search->with_point)) {
         reply_errorf(request, "ERR %s is not compatible with WITHDIST, WITHHASH and WITHCOORD options", storing);
         return false;
     }
@@ -360,7 +364,7 @@ static bool check_words(struct request *request, struct search *search, const ch
     /* So many of them are the nearest, unless any will do. */
     if (search->count != 0 && search->order == UNSORTED && !search->any)
         search->order = ASCENDING;
-    return true;
+    return !search->stores || find_store(request, search);
 }
 
 /* ---------------------------------------------------------------------------------------------------- commands -- */
@@ -439,7 +443,7 @@ static enum taken parse_search_or_store_word(struct request *request, uint32_t *
 
 static void cmd_geosearchstore(struct request *request)
 {
-    struct search search = {.unit_m = 1, .store = &request->keys[0]};
+    struct search search = {.unit_m = 1, .stores = true, .store_name = request_arg(request, 1)};
 
     if (zset_read(request, &request->keys[1], &search.zset) &&
         parse_words(request, 3, parse_search_or_store_word, &search) && check_search(request, &search) &&

