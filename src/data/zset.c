@@ -677,26 +677,64 @@ struct zindex_item *zset_builder_find(const struct zset_builder *builder, struct
     return find_item(&builder->items, member);
 }
 
+static void append_item(struct zset_builder *builder, struct zindex_item *item)
+{
+    uint64_t count = table_count(&builder->items);
+
+    if (count == builder->capacity) {
+        builder->capacity = MAX(count * 2, UINT64_C(16));
+        builder->list = mem_realloc(builder->list, builder->capacity * sizeof(*builder->list));
+    }
+    builder->list[count] = item;
+}
+
 void zset_builder_add(struct zset_builder *builder, struct slice member, double score)
 {
-    table_insert(&builder->items, hash_of_member(member), zindex_item_create(score, member, ZINDEX_NO_DEADLINE),
-                 item_hash);
+    struct zindex_item *item = zindex_item_create(score, member, ZINDEX_NO_DEADLINE);
+
+    append_item(builder, item);
+    table_insert(&builder->items, hash_of_member(member), item, item_hash);
     builder->longest = MAX(builder->longest, (uint64_t)member.size);
     builder->text_bytes += member.size + NUMBER_DOUBLE_SPACE;
 }
 
-static void gather_item(void *item, void *context)
-{
-    struct zindex_item ***next = context;
-
-    *(*next)++ = item;
-}
+/* Scores stand beside the items when these are sorted: most comparisons need not visit them. */
+struct place {
+    double score;
+    struct zindex_item *item;
+};
 
 static int compare_places(const void *a, const void *b)
 {
-    const struct zindex_item *const *left = a, *const *right = b;
+    const struct place *left = a, *right = b;
 
-    return zindex_compare(*left, *right);
+    if (left->score != right->score)
+        return left->score < right->score ? -1 : 1;
+    return zindex_compare(left->item, right->item);
+}
+
+static bool is_sorted(struct zindex_item *const *items, uint64_t count)
+{
+    for (uint64_t i = 1; i < count; i++) {
+        if (zindex_compare(items[i - 1], items[i]) > 0)
+            return false;
+    }
+    return true;
+}
+
+static void sort_items(struct zindex_item **items, uint64_t count)
+{
+    struct place *places;
+
+    if (is_sorted(items, count))
+        return;
+    places = mem_alloc(count * sizeof(*places));
+    for (uint64_t i = 0; i < count; i++)
+        places[i] = (struct place){items[i]->score, items[i]};
+    qsort(places, count, sizeof(*places), compare_places);
+    for (uint64_t i = 0; i < count; i++)
+        items[i] = places[i].item;
+    mem_free(places);
 }
 
 static struct listpack *listpack_of(struct zindex_item *const *items, uint64_t count)
@@ -713,11 +751,10 @@ static struct listpack *listpack_of(struct zindex_item *const *items, uint64_t c
 struct value zset_build(struct zset_builder *builder, const struct zset_limits *limits)
 {
     uint64_t count = table_count(&builder->items);
-    struct zindex_item **items = mem_alloc(MAX(count, UINT64_C(1)) * sizeof(*items)), **next = items;
+    struct zindex_item **items = builder->list;
     struct value zset;
 
-    table_each(&builder->items, gather_item, &next);
-    qsort(items, count, sizeof(*items), compare_places);
+    sort_items(items, count);
     if (count <= limits->listpack_entries && builder->longest <= limits->listpack_bytes &&
         builder->text_bytes < LISTPACK_MOST_BYTES / 2) {
         zset = (struct value){listpack_of(items, count), ENCODING_LISTPACK};
