@@ -568,6 +568,19 @@ with_server {enable-debug-command yes} {
         r debug set-active-expire 1
     }
 
+    test "a script sees one time" {keydb} {
+        assert_reply {int 2} r eval {
+            redis.call('hset', KEYS[1], 'a', '1', 'b', '2')
+            redis.call('hpexpire', KEYS[1], 5, 'FIELDS', 1, 'a')
+            local begin = os.clock()
+            while os.clock() - begin < 0.02 do end
+            return redis.call('hlen', KEYS[1])
+        } 1 k
+        wait_for {[r hlen k] == 1}
+        assert_equal {{DEL k}} [effects_of {r eval {redis.call('pexpirememberat', KEYS[1], 'b', 1)} 1 k}]
+        assert_reply {int 0} r exists k
+    }
+
     test "while deadlines stand still, dead members are hidden" {keydb} {
         r hset k a 1 b 2 c 3
         r sadd s m
