@@ -22,6 +22,7 @@
 #include "server/options.h"
 #include "server/process.h"
 #include "server/process_title.h"
+#include "server/rdb_options.h"
 #include "server/server.h"
 #include "server/tls_peers.h"
 #include "server/topics.h"
@@ -39,7 +40,7 @@ static void commands_setup(void)
         list_commands,       set_commands,         keys_commands,    expire_commands,      scan_commands,
         connection_commands, transaction_commands, admin_commands,   command_commands,     config_commands,
         info_commands,       lolwut_commands,      slowlog_commands, latency_commands,     memory_commands,
-        member_expiry_commands, nested_commands,
+        member_expiry_commands, nested_commands, dump_commands,
         sorted_set_commands, sorted_set_range_commands, sorted_set_algebra_commands, sorted_set_pop_commands,
         pubsub_commands,     sort_commands,
         stream_commands,     stream_read_commands,     stream_group_commands,      stream_info_commands,
@@ -84,6 +85,7 @@ int main(int argc, char **argv)
     type_options_setup();
     random_count_setup();
     acl_options_setup();
+    rdb_options_setup();
     commands_setup();
     acl_setup();
     if (!config_load(argc, argv, &exit_status))

@@ -136,7 +136,6 @@ static const struct accepted accepted[] = {
     NUMBER(INT, "rdb-key-save-delay", NULL, "0", INT32_MIN, INT32_MAX, MUTABLE | OPTION_HIDDEN, PERSISTENCE),
     YES_NO("rdb-save-incremental-fsync", NULL, "yes", MUTABLE, PERSISTENCE),
     YES_NO("rdbchecksum", NULL, "yes", 0, PERSISTENCE),
-    YES_NO("rdbcompression", NULL, "yes", MUTABLE, PERSISTENCE),
     NUMBER(MEMORY, "repl-backlog-disk-reserve", NULL, "0", 0, INT64_MAX, 0, REPLICATION),
     NUMBER(MEMORY, "repl-backlog-size", NULL, "1048576", 1, INT64_MAX, MUTABLE, REPLICATION),
     NUMBER(INT, "repl-backlog-ttl", NULL, "3600", 0, INT64_MAX, MUTABLE, REPLICATION),

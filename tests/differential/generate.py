@@ -12,6 +12,7 @@ import time
 
 import interleave
 from facts import suitable, TAKES_NAMES
+from payloads import payload
 
 FAMILY_OF_GROUP = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash": "h", "sorted_set": "z",
                    "sorted-set": "z", "geo": "g", "stream": "x", "hyperloglog": "p"}
@@ -53,7 +54,7 @@ UNTIMELY = {b"SELECT", b"RESET", b"SWAPDB", b"MULTI", b"MOVE", b"COPY"}
 # {c} count 0..5, {m} member out of a few, {e} element out of many, {id} stream id, {xid} a new one, {oid} one that
 # may be there, {g} group, {u} consumer, {type}, {cmd} any whole command, {name} a command's name, {num} and {el}
 # elements to be sorted, {wk} and {hk} keys of their weights, {point} longitude and
-# latitude, {r} radius, {un} unit.
+# latitude, {r} radius, {un} unit, {pay} what DUMP gives.
 # A trailing * repeats the word before it zero to three times; [a|b] is one of them, [a|] may be left out.
 TEMPLATES = """
 9 string  SET {k} {v}
@@ -333,6 +334,11 @@ TEMPLATES = """
 8 sort    [SORT|SORT_RO] [nl|ns|nz] GET [#|w_*|h_*->f] [GET|] [#|w_*|h_*->g|nothing] [LIMIT|] [{n}|] [{n}|]
 4 sort    [SORT|SORT_RO] [wl|ws|wz] ALPHA GET [#|w_*|h_*->f] [GET|] [#|w_*|h_*->g|nothing] [STORE|] [dl|]
 2 sort    SORT {K} [ALPHA|] [DESC|] [STORE|] [dl|]
+9 dump    RESTORE {K} 0 {pay} [REPLACE|replace|]
+6 dump    RESTORE {K} {ms} {pay} [REPLACE|]
+6 dump    RESTORE {K} {atms} {pay} ABSTTL [REPLACE|]
+3 dump    RESTORE {K} [0|{ms}] {pay} [REPLACE|ABSTTL|IDLETIME|FREQ|foo] [REPLACE|ABSTTL|{n}|] [FREQ|IDLETIME|] [{n}|]
+1 dump    DUMP missing
 """
 PROFILE_FAMILY = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash": "h", "zset": "z", "geo": "g",
                   "stream": "x",
@@ -341,7 +347,7 @@ PROFILES = {"mixed": None, "string": {"string", "bitmap"}, "keys": {"keys", "str
             "transactions": {"string", "keys", "db"}, "command": {"command"}, "bits": {"bitmap", "pf", "string"},
             "sort": {"sort"}, "hash": {"hash", "keys"}, "set": {"set", "keys"}, "list": {"list", "keys"},
             "stream": {"stream", "keys"},
-            "zset": {"zset", "keys"}, "geo": {"geo"},
+            "zset": {"zset", "keys"}, "geo": {"geo"}, "dump": {"dump", "keys", "string", "list", "set", "hash"},
             "clients": set()}      # several clients with transactions that overlap: interleave.py
 
 
@@ -486,6 +492,7 @@ class Generator:
                   "{xid}": self.new_id, "{oid}": self.old_id, "({oid}": lambda: b"(" + self.old_id(),
                   "{g}": lambda: b"g%d" % self.random.randint(0, 1), "{u}": lambda: b"u%d" % self.random.randint(0, 3),
                   "{e}": lambda: b"%d" % self.random.randint(0, 20000), "{type}": lambda: self.random.choice(TYPES),
+                  "{pay}": lambda: payload(self.random),
                   "{num}": self.number, "{el}": self.element, "{wk}": lambda: b"w_" + self.element(),
                   "{hk}": lambda: b"h_" + self.element(),
                   "{r}": lambda: self.random.choice(RADII), "{un}": lambda: self.random.choice(UNITS),
@@ -669,6 +676,7 @@ class Generator:
         places = {b"EXPIRE": (2, 1, False), b"PEXPIRE": (2, 1000, False), b"EXPIREAT": (2, 1, True),
                   b"PEXPIREAT": (2, 1000, True), b"SETEX": (2, 1, False), b"PSETEX": (2, 1000, False)}
         tokens = {b"EX": (1, False), b"PX": (1000, False), b"EXAT": (1, True), b"PXAT": (1000, True)}
+        places[b"RESTORE"] = (2, 1000, any(word.upper() == b"ABSTTL" for word in words))
         if name in places and len(words) > 2:
             postpone(*places[name])
         for place in range(1, len(words) - 1):

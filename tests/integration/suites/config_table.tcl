@@ -21,6 +21,7 @@ set options_table [read_table]
 # Where this server goes its own way; each with the reason.
 set own_options {
     event-loop        "only this server has it"
+    rdb-version       "likewise"
     tls-auth-clients-user "as in Redis 8"
 }
 # server-threads 0: as many as processors; hz and watchdog-period are kept within narrower bounds than may be given.

@@ -1,0 +1,80 @@
+/* The numbers of the RDB format. A file is
+ *
+ *     "REDIS" | version, 4 digits | records | 255 | CRC-64 of all before, little-endian (from version 5 on)
+ *
+ * and a record is an opcode with what belongs to it, or a key: type | key | value, after opcodes that tell its deadline
+ * and use. A DUMP payload is type | value | version u16 | CRC-64. */
+#pragma once
+
+enum {
+    RDB_VERSION_LEAST = 1,        /* that is read */
+    RDB_VERSION_WRITTEN_LEAST = 9, /* that is written */
+    RDB_VERSION_MOST = 12,
+    RDB_HEADER_BYTES = 9,
+    RDB_VERSION_WITH_CHECKSUM = 5,
+    RDB_VERSION_LISTPACKS = 10,   /* and functions, streams with entries_added */
+    RDB_VERSION_SET_LISTPACK = 11, /* and consumers' active time */
+    RDB_VERSION_FIELD_DEADLINES = 12
+};
+
+enum rdb_opcode {
+    RDB_SLOT_INFO = 244,
+    RDB_FUNCTION = 245,
+    RDB_FUNCTION_EARLY = 246, /* of release candidates; refused */
+    RDB_MODULE_AUX = 247,
+    RDB_IDLE = 248,
+    RDB_FREQUENCY = 249,
+    RDB_AUX = 250,
+    RDB_RESIZE = 251,
+    RDB_EXPIRE_MS = 252,
+    RDB_EXPIRE_S = 253,
+    RDB_SELECT = 254,
+    RDB_END = 255
+};
+
+enum rdb_type {
+    RDB_STRING = 0,
+    RDB_LIST = 1,
+    RDB_SET = 2,
+    RDB_ZSET_TEXT = 3, /* scores as text */
+    RDB_HASH = 4,
+    RDB_ZSET = 5,      /* scores as binary doubles */
+    RDB_MODULE_EARLY = 6,
+    RDB_MODULE = 7,
+    RDB_HASH_ZIPMAP = 9,
+    RDB_LIST_ZIPLIST = 10,
+    RDB_SET_INTSET = 11,
+    RDB_ZSET_ZIPLIST = 12,
+    RDB_HASH_ZIPLIST = 13,
+    RDB_LIST_ZIPLISTS = 14,
+    RDB_STREAM_1 = 15,
+    RDB_HASH_LISTPACK = 16,
+    RDB_ZSET_LISTPACK = 17,
+    RDB_LIST_NODES = 18,
+    RDB_STREAM_2 = 19,
+    RDB_SET_LISTPACK = 20,
+    RDB_STREAM_3 = 21,
+    RDB_HASH_DEADLINES_EARLY = 22, /* of release candidates */
+    RDB_HASH_LISTPACK_DEADLINES_EARLY = 23,
+    RDB_HASH_DEADLINES = 24,
+    RDB_HASH_LISTPACK_DEADLINES = 25,
+    RDB_CRON = 64, /* KeyDB's */
+    RDB_TYPE_NONE = -1
+};
+
+enum rdb_text_form { RDB_TEXT_I8 = 0, RDB_TEXT_I16 = 1, RDB_TEXT_I32 = 2, RDB_TEXT_LZF = 3 };
+enum rdb_node_form { RDB_NODE_PLAIN = 1, RDB_NODE_LISTPACK = 2 };
+enum rdb_module_item {
+    RDB_MODULE_END = 0,
+    RDB_MODULE_SIGNED = 1,
+    RDB_MODULE_UNSIGNED = 2,
+    RDB_MODULE_FLOAT = 3,
+    RDB_MODULE_DOUBLE = 4,
+    RDB_MODULE_TEXT = 5
+};
+
+/* Of members of sets and hashes, as records behind their key: first the member, then the time in ms as text. */
+#define RDB_AUX_MEMBER SLICE("keydb-subexpire-key")
+#define RDB_AUX_MEMBER_MS SLICE("keydb-subexpire-when")
+/* Before a key, and in DUMP payloads behind the value: KeyDB's time stamp of a change. */
+#define RDB_AUX_STAMP SLICE("mvcc-tstamp")

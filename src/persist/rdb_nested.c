@@ -1,0 +1,191 @@
+#include "persist/rdb_nested.h"
+
+#include "base/mem.h"
+
+enum { FORM_VERSION = 1, NAME_LETTERS = 9, LETTER_BITS = 6, VERSION_BITS = 10 };
+
+/* Nine letters of an alphabet of 64, then the version of the form. */
+uint64_t rdb_nested_id(void)
+{
+    static const char name[] = RDB_NESTED_NAME;
+    uint64_t id = 0;
+
+    static_assert(sizeof(name) - 1 == NAME_LETTERS, "names of module types have nine letters");
+    for (int i = 0; i < NAME_LETTERS; i++)
+        id = id << LETTER_BITS | (uint64_t)(name[i] - 'a' + 26); /* small letters follow the capital ones */
+    return id << VERSION_BITS | FORM_VERSION;
+}
+
+/* ---------------------------------------------------------------------------------------------------- writing -- */
+
+static void write_unsigned(struct rdb_writer *writer, uint64_t number)
+{
+    rdb_write_length(writer, RDB_MODULE_UNSIGNED);
+    rdb_write_length(writer, number);
+}
+
+static void write_text(struct rdb_writer *writer, struct slice text)
+{
+    rdb_write_length(writer, RDB_MODULE_TEXT);
+    rdb_write_text(writer, text);
+}
+
+static void write_node(struct rdb_writer *writer, const struct nested *node);
+
+static void write_child(struct slice name, const struct nested *node, void *context)
+{
+    write_text(context, name);
+    write_node(context, node);
+}
+
+static void write_node(struct rdb_writer *writer, const struct nested *node)
+{
+    enum nested_kind kind = nested_kind(node);
+
+    write_unsigned(writer, kind);
+    switch (kind) {
+    case NESTED_TREE:
+        write_unsigned(writer, nested_count(node));
+        nested_each(node, write_child, writer);
+        break;
+    case NESTED_TEXT:
+        write_text(writer, nested_text(node, 0));
+        break;
+    case NESTED_LIST:
+        write_unsigned(writer, nested_count(node));
+        for (uint64_t i = 0; i < nested_count(node); i++)
+            write_text(writer, nested_text(node, i));
+        break;
+    }
+}
+
+void rdb_write_nested(struct rdb_writer *writer, struct value tree)
+{
+    rdb_write_length(writer, rdb_nested_id());
+    write_node(writer, nested_find(tree, SLICE_EMPTY));
+    rdb_write_length(writer, RDB_MODULE_END);
+}
+
+/* ---------------------------------------------------------------------------------------------------- reading -- */
+
+struct nested_reader {
+    struct rdb_reader *reader;
+    struct value *tree;
+    struct buffer path; /* of the node at hand */
+};
+
+static bool corrupt(struct nested_reader *nested)
+{
+    return rdb_corrupt(nested->reader, "a tree of texts is damaged");
+}
+
+static bool read_item(struct nested_reader *nested, uint64_t wanted)
+{
+    uint64_t item;
+
+    if (!rdb_read_length(nested->reader, &item))
+        return false;
+    return item == wanted || corrupt(nested);
+}
+
+static bool read_unsigned(struct nested_reader *nested, uint64_t *number)
+{
+    return read_item(nested, RDB_MODULE_UNSIGNED) && rdb_read_length(nested->reader, number);
+}
+
+static bool read_count(struct nested_reader *nested, uint64_t *count)
+{
+    return read_item(nested, RDB_MODULE_UNSIGNED) && rdb_read_count(nested->reader, 2, count);
+}
+
+static bool put(struct nested_reader *nested, const struct slice *values, uint32_t count)
+{
+    struct slice path = buffer_slice(&nested->path);
+
+    if (path.size != 0 && nested_path_check(path) != NESTED_PATH_GOOD)
+        return corrupt(nested);
+    return !nested_put(nested->tree, path, values, count) || path.size == 0 || corrupt(nested);
+}
+
+static bool read_single(struct nested_reader *nested)
+{
+    struct slice text;
+
+    return read_item(nested, RDB_MODULE_TEXT) && rdb_read_text(nested->reader, &text) && put(nested, &text, 1);
+}
+
+static bool read_list(struct nested_reader *nested)
+{
+    struct buffer bytes = {0};
+    struct slice *texts = NULL, text;
+    uint64_t count, read = 0, at = 0;
+    bool good;
+
+    if (!read_count(nested, &count))
+        return false;
+    texts = mem_try_alloc((count + (count == 0)) * sizeof(*texts));
+    if (texts == NULL || count > UINT32_MAX || count == 0) {
+        mem_free(texts);
+        return corrupt(nested);
+    }
+    for (; read < count && read_item(nested, RDB_MODULE_TEXT) && rdb_read_text(nested->reader, &text); read++) {
+        buffer_append_slice(&bytes, text);
+        texts[read].size = text.size;
+    }
+    for (uint64_t i = 0; i < read; at += texts[i++].size)
+        texts[i].data = bytes.data + at;
+    good = read == count && put(nested, texts, (uint32_t)count);
+    buffer_fini(&bytes);
+    mem_free(texts);
+    return good;
+}
+
+static bool read_node(struct nested_reader *nested, unsigned depth);
+
+static bool read_child(struct nested_reader *nested, unsigned depth)
+{
+    size_t kept = nested->path.size;
+    struct slice name;
+    bool good;
+
+    if (!read_item(nested, RDB_MODULE_TEXT) || !rdb_read_text(nested->reader, &name))
+        return false;
+    if (name.size == 0 || memchr(name.data, '.', name.size) != NULL)
+        return corrupt(nested);
+    if (kept != 0)
+        buffer_append_char(&nested->path, '.');
+    buffer_append_slice(&nested->path, name);
+    good = read_node(nested, depth + 1);
+    buffer_truncate(&nested->path, kept);
+    return good;
+}
+
+static bool read_node(struct nested_reader *nested, unsigned depth)
+{
+    uint64_t kind, count;
+
+    if (depth > NESTED_DEPTH_MOST || !read_unsigned(nested, &kind))
+        return corrupt(nested);
+    if (kind == NESTED_TEXT)
+        return read_single(nested);
+    if (kind == NESTED_LIST)
+        return read_list(nested);
+    if (kind != NESTED_TREE || !read_count(nested, &count))
+        return corrupt(nested);
+    for (; count != 0; count--) {
+        if (!read_child(nested, depth))
+            return false;
+    }
+    return true;
+}
+
+bool rdb_read_nested(struct rdb_reader *reader, struct value *tree)
+{
+    struct nested_reader nested = {.reader = reader, .tree = tree};
+    bool good;
+
+    *tree = nested_create();
+    good = read_node(&nested, 0) && read_item(&nested, RDB_MODULE_END);
+    buffer_fini(&nested.path);
+    return good;
+}

@@ -1,0 +1,61 @@
+#include "persist/rdb_payload.h"
+
+#include "base/crc64.h"
+
+void rdb_payload_write(struct rdb_writer *writer, const struct entry *entry)
+{
+    enum rdb_type type = rdb_write_type_of(writer, entry);
+
+    rdb_write_byte(writer, type);
+    rdb_write_value(writer, type, entry);
+    rdb_write_member_deadlines(writer, type, entry); /* who does not know them passes over what follows the value */
+    rdb_payload_seal(writer);
+}
+
+void rdb_payload_seal(struct rdb_writer *writer)
+{
+    rdb_write_byte(writer, (unsigned)writer->version & 0xff);
+    rdb_write_byte(writer, (unsigned)writer->version >> 8);
+    rdb_write_u64(writer, crc64_update(0, writer->out.data, writer->out.size));
+}
+
+bool rdb_payload_check(struct slice payload, struct slice *body)
+{
+    const uint8_t *tail;
+    uint64_t crc = 0;
+
+    if (payload.size < RDB_PAYLOAD_TAIL_BYTES)
+        return false;
+    tail = (const uint8_t *)payload.data + payload.size - RDB_PAYLOAD_TAIL_BYTES;
+    if ((tail[0] | tail[1] << 8) > RDB_VERSION_MOST)
+        return false;
+    for (unsigned i = 0; i < 8; i++)
+        crc |= (uint64_t)tail[2 + i] << (8 * i);
+    *body = slice_make(payload.data, payload.size - RDB_PAYLOAD_TAIL_BYTES);
+    return crc == crc64_update(0, payload.data, payload.size - 8);
+}
+
+/* Deadlines of members. What else may stand there is nothing we know: it is left alone. */
+static void read_records(struct rdb_reader *reader, struct rdb_value *value)
+{
+    struct buffer member = {0};
+    struct slice name, text;
+    unsigned opcode;
+
+    if (value->type != TYPE_STRING && !value->is_empty) {
+        while (rdb_peek_byte(reader, &opcode) && opcode == RDB_AUX && rdb_read_byte(reader, &opcode) &&
+               rdb_read_texts(reader, &name, &text))
+            (void)rdb_value_take_record(value, &member, name, text);
+    }
+    buffer_fini(&member);
+}
+
+bool rdb_payload_read(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)
+{
+    unsigned type;
+
+    if (!rdb_read_byte(reader, &type) || !rdb_read_value(reader, type, limits, value))
+        return false;
+    read_records(reader, value);
+    return true;
+}

@@ -1,0 +1,203 @@
+#include "persist/rdb_write.h"
+
+#include "base/crc64.h"
+#include "base/number.h"
+
+#include <lzf.h>
+
+enum {
+    FLUSH_BYTES = 64 * 1024,
+    INTEGER_TEXT_BYTES = 11,  /* "-2147483648" */
+    COMPRESSED_LEAST_BYTES = 21,
+    COMPRESSED_LEAST_GAIN_BYTES = 4
+};
+#define COMPRESSED_MOST_BYTES ((size_t)1 << 30) /* the library counts in 32 bits */
+
+void rdb_writer_init(struct rdb_writer *writer, const struct rdb_write_options *options, struct byte_sink *sink)
+{
+    *writer = (struct rdb_writer){.options = *options, .sink = sink, .version = options->least};
+}
+
+void rdb_writer_fini(struct rdb_writer *writer)
+{
+    buffer_fini(&writer->out);
+    buffer_fini(&writer->scratch);
+}
+
+static void give(struct rdb_writer *writer, struct slice bytes)
+{
+    if (writer->status != STATUS_OK || bytes.size == 0)
+        return;
+    if (writer->options.checksums)
+        writer->crc = crc64_update(writer->crc, bytes.data, bytes.size);
+    writer->status = writer->sink->write(writer->sink, bytes);
+    writer->flushed += bytes.size;
+}
+
+enum status rdb_writer_flush(struct rdb_writer *writer)
+{
+    if (writer->sink != NULL) {
+        give(writer, buffer_slice(&writer->out));
+        buffer_clear(&writer->out);
+    }
+    return writer->status;
+}
+
+static inline void flush_if_full(struct rdb_writer *writer)
+{
+    if (UNLIKELY(writer->out.size >= FLUSH_BYTES) && writer->sink != NULL)
+        (void)rdb_writer_flush(writer);
+}
+
+void rdb_write_byte(struct rdb_writer *writer, unsigned byte)
+{
+    flush_if_full(writer);
+    buffer_append_char(&writer->out, (char)byte);
+}
+
+void rdb_write_bytes(struct rdb_writer *writer, struct slice bytes)
+{
+    flush_if_full(writer);
+    if (bytes.size >= FLUSH_BYTES && writer->sink != NULL) {
+        (void)rdb_writer_flush(writer);
+        give(writer, bytes);
+        return;
+    }
+    buffer_append_slice(&writer->out, bytes);
+}
+
+static void put_little(char *to, uint64_t number, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        to[i] = (char)(number >> (8 * i));
+}
+
+static void put_big(char *to, uint64_t number, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        to[i] = (char)(number >> (8 * (bytes - 1 - i)));
+}
+
+/* Into `to`, which has room for 9 bytes; how many it took. */
+static unsigned put_length(char *to, uint64_t length)
+{
+    if (length < 64) {
+        to[0] = (char)length;
+        return 1;
+    }
+    if (length < 16384) {
+        put_big(to, 0x4000 | length, 2);
+        return 2;
+    }
+    if (length <= UINT32_MAX) {
+        to[0] = (char)0x80;
+        put_big(to + 1, length, 4);
+        return 5;
+    }
+    to[0] = (char)0x81;
+    put_big(to + 1, length, 8);
+    return 9;
+}
+
+void rdb_write_length(struct rdb_writer *writer, uint64_t length)
+{
+    flush_if_full(writer);
+    writer->out.size += put_length(buffer_reserve(&writer->out, 9), length);
+}
+
+/* The integer form; false: it has none. */
+static bool write_small_number(struct rdb_writer *writer, int64_t number)
+{
+    char *to;
+
+    if (number < INT32_MIN || number > INT32_MAX)
+        return false;
+    to = buffer_reserve(&writer->out, 5);
+    if (number >= INT8_MIN && number <= INT8_MAX) {
+        to[0] = (char)(0xc0 | RDB_TEXT_I8);
+        put_little(to + 1, (uint64_t)number, 1);
+        writer->out.size += 2;
+    } else if (number >= INT16_MIN && number <= INT16_MAX) {
+        to[0] = (char)(0xc0 | RDB_TEXT_I16);
+        put_little(to + 1, (uint64_t)number, 2);
+        writer->out.size += 3;
+    } else {
+        to[0] = (char)(0xc0 | RDB_TEXT_I32);
+        put_little(to + 1, (uint64_t)number, 4);
+        writer->out.size += 5;
+    }
+    return true;
+}
+
+void rdb_write_compressed(struct rdb_writer *writer, struct slice compressed, size_t original)
+{
+    rdb_write_byte(writer, 0xc0 | RDB_TEXT_LZF);
+    rdb_write_length(writer, compressed.size);
+    rdb_write_length(writer, original);
+    rdb_write_bytes(writer, compressed);
+}
+
+/* False: nothing is gained. */
+static bool compress_text(struct rdb_writer *writer, struct slice text)
+{
+    size_t most = text.size - COMPRESSED_LEAST_GAIN_BYTES;
+    unsigned size;
+
+    buffer_clear(&writer->scratch);
+    size = lzf_compress(text.data, (unsigned)text.size, buffer_reserve(&writer->scratch, most), (unsigned)most);
+    if (size == 0)
+        return false;
+    rdb_write_compressed(writer, slice_make(writer->scratch.data, size), text.size);
+    return true;
+}
+
+void rdb_write_text(struct rdb_writer *writer, struct slice text)
+{
+    int64_t number;
+
+    flush_if_full(writer);
+    if (text.size <= INTEGER_TEXT_BYTES && text.size != 0 && text.data[0] <= '9' && number_parse_i64(text, &number) &&
+        write_small_number(writer, number))
+        return;
+    if (text.size >= COMPRESSED_LEAST_BYTES && writer->options.compresses && text.size <= COMPRESSED_MOST_BYTES &&
+        compress_text(writer, text))
+        return;
+    rdb_write_length(writer, text.size);
+    rdb_write_bytes(writer, text);
+}
+
+void rdb_write_number(struct rdb_writer *writer, int64_t number)
+{
+    char text[NUMBER_I64_SPACE];
+    size_t size;
+
+    flush_if_full(writer);
+    if (write_small_number(writer, number))
+        return;
+    size = number_format_i64(text, number);
+    rdb_write_length(writer, size);
+    rdb_write_bytes(writer, slice_make(text, size));
+}
+
+void rdb_write_u64(struct rdb_writer *writer, uint64_t number)
+{
+    char bytes[8];
+
+    put_little(bytes, number, 8);
+    rdb_write_bytes(writer, slice_make(bytes, sizeof(bytes)));
+}
+
+void rdb_write_double(struct rdb_writer *writer, double number)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &number, sizeof(bits));
+    rdb_write_u64(writer, bits);
+}
+
+void rdb_write_aux(struct rdb_writer *writer, struct slice name, struct slice value)
+{
+    rdb_write_byte(writer, RDB_AUX);
+    rdb_write_text(writer, name);
+    rdb_write_text(writer, value);
+}

@@ -1,0 +1,142 @@
+/* A payload of RESTORE without its tail. Properties of bytes that are accepted: the value is valid; written in any
+ * version that can hold it and read again, it has the same fingerprint. */
+#include "base/hash.h"
+#include "base/mem.h"
+#include "commands/digest.h"
+#include "data/list.h"
+#include "data/stream_value.h"
+#include "fuzz.h"
+#include "persist/rdb_payload.h"
+#include "store/members.h"
+
+static struct store *store;
+static struct store_counters counters;
+static struct access keys;
+
+static void setup(void)
+{
+    if (store != NULL)
+        return;
+    hash_setup();
+    store = store_create(1, 1);
+    store_set_type(store, TYPE_LIST, &list_ops);
+    store_set_type(store, TYPE_SET, &set_ops);
+    store_set_type(store, TYPE_ZSET, &zset_ops);
+    store_set_type(store, TYPE_HASH, &hash_ops);
+    store_set_type(store, TYPE_STREAM, &stream_ops);
+    access_init(&keys, store, &counters);
+    access_begin(&keys, 1, true); /* before any deadline */
+}
+
+static void validate(const struct rdb_value *value)
+{
+    switch (value->value.data != NULL ? value->type : TYPE_STRING) {
+    case TYPE_LIST:
+        quicklist_validate(list_of(value->value));
+        break;
+    case TYPE_SET:
+        set_validate(value->value);
+        break;
+    case TYPE_ZSET:
+        zset_validate(value->value);
+        break;
+    case TYPE_HASH:
+        hash_validate(value->value);
+        break;
+    case TYPE_STREAM:
+        stream_validate(stream_of(value->value));
+        break;
+    default:
+        break;
+    }
+    deadlines_validate(&value->members);
+}
+
+static void put_deadline(struct slice member, int64_t when_ms, void *context)
+{
+    change_member_expire(context, member, when_ms);
+}
+
+/* Makes it the key's value, and takes its fingerprint. */
+static const struct entry *keep(const struct key *key, struct rdb_value *value, struct digest *digest)
+{
+    struct change change;
+    const struct entry *entry;
+
+    change_begin(&change, &keys, 0, key);
+    if (value->type == TYPE_STRING)
+        change_put_string(&change, value->text, EXPIRE_NEVER);
+    else
+        change_put_value(&change, value->type, value->value, EXPIRE_NEVER);
+    value->value.data = NULL;
+    deadlines_each_due(&value->members, DEADLINE_NONE, put_deadline, &change);
+    change_end(&change, EVENT_GENERIC, NULL);
+    rdb_value_destroy(value);
+    entry = access_probe(&keys, 0, key);
+    assert(entry != NULL);
+    *digest = (struct digest){{0}};
+    digest_mix_value(digest, entry);
+    return entry;
+}
+
+static bool read_body(struct slice body, const struct rdb_limits *limits, struct rdb_value *value, char **exact)
+{
+    struct rdb_reader reader;
+    bool good;
+
+    *exact = mem_alloc(body.size + (body.size == 0)); /* so that reading beyond the end is seen */
+    if (body.size != 0)
+        memcpy(*exact, body.data, body.size);
+    rdb_reader_init_memory(&reader, slice_make(*exact, body.size));
+    good = rdb_payload_read(&reader, limits, value);
+    assert(good == (reader.status == STATUS_OK) || reader.status != STATUS_OK);
+    if (good && value->type == TYPE_STRING) { /* it may stand in the reader's memory */
+        char *copy = mem_copy(value->text.data, value->text.size);
+
+        mem_free(*exact);
+        *exact = copy;
+        value->text.data = copy;
+    }
+    rdb_reader_fini(&reader);
+    return good;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    struct slice input = slice_make(bytes, size), body;
+    uint8_t steer = fuzz_take_byte(&input);
+    const struct rdb_limits limits = {
+        .hash = {steer & 7, 16}, .set = {steer & 3, steer & 7, 16}, .zset = {steer & 7, 16},
+        .list = {.fill = -1 - (steer & 3), .compress = steer >> 7}, .skips_strange = (steer & 64) != 0,
+    };
+    const struct key key = key_make(SLICE("k"));
+    struct digest before, after;
+    struct rdb_value value;
+    char *exact;
+
+    setup();
+    if (read_body(input, &limits, &value, &exact) && !value.is_empty && !value.is_strange) {
+        struct rdb_write_options options = {9, 12, (steer & 8) != 0, false};
+        const struct entry *entry;
+        struct rdb_writer writer;
+        bool good;
+
+        validate(&value);
+        entry = keep(&key, &value, &before);
+        if ((steer & 16) != 0 && entry->type != TYPE_STREAM)
+            options.least = options.most = 9 + (steer >> 5 & 3);
+        rdb_writer_init(&writer, &options, NULL);
+        rdb_payload_write(&writer, entry);
+        good = rdb_payload_check(buffer_slice(&writer.out), &body);
+        assert(good);
+        mem_free(exact);
+        good = read_body(body, &limits, &value, &exact);
+        assert(good);
+        validate(&value);
+        (void)keep(&key, &value, &after);
+        assert(memcmp(&before, &after, sizeof(before)) == 0);
+        rdb_writer_fini(&writer);
+    }
+    mem_free(exact);
+    return 0;
+}
