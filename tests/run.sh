@@ -169,6 +169,8 @@ group_integration() {
 group_differential() {
     run_suite "differential" "$(pick 120 120 1200)" differential --server "$server" --oracle "$ORACLE" \
         --count "$(pick 3000 1000 30000)" --seed "$SEED"
+    run_suite "differential, small limits" "$(pick 120 120 1200)" differential --server "$server" --oracle "$ORACLE" \
+        --count "$(pick 1000 500 20000)" --seed "$SEED" --small-limits
     run_program "differential, waiting" "$(pick 120 120 1200)" python3 tests/differential/waiting.py \
         --server "$server" --oracle "$ORACLE" --count "$(pick 1000 500 20000)" --seed "$SEED"
 }

@@ -35,6 +35,10 @@ BULK_LIMIT = b"1048576"
 # With this policy and any limit the oracle gives small integers a value of their own each; else all keys that hold the
 # same number share one, with one time of last use and a count of users that depends on how the value came about.
 COMMON = ["--enable-debug-command", "yes", "--maxmemory", "100gb", "--maxmemory-policy", "allkeys-lru"]
+# With these every value changes its form again and again.
+SMALL_LIMITS = ["--hash-max-listpack-entries", "3", "--hash-max-listpack-value", "6", "--set-max-intset-entries", "3",
+                "--zset-max-listpack-entries", "3", "--zset-max-listpack-value", "6", "--list-max-listpack-size", "3",
+                "--list-compress-depth", "1", "--stream-node-max-entries", "3", "--hll-sparse-max-bytes", "60"]
 READ_VALUE = {b"string": ["GET"], b"list": ["LRANGE", 0, -1], b"set": ["SMEMBERS"], b"hash": ["HGETALL"],
               b"zset": ["ZRANGE", 0, -1, "WITHSCORES"], b"stream": ["XRANGE", "-", "+"]}
 
@@ -63,6 +67,7 @@ class Sides:
 
     def __init__(self, options):
         self.options = options
+        self.common = COMMON + (SMALL_LIMITS if getattr(options, "small_limits", False) else [])
         self.servers = [None, None]
         self.journals = [None, None]
         self.listeners = [None, None]
@@ -72,11 +77,11 @@ class Sides:
 
     def start(self, side):
         if side == 0:
-            options = [*COMMON, "--repl-ping-replica-period", "3600", "--repl-timeout", "7200",
+            options = [*self.common, "--repl-ping-replica-period", "3600", "--repl-timeout", "7200",
                        "--repl-diskless-sync", "no", "--client-output-buffer-limit", "replica 0 0 0"]
             self.servers[0] = Server(self.options.oracle, options)
         else:
-            options = list(COMMON)
+            options = list(self.common)
             if "redis" in os.path.basename(self.options.server):
                 options += ["--repl-ping-replica-period", "3600", "--repl-timeout", "7200"]
             else:
@@ -340,6 +345,7 @@ def arguments():
     parser.add_argument("--only-block", type=int, help="just the block of this number")
     parser.add_argument("--max-failures", type=int, default=10, help="different ones, then stop")
     parser.add_argument("--shrink-seconds", type=float, default=20)
+    parser.add_argument("--small-limits", action="store_true", help="values change their forms early")
     parser.add_argument("--inject", choices=("reply", "data", "journal"))
     parser.add_argument("--events", action="store_true", help="compare keyspace events, too")
     return parser.parse_args()
