@@ -155,6 +155,47 @@ static inline bool run_read(struct slice value, size_t at, struct run *run)
     return true;
 }
 
+/* Up to eight runs of one byte each and, where there is one, a run of two bytes behind them. */
+struct stretch {
+    uint32_t bytes;
+    uint32_t count; /* of registers */
+};
+
+/* Reads eight bytes at once, which makes going through many runs several times faster. `at` is not the end. False: the
+ * second byte of a run is missing. */
+static inline bool stretch_read(struct slice value, size_t at, struct stretch *stretch)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), low_bytes = UINT64_C(0x00FF00FF00FF00FF);
+    uint64_t word, of_two, with_rank, counts;
+    unsigned singles = 8;
+    struct run run;
+
+    if (value.size - at < sizeof(word)) {
+        if (!run_read(value, at, &run))
+            return false;
+        *stretch = (struct stretch){run.bytes, run.count};
+        return true;
+    }
+    memcpy(&word, value.data + at, sizeof(word));
+    word = le64toh(word);
+    of_two = ~word & (word << 1) & (0x80 * ones);
+    with_rank = ((word >> 7) & ones) * 0xFF;
+    counts = word & ((0x3 * ones & with_rank) | (0x3F * ones & ~with_rank));
+    if (of_two != 0) {
+        singles = (unsigned)__builtin_ctzll(of_two) / 8;
+        counts &= (UINT64_C(1) << 8 * singles) - 1;
+    }
+    counts = (counts & low_bytes) + ((counts >> 8) & low_bytes);
+    *stretch = (struct stretch){singles, (uint32_t)(counts * (low_bytes & ones) >> 48) + singles};
+    if (of_two != 0) {
+        if (!run_read(value, at + singles, &run))
+            return false;
+        stretch->bytes += run.bytes;
+        stretch->count += run.count;
+    }
+    return true;
+}
+
 /* Returns its bytes; none for a run of nothing. */
 static unsigned run_write(unsigned char *out, uint32_t rank, uint32_t count)
 {
@@ -175,15 +216,15 @@ static unsigned run_write(unsigned char *out, uint32_t rank, uint32_t count)
 
 bool hll_is_whole(struct slice value)
 {
-    struct run run;
+    struct stretch stretch;
     uint32_t index = 0;
 
     if (is_dense(value.data))
         return true;
-    for (size_t at = HLL_HEADER_BYTES; at < value.size; at += run.bytes) {
-        if (!run_read(value, at, &run) || run.count > HLL_REGISTER_COUNT - index)
+    for (size_t at = HLL_HEADER_BYTES; at < value.size; at += stretch.bytes) {
+        if (!stretch_read(value, at, &stretch) || stretch.count > HLL_REGISTER_COUNT - index)
             return false;
-        index += run.count;
+        index += stretch.count;
     }
     return index == HLL_REGISTER_COUNT;
 }
@@ -239,10 +280,27 @@ static void walk_begin(struct walk *walk, struct place_in_runs first)
     *walk = (struct walk){first, first, first};
 }
 
+/* By whole stretches, and then two of them back: those are two runs at least, so that the walk will know them. */
+static void walk_far(struct walk *walk, struct slice value, uint32_t index)
+{
+    struct place_in_runs here = walk->here, before = here, earlier = here;
+    struct stretch stretch;
+
+    while (here.at < value.size && stretch_read(value, here.at, &stretch) && index >= here.index + stretch.count) {
+        earlier = before;
+        before = here;
+        here.at += stretch.bytes;
+        here.index += stretch.count;
+    }
+    if (earlier.at != walk->here.at)
+        walk_begin(walk, earlier);
+}
+
 static struct run walk_to(struct walk *walk, struct slice value, uint32_t index)
 {
     struct run run;
 
+    walk_far(walk, value, index);
     for (;;) {
         bool there = walk->here.at < value.size && run_read(value, walk->here.at, &run);
 
@@ -430,9 +488,24 @@ static uint64_t estimate(const struct rank_counts *counts)
 uint64_t hll_registers_estimate(const struct hll_registers *registers)
 {
     struct rank_counts counts = {{0}};
+    uint32_t other[64] = {0}; /* as in count_dense */
 
-    for (uint32_t index = 0; index < HLL_REGISTER_COUNT; index++)
-        counts.of[registers->ranks[index] & 63]++;
+    for (uint32_t index = 0; index < HLL_REGISTER_COUNT; index += 8) {
+        const uint8_t *ranks = registers->ranks + index;
+        uint64_t word;
+
+        memcpy(&word, ranks, sizeof(word));
+        if (word == 0) {
+            counts.of[0] += 8;
+            continue;
+        }
+        for (unsigned i = 0; i < 8; i += 2) {
+            counts.of[ranks[i] & 63]++;
+            other[ranks[i + 1] & 63]++;
+        }
+    }
+    for (unsigned rank = 0; rank < countof(other); rank++)
+        counts.of[rank] += other[rank];
     return estimate(&counts);
 }
 
