@@ -335,20 +335,56 @@ bool listpack_equals(const struct listpack *list, listpack_at at, struct slice t
     return is_wanted(bytes_of(list) + at, &wanted);
 }
 
+/* The first byte alone tells the size of numbers below 128 and of texts below 64 bytes: most elements. */
+static inline const uint8_t *behind(const uint8_t *at)
+{
+    if (LIKELY(*at < 0xC0))
+        return at + 2 + (*at < 0x80 ? 0 : *at & 63);
+    return at + element_whole(at);
+}
+
+/* A text of 1 to 63 bytes that is no number: first byte and last one differ in most others. NULL: it is not there. */
+static const uint8_t *find_short(const uint8_t *here, const struct wanted *wanted, unsigned skip)
+{
+    const struct slice text = wanted->text;
+    const uint8_t head = (uint8_t)(0x80 | text.size), last = (uint8_t)text.data[text.size - 1];
+
+    while (*here != END) {
+        if (*here == head) {
+            if (here[text.size] == last && memcmp(here + 1, text.data, text.size) == 0)
+                return here;
+        } else if (UNLIKELY(*here >= 0xC0) && is_wanted(here, wanted)) {
+            return here;
+        }
+        for (unsigned i = 0; i <= skip && *here != END; i++)
+            here = behind(here);
+    }
+    return NULL;
+}
+
+static const uint8_t *find_any(const uint8_t *here, const struct wanted *wanted, unsigned skip)
+{
+    while (*here != END) {
+        if (is_wanted(here, wanted))
+            return here;
+        for (unsigned i = 0; i <= skip && *here != END; i++)
+            here = behind(here);
+    }
+    return NULL;
+}
+
 listpack_at listpack_find(const struct listpack *list, listpack_at at, struct slice text, unsigned skip)
 {
     const struct wanted wanted = wanted_make(text);
-    const uint8_t *start = bytes_of(list), *here = start + at;
+    const uint8_t *start = bytes_of(list), *found;
 
     if (at == LISTPACK_NONE)
         return LISTPACK_NONE;
-    while (*here != END) {
-        if (is_wanted(here, &wanted))
-            return (listpack_at)(here - start);
-        for (unsigned i = 0; i <= skip && *here != END; i++)
-            here += element_whole(here);
-    }
-    return LISTPACK_NONE;
+    if (!wanted.is_number && text.size != 0 && text.size < 64)
+        found = find_short(start + at, &wanted, skip);
+    else
+        found = find_any(start + at, &wanted, skip);
+    return found != NULL ? (listpack_at)(found - start) : LISTPACK_NONE;
 }
 
 /* ---------------------------------------------------------------------------------------------------- changing -- */

@@ -251,9 +251,30 @@ static void damaged_bytes_are_refused(void **state)
     mem_free(room);
 }
 
+/* Strangers may spend more bytes on a short text than we would. */
+static void short_texts_are_found_in_every_encoding(void **state)
+{
+    static const unsigned char bytes[] = {
+        27, 0, 0, 0, 3, 0,                                            /* head */
+        0x83, 'a', 'b', 'x', 4,                                       /* one byte tells the size */
+        0xE0, 3, 'a', 'b', 'c', 5,                                    /* two */
+        0xF0, 3, 0, 0, 0, 'a', 'b', 'd', 8 /* five */, 0xFF};
+    struct listpack *list = mem_copy(bytes, sizeof(bytes));
+
+    (void)state;
+    assert_int_equal(listpack_find(list, listpack_first(list), SLICE("abx"), 0), 6);
+    assert_int_equal(listpack_find(list, listpack_first(list), SLICE("abc"), 0), 11);
+    assert_int_equal(listpack_find(list, listpack_first(list), SLICE("abd"), 0), 17);
+    assert_int_equal(listpack_find(list, listpack_first(list), SLICE("abd"), 1), 17);
+    assert_int_equal(listpack_find(list, listpack_first(list), SLICE("abc"), 1), LISTPACK_NONE);
+    assert_int_equal(listpack_find(list, listpack_first(list), SLICE("aby"), 0), LISTPACK_NONE);
+    listpack_destroy(&list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(short_texts_are_found_in_every_encoding),
         cmocka_unit_test(behaves_like_an_array),
         cmocka_unit_test(numbers_take_the_smallest_form),
         cmocka_unit_test(an_empty_text_is_found),
