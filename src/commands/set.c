@@ -353,6 +353,8 @@ static void cmd_spop(struct request *request)
 
 /* ----------------------------------------------------------------------------------------------------- algebra -- */
 
+enum { ASKED_IN_TURN_MOST = 4 };
+
 /* Where members of a result go: a reply, a count, or a set to be stored. */
 struct result {
     struct request *request;
@@ -361,6 +363,7 @@ struct result {
     uint64_t count, limit; /* limit 0: none */
 };
 
+/* Each member comes once. */
 static void result_add(struct result *result, struct slice member)
 {
     const struct set_limits limits = type_set_limits();
@@ -373,7 +376,7 @@ static void result_add(struct result *result, struct slice member)
     }
     if (result->set.data == NULL)
         result->set = set_create(&limits, member, 1);
-    (void)set_add(&result->set, &limits, member);
+    set_add_new(&result->set, &limits, member);
 }
 
 /* The sets of keys `first` and on; those that are missing have data NULL. NULL: one has another type, which was
@@ -438,16 +441,60 @@ static void subtract(struct value *sets, uint32_t count, struct result *result)
         set_each(sets[0], sift, &sifting);
 }
 
+/* Of several sets; each member once, though it is in some of them. Few sets are asked in turn whether they had it
+ * before, which takes no memory; of many the members are put into one. */
+static void unite_few(struct value *sets, uint32_t count, struct result *result)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct sifting sifting = {sets, i, false, result};
+
+        if (sets[i].data != NULL)
+            set_each(sets[i], sift, &sifting);
+    }
+}
+
 static void gather(struct slice member, void *context)
+{
+    const struct set_limits limits = type_set_limits();
+    struct value *set = context;
+
+    if (set->data == NULL)
+        *set = set_create(&limits, member, 1);
+    (void)set_add(set, &limits, member);
+}
+
+static struct value gather_all(const struct value *sets, uint32_t count)
+{
+    struct value all = {NULL, ENCODING_RAW};
+
+    for (uint32_t i = 0; i < count; i++)
+        if (sets[i].data != NULL)
+            set_each(sets[i], gather, &all);
+    return all;
+}
+
+static void pass_on(struct slice member, void *context)
 {
     result_add(context, member);
 }
 
 static void unite(struct value *sets, uint32_t count, struct result *result)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (sets[i].data != NULL)
-            set_each(sets[i], gather, result);
+    struct value all;
+
+    if (count <= ASKED_IN_TURN_MOST) {
+        unite_few(sets, count, result);
+        return;
+    }
+    all = gather_all(sets, count);
+    if (all.data == NULL)
+        return;
+    if (result->stores) {
+        result->set = all;
+        return;
+    }
+    set_each(all, pass_on, result);
+    set_ops.destroy(all);
 }
 
 typedef void (*algebra_fn)(struct value *sets, uint32_t count, struct result *result);
@@ -476,21 +523,9 @@ static void cmd_sdiff(struct request *request)
     reply_algebra(request, subtract);
 }
 
-/* What comes twice is told once: the members are put into a set first. */
 static void cmd_sunion(struct request *request)
 {
-    struct result result = {.stores = true};
-    struct value *sets = read_sets(request, 0);
-
-    if (sets == NULL)
-        return;
-    unite(sets, request->key_count, &result);
-    reply_set(request, result.set.data != NULL ? set_count(result.set) : 0);
-    if (result.set.data != NULL) {
-        set_each(result.set, print_member, request);
-        set_ops.destroy(result.set);
-    }
-    mem_free(sets);
+    reply_algebra(request, unite);
 }
 
 /* The first key gets the result, whatever it was before; without members it goes. */

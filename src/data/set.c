@@ -256,27 +256,36 @@ static bool add_to_intset(struct value *set, const struct set_limits *limits, in
     return added;
 }
 
-bool set_add(struct value *set, const struct set_limits *limits, struct slice member)
+/* A listpack is not searched for it. */
+static bool add(struct value *set, const struct set_limits *limits, struct slice member)
 {
     int64_t number;
 
     if (set->encoding == ENCODING_HASHTABLE)
         return add_to_table(set->data, member);
-    if (set->encoding == ENCODING_INTSET) {
-        if (as_number(member, &number))
-            return add_to_intset(set, limits, number);
-        if (fits_listpack(*set, limits, member)) {
-            become_listpack(set);
-            return add_to_listpack(set, member);
-        }
-    } else {
-        if (set_has(*set, member))
-            return false;
-        if (fits_listpack(*set, limits, member))
-            return add_to_listpack(set, member);
+    if (set->encoding == ENCODING_INTSET && as_number(member, &number))
+        return add_to_intset(set, limits, number);
+    if (!fits_listpack(*set, limits, member)) {
+        become_table(set);
+        return add_to_table(set->data, member);
     }
-    become_table(set);
-    return add_to_table(set->data, member);
+    if (set->encoding == ENCODING_INTSET)
+        become_listpack(set);
+    return add_to_listpack(set, member);
+}
+
+bool set_add(struct value *set, const struct set_limits *limits, struct slice member)
+{
+    if (set->encoding == ENCODING_LISTPACK && set_has(*set, member))
+        return false;
+    return add(set, limits, member);
+}
+
+void set_add_new(struct value *set, const struct set_limits *limits, struct slice member)
+{
+    bool added = add(set, limits, member);
+
+    assert(added);
 }
 
 static bool remove_from_table(struct set_table *table, struct slice member)
