@@ -223,6 +223,18 @@ with_server {} {
         assert_equal 0 [r exists d]
     }
 
+    test "a score that stays is not less, nor greater" {} {
+        foreach count {1 300} {
+            r del z
+            r zadd z {*}[scored $count 10]
+            assert_reply nullbulk r zadd z lt incr 0 m:0
+            assert_reply nullbulk r zadd z gt incr 0 m:0
+            assert_reply {bulk -1} r zadd z lt incr -1 m:0
+            assert_reply nullbulk r zadd z gt incr -1 m:0
+            assert_reply {int 0} r zadd z ch gt -1 m:0
+        }
+    }
+
     test "the rank with the score" keydb {
         r zadd z 1 a 2.5 b
         assert_equal {1 2.5} [r zrank z b withscore]
