@@ -370,4 +370,37 @@ with_server {enable-debug-command yes} {
         assert_equal streams [r command getkeys xreadgroup noack group streams streams streams streams >]
         assert_equal {a b} [r command getkeys xread count 1 block 5 streams a b 0 0]
     }
+
+    test "streams are used while everything of them moves" {keydb} {
+        r flushall
+        foreach key {a b c} {
+            for {set i 1} {$i <= 1500} {incr i} {
+                r xadd $key $i-1 number $i text [string repeat $key 20]
+            }
+            r xgroup create $key g 0
+        }
+        r copy a still
+        set digest [r debug digest-value still]
+        r debug defrag-all 1
+        r config set active-defrag-cycle-max 90 activedefrag yes
+        wait_for {[info_field active_defrag_running memory] == 90}
+        for {set round 0} {$round < 20} {incr round} {
+            set before [info_field active_defrag_hits stats]
+            foreach key {a b c} {
+                set first [expr {$round * 50 + 1}]
+                set got [lindex [r xreadgroup group g me count 50 streams $key >] 0 1]
+                assert_equal [lrange [lseq_ids $first [expr {$first + 49}]] 0 end] [ids_of $got]
+                assert_equal 50 [r xack $key g {*}[ids_of $got]]
+                r xdel $key [expr {$round * 23 + 1001}]-1
+                r xadd $key * number $round
+            }
+            r xtrim b minid [expr {$round * 50}]
+            wait_for {[info_field active_defrag_hits stats] > $before}
+        }
+        r config set activedefrag no
+        wait_for {[info_field active_defrag_running memory] == 0}
+        r debug defrag-all 0
+        assert_equal $digest [r debug digest-value still]
+        assert_equal [lseq_ids 1 1500] [ids_of [r xrange still - +]]
+    }
 }
