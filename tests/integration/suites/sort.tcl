@@ -191,6 +191,23 @@ with_server {enable-debug-command yes} {
         assert_equal PONG [r exec]
     }
 
+    test "a stored result is an event of the destination" {} {
+        with_config {notify-keyspace-events Elg} {
+            set c [connect]
+            $c psubscribe __keyevent@0__:*
+            r rpush l 2 1
+            r sort l
+            r sort l store d
+            r sort nothing store d
+            r sort nothing store d
+            foreach {event key} {rpush l sortstore d del d} {
+                assert_equal [list pmessage __keyevent@0__:* __keyevent@0__:$event $key] [$c -read]
+            }
+            r rpush last x
+            assert_equal {pmessage __keyevent@0__:* __keyevent@0__:rpush last} [$c -read]
+        }
+    }
+
     test "what is journaled" {keydb} {
         r rpush l 2 1
         r debug journal start
