@@ -27,10 +27,14 @@ static bool is_named(const void *item, const void *key)
 void broadcast_enter(struct tracking *tracking, struct slice prefix)
 {
     uint64_t hash = topics_hash(prefix);
+    struct subscription *subscription;
 
-    if (table_find(&tracking->prefixes, hash, is_named, &prefix) == NULL)
-        table_insert(&tracking->prefixes, hash, topics_subscribe(TOPIC_PREFIX, prefix, hash, tracking->client),
-                     hash_of);
+    if (table_find(&tracking->prefixes, hash, is_named, &prefix) != NULL)
+        return;
+    subscription = topics_subscribe(TOPIC_PREFIX, prefix, hash, tracking->client);
+    table_insert(&tracking->prefixes, hash, subscription, hash_of);
+    atomic_fetch_add_explicit(&tracking->client->card.prefix_bytes, topics_memory_bytes(subscription),
+                              memory_order_relaxed);
 }
 
 static void leave(void *item, void *context)
@@ -44,6 +48,7 @@ static void leave(void *item, void *context)
 void broadcast_leave(struct tracking *tracking)
 {
     table_clear(&tracking->prefixes, leave, NULL);
+    atomic_store_explicit(&tracking->client->card.prefix_bytes, 0, memory_order_relaxed);
 }
 
 static int compare_slices(struct slice one, struct slice two)

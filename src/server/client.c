@@ -456,6 +456,7 @@ uint64_t client_card_memory_bytes(const struct client_card *card)
            atomic_load_explicit(&card->output_bytes, memory_order_relaxed) +
            atomic_load_explicit(&card->multi_bytes, memory_order_relaxed) +
            atomic_load_explicit(&card->pubsub_bytes, memory_order_relaxed) +
+           atomic_load_explicit(&card->prefix_bytes, memory_order_relaxed) +
            watch_memory_bytes(atomic_load_explicit(&card->watched_count, memory_order_relaxed));
 }
 

@@ -74,6 +74,7 @@ struct client_card {
     _Atomic uint32_t subscription_counts[3]; /* by enum topic_kind, below PUBSUB_KINDS */
     _Atomic int64_t redirect;       /* who gets its invalidations; 0: itself, -1: it does not track */
     _Atomic uint64_t pubsub_bytes;  /* that its subscriptions take */
+    _Atomic uint64_t prefix_bytes;  /* that the prefixes take of which it wants to know all changes */
     _Atomic int64_t active_ms;      /* wall clock of the last command */
     _Atomic uint64_t query_bytes, query_capacity, args_bytes;
     _Atomic uint64_t output_bytes;  /* what waits to be sent, if it has to wait or is much */

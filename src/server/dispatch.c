@@ -512,6 +512,19 @@ static bool needs_memory(const struct client *client, const struct command *comm
     return (command->flags & COMMAND_ENDS_MULTI) == 0;
 }
 
+/* Evicts what it can. Who caches keys that go is told before the reply. */
+static COLD bool lacks_memory(struct client *client, const struct command *command)
+{
+    struct worker *worker = client->worker;
+    bool none_made = memory_make_room(worker) == MEMORY_NONE;
+
+    if (worker->has_lines && (client->flags & CLIENT_TRACKING) != 0) {
+        dispatch_show_lines(worker);
+        worker_read_mail_so_far(worker);
+    }
+    return none_made && needs_memory(client, command);
+}
+
 static void refuse_for_memory(struct request *request)
 {
     static const char reason[] = "OOM command not allowed when used memory > 'maxmemory'.";
@@ -543,8 +556,7 @@ static bool refused(struct client *client, const struct job *job)
     else if (UNLIKELY((client->flags & CLIENT_MONITOR) != 0) &&
              (command->flags & (COMMAND_READONLY | COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0)
         reply_error(&request, "ERR Replica can't interact with the keyspace");
-    else if (UNLIKELY(memory_limit_is_reached()) && memory_make_room(client->worker) == MEMORY_NONE &&
-             needs_memory(client, command))
+    else if (UNLIKELY(memory_limit_is_reached()) && lacks_memory(client, command))
         refuse_for_memory(&request);
     else if (UNLIKELY((client->flags & CLIENT_PUBSUB) != 0) && client->proto == 2 &&
              (command->flags & COMMAND_SUBSCRIBED) == 0)
@@ -821,6 +833,8 @@ COLD void dispatch_show_lines(struct worker *worker)
     monitor_flush(worker);
     tls_audit_flush(worker);
     events_publish_noted(worker);
+    if (!list_is_empty(&worker->served))
+        blocked_deliver(worker); /* a reply is before what is told of the changes made for it */
     tracking_flush(worker);
     letters_flush(worker);
     worker->has_lines = UNLIKELY(tracking_wants_more());

@@ -17,19 +17,28 @@
 _Atomic int64_t option_tracking_table_max_keys; /* global: option storage */
 
 static struct spinlock count_lock = {.rank = LOCK_REGISTRY};    /* global: rank LOCK_REGISTRY */
-static uint64_t client_total GUARDED_BY(count_lock);            /* global: clients that track */
+static _Atomic uint64_t client_total; /* global: clients that track; changed under count_lock, read relaxed */
 
 /* ------------------------------------------------------------------------------------------------------ clients -- */
 
-/* The store tells of changes while somebody tracks. */
-static void count_clients(const struct worker *worker, bool one_more)
+static uint64_t client_count(void)
+{
+    return atomic_load_explicit(&client_total, memory_order_relaxed);
+}
+
+/* The store tells of changes while somebody tracks; when nobody does any more the table is emptied. */
+static void count_clients(struct worker *worker, bool one_more)
 {
     struct store *store = worker->server->store;
+    uint64_t count;
 
     spinlock_acquire(&count_lock);
-    client_total += one_more ? 1 : UINT64_MAX;
-    store_set_observed(store, OBSERVE_CHANGES, client_total != 0 ? OBSERVE_CHANGES : 0);
+    count = client_count() + (one_more ? 1 : UINT64_MAX);
+    atomic_store_explicit(&client_total, count, memory_order_relaxed);
+    store_set_observed(store, OBSERVE_CHANGES, count != 0 ? OBSERVE_CHANGES : 0);
     spinlock_release(&count_lock);
+    if (count == 0)
+        worker->has_lines = true;
 }
 
 static void show(struct client *client)
@@ -83,9 +92,9 @@ void tracking_disable(struct client *client)
 
 static bool is_over_limit(void)
 {
-    uint64_t most = OPTION_GET_U64(option_tracking_table_max_keys);
+    uint64_t most = OPTION_GET_U64(option_tracking_table_max_keys), count = tracking_table_key_count();
 
-    return most != 0 && tracking_table_key_count() > most;
+    return UNLIKELY(count != 0) && ((most != 0 && count > most) || client_count() == 0);
 }
 
 void tracking_note_read(const struct request *request)
@@ -161,10 +170,9 @@ static struct store_observer observer = {.after = note_change}; /* global: const
 
 void tracking_note_flush(struct worker *worker)
 {
-    if ((store_observed(worker->server->store) & OBSERVE_CHANGES) == 0)
-        return;
     tracking_table_clear();
-    note(worker, NULL, NULL);
+    if (client_count() != 0)
+        note(worker, NULL, NULL);
 }
 
 /* ------------------------------------------------------------------------------------------------------ telling -- */
