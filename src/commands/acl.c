@@ -18,7 +18,8 @@
 
 #include <stdio.h>
 
-enum { WORD_BYTES_SHOWN = 128, LOG_SHOWN_BY_DEFAULT = 10, PASSWORD_BITS_MOST = 4096, PASSWORD_BITS = 256 };
+enum { WORD_BYTES_SHOWN = 128, NAME_BYTES_SHOWN = 512, LOG_SHOWN_BY_DEFAULT = 10 };
+enum { PASSWORD_BITS = 256, PASSWORD_BITS_MOST = 4096 };
 
 /* How much of a word of the client is repeated in an error. */
 static int shown_size(struct slice word)
@@ -355,7 +356,8 @@ static void cmd_acl_dryrun(struct request *request)
         reply_errorf(request, "ERR User '%.*s' not found", shown_size(request_arg(request, 2)),
                      request_arg(request, 2).data);
     else if (command == NULL)
-        reply_errorf(request, "ERR Command '%.*s' not found", shown_size(words[0]), words[0].data);
+        reply_errorf(request, "ERR Command '%.*s' not found", (int)MIN(words[0].size, (size_t)NAME_BYTES_SHOWN),
+                     words[0].data);
     else if (!command_arity_fits(command, count))
         reply_errorf(request, "ERR wrong number of arguments for '%.*s' command", (int)command->full_name.size,
                      command->full_name.data);

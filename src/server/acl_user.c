@@ -336,17 +336,19 @@ static enum acl_error apply_command(struct acl_selector *selector, struct slice 
 
 /* ---------------------------------------------------------------------------------- rules on keys and channels -- */
 
+static enum acl_error allow_all_keys(struct acl_selector *selector)
+{
+    keys_clear(selector);
+    selector->has_all_keys = true;
+    return ACL_FINE;
+}
+
 static enum acl_error apply_key(struct acl_selector *selector, struct slice pattern, uint32_t permissions)
 {
-    if (has_blanks(pattern))
-        return ACL_SYNTAX;
-    if (permissions == ACL_READ_WRITE && slice_equal_text(pattern, "*")) {
-        keys_clear(selector);
-        selector->has_all_keys = true;
-        return ACL_FINE;
-    }
     if (selector->has_all_keys)
         return ACL_ALL_KEYS_ALREADY;
+    if (has_blanks(pattern))
+        return ACL_SYNTAX;
     for (uint32_t i = 0; i < selector->key_count; i++) {
         if (slice_equal(selector->keys[i].text, pattern)) {
             selector->keys[i].permissions |= permissions;
@@ -363,6 +365,8 @@ static enum acl_error apply_key_with_permissions(struct acl_selector *selector, 
     uint32_t permissions = 0;
     size_t at = 1;
 
+    if (selector->has_all_keys)
+        return ACL_ALL_KEYS_ALREADY;
     for (; at < rule.size && rule.data[at] != '~'; at++) {
         uint32_t permission = slice_lower(rule.data[at]) == 'r'   ? (uint32_t)ACL_READ
                               : slice_lower(rule.data[at]) == 'w' ? (uint32_t)ACL_WRITE
@@ -379,8 +383,6 @@ static enum acl_error apply_key_with_permissions(struct acl_selector *selector, 
 
 static enum acl_error apply_channel(struct acl_selector *selector, struct slice pattern)
 {
-    if (has_blanks(pattern))
-        return ACL_SYNTAX;
     if (slice_equal_text(pattern, "*")) {
         channels_clear(selector);
         selector->has_all_channels = true;
@@ -388,6 +390,8 @@ static enum acl_error apply_channel(struct acl_selector *selector, struct slice 
     }
     if (selector->has_all_channels)
         return ACL_ALL_CHANNELS_ALREADY;
+    if (has_blanks(pattern))
+        return ACL_SYNTAX;
     if (!texts_have(&selector->channels, pattern))
         texts_add(&selector->channels, pattern);
     return ACL_FINE;
@@ -402,7 +406,8 @@ static enum acl_error selector_apply(struct acl_selector *selector, struct slice
     case '-':
         return apply_command(selector, slice_skip(rule, 1), false);
     case '~':
-        return apply_key(selector, slice_skip(rule, 1), ACL_READ_WRITE);
+        return slice_equal_text(rule, "~*") ? allow_all_keys(selector)
+                                            : apply_key(selector, slice_skip(rule, 1), ACL_READ_WRITE);
     case '%':
         return apply_key_with_permissions(selector, rule);
     case '&':
@@ -415,7 +420,7 @@ static enum acl_error selector_apply(struct acl_selector *selector, struct slice
     else if (slice_equal_text_nocase(rule, "nocommands"))
         set_all_commands(selector, false);
     else if (slice_equal_text_nocase(rule, "allkeys"))
-        return apply_key(selector, SLICE("*"), ACL_READ_WRITE);
+        return allow_all_keys(selector);
     else if (slice_equal_text_nocase(rule, "resetkeys"))
         keys_clear(selector);
     else if (slice_equal_text_nocase(rule, "allchannels"))
@@ -611,6 +616,16 @@ void acl_user_release(struct acl_user **user)
     mem_free(gone);
 }
 
+/* "%RW~*" is a pattern like others, but leaves nothing to be asked. */
+static bool has_all_keys(const struct acl_selector *selector)
+{
+    for (uint32_t i = 0; i < selector->key_count; i++) {
+        if (selector->keys[i].permissions == ACL_READ_WRITE && slice_equal_text(selector->keys[i].text, "*"))
+            return true;
+    }
+    return selector->has_all_keys;
+}
+
 void acl_user_seal(struct acl_user *user)
 {
     user->may_everything = false;
@@ -621,7 +636,7 @@ void acl_user_seal(struct acl_user *user)
         for (uint32_t id = 0; id < command_count(); id++)
             selector->has_all_commands = selector->has_all_commands &&
                                          (selector->commands[id / 64] >> (id % 64) & 1) != 0;
-        user->may_everything = user->may_everything || (selector->has_all_commands && selector->has_all_keys &&
+        user->may_everything = user->may_everything || (selector->has_all_commands && has_all_keys(selector) &&
                                                         selector->has_all_channels);
     }
 }
@@ -783,8 +798,13 @@ void acl_selector_print_keys(const struct acl_selector *selector, struct buffer 
 
     if (selector->has_all_keys)
         buffer_append_text(buffer, "~*");
-    for (uint32_t i = 0; i < selector->key_count; i++)
-        print_word(buffer, signs[selector->keys[i].permissions], selector->keys[i].text, start);
+    for (uint32_t i = 0; i < selector->key_count; i++) {
+        const struct acl_key_pattern *key = &selector->keys[i];
+        bool is_star = key->permissions == ACL_READ_WRITE && slice_equal_text(key->text, "*");
+
+        /* "~*" would be the rule behind which no other pattern may stand. */
+        print_word(buffer, is_star ? "%RW~" : signs[key->permissions], key->text, start);
+    }
 }
 
 void acl_selector_print_channels(const struct acl_selector *selector, struct buffer *buffer)

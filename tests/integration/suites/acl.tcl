@@ -122,6 +122,10 @@ with_server {} {
         assert_equal "~a* ~b %W~c ~d ~e %R~f" [user_field u keys]
         r acl setuser u resetkeys %R~*
         assert_equal "%R~*" [user_field u keys]
+        foreach rule {~b %R~b "%RW~x y"} {
+            r acl setuser u allkeys
+            assert_error "*Adding a pattern after the \\* pattern*" {r acl setuser u $rule}
+        }
         set_user u &a &b &a
         assert_equal "&a &b" [user_field u channels]
         r acl setuser u resetchannels &c &*
