@@ -668,3 +668,25 @@ test "an ACL file that is wrong, or not there, keeps the server from starting" {
     assert_equal 1 [process_wait $id]
     assert_match "*Error loading ACLs, opening file*No such file or directory*" [process_log $id]
 }
+
+if {$have_tls} {
+    with_server {.tls 1} {
+        test "a TLS client is the user whose name its certificate has" {keydb} {
+            set_user client on +@all ~*
+            assert_equal default [[connect -tls 1] acl whoami]
+            r config set tls-auth-clients-user CN
+            assert_equal client [[connect -tls 1] acl whoami]
+            assert_equal default [[connect -tls 0] acl whoami]
+            r acl setuser client off
+            assert_equal default [[connect -tls 1] acl whoami]
+            r acl deluser client
+            r config set requirepass x
+            assert_refused "NOAUTH Authentication required." [connect -tls 1] acl whoami
+            set_user client on +@all
+            assert_equal client [[connect -tls 1] acl whoami]
+            r config set tls-auth-clients-user off
+            assert_refused "NOAUTH Authentication required." [connect -tls 1] acl whoami
+            r config set requirepass ""
+        }
+    }
+}
