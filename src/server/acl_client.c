@@ -91,8 +91,10 @@ static bool may_keep_subscriptions(const struct client *client, const struct acl
 {
     struct subscriptions all = {.user = user, .are_allowed = true};
 
-    for (all.kind = TOPIC_CHANNEL; all.kind < TOPIC_KINDS; all.kind++)
+    for (int kind = 0; kind < PUBSUB_KINDS; kind++) {
+        all.kind = (enum topic_kind)kind;
         pubsub_each(client, all.kind, look_at_subscription, &all);
+    }
     return all.are_allowed;
 }
 

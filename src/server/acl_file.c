@@ -87,7 +87,7 @@ static void add_user(struct reader *reader, struct acl_user *user)
 
 static void say_where(struct reader *reader)
 {
-    buffer_printf(reader->errors, "%s:%u", option_aclfile.data, reader->line_number);
+    buffer_printf(reader->errors, "%s:%u", option_aclfile.size != 0 ? option_aclfile.data : "", reader->line_number);
 }
 
 static void say_wrong_rule(struct reader *reader, enum acl_error error, struct slice rule)
@@ -132,9 +132,9 @@ static void read_line(struct reader *reader, struct slice line)
         return;
     }
     if (!acl_name_is_fine(words->items[1])) {
-        buffer_printf(reader->errors, "'%s:%u: username '%.*s' contains invalid characters. ", option_aclfile.data,
-                      reader->line_number, (int)MIN(words->items[1].size, (size_t)SHOWN_BYTES_MOST),
-                      words->items[1].data);
+        buffer_printf(reader->errors, "'%s:%u: username '%.*s' contains invalid characters. ",
+                      option_aclfile.size != 0 ? option_aclfile.data : "", reader->line_number,
+                      (int)MIN(words->items[1].size, (size_t)SHOWN_BYTES_MOST), words->items[1].data);
         return;
     }
     user = acl_user_create(words->items[1]);
@@ -169,18 +169,13 @@ static void release_users(struct acl_user **users, size_t count)
         acl_user_release(&users[i]);
 }
 
-bool acl_load(struct buffer *errors)
+bool acl_load_text(struct slice text, struct buffer *errors)
 {
     struct reader reader = {.errors = errors};
-    size_t start = errors->size, size = 0;
-    char *text = NULL;
+    size_t start = errors->size;
     bool done;
 
-    if (file_load(option_aclfile.data, FILE_SIZE_MOST, &text, &size) != STATUS_OK) {
-        buffer_printf(errors, "Error loading ACLs, opening file '%s': %s", option_aclfile.data, strerror(errno));
-        return false;
-    }
-    read_text(&reader, slice_make(text, size));
+    read_text(&reader, text);
     done = errors->size == start;
     if (done)
         acl_replace_all(reader.users, reader.count);
@@ -192,6 +187,20 @@ bool acl_load(struct buffer *errors)
     table_clear(&reader.names, NULL, NULL);
     mem_free(reader.users);
     mem_free(reader.words.items);
+    return done;
+}
+
+bool acl_load(struct buffer *errors)
+{
+    size_t size = 0;
+    char *text = NULL;
+    bool done;
+
+    if (file_load(option_aclfile.data, FILE_SIZE_MOST, &text, &size) != STATUS_OK) {
+        buffer_printf(errors, "Error loading ACLs, opening file '%s': %s", option_aclfile.data, strerror(errno));
+        return false;
+    }
+    done = acl_load_text(slice_make(text, size), errors);
     mem_free(text);
     return done;
 }

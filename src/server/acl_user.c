@@ -668,8 +668,9 @@ static enum acl_error add_selector(struct acl_user *user, struct slice rule)
         const char *blank = memchr(rest.data, ' ', rest.size);
         struct slice word = slice_make(rest.data, blank != NULL ? (size_t)(blank - rest.data) : rest.size);
 
+        /* A pattern that ends with a parenthesis would end the selector when it is read again. */
         if (word.size != 0)
-            error = selector_apply(&selector, word);
+            error = word.data[word.size - 1] == ')' ? ACL_SYNTAX : selector_apply(&selector, word);
         rest = slice_skip(rest, blank != NULL ? word.size + 1 : word.size);
     }
     if (error != ACL_FINE) {
