@@ -15,14 +15,16 @@
 #include "server/availability_zone.h"
 #include "server/banner.h"
 #include "server/certificates.h"
+#include "server/child.h"
 #include "server/command_rename.h"
 #include "server/config.h"
 #include "server/crash.h"
 #include "server/info.h"
+#include "server/loading.h"
 #include "server/options.h"
+#include "server/persistence.h"
 #include "server/process.h"
 #include "server/process_title.h"
-#include "server/rdb_options.h"
 #include "server/server.h"
 #include "server/tls_peers.h"
 #include "server/topics.h"
@@ -40,7 +42,7 @@ static void commands_setup(void)
         list_commands,       set_commands,         keys_commands,    expire_commands,      scan_commands,
         connection_commands, transaction_commands, admin_commands,   command_commands,     config_commands,
         info_commands,       lolwut_commands,      slowlog_commands, latency_commands,     memory_commands,
-        member_expiry_commands, nested_commands, dump_commands,
+        member_expiry_commands, nested_commands, dump_commands, persist_commands,
         sorted_set_commands, sorted_set_range_commands, sorted_set_algebra_commands, sorted_set_pop_commands,
         pubsub_commands,     sort_commands,
         stream_commands,     stream_read_commands,     stream_group_commands,      stream_info_commands,
@@ -85,7 +87,7 @@ int main(int argc, char **argv)
     type_options_setup();
     random_count_setup();
     acl_options_setup();
-    rdb_options_setup();
+    persistence_setup(type_rdb_limits);
     commands_setup();
     acl_setup();
     if (!config_load(argc, argv, &exit_status))
@@ -106,8 +108,14 @@ int main(int argc, char **argv)
     scripts_setup();
     watchdog_setup(server);
     say_hello(server);
-    process_ready();
-    server_run(server);
+    if (loading_start(server)) {
+        process_ready();
+        server_run(server);
+    } else {
+        exit_status = EXIT_FAILURE;
+    }
+    loading_join();
+    child_teardown();
     log_warning("%s is now ready to exit, bye bye...", "KeyDB");
     process_stopping();
     debug_teardown();
@@ -123,6 +131,7 @@ out_config:
     acl_declared_teardown();
     acl_teardown();
     command_registry_teardown();
+    persistence_teardown();
     topics_teardown();
     tls_peers_teardown();
     certificates_teardown();

@@ -12,7 +12,7 @@
 
 enum { SHUTDOWN_ABORT = 1 << 8, SHUTDOWN_SOFT = 1 << 9 }; /* beside enum shutdown_flag */
 
-static bool parse_shutdown(const struct request *request, unsigned *flags)
+static bool parse_shutdown(const struct slice *args, uint32_t arg_count, unsigned *flags)
 {
     static const struct {
         const char *word;
@@ -23,10 +23,10 @@ static bool parse_shutdown(const struct request *request, unsigned *flags)
     };
 
     *flags = 0;
-    for (uint32_t i = 1; i < request->arg_count; i++) {
+    for (uint32_t i = 1; i < arg_count; i++) {
         size_t k = 0;
 
-        while (k < countof(words) && !request_arg_is(request, i, words[k].word))
+        while (k < countof(words) && !slice_equal_text_nocase(args[i], words[k].word))
             k++;
         if (k == countof(words))
             return false;
@@ -54,23 +54,34 @@ static void soft_shutdown(struct request *request)
     reply_ok(request);
 }
 
+/* Only where the data is saved before. */
+static enum access_class shutdown_access_of(const struct slice *args, uint32_t arg_count)
+{
+    unsigned flags;
+
+    if (!parse_shutdown(args, arg_count, &flags) || (flags & (SHUTDOWN_ABORT | SHUTDOWN_SOFT)) != 0)
+        return ACCESS_FREE;
+    return shutdown_needs_gate(flags) ? ACCESS_EXCLUSIVE : ACCESS_FREE;
+}
+
 static void cmd_shutdown(struct request *request)
 {
     unsigned flags;
 
-    if (!parse_shutdown(request, &flags))
+    if (!parse_shutdown(request->args, request->arg_count, &flags))
         reply_syntax_error(request);
     else if (flags == SHUTDOWN_ABORT)
         abort_shutdown(request);
     else if (flags == SHUTDOWN_SOFT)
         soft_shutdown(request);
-    else if (!shutdown_begin(request->worker->server, flags)) /* else the end of the connection is the reply */
-        reply_error(request, "ERR Errors trying to SHUTDOWN. Check logs.");
+    else if (!shutdown_begin(request->worker->server, flags, request->access->exclusive ? request->access : NULL))
+        reply_error(request, "ERR Errors trying to SHUTDOWN. Check logs."); /* else the end is the reply */
 }
 
 const struct command_row admin_commands[] = {
     {
         .name = "shutdown", .run = cmd_shutdown, .arity = -1, .access = ACCESS_FREE,
+        .access_of = shutdown_access_of,
         .flags = "admin noscript loading stale no_multi allow_busy sentinel",
         .categories = "@admin @slow @dangerous", .group = "server", .since = "1.0.0",
         .summary = "Ends the server cleanly.",

@@ -11,6 +11,7 @@
 #include "server/client.h"
 #include "server/client_limit.h"
 #include "server/config.h"
+#include "server/persistence.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/worker.h"
@@ -311,6 +312,31 @@ static void debug_pause_cron(struct request *request)
     reply_ok(request);
 }
 
+static void debug_reload(struct request *request)
+{
+    static const struct {
+        const char *word;
+        unsigned flag;
+    } words[] = {{"nosave", RELOAD_NOSAVE}, {"noflush", RELOAD_NOFLUSH}, {"merge", RELOAD_MERGE}};
+    unsigned flags = 0;
+
+    for (uint32_t i = 2; i < request->arg_count; i++) {
+        size_t k = 0;
+
+        while (k < countof(words) && !request_arg_is(request, i, words[k].word))
+            k++;
+        if (k == countof(words)) {
+            reply_error(request, "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
+            return;
+        }
+        flags |= words[k].flag;
+    }
+    if (persistence_reload(request->access, flags))
+        reply_ok(request);
+    else
+        reply_error(request, "ERR Error trying to load the RDB dump, check server logs.");
+}
+
 static void debug_config_rewrite_force_all(struct request *request)
 {
     const char *reason = config_rewrite_everything();
@@ -448,6 +474,10 @@ const struct debug_row debug_server_rows[] = {
      "With 1, nothing is done that is done from time to time: no expiry in the background, no closing of idle\n"
      "clients; signals wait.",
      debug_pause_cron, 3, 3, ACCESS_FREE, 0, 0},
+    {"reload", "[option ...]",
+     "Saves the data, forgets it, and loads it again. NOSAVE: loads the file as it is. NOFLUSH: nothing is forgotten;\n"
+     "with MERGE, too, keys of the file take the place of those that are there, else they are an error.",
+     debug_reload, 2, 5, ACCESS_EXCLUSIVE, 0, 0},
     {"config-rewrite-force-all", "",
      "As CONFIG REWRITE, with a line for each directive, also for those that have their default.",
      debug_config_rewrite_force_all, 2, 2, ACCESS_EXCLUSIVE, 0, 0},

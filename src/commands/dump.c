@@ -93,8 +93,7 @@ static bool parse_deadline(struct request *request, struct restore *restore)
 /* False: the payload is no value, which was replied. */
 static bool read_payload(struct request *request, struct rdb_reader *reader, struct rdb_value *value)
 {
-    const struct rdb_limits limits = {.hash = type_hash_limits(), .set = type_set_limits(),
-                                      .zset = type_zset_limits(), .list = type_list_limits()};
+    const struct rdb_limits limits = type_rdb_limits();
     struct slice body;
 
     if (!rdb_payload_check(request_arg(request, ARG_PAYLOAD), &body)) {

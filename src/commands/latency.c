@@ -254,6 +254,7 @@ static const char *const advice[LATENCY_EVENT_COUNT] = {
                              "lazyfree-lazy-expire yes if their values are large.",
     [LATENCY_EVICTION_CYCLE] = "Memory is at its limit all the time. Raise maxmemory, or lower "
                                "maxmemory-eviction-tenacity so that less is evicted in one go.",
+    [LATENCY_FORK] = "The process is large: fork copies its page tables. Huge pages of the system make it slower.",
     [LATENCY_EVICTION_DEL] = "Evicted values are large: lazyfree-lazy-eviction yes frees them in the background.",
     [LATENCY_ACTIVE_DEFRAG_CYCLE] = "Lower active-defrag-cycle-max: defragmentation takes too large a share.",
 };

@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "commands/scan_options.h"
 #include "server/options.h"
+#include "server/persistence.h"
 #include "server/request.h"
 #include "server/tracking.h"
 
@@ -125,6 +126,7 @@ static void cmd_flushall(struct request *request)
         return;
     for (unsigned db = 0; db < request->access->store->database_count; db++)
         access_flush_db(request->access, db, background);
+    persistence_flushed(request->access);
     tracking_note_flush(request->worker);
     tell_others(request);
     reply_ok(request);

@@ -52,6 +52,12 @@ struct stream_limits type_stream_limits(void)
                                   .node_entries = OPTION_GET_U64(stream_entries)};
 }
 
+struct rdb_limits type_rdb_limits(void)
+{
+    return (struct rdb_limits){.hash = type_hash_limits(), .set = type_set_limits(), .zset = type_zset_limits(),
+                               .list = type_list_limits()};
+}
+
 void type_values_setup(struct store *store)
 {
     store_set_type(store, TYPE_HASH, &hash_ops);

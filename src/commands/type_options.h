@@ -6,6 +6,7 @@
 #include "data/set.h"
 #include "data/zset.h"
 #include "data/stream_value.h"
+#include "persist/rdb_read_value.h"
 #include "store/store.h"
 
 void type_options_setup(void); /* after config_setup */
@@ -18,3 +19,4 @@ void type_set_list_plain_from(uint64_t bytes);
 struct set_limits type_set_limits(void);
 struct zset_limits type_zset_limits(void);
 struct stream_limits type_stream_limits(void);
+struct rdb_limits type_rdb_limits(void); /* of all types together */

@@ -9,6 +9,7 @@
 #include "server/config_words.h"
 #include "server/options.h"
 #include "server/options_accepted.h"
+#include "server/save_points.h"
 #include "server/version.h"
 
 #include <errno.h>
@@ -298,9 +299,9 @@ bool config_load(int argc, char **argv, int *exit_status)
     config_state.executable_path = own_path(argv[0]);
     if (config_run_word(argc, argv, exit_status))
         return false;
-    options_accepted_reading(true);
+    save_points_reading(true);
     done = collect_text(&text, argc, argv) && read_text(buffer_slice(&text), 0) && log_file_is_fine();
-    options_accepted_reading(false);
+    save_points_reading(false);
     options_clamp();
     buffer_fini(&text);
     *exit_status = done ? 0 : 1;

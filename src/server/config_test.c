@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "server/options.h"
+#include "server/save_points.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -27,6 +28,7 @@ static int begin(void **state)
     (void)state;
     assert_int_equal(chdir(folder), 0);
     config_setup();
+    save_points_setup();
     return 0;
 }
 
@@ -195,11 +197,13 @@ static void mistakes_in_files(void **state)
                                  "Unbalanced quotes in configuration line\n");
     config_teardown();
     config_setup();
+    save_points_setup();
     write_file(conf_path, "port 1\n");
     load_badly(WORDS(conf_path, "--nosuch", "1"), "Reading the configuration file, at line 3\n>>> 'nosuch \"1\"'\n"
                                                   "Bad directive or wrong number of arguments\n");
     config_teardown();
     config_setup();
+    save_points_setup();
     write_file(conf_path, "appendonly yes\n");
     load_badly(WORDS(conf_path), "Reading the configuration file, at line 1\n>>> 'appendonly yes'\n"
                                  "this version keeps data in memory only\n");

@@ -15,7 +15,10 @@
 #include "server/kept_words.h"
 #include "server/events.h"
 #include "server/letters.h"
+#include "server/hindrance.h"
+#include "server/loading.h"
 #include "server/memory_limit.h"
+#include "server/persistence.h"
 #include "server/monitor.h"
 #include "server/options.h"
 #include "server/pause.h"
@@ -535,6 +538,36 @@ static void refuse_for_memory(struct request *request)
         reply_error(request, reason);
 }
 
+static bool is_write(const struct client *client, const struct command *command)
+{
+    return (command->flags & COMMAND_WRITE) != 0 ||
+           (command->row->access == ACCESS_TRANSACTION && client->transaction != NULL &&
+            (transaction_flags(client->transaction) & COMMAND_WRITE) != 0);
+}
+
+/* Snapshots fail: who writes shall hear of it, and who asks whether all is well. */
+static bool refused_as_unsaved(struct request *request, const struct client *client)
+{
+    const struct command *command = request->command;
+
+    if ((hindrances() & HINDRANCE_UNSAVED) == 0 ||
+        !(is_write(client, command) || slice_equal_text(command->full_name, "ping")))
+        return false;
+    if (command->row->access == ACCESS_TRANSACTION)
+        refuse_exec(request, persistence_denial);
+    else
+        reply_error(request, persistence_denial);
+    return true;
+}
+
+static bool refused_while_loading(struct request *request)
+{
+    if ((hindrances() & HINDRANCE_LOADING) == 0 || (request->command->flags & COMMAND_LOADING) != 0)
+        return false;
+    reply_error(request, loading_denial);
+    return true;
+}
+
 /* What stands against running it now; replies and returns true. */
 static bool refused(struct client *client, const struct job *job)
 {
@@ -558,10 +591,14 @@ static bool refused(struct client *client, const struct job *job)
         reply_error(&request, "ERR Replica can't interact with the keyspace");
     else if (UNLIKELY(memory_limit_is_reached()) && lacks_memory(client, command))
         refuse_for_memory(&request);
+    else if (UNLIKELY(hindrances() != 0) && refused_as_unsaved(&request, client))
+        ; /* it has replied */
     else if (UNLIKELY((client->flags & CLIENT_PUBSUB) != 0) && client->proto == 2 &&
              (command->flags & COMMAND_SUBSCRIBED) == 0)
         reply_errorf(&request, "ERR Can't execute '%.*s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "
                      "are allowed in this context", (int)command->full_name.size, command->full_name.data);
+    else if (UNLIKELY(hindrances() != 0) && refused_while_loading(&request))
+        ; /* likewise */
     else
         return false;
     if (client->transaction != NULL)
@@ -926,7 +963,7 @@ static uint32_t run_jobs(struct client *client, uint32_t count)
         uint32_t end = i;
 
         if (LIKELY(client->transaction == NULL && may_group_client(client) && !memory_limit_is_reached() &&
-                   !pause_is_on())) {
+                   !pause_is_on() && hindrances() == 0)) {
             while (end < count && may_group(&jobs[end]))
                 end++;
         }

@@ -8,6 +8,7 @@
 #include "server/availability_zone.h"
 #include "server/config.h"
 #include "server/defrag_cycle.h"
+#include "server/info_persistence.h"
 #include "server/memory_limit.h"
 #include "server/memory_report.h"
 #include "server/options.h"
@@ -257,11 +258,6 @@ static void put_available_memory(struct buffer *buffer)
     else
         buffer_append_text(buffer, "unavailable");
 }
-
-/* persistence */
-PUT_U64(loading, now.stats->loading)
-PUT_STAT(dirty)
-PUT_I64(start_wall_s, started.start_wall_s)
 
 /* stats */
 PUT_STAT(connections_received)
@@ -571,22 +567,22 @@ const struct info_field info_server_rows[] = {
 
     ROW("persistence", "loading", loading),
     ROW("persistence", "async_loading", zero),
-    ROW("persistence", "current_cow_peak", zero),
-    ROW("persistence", "current_cow_size", zero),
-    ROW("persistence", "current_cow_size_age", zero),
-    ROW("persistence", "current_fork_perc", zero_fraction),
-    ROW("persistence", "current_save_keys_processed", zero),
-    ROW("persistence", "current_save_keys_total", zero),
-    ROW("persistence", "rdb_changes_since_last_save", dirty),
-    ROW("persistence", "rdb_bgsave_in_progress", zero),
-    ROW("persistence", "rdb_last_save_time", start_wall_s),
-    ROW("persistence", "rdb_last_bgsave_status", ok),
-    ROW("persistence", "rdb_last_bgsave_time_sec", minus_one),
-    ROW("persistence", "rdb_current_bgsave_time_sec", minus_one),
-    ROW("persistence", "rdb_saves", zero),
-    ROW("persistence", "rdb_last_cow_size", zero),
-    ROW("persistence", "rdb_last_load_keys_expired", zero),
-    ROW("persistence", "rdb_last_load_keys_loaded", zero),
+    ROW("persistence", "current_cow_peak", current_cow_peak),
+    ROW("persistence", "current_cow_size", current_cow_size),
+    ROW("persistence", "current_cow_size_age", current_cow_size_age),
+    ROW("persistence", "current_fork_perc", current_fork_perc),
+    ROW("persistence", "current_save_keys_processed", current_save_keys_processed),
+    ROW("persistence", "current_save_keys_total", current_save_keys_total),
+    ROW("persistence", "rdb_changes_since_last_save", rdb_changes_since_last_save),
+    ROW("persistence", "rdb_bgsave_in_progress", rdb_bgsave_in_progress),
+    ROW("persistence", "rdb_last_save_time", rdb_last_save_time),
+    ROW("persistence", "rdb_last_bgsave_status", rdb_last_bgsave_status),
+    ROW("persistence", "rdb_last_bgsave_time_sec", rdb_last_bgsave_time_sec),
+    ROW("persistence", "rdb_current_bgsave_time_sec", rdb_current_bgsave_time_sec),
+    ROW("persistence", "rdb_saves", rdb_saves),
+    ROW("persistence", "rdb_last_cow_size", rdb_last_cow_size),
+    ROW("persistence", "rdb_last_load_keys_expired", rdb_last_load_keys_expired),
+    ROW("persistence", "rdb_last_load_keys_loaded", rdb_last_load_keys_loaded),
     ROW("persistence", "aof_enabled", zero),
     ROW("persistence", "aof_rewrite_in_progress", zero),
     ROW("persistence", "aof_rewrite_scheduled", zero),
@@ -599,6 +595,7 @@ const struct info_field info_server_rows[] = {
     ROW("persistence", "aof_last_cow_size", zero),
     ROW("persistence", "module_fork_in_progress", zero),
     ROW("persistence", "module_fork_last_cow_size", zero),
+    {.section = "persistence", .append = put_loading_fields, .wanted = info_is_loading},
 
     ROW("stats", "total_connections_received", connections_received),
     ROW("stats", "total_commands_processed", commands_processed),
@@ -630,8 +627,8 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "pubsub_channels", pubsub_channels),
     ROW("stats", "pubsub_patterns", pubsub_patterns),
     ROW("stats", "pubsubshard_channels", pubsubshard_channels),
-    ROW("stats", "latest_fork_usec", zero),
-    ROW("stats", "total_forks", zero),
+    ROW("stats", "latest_fork_usec", latest_fork_usec),
+    ROW("stats", "total_forks", total_forks),
     ROW("stats", "migrate_cached_sockets", zero),
     ROW("stats", "slave_expires_tracked_keys", zero),
     ROW("stats", "active_defrag_hits", defrag_hits),

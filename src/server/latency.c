@@ -13,6 +13,7 @@ static const char *const names[LATENCY_EVENT_COUNT] = {
     [LATENCY_EXPIRE_CYCLE] = "expire-cycle",
     [LATENCY_EVICTION_CYCLE] = "eviction-cycle",
     [LATENCY_EVICTION_DEL] = "eviction-del",
+    [LATENCY_FORK] = "fork",
     [LATENCY_ACTIVE_DEFRAG_CYCLE] = "active-defrag-cycle",
 };
 

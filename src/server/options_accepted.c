@@ -94,7 +94,6 @@ static const struct accepted accepted[] = {
     YES_NO("cluster-require-full-coverage", NULL, "yes", MUTABLE, CLUSTER),
     YES_NO("cluster-slot-stats-enabled", NULL, "no", MUTABLE, CLUSTER),
     ONLY_TEXT("db-s3-object", NULL, NULL, MUTABLE, PERSISTENCE),
-    TEXT("dbfilename", NULL, "dump.rdb", MUTABLE | OPTION_PROTECTED, PERSISTENCE),
     TEXT("debug-context", NULL, NULL, MUTABLE | OPTION_HIDDEN, OTHERWISE),
     YES_NO("delete-on-evict", NULL, "no", MUTABLE, LATER),
     YES_NO("dual-channel-replication-enabled", NULL, "no", MUTABLE, REPLICATION),
@@ -108,7 +107,6 @@ static const struct accepted accepted[] = {
     YES_NO("flash-disable-key-cache", NULL, "no", MUTABLE, LATER),
     YES_NO("force-backlog-disk-reserve", NULL, "no", MUTABLE, REPLICATION),
     YES_NO("io-threads-do-reads", NULL, "no", 0, OTHERWISE),
-    NUMBER(INT, "key-load-delay", NULL, "0", INT32_MIN, INT32_MAX, MUTABLE | OPTION_HIDDEN, PERSISTENCE),
     TEXT("list-max-ziplist-entries", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, TYPES),
     TEXT("list-max-ziplist-value", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, TYPES),
     NUMBER(INT, "loading-process-events-interval-bytes", NULL, "2097152", 1024, INT32_MAX,
@@ -133,9 +131,6 @@ static const struct accepted accepted[] = {
     NUMBER(INT, "prefetch-batch-max-size", NULL, "16", 0, 128, MUTABLE, OTHERWISE),
     CHOICE("propagation-error-behavior", "ignore", "ignore|panic|panic-on-replicas", MUTABLE, LATER),
     YES_NO("rdb-del-sync-files", NULL, "no", MUTABLE, PERSISTENCE),
-    NUMBER(INT, "rdb-key-save-delay", NULL, "0", INT32_MIN, INT32_MAX, MUTABLE | OPTION_HIDDEN, PERSISTENCE),
-    YES_NO("rdb-save-incremental-fsync", NULL, "yes", MUTABLE, PERSISTENCE),
-    YES_NO("rdbchecksum", NULL, "yes", 0, PERSISTENCE),
     NUMBER(MEMORY, "repl-backlog-disk-reserve", NULL, "0", 0, INT64_MAX, 0, REPLICATION),
     NUMBER(MEMORY, "repl-backlog-size", NULL, "1048576", 1, INT64_MAX, MUTABLE, REPLICATION),
     NUMBER(INT, "repl-backlog-ttl", NULL, "3600", 0, INT64_MAX, MUTABLE, REPLICATION),
@@ -161,7 +156,6 @@ static const struct accepted accepted[] = {
     TEXT("req-res-logfile", NULL, NULL, OPTION_HIDDEN, OTHERWISE),
     CHOICE("sanitize-dump-payload", "no", "no|yes|clients", MUTABLE, PERSISTENCE),
     NUMBER(INT, "semi-ordered-set-bucket-size", NULL, "0", 0, 1024, MUTABLE, TYPES),
-    YES_NO("stop-writes-on-bgsave-error", NULL, "yes", MUTABLE, PERSISTENCE),
     CHOICE("storage-cache-mode", "writethrough", "writeback|writethrough", 0, LATER),
     NUMBER(INT, "storage-flush-period", NULL, "500", 1, 10000, MUTABLE, LATER),
     TEXT("storage-provider-options", NULL, NULL, 0, LATER),
@@ -173,7 +167,7 @@ static const struct accepted accepted[] = {
 };
 
 /* The rows made of these, then one for `save`. */
-enum { ROW_COUNT = countof(accepted) + 1, SAVE_ROW = countof(accepted) };
+enum { ROW_COUNT = countof(accepted) };
 
 static struct option_row rows[ROW_COUNT];
 static _Atomic int64_t numbers[countof(accepted)];
@@ -181,75 +175,11 @@ static struct option_string strings[countof(accepted)];
 static struct option_enum *names[countof(accepted)];
 static bool made;
 
-/* --- save: pairs of seconds and changes --- */
-
-enum { SAVE_POINTS_MOST = 256 };
-
-static struct {
-    int64_t seconds[SAVE_POINTS_MOST], changes[SAVE_POINTS_MOST];
-    size_t count;
-    bool reading, is_first; /* see options_accepted_reading */
-} save_points;
-
-void options_accepted_reading(bool reading)
-{
-    save_points.reading = reading;
-    save_points.is_first = reading;
-}
-
-static bool set_save(const struct option_row *row, const struct slice *words, size_t count, char *error,
-                     size_t error_size)
-{
-    int64_t seconds[SAVE_POINTS_MOST], changes[SAVE_POINTS_MOST];
-    size_t have = save_points.reading && !save_points.is_first && count != 0 ? save_points.count : 0;
-
-    (void)row;
-    if (count == 1 && words[0].size == 0)
-        count = 0;
-    if (count % 2 != 0 || have + count / 2 > SAVE_POINTS_MOST) {
-        snprintf(error, error_size, "Invalid save parameters");
-        return false;
-    }
-    for (size_t i = 0; i < count / 2; i++) {
-        if (!number_parse_i64(words[2 * i], &seconds[i]) || !number_parse_i64(words[2 * i + 1], &changes[i]) ||
-            seconds[i] < 1 || changes[i] < 0) {
-            snprintf(error, error_size, "Invalid save parameters");
-            return false;
-        }
-    }
-    memcpy(&save_points.seconds[have], seconds, count / 2 * sizeof(seconds[0]));
-    memcpy(&save_points.changes[have], changes, count / 2 * sizeof(changes[0]));
-    save_points.count = have + count / 2;
-    save_points.is_first = false;
-    return true;
-}
-
-static void get_save(const struct option_row *row, struct buffer *buffer)
-{
-    (void)row;
-    for (size_t i = 0; i < save_points.count; i++)
-        buffer_printf(buffer, "%s%lld %lld", i == 0 ? "" : " ", (long long)save_points.seconds[i],
-                      (long long)save_points.changes[i]);
-}
-
-static void rewrite_save(const struct option_row *row, struct buffer *buffer)
-{
-    for (size_t i = 0; i < save_points.count; i++)
-        buffer_printf(buffer, "%s %lld %lld\n", row->name, (long long)save_points.seconds[i],
-                      (long long)save_points.changes[i]);
-    if (save_points.count == 0)
-        buffer_printf(buffer, "%s \"\"\n", row->name);
-}
-
-static const struct option_row save_row =
-    ROW_SPECIAL("save", set_save, get_save, "3600 1 300 100 60 10000", OPTION_MUTABLE | OPTION_MULTI_ARG,
-                "a snapshot after so many seconds if there were so many changes", .rewrite = rewrite_save);
-
 /* --- rows --- */
 
 static const struct accepted *accepted_of(const struct option_row *row)
 {
-    return row >= rows && row < &rows[SAVE_ROW] ? &accepted[row - rows] : NULL;
+    return row >= rows && row < &rows[ROW_COUNT] ? &accepted[row - rows] : NULL;
 }
 
 /* Options with rows of their own (options.c) that nothing looks at yet. Who makes one work takes it out here. */
@@ -265,8 +195,6 @@ const char *options_accepted_reason(const struct option_row *row)
 {
     const struct accepted *from = accepted_of(row);
 
-    if (row == &rows[SAVE_ROW])
-        return reasons[PERSISTENCE];
     for (size_t i = 0; from == NULL && i < countof(idle_options); i++) {
         if (strcmp(row->name, idle_options[i].name) == 0)
             return reasons[idle_options[i].reason];
@@ -341,7 +269,6 @@ const struct option_row *options_accepted(size_t *count)
 {
     for (size_t i = 0; !made && i < countof(accepted); i++)
         make_row(i);
-    rows[SAVE_ROW] = save_row;
     made = true;
     *count = ROW_COUNT;
     return rows;
@@ -351,6 +278,5 @@ void options_accepted_teardown(void)
 {
     for (size_t i = 0; i < countof(accepted); i++)
         free_names(&names[i]);
-    memset(&save_points, 0, sizeof(save_points));
     made = false;
 }

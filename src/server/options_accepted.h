@@ -11,6 +11,3 @@
 const struct option_row *options_accepted(size_t *count); /* made at the first call */
 const char *options_accepted_reason(const struct option_row *row); /* NULL: it has an effect */
 void options_accepted_teardown(void);
-
-/* While a file or the command line is read, lines of `save` add up, the first one instead of the preset. */
-void options_accepted_reading(bool reading);

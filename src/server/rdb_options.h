@@ -5,5 +5,10 @@
 
 void rdb_options_setup(void); /* after config_setup: adds the rows */
 
-/* How payloads of DUMP are written: as rdb-version says. */
-struct rdb_write_options rdb_payload_options(void);
+struct rdb_write_options rdb_payload_options(void); /* how DUMP writes */
+struct rdb_write_options rdb_file_options(void);    /* how files are written; and read: checksums */
+const char *rdb_file_name(void);                    /* dbfilename; a string: see above */
+bool rdb_starts_writeback(void);
+bool rdb_stops_writes(void);       /* stop-writes-on-bgsave-error */
+int64_t rdb_save_delay_us(void);   /* for tests: after each key */
+int64_t rdb_load_delay_us(void);

@@ -453,6 +453,7 @@ void server_stop(struct server *server)
 }
 
 static _Atomic int signal_received; /* atomic: 0, or the signal that asked to stop */
+static _Atomic bool signal_noted;   /* atomic: the log tells of it */
 
 void server_stop_from_signal(int signal_number)
 {
@@ -473,11 +474,12 @@ void server_serve_signal(struct server *server)
     if (signal_number == 0 || atomic_load_explicit(&server->stopping, memory_order_relaxed) ||
         atomic_load_explicit(&server->cron_paused, memory_order_relaxed) || soft_shutdown_is_pending())
         return;
-    log_warning("Received %s scheduling shutdown...", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
+    if (!atomic_exchange(&signal_noted, true))
+        log_warning("Received %s scheduling shutdown...", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
     if (soft_shutdown_is_wished())
         soft_shutdown_begin();
-    else if (!shutdown_begin(server, shutdown_flags_of_signal(signal_number)))
-        atomic_store_explicit(&signal_received, 0, memory_order_relaxed); /* the next one asks anew */
+    else if (!shutdown_by_itself(&server->workers[0], shutdown_flags_of_signal(signal_number)))
+        (void)server_forget_signal(); /* the next one asks anew */
 }
 
 bool server_forget_signal(void)

@@ -1,7 +1,12 @@
 #include "server/shutdown.h"
 
 #include "base/log.h"
+#include "server/child.h"
 #include "server/config.h"
+#include "server/dispatch.h"
+#include "server/loading.h"
+#include "server/persistence.h"
+#include "server/save_points.h"
 #include "server/server.h"
 
 #include <signal.h>
@@ -42,17 +47,42 @@ unsigned shutdown_flags_of_signal(int signal_number)
     return (unsigned)(signal_number == SIGINT ? OPTION_GET(option_on_sigint) : OPTION_GET(option_on_sigterm));
 }
 
-/* Data lives in memory only. Whoever wants it saved must hear that it is not, instead of losing it. */
-bool shutdown_begin(struct server *server, unsigned flags)
+bool shutdown_needs_gate(unsigned flags)
+{
+    return (flags & SHUTDOWN_NOSAVE) == 0 && ((flags & SHUTDOWN_SAVE) != 0 || save_points_exist()) && !loading_runs();
+}
+
+/* Whoever wants the data saved must hear that it is not, instead of losing it. */
+bool shutdown_begin(struct server *server, unsigned flags, struct access *access)
 {
     log_warning("User requested shutdown...");
-    if ((flags & SHUTDOWN_SAVE) != 0) {
-        log_warning("The data cannot be saved: this version keeps data in memory only.");
-        if ((flags & SHUTDOWN_FORCE) == 0) {
-            log_warning("The server does not end. To end it nevertheless use NOSAVE or FORCE.");
-            return false;
+    child_stop(CHILD_RDB); /* what it would have is older than what comes now */
+    if (access != NULL && shutdown_needs_gate(flags)) {
+        log_notice("Saving the final RDB snapshot before exiting.");
+        if (!persistence_save(access)) {
+            if ((flags & SHUTDOWN_FORCE) == 0) {
+                log_warning("Error trying to save the DB, can't exit. To end the server nevertheless use NOSAVE or "
+                            "FORCE.");
+                return false;
+            }
+            log_warning("Error trying to save the DB. Exiting anyway.");
         }
     }
     server_stop(server);
     return true;
+}
+
+bool shutdown_by_itself(struct worker *worker, unsigned flags)
+{
+    bool done;
+
+    if (!shutdown_needs_gate(flags))
+        return shutdown_begin(worker->server, flags, NULL);
+    if (!dispatch_exclusive_begin(worker))
+        return true; /* not yet: see there */
+    access_begin(&worker->access, worker_now_ms(worker), true);
+    done = shutdown_begin(worker->server, flags, &worker->access);
+    worker_time_passed(worker);
+    dispatch_exclusive_end(worker);
+    return done;
 }

@@ -17,5 +17,13 @@ enum shutdown_flag {
 void shutdown_setup(void); /* after config_setup: adds the options */
 /* What the options say about this signal (SIGINT or SIGTERM). Any thread. */
 unsigned shutdown_flags_of_signal(int signal_number);
-/* The server ends soon. False: it cannot do what it should do before, and goes on; the log says why. Any thread. */
-must_check bool shutdown_begin(struct server *server, unsigned flags);
+/* Is the data saved before? Then the gate must be owned. Any thread. */
+bool shutdown_needs_gate(unsigned flags);
+/* The server ends soon. False: it cannot do what it should do before, and goes on; the log says why. Any thread; the
+ * access is exclusive, or NULL if the gate is not needed. */
+struct access;
+must_check bool shutdown_begin(struct server *server, unsigned flags, struct access *access);
+/* The same by worker 0 itself, when nobody else waits for the answer. Where it has to wait for the gate it does nothing
+ * and is to be asked again after a wake. */
+struct worker;
+must_check bool shutdown_by_itself(struct worker *worker, unsigned flags);

@@ -5,6 +5,7 @@
 #include "server/config.h"
 #include "server/options.h"
 #include "server/server.h"
+#include "server/shutdown.h"
 
 _Atomic bool soft_shutdown_pending; /* global: see soft_shutdown.h */
 
@@ -48,6 +49,7 @@ void soft_shutdown_look(struct server *server)
     server_each_client(server, count_staying, &staying);
     if (staying == 0) {
         log_warning("All clients have left: the soft shutdown goes on");
-        server_stop(server);
+        if (!shutdown_by_itself(&server->workers[0], 0))
+            log_warning("The soft shutdown tries again.");
     }
 }

@@ -18,6 +18,7 @@
 #include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/pause.h"
+#include "server/persistence.h"
 #include "server/server.h"
 #include "server/soft_shutdown.h"
 #include "server/timing.h"
@@ -244,8 +245,10 @@ static void on_wake(struct loop *loop)
     if (!mpsc_is_empty(&worker->mailbox))
         worker_wake(worker); /* goes on when what was written so far has been sent */
     letters_release_held(worker);
-    if (worker->index == 0)
+    if (worker->index == 0) {
         server_serve_signal(worker->server);
+        persistence_woken(worker);
+    }
     serve_requests(worker);
     dispatch_retry_parked(worker);
 }
@@ -334,12 +337,13 @@ static void every_second(struct loop *loop, struct loop_timer *timer)
 
 static void sample_rates(struct loop *loop, struct loop_timer *timer)
 {
-    const struct worker *worker = loop_user(loop);
+    struct worker *worker = loop_user(loop);
 
     server_sample_rates(worker->server);
     memory_limit_sample();
     defrag_cycle_sample();
     soft_shutdown_look(worker->server);
+    persistence_look(worker);
     loop_timer_start(loop, timer, SECOND_US / 10, sample_rates);
 }
 

@@ -8,6 +8,7 @@
 #include "server/config.h"
 #include "server/options.h"
 #include "server/options_accepted.h"
+#include "server/save_points.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ static bool load(struct slice text)
     buffer_append_slice(&word, text);
     args[1] = buffer_take(&word, &(size_t){0});
     config_setup();
+    save_points_setup();
     stderr = no_stream;
     done = config_load(2, args, &exit_status);
     stderr = kept;

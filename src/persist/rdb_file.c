@@ -1,0 +1,271 @@
+#include "persist/rdb_file.h"
+
+#include "base/number.h"
+
+#include <inttypes.h>
+#include <limits.h>
+
+#define NO_DEADLINE_MS INT64_MAX /* KeyDB's, between active replicas */
+
+struct file_reader {
+    struct rdb_reader *reader;
+    struct rdb_handler *handler;
+    struct rdb_key key;     /* what has been told of the next one */
+    struct buffer name;
+    struct buffer member;   /* whose deadline comes next */
+};
+
+static void forget_key(struct file_reader *file)
+{
+    file->key.expire_ms = EXPIRE_NEVER;
+    file->key.idle_s = -1;
+    file->key.frequency = -1;
+}
+
+static bool read_header(struct file_reader *file)
+{
+    struct slice bytes;
+    uint64_t version;
+
+    if (!rdb_read_bytes(file->reader, RDB_HEADER_BYTES, &bytes))
+        return false;
+    if (!slice_starts_with(bytes, SLICE("REDIS")))
+        return rdb_corrupt(file->reader, "this is no RDB file: it does not begin with REDIS");
+    bytes = slice_skip(bytes, 5);
+    while (bytes.size > 1 && bytes.data[0] == '0')
+        bytes = slice_skip(bytes, 1);
+    if (!number_parse_u64(bytes, &version) || version < RDB_VERSION_LEAST)
+        return rdb_corrupt(file->reader, "the version is no number");
+    if (version > RDB_VERSION_MOST)
+        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "it has version %" PRIu64 "; those up to %d can be read",
+                        version, RDB_VERSION_MOST);
+    file->handler->version = (int)version;
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------- keys -- */
+
+/* Deadlines of members stand behind the value. */
+static bool read_members(struct file_reader *file, struct rdb_value *value)
+{
+    struct slice name, text;
+    unsigned opcode;
+
+    while (rdb_peek_byte(file->reader, &opcode) && opcode == RDB_AUX) {
+        if (!rdb_read_byte(file->reader, &opcode) || !rdb_read_texts(file->reader, &name, &text))
+            return false;
+        if (rdb_value_take_record(value, &file->member, name, text))
+            continue;
+        if (file->handler->aux != NULL && !slice_equal(name, RDB_AUX_STAMP))
+            file->handler->aux(file->handler, name, text);
+    }
+    return file->reader->status == STATUS_OK;
+}
+
+static bool read_key(struct file_reader *file, unsigned type)
+{
+    struct rdb_reader *reader = file->reader;
+    struct rdb_value value;
+    struct slice name;
+    bool good;
+
+    file->key.type = type;
+    file->key.offset = rdb_reader_offset(reader) - 1;
+    if (!rdb_type_is_known(type))
+        return rdb_fail(reader, STATUS_CORRUPT, "there is no record of kind %u", type);
+    if (!rdb_read_text(reader, &name))
+        return false;
+    buffer_clear(&file->name);
+    buffer_append_slice(&file->name, name);
+    file->key.name = buffer_slice(&file->name);
+    if (!rdb_read_value(reader, type, &file->handler->limits, &value))
+        return false;
+    file->key.bytes = rdb_reader_offset(reader) - file->key.offset;
+    good = (value.type == TYPE_STRING || value.is_strange || read_members(file, &value)) &&
+           file->handler->key(file->handler, reader, &file->key, &value);
+    rdb_value_destroy(&value);
+    forget_key(file);
+    return good;
+}
+
+/* ---------------------------------------------------------------------------------------------- other records -- */
+
+static bool read_expire(struct file_reader *file, bool in_ms)
+{
+    uint32_t seconds;
+
+    if (in_ms) {
+        if (!rdb_read_i64(file->reader, &file->key.expire_ms))
+            return false;
+        if (file->key.expire_ms == NO_DEADLINE_MS)
+            file->key.expire_ms = EXPIRE_NEVER;
+        else if (file->key.expire_ms < 0)
+            file->key.expire_ms = 0; /* long ago */
+        return true;
+    }
+    if (!rdb_read_u32(file->reader, &seconds))
+        return false;
+    file->key.expire_ms = (int64_t)(int32_t)seconds * 1000;
+    if (file->key.expire_ms < 0)
+        file->key.expire_ms = 0;
+    return true;
+}
+
+static bool read_aux(struct file_reader *file)
+{
+    struct slice name, text;
+
+    if (!rdb_read_texts(file->reader, &name, &text))
+        return false;
+    if (file->handler->aux != NULL && !slice_equal(name, RDB_AUX_STAMP))
+        file->handler->aux(file->handler, name, text);
+    return true;
+}
+
+static bool read_select(struct file_reader *file)
+{
+    uint64_t db;
+
+    if (!rdb_read_length(file->reader, &db))
+        return false;
+    if (db >= file->handler->database_count)
+        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "it has keys in database %" PRIu64 ", and `databases` is %u",
+                        db, file->handler->database_count);
+    file->key.db = (unsigned)db;
+    return true;
+}
+
+static bool read_sizes(struct file_reader *file)
+{
+    uint64_t keys, expires;
+
+    if (!rdb_read_length(file->reader, &keys) || !rdb_read_length(file->reader, &expires))
+        return false;
+    if (file->handler->sizes != NULL)
+        file->handler->sizes(file->handler, file->key.db, keys, expires);
+    return true;
+}
+
+static bool read_slot_info(struct file_reader *file)
+{
+    uint64_t number;
+
+    return rdb_read_length(file->reader, &number) && rdb_read_length(file->reader, &number) &&
+           rdb_read_length(file->reader, &number);
+}
+
+static bool read_library(struct file_reader *file)
+{
+    struct slice source;
+
+    if (!rdb_read_text(file->reader, &source))
+        return false;
+    if (file->handler->library == NULL)
+        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "it has functions, which this server cannot keep");
+    return file->handler->library(file->handler, file->reader, source);
+}
+
+static bool read_module_aux(struct file_reader *file)
+{
+    uint64_t id, opcode, when;
+    char name[10];
+
+    if (!rdb_read_length(file->reader, &id) || !rdb_read_length(file->reader, &opcode) ||
+        !rdb_read_length(file->reader, &when))
+        return false;
+    if (opcode != RDB_MODULE_UNSIGNED)
+        return rdb_corrupt(file->reader, "a record of a module is damaged");
+    rdb_module_name(id, name);
+    if (!file->handler->limits.skips_strange)
+        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "data of the module '%s', which this server does not have",
+                        name);
+    return rdb_skip_module_items(file->reader);
+}
+
+static bool read_idle(struct file_reader *file)
+{
+    uint64_t seconds;
+
+    if (!rdb_read_length(file->reader, &seconds))
+        return false;
+    file->key.idle_s = (int64_t)MIN(seconds, (uint64_t)INT64_MAX);
+    return true;
+}
+
+static bool read_frequency(struct file_reader *file)
+{
+    unsigned byte;
+
+    if (!rdb_read_byte(file->reader, &byte))
+        return false;
+    file->key.frequency = (int)byte;
+    return true;
+}
+
+static bool read_record(struct file_reader *file, unsigned opcode)
+{
+    switch (opcode) {
+    case RDB_EXPIRE_MS:
+    case RDB_EXPIRE_S:
+        return read_expire(file, opcode == RDB_EXPIRE_MS);
+    case RDB_AUX:
+        return read_aux(file);
+    case RDB_SELECT:
+        return read_select(file);
+    case RDB_RESIZE:
+        return read_sizes(file);
+    case RDB_SLOT_INFO:
+        return read_slot_info(file);
+    case RDB_FUNCTION:
+        return read_library(file);
+    case RDB_FUNCTION_EARLY:
+        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "it has functions in the form of 7.0 release candidates");
+    case RDB_MODULE_AUX:
+        return read_module_aux(file);
+    case RDB_IDLE:
+        return read_idle(file);
+    case RDB_FREQUENCY:
+        return read_frequency(file);
+    default:
+        return read_key(file, opcode);
+    }
+}
+
+/* Zero: whoever wrote it took none. */
+static bool check_sum(struct file_reader *file)
+{
+    uint64_t computed = rdb_reader_crc(file->reader), stored;
+
+    if (file->handler->version < RDB_VERSION_WITH_CHECKSUM)
+        return true;
+    if (!rdb_read_u64(file->reader, &stored))
+        return false;
+    if (stored != 0 && file->reader->sums && stored != computed)
+        return rdb_fail(file->reader, STATUS_CORRUPT, "the checksum is %016" PRIx64 ", and %016" PRIx64 " is stored",
+                        computed, stored);
+    return true;
+}
+
+static bool read_records(struct file_reader *file)
+{
+    unsigned opcode;
+
+    do {
+        if (!rdb_read_byte(file->reader, &opcode) || (opcode != RDB_END && !read_record(file, opcode)))
+            return false;
+    } while (opcode != RDB_END);
+    return true;
+}
+
+bool rdb_read_file(struct rdb_reader *reader, struct rdb_handler *handler)
+{
+    struct file_reader file = {.reader = reader, .handler = handler};
+    bool good;
+
+    forget_key(&file);
+    good = read_header(&file) && read_records(&file) && check_sum(&file);
+    buffer_fini(&file.name);
+    buffer_fini(&file.member);
+    assert(good == (reader->status == STATUS_OK));
+    return good;
+}

@@ -1,0 +1,212 @@
+#include "persist/rdb_save.h"
+
+#include "base/clock.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PROGRESS_KEYS = 1024 };
+
+struct saver {
+    const struct rdb_save_request *request;
+    struct rdb_writer writer;
+    uint64_t keys;
+    bool stopped;
+};
+
+static struct slice header_of(int version, char room[RDB_HEADER_BYTES])
+{
+    memcpy(room, "REDIS0000", RDB_HEADER_BYTES);
+    room[RDB_HEADER_BYTES - 1] = (char)('0' + version % 10);
+    room[RDB_HEADER_BYTES - 2] = (char)('0' + version / 10);
+    return slice_make(room, RDB_HEADER_BYTES);
+}
+
+/* ------------------------------------------------------------------------------------------------------- keys -- */
+
+static void write_use(struct saver *saver, const struct entry *entry)
+{
+    const struct rdb_save_request *request = saver->request;
+    const struct access *access = request->access;
+
+    if (request->use == RDB_USE_IDLE) {
+        rdb_write_byte(&saver->writer, RDB_IDLE);
+        rdb_write_length(&saver->writer, (access->clock - entry->clock) & 0xffffff);
+    } else if (request->use == RDB_USE_FREQUENCY) {
+        rdb_write_byte(&saver->writer, RDB_FREQUENCY);
+        rdb_write_byte(&saver->writer, usage_count(entry->clock, access->now_ms, request->usage));
+    }
+}
+
+static void take_a_rest(struct saver *saver)
+{
+    int64_t delay_us = saver->request->key_delay_us;
+
+    if (delay_us > 0)
+        (void)usleep((useconds_t)delay_us);
+    else if (delay_us < 0 && saver->keys % (uint64_t)-delay_us == 0)
+        (void)usleep(1);
+}
+
+static void save_key(struct access *access, unsigned db, const struct entry *entry, void *context)
+{
+    struct saver *saver = context;
+    struct rdb_writer *writer = &saver->writer;
+    enum rdb_type type;
+    int64_t expire_ms = entry_expire_ms(entry);
+
+    (void)access;
+    (void)db;
+    if (UNLIKELY(saver->stopped))
+        return;
+    if (expire_ms != EXPIRE_NEVER) {
+        rdb_write_byte(writer, RDB_EXPIRE_MS);
+        rdb_write_u64(writer, (uint64_t)expire_ms);
+    }
+    if (saver->request->use != RDB_USE_NOTHING)
+        write_use(saver, entry);
+    type = rdb_write_type_of(writer, entry);
+    rdb_write_byte(writer, type);
+    rdb_write_text(writer, entry_key(entry));
+    rdb_write_value(writer, type, entry);
+    rdb_write_member_deadlines(writer, type, entry);
+    saver->keys++;
+    if (UNLIKELY(saver->request->key_delay_us != 0)) {
+        (void)rdb_writer_flush(writer);
+        take_a_rest(saver);
+    }
+    if (saver->keys % PROGRESS_KEYS == 0 && saver->request->progress != NULL)
+        saver->stopped = !saver->request->progress(saver->keys, saver->request->context);
+    saver->stopped |= writer->status != STATUS_OK;
+}
+
+static void save_database(struct saver *saver, unsigned db)
+{
+    const struct access_visitor visitor = {.visit = save_key, .context = saver};
+    struct database_totals totals;
+
+    store_database_totals(saver->request->access->store, db, &totals);
+    if (totals.keys == 0)
+        return;
+    rdb_write_byte(&saver->writer, RDB_SELECT);
+    rdb_write_length(&saver->writer, db);
+    rdb_write_byte(&saver->writer, RDB_RESIZE);
+    rdb_write_length(&saver->writer, totals.keys);
+    rdb_write_length(&saver->writer, totals.expires);
+    access_each(saver->request->access, db, &visitor);
+}
+
+/* ------------------------------------------------------------------------------------------------------- whole -- */
+
+static void save_all(struct saver *saver)
+{
+    const struct rdb_save_request *request = saver->request;
+    char header[RDB_HEADER_BYTES];
+
+    rdb_write_bytes(&saver->writer, header_of(saver->writer.version, header));
+    for (size_t i = 0; i < request->aux_count; i++)
+        rdb_write_aux(&saver->writer, request->aux[i].name, request->aux[i].value);
+    for (unsigned db = 0; db < store_database_bound(request->access->store) && !saver->stopped; db++)
+        save_database(saver, db);
+    rdb_write_byte(&saver->writer, RDB_END);
+    (void)rdb_writer_flush(&saver->writer);
+}
+
+/* The version is known only now: another one goes into the header, and its part of the checksum is exchanged. */
+static void mend_header(struct saver *saver, struct file *file)
+{
+    struct rdb_writer *writer = &saver->writer;
+    char before[RDB_HEADER_BYTES], after[RDB_HEADER_BYTES];
+    uint64_t front = crc64_update(0, header_of(writer->options.least, before).data, RDB_HEADER_BYTES) ^
+                     crc64_update(0, header_of(writer->version, after).data, RDB_HEADER_BYTES);
+
+    if (writer->version == writer->options.least || writer->status != STATUS_OK)
+        return;
+    writer->crc ^= crc64_shift(front, writer->flushed - RDB_HEADER_BYTES);
+    writer->status = file_pwrite_all(file, after, RDB_HEADER_BYTES, 0);
+}
+
+static void save_checksum(struct saver *saver)
+{
+    rdb_write_u64(&saver->writer, saver->request->options.checksums ? saver->writer.crc : 0);
+    (void)rdb_writer_flush(&saver->writer);
+}
+
+static void saver_init(struct saver *saver, const struct rdb_save_request *request, struct byte_sink *sink)
+{
+    *saver = (struct saver){.request = request};
+    rdb_writer_init(&saver->writer, &request->options, sink);
+}
+
+/* Returns what became of it. */
+static enum status saver_fini(struct saver *saver, struct rdb_save_result *result)
+{
+    enum status status = saver->writer.status;
+
+    if (status == STATUS_OK && saver->stopped)
+        status = STATUS_INTERRUPTED;
+    result->keys = saver->keys;
+    result->bytes = saver->writer.flushed;
+    result->version = saver->writer.version;
+    rdb_writer_fini(&saver->writer);
+    return status;
+}
+
+static void explain(struct rdb_save_result *result, enum status status, int error, const char *what, const char *path)
+{
+    if (status != STATUS_OK)
+        (void)snprintf(result->error, sizeof(result->error), "%s %s: %s", what, path,
+                       status == STATUS_INTERRUPTED || error == 0 ? status_text(status) : strerror(error));
+}
+
+enum status rdb_save(const char *path, const char *temp_path, const struct rdb_save_request *request,
+                     struct rdb_save_result *result)
+{
+    struct file *file = NULL;
+    struct file_sink sink;
+    struct saver saver;
+    enum status status;
+
+    *result = (struct rdb_save_result){.keys = 0};
+    errno = 0;
+    status = file_create_temp_named(&file, temp_path);
+    explain(result, status, errno, "cannot create", temp_path);
+    if (status != STATUS_OK)
+        goto out;
+    file_sink_init(&sink, file, request->starts_writeback);
+    saver_init(&saver, request, &sink.sink);
+    errno = 0;
+    save_all(&saver);
+    mend_header(&saver, file);
+    save_checksum(&saver);
+    status = saver_fini(&saver, result);
+    explain(result, status, errno, "cannot write", temp_path);
+    if (status != STATUS_OK)
+        goto out;
+    errno = 0;
+    status = file_commit(file, path);
+    explain(result, status, errno, "cannot sync and rename to", path);
+out:
+    file_close(&file);
+    return status;
+}
+
+enum status rdb_save_to(struct byte_sink *sink, const struct rdb_save_request *request,
+                        struct rdb_save_result *result)
+{
+    struct saver saver;
+    enum status status;
+
+    assert(request->options.least == request->options.most);
+    *result = (struct rdb_save_result){.keys = 0};
+    saver_init(&saver, request, sink);
+    save_all(&saver);
+    save_checksum(&saver);
+    status = saver_fini(&saver, result);
+    explain(result, status, errno, "cannot write", "the stream");
+    return status;
+}

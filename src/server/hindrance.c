@@ -1,0 +1,3 @@
+#include "server/hindrance.h"
+
+_Atomic unsigned hindrance_bits; /* global: see hindrance.h */

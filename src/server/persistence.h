@@ -1,0 +1,62 @@
+/* Saving the keys to a file and reading them back: SAVE, BGSAVE, save points, and what INFO tells of it.
+ *
+ * Files are written under another name and put in their place when all of them is on the disk, so that a file under
+ * its own name is always whole. */
+#pragma once
+
+#include "base/compiler.h"
+#include "persist/rdb_read_value.h"
+#include "store/access.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct server;
+struct worker;
+
+/* After config_setup: adds the options. `limits` tells in which forms values are to be kept. */
+void persistence_setup(struct rdb_limits (*limits)(void));
+void persistence_teardown(void);
+
+/* --- the gate is owned --- */
+
+/* False: it failed, the log says why. */
+must_check bool persistence_save(struct access *access);
+enum persistence_start { PERSISTENCE_STARTED, PERSISTENCE_BUSY, PERSISTENCE_FAILED };
+enum persistence_start persistence_start_child(struct access *access);
+/* BGSAVE SCHEDULE: as soon as the child that runs now has ended. */
+void persistence_schedule(void);
+/* FLUSHALL: what is on the disk must not come back. */
+void persistence_flushed(struct access *access);
+/* DEBUG RELOAD. False: it failed, the log says why. */
+enum persistence_reload { RELOAD_NOSAVE = 1 << 0, RELOAD_NOFLUSH = 1 << 1, RELOAD_MERGE = 1 << 2 };
+must_check bool persistence_reload(struct access *access, unsigned flags);
+/* How values, keys and databases are read: of the running server. */
+struct rdb_load_request;
+void persistence_fill_load(struct rdb_load_request *request, struct access *access);
+const char *persistence_file(void); /* dbfilename */
+
+/* --- worker 0, outside the gate --- */
+
+/* Ten times a second: hears of the child, starts one when it is time. */
+void persistence_look(struct worker *worker);
+void persistence_woken(struct worker *worker); /* goes on if it waits for the gate */
+
+/* --- any thread --- */
+
+/* What clients hear while HINDRANCE_UNSAVED is set, with its code. */
+extern const char persistence_denial[];
+
+uint64_t persistence_changes(void); /* since the last snapshot began */
+int64_t persistence_last_save_s(void);
+struct persistence_stats {
+    bool runs;                 /* a child saves */
+    bool last_was_good;
+    int64_t last_duration_s;   /* -1: there was none */
+    uint64_t saves;            /* done since start or CONFIG RESETSTAT */
+    uint64_t last_cow_bytes;
+    uint64_t loaded, expired_at_load;
+};
+void persistence_stats(struct persistence_stats *stats);
+/* What was read at start. */
+void persistence_note_loaded(uint64_t loaded, uint64_t expired);
