@@ -37,7 +37,7 @@
 static void commands_setup(void)
 {
     static const struct command_row *const tables[] = {
-        script_commands,
+        script_commands,     function_commands,
         string_commands,     lcs_commands,         bitmap_commands,  hyperloglog_commands, hash_commands,
         list_commands,       set_commands,         keys_commands,    expire_commands,      scan_commands,
         connection_commands, transaction_commands, admin_commands,   command_commands,     config_commands,
@@ -83,6 +83,7 @@ int main(int argc, char **argv)
     availability_zone_setup();
     certificates_setup();
     tls_peers_setup();
+    scripts_setup_options();
     topics_setup();
     type_options_setup();
     random_count_setup();

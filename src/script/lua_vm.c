@@ -77,8 +77,7 @@ static bool push_guarded(lua_State *L, int index)
     return false;
 }
 
-/* Takes the table at the top, pushes a guard for it. */
-static void push_guard(lua_State *L)
+void lua_vm_push_guard(lua_State *L)
 {
     lua_newtable(L); /* table guard */
     lua_newtable(L); /* table guard metatable */
@@ -463,7 +462,7 @@ void lua_vm_set_library(struct lua_vm *vm, const char *name)
 {
     lua_State *L = vm->L;
 
-    push_guard(L);
+    lua_vm_push_guard(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, vm->globals);
     lua_insert(L, -2);
     lua_setfield(L, -2, name);
@@ -499,9 +498,16 @@ static void guard_strings(struct lua_vm *vm)
     lua_newtable(L); /* what is shown of it */
     lua_getfield(L, -2, "__index");
     lua_setfield(L, -2, "__index");
-    push_guard(L);
+    lua_vm_push_guard(L);
     lua_setfield(L, -2, "__metatable");
     lua_pop(L, 2);
+}
+
+void lua_vm_refuse_missing(lua_State *L, int index)
+{
+    lua_newtable(L);
+    set_function(L, "__index", base_missing);
+    lua_setmetatable(L, index);
 }
 
 /* The globals of the state, and so of all that is compiled from now on, become the guard. */
@@ -510,16 +516,14 @@ static void guard_globals(struct lua_vm *vm)
     lua_State *L = vm->L;
 
     lua_rawgeti(L, LUA_REGISTRYINDEX, vm->globals);
-    lua_newtable(L);
-    set_function(L, "__index", base_missing);
-    lua_setmetatable(L, -2);
+    lua_vm_refuse_missing(L, lua_gettop(L));
     lua_pushvalue(L, -1);
-    push_guard(L); /* globals guard */
+    lua_vm_push_guard(L); /* globals guard */
     /* getmetatable(_G) is known to be a table with __index. */
     lua_getmetatable(L, -1);
     lua_newtable(L);
     set_function(L, "__index", base_missing);
-    push_guard(L);
+    lua_vm_push_guard(L);
     lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
     lua_pushvalue(L, -1);

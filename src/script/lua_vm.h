@@ -38,6 +38,10 @@ struct lua_vm *lua_vm_create(void (*open)(struct lua_vm *vm));
 void lua_vm_destroy(struct lua_vm **vm);
 /* Takes the table at the top and lets scripts see it, guarded, under this name. In protected mode. */
 void lua_vm_set_library(struct lua_vm *vm, const char *name);
+/* Takes the table at the top, pushes a guard for it: an empty table through which it can be read. In protected mode. */
+void lua_vm_push_guard(lua_State *L);
+/* What the table at `index` has not raises the error that scripts know of missing globals. In protected mode. */
+void lua_vm_refuse_missing(lua_State *L, int index);
 /* Compiles text, never bytecode: pushes a function, or (false) a message. patch_returns: see lua_source.h. In
  * protected mode. */
 bool lua_vm_compile(lua_State *L, struct slice source, const char *chunk_name, bool patch_returns);

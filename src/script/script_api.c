@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "script/lua_values.h"
+#include "script/script_busy.h"
 #include "script/script_host_priv.h"
 #include "server/acl_client.h"
 #include "server/client.h"
@@ -13,6 +14,8 @@
 
 #include <math.h>
 #include <stdio.h>
+
+enum { LOAD_MOST_MS = 500, HOOK_INSTRUCTIONS = 20000 };
 
 /* The run this is called from. A library that is being loaded has none. */
 static struct script_run *run_of(lua_State *L, const char *function)
@@ -206,6 +209,8 @@ static int call(lua_State *L, bool raises)
     } else {
         command = find_command(host->calls.words, count);
         error = refusal(run, command, host->calls.words, count);
+        if (error == NULL && (command->flags & COMMAND_WRITE) != 0 && !script_busy_may_write(run))
+            error = "ERR The script is to end";
         if (error != NULL)
             reject(run, command, error);
     }
@@ -389,49 +394,83 @@ static int api_acl_check_cmd(lua_State *L)
 
 void script_api_hook(lua_State *L, lua_Debug *debug)
 {
-    (void)L;
+    uint64_t spent_ms;
+
     (void)debug;
+    if (function_host_is_loading(&spent_ms)) {
+        if (spent_ms > LOAD_MOST_MS)
+            luaL_error(L, "FUNCTION LOAD timeout");
+        return;
+    }
+    script_busy_look(L, script_host_of_thread());
+}
+
+void script_api_watch(lua_State *L)
+{
+    lua_sethook(L, script_api_hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+}
+
+void script_api_push(lua_State *L, enum script_api_set set)
+{
+    enum { SCRIPTS = SCRIPT_API_SCRIPTS, RUNNING = SCRIPT_API_SCRIPTS | SCRIPT_API_FUNCTIONS,
+           ALL = RUNNING | SCRIPT_API_LOADING };
+    static const struct {
+        const char *name;
+        lua_CFunction function;
+        int sets;
+    } functions[] = {
+        {"call", api_call, RUNNING},
+        {"pcall", api_pcall, RUNNING},
+        {"error_reply", api_error_reply, RUNNING},
+        {"status_reply", api_status_reply, RUNNING},
+        {"sha1hex", api_sha1hex, RUNNING},
+        {"log", api_log, ALL},
+        {"setresp", api_setresp, RUNNING},
+        {"set_repl", api_set_repl, RUNNING},
+        {"replicate_commands", api_replicate_commands, SCRIPTS},
+        {"breakpoint", api_breakpoint, SCRIPTS},
+        {"debug", api_debug, SCRIPTS},
+        {"acl_check_cmd", api_acl_check_cmd, RUNNING},
+    };
+    static const struct {
+        const char *name;
+        int value, sets;
+    } numbers[] = {
+        {"LOG_DEBUG", 0, ALL},
+        {"LOG_VERBOSE", 1, ALL},
+        {"LOG_NOTICE", 2, ALL},
+        {"LOG_WARNING", 3, ALL},
+        {"REPL_NONE", REPL_NONE, RUNNING},
+        {"REPL_AOF", REPL_AOF, RUNNING},
+        {"REPL_SLAVE", REPL_REPLICA, RUNNING},
+        {"REPL_REPLICA", REPL_REPLICA, RUNNING},
+        {"REPL_ALL", REPL_ALL, RUNNING},
+        {"REDIS_VERSION_NUM", KEYDB_REDIS_VERSION_NUMBER, ALL},
+    };
+
+    lua_newtable(L);
+    for (size_t i = 0; i < countof(functions); i++) {
+        if ((functions[i].sets & (int)set) != 0) {
+            lua_pushcfunction(L, functions[i].function);
+            lua_setfield(L, -2, functions[i].name);
+        }
+    }
+    for (size_t i = 0; i < countof(numbers); i++) {
+        if ((numbers[i].sets & (int)set) != 0) {
+            lua_pushinteger(L, numbers[i].value);
+            lua_setfield(L, -2, numbers[i].name);
+        }
+    }
+    lua_pushliteral(L, KEYDB_REDIS_VERSION);
+    lua_setfield(L, -2, "REDIS_VERSION");
 }
 
 void script_api_open(struct lua_vm *vm)
 {
-    static const luaL_Reg functions[] = {
-        {"call", api_call},
-        {"pcall", api_pcall},
-        {"error_reply", api_error_reply},
-        {"status_reply", api_status_reply},
-        {"sha1hex", api_sha1hex},
-        {"log", api_log},
-        {"setresp", api_setresp},
-        {"set_repl", api_set_repl},
-        {"replicate_commands", api_replicate_commands},
-        {"breakpoint", api_breakpoint},
-        {"debug", api_debug},
-        {"acl_check_cmd", api_acl_check_cmd},
-    };
-    static const struct {
-        const char *name;
-        int value;
-    } numbers[] = {
-        {"LOG_DEBUG", 0},        {"LOG_VERBOSE", 1},  {"LOG_NOTICE", 2},
-        {"LOG_WARNING", 3},      {"REPL_NONE", REPL_NONE}, {"REPL_AOF", REPL_AOF},
-        {"REPL_SLAVE", REPL_REPLICA}, {"REPL_REPLICA", REPL_REPLICA}, {"REPL_ALL", REPL_ALL},
-        {"REDIS_VERSION_NUM", KEYDB_REDIS_VERSION_NUMBER},
-    };
     static const char *const names[] = {"redis", "keydb", "server"};
     lua_State *L = vm->L;
 
-    lua_newtable(L);
-    for (size_t i = 0; i < countof(functions); i++) {
-        lua_pushcfunction(L, functions[i].func);
-        lua_setfield(L, -2, functions[i].name);
-    }
-    for (size_t i = 0; i < countof(numbers); i++) {
-        lua_pushinteger(L, numbers[i].value);
-        lua_setfield(L, -2, numbers[i].name);
-    }
-    lua_pushliteral(L, KEYDB_REDIS_VERSION);
-    lua_setfield(L, -2, "REDIS_VERSION");
+    script_api_push(L, SCRIPT_API_SCRIPTS);
     for (size_t i = 0; i < countof(names); i++) {
         lua_pushvalue(L, -1);
         lua_vm_set_library(vm, names[i]);

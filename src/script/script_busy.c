@@ -1,9 +1,189 @@
 #include "script/script_busy.h"
 
-#include "server/request.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/spinlock.h"
+#include "script/script_api.h"
+#include "script/script_host_priv.h"
+#include "server/busy.h"
+#include "server/config.h"
+#include "server/server.h"
+
+enum { WORDS_SHOWN = 128 };
+
+static _Atomic int64_t option_threshold_ms; /* atomic, relaxed */
+
+/* What runs too long; empty while nothing does. */
+static struct {
+    struct spinlock lock; /* rank LOCK_REGISTRY */
+    bool is_there GUARDED_BY(lock);
+    bool is_function GUARDED_BY(lock);
+    bool has_written GUARDED_BY(lock);
+    bool is_to_end GUARDED_BY(lock);
+    uint64_t started_us GUARDED_BY(lock);
+    char *name GUARDED_BY(lock);
+    struct slice *words GUARDED_BY(lock); /* of its command; each owned */
+    uint32_t word_count GUARDED_BY(lock);
+} slow;
+
+static _Atomic bool slow_is_to_end; /* atomic, relaxed: what slow.is_to_end says, for the hook */
+
+void script_busy_setup_options(void)
+{
+    static const struct option_row rows[] = {
+        ROW_INT("busy-reply-threshold", &option_threshold_ms, 5000, 0, INT64_MAX, OPTION_MUTABLE,
+                "milliseconds after which a script is slow: others get -BUSY instead of waiting for it; 0: never",
+                .alias = "lua-time-limit"),
+    };
+
+    config_add_rows(rows, countof(rows));
+}
+
+void script_busy_setup(void)
+{
+    spinlock_init(&slow.lock, LOCK_REGISTRY);
+}
+
+static void publish(const struct script_run *run)
+{
+    const struct request *request = run->request;
+    uint32_t count = MIN(request->arg_count, (uint32_t)WORDS_SHOWN);
+    struct slice *words = mem_alloc(count * sizeof(*words));
+    char *name = mem_copy_text(run->name);
+
+    for (uint32_t i = 0; i < count; i++)
+        words[i] = slice_make(mem_copy(request->args[i].data, request->args[i].size), request->args[i].size);
+    spinlock_acquire(&slow.lock);
+    slow.is_there = true;
+    slow.is_function = run->is_function;
+    slow.has_written = run->wrote;
+    slow.is_to_end = false;
+    slow.started_us = run->started_us;
+    slow.name = name;
+    slow.words = words;
+    slow.word_count = count;
+    spinlock_release(&slow.lock);
+    atomic_store_explicit(&slow_is_to_end, false, memory_order_relaxed);
+}
+
+static void begin(struct script_run *run, struct worker *worker, uint64_t spent_us)
+{
+    run->is_slow = true;
+    log_warning("Slow script detected: still in execution after %llu milliseconds. You can try killing the script "
+                "using the %s command. Script name is: %s.",
+                (unsigned long long)(spent_us / 1000), run->is_function ? "FUNCTION KILL" : "SCRIPT KILL", run->name);
+    publish(run);
+    busy_begin(worker->server, run->is_function ? BUSY_FUNCTION : BUSY_SCRIPT);
+}
+
+void script_busy_end(lua_State *L, const struct script_run *run)
+{
+    struct slice *words;
+    uint32_t count;
+    char *name;
+
+    if (!run->is_slow)
+        return;
+    busy_end();
+    spinlock_acquire(&slow.lock);
+    slow.is_there = false;
+    name = slow.name;
+    words = slow.words;
+    count = slow.word_count;
+    slow.words = NULL;
+    slow.name = NULL;
+    slow.word_count = 0;
+    spinlock_release(&slow.lock);
+    for (uint32_t i = 0; i < count; i++)
+        mem_free((char *)(uintptr_t)words[i].data);
+    mem_free(words);
+    mem_free(name);
+    script_api_watch(L); /* after a kill every line was looked at */
+}
+
+/* Whoever stops the server does not wait for a script. */
+static bool is_to_end(const struct worker *worker)
+{
+    return atomic_load_explicit(&worker->server->stopping, memory_order_relaxed) ||
+           atomic_load_explicit(&worker->stop, memory_order_relaxed) ||
+           atomic_load_explicit(&slow_is_to_end, memory_order_relaxed);
+}
+
+/* SCRIPT KILL and the first write exclude each other. */
+bool script_busy_may_write(const struct script_run *run)
+{
+    bool may = true;
+
+    if (LIKELY(!run->is_slow))
+        return true;
+    spinlock_acquire(&slow.lock);
+    may = !slow.is_to_end;
+    slow.has_written = slow.has_written || may;
+    spinlock_release(&slow.lock);
+    return may;
+}
+
+void script_busy_look(lua_State *L, struct script_host *host)
+{
+    struct script_run *run = host != NULL ? host->run : NULL;
+    int64_t threshold_ms = OPTION_GET(option_threshold_ms);
+    uint64_t spent_us;
+
+    if (run == NULL)
+        return;
+    spent_us = clock_monotonic_us() - run->started_us;
+    if (!run->is_slow && (threshold_ms == 0 || spent_us / 1000 < (uint64_t)threshold_ms))
+        return;
+    if (!run->is_slow)
+        begin(run, host->worker, spent_us);
+    if (is_to_end(host->worker)) {
+        /* Each line from here on raises it again: no pcall of the script's gets past that. */
+        lua_sethook(L, script_api_hook, LUA_MASKLINE | LUA_MASKCOUNT, 1);
+        lua_pushliteral(L, "Script killed by user with SCRIPT KILL...");
+        lua_error(L);
+    }
+}
 
 void script_busy_kill(struct request *request, bool function)
 {
-    (void)function;
-    reply_error(request, "NOTBUSY No scripts in execution right now.");
+    const char *error = NULL;
+
+    spinlock_acquire(&slow.lock);
+    if (!slow.is_there)
+        error = "NOTBUSY No scripts in execution right now.";
+    else if (slow.has_written)
+        error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait "
+                "the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.";
+    else if (slow.is_function != function)
+        error = busy_error();
+    else
+        slow.is_to_end = true;
+    spinlock_release(&slow.lock);
+    if (error != NULL) {
+        reply_error(request, error);
+        return;
+    }
+    log_notice("Lua script killed by user with %s KILL.", function ? "FUNCTION" : "SCRIPT");
+    atomic_store_explicit(&slow_is_to_end, true, memory_order_relaxed);
+    reply_ok(request);
+}
+
+void script_busy_reply(struct request *request)
+{
+    spinlock_acquire(&slow.lock);
+    if (slow.is_there && slow.is_function) {
+        reply_map(request, 3);
+        reply_text(request, "name");
+        reply_text(request, slow.name);
+        reply_text(request, "command");
+        reply_array(request, slow.word_count);
+        for (uint32_t i = 0; i < slow.word_count; i++)
+            reply_bulk(request, slow.words[i]);
+        reply_text(request, "duration_ms");
+        reply_int(request, (int64_t)((clock_monotonic_us() - slow.started_us) / 1000));
+    } else {
+        reply_null(request);
+    }
+    spinlock_release(&slow.lock);
 }

@@ -1,9 +1,23 @@
-/* A script that runs for long: others are told so, and may end it. */
+/* A script that runs for longer than busy-reply-threshold: it is known by its name, and may be ended if it has not
+ * written. There is one at most: whoever runs a script has the scripts' turn or the gate (dispatch.h). */
 #pragma once
+
+#include <lua.h>
 
 #include <stdbool.h>
 
 struct request;
+struct script_host;
+struct script_run;
 
-/* SCRIPT KILL, FUNCTION KILL. */
+void script_busy_setup_options(void); /* after config_setup: adds the option */
+void script_busy_setup(void);
+/* From the hook, in the thread of the script: is it too long, is it to end? May raise an error. */
+void script_busy_look(lua_State *L, struct script_host *host);
+/* Before a command that writes. False: the script is to end, it may not. */
+bool script_busy_may_write(const struct script_run *run);
+void script_busy_end(lua_State *L, const struct script_run *run); /* it is over */
+
+/* SCRIPT KILL, FUNCTION KILL. Any worker. */
 void script_busy_kill(struct request *request, bool function);
+void script_busy_reply(struct request *request); /* of FUNCTION STATS: what runs */

@@ -1,4 +1,5 @@
 /* EVAL and its like, SCRIPT. */
+#include "script/functions.h"
 #include "script/script_busy.h"
 #include "script/script_host.h"
 #include "script/scripts.h"
@@ -190,23 +191,36 @@ static void cmd_script(struct request *request)
 static void read_facts(struct script_facts *facts)
 {
     struct script_cache_facts cached;
+    struct functions_facts functions;
 
     script_cache_facts(&cached);
+    functions_facts(&functions);
+    facts->functions = functions.functions;
+    facts->libraries = functions.libraries;
+    facts->functions_bytes = functions.bytes;
     facts->vm_bytes = script_vms_bytes();
     facts->cached_scripts = cached.count;
     facts->cached_scripts_bytes = cached.bytes;
     facts->evicted_scripts = cached.evicted;
 }
 
+void scripts_setup_options(void)
+{
+    script_busy_setup_options();
+}
+
 void scripts_setup(void)
 {
     script_cache_setup();
+    functions_setup();
+    script_busy_setup();
     script_facts_provide(read_facts);
 }
 
 void scripts_teardown(void)
 {
     script_host_teardown();
+    functions_teardown();
     script_cache_teardown();
 }
 

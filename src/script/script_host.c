@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "script/lua_values.h"
 #include "script/script_api.h"
+#include "script/script_busy.h"
 #include "script/script_host_priv.h"
 #include "server/client.h"
 #include "server/dispatch.h"
@@ -14,7 +15,7 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 
-enum { COMPILED_MOST = 1000, HOOK_INSTRUCTIONS = 20000 };
+enum { COMPILED_MOST = 1000 };
 
 static _Atomic(struct script_host *) hosts[WORKERS_MOST]; /* atomic: set once by the worker; read for INFO */
 static _Thread_local struct script_host *here;
@@ -75,7 +76,7 @@ static int anchor(lua_State *L)
     host->note_error = luaL_ref(L, LUA_REGISTRYINDEX);
     lua_pushcfunction(L, describe_error);
     host->describe_error = luaL_ref(L, LUA_REGISTRYINDEX);
-    lua_sethook(L, script_api_hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+    script_api_watch(L);
     return 0;
 }
 
@@ -132,6 +133,7 @@ void script_host_teardown(void)
             continue;
         atomic_store_explicit(&hosts[i], NULL, memory_order_release);
         table_clear(&host->compiled, compiled_free, host);
+        function_host_fini(host);
         lua_vm_destroy(&host->vm);
         script_calls_fini(&host->calls);
         mem_free(host);
@@ -280,9 +282,22 @@ static int line_of_script(lua_State *L)
     return 0;
 }
 
+/* Where the function was defined: all that is known of one that ended in "return redis.call(...)". */
+static int line_of_function(lua_State *L, const struct script_run *run)
+{
+    lua_Debug function;
+
+    lua_rawgeti(L, LUA_REGISTRYINDEX, run->function);
+    return lua_getinfo(L, ">S", &function) != 0 ? function.linedefined : 0;
+}
+
 static int note_error(lua_State *L)
 {
-    here->run->error_line = line_of_script(L);
+    struct script_run *run = here->run;
+
+    run->error_line = line_of_script(L);
+    if (run->error_line == 0)
+        run->error_line = line_of_function(L, run);
     return 1;
 }
 
@@ -419,6 +434,7 @@ void script_host_run(struct script_host *host, struct script_run *run)
         output_splice(request->out, &run->out);
     request->failed = request->failed || run->failed;
     lua_settop(L, 0);
+    script_busy_end(L, run);
     lua_vm_after(host->vm);
     output_clear(&run->out);
     host->run = NULL;

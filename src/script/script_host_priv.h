@@ -1,4 +1,4 @@
-/* For script_host.c and script_api.c alone. */
+/* For script_host.c, script_api.c, script_busy.c and function_host.c alone. */
 #pragma once
 
 #include "script/script_host.h"
@@ -21,7 +21,17 @@ struct script_host {
     struct table compiled;     /* of struct compiled, by SHA-1 */
     struct script_run *run;    /* NULL: none runs */
     struct script_calls calls;
+    struct {
+        int environment, metatable; /* references; 0: not made yet. The guard libraries have as globals */
+        int calling, loading;       /* references: what stands behind it */
+        struct loaded **loaded;
+        uint32_t count;
+    } functions;
     int call_script, note_error, describe_error; /* references */
 };
 
 struct script_host *script_host_of_thread(void);
+
+struct loaded;
+bool function_host_is_loading(uint64_t *spent_ms); /* a library, in this thread */
+void function_host_fini(struct script_host *host);

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "server/acl_client.h"
 #include "server/blocked.h"
+#include "server/busy.h"
 #include "server/client.h"
 #include "server/kept_words.h"
 #include "server/events.h"
@@ -846,23 +847,47 @@ static void parked_destroy(struct parked *parked)
     mem_free(parked);
 }
 
-void dispatch_forget(struct client *client)
+/* Nobody who is parked here asks for the gate any more? Then it must not stay closed for us. */
+static void stop_asking(struct worker *worker)
 {
-    struct worker *worker = client->worker;
     bool wants_gate = false;
 
-    if (client->parked == NULL)
-        return;
-    list_remove(&client->parked->node);
-    parked_destroy(client->parked);
-    client->parked = NULL;
-    /* Nobody else here asked: then the gate must not stay closed for us. */
     LIST_FOREACH(node, &worker->parked)
         wants_gate = wants_gate || container_of(node, struct parked, node)->asked;
     if (worker->may_own_gate && !wants_gate) {
         worker->may_own_gate = false;
         gate_withdraw(&worker->member);
     }
+}
+
+void dispatch_forget(struct client *client)
+{
+    struct worker *worker = client->worker;
+
+    if (client->parked == NULL)
+        return;
+    list_remove(&client->parked->node);
+    parked_destroy(client->parked);
+    client->parked = NULL;
+    stop_asking(worker);
+}
+
+/* Does a script that runs for long stand in its way? Then it does not wait: replies and returns true. */
+static bool answer_busy(struct client *client, const struct job *job, enum run_result why)
+{
+    struct request request;
+
+    if (LIKELY(!busy_is_on()) || why == RUN_PAUSED || (job->command->flags & COMMAND_ALLOW_BUSY) != 0)
+        return false;
+    request_init(&request, client, job, NULL);
+    if (job->command->row->access == ACCESS_TRANSACTION)
+        refuse_exec(&request, busy_error());
+    else
+        reply_error(&request, busy_error());
+    counter_add(&client->worker->stats.rejected_calls[job->command->id], 1);
+    counter_add(&client->worker->stats.commands, 1);
+    after_reply(client);
+    return true;
 }
 
 COLD void dispatch_show_lines(struct worker *worker)
@@ -915,7 +940,7 @@ void dispatch_retry_parked(struct worker *worker)
                                                              : run_now(client, &parked->job, parked->words.keys);
         parked->asked = result == RUN_ASKED;
         show_pause(client, result == RUN_PAUSED);
-        if (result != RUN_DONE)
+        if (result != RUN_DONE && !answer_busy(client, &parked->job, result))
             continue;
         client->parked = NULL;
         list_remove(&parked->node);
@@ -926,6 +951,8 @@ void dispatch_retry_parked(struct worker *worker)
             conn_resume(&client->conn);
         letters_hold(client);
     }
+    if (busy_is_on())
+        stop_asking(worker);
     dispatch_show_lines(worker);
 }
 
@@ -942,6 +969,10 @@ static bool run_or_park(struct client *client, struct job *job)
     result = run_now(client, job, keys);
     if (result == RUN_DONE)
         return true;
+    if (UNLIKELY(busy_is_on()) && answer_busy(client, job, result)) {
+        stop_asking(client->worker);
+        return true;
+    }
     park(client, job, keys, result);
     return false;
 }

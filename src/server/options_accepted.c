@@ -66,7 +66,6 @@ static const struct accepted accepted[] = {
     NUMBER(MEMORY, "auto-aof-rewrite-min-size", NULL, "67108864", 0, INT64_MAX, MUTABLE, PERSISTENCE),
     NUMBER(INT, "auto-aof-rewrite-percentage", NULL, "100", 0, INT32_MAX, MUTABLE, PERSISTENCE),
     TEXT("bgsave-cpulist", "bgsave_cpulist", NULL, 0, PERSISTENCE),
-    NUMBER(INT, "busy-reply-threshold", "lua-time-limit", "5000", 0, INT64_MAX, MUTABLE, LATER),
     NUMBER(INT, "client-default-resp", NULL, "2", 2, 3, OPTION_HIDDEN, OTHERWISE),
     YES_NO("cluster-allow-pubsubshard-when-down", NULL, "yes", MUTABLE, CLUSTER),
     YES_NO("cluster-allow-reads-when-down", NULL, "no", MUTABLE, CLUSTER),
