@@ -18,7 +18,7 @@
  * Event data is the connection's address, or for watches 1 | tag << 1 | generation << 32. Connections live until
  * the end of the turn, so an address is never stale; watches are looked up. */
 
-enum { EVENTS_MAX = 256, PIECES_MAX = 64, SENDS_MAX = 4 };
+enum { EVENTS_MAX = 256, EVENTS_INSIDE_MAX = 32, PIECES_MAX = 64, SENDS_MAX = 4 };
 
 struct epoll_state {
     int fd;
@@ -305,20 +305,34 @@ static int wait_ms(int64_t timeout_us)
     return (int)MIN((timeout_us + 999) / 1000, (int64_t)3600 * 1000);
 }
 
+static void epoll_serve(struct loop *loop, const struct epoll_event *events, int count)
+{
+    loop_update_time(loop);
+    for (int i = 0; i < count; i++) {
+        uint64_t data = events[i].data.u64;
+
+        if (LIKELY((data & 1) == 0))
+            epoll_conn_event(events[i].data.ptr, events[i].events);
+        else
+            loop_watch_fire(loop, (uint32_t)data >> 1, (uint32_t)(data >> 32));
+    }
+}
+
 static void epoll_turn(struct loop *loop, int64_t timeout_us)
 {
     struct epoll_state *state = state_of(loop);
     int count = epoll_wait(state->fd, state->events, EVENTS_MAX, wait_ms(timeout_us));
 
-    loop_update_time(loop);
-    for (int i = 0; i < count; i++) {
-        uint64_t data = state->events[i].data.u64;
+    epoll_serve(loop, state->events, count);
+}
 
-        if (LIKELY((data & 1) == 0))
-            epoll_conn_event(state->events[i].data.ptr, state->events[i].events);
-        else
-            loop_watch_fire(loop, (uint32_t)data >> 1, (uint32_t)(data >> 32));
-    }
+/* The turn under way goes on with its own events: what they tell may be served already, then there is nothing. */
+static void epoll_serve_inside(struct loop *loop)
+{
+    struct epoll_event events[EVENTS_INSIDE_MAX];
+    int count = epoll_wait(state_of(loop)->fd, events, EVENTS_INSIDE_MAX, 0);
+
+    epoll_serve(loop, events, count);
 }
 
 const struct loop_backend loop_backend_epoll = {
@@ -326,6 +340,7 @@ const struct loop_backend loop_backend_epoll = {
     .setup = epoll_setup,
     .teardown = epoll_teardown,
     .wait = epoll_turn,
+    .serve_inside = epoll_serve_inside,
     .conn_add = epoll_conn_add,
     .conn_update = epoll_conn_update,
     .conn_remove = epoll_conn_remove,

@@ -35,6 +35,11 @@ const char *loop_kind_name(const struct loop *loop);            /* "epoll", "io_
 /* One turn; waits at most timeout_us for something to happen (negative: for ever, 0: not at all). */
 void loop_turn(struct loop *loop, int64_t timeout_us);
 
+/* From inside a handler that takes very long: serves what has come for other connections and sends what was written; no
+ * timers, no on_wake, nothing is taken down. The connection whose handler it is must be paused. Does nothing with a
+ * backend that cannot. */
+void loop_serve_inside(struct loop *loop);
+
 /* From any thread: the loop runs on_wake soon. Calls coalesce; costs one atomic operation unless the loop sleeps. */
 void loop_wake(struct loop *loop);
 

@@ -7,10 +7,12 @@
 #include "script/script_api.h"
 #include "script/script_host_priv.h"
 #include "server/busy.h"
+#include "server/client.h"
 #include "server/config.h"
+#include "server/inside.h"
 #include "server/server.h"
 
-enum { WORDS_SHOWN = 128 };
+enum { WORDS_SHOWN = 128, SERVE_EVERY_US = 5000 };
 
 static _Atomic int64_t option_threshold_ms; /* atomic, relaxed */
 
@@ -69,7 +71,12 @@ static void publish(const struct script_run *run)
 
 static void begin(struct script_run *run, struct worker *worker, uint64_t spent_us)
 {
+    struct conn *conn = &run->request->client->conn;
+
     run->is_slow = true;
+    run->paused = (conn->flags & CONN_PAUSED) == 0;
+    if (run->paused) /* its next commands come after this one */
+        conn_pause(conn);
     log_warning("Slow script detected: still in execution after %llu milliseconds. You can try killing the script "
                 "using the %s command. Script name is: %s.",
                 (unsigned long long)(spent_us / 1000), run->is_function ? "FUNCTION KILL" : "SCRIPT KILL", run->name);
@@ -86,6 +93,9 @@ void script_busy_end(lua_State *L, const struct script_run *run)
     if (!run->is_slow)
         return;
     busy_end();
+    if (run->paused)
+        conn_resume(&run->request->client->conn);
+    worker_wake(run->request->worker); /* for what was not served inside */
     spinlock_acquire(&slow.lock);
     slow.is_there = false;
     name = slow.name;
@@ -137,6 +147,10 @@ void script_busy_look(lua_State *L, struct script_host *host)
         return;
     if (!run->is_slow)
         begin(run, host->worker, spent_us);
+    if (clock_monotonic_us() - run->served_us > SERVE_EVERY_US) {
+        inside_serve(host->worker);
+        run->served_us = clock_monotonic_us();
+    }
     if (is_to_end(host->worker)) {
         /* Each line from here on raises it again: no pcall of the script's gets past that. */
         lua_sethook(L, script_api_hook, LUA_MASKLINE | LUA_MASKCOUNT, 1);

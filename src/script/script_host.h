@@ -34,6 +34,8 @@ struct script_run {
     int proto;                /* setresp */
     uint32_t repl;            /* enum script_repl */
     bool wrote, memory_short, failed;
+    uint64_t served_us;       /* monotonic: when others were served inside it */
+    bool paused;              /* its client's connection, for that */
     bool is_slow;             /* runs for longer than busy-reply-threshold: script_busy.h */
     uint64_t started_us;      /* monotonic */
     int error_line;

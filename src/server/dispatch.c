@@ -569,6 +569,20 @@ static bool refused_while_loading(struct request *request)
     return true;
 }
 
+/* A script holds what it holds: only what needs nothing may run. */
+static bool may_run_inside(const struct job *job)
+{
+    return (job->command->flags & COMMAND_ALLOW_BUSY) != 0 && job->access == ACCESS_FREE;
+}
+
+static void refuse_busy(struct request *request)
+{
+    if (request->command->row->access == ACCESS_TRANSACTION)
+        refuse_exec(request, busy_error());
+    else
+        reply_error(request, busy_error());
+}
+
 /* What stands against running it now; replies and returns true. */
 static bool refused(struct client *client, const struct job *job)
 {
@@ -590,7 +604,9 @@ static bool refused(struct client *client, const struct job *job)
     else if (UNLIKELY((client->flags & CLIENT_MONITOR) != 0) &&
              (command->flags & (COMMAND_READONLY | COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0)
         reply_error(&request, "ERR Replica can't interact with the keyspace");
-    else if (UNLIKELY(memory_limit_is_reached()) && lacks_memory(client, command))
+    else if (UNLIKELY(client->worker->inside) && !may_run_inside(job))
+        refuse_busy(&request);
+    else if (UNLIKELY(memory_limit_is_reached()) && !client->worker->inside && lacks_memory(client, command))
         refuse_for_memory(&request);
     else if (UNLIKELY(hindrances() != 0) && refused_as_unsaved(&request, client))
         ; /* it has replied */
@@ -880,10 +896,7 @@ static bool answer_busy(struct client *client, const struct job *job, enum run_r
     if (LIKELY(!busy_is_on()) || why == RUN_PAUSED || (job->command->flags & COMMAND_ALLOW_BUSY) != 0)
         return false;
     request_init(&request, client, job, NULL);
-    if (job->command->row->access == ACCESS_TRANSACTION)
-        refuse_exec(&request, busy_error());
-    else
-        reply_error(&request, busy_error());
+    refuse_busy(&request);
     counter_add(&client->worker->stats.rejected_calls[job->command->id], 1);
     counter_add(&client->worker->stats.commands, 1);
     after_reply(client);
@@ -994,7 +1007,7 @@ static uint32_t run_jobs(struct client *client, uint32_t count)
         uint32_t end = i;
 
         if (LIKELY(client->transaction == NULL && may_group_client(client) && !memory_limit_is_reached() &&
-                   !pause_is_on() && hindrances() == 0)) {
+                   !worker->inside && !pause_is_on() && hindrances() == 0)) {
             while (end < count && may_group(&jobs[end]))
                 end++;
         }

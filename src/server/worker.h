@@ -101,6 +101,7 @@ struct worker {
     struct buffer invalidated, broadcasts; /* keys that changed, their readers not told yet: tracking.c, broadcast.c */
     bool has_lines;                   /* one of these has something, or there are workers to wake for their mail */
     bool may_own_gate;                /* a parked command asked for the gate */
+    bool inside;                      /* serves other clients from inside of a script: inside.h */
     bool escalated;                   /* the running command is alone since dispatch_escalate */
     struct store_counters counters;
     struct eviction_pool eviction_pool;
