@@ -17,12 +17,12 @@
  * for stripes alone, in ascending index. Debug builds check. */
 enum lock_rank {
     LOCK_NONE = 0,
-    LOCK_GATE,     /* the gate's own state; held for a few instructions */
     LOCK_STRIPE,   /* one stripe of the keyspace */
     LOCK_REGISTRY, /* pub/sub, scripts, ACL, configuration strings */
     LOCK_ROSTER,   /* a worker's cards of connections */
     LOCK_JOURNAL,  /* reserving space in the journal */
     LOCK_MAILBOX,  /* a worker's mail */
+    LOCK_GATE,     /* the gate's own state: a leaf, held for a few instructions, also under stripes */
     LOCK_RANK_COUNT
 };
 
