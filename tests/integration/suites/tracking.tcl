@@ -155,6 +155,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "readers that have gone do not fill the table" {keydb} {
+        set stays [cacher]
         for {set i 0} {$i < 100} {incr i} {
             set c [cacher]
             $c get a
@@ -162,6 +163,46 @@ with_server {enable-debug-command yes} {
         }
         assert_range [lindex [tracked] 1] 1 99
         r set a 1
+        assert_equal {0 0 0} [tracked]
+        $stays get b
+        $stays -close
+        wait_for {[tracked] eq {0 0 0}} ;# nobody tracks any more
+    }
+
+    test "FLUSHALL empties the table also when nobody tracks just then" {} {
+        set c [cacher]
+        $c get a
+        $c client tracking off
+        r flushall
+        assert_equal {0 0 0} [tracked]
+        $c client tracking on
+        r set a 1
+        is_told {} $c
+    }
+
+    test "who waits for a key has its reply before it is told what changed for it" {} {
+        set c [cacher]
+        r rpush to a
+        $c lrange to 0 -1
+        $c -send blmove from to left left 0
+        wait_for {[info_field blocked_clients clients] == 1}
+        r rpush from x
+        assert_equal {bulk x} [$c -reply]
+        assert_equal {} [$c -pushes]
+        is_told to $c
+    }
+
+    test "what goes to make room is told before the reply" {} {
+        set c [cacher]
+        r config set maxmemory-policy volatile-random
+        r setex volatile 10000 x
+        $c get volatile
+        r config set maxmemory [expr {[info_field used_memory memory] + 100000}]
+        r setbit big 4000000 0
+        assert_equal 0 [$c getbit big 0]
+        assert_equal {{invalidate volatile}} [lmap push [$c -pushes] {resp::bare $push}]
+        r config set maxmemory 0
+        r config set maxmemory-policy noeviction
     }
 
     test "OPTIN: only what follows CLIENT CACHING YES" {} {
