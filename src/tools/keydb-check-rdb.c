@@ -2,8 +2,8 @@
  *
  *     keydb-check-rdb [--keys] FILE
  *
- * --keys lists every key: database, type, bytes in the file, deadline, name. Ends with 0 if the file is whole, with 1 if
- * it is not, with 2 for a wrong call. */
+ * --keys lists every key: database, type, bytes in the file, deadline, name. Ends with 0 if the file is whole, with 1
+ * if it is not, with 2 for a wrong call. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"

@@ -228,7 +228,8 @@ def main():
     finally:
         for server in compared.servers:
             server.stop()
-    print("%d users, %d decisions, %d failed" % (number, compared.decisions, compared.failures))
+    print("%d users" % number)
+    print("%d passed, %d failed" % (compared.decisions - compared.failures, compared.failures))
     return 1 if compared.failures or not compared.decisions else 0
 
 

@@ -194,7 +194,8 @@ static void run_server(const struct server *server, const struct options *option
     snprintf(port, sizeof(port), "%d", server->port);
     snprintf(count, sizeof(count), "%d", threads);
     execl(options->server, options->server, "--port", port, "--bind", "127.0.0.1", "--server-threads", count, "--save",
-          "", "--enable-debug-command", "yes", "--min-clients-per-thread", "0", (char *)NULL);
+          "", "--dbfilename", "none.rdb", "--enable-debug-command", "yes", "--min-clients-per-thread", "0",
+          (char *)NULL);
     _exit(127);
 }
 

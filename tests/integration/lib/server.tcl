@@ -165,7 +165,13 @@ proc thread_args {} {
 proc server_launch {arguments {input /dev/null}} {
     set dir [fresh_dir]
     set argv [list $::settings(server) {*}$arguments]
-    set id [process_start $argv $dir/log $input]
+    set here [pwd]
+    cd $dir ;# what it saves stays there
+    try {
+        set id [process_start $argv $dir/log $input]
+    } finally {
+        cd $here
+    }
     set process::info($id,dir) $dir
     lappend ::test_processes $id
     return $id
