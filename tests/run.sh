@@ -8,8 +8,9 @@
 # it ends with an error without having counted one, if it counted nothing at all, if it ran out of time, or if a
 # sanitizer left a report. The output of what failed is shown, all output is kept under $OUT/logs.
 #
-# From the environment: BUILD (variant), OUT (its folder), ORACLE, FUZZ_SECONDS, SEED (random unless given), MAKE,
-# RESULTS (a file that gets the two totals).
+# From the environment: BUILD (variant), OUT (its folder), ORACLE, FUZZ_SECONDS, MAKE, RESULTS (a file that gets the
+# two totals), SEED (if it is not given: random at level whole, else always the same, so that each commit has to pass
+# the same).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -17,7 +18,6 @@ BUILD=${BUILD:-release}
 OUT=${OUT:-build/$BUILD}
 ORACLE=${ORACLE:-build/oracle/redis-server}
 FUZZ_SECONDS=${FUZZ_SECONDS:-30}
-SEED=${SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
 MAKE=${MAKE:-make}
 RESULTS=${RESULTS:-$OUT/results}
 server=$OUT/bin/keydb-server
@@ -268,6 +268,12 @@ while [ $# -gt 0 ]; do
     *) break ;;
     esac
 done
+
+if [ "$level" = whole ]; then
+    SEED=${SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
+else
+    SEED=${SEED:-1}
+fi
 
 case $mode in
 groups)
