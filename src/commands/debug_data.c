@@ -32,14 +32,18 @@ static void describe_list(const struct quicklist *list, char *text, size_t text_
 {
     const struct quicklist_limits limits = quicklist_limits(list);
     uint32_t nodes = quicklist_node_count(list);
+    bool is_compressed = false;
+    struct slice stored;
     size_t bytes = 0;
 
     for (const struct quicklist_node *node = quicklist_first_node(list); node != NULL;
-         node = quicklist_next_node(list, node))
+         node = quicklist_next_node(list, node)) {
         bytes += quicklist_node_size_bytes(node);
+        is_compressed = quicklist_node_compressed(node, &stored) || is_compressed;
+    }
     snprintf(text, text_size, " ql_nodes:%u ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:%d "
                               "ql_uncompressed_size:%zu",
-             (unsigned)nodes, (double)quicklist_count(list) / nodes, limits.fill, limits.compress != 0, bytes);
+             (unsigned)nodes, (double)quicklist_count(list) / nodes, limits.fill, is_compressed, bytes);
 }
 
 static void debug_object(struct request *request)

@@ -4,6 +4,8 @@
 #include "data/nested.h"
 #include "server/config.h"
 
+#define LIST_OPEN_NODES 8 /* at each end, where list-compress-depth does not say */
+
 static _Atomic int64_t hash_entries, hash_value; /* global: option storage */
 static _Atomic int64_t list_size, list_compress; /* global: option storage */
 static _Atomic uint64_t list_plain_from; /* global: atomic, relaxed */
@@ -20,10 +22,10 @@ struct hash_limits type_hash_limits(void)
 /* list-max-listpack-size: below zero a class of bytes, of which there are five. */
 struct quicklist_limits type_list_limits(void)
 {
-    int64_t fill = OPTION_GET(list_size);
+    int64_t fill = OPTION_GET(list_size), compress = OPTION_GET(list_compress);
 
     return (struct quicklist_limits){.fill = (int)MAX(MIN(fill, (int64_t)QUICKLIST_FILL_MOST), INT64_C(-5)),
-                                     .compress = (uint32_t)OPTION_GET(list_compress),
+                                     .compress = compress == 0 ? LIST_OPEN_NODES : (uint32_t)compress,
                                      .plain_from_bytes = atomic_load_explicit(&list_plain_from,
                                                                               memory_order_relaxed)};
 }
@@ -78,7 +80,7 @@ void type_options_setup(void)
         ROW_INT("list-max-listpack-size", &list_size, -2, INT32_MIN, INT32_MAX, OPTION_MUTABLE,
                 "elements of a list's node; -1 to -5: nodes of 4, 8, 16, 32, 64 KiB", .alias = "list-max-ziplist-size"),
         ROW_INT("list-compress-depth", &list_compress, 0, 0, INT32_MAX, OPTION_MUTABLE,
-                "nodes at each end of a list that are not compressed; 0: none is"),
+                "nodes at each end of a list that are not compressed; 0: 8 of them"),
         ROW_INT("set-max-intset-entries", &set_intset_entries, 512, 0, INT64_MAX, OPTION_MUTABLE,
                 "members a set of integers may have to be kept as sorted numbers"),
         ROW_INT("set-max-listpack-entries", &set_listpack_entries, 128, 0, INT64_MAX, OPTION_MUTABLE,

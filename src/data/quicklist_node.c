@@ -146,7 +146,7 @@ static void compress_node(struct quicklist_node *node)
         node->is_stubborn = true;
         return;
     }
-    most = (unsigned)raw - QUICKLIST_COMPRESS_LEAST_GAIN_BYTES;
+    most = (unsigned)(raw - MAX(raw / 16, (size_t)QUICKLIST_COMPRESS_LEAST_GAIN_BYTES));
     data = mem_alloc(most);
     bytes = lzf_compress(node->data, (unsigned)raw, data, most);
     if (bytes == 0) {
