@@ -2,6 +2,7 @@
 #include "base/glob.h"
 #include "base/mem.h"
 #include "script/function_host.h"
+#include "script/function_payload.h"
 #include "script/functions.h"
 #include "script/script_busy.h"
 #include "script/scripts.h"
@@ -145,6 +146,52 @@ static void cmd_function_flush(struct request *request)
     }
 }
 
+static bool parse_policy(struct request *request, enum functions_policy *policy)
+{
+    *policy = FUNCTIONS_APPEND;
+    if (request->arg_count > 4) {
+        reply_subcommand_syntax_error(request);
+        return false;
+    }
+    if (request->arg_count == 3 || request_arg_is(request, 3, "append"))
+        return true;
+    if (request_arg_is(request, 3, "replace")) {
+        *policy = FUNCTIONS_REPLACE;
+    } else if (request_arg_is(request, 3, "flush")) {
+        *policy = FUNCTIONS_FLUSH;
+    } else {
+        reply_error(request, "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.");
+        return false;
+    }
+    return true;
+}
+
+static void cmd_function_restore(struct request *request)
+{
+    enum functions_policy policy;
+    struct buffer error = {0};
+    struct script_host *host = parse_policy(request, &policy) ? host_of(request) : NULL;
+
+    if (host == NULL)
+        return;
+    if (function_payload_restore(host, request_arg(request, 2), policy, &error)) {
+        journal_words(request);
+        reply_ok(request);
+    } else {
+        reply_problem(request, &error);
+    }
+    buffer_fini(&error);
+}
+
+static void cmd_function_dump(struct request *request)
+{
+    struct buffer payload = {0};
+
+    function_payload_write(&payload);
+    reply_bulk(request, buffer_slice(&payload));
+    buffer_fini(&payload);
+}
+
 /* ------------------------------------------------------------------------------------------------------- telling -- */
 
 struct listing {
@@ -264,6 +311,8 @@ static void cmd_function_help(struct request *request)
     static const char *const lines[] = {
         "DELETE <library name>",
         "    Take a library and its functions away.",
+        "DUMP",
+        "    All libraries as bytes that RESTORE takes.",
         "FLUSH [ASYNC|SYNC]",
         "    Take all libraries away.",
         "KILL",
@@ -272,6 +321,9 @@ static void cmd_function_help(struct request *request)
         "    Describe the libraries: name, engine, functions, and the code if asked for.",
         "LOAD [REPLACE] <code>",
         "    Load a library; its first line is #!lua name=<library name>.",
+        "RESTORE <payload> [APPEND|REPLACE|FLUSH]",
+        "    Load what DUMP gave. With APPEND, names that are taken are an error; with REPLACE, libraries of the same",
+        "    name go; with FLUSH, all that are there.",
         "STATS",
         "    Which function runs, and how many there are.",
     };
@@ -292,6 +344,10 @@ static const struct command_row function_subcommands[] = {
      .categories = "@write @slow @scripting", .group = "scripting", .since = "7.0.0",
      .summary = "Takes a library and its functions away.", .complexity = "O(1)",
      .syntax = "FUNCTION DELETE library-name", .tips = "request_policy:all_shards response_policy:all_succeeded"},
+    {.name = "dump", .run = cmd_function_dump, .arity = 2, .access = ACCESS_STRIPED, .flags = "noscript",
+     .categories = "@slow @scripting", .group = "scripting", .since = "7.0.0",
+     .summary = "Gives all libraries as bytes.", .complexity = "O(N), N the number of functions",
+     .syntax = "FUNCTION DUMP"},
     {.name = "flush", .run = cmd_function_flush, .arity = -2, .access = ACCESS_EXCLUSIVE, .flags = "write noscript",
      .categories = "@write @slow @scripting", .group = "scripting", .since = "7.0.0",
      .summary = "Takes all libraries away.", .complexity = "O(N), N the number of functions",
@@ -311,6 +367,12 @@ static const struct command_row function_subcommands[] = {
      .flags = "write denyoom noscript", .categories = "@write @slow @scripting", .group = "scripting", .since = "7.0.0",
      .summary = "Loads a library of functions.", .complexity = "O(1), with the time the library takes to load",
      .syntax = "FUNCTION LOAD [REPLACE] function-code",
+     .tips = "request_policy:all_shards response_policy:all_succeeded"},
+    {.name = "restore", .run = cmd_function_restore, .arity = -3, .access = ACCESS_EXCLUSIVE,
+     .flags = "write denyoom noscript", .categories = "@write @slow @scripting", .group = "scripting", .since = "7.0.0",
+     .summary = "Loads all libraries from bytes that DUMP gave.",
+     .complexity = "O(N), N the number of functions in the payload",
+     .syntax = "FUNCTION RESTORE serialized-value [FLUSH|APPEND|REPLACE]",
      .tips = "request_policy:all_shards response_policy:all_succeeded"},
     {.name = "stats", .run = cmd_function_stats, .arity = 2, .access = ACCESS_FREE, .flags = "noscript allow_busy",
      .categories = "@slow @scripting", .group = "scripting", .since = "7.0.0",

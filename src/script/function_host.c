@@ -9,6 +9,8 @@
 #include "script/script_api.h"
 #include "script/script_host_priv.h"
 
+#include <stdio.h>
+
 /* A library in this worker's Lua state. */
 struct loaded {
     struct library *library;
@@ -331,6 +333,29 @@ struct library *function_host_load(struct script_host *host, struct slice code, 
     atomic_fetch_add_explicit(&library->references, 1, memory_order_relaxed);
     loaded_destroy(host, loaded);
     return library;
+}
+
+bool function_host_load_source(struct slice source, bool replaces, char *error, size_t error_size)
+{
+    struct script_host *own = NULL, *host = script_host_of_thread();
+    struct library *library = NULL;
+    struct buffer text = {0};
+    bool fine = false;
+
+    if (host == NULL)
+        host = own = script_host_open_alone();
+    if (host != NULL)
+        library = function_host_load(host, source, &text);
+    else
+        buffer_append_text(&text, "ERR not enough memory for functions");
+    if (library != NULL)
+        fine = functions_add(&library, 1, replaces ? FUNCTIONS_REPLACE : FUNCTIONS_APPEND, &text);
+    if (!fine)
+        snprintf(error, error_size, "%.*s", (int)text.size - 4, text.data + 4); /* without "ERR " */
+    library_release(&library);
+    script_host_close_alone(&own);
+    buffer_fini(&text);
+    return fine;
 }
 
 static struct loaded *find_loaded(struct script_host *host, struct library *library, struct buffer *error)

@@ -321,6 +321,12 @@ void functions_each(void (*visit)(const struct library *library, void *context),
     spinlock_release(&set.lock);
 }
 
+void functions_each_source(void (*visit)(struct slice source, void *context), void *context) NO_THREAD_SAFETY_ANALYSIS
+{
+    for (uint32_t i = 0; i < set.count; i++)
+        visit(set.libraries[i]->code, context);
+}
+
 void functions_facts(struct functions_facts *facts)
 {
     spinlock_acquire(&set.lock);

@@ -58,6 +58,8 @@ bool functions_has_library(struct slice name);
 struct function *functions_find(struct slice name); /* its library acquired; NULL: none */
 /* Every library; the lock is held, so `visit` must not come back here. */
 void functions_each(void (*visit)(const struct library *library, void *context), void *context);
+/* The source of each, in the order they were loaded in. Inside the gate, or in a forked child: nothing is locked. */
+void functions_each_source(void (*visit)(struct slice source, void *context), void *context);
 
 struct functions_facts {
     uint64_t libraries, functions, bytes;

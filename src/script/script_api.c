@@ -32,7 +32,7 @@ static int fail(lua_State *L, const char *text)
 {
     struct script_host *host = script_host_of_thread();
 
-    if (host != NULL)
+    if (host != NULL && host->worker != NULL)
         worker_count_error(host->worker, slice_from_text(text));
     lua_values_push_error(L, slice_from_text(text));
     return lua_error(L);

@@ -1,8 +1,10 @@
 /* EVAL and its like, SCRIPT. */
+#include "script/function_host.h"
 #include "script/functions.h"
 #include "script/script_busy.h"
 #include "script/script_host.h"
 #include "script/scripts.h"
+#include "server/libraries.h"
 #include "server/script_facts.h"
 
 static bool read_key_count(struct request *request, uint32_t *key_count)
@@ -204,6 +206,9 @@ static void read_facts(struct script_facts *facts)
     facts->evicted_scripts = cached.evicted;
 }
 
+static const struct libraries_keeper keeper = {
+    functions_each_source, function_host_load_source, functions_flush};
+
 void scripts_setup_options(void)
 {
     script_busy_setup_options();
@@ -215,6 +220,7 @@ void scripts_setup(void)
     functions_setup();
     script_busy_setup();
     script_facts_provide(read_facts);
+    libraries_provide(&keeper);
 }
 
 void scripts_teardown(void)

@@ -80,13 +80,10 @@ static int anchor(lua_State *L)
     return 0;
 }
 
-struct script_host *script_host_here(struct worker *worker)
+static struct script_host *create(struct worker *worker)
 {
-    struct script_host *host = here;
+    struct script_host *host = mem_alloc_zero(sizeof(*host));
 
-    if (LIKELY(host != NULL))
-        return host;
-    host = mem_alloc_zero(sizeof(*host));
     host->worker = worker;
     host->vm = lua_vm_create(open_api);
     if (host->vm == NULL || lua_cpcall(host->vm->L, anchor, host) != 0) {
@@ -94,9 +91,17 @@ struct script_host *script_host_here(struct worker *worker)
         mem_free(host);
         return NULL;
     }
-    here = host;
-    atomic_store_explicit(&hosts[worker->index], host, memory_order_release);
     return host;
+}
+
+struct script_host *script_host_here(struct worker *worker)
+{
+    if (LIKELY(here != NULL))
+        return here;
+    here = create(worker);
+    if (here != NULL)
+        atomic_store_explicit(&hosts[worker->index], here, memory_order_release);
+    return here;
 }
 
 struct compiled {
@@ -124,6 +129,15 @@ static void compiled_free(void *item, void *context)
     mem_free(compiled);
 }
 
+static void destroy(struct script_host *host)
+{
+    table_clear(&host->compiled, compiled_free, host);
+    function_host_fini(host);
+    lua_vm_destroy(&host->vm);
+    script_calls_fini(&host->calls);
+    mem_free(host);
+}
+
 void script_host_teardown(void)
 {
     for (unsigned i = 0; i < WORKERS_MOST; i++) {
@@ -132,13 +146,24 @@ void script_host_teardown(void)
         if (host == NULL)
             continue;
         atomic_store_explicit(&hosts[i], NULL, memory_order_release);
-        table_clear(&host->compiled, compiled_free, host);
-        function_host_fini(host);
-        lua_vm_destroy(&host->vm);
-        script_calls_fini(&host->calls);
-        mem_free(host);
+        destroy(host);
     }
     here = NULL;
+}
+
+struct script_host *script_host_open_alone(void)
+{
+    assert(here == NULL);
+    here = create(NULL);
+    return here;
+}
+
+void script_host_close_alone(struct script_host **host)
+{
+    if (*host == NULL)
+        return;
+    destroy(*host);
+    *host = here = NULL;
 }
 
 /* ---------------------------------------------------------------------------------------------------- compiling -- */

@@ -16,7 +16,7 @@ struct script_calls {
 void script_calls_fini(struct script_calls *calls);
 
 struct script_host {
-    struct worker *worker;     /* const */
+    struct worker *worker;     /* const; NULL: see script_host_open_alone */
     struct lua_vm *vm;         /* const pointer */
     struct table compiled;     /* of struct compiled, by SHA-1 */
     struct script_run *run;    /* NULL: none runs */
@@ -31,6 +31,9 @@ struct script_host {
 };
 
 struct script_host *script_host_of_thread(void);
+/* For a thread that is no worker's and runs no scripts, but loads libraries. NULL: no memory. */
+struct script_host *script_host_open_alone(void);
+void script_host_close_alone(struct script_host **host);
 
 struct loaded;
 bool function_host_is_loading(uint64_t *spent_ms); /* a library, in this thread */

@@ -1,0 +1,100 @@
+#include "script/function_payload.h"
+
+#include "base/mem.h"
+#include "persist/rdb_payload.h"
+
+/* ------------------------------------------------------------------------------------------------------ writing -- */
+
+static void write_source(struct slice source, void *context)
+{
+    rdb_write_byte(context, RDB_FUNCTION);
+    rdb_write_text(context, source);
+}
+
+void function_payload_write(struct buffer *out)
+{
+    /* Nobody who knows functions reads less, and nothing in here needs more. */
+    const struct rdb_write_options options = {
+        .least = RDB_VERSION_LISTPACKS, .most = RDB_VERSION_LISTPACKS, .compresses = true};
+    struct rdb_writer writer;
+
+    rdb_writer_init(&writer, &options, NULL);
+    functions_each_source(write_source, &writer);
+    rdb_payload_seal(&writer);
+    buffer_append(out, writer.out.data, writer.out.size);
+    rdb_writer_fini(&writer);
+}
+
+/* ------------------------------------------------------------------------------------------------------ reading -- */
+
+struct restored {
+    struct library **libraries;
+    uint32_t count;
+};
+
+static bool has_library(const struct restored *restored, const char *name)
+{
+    for (uint32_t i = 0; i < restored->count; i++) {
+        if (strcmp(restored->libraries[i]->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool add_library(struct restored *restored, struct script_host *host, struct slice source,
+                        struct buffer *error)
+{
+    struct library *library = function_host_load(host, source, error);
+
+    if (library == NULL)
+        return false;
+    if (has_library(restored, library->name)) {
+        buffer_printf(error, "ERR Library '%s' already exists", library->name);
+        library_release(&library);
+        return false;
+    }
+    restored->libraries = mem_realloc(restored->libraries, (restored->count + 1) * sizeof(struct library *));
+    restored->libraries[restored->count++] = library;
+    return true;
+}
+
+static bool read_libraries(struct restored *restored, struct script_host *host, struct slice body,
+                           struct buffer *error)
+{
+    struct rdb_reader reader;
+    struct slice source;
+    unsigned opcode;
+    bool fine = true;
+
+    rdb_reader_init_memory(&reader, body);
+    while (fine && rdb_peek_byte(&reader, &opcode)) {
+        fine = rdb_read_byte(&reader, &opcode) && opcode == RDB_FUNCTION;
+        if (!fine) {
+            buffer_append_text(error, "ERR given type is not a function");
+        } else if (!rdb_read_text(&reader, &source)) {
+            buffer_append_text(error, "ERR Failed loading library payload");
+            fine = false;
+        } else {
+            fine = add_library(restored, host, source, error);
+        }
+    }
+    rdb_reader_fini(&reader);
+    return fine;
+}
+
+bool function_payload_restore(struct script_host *host, struct slice payload, enum functions_policy policy,
+                              struct buffer *error)
+{
+    struct restored restored = {0};
+    struct slice body;
+    bool fine = rdb_payload_check(payload, &body);
+
+    if (!fine)
+        buffer_append_text(error, "ERR DUMP payload version or checksum are wrong");
+    fine = fine && read_libraries(&restored, host, body, error) &&
+           functions_add(restored.libraries, restored.count, policy, error);
+    for (uint32_t i = 0; i < restored.count; i++)
+        library_release(&restored.libraries[i]);
+    mem_free(restored.libraries);
+    return fine;
+}
