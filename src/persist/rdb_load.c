@@ -100,7 +100,7 @@ static bool load_library(struct rdb_handler *handler, struct rdb_reader *reader,
     const struct rdb_load_request *request = ((struct loader *)handler)->request;
     char error[160] = "";
 
-    if (request->library(source, error, sizeof(error), request->context))
+    if (request->library(source, request->replaces, error, sizeof(error)))
         return true;
     return rdb_fail(reader, STATUS_INVALID, "a library of functions cannot be loaded: %s", error);
 }

@@ -8,13 +8,13 @@ struct rdb_load_request {
     struct access *access;
     struct rdb_limits limits;
     bool keeps_expired;  /* a replica's: its master says when they go */
-    bool replaces;       /* keys that are there already; else they are an error */
+    bool replaces;       /* keys and libraries that are there already; else they are an error */
     bool checks_sum;
     int64_t key_delay_us; /* after each key; below zero: after so many of them one */
     /* Called now and then; others may use the data meanwhile. False: stop. May be NULL. */
     bool (*pause)(uint64_t bytes, uint64_t keys, void *context);
     /* A library of functions; false: *error says why not. NULL: a file that has some is refused. */
-    bool (*library)(struct slice source, char *error, size_t error_size, void *context);
+    bool (*library)(struct slice source, bool replaces, char *error, size_t error_size);
     void (*aux)(struct slice name, struct slice value, void *context); /* may be NULL */
     void *context;
     uint64_t pause_bytes; /* after so many */

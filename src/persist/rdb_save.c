@@ -16,6 +16,7 @@ struct saver {
     struct rdb_writer writer;
     uint64_t keys;
     bool stopped;
+    bool has_too_much; /* libraries, for the version that was wished for */
 };
 
 static struct slice header_of(int version, char room[RDB_HEADER_BYTES])
@@ -100,6 +101,29 @@ static void save_database(struct saver *saver, unsigned db)
     access_each(saver->request->access, db, &visitor);
 }
 
+/* --------------------------------------------------------------------------------------------------- libraries -- */
+
+static void save_library(struct slice source, void *context)
+{
+    struct saver *saver = context;
+
+    if (saver->writer.options.most < RDB_VERSION_LISTPACKS) {
+        saver->has_too_much = true;
+        return;
+    }
+    saver->writer.version = MAX(saver->writer.version, (int)RDB_VERSION_LISTPACKS);
+    rdb_write_byte(&saver->writer, RDB_FUNCTION);
+    rdb_write_text(&saver->writer, source);
+}
+
+/* Leaving them out would lose them with the next start: so there is no file then. */
+static bool save_libraries(struct saver *saver)
+{
+    if (saver->request->libraries != NULL)
+        saver->request->libraries(save_library, saver);
+    return !saver->has_too_much;
+}
+
 /* ------------------------------------------------------------------------------------------------------- whole -- */
 
 static void save_all(struct saver *saver)
@@ -110,6 +134,8 @@ static void save_all(struct saver *saver)
     rdb_write_bytes(&saver->writer, header_of(saver->writer.version, header));
     for (size_t i = 0; i < request->aux_count; i++)
         rdb_write_aux(&saver->writer, request->aux[i].name, request->aux[i].value);
+    if (!save_libraries(saver))
+        return;
     for (unsigned db = 0; db < store_database_bound(request->access->store) && !saver->stopped; db++)
         save_database(saver, db);
     rdb_write_byte(&saver->writer, RDB_END);
@@ -149,6 +175,8 @@ static enum status saver_fini(struct saver *saver, struct rdb_save_result *resul
 
     if (status == STATUS_OK && saver->stopped)
         status = STATUS_INTERRUPTED;
+    if (status == STATUS_OK && saver->has_too_much)
+        status = STATUS_UNSUPPORTED;
     result->keys = saver->keys;
     result->bytes = saver->writer.flushed;
     result->version = saver->writer.version;
@@ -158,9 +186,12 @@ static enum status saver_fini(struct saver *saver, struct rdb_save_result *resul
 
 static void explain(struct rdb_save_result *result, enum status status, int error, const char *what, const char *path)
 {
+    const char *reason = status == STATUS_INTERRUPTED || error == 0 ? status_text(status) : strerror(error);
+
+    if (status == STATUS_UNSUPPORTED)
+        reason = "there are functions, which need version 10, and rdb-version is 9: set it to auto";
     if (status != STATUS_OK)
-        (void)snprintf(result->error, sizeof(result->error), "%s %s: %s", what, path,
-                       status == STATUS_INTERRUPTED || error == 0 ? status_text(status) : strerror(error));
+        (void)snprintf(result->error, sizeof(result->error), "%s %s: %s", what, path, reason);
 }
 
 enum status rdb_save(const char *path, const char *temp_path, const struct rdb_save_request *request,

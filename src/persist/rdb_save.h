@@ -17,6 +17,8 @@ struct rdb_save_request {
     struct usage_rule usage;
     const struct rdb_aux *aux;
     size_t aux_count;
+    /* Hands the source of each library of functions to `take`, which may be slow. NULL: there are none. */
+    void (*libraries)(void (*take)(struct slice source, void *context), void *context);
     bool starts_writeback; /* while writing, so that the sync in the end is short */
     int64_t key_delay_us;  /* after each key; below zero: after so many of them one */
     /* Called now and then. False: stop. May be NULL. */

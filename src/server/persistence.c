@@ -10,6 +10,7 @@
 #include "server/config.h"
 #include "server/dispatch.h"
 #include "server/hindrance.h"
+#include "server/libraries.h"
 #include "server/loading.h"
 #include "server/options.h"
 #include "server/rdb_options.h"
@@ -101,6 +102,7 @@ static void fill_save(struct rdb_save_request *request, struct origin *origin, s
         .usage = {(uint32_t)OPTION_GET(option_lfu_log_factor), (uint32_t)OPTION_GET(option_lfu_decay_time)},
         .aux = origin->aux,
         .aux_count = countof(origin->aux),
+        .libraries = libraries_each,
         .starts_writeback = rdb_starts_writeback(),
         .key_delay_us = rdb_save_delay_us(),
     };
@@ -306,6 +308,7 @@ void persistence_woken(struct worker *worker)
 void persistence_fill_load(struct rdb_load_request *request, struct access *access)
 {
     *request = (struct rdb_load_request){.access = access, .limits = state.limits(),
+                                         .library = libraries_load,
                                          .checks_sum = rdb_file_options().checksums,
                                          .key_delay_us = rdb_load_delay_us()};
 }
@@ -346,6 +349,8 @@ bool persistence_reload(struct access *access, unsigned flags)
         return false;
     for (unsigned db = 0; (flags & RELOAD_NOFLUSH) == 0 && db < store_database_bound(access->store); db++)
         access_flush_db(access, db, false);
+    if ((flags & RELOAD_NOFLUSH) == 0)
+        libraries_flush();
     good = load_again(access, (flags & RELOAD_MERGE) != 0);
     if (good)
         access->dirty = dirty; /* what is here is what is in the file */

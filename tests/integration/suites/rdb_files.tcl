@@ -1,0 +1,113 @@
+# Servers that start from a file: what comes from it, and what is said where it cannot be read.
+
+# A file of these records, without a checksum.
+proc rdb_file {version args} {
+    return [format "REDIS%04d" $version][join $args {}]\xff[string repeat \0 8]
+}
+
+proc rdb_text text {
+    return [binary format c [string length $text]]$text
+}
+
+# A server in a folder of its own with this file; its number. In `port` where it listens.
+proc start_from {bytes portName args} {
+    upvar 1 $portName port
+    set port [free_port]
+    set folder [fresh_dir]
+    spit $folder/dump.rdb $bytes
+    return [server_launch [list --port $port --dir $folder --save "" --enable-debug-command yes {*}[thread_args] \
+        {*}$args]]
+}
+
+# Runs body with `s`, a client of a server that has this file.
+proc with_file {bytes body args} {
+    upvar 1 s s
+    set id [start_from $bytes port {*}$args]
+    if {![wait_until {![process_alive $id] || ![catch {set s [connect -port $port]}]} 20000] || ![process_alive $id]} {
+        fail "the server did not start:\n[process_log $id]"
+    }
+    wait_until {[string match *loading:0* [$s info persistence]]} 20000
+    uplevel 1 $body
+    $s -close
+    process_stop $id
+}
+
+# The one line with which a server refuses to start.
+proc refusal {bytes args} {
+    set id [start_from $bytes port {*}$args]
+    assert_equal 1 [process_wait $id]
+    set lines [lsearch -all -inline [split [process_log $id] "\n"] "*Cannot *"]
+    assert_equal 1 [llength $lines] [process_log $id]
+    return [lindex $lines 0]
+}
+
+set library "#!lua name=kept\nredis.register_function('answer', function() return 42 end)"
+
+with_server {enable-debug-command yes} {
+    test "functions are saved and come back" {} {
+        r function flush
+        r function load $::library
+        r set a 1
+        assert_equal OK [r debug reload]
+        assert_equal 42 [r fcall answer 0]
+        set bytes [slurp [srv dir]/dump.rdb]
+        assert_equal REDIS0010 [string range $bytes 0 8]
+        with_file $bytes {
+            assert_equal 42 [$s fcall answer 0]
+            assert_equal 1 [$s get a]
+        }
+    }
+
+    test "a library that is there already is an error, or replaced" {} {
+        r function flush
+        r function load $::library
+        r save
+        r function load replace [string map {42 43} $::library]
+        assert_refused "ERR Error trying to load the RDB dump, check server logs." r debug reload nosave noflush
+        assert_equal 43 [r fcall answer 0]
+        assert_equal OK [r debug reload nosave noflush merge]
+        assert_equal 42 [r fcall answer 0]
+        r function load "#!lua name=other\nredis.register_function('f', function() return 1 end)"
+        assert_equal OK [r debug reload nosave]
+        assert_equal 1 [llength [r function list]]
+    }
+
+    test "a version without functions is refused, so that none is lost" {} {
+        r function flush
+        r function load $::library
+        r set a 1
+        r save
+        set before [slurp [srv dir]/dump.rdb]
+        with_config {rdb-version 9} {
+            assert_refused ERR r save
+            assert_match "*there are functions, which need version 10, and rdb-version is 9*" [slurp [srv log]]
+            assert_equal $before [slurp [srv dir]/dump.rdb]
+            r function flush
+            assert_equal OK [r save]
+            assert_equal REDIS0009 [string range [slurp [srv dir]/dump.rdb] 0 8]
+        }
+    }
+}
+
+test "a library that cannot be loaded keeps the server from starting" {} {
+    set bad "#!lua name=bad\nredis.register_function('f', 1)"
+    set line [refusal [rdb_file 10 \xf5[rdb_text $bad]]]
+    assert_match "*Cannot load */dump.rdb: at byte *: a library of functions cannot be loaded: Error registering*" $line
+    set twice \xf5[binary format c 0x40][binary format c [string length $::library]]$::library
+    assert_match "*Library kept already exists*" [refusal [rdb_file 10 $twice $twice]]
+}
+
+test "what this server has not is refused by name" {} {
+    # "tESTmodul" version 1: 9 letters of 6 bits each, then 10 bits.
+    set alphabet ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_
+    set id 0
+    foreach letter [split tESTmodul {}] {
+        set id [expr {$id << 6 | [string first $letter $alphabet]}]
+    }
+    set id [binary format cW 0x81 [expr {$id << 10 | 1}]]
+    set line [refusal [rdb_file 9 \xfe\0 \x07[rdb_text k]$id\x02\x05\x00]]
+    assert_match "*Cannot load *: at byte *: a value of the module type 'tESTmodul', which this server does not*" $line
+    assert_match "*Load it with a server that has what is missing here*" $line
+    assert_match "*data of the module 'tESTmodul'*" [refusal [rdb_file 9 \xf7$id\x02\x01\x02\x05\x00]]
+    assert_match "*it has version 13; those up to 12 can be read*" [refusal [rdb_file 13]]
+}
