@@ -180,7 +180,7 @@ static void hold_over(struct worker *worker, struct mail *mail)
     mem_free(hold);
 }
 
-static void hold_run(void *argument)
+NO_THREAD_SAFETY_ANALYSIS static void hold_run(void *argument)
 {
     struct hold *hold = argument;
     struct mail *mail = &hold->mail;

@@ -69,7 +69,7 @@ static inline uint32_t access_stripe_of(const struct access *access, const struc
  * which one was not to be had. */
 must_check bool access_lock(struct access *access, const uint32_t *stripes, uint32_t count, uint32_t *busy);
 /* Releases, wakes the threads that wait for one of them (stripe_wait), then frees what is left of large values. */
-void access_unlock(struct access *access, const uint32_t *stripes, uint32_t count);
+void access_unlock(struct access *access, const uint32_t *stripes, uint32_t count) NO_THREAD_SAFETY_ANALYSIS;
 bool access_holds(const struct access *access, uint32_t stripe);
 
 /* --- looking; NULL: no such key (an expired one is deleted on the way) --- */

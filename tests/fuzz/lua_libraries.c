@@ -5,13 +5,18 @@
 #include "fuzz.h"
 #include "script/lua_vm.h"
 
+#define CJSON_ROUND \
+    "local ok, v = pcall(cjson.decode, input) if not ok then return end " \
+    "local ok, s = pcall(cjson.encode, v) if not ok then return end " \
+    "assert(#cjson.encode(cjson.decode(s)) == #s)"
+#define CMSGPACK_ROUND \
+    "local ok, v = pcall(cmsgpack.unpack, input) if not ok then return end " \
+    "local s = cmsgpack.pack(v) assert(#cmsgpack.pack(cmsgpack.unpack(s)) == #s)"
+
 static const char *const scripts[] = {
-    "local ok, v = pcall(cjson.decode, input) if not ok then return end "
-    "local ok, s = pcall(cjson.encode, v) if not ok then return end "
-    "assert(#cjson.encode(cjson.decode(s)) == #s)",
+    CJSON_ROUND,
     "pcall(cmsgpack.unpack, input)",
-    "local ok, v = pcall(cmsgpack.unpack, input) if not ok then return end "
-    "local s = cmsgpack.pack(v) assert(#cmsgpack.pack(cmsgpack.unpack(s)) == #s)",
+    CMSGPACK_ROUND,
     "pcall(cmsgpack.unpack_limit, input, 3, steer % 8)",
     "pcall(struct.unpack, format, input, steer % 8)",
     "pcall(struct.pack, format, input, steer, -steer, steer / 3, input, steer)",
