@@ -229,7 +229,7 @@ differential: programs oracle
 	$(RUN_TESTS) $@
 conformance: programs oracle
 	$(RUN_TESTS) --level whole $@
-clients: programs | test-packages campaign-packages
+clients: programs oracle | test-packages campaign-packages
 	$(RUN_TESTS) $@
 fuzz: | campaign-packages
 	+$(RUN_TESTS) $@

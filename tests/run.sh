@@ -197,7 +197,7 @@ group_valgrind() {
 }
 
 group_clients() {
-    run_suite "clients" 900 clients --server "$server"
+    run_suite "clients" 1500 clients --server "$server" --oracle "$ORACLE"
 }
 
 # A fuzz target is one test: passed when it found nothing. What it found stays under build/fuzz/found.
