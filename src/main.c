@@ -12,6 +12,7 @@
 #include "server/acl.h"
 #include "server/acl_declared.h"
 #include "server/acl_options.h"
+#include "server/aof_options.h"
 #include "server/availability_zone.h"
 #include "server/banner.h"
 #include "server/certificates.h"
@@ -88,6 +89,7 @@ int main(int argc, char **argv)
     type_options_setup();
     random_count_setup();
     acl_options_setup();
+    aof_options_setup();
     persistence_setup(type_rdb_limits);
     commands_setup();
     acl_setup();

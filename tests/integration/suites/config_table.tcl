@@ -32,7 +32,7 @@ set own_presets {
     server-threads 0  version-override {}
 }
 # What promises a part that is not there can only be given with the value that promises nothing.
-set only_preset {active-replica appendonly cluster-enabled multi-master
+set only_preset {active-replica cluster-enabled multi-master
     replicaof
     db-s3-object}
 # Options whose change would cut us off, or that need the outside; they have tests of their own.
@@ -41,7 +41,7 @@ set elsewhere {port tls-port bind dir requirepass unixsocket unixsocketgroup log
     tls-client-cert-file tls-client-key-file tls-client-key-file-pass tls-key-file-pass tls-protocols
     tls-ciphers tls-ciphersuites tls-allowlist
     tls-auditlog-blocklist tls-rotation syslog-enabled socket-mark-id server-threads event-loop
-    activedefrag maxclients protected-mode maxmemory maxmemory-clients loglevel}
+    activedefrag maxclients protected-mode maxmemory maxmemory-clients loglevel appendonly}
 # Texts that are looked at.
 set text_values {
     proc-title-template "{title} x"  locale-collate C  server-thread-affinity true
