@@ -411,6 +411,7 @@ void dispatch_call(struct request *outer, const struct nested_call *call)
                               .db = outer->client->db,
                               .in_exec = true};
 
+    outer->access->found_key = NULL; /* these keys may stand where those of the call before stood */
     (void)execute(&request, tick_now());
 }
 

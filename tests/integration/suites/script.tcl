@@ -26,6 +26,17 @@ with_server {enable-debug-command yes} {
         assert_equal 0 [info_field number_of_cached_scripts memory]
     }
 
+    test "a command of a script finds its own key, not that of the command before" {} {
+        r hset from a 1
+        assert_equal OK [r eval {
+            local payload = redis.call('dump', KEYS[1])
+            return redis.call('restore', KEYS[2], 0, payload, 'replace')
+        } 2 from to]
+        assert_equal {a 1} [r hgetall to]
+        assert_equal {a 1} [r hgetall from]
+        r flushall
+    }
+
     test "every thread finds what one has loaded, and nothing after SCRIPT FLUSH" {} {
         set clients [lmap i {1 2 3 4 5 6 7 8} {connect}]
         set sha [r script load {return redis.call('incr', KEYS[1])}]
