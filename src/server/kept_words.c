@@ -49,9 +49,9 @@ static void keep_keys(struct kept_words *kept, const struct slice *args, const s
     kept->memory_bytes += key_count * sizeof(struct key);
     for (uint32_t i = 0; i < key_count; i++) {
         kept->keys[i] = keys[i];
-        for (uint32_t k = 0; k < kept->arg_count; k++) { /* the same bytes in the copy */
-            if (keys[i].name.data == args[k].data && keys[i].name.size == args[k].size) {
-                kept->keys[i].name = kept->args[k];
+        for (uint32_t k = 0; k < kept->arg_count; k++) { /* the same bytes in the copy; of a path its beginning */
+            if (keys[i].name.data == args[k].data && keys[i].name.size <= args[k].size) {
+                kept->keys[i].name.data = kept->args[k].data;
                 break;
             }
         }

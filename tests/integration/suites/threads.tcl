@@ -403,6 +403,24 @@ proc get_is_parked key {
 }
 
 with_server {min-clients-per-thread 0 enable-debug-command yes} {
+    test "the key of a path is the same after the command was parked" {keydb} {
+        set holds [connect]
+        set client [connect]
+        set others [beside $client]
+        $holds -send debug hold tree 30
+        wait_for_holder tree
+        set before [parked_so_far]
+        $client -send keydb.nhset tree.branch.leaf value
+        wait_for {[parked_so_far] > $before}
+        $others echo [string repeat x 200] ;# takes the place of what was received before
+        r debug release hold
+        assert_equal OK [$holds -read]
+        assert_equal 0 [$client -read]
+        assert_equal tree [r keys *]
+        assert_equal value [r keydb.nhget tree.branch.leaf]
+        r flushall
+    }
+
     # One worker has a client that asked for the gate and one that waits for a stripe; the first is killed.
     test "a killed client that waited for all keys keeps nobody out" {keydb} {
         set asks [connect]
