@@ -115,11 +115,16 @@ static void cmd_hincrby(struct request *request)
 static void field_deadline_effect(struct request *request, struct slice field, int64_t expire_ms)
 {
     char text[NUMBER_I64_SPACE];
+    struct slice when;
 
-    if (expire_ms != EXPIRE_NEVER)
-        effect_add(request, (const struct slice[]){SLICE("HPEXPIREAT"), request_arg(request, 1),
-                                                   slice_make(text, number_format_i64(text, expire_ms)),
+    if (expire_ms == EXPIRE_NEVER)
+        return;
+    when = slice_make(text, number_format_i64(text, expire_ms));
+    if (expire_ms <= FIELD_DEADLINE_MOST_MS)
+        effect_add(request, (const struct slice[]){SLICE("HPEXPIREAT"), request_arg(request, 1), when,
                                                    SLICE("FIELDS"), SLICE("1"), field}, 6);
+    else
+        effect_add(request, (const struct slice[]){SLICE("PEXPIREMEMBERAT"), request_arg(request, 1), field, when}, 4);
 }
 
 static void cmd_hincrbyfloat(struct request *request)
@@ -220,8 +225,10 @@ static void cmd_hrename(struct request *request)
     expire_ms = rename_deadline(&edit, from, to);
     edit_end(&edit, EVENT_HASH, "hset");
     reply_int(request, 1);
-    effect_set(request, (const struct slice[]){SLICE("HDEL"), request_arg(request, 1), from}, 3);
-    effect_add(request, (const struct slice[]){SLICE("HSET"), request_arg(request, 1), to, buffer_slice(&copy)}, 4);
+    /* In this order: the key must not go in between, its deadline would go with it. */
+    effect_set(request, (const struct slice[]){SLICE("HSET"), request_arg(request, 1), to, buffer_slice(&copy)}, 4);
+    if (!slice_equal(from, to))
+        effect_add(request, (const struct slice[]){SLICE("HDEL"), request_arg(request, 1), from}, 3);
     field_deadline_effect(request, to, expire_ms);
     buffer_fini(&copy);
 }

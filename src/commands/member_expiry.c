@@ -10,9 +10,6 @@
 
 /* ---------------------------------------------------------------------------------------------------- of fields -- */
 
-/* What other servers can keep of a field's deadline: 46 bits of milliseconds. */
-#define FIELD_DEADLINE_MOST_MS ((INT64_C(1) << 46) - 1)
-
 enum { NO_FIELD = -2, NO_DEADLINE = -1, NOT_MET = 0, DONE = 1, GONE = 2 }; /* what is replied of a field */
 
 /* FIELDS numfields field [field ...]: arguments [first, end). */

@@ -16,6 +16,9 @@
 #include "server/request.h"
 #include "store/members.h"
 
+/* What other servers can keep of a field's deadline: 46 bits of milliseconds. EXPIREMEMBER takes any. */
+#define FIELD_DEADLINE_MOST_MS ((INT64_C(1) << 46) - 1)
+
 struct edit {
     struct change change;
     struct request *request;

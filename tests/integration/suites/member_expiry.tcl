@@ -452,8 +452,10 @@ with_server {enable-debug-command yes} {
             {{HPEXPIREAT k 4102444800123 FIELDS 1 a} MULTI {HSET k a 2.5}
                 {HPEXPIREAT k 4102444800123 FIELDS 1 a} EXEC}
             {r hpexpireat k 4102444800123 fields 1 a; r keydb.hrename k a b}
-            {{HPEXPIREAT k 4102444800123 FIELDS 1 a} MULTI {HDEL k a} {HSET k b 1}
+            {{HPEXPIREAT k 4102444800123 FIELDS 1 a} MULTI {HSET k b 1} {HDEL k a}
                 {HPEXPIREAT k 4102444800123 FIELDS 1 b} EXEC}
+            {r pexpirememberat k a 99999999999999; r hincrbyfloat k a 1.5}
+            {{PEXPIREMEMBERAT k a 99999999999999} MULTI {HSET k a 2.5} {PEXPIREMEMBERAT k a 99999999999999} EXEC}
             {r expirememberat k a 4102444800}
             {{PEXPIREMEMBERAT k a 4102444800000}}
             {r expirememberat k a 1; r expirememberat k a 1}
