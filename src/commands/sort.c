@@ -246,11 +246,21 @@ static void gather_list(struct sort *sort, const struct quicklist *list)
     quicklist_iter_fini(&iter);
 }
 
-/* A set has no order of its own that another server would have, too: what is stored is always put in one. */
+static int compare_texts(const void *a, const void *b)
+{
+    return slice_compare(((const struct sort_element *)a)->text, ((const struct sort_element *)b)->text);
+}
+
+/* A set has no order of its own that another server would have, too: what is stored is always put in one, also members
+ * of equal weight. */
 static void gather_set(struct sort *sort, struct value set)
 {
-    sort->skip = expect(sort, set_count(set), sort->options->nosort && sort->options->destination == NULL);
+    bool stored = sort->options->destination != NULL;
+
+    sort->skip = expect(sort, set_count(set), sort->options->nosort && !stored);
     set_each(set, gather_text, sort);
+    if (stored && sort->options->alpha && sort->options->by.names_keys)
+        qsort(sort->elements, sort->count, sizeof(*sort->elements), compare_texts);
 }
 
 static void gather_zset(struct sort *sort, struct value zset)

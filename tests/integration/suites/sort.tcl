@@ -172,6 +172,16 @@ with_server {enable-debug-command yes} {
         assert_equal old [r lrange d 0 -1]
     }
 
+    test "members of a set that weigh the same are stored in one order on every server" {} {
+        foreach members {{b a d c e f} {f e d c b a}} {
+            r del s
+            r sadd s {*}$members [string repeat x 100]
+            r sort s by w_* alpha store d
+            assert_equal [list a b c d e f [string repeat x 100]] [r lrange d 0 -1]
+        }
+        r flushall
+    }
+
     test "watchers see what is stored, also nothing" {} {
         set c [connect]
         foreach source {l nothing} {
