@@ -18,6 +18,9 @@
 enum { COMPILED_MOST = 1000 };
 
 static _Atomic(struct script_host *) hosts[WORKERS_MOST]; /* atomic: set once by the worker; read for INFO */
+static _Atomic(EVP_MD_CTX *) sha_contexts[WORKERS_MOST]; /* atomic: set once by the thread that uses it */
+static _Atomic unsigned sha_context_count;               /* atomic, relaxed */
+static _Thread_local EVP_MD_CTX *sha_context;            /* the thread's own of them */
 static _Thread_local struct script_host *here;
 
 /* ----------------------------------------------------------------------------------------------------- the host -- */
@@ -148,6 +151,7 @@ void script_host_teardown(void)
         atomic_store_explicit(&hosts[i], NULL, memory_order_release);
         destroy(host);
     }
+    sha_context = NULL;
     here = NULL;
 }
 
@@ -168,20 +172,33 @@ void script_host_close_alone(struct script_host **host)
 
 /* ---------------------------------------------------------------------------------------------------- compiling -- */
 
+/* A thread makes one and keeps it: asking OpenSSL for an algorithm costs more than a short text. */
+static EVP_MD_CTX *sha_context_create(void)
+{
+    EVP_MD *algorithm = EVP_MD_fetch(NULL, "SHA1", NULL);
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    unsigned index = atomic_fetch_add_explicit(&sha_context_count, 1, memory_order_relaxed);
+
+    if (index >= countof(sha_contexts) || context == NULL || EVP_DigestInit_ex2(context, algorithm, NULL) != 1) {
+        EVP_MD_CTX_free(context);
+        context = NULL;
+    } else {
+        atomic_store_explicit(&sha_contexts[index], context, memory_order_release);
+    }
+    EVP_MD_free(algorithm);
+    return context;
+}
+
 void script_sha(struct slice source, char sha[SCRIPT_SHA_DIGITS + 1])
 {
-    static _Thread_local EVP_MD_CTX *context; /* asking OpenSSL for an algorithm costs more than a short text */
-    static _Thread_local EVP_MD *algorithm;
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned size = 0;
 
-    if (context == NULL) {
-        context = EVP_MD_CTX_new();
-        algorithm = EVP_MD_fetch(NULL, "SHA1", NULL);
-    }
-    if (context == NULL || algorithm == NULL || EVP_DigestInit_ex2(context, algorithm, NULL) != 1 ||
-        EVP_DigestUpdate(context, source.size != 0 ? source.data : "", source.size) != 1 ||
-        EVP_DigestFinal_ex(context, digest, &size) != 1)
+    if (sha_context == NULL)
+        sha_context = sha_context_create();
+    if (sha_context == NULL || EVP_DigestInit_ex2(sha_context, NULL, NULL) != 1 ||
+        EVP_DigestUpdate(sha_context, source.size != 0 ? source.data : "", source.size) != 1 ||
+        EVP_DigestFinal_ex(sha_context, digest, &size) != 1)
         memset(digest, 0, sizeof(digest));
     for (unsigned i = 0; i < SCRIPT_SHA_DIGITS / 2; i++) {
         sha[2 * i] = "0123456789abcdef"[digest[i] >> 4];
