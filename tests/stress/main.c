@@ -181,6 +181,17 @@ static int free_port(void)
     die("no port is free");
 }
 
+/* The sanitizers' own libraries need not come before it. */
+static void preload(const char *library)
+{
+    const char *given = getenv("ASAN_OPTIONS");
+    char asan[1000];
+
+    snprintf(asan, sizeof(asan), "verify_asan_link_order=0:%s", given != NULL ? given : "");
+    setenv("ASAN_OPTIONS", asan, 1);
+    setenv("LD_PRELOAD", library, 1);
+}
+
 static void run_server(const struct server *server, const struct options *options, int threads)
 {
     char port[16], count[16];
@@ -191,6 +202,8 @@ static void run_server(const struct server *server, const struct options *option
         _exit(126);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
+    if (options->preload != NULL)
+        preload(options->preload);
     snprintf(port, sizeof(port), "%d", server->port);
     snprintf(count, sizeof(count), "%d", threads);
     execl(options->server, options->server, "--port", port, "--bind", "127.0.0.1", "--server-threads", count, "--save",
@@ -326,7 +339,7 @@ static const struct part {
 } parts[] = {
     {"linear", part_linear, 0.22},       {"invariants", part_invariants, 0.15}, {"replica", part_replica, 0.14},
     {"parking", part_parking, 0.11},     {"gate", part_gate, 0.10},             {"waiting", part_waiting, 0.08},
-    {"leaks", part_leaks, 0.10},         {"lifetimes", part_lifetimes, 0.10},
+    {"leaks", part_leaks, 0.10},         {"lifetimes", part_lifetimes, 0.10},   {"follower", part_follower, 0.14},
 };
 
 static unsigned part_index(const char *name)

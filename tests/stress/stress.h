@@ -19,6 +19,7 @@ struct options {
     double seconds;
     uint64_t seed;
     int server_threads;
+    const char *preload; /* a library for the server; NULL: none */
     bool strict; /* times are checked, too: a long run */
 };
 
@@ -26,6 +27,7 @@ struct options {
 void part_linear(const struct options *options, double seconds);
 void part_invariants(const struct options *options, double seconds);
 void part_replica(const struct options *options, double seconds);
+void part_follower(const struct options *options, double seconds);
 void part_parking(const struct options *options, double seconds);
 void part_gate(const struct options *options, double seconds);
 void part_waiting(const struct options *options, double seconds);
