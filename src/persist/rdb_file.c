@@ -1,6 +1,7 @@
 #include "persist/rdb_file.h"
 
 #include "base/number.h"
+#include "persist/rdb_skim.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -62,23 +63,63 @@ static bool read_members(struct file_reader *file, struct rdb_value *value)
     return file->reader->status == STATUS_OK;
 }
 
+static bool read_name(struct file_reader *file)
+{
+    struct slice name;
+
+    if (!rdb_read_text(file->reader, &name))
+        return false;
+    buffer_clear(&file->name);
+    buffer_append_slice(&file->name, name);
+    file->key.name = buffer_slice(&file->name);
+    return true;
+}
+
+/* As read_members, for who reads them later: here only what is none is told. */
+static bool skim_members(struct file_reader *file)
+{
+    struct slice name, text;
+    unsigned opcode;
+
+    while (rdb_peek_byte(file->reader, &opcode) && opcode == RDB_AUX) {
+        if (!rdb_read_byte(file->reader, &opcode) || !rdb_read_texts(file->reader, &name, &text))
+            return false;
+        if (file->handler->aux != NULL && !slice_equal(name, RDB_AUX_STAMP) && !slice_equal(name, RDB_AUX_MEMBER) &&
+            !slice_equal(name, RDB_AUX_MEMBER_MS))
+            file->handler->aux(file->handler, name, text);
+    }
+    return file->reader->status == STATUS_OK;
+}
+
+static bool skim_key(struct file_reader *file)
+{
+    struct rdb_reader *reader = file->reader;
+    struct slice record;
+    bool good;
+
+    rdb_reader_mark(reader);
+    good = read_name(file) && rdb_skim_value(reader, file->key.type);
+    file->key.bytes = rdb_reader_offset(reader) - file->key.offset;
+    good = good && (file->key.type == RDB_STRING || skim_members(file));
+    good = rdb_reader_marked(reader, &record) && good &&
+           file->handler->record(file->handler, reader, &file->key, record);
+    forget_key(file);
+    return good;
+}
+
 static bool read_key(struct file_reader *file, unsigned type)
 {
     struct rdb_reader *reader = file->reader;
     struct rdb_value value;
-    struct slice name;
     bool good;
 
     file->key.type = type;
     file->key.offset = rdb_reader_offset(reader) - 1;
     if (!rdb_type_is_known(type))
         return rdb_fail(reader, STATUS_CORRUPT, "there is no record of kind %u", type);
-    if (!rdb_read_text(reader, &name))
-        return false;
-    buffer_clear(&file->name);
-    buffer_append_slice(&file->name, name);
-    file->key.name = buffer_slice(&file->name);
-    if (!rdb_read_value(reader, type, &file->handler->limits, &value))
+    if (file->handler->record != NULL && rdb_can_skim(type))
+        return skim_key(file);
+    if (!read_name(file) || !rdb_read_value(reader, type, &file->handler->limits, &value))
         return false;
     file->key.bytes = rdb_reader_offset(reader) - file->key.offset;
     good = (value.type == TYPE_STRING || value.is_strange || read_members(file, &value)) &&
@@ -86,6 +127,32 @@ static bool read_key(struct file_reader *file, unsigned type)
     rdb_value_destroy(&value);
     forget_key(file);
     return good;
+}
+
+/* Bytes of the record itself stay where they are; others are the reader's, and copied. */
+static struct slice keep_name(struct slice name, const struct rdb_reader *reader, struct buffer *scratch)
+{
+    if (name.data >= reader->window && name.data < reader->window + reader->end)
+        return name;
+    buffer_clear(scratch);
+    buffer_append_slice(scratch, name);
+    return buffer_slice(scratch);
+}
+
+bool rdb_read_record(struct rdb_reader *reader, const struct rdb_limits *limits, struct buffer *scratch,
+                     struct slice *name, struct rdb_value *value)
+{
+    unsigned type;
+
+    if (!rdb_read_byte(reader, &type) || !rdb_read_text(reader, name))
+        return false;
+    *name = keep_name(*name, reader, scratch);
+    if (!rdb_read_value(reader, type, limits, value))
+        return false;
+    if (value->type == TYPE_STRING || value->is_empty || rdb_value_read_members(reader, value))
+        return true;
+    rdb_value_destroy(value);
+    return false;
 }
 
 /* ---------------------------------------------------------------------------------------------- other records -- */

@@ -19,6 +19,10 @@ struct rdb_handler {
     /* May take the value over (value->value.data is NULL then). The name is good until it returns. */
     bool (*key)(struct rdb_handler *handler, struct rdb_reader *reader, const struct rdb_key *key,
                 struct rdb_value *value);
+    /* If it is not NULL, most keys come here instead, as they stand in the file: from their type on to what tells of
+     * their members' deadlines. rdb_read_record makes a value of it, in any thread. */
+    bool (*record)(struct rdb_handler *handler, struct rdb_reader *reader, const struct rdb_key *key,
+                   struct slice record);
     /* The source of a library of functions. NULL: a file that has some is refused. */
     bool (*library)(struct rdb_handler *handler, struct rdb_reader *reader, struct slice source);
     /* What the file tells of itself ("redis-ver"). May be NULL. */
@@ -32,3 +36,8 @@ struct rdb_handler {
 
 /* Up to the checksum; what may follow is left. */
 must_check bool rdb_read_file(struct rdb_reader *reader, struct rdb_handler *handler);
+
+/* The reader, one of memory, is at the record's begin and has nothing else. Name and value: good until it reads again
+ * or the record goes. `scratch` is the caller's, to be used again. */
+must_check bool rdb_read_record(struct rdb_reader *reader, const struct rdb_limits *limits, struct buffer *scratch,
+                                struct slice *name, struct rdb_value *value);

@@ -1,7 +1,6 @@
 #include "persist/rdb_load.h"
 
-#include "store/members.h"
-#include "store/usage.h"
+#include "persist/rdb_crew.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -10,44 +9,24 @@ struct loader {
     struct rdb_handler handler;
     const struct rdb_load_request *request;
     struct rdb_load_result *result;
+    struct rdb_crew *crew;
+    uint64_t given;      /* keys */
     uint64_t next_pause; /* offset */
 };
-
-static void put_deadline(struct slice member, int64_t when_ms, void *context)
-{
-    change_member_expire(context, member, when_ms);
-}
-
-static void set_use(const struct access *access, struct entry *entry, const struct rdb_key *key)
-{
-    if (key->idle_s >= 0 && !access->counts_uses)
-        entry->clock = (access->clock - (uint32_t)MIN(key->idle_s, (int64_t)0xffffff)) & 0xffffff;
-    if (key->frequency >= 0 && access->counts_uses)
-        entry->clock = (access->clock & ~(uint32_t)0xff) | (uint32_t)key->frequency;
-}
-
-static void put(struct access *access, const struct rdb_key *from, const struct key *key, struct change *change,
-                struct rdb_value *value)
-{
-    (void)key;
-    if (value->type == TYPE_STRING)
-        change_put_string(change, value->text, from->expire_ms);
-    else
-        change_put_value(change, value->type, value->value, from->expire_ms);
-    value->value.data = NULL;
-    if (UNLIKELY(from->idle_s >= 0 || from->frequency >= 0))
-        set_use(access, change_entry(change), from);
-    if (UNLIKELY(deadlines_count(&value->members) != 0))
-        deadlines_each_due(&value->members, DEADLINE_NONE, put_deadline, change);
-}
 
 static bool pause_now(struct loader *loader, struct rdb_reader *reader)
 {
     const struct rdb_load_request *request = loader->request;
     uint64_t offset = rdb_reader_offset(reader);
+    struct rdb_crew_totals totals;
 
     loader->next_pause = offset + request->pause_bytes;
-    if (request->pause == NULL || request->pause(offset, loader->result->keys, request->context))
+    if (request->pause == NULL)
+        return true;
+    rdb_crew_rest(loader->crew, &totals);
+    if (totals.status != STATUS_OK)
+        return rdb_corrupt(reader, "a key cannot be loaded");
+    if (request->pause(offset, totals.keys, request->context))
         return true;
     return rdb_fail(reader, STATUS_INTERRUPTED, "interrupted");
 }
@@ -60,39 +39,46 @@ static bool take_a_rest(struct loader *loader, struct rdb_reader *reader)
         (void)usleep((useconds_t)delay_us);
         return pause_now(loader, reader);
     }
-    if (loader->result->keys % (uint64_t)-delay_us == 0)
+    if (loader->given % (uint64_t)-delay_us == 0)
         (void)usleep(1);
     return true;
 }
 
-static bool load_key(struct rdb_handler *handler, struct rdb_reader *reader, const struct rdb_key *from,
-                     struct rdb_value *value)
+/* Its time is over, and it is nobody else's to say so. */
+static bool is_gone(struct loader *loader, const struct rdb_key *key)
 {
-    struct loader *loader = (struct loader *)handler;
-    struct access *access = loader->request->access;
-    struct change change;
-    struct key key;
+    if (LIKELY(key->expire_ms == EXPIRE_NEVER) || key->expire_ms >= loader->request->access->now_ms ||
+        loader->request->keeps_expired)
+        return false;
+    loader->result->expired++;
+    return true;
+}
 
-    if (UNLIKELY(value->is_empty)) {
-        loader->result->empty++;
-        return true;
-    }
-    if (from->expire_ms != EXPIRE_NEVER && from->expire_ms < access->now_ms && !loader->request->keeps_expired) {
-        loader->result->expired++;
-        return true;
-    }
-    key = key_make(from->name);
-    change_begin(&change, access, from->db, &key);
-    if (UNLIKELY(change_entry(&change) != NULL && !loader->request->replaces)) {
-        change_abandon(&change);
-        return rdb_fail(reader, STATUS_EXISTS, "the key is there twice");
-    }
-    put(access, from, &key, &change, value);
-    change_abandon(&change); /* nobody is told of keys that are loaded */
-    loader->result->keys++;
+/* `given`: the crew has it, and found no fault so far; what fault there is, is told in the end. */
+static bool after_key(struct loader *loader, struct rdb_reader *reader, bool given)
+{
+    if (UNLIKELY(!given))
+        return rdb_corrupt(reader, "a key cannot be loaded");
+    loader->given++;
     if (UNLIKELY(loader->request->key_delay_us != 0) && !take_a_rest(loader, reader))
         return false;
     return LIKELY(rdb_reader_offset(reader) < loader->next_pause) || pause_now(loader, reader);
+}
+
+static bool load_record(struct rdb_handler *handler, struct rdb_reader *reader, const struct rdb_key *key,
+                        struct slice record)
+{
+    struct loader *loader = (struct loader *)handler;
+
+    return is_gone(loader, key) || after_key(loader, reader, rdb_crew_give_record(loader->crew, key, record));
+}
+
+static bool load_key(struct rdb_handler *handler, struct rdb_reader *reader, const struct rdb_key *key,
+                     struct rdb_value *value)
+{
+    struct loader *loader = (struct loader *)handler;
+
+    return is_gone(loader, key) || after_key(loader, reader, rdb_crew_give_value(loader->crew, key, value));
 }
 
 static bool load_library(struct rdb_handler *handler, struct rdb_reader *reader, struct slice source)
@@ -113,27 +99,42 @@ static void load_aux(struct rdb_handler *handler, struct slice name, struct slic
         request->aux(name, value, request->context);
 }
 
+static void tell(struct rdb_load_result *result, enum status status, uint64_t failed_at, const char *error)
+{
+    result->status = status;
+    result->failed_at = failed_at;
+    (void)snprintf(result->error, sizeof(result->error), "%s", error);
+}
+
 bool rdb_load(struct byte_source *source, const struct rdb_load_request *request, struct rdb_load_result *result)
 {
     struct loader loader = {
-        .handler = {.key = load_key, .library = request->library != NULL ? load_library : NULL, .aux = load_aux,
+        .handler = {.key = load_key, .record = load_record, .aux = load_aux,
+                    .library = request->library != NULL ? load_library : NULL,
                     .limits = request->limits, .database_count = request->access->store->database_count},
         .request = request,
         .result = result,
         .next_pause = request->pause_bytes,
     };
+    struct rdb_crew_totals totals;
     struct rdb_reader reader;
     bool good;
 
     *result = (struct rdb_load_result){.keys = 0};
+    loader.crew = rdb_crew_create(request);
     rdb_reader_init(&reader, source);
     reader.sums = request->checks_sum;
     good = rdb_read_file(&reader, &loader.handler);
-    result->status = reader.status;
-    result->failed_at = reader.failed_at;
+    rdb_crew_rest(loader.crew, &totals);
+    rdb_crew_destroy(&loader.crew);
+    result->keys = totals.keys;
+    result->empty = totals.empty;
     result->bytes = rdb_reader_offset(&reader);
     result->version = loader.handler.version;
-    (void)snprintf(result->error, sizeof(result->error), "%s", reader.error);
+    if (totals.status != STATUS_OK) /* it stands before whatever ended the reading */
+        tell(result, totals.status, totals.failed_at, totals.error);
+    else
+        tell(result, reader.status, reader.failed_at, reader.error);
     rdb_reader_fini(&reader);
-    return good;
+    return good && totals.status == STATUS_OK;
 }

@@ -1,4 +1,5 @@
-/* Reading an RDB file into the store. Whoever calls is alone with the data: owns the gate, but for `pause`. */
+/* Reading an RDB file into the store. Whoever calls is alone with the data: owns the gate, but for `pause`. The threads
+ * that help are done before `pause` is called, and gone in the end. */
 #pragma once
 
 #include "persist/rdb_file.h"
@@ -10,6 +11,7 @@ struct rdb_load_request {
     bool keeps_expired;  /* a replica's: its master says when they go */
     bool replaces;       /* keys and libraries that are there already; else they are an error */
     bool checks_sum;
+    unsigned threads;    /* of its own that make values and put them into the store; 0: none */
     int64_t key_delay_us; /* after each key; below zero: after so many of them one */
     /* Called now and then; others may use the data meanwhile. False: stop. May be NULL. */
     bool (*pause)(uint64_t bytes, uint64_t keys, void *context);

@@ -38,16 +38,8 @@ bool rdb_payload_check(struct slice payload, struct slice *body)
 /* Deadlines of members. What else may stand there is nothing we know: it is left alone. */
 static void read_records(struct rdb_reader *reader, struct rdb_value *value)
 {
-    struct buffer member = {0};
-    struct slice name, text;
-    unsigned opcode;
-
-    if (value->type != TYPE_STRING && !value->is_empty) {
-        while (rdb_peek_byte(reader, &opcode) && opcode == RDB_AUX && rdb_read_byte(reader, &opcode) &&
-               rdb_read_texts(reader, &name, &text))
-            (void)rdb_value_take_record(value, &member, name, text);
-    }
-    buffer_fini(&member);
+    if (value->type != TYPE_STRING && !value->is_empty && !rdb_value_read_members(reader, value))
+        return;
 }
 
 bool rdb_payload_read(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)

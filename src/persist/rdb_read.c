@@ -1,5 +1,6 @@
 #include "persist/rdb_read.h"
 
+#include "base/assert.h"
 #include "base/crc64.h"
 #include "base/mem.h"
 
@@ -29,10 +30,21 @@ void rdb_reader_init_memory(struct rdb_reader *reader, struct slice bytes)
     reader->window = (char *)(uintptr_t)bytes.data; /* only read */
 }
 
+void rdb_reader_reset_memory(struct rdb_reader *reader, struct slice bytes)
+{
+    assert(reader->source == NULL);
+    reader->window = (char *)(uintptr_t)bytes.data; /* only read */
+    reader->at = 0;
+    reader->end = bytes.size;
+    reader->size = bytes.size;
+    reader->status = STATUS_OK;
+}
+
 void rdb_reader_fini(struct rdb_reader *reader)
 {
     if (reader->source != NULL)
         mem_free(reader->window);
+    buffer_fini(&reader->marked);
     buffer_fini(&reader->scratch);
     buffer_fini(&reader->unpacked);
     buffer_fini(&reader->first);
@@ -100,11 +112,51 @@ static bool fill(struct rdb_reader *reader, size_t *got)
     return true;
 }
 
+/* Into `marked`, up to where the reader is. */
+static bool keep_marked(struct rdb_reader *reader)
+{
+    size_t size = reader->at - reader->marked_at;
+
+    if (!buffer_try_reserve(&reader->marked, size))
+        return rdb_fail(reader, STATUS_NO_MEMORY, "no memory for a record of more than %zu bytes",
+                        reader->marked.size);
+    buffer_append(&reader->marked, reader->window + reader->marked_at, size);
+    reader->marked_at = reader->at;
+    return true;
+}
+
+void rdb_reader_mark(struct rdb_reader *reader)
+{
+    assert(reader->at != 0);
+    buffer_clear(&reader->marked);
+    if (reader->marked.capacity > SCRATCH_KEPT_BYTES)
+        buffer_fini(&reader->marked);
+    reader->marks = true;
+    reader->marked_at = reader->at - 1;
+}
+
+bool rdb_reader_marked(struct rdb_reader *reader, struct slice *bytes)
+{
+    reader->marks = false;
+    if (LIKELY(reader->marked.size == 0)) {
+        *bytes = slice_make(reader->window + reader->marked_at, reader->at - reader->marked_at);
+        return reader->status == STATUS_OK;
+    }
+    if (!keep_marked(reader))
+        return false;
+    *bytes = buffer_slice(&reader->marked);
+    return reader->status == STATUS_OK;
+}
+
 static void compact(struct rdb_reader *reader)
 {
     if (reader->source == NULL || reader->at == 0)
         return;
     sum_up(reader);
+    if (reader->marks) {
+        (void)keep_marked(reader);
+        reader->marked_at = 0;
+    }
     memmove(reader->window, reader->window + reader->at, reader->end - reader->at);
     reader->offset += reader->at;
     reader->end -= reader->at;
@@ -175,6 +227,21 @@ bool rdb_read_bytes(struct rdb_reader *reader, uint64_t size, struct slice *byte
     *bytes = slice_make(reader->window + reader->at, size);
     reader->at += size;
     return true;
+}
+
+bool rdb_skip_bytes(struct rdb_reader *reader, uint64_t size)
+{
+    if (size > rdb_reader_left(reader))
+        return rdb_fail(reader, STATUS_TRUNCATED, "a text claims %llu bytes, more than there are",
+                        (unsigned long long)size);
+    while (size > reader->end - reader->at) {
+        size -= reader->end - reader->at;
+        reader->at = reader->end;
+        if (!need_slow(reader, 1))
+            return false;
+    }
+    reader->at += size;
+    return reader->status == STATUS_OK;
 }
 
 bool rdb_read_byte(struct rdb_reader *reader, unsigned *byte)
@@ -403,6 +470,28 @@ bool rdb_read_text(struct rdb_reader *reader, struct slice *text)
         return read_number_text(reader, 4, text);
     case RDB_TEXT_LZF:
         return read_compressed(reader, text);
+    default:
+        return rdb_fail(reader, STATUS_CORRUPT, "there is no form %d of a text", form);
+    }
+}
+
+bool rdb_skip_text(struct rdb_reader *reader)
+{
+    uint64_t length, original;
+    int form;
+
+    if (!read_length_or_form(reader, &length, &form))
+        return false;
+    switch (form) {
+    case -1:
+        return rdb_skip_bytes(reader, length);
+    case RDB_TEXT_I8:
+    case RDB_TEXT_I16:
+    case RDB_TEXT_I32:
+        return rdb_skip_bytes(reader, UINT64_C(1) << form);
+    case RDB_TEXT_LZF:
+        return rdb_read_length(reader, &length) && rdb_read_length(reader, &original) &&
+               rdb_skip_bytes(reader, length);
     default:
         return rdb_fail(reader, STATUS_CORRUPT, "there is no form %d of a text", form);
     }

@@ -29,6 +29,9 @@ struct rdb_reader {
     uint64_t crc;               /* of what was read up to summed_at */
     size_t summed_at;
     bool sums;                  /* a checksum is wanted */
+    bool marks;                 /* what is read from marked_at on is wanted in one piece */
+    size_t marked_at;
+    struct buffer marked;       /* of that, what has left the window */
     struct buffer scratch;      /* texts longer than the window */
     struct buffer unpacked;     /* what was compressed */
     struct buffer first;        /* of two texts */
@@ -40,6 +43,8 @@ struct rdb_reader {
 
 void rdb_reader_init(struct rdb_reader *reader, struct byte_source *source);
 void rdb_reader_init_memory(struct rdb_reader *reader, struct slice bytes); /* bytes outlive the reader */
+/* Other bytes for a reader of memory; its buffers stay. */
+void rdb_reader_reset_memory(struct rdb_reader *reader, struct slice bytes);
 void rdb_reader_fini(struct rdb_reader *reader);
 
 static inline uint64_t rdb_reader_offset(const struct rdb_reader *reader)
@@ -50,6 +55,11 @@ static inline uint64_t rdb_reader_offset(const struct rdb_reader *reader)
 uint64_t rdb_reader_left(const struct rdb_reader *reader);
 /* The checksum of all that was read so far. */
 uint64_t rdb_reader_crc(struct rdb_reader *reader);
+
+/* From the byte on that was read last, what is read is kept; rdb_reader_marked gives it, good until the next call that
+ * reads. */
+void rdb_reader_mark(struct rdb_reader *reader);
+must_check bool rdb_reader_marked(struct rdb_reader *reader, struct slice *bytes);
 
 /* Always false. The first failure stays. */
 bool rdb_fail(struct rdb_reader *reader, enum status status, const char *format, ...) PRINTF_LIKE(3, 4);
@@ -72,5 +82,7 @@ must_check bool rdb_read_count(struct rdb_reader *reader, unsigned least_bytes, 
 must_check bool rdb_read_text(struct rdb_reader *reader, struct slice *text);
 /* Two texts, both good until the next call. */
 must_check bool rdb_read_texts(struct rdb_reader *reader, struct slice *first, struct slice *second);
+must_check bool rdb_skip_bytes(struct rdb_reader *reader, uint64_t size);
+must_check bool rdb_skip_text(struct rdb_reader *reader); /* reads over it: no look at what is compressed */
 /* The next byte, which stays; false: there is none, which is no failure. */
 must_check bool rdb_peek_byte(struct rdb_reader *reader, unsigned *byte);

@@ -636,6 +636,19 @@ bool rdb_value_take_record(struct rdb_value *value, struct buffer *member, struc
     return true;
 }
 
+bool rdb_value_read_members(struct rdb_reader *reader, struct rdb_value *value)
+{
+    struct buffer member = {0};
+    struct slice name, text;
+    unsigned opcode;
+
+    while (rdb_peek_byte(reader, &opcode) && opcode == RDB_AUX && rdb_read_byte(reader, &opcode) &&
+           rdb_read_texts(reader, &name, &text))
+        (void)rdb_value_take_record(value, &member, name, text);
+    buffer_fini(&member);
+    return reader->status == STATUS_OK;
+}
+
 static const char *const type_names[] = {
     [RDB_STRING] = "string",
     [RDB_LIST] = "list",

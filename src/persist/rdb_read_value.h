@@ -36,6 +36,9 @@ void rdb_value_destroy(struct rdb_value *value); /* what is still owned */
  * in `member` (empty to begin with). False: the record is something else. */
 bool rdb_value_take_record(struct rdb_value *value, struct buffer *member, struct slice name, struct slice text);
 
+/* Such records up to the end, or to something that is none; what else they tell is passed over. */
+must_check bool rdb_value_read_members(struct rdb_reader *reader, struct rdb_value *value);
+
 bool rdb_type_is_known(unsigned type);
 const char *rdb_type_name(unsigned type); /* for people: "hash as listpack" */
 

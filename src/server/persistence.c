@@ -305,11 +305,20 @@ void persistence_woken(struct worker *worker)
 
 /* ---------------------------------------------------------------------------------------------------- reading -- */
 
+/* As many as the workers, who wait meanwhile. A server of one thread stays one. */
+static unsigned loading_threads(void)
+{
+    unsigned workers = server_instance()->worker_count;
+
+    return workers > 1 ? workers : 0;
+}
+
 void persistence_fill_load(struct rdb_load_request *request, struct access *access)
 {
     *request = (struct rdb_load_request){.access = access, .limits = state.limits(),
                                          .library = libraries_load,
                                          .checks_sum = rdb_file_options().checksums,
+                                         .threads = loading_threads(),
                                          .key_delay_us = rdb_load_delay_us()};
 }
 

@@ -26,7 +26,7 @@ proc with_file {bytes body args} {
     if {![wait_until {![process_alive $id] || ![catch {set s [connect -port $port]}]} 20000] || ![process_alive $id]} {
         fail "the server did not start:\n[process_log $id]"
     }
-    wait_until {[string match *loading:0* [$s info persistence]]} 20000
+    wait_until {[string match "*\nloading:0*" [$s info persistence]]} 20000
     uplevel 1 $body
     $s -close
     process_stop $id
@@ -110,4 +110,61 @@ test "what this server has not is refused by name" {} {
     assert_match "*Load it with a server that has what is missing here*" $line
     assert_match "*data of the module 'tESTmodul'*" [refusal [rdb_file 9 \xf7$id\x02\x01\x02\x05\x00]]
     assert_match "*it has version 13; those up to 12 can be read*" [refusal [rdb_file 13]]
+}
+
+with_server {enable-debug-command yes} {
+    test "files load with any number of threads, in batches and with large values" {} {
+        for {set i 0} {$i < 3000} {incr i} {
+            r -send set key:$i [pattern_bytes [expr {$i % 200}] $i]
+            r -send hset hash:$i a [string repeat x [expr {$i % 100}]] b $i
+            r -send rpush list:[expr {$i % 11}] $i [string repeat y $i]
+            r -send zadd zset:[expr {$i % 13}] $i.25 member:$i
+            r -send xadd stream:[expr {$i % 17}] * field $i
+            r -send set $i [string repeat long $i]
+        }
+        for {set i 0} {$i < 18000} {incr i} {
+            r -read
+        }
+        r set huge [pattern_bytes 3000000]
+        r setrange sparse 5000000 x
+        r set [pattern_bytes 100000 7] "a long name"
+        r hset members a 1 b 2
+        r sadd set a b c
+        r expiremember set b 100000
+        r hpexpire members 100000 fields 1 a
+        r pexpire key:7 100000
+        r config set rdb-version 9
+        r select 9
+        r set elsewhere 1
+        set digest [r debug digest]
+        r save
+        set bytes [slurp [srv dir]/dump.rdb]
+        foreach threads {1 2 5} {
+            with_file $bytes {
+                assert_equal $digest [$s debug digest] $threads
+                assert_match "*rdb_last_load_keys_loaded:9047\r*" [$s info persistence]
+                assert {[$s pttl set b] > 0}
+                assert {[$s hpttl members fields 1 a] > 0}
+            } --server-threads $threads
+        }
+    }
+
+    test "the first fault in a file is told, whoever finds it" {} {
+        set hash [rdb_text k2]\x03[rdb_text f][rdb_text v][rdb_text f][rdb_text v][rdb_text f][rdb_text v]
+        set good {}
+        for {set i 0} {$i < 4000} {incr i} {
+            append good \0[rdb_text name:$i][rdb_text [string repeat v 60]]
+        }
+        set at [expr {11 + [string length $good]}]
+        foreach threads {1 4} {
+            # Twice the same field, then, far behind it, no such type.
+            set line [refusal [rdb_file 9 \xfe\0 $good \x04$hash $good \x37] --server-threads $threads]
+            regexp {at byte (\d+): (.*)\. The server} $line - offset reason
+            assert {$offset > $at && $offset < $at + 40} $line
+            assert_equal "a hash has a field twice" $reason
+            set line [refusal [rdb_file 9 \xfe\0 $good \0[rdb_text name:17][rdb_text x] $good \x37] \
+                --server-threads $threads]
+            assert_match "*at byte $at: the key is there twice*" $line
+        }
+    }
 }
