@@ -157,6 +157,8 @@ void conn_close_for(struct conn *conn, enum conn_close_reason reason, int error)
     conn_queue_add(&conn->loop->closing, conn, &conn->closing_next);
     if ((conn->flags & CONN_TLS) != 0 && (reason == CONN_CLOSED_LOCAL || reason == CONN_CLOSED_HANDSHAKE))
         conn_send_farewell(conn);
+    if (reason == CONN_CLOSED_HANDSHAKE)
+        conn->flags |= CONN_LINGER; /* who is refused has often sent the first request behind the certificate */
 }
 
 void conn_fail(struct conn *conn, int error)
@@ -216,7 +218,10 @@ bool conn_finish(struct conn *conn)
     tls_session_destroy(&conn->tls);
     conn->flags &= ~(uint32_t)CONN_TLS;
     conn_drop_kept(conn);
-    close(conn->fd);
+    if ((conn->flags & CONN_LINGER) != 0)
+        loop_linger(loop, conn->fd);
+    else
+        close(conn->fd);
     conn->fd = -1;
     conn->handler->on_closed(conn, reason, detail);
     return true;
@@ -487,8 +492,11 @@ static void conn_close_if_drained(struct conn *conn)
 {
     enum conn_close_reason reason = (conn->flags & CONN_ENDED) != 0 ? CONN_CLOSED_PEER : CONN_CLOSED_LOCAL;
 
-    if ((conn->flags & CONN_CLOSE_AFTER) != 0 && output_is_empty(&conn->output))
-        conn_close_for(conn, reason, 0);
+    if ((conn->flags & CONN_CLOSE_AFTER) == 0 || !output_is_empty(&conn->output))
+        return;
+    if (reason == CONN_CLOSED_LOCAL)
+        conn->flags |= CONN_LINGER;
+    conn_close_for(conn, reason, 0);
 }
 
 void conn_flush_now(struct conn *conn)

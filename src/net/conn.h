@@ -69,6 +69,7 @@ enum conn_flag {
     CONN_POLLED = 1 << 15,          /* backend: the descriptor is registered */
     CONN_ENDED = 1 << 16,           /* the peer ended its side while we did not listen; told when resumed */
     CONN_DRAIN_DUE = 1 << 17,       /* output had to wait: on_drained is owed */
+    CONN_LINGER = 1 << 18,          /* closing: what was sent last is to be read, also by a peer that still sends */
 };
 
 /* All fields are written by net/ only, in the loop's thread. The owner reads fd, loop, flags, bytes_in, bytes_out,
@@ -148,7 +149,7 @@ size_t conn_memory_bytes(const struct conn *conn);      /* input, output and TLS
 /* Closing. */
 
 void conn_close(struct conn *conn);                     /* now: unsent output is lost */
-void conn_close_after_flush(struct conn *conn);         /* when all output is sent; input is ignored from now on */
+void conn_close_after_flush(struct conn *conn);         /* when all output is sent, then lingers; input is ignored */
 static inline bool conn_is_closing(const struct conn *conn)
 {
     return (conn->flags & (CONN_CLOSING | CONN_CLOSE_AFTER)) != 0;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "net/linger.h"
 #include "net/loop.h"
 
 #include <arpa/inet.h>
@@ -486,6 +487,104 @@ static void close_is_the_last_call(void **state)
     buffer_fini(&got);
 }
 
+/* ----------------------------------------------------------------------------------------------- lingering -- */
+
+/* The server has said "bye" and closed, and has not read all that we had sent. Its descriptor's number then. */
+static int dismissed(int *fd)
+{
+    struct server server;
+    struct buffer more = {0};
+    int number;
+
+    *fd = open_server(&server);
+    number = server.conn.fd;
+    memset(buffer_reserve(&more, 1 << 20), 'x', 1 << 20);
+    say(*fd, "F\n");
+    give(*fd, more.data, 1 << 20);
+    buffer_fini(&more);
+    expect_closed(&server, CONN_CLOSED_LOCAL);
+    return number;
+}
+
+static bool is_open(int number)
+{
+    return fcntl(number, F_GETFD) != -1;
+}
+
+/* Sends `step` bytes after each turn until it fails, or until so many are sent. */
+static size_t send_on(int fd, size_t step, size_t most, int64_t most_us)
+{
+    static char bytes[65536];
+    int64_t end_us = (int64_t)clock_monotonic_us() + most_us;
+    size_t sent = 0;
+
+    while (sent < most && (int64_t)clock_monotonic_us() < end_us) {
+        ssize_t now = send(fd, bytes, step, MSG_NOSIGNAL);
+
+        if (now < 0 && errno != EAGAIN)
+            return sent;
+        sent += now > 0 ? (size_t)now : 0;
+        turns(1);
+    }
+    return sent;
+}
+
+static void last_words_reach_who_still_sends(void **state)
+{
+    struct buffer got = {0};
+    int fd, number = dismissed(&fd);
+
+    (void)state;
+    assert_int_equal(send_on(fd, 65536, 8 << 20, INT32_MAX), 8 << 20);
+    do {
+        turns(1);
+        errno = 0;
+    } while (take(fd, &got));
+    assert_int_equal(errno, 0); /* an end, no reset */
+    assert_string_equal(buffer_text(&got), "bye");
+    assert_true(is_open(number));
+    close(fd);
+    for (int i = 0; i < 1000 && is_open(number); i++)
+        turns(1);
+    assert_false(is_open(number));
+    buffer_fini(&got);
+}
+
+static void nobody_may_send_for_ever(void **state)
+{
+    int fd, number = dismissed(&fd);
+    size_t sent = send_on(fd, 65536, SIZE_MAX, 20 * 1000 * 1000);
+
+    (void)state;
+    assert_false(is_open(number));
+    assert_in_range(sent, 1, 2 * (size_t)LINGER_BYTES + (16 << 20)); /* sockets hold some more */
+    close(fd);
+    /* Nor a little for ever. */
+    number = dismissed(&fd);
+    send_on(fd, 1, SIZE_MAX, 20 * 1000 * 1000);
+    assert_false(is_open(number));
+    close(fd);
+}
+
+static void few_linger_at_a_time(void **state)
+{
+    int fds[LINGER_MOST + 1], numbers[LINGER_MOST + 1];
+
+    (void)state;
+    for (int i = 0; i < LINGER_MOST; i++)
+        numbers[i] = dismissed(&fds[i]);
+    assert_true(is_open(numbers[0]));
+    numbers[LINGER_MOST] = dismissed(&fds[LINGER_MOST]);
+    assert_false(is_open(numbers[0]));
+    for (int i = 1; i <= LINGER_MOST; i++)
+        assert_true(is_open(numbers[i]));
+    loop_destroy(&loop);
+    for (int i = 0; i <= LINGER_MOST; i++) {
+        assert_false(is_open(numbers[i]));
+        close(fds[i]);
+    }
+}
+
 /* More than any socket buffer holds, to a reader that takes its time; nothing is lost, then it closes. */
 static void slow_reader_gets_everything(void **state)
 {
@@ -708,6 +807,9 @@ int main(void)
         FOR(blocked_pause_sees_the_end),
         FOR(resume_without_pause_calls_again),
         FOR(close_is_the_last_call),
+        FOR(last_words_reach_who_still_sends),
+        FOR(nobody_may_send_for_ever),
+        FOR(few_linger_at_a_time),
         FOR(slow_reader_gets_everything),
         FOR(drained_is_told_once),
         FOR(reader_that_breaks_off),

@@ -326,6 +326,7 @@ struct loop *loop_create(const struct loop_options *options)
 
     memset(loop, 0, sizeof(*loop));
     loop->options = *options;
+    lingers_init(&loop->lingers);
     loop_update_time(loop);
     loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (loop->wake_fd < 0 || !loop_start_backend(loop, options->kind))
@@ -360,6 +361,7 @@ void loop_destroy(struct loop **handle)
             loop_timer_stop(loop, loop->timers[0]);
         loop_turn(loop, 1000);
     }
+    lingers_fini(loop);
     loop_watch_stop(loop, &loop->wake_watch);
     loop->backend->teardown(loop);
     close(loop->wake_fd);

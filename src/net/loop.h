@@ -60,6 +60,10 @@ void loop_timer_start(struct loop *loop, struct loop_timer *timer, int64_t after
 void loop_timer_stop(struct loop *loop, struct loop_timer *timer);      /* a stopped one is fine */
 static inline bool loop_timer_is_running(const struct loop_timer *timer) { return timer->heap_index != 0; }
 
+/* Closes a socket to which last words were written: after those were read, if possible, also by a peer that is still
+ * sending (linger.h). The descriptor is the loop's from here on. */
+void loop_linger(struct loop *loop, int fd);
+
 /* The pool for outputs of this loop's thread. */
 struct output_pool *loop_output_pool(struct loop *loop);
 

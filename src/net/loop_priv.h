@@ -3,6 +3,7 @@
 #pragma once
 
 #include "net/conn.h"
+#include "net/linger.h"
 #include "net/loop.h"
 #include "net/output.h"
 
@@ -75,6 +76,7 @@ struct loop {
     struct output_pool pool;
     struct tls_warm warm;
     struct tls_waiting handshakes;
+    struct lingers lingers;
     struct loop_timer **timers;                 /* a heap: the next one first */
     uint32_t timer_count;
     uint32_t timer_capacity;

@@ -374,9 +374,13 @@ bool worker_is_protected(const struct server *server)
 static void reject(struct worker *worker, int fd, enum listener_kind kind, const char *text, size_t size)
 {
     /* A fresh socket takes these few bytes at once; over TLS there is nobody yet who could read them. */
-    if (kind != LISTENER_TLS && write(fd, text, size) < 0)
-        log_debug("A refused client could not be told");
-    close(fd);
+    if (kind == LISTENER_TLS) {
+        close(fd);
+    } else {
+        if (write(fd, text, size) < 0)
+            log_debug("A refused client could not be told");
+        loop_linger(worker->loop, fd);
+    }
     counter_add(&worker->stats.rejected_connections, 1);
 }
 

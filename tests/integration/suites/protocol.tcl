@@ -378,3 +378,25 @@ with_server {requirepass secret} {
         assert_reply {int 0} $c del 1 2 3 4 5 6 7 8 9 10 11
     }
 }
+
+# Closing with input unread resets the connection, and the reset takes back what was sent before.
+foreach loop {epoll io_uring} {
+    foreach tls {0 1} {
+        if {$tls && !$have_tls} {
+            continue
+        }
+        with_server [list event-loop $loop .tls $tls] {
+            test "who is still sending reads why the connection ends: $loop, [expr {$tls ? "TLS" : "plain"}]" {} {
+                # Over TLS no more than a socket takes at once: Tcl's channels do not end if they cannot send any more.
+                set count [expr {[srv tls] ? 30000 : 1000000}]
+                set much [string repeat "PING\r\n" $count]
+                for {set i 0} {$i < 5} {incr i} {
+                    assert_equal "-ERR Protocol error: expected '\$', got '!'" [last_words "*1\r\n!bad\r\n$much"]
+                    assert_equal +OK [last_words "QUIT\r\n$much"]
+                }
+                assert_reply {status PONG} r ping
+                wait_for {[info_field connected_clients clients] == 1}
+            }
+        }
+    }
+}
