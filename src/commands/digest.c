@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/panic.h"
+#include "data/cron.h"
 #include "data/hash.h"
 #include "data/list.h"
 #include "data/nested.h"
@@ -18,6 +19,7 @@ static_assert(DIGEST_BYTES == SHA_DIGEST_LENGTH, "a digest is a SHA-1");
 static const uint32_t type_numbers[TYPE_COUNT] = {
     [TYPE_STRING] = 0, [TYPE_LIST] = 1,   [TYPE_SET] = 2,    [TYPE_ZSET] = 3,
     [TYPE_HASH] = 4,   [TYPE_MODULE] = 5, [TYPE_STREAM] = 6, [TYPE_NESTED] = 64,
+    [TYPE_CRON] = 65,
 };
 
 void digest_add(struct digest *digest, struct slice bytes)
@@ -138,6 +140,17 @@ static void mix_node(struct digest *digest, const struct nested *node)
         digest_mix(digest, nested_text(node, i));
 }
 
+/* Its times are those of one moment. */
+static void mix_job(struct digest *digest, const struct cron *cron)
+{
+    digest_mix_u32(digest, cron->repeats);
+    digest_mix_u32(digest, (uint32_t)((uint64_t)cron->interval_ms >> 32));
+    digest_mix_u32(digest, (uint32_t)cron->interval_ms);
+    digest_mix_u32(digest, cron->key_count);
+    for (uint32_t i = 0; i < cron->word_count; i++)
+        digest_mix(digest, cron->words[i]);
+}
+
 void digest_mix_value(struct digest *digest, const struct entry *entry)
 {
     char scratch[ENTRY_INT_TEXT_BYTES];
@@ -164,6 +177,9 @@ void digest_mix_value(struct digest *digest, const struct entry *entry)
         break;
     case TYPE_NESTED:
         mix_node(digest, nested_find(entry_value(entry), SLICE_EMPTY));
+        break;
+    case TYPE_CRON:
+        mix_job(digest, cron_of(entry_value(entry)));
         break;
     default:
         panic("no digest of this type");

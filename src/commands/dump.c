@@ -6,6 +6,7 @@
 #include "commands/type_options.h"
 #include "commands/typed.h"
 #include "persist/rdb_payload.h"
+#include "server/client.h"
 #include "server/rdb_options.h"
 #include "store/usage.h"
 
@@ -173,6 +174,15 @@ static void make_key(struct request *request, struct change *change, const struc
     tell_deadline(request, restore);
 }
 
+/* Jobs run with all rights (KEYDB.CRON): who has fewer may make none. */
+static bool may_make(struct request *request, const struct rdb_value *value)
+{
+    if (value->type != TYPE_CRON || request->client == NULL || (request->client->flags & CLIENT_RESTRICTED) == 0)
+        return true;
+    reply_error(request, "NOPERM A job runs with all permissions, so only users who have all of them may make one");
+    return false;
+}
+
 static void cmd_restore(struct request *request)
 {
     struct access *access = request->access;
@@ -190,6 +200,11 @@ static void cmd_restore(struct request *request)
     }
     if (!parse_deadline(request, &restore) || !read_payload(request, &reader, &value))
         return;
+    if (!may_make(request, &value)) {
+        rdb_value_destroy(&value);
+        rdb_reader_fini(&reader);
+        return;
+    }
     change_begin(&change, access, request->db, key);
     if (restore.expire_ms != EXPIRE_NEVER && restore.expire_ms <= access->now_ms)
         leave_nothing(request, &change);

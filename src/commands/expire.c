@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "commands/families.h"
 #include "server/options.h"
+#include "store/jobs.h"
 #include "store/members.h"
 
 enum { MS_A_SECOND = 1000 };
@@ -232,6 +233,10 @@ static bool read_deadline(struct request *request, int64_t *expire_ms)
     if (request->arg_count > 3) {
         reply_error(request, "ERR Invalid arguments");
         return false;
+    }
+    if (request->arg_count == 3 && entry->type == TYPE_CRON && slice_equal(request_arg(request, 2), entry_key(entry))) {
+        *expire_ms = entry_job_ms(entry); /* as KeyDB shows it */
+        return true;
     }
     *expire_ms = request->arg_count == 3 ? entry_member_expire_ms(entry, request_arg(request, 2))
                                          : entry_expire_ms(entry);

@@ -1,6 +1,7 @@
 #include "commands/type_options.h"
 
 #include "base/rows.h"
+#include "data/cron.h"
 #include "data/nested.h"
 #include "server/config.h"
 
@@ -62,6 +63,7 @@ struct rdb_limits type_rdb_limits(void)
 
 void type_values_setup(struct store *store)
 {
+    store_set_type(store, TYPE_CRON, &cron_ops);
     store_set_type(store, TYPE_HASH, &hash_ops);
     store_set_type(store, TYPE_LIST, &list_ops);
     store_set_type(store, TYPE_NESTED, &nested_ops);

@@ -8,6 +8,7 @@
 #include "data/zindex_item.h"
 #include "persist/distinct.h"
 #include "persist/packed.h"
+#include "persist/rdb_cron.h"
 #include "persist/rdb_nested.h"
 #include "persist/rdb_read_stream.h"
 
@@ -481,28 +482,6 @@ static bool read_module(struct rdb_reader *reader, const struct rdb_limits *limi
     return rdb_skip_module_items(reader);
 }
 
-static bool read_cron(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)
-{
-    struct slice text;
-    uint64_t count;
-    int64_t time;
-
-    value->is_strange = true;
-    if (!limits->skips_strange)
-        return rdb_fail(reader, STATUS_UNSUPPORTED, "a cron job (KEYDB.CRON), which this server does not have");
-    if (!rdb_read_text(reader, &text) || !rdb_read_i64(reader, &time) || !rdb_read_i64(reader, &time))
-        return false;
-    for (int list = 0; list < 2; list++) { /* keys, arguments */
-        if (!rdb_read_count(reader, 1, &count))
-            return false;
-        for (; count != 0; count--) {
-            if (!rdb_read_text(reader, &text))
-                return false;
-        }
-    }
-    return true;
-}
-
 /* -------------------------------------------------------------------------------------------------------- all -- */
 
 static bool read_any(struct rdb_reader *reader, unsigned type, const struct rdb_limits *limits,
@@ -553,7 +532,8 @@ static bool read_any(struct rdb_reader *reader, unsigned type, const struct rdb_
     case RDB_MODULE_EARLY:
         return rdb_fail(reader, STATUS_UNSUPPORTED, "a value of a module in the form of 4.0 release candidates");
     case RDB_CRON:
-        return read_cron(reader, limits, value);
+        value->type = TYPE_CRON;
+        return rdb_read_cron(reader, &value->value);
     default:
         return rdb_fail(reader, STATUS_CORRUPT, "there is no type %u", type);
     }
@@ -595,7 +575,7 @@ void rdb_value_destroy(struct rdb_value *value)
 {
     static const struct value_ops *const ops[TYPE_COUNT] = {
         [TYPE_LIST] = &list_ops, [TYPE_SET] = &set_ops, [TYPE_ZSET] = &zset_ops, [TYPE_HASH] = &hash_ops,
-        [TYPE_STREAM] = &stream_ops, [TYPE_NESTED] = &nested_ops,
+        [TYPE_STREAM] = &stream_ops, [TYPE_NESTED] = &nested_ops, [TYPE_CRON] = &cron_ops,
     };
 
     deadlines_clear(&value->members);
@@ -620,10 +600,26 @@ static bool has_member(const struct rdb_value *value, struct slice member)
     }
 }
 
+/* Of a job's member only the time counts: there is but one, called as the key. */
+static bool take_cron_record(struct cron *cron, struct slice name, struct slice text)
+{
+    int64_t next_ms;
+
+    if (slice_equal(name, RDB_AUX_CRON_SINGLE))
+        cron->repeats = false;
+    else if (!slice_equal(name, RDB_AUX_MEMBER_MS))
+        return slice_equal(name, RDB_AUX_MEMBER);
+    else if (number_parse_i64(text, &next_ms) && next_ms >= 0)
+        rdb_cron_set_next(cron, next_ms);
+    return true;
+}
+
 bool rdb_value_take_record(struct rdb_value *value, struct buffer *member, struct slice name, struct slice text)
 {
     int64_t expire_ms;
 
+    if (value->type == TYPE_CRON && value->value.data != NULL)
+        return take_cron_record(cron_of(value->value), name, text);
     if (slice_equal(name, RDB_AUX_MEMBER)) {
         buffer_clear(member);
         buffer_append_slice(member, text);

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/test_seed.h"
+#include "data/cron.h"
 #include "data/list.h"
 #include "data/nested.h"
 #include "data/stream_value.h"
@@ -138,6 +139,16 @@ static void show_stream(struct buffer *out, const struct stream *stream)
     show_groups(out, stream);
 }
 
+static void show_job(struct buffer *out, const struct cron *cron)
+{
+    buffer_printf(out, "%s %lld %lld", cron->repeats ? "repeats" : "single", (long long)cron->start_ms,
+                  (long long)cron->interval_ms);
+    for (uint32_t i = 0; i < cron->word_count; i++) {
+        buffer_append_text(out, i <= cron->key_count && i != 0 ? " key" : "");
+        show(out, cron->words[i]);
+    }
+}
+
 static void show_value(struct buffer *out, enum value_type type, struct value value)
 {
     switch (type) {
@@ -157,6 +168,9 @@ static void show_value(struct buffer *out, enum value_type type, struct value va
         break;
     case TYPE_STREAM:
         show_stream(out, stream_of(value));
+        break;
+    case TYPE_CRON:
+        show_job(out, cron_of(value));
         break;
     case TYPE_NESTED:
         nested_append_json(value.data, out);
@@ -257,6 +271,17 @@ static const struct example examples[] = {
     {"11 11 11000000 0300 81'a' 02 83'1.5' 04 0301 ff", NULL},
     {"0c 15 15000000 11000000 0400 00 01'a' 03 f2 02 01'b' 03 f3 ff", NULL},
     {"0c 15 15000000 12000000 0400 00 01'a' 03 f2 02 01'b' 03 f3 ff", "a=1 b=2"},
+    /* jobs, and what stands behind them */
+    {"40 02's1' e803000000000000 a086010000000000 02 02'k1' 02'k2' 01 02'a1'",
+     "repeats 1000 100000 s1 key k1 key k2 a1"},
+    {"40 01's' e803000000000000 0a00000000000000 00 00", "repeats 1000 10 s"},
+    {"40 01's' e803000000000000 0a00000000000000 00 00 fa 13'keydb-subexpire-key' 01'j' "
+     "fa 14'keydb-subexpire-when' c2 a0860100", "repeats 99990 10 s"},
+    {"40 01's' e803000000000000 0a00000000000000 00 00 fa 11'keydb-cron-single' 01'1'", "single 1000 10 s"},
+    {"40 01's' e803000000000000 0000000000000000 00 00", NULL}, /* no interval */
+    {"40 01's' e803000000000000 ffffffffffffffff 00 00", NULL},
+    {"40 01's' e803000000000000 0a00000000000000 02 01'k'", NULL},
+    {"40 01's' e803000000000000 0a00000000000000 00 81 00000000ffffffff 01'k'", NULL},
     /* hashes */
     {"04 02 01'a' 01'1' 01'b' 00", "a=1 b="},
     {"04 02 01'a' 01'1' 01'a' 00", NULL},
@@ -368,7 +393,6 @@ static void strange_values_are_read_over(void **state)
     struct rdb_limits lenient = limits;
     static const char *const strange[] = {
         "07 81 0000000000000400 01 05 02 05 03 00000000 04 0000000000000000 05 03'abc' 00",
-        "40 08'return 1' e803000000000000 a086010000000000 02 02'k1' 02'k2' 01 02'a1'",
     };
 
     (void)state;

@@ -8,6 +8,7 @@
 #include "data/quicklist.h"
 #include "data/set.h"
 #include "data/zset.h"
+#include "persist/rdb_cron.h"
 #include "persist/rdb_nested.h"
 #include "persist/rdb_write_stream.h"
 #include "store/members.h"
@@ -60,6 +61,8 @@ enum rdb_type rdb_write_type_of(struct rdb_writer *writer, const struct entry *e
         return type_of_stream(writer, entry_value(entry).data);
     case TYPE_NESTED:
         return RDB_MODULE;
+    case TYPE_CRON:
+        return RDB_CRON;
     default:
         break;
     }
@@ -220,6 +223,9 @@ void rdb_write_value(struct rdb_writer *writer, enum rdb_type type, const struct
     case RDB_MODULE:
         rdb_write_nested(writer, entry_value(entry));
         break;
+    case RDB_CRON:
+        rdb_write_cron(writer, cron_of(entry_value(entry)));
+        break;
     default:
         panic("type %d is not written", (int)type);
     }
@@ -237,4 +243,6 @@ void rdb_write_member_deadlines(struct rdb_writer *writer, enum rdb_type type, c
 {
     if (type != RDB_HASH_DEADLINES && UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
         entry_each_member_deadline(entry, write_member_deadline, writer);
+    if (UNLIKELY(type == RDB_CRON))
+        rdb_write_cron_records(writer, entry_key(entry), cron_of(entry_value(entry)));
 }

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "server/config.h"
+#include "server/cron_runner.h"
 #include "server/defrag_cycle.h"
 #include "server/latency.h"
 #include "server/options.h"
@@ -77,7 +78,7 @@ static bool expire_slice(struct worker *worker, uint64_t end_us)
     return true;
 }
 
-static bool may_expire(const struct worker *worker)
+bool active_expiry_may_run(const struct worker *worker)
 {
     return atomic_load_explicit(&worker->server->store->active_expire, memory_order_relaxed) &&
            !atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) && !pause_is_on();
@@ -91,7 +92,14 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
 
     loop_timer_start(loop, timer, SECOND_US / server_hz(worker->server), on_timer);
     defrag_cycle_turn(worker);
-    if (!may_expire(worker) || !gate_enter(&worker->member))
+    if (!active_expiry_may_run(worker))
+        return;
+    begin_us = clock_monotonic_us();
+    if (UNLIKELY(!cron_runner_turn(worker)))
+        loop_timer_start(loop, timer,
+                         (int64_t)active_expiry_rest_us(clock_monotonic_us() - begin_us, OPTION_GET(option_effort)),
+                         on_timer);
+    if (!gate_enter(&worker->member))
         return;
     begin_us = clock_monotonic_us();
     access_begin(&worker->access, worker_sample_time(worker), false);

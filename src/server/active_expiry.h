@@ -3,12 +3,15 @@
  * leaves its clients the rest of the time, by active-expire-effort, until all is done. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct worker;
 
 void active_expiry_setup(void);                  /* after config_setup: adds the option */
 void active_expiry_start(struct worker *worker); /* its thread */
+
+bool active_expiry_may_run(const struct worker *worker); /* not while all is to stay as it is */
 
 /* For how long clients are served after so much time was spent on expiry: a quarter of all time goes to it by effort 1,
  * 43 % by effort 10. */

@@ -666,14 +666,45 @@ static bool may_serve(const struct job *job)
     return (job->command->flags & COMMAND_READONLY) == 0;
 }
 
-/* Takes the stripes in worker->stripes, and those that serving who waits there needs. */
+/* Takes the stripes in worker->stripes, and those that serving who waits there needs. job: NULL for a script that
+ * nobody sent. */
 static bool stripes_lock_to_run(struct worker *worker, const struct job *job, bool wait)
 {
     do {
         if (!stripes_lock(worker, wait))
             return false;
-    } while (waiters_have_needs(worker->server->store) && may_serve(job) && stripes_add_needs(worker));
+    } while (waiters_have_needs(worker->server->store) && (job == NULL || may_serve(job)) &&
+             stripes_add_needs(worker));
     return true;
+}
+
+bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
+                          void (*body)(struct worker *worker, void *context), void *context)
+{
+    struct access *access = &worker->access;
+    bool locked;
+
+    worker->stripe_count = 0;
+    stripes_of_keys(worker, keys, key_count);
+    if (!gate_enter(&worker->member))
+        return false;
+    if (!turn_take(worker)) {
+        gate_leave(&worker->member);
+        return false;
+    }
+    locked = stripes_lock_to_run(worker, NULL, true);
+    if (locked) {
+        access_begin(access, worker_sample_time(worker), false);
+        access->no_touch = false;
+        access->effects = journal_is_on(&worker->server->journal) ? &worker->effects : NULL;
+        body(worker, context);
+        counter_add(&access->counters->dirty, access->dirty);
+        dispatch_settle_access(access);
+        access_unlock(access, worker->stripes, worker->stripe_count);
+    }
+    turn_give(worker);
+    gate_leave(&worker->member);
+    return locked;
 }
 
 /* The stripes needed are in worker->stripes. */

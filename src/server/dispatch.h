@@ -44,6 +44,12 @@ void dispatch_journal(struct worker *worker);
 /* The same, of the access' worker, and then those are served who wait for what has changed. */
 void dispatch_settle_access(struct access *access);
 
+/* Runs `body` as a script that nobody sent: with the scripts' turn and these keys' stripes, to which it may add by
+ * dispatch_escalate. What it did to the data is journaled and served in one piece. False: something is in the way, ask
+ * again after a wake. The worker's thread, outside of the gate. */
+must_check bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
+                                     void (*body)(struct worker *worker, void *context), void *context);
+
 /* Alone with the data for a moment, outside any command: true between begin and end; false: ask again after a wake. */
 must_check bool dispatch_exclusive_begin(struct worker *worker);
 void dispatch_exclusive_end(struct worker *worker);

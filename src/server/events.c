@@ -16,19 +16,31 @@ static bool wanted_by_nobody(void)
     return topics_count(TOPIC_CHANNEL) == 0 && topics_count(TOPIC_PATTERN) == 0;
 }
 
+static void append(struct worker *worker, unsigned db, struct slice key, const char *event)
+{
+    const struct noted noted = {event, key.size, db};
+
+    buffer_append(&worker->events, &noted, sizeof(noted));
+    buffer_append_slice(&worker->events, key);
+    worker->has_lines = true;
+}
+
+void events_note_always(struct worker *worker, unsigned db, struct slice key, const char *event)
+{
+    if ((OPTION_GET(option_notify_events) & EVENTS_BY_NAME) != 0 && !wanted_by_nobody())
+        append(worker, db, key, event);
+}
+
 static void note(struct store_observer *observer, const struct access *access, unsigned db, const struct key *key,
                  enum event_class event_class, const char *event)
 {
     struct worker *worker = worker_self();
-    const struct noted noted = {event, key->name.size, db};
 
     (void)observer;
     (void)access;
     if ((OPTION_GET(option_notify_events) & event_class) == 0 || worker == NULL || wanted_by_nobody())
         return;
-    buffer_append(&worker->events, &noted, sizeof(noted));
-    buffer_append_slice(&worker->events, key->name);
-    worker->has_lines = true;
+    append(worker, db, key->name, event);
 }
 
 static struct store_observer observer = {.event = note}; /* global: const after start */

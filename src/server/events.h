@@ -13,4 +13,7 @@ struct worker;
 void events_start(struct store *store); /* before the first worker */
 const char *events_apply(const struct option_row *row); /* of notify-keyspace-events */
 
+/* Notes one of no class: it is told to whoever wants any by name. The name lives as long as the program. */
+struct slice;
+void events_note_always(struct worker *worker, unsigned db, struct slice key, const char *event);
 void events_publish_noted(struct worker *worker);

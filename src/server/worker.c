@@ -11,6 +11,7 @@
 #include "server/certificates.h"
 #include "server/client.h"
 #include "server/client_limit.h"
+#include "server/cron_runner.h"
 #include "server/defrag_cycle.h"
 #include "server/dispatch.h"
 #include "server/latency.h"
@@ -86,6 +87,7 @@ void worker_fini(struct worker *worker)
     }
     if (!blocked_unlink(worker))
         panic("a stripe is held when the last worker leaves");
+    cron_runner_fini(worker);
     effects_fini(&worker->effects);
     buffer_fini(&worker->monitor_lines);
     buffer_fini(&worker->audit_lines);
@@ -251,6 +253,7 @@ static void on_wake(struct loop *loop)
     }
     serve_requests(worker);
     dispatch_retry_parked(worker);
+    cron_runner_woken(worker);
 }
 
 static void show_loop_stats(struct worker *worker)

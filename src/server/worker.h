@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 struct client;
+struct cron_runner;
 struct request;
 struct server;
 struct worker;
@@ -132,6 +133,7 @@ struct worker {
     int64_t turn_us;                  /* loop time for which now_ms was taken */
     int64_t now_ms;                   /* wall clock */
     uint32_t expire_stripe;           /* where active expiry goes on */
+    struct cron_runner *cron;         /* NULL: it has run no job yet */
     struct loop_timer second_timer, expire_timer, rate_timer, pause_timer, evict_timer;
 };
 

@@ -6,6 +6,7 @@
 #include "store/disposal.h"
 #include "store/effects.h"
 #include "store/expiry.h"
+#include "store/jobs.h"
 #include "store/lookup.h"
 #include "store/members_priv.h"
 #include "store/usage.h"
@@ -284,6 +285,8 @@ static struct entry *change_reshape(struct change *change, unsigned flags, size_
         if (old->type != TYPE_STRING || (old->flags & ENTRY_WORD) != 0) {
             if (UNLIKELY((old->flags & ENTRY_MEMBERS) != 0))
                 members_unlist(change, old);
+            if (UNLIKELY(old->type == TYPE_CRON))
+                jobs_unlist(change, old);
             disposal_of_value(change->access, old, FREE_SERVER_DEL);
         }
         if (old_words == flags) {
@@ -364,6 +367,8 @@ void change_put_value(struct change *change, enum value_type type, struct value 
     entry->type = (uint32_t)type & 15;
     entry->encoding = (uint32_t)value.encoding & 15;
     entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
+    if (UNLIKELY(type == TYPE_CRON))
+        jobs_list(change, entry);
 }
 
 void change_keep_value(struct change *change, struct value value)
@@ -448,6 +453,8 @@ static void change_unlink(struct change *change)
     deadline_changed(change, entry_expire_ms(entry), EXPIRE_NEVER);
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
         members_unlist(change, entry);
+    if (UNLIKELY(entry->type == TYPE_CRON))
+        jobs_unlist(change, entry);
     table_remove(&change->keys->keys, change->key->hash, change->slot);
     change->slot = NULL;
 }

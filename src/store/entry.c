@@ -27,7 +27,7 @@ size_t entry_string_size(const struct entry *entry)
 const char *entry_type_name(const struct entry *entry)
 {
     static const char *const names[TYPE_COUNT] = {"string", "list", "set", "zset", "hash", "stream",
-                                                   "module", "unknown"};
+                                                   "module", "unknown", "unknown"};
 
     return names[entry->type];
 }

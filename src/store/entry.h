@@ -28,6 +28,7 @@ enum value_type {
     TYPE_STREAM,
     TYPE_MODULE,
     TYPE_NESTED, /* trees of texts, which KeyDB has no name for */
+    TYPE_CRON,   /* jobs (store/jobs.h), nor for these */
     TYPE_COUNT
 };
 

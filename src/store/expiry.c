@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/mem_move.h"
 #include "store/entry.h"
+#include "store/jobs.h"
 
 static void next_update(struct expiry *expiry)
 {
@@ -35,16 +36,31 @@ static struct expiry *members_of(const struct expiry *expiry)
     return atomic_load_explicit(&expiry->members, memory_order_relaxed);
 }
 
+static struct expiry *jobs_of(const struct expiry *expiry)
+{
+    return atomic_load_explicit(&expiry->jobs, memory_order_relaxed);
+}
+
+static struct expiry *use(_Atomic(struct expiry *) *place, enum expiry_kind kind)
+{
+    struct expiry *expiry = atomic_load_explicit(place, memory_order_relaxed);
+
+    if (expiry == NULL) {
+        expiry = expiry_create();
+        expiry->kind = kind;
+        atomic_store_explicit(place, expiry, memory_order_release);
+    }
+    return expiry;
+}
+
 struct expiry *expiry_members(struct expiry *expiry)
 {
-    struct expiry *members = members_of(expiry);
+    return use(&expiry->members, EXPIRY_OF_MEMBERS);
+}
 
-    if (members == NULL) {
-        members = expiry_create();
-        members->of_members = true;
-        atomic_store_explicit(&expiry->members, members, memory_order_release);
-    }
-    return members;
+struct expiry *expiry_jobs(struct expiry *expiry)
+{
+    return use(&expiry->jobs, EXPIRY_OF_JOBS);
 }
 
 void expiry_clear(struct expiry *expiry)
@@ -52,6 +68,8 @@ void expiry_clear(struct expiry *expiry)
     records_clear(expiry);
     if (members_of(expiry) != NULL)
         records_clear(members_of(expiry));
+    if (jobs_of(expiry) != NULL)
+        records_clear(jobs_of(expiry));
 }
 
 void expiry_destroy(struct expiry **expiry)
@@ -60,6 +78,7 @@ void expiry_destroy(struct expiry **expiry)
         return;
     expiry_clear(*expiry);
     mem_free(members_of(*expiry));
+    mem_free(jobs_of(*expiry));
     mem_free(*expiry);
     *expiry = NULL;
 }
@@ -114,7 +133,15 @@ void expiry_put_back(struct expiry *expiry, uint64_t hash, int64_t when_ms)
 
 static int64_t entry_ms(const struct expiry *expiry, const struct entry *entry)
 {
-    return expiry->of_members ? entry_member_due_ms(entry) : entry_expire_ms(entry);
+    switch (expiry->kind) {
+    case EXPIRY_OF_MEMBERS:
+        return entry_member_due_ms(entry);
+    case EXPIRY_OF_JOBS:
+        return entry_job_ms(entry);
+    case EXPIRY_OF_KEYS:
+        break;
+    }
+    return entry_expire_ms(entry);
 }
 
 static void rebuild_visit(void *item, void *context)
@@ -123,7 +150,7 @@ static void rebuild_visit(void *item, void *context)
     struct expiry *expiry = context;
     struct slice key = entry_key(entry);
 
-    if ((entry->flags & ENTRY_EXPIRES) != 0 && entry_ms(expiry, entry) != EXPIRE_NEVER)
+    if (entry_ms(expiry, entry) != EXPIRE_NEVER)
         record_append(expiry, hash_bytes(key.data, key.size), entry_ms(expiry, entry));
 }
 
@@ -183,6 +210,8 @@ void expiry_relocate(struct expiry *expiry, struct mem_mover *mover)
     expiry->records = mem_move(mover, expiry->records, 0);
     if (members_of(expiry) != NULL)
         expiry_relocate(members_of(expiry), mover);
+    if (jobs_of(expiry) != NULL)
+        expiry_relocate(jobs_of(expiry), mover);
 }
 
 struct validate_context {
@@ -223,4 +252,6 @@ void expiry_validate(const struct expiry *expiry, const struct table *keys)
     assert(validate.sum_ms == atomic_load_explicit(&expiry->sum_ms, memory_order_relaxed));
     if (members_of(expiry) != NULL)
         expiry_validate(members_of(expiry), keys);
+    if (jobs_of(expiry) != NULL)
+        expiry_validate(jobs_of(expiry), keys);
 }

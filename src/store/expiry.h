@@ -6,7 +6,8 @@
  * So prolonging a deadline, the common change, is free; shortening adds a record; deletion leaves one behind. When
  * superfluous records outnumber the others the heap is built anew from the table.
  * Keys whose members have deadlines have a second heap of the same kind, `members`, by the first of those; so what
- * counts and orders keys by their own deadlines (INFO, eviction) does not see it.
+ * counts and orders keys by their own deadlines (INFO, eviction) does not see it. A third, `jobs`, knows when which job
+ * is to be run (jobs.h).
  * Guarded by the stripe's lock; the atomic fields are read by others for sums. */
 #pragma once
 
@@ -26,8 +27,9 @@ struct expiry {
     _Atomic int64_t next_ms;     /* the first record's time; INT64_MAX: none */
     struct expiry_record *records;
     uint32_t count, capacity;
-    _Atomic(struct expiry *) members; /* NULL: not used yet, or this one is it; stays once it is there */
-    bool of_members;                  /* const */
+    _Atomic(struct expiry *) members; /* NULL: not used yet, or this one is of a kind; stays once it is there */
+    _Atomic(struct expiry *) jobs;    /* likewise */
+    enum expiry_kind { EXPIRY_OF_KEYS, EXPIRY_OF_MEMBERS, EXPIRY_OF_JOBS } kind; /* const */
 };
 
 #define EXPIRY_EPOCH_MS INT64_C(1700000000000) /* keeps the sums small */
@@ -36,9 +38,10 @@ struct expiry *expiry_create(void);
 void expiry_destroy(struct expiry **expiry);
 void expiry_clear(struct expiry *expiry);
 struct expiry *expiry_members(struct expiry *expiry); /* made if it is not there */
+struct expiry *expiry_jobs(struct expiry *expiry);    /* likewise */
 
-/* A key's deadline (of expiry_members: the first of its members' deadlines) changed; EXPIRE_NEVER (-1) stands for none,
- * before or after. `keys` is the table it is in. */
+/* A key's deadline changed (of expiry_members the first of its members', of expiry_jobs the time when it is to be run);
+ * EXPIRE_NEVER (-1) stands for none, before or after. `keys` is the table it is in. */
 void expiry_changed(struct expiry *expiry, uint64_t hash, int64_t before_ms, int64_t after_ms,
                     const struct table *keys);
 /* Takes the first record if it is due before `now_ms`. */

@@ -92,6 +92,7 @@ struct store {
     _Atomic uint32_t observed;         /* bits of enum event_class they want to be told of; atomic, relaxed */
     struct value_ops types[TYPE_COUNT]; /* of every type but string; const after start */
     void (*wake)(uint64_t wait_mask);   /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
+    _Atomic bool has_jobs;              /* there has been a job somewhere; atomic, relaxed */
     _Atomic bool active_expire;         /* DEBUG SET-ACTIVE-EXPIRE */
     _Atomic bool keeps_expired;         /* reads leave keys past their deadline where they are; atomic, relaxed */
     _Atomic bool counts_uses;           /* maxmemory-policy goes by frequency: see usage.h; changed at the gate */
