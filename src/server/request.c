@@ -183,6 +183,13 @@ void effect_add(struct request *request, const struct slice *args, uint32_t arg_
         effects_add(request->access->effects, request->db, args, arg_count);
 }
 
+void effect_message(struct request *request, const struct slice *args, uint32_t arg_count)
+{
+    request->effect = EFFECT_GIVEN;
+    if (request->access->effects != NULL)
+        effects_add_message(request->access->effects, request->db, args, arg_count);
+}
+
 void effect_none(struct request *request)
 {
     request->effect = EFFECT_NONE;

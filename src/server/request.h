@@ -103,3 +103,5 @@ void reply_subcommand_syntax_error(struct request *request); /* it is there, and
 void effect_set(struct request *request, const struct slice *args, uint32_t arg_count); /* only this */
 void effect_add(struct request *request, const struct slice *args, uint32_t arg_count); /* after what was set so far */
 void effect_none(struct request *request);
+/* Others are to hear of it who have subscribers of their own; it is no change, and no file keeps it. */
+void effect_message(struct request *request, const struct slice *args, uint32_t arg_count);

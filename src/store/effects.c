@@ -78,3 +78,9 @@ void effects_add(struct effects *effects, unsigned db, const struct slice *args,
 {
     effects_add_with_blobs(effects, db, args, arg_count, NULL, NULL);
 }
+
+void effects_add_message(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)
+{
+    effects_add(effects, db, args, arg_count);
+    effects->items[effects->count - 1].is_message = true;
+}

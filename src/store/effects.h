@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/slice.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A bulk that is referenced, not copied: it belongs behind the first `position` bytes. */
@@ -19,6 +20,7 @@ struct effect {
     size_t size;   /* of those, without blobs */
     uint32_t first_blob, blob_count;
     unsigned db;
+    bool is_message; /* for the subscribers of others: nothing that data consist of */
 };
 
 struct effects {
@@ -35,6 +37,7 @@ void effects_fini(struct effects *effects);
 void effects_clear(struct effects *effects);                    /* keeps the room */
 void effects_cut(struct effects *effects, uint32_t count);      /* forgets all but the first `count` */
 void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
+void effects_add_message(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
 /* The same; blob_of(i) tells the blob that is argument i, or NULL. */
 void effects_add_with_blobs(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
                             struct blob *(*blob_of)(const void *context, uint32_t arg_index), const void *context);

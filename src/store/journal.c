@@ -175,6 +175,16 @@ static void append_select_locked(struct journal *journal, unsigned db)
     journal->last_db = (int)db;
 }
 
+/* Does nothing of it concern data? */
+static unsigned common_flags(const struct effects *effects)
+{
+    for (uint32_t i = 0; i < effects->count; i++) {
+        if (!effects->items[i].is_message)
+            return 0;
+    }
+    return JOURNAL_MESSAGE;
+}
+
 static uint64_t stream_size(const struct effects *effects, const struct effect *effect)
 {
     uint64_t size = effect->size;
@@ -200,6 +210,7 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
     static const char multi[] = "*1\r\n$5\r\nMULTI\r\n", exec[] = "*1\r\n$4\r\nEXEC\r\n";
     struct record *few[16], **records = few;
     bool wrapped = transaction || effects->count > 1;
+    const unsigned common = wrapped ? common_flags(effects) : 0;
     struct journal_block *obsolete;
     uint64_t end_offset;
 
@@ -208,17 +219,20 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
     spinlock_acquire(&journal->lock);
     if (wrapped) {
         append_select_locked(journal, effects->items[0].db);
-        append_text_locked(journal, multi, sizeof(multi) - 1, effects->items[0].db, JOURNAL_BEGINS);
+        append_text_locked(journal, multi, sizeof(multi) - 1, effects->items[0].db,
+                           JOURNAL_BEGINS | common);
     }
     for (uint32_t i = 0; i < effects->count; i++) {
         const struct effect *effect = &effects->items[i];
 
         append_select_locked(journal, effect->db);
         records[i] = reserve_locked(journal, effect->size, effect->blob_count, stream_size(effects, effect),
-                                    effect->db, wrapped ? 0 : JOURNAL_ENDS);
+                                    effect->db,
+                                    (wrapped ? 0 : JOURNAL_ENDS) | (effect->is_message ? JOURNAL_MESSAGE : 0));
     }
     if (wrapped)
-        append_text_locked(journal, exec, sizeof(exec) - 1, effects->items[effects->count - 1].db, JOURNAL_ENDS);
+        append_text_locked(journal, exec, sizeof(exec) - 1, effects->items[effects->count - 1].db,
+                           JOURNAL_ENDS | common);
     end_offset = journal->end_offset;
     obsolete = take_obsolete_locked(journal);
     spinlock_release(&journal->lock);

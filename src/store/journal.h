@@ -21,7 +21,8 @@ struct journal_block;
 enum journal_flag {
     JOURNAL_BEGINS = 1 << 0,  /* MULTI */
     JOURNAL_ENDS = 1 << 1,    /* the last record of what belongs together */
-    JOURNAL_SELECT = 1 << 2   /* SELECT: part of the stream's bytes, not an effect */
+    JOURNAL_SELECT = 1 << 2,  /* SELECT: part of the stream's bytes, not an effect */
+    JOURNAL_MESSAGE = 1 << 3  /* PUBLISH, or the MULTI and EXEC around nothing else: not for those who keep data */
 };
 
 struct journal {

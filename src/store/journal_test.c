@@ -84,6 +84,54 @@ static void the_stream_is_what_replicas_read(void **state)
     journal_fini(&journal);
 }
 
+/* The flags of what can be read now, in order; SELECT is left out. */
+static unsigned read_flags(struct journal_reader *reader, unsigned *flags)
+{
+    struct journal_view view;
+    unsigned count = 0;
+
+    while (journal_reader_next(reader, &view)) {
+        if ((view.flags & JOURNAL_SELECT) == 0)
+            flags[count++] = view.flags;
+    }
+    return count;
+}
+
+/* Who keeps data leaves out every record with the flag, and is left with whole transactions, none of them empty. */
+static void messages_are_marked(void **state)
+{
+    const struct slice message[] = {SLICE("PUBLISH"), SLICE("c"), SLICE("m")};
+    const struct slice set[] = {SLICE("SET"), SLICE("a"), SLICE("1")};
+    struct journal_reader reader;
+    struct effects effects = {0};
+    unsigned flags[8];
+
+    (void)state;
+    journal_init(&journal);
+    journal_reader_open(&reader, &journal);
+    effects_add_message(&effects, 0, message, 3);
+    journal_append(&journal, &effects, false);
+    assert_int_equal(read_flags(&reader, flags), 1);
+    assert_int_equal(flags[0], JOURNAL_ENDS | JOURNAL_MESSAGE);
+    effects_add_message(&effects, 3, message, 3);
+    journal_append(&journal, &effects, false);
+    assert_int_equal(read_flags(&reader, flags), 4);
+    assert_int_equal(flags[0], JOURNAL_BEGINS | JOURNAL_MESSAGE);
+    assert_int_equal(flags[1], JOURNAL_MESSAGE);
+    assert_int_equal(flags[3], JOURNAL_ENDS | JOURNAL_MESSAGE);
+    effects_cut(&effects, 1);
+    effects_add(&effects, 0, set, 3);
+    journal_append(&journal, &effects, false);
+    assert_int_equal(read_flags(&reader, flags), 4);
+    assert_int_equal(flags[0], JOURNAL_BEGINS);
+    assert_int_equal(flags[1], JOURNAL_MESSAGE);
+    assert_int_equal(flags[2], 0);
+    assert_int_equal(flags[3], JOURNAL_ENDS);
+    journal_reader_close(&reader);
+    effects_fini(&effects);
+    journal_fini(&journal);
+}
+
 static struct blob *blob_of(const void *context, uint32_t arg_index)
 {
     return arg_index == 2 ? (struct blob *)(uintptr_t)context : NULL;
@@ -251,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_stream_is_what_replicas_read),
+        cmocka_unit_test(messages_are_marked),
         cmocka_unit_test(blobs_are_referenced),
         cmocka_unit_test(writers_do_not_mix),
         cmocka_unit_test(blocks_that_were_read_are_freed),
