@@ -21,7 +21,7 @@ enum {
 };
 
 static const double round_seconds = 4;
-static const int64_t time_least = 1000000000000;
+static const int64_t time_least = 1000000000000, known_ms = 90000000000000;
 
 struct following {
     int port;
@@ -253,18 +253,20 @@ static void add_stream_facts(struct text *text, struct raw raw)
     text_append(text, ")", 1);
 }
 
-/* Deadlines of members, in the order of their names: what PTTL says and the time at which it says it. */
+/* Deadlines of members, in the order of their names. PTTL says how long it is until then; so does it of a key whose
+ * deadline is known, at the same time. */
 static void add_member_deadlines(struct text *text, struct conn *conn, const char *key, struct raw members,
                                  unsigned group)
 {
     size_t count = (size_t)raw_number(members) / group, at = strcspn(members.data, "\n") + 1;
     struct text copy = {0}, words = {0}, sorted = {0};
     struct raw reply;
-    int64_t now_ms;
+    int64_t known_left_ms;
 
     text_append(&copy, members.data, members.size);
     conn_add(conn, "MULTI");
-    conn_add(conn, "TIME");
+    conn_add(conn, "SET known 1 PXAT %lld", (long long)known_ms);
+    conn_add(conn, "PTTL known");
     for (size_t i = 0; i < count; i++) {
         struct raw member = {copy.data + at, raw_size(copy.data + at, copy.size - at)}, name = raw_string(member);
         const char *args[] = {"PTTL", key, name.data};
@@ -274,23 +276,23 @@ static void add_member_deadlines(struct text *text, struct conn *conn, const cha
         for (unsigned g = 0; g < group; g++)
             at += raw_size(copy.data + at, copy.size - at);
     }
+    conn_add(conn, "DEL known");
     conn_add(conn, "EXEC");
     conn_send(conn);
-    for (size_t i = 0; i < count + 3; i++) {
+    for (size_t i = 0; i < count + 5; i++) {
         if (conn_read(conn, &reply, reply_limit_seconds) != GOT_REPLY)
             die("follower: no reply to MULTI ... PTTL");
     }
-    now_ms = raw_number(raw_child(raw_child(reply, 0), 0)) * 1000 +
-             raw_number(raw_child(raw_child(reply, 0), 1)) / 1000;
+    known_left_ms = raw_number(raw_child(reply, 1));
     at = strcspn(copy.data, "\n") + 1;
     for (size_t i = 0; i < count; i++) {
-        int64_t left = raw_number(raw_child(reply, i + 1));
+        int64_t left = raw_number(raw_child(reply, i + 2));
         struct raw member = {copy.data + at, raw_size(copy.data + at, copy.size - at)};
 
         if (left >= 0) {
             text_append(&words, "*2\r\n", 4);
             text_append(&words, member.data, member.size);
-            text_printf(&words, ":%lld\r\n", (long long)(now_ms + left));
+            text_printf(&words, ":%lld\r\n", (long long)(known_ms - known_left_ms + left));
             sorted.size++; /* counts */
         }
         for (unsigned g = 0; g < group; g++)
