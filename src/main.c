@@ -8,6 +8,7 @@
 #include "commands/families.h"
 #include "commands/random_count.h"
 #include "commands/type_options.h"
+#include "script/script_host.h"
 #include "script/scripts.h"
 #include "server/acl.h"
 #include "server/acl_declared.h"
@@ -109,6 +110,7 @@ int main(int argc, char **argv)
     type_values_setup(server->store);
     info_mark_ready();
     scripts_setup();
+    loading_on_end(script_host_leave);
     watchdog_setup(server);
     say_hello(server);
     if (loading_start(server)) {

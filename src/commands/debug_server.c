@@ -8,6 +8,8 @@
 #include "base/mem_control.h"
 #include "base/number.h"
 #include "base/panic.h"
+#include "server/aof_load.h"
+#include "server/aof_options.h"
 #include "server/client.h"
 #include "server/client_limit.h"
 #include "server/config.h"
@@ -337,6 +339,16 @@ static void debug_reload(struct request *request)
         reply_error(request, "ERR Error trying to load the RDB dump, check server logs.");
 }
 
+static void debug_loadaof(struct request *request)
+{
+    if (!OPTION_IS(option_appendonly))
+        reply_error(request, "ERR There is no append only file: appendonly is no");
+    else if (aof_load_again(request->worker))
+        reply_ok(request);
+    else
+        reply_error(request, "ERR Error trying to load the AOF files, check server logs.");
+}
+
 static void debug_config_rewrite_force_all(struct request *request)
 {
     const char *reason = config_rewrite_everything();
@@ -478,6 +490,8 @@ const struct debug_row debug_server_rows[] = {
      "Saves the data, forgets it, and loads it again. NOSAVE: loads the file as it is. NOFLUSH: nothing is forgotten;\n"
      "with MERGE, too, keys of the file take the place of those that are there, else they are an error.",
      debug_reload, 2, 5, ACCESS_EXCLUSIVE, 0, 0},
+    {"loadaof", "", "Forgets the data, and loads it from the append only file.", debug_loadaof, 2, 2,
+     ACCESS_EXCLUSIVE, 0, 0},
     {"config-rewrite-force-all", "",
      "As CONFIG REWRITE, with a line for each directive, also for those that have their default.",
      debug_config_rewrite_force_all, 2, 2, ACCESS_EXCLUSIVE, 0, 0},

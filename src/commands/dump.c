@@ -206,7 +206,7 @@ static void cmd_restore(struct request *request)
         return;
     }
     change_begin(&change, access, request->db, key);
-    if (restore.expire_ms != EXPIRE_NEVER && restore.expire_ms <= access->now_ms)
+    if (restore.expire_ms != EXPIRE_NEVER && restore.expire_ms <= access->due_ms)
         leave_nothing(request, &change);
     else
         make_key(request, &change, &restore, &value);

@@ -182,7 +182,7 @@ static void expire_command(struct request *request, enum lifetime lifetime)
         reply_int(request, 0);
         return;
     }
-    if (expire_ms <= request->access->now_ms) {
+    if (expire_ms <= request->access->due_ms) {
         expire_delete(request, key);
     } else {
         expire_set(request, key, expire_ms);

@@ -82,7 +82,7 @@ struct hexpire {
     uint32_t done_count;
 };
 
-static int64_t expire_field(struct hexpire *hexpire, struct slice field, int64_t now_ms)
+static int64_t expire_field(struct hexpire *hexpire, struct slice field, int64_t due_ms)
 {
     struct edit *edit = &hexpire->edit;
 
@@ -92,7 +92,7 @@ static int64_t expire_field(struct hexpire *hexpire, struct slice field, int64_t
                          hexpire->expire_ms))
         return NOT_MET;
     hexpire->done[hexpire->done_count++] = field;
-    if (hexpire->expire_ms <= now_ms) {
+    if (hexpire->expire_ms <= due_ms) {
         edit_forget(edit, field);
         (void)hash_remove(&edit->value, field);
         return GONE;
@@ -123,13 +123,13 @@ static void hexpire_effect(struct request *request, const struct hexpire *hexpir
 
 static void hexpire_fields(struct request *request, struct hexpire *hexpire, struct fields fields)
 {
-    const bool is_past = hexpire->expire_ms <= request->access->now_ms;
+    const bool is_past = hexpire->expire_ms <= request->access->due_ms;
 
     hexpire->done = mem_alloc((fields.end - fields.first) * sizeof(*hexpire->done));
     hexpire->done_count = 0;
     reply_array(request, fields.end - fields.first);
     for (uint32_t i = fields.first; i < fields.end; i++)
-        reply_int(request, expire_field(hexpire, request_arg(request, i), request->access->now_ms));
+        reply_int(request, expire_field(hexpire, request_arg(request, i), request->access->due_ms));
     if (hexpire->done_count != 0) {
         if (hash_count(hexpire->edit.value) == 0)
             edit_end_empty(&hexpire->edit, EVENT_HASH, "hdel");
@@ -322,7 +322,7 @@ static void member_effect(struct request *request, struct slice member, int64_t 
 /* A deadline in the past is taken, and the member goes as if its time had come just now. */
 static void expire_member(struct request *request, int64_t expire_ms)
 {
-    const bool is_past = expire_ms <= request->access->now_ms;
+    const bool is_past = expire_ms <= request->access->due_ms;
     const struct key *key = &request->keys[0];
     struct slice member = request_arg(request, 2);
     struct change change;

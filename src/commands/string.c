@@ -295,7 +295,7 @@ static void getex_persist(struct request *request, const struct key *key, const 
 
 static void getex_expire(struct request *request, const struct key *key, int64_t expire_ms)
 {
-    if (expire_ms <= request->access->now_ms) {
+    if (expire_ms <= request->access->due_ms) {
         expire_delete(request, key);
     } else {
         expire_set(request, key, expire_ms);

@@ -134,6 +134,14 @@ bool script_busy_may_write(const struct script_run *run)
     return may;
 }
 
+/* Each line from here on raises it again: no pcall of the script's gets past that. */
+static void end_by_error(lua_State *L)
+{
+    lua_sethook(L, script_api_hook, LUA_MASKLINE | LUA_MASKCOUNT, 1);
+    lua_pushliteral(L, "Script killed by user with SCRIPT KILL...");
+    lua_error(L);
+}
+
 void script_busy_look(lua_State *L, struct script_host *host)
 {
     struct script_run *run = host != NULL ? host->run : NULL;
@@ -142,6 +150,11 @@ void script_busy_look(lua_State *L, struct script_host *host)
 
     if (run == NULL)
         return;
+    if ((run->request->client->flags & CLIENT_OBEYED) != 0) { /* nobody waits for it, and it takes its time */
+        if (is_to_end(host->worker))
+            end_by_error(L);
+        return;
+    }
     spent_us = clock_monotonic_us() - run->started_us;
     if (!run->is_slow && (threshold_ms == 0 || spent_us / 1000 < (uint64_t)threshold_ms))
         return;
@@ -151,12 +164,8 @@ void script_busy_look(lua_State *L, struct script_host *host)
         inside_serve(host->worker);
         run->served_us = clock_monotonic_us();
     }
-    if (is_to_end(host->worker)) {
-        /* Each line from here on raises it again: no pcall of the script's gets past that. */
-        lua_sethook(L, script_api_hook, LUA_MASKLINE | LUA_MASKCOUNT, 1);
-        lua_pushliteral(L, "Script killed by user with SCRIPT KILL...");
-        lua_error(L);
-    }
+    if (is_to_end(host->worker))
+        end_by_error(L);
 }
 
 void script_busy_kill(struct request *request, bool function)

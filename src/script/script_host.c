@@ -102,7 +102,7 @@ struct script_host *script_host_here(struct worker *worker)
     if (LIKELY(here != NULL))
         return here;
     here = create(worker);
-    if (here != NULL)
+    if (here != NULL && worker->index < WORKERS_MOST) /* else it will not last: script_host_leave */
         atomic_store_explicit(&hosts[worker->index], here, memory_order_release);
     return here;
 }
@@ -152,6 +152,13 @@ void script_host_teardown(void)
         destroy(host);
     }
     sha_context = NULL;
+    here = NULL;
+}
+
+void script_host_leave(void)
+{
+    if (here != NULL)
+        destroy(here);
     here = NULL;
 }
 
@@ -457,7 +464,7 @@ void script_host_run(struct script_host *host, struct script_run *run)
 
     assert(host->run == NULL);
     request->effect = EFFECT_NONE; /* what its commands do is journaled, not the script */
-    run->memory_short = memory_limit_is_reached();
+    run->memory_short = memory_limit_is_reached() && (client->flags & CLIENT_OBEYED) == 0;
     if (refuse_run(run))
         return;
     output_init(&run->out, loop_output_pool(host->worker->loop));

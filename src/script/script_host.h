@@ -13,6 +13,7 @@
 
 struct script_host;
 struct script_host *script_host_here(struct worker *worker); /* this worker's; NULL: no memory for a Lua state */
+void script_host_leave(void);    /* of the thread that loads data: it runs no more scripts */
 void script_host_teardown(void);                             /* all; after the workers have gone */
 
 enum script_repl { REPL_NONE = 0, REPL_AOF = 1, REPL_REPLICA = 2, REPL_ALL = 3 };

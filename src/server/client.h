@@ -40,7 +40,8 @@ enum client_flag {
     CLIENT_RESTRICTED = 1 << 13,      /* its user may not do everything: each command is checked */
     CLIENT_TRACKING = 1 << 14,        /* is told of changes of what it has read */
     CLIENT_TRACKING_BROKEN = 1 << 15, /* the client that is told in its place has gone */
-    CLIENT_TRACKING_BCAST = 1 << 16
+    CLIENT_TRACKING_BCAST = 1 << 16,
+    CLIENT_OBEYED = 1 << 17           /* no connection: commands of a file that is loaded; nothing is refused */
 };
 
 /* What others may ask of a client; served by its worker in its next turn. */

@@ -6,10 +6,14 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "persist/rdb_load.h"
+#include "server/aof_files.h"
+#include "server/aof_load.h"
+#include "server/aof_options.h"
 #include "server/hindrance.h"
 #include "server/persistence.h"
 #include "server/process.h"
 #include "server/server.h"
+#include "server/worker.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +33,10 @@ static struct {
     struct thread thread;
     struct gate_member member;
     sem_t woken;                /* by the gate */
-    struct file *file;          /* the loader's, like what follows */
+    void (*leave)(void);        /* const; NULL: nothing to do in the end */
+    struct file *file;          /* the loader's, like what follows. NULL: the data comes from the AOF */
+    struct aof_manifest manifest;
+    struct worker *worker;      /* for the AOF's commands; NULL: there are none */
     struct access access;
     struct store_counters counters;
     uint64_t next_progress_us;
@@ -129,14 +136,19 @@ static void refuse(const char *what, const char *reason, enum status status)
                 persistence_file(), reason, remedy(status));
 }
 
+static void NORETURN end_process(void)
+{
+    process_remove_pidfile();
+    _exit(EXIT_FAILURE);
+}
+
 static void NORETURN refuse_to_start(const struct rdb_load_result *result)
 {
     char reason[sizeof(result->error) + 64];
 
     (void)snprintf(reason, sizeof(reason), "at byte %" PRIu64 ": %s", result->failed_at, result->error);
     refuse("load", reason, result->status);
-    process_remove_pidfile();
-    _exit(EXIT_FAILURE);
+    end_process();
 }
 
 static void finish(const struct rdb_load_result *result)
@@ -150,7 +162,7 @@ static void finish(const struct rdb_load_result *result)
     persistence_note_loaded(result->keys, result->expired);
 }
 
-static void run(void *argument)
+static void load_rdb(void)
 {
     struct rdb_load_request request;
     struct rdb_load_result result;
@@ -158,7 +170,6 @@ static void run(void *argument)
     enum status status;
     bool good = false;
 
-    (void)argument;
     access_init(&loader.access, loader.server->store, &loader.counters);
     access_begin(&loader.access, clock_wall_ms(), true);
     persistence_fill_load(&request, &loader.access);
@@ -178,25 +189,104 @@ static void run(void *argument)
     if (good)
         finish(&result);
     file_close(&loader.file);
+}
+
+static bool pause_aof(uint64_t bytes, uint64_t keys)
+{
+    return pause_loading(bytes, keys, NULL);
+}
+
+static void load_aof(void)
+{
+    const struct aof_load_request request = {.worker = loader.worker, .pause = pause_aof, .aux = take_aux,
+                                             .pause_bytes = PAUSE_BYTES, .at_start = true};
+    struct aof_load_result result;
+
+    if (aof_load_run(&loader.manifest, &request, &result))
+        persistence_note_loaded(result.keys, 0);
+    else if (!result.interrupted)
+        end_process();
+    aof_manifest_fini(&loader.manifest);
+}
+
+static void run(void *argument)
+{
+    (void)argument;
+    if (loader.worker != NULL)
+        load_aof();
+    else
+        load_rdb();
+    if (loader.leave != NULL)
+        loader.leave();
+    if (loader.worker != NULL)
+        worker_fini(loader.worker);
+    mem_free(loader.worker);
     hindrance_set(HINDRANCE_LOADING, false);
     gate_open(&loader.member);
     gate_part(&loader.member);
 }
 
-bool loading_start(struct server *server)
+void loading_on_end(void (*leave)(void))
+{
+    loader.leave = leave;
+}
+
+enum found { FOUND_NOTHING, FOUND_DATA, FOUND_TROUBLE };
+
+static enum found find_rdb(uint64_t *size)
 {
     enum status status = file_open(&loader.file, persistence_file(), FILE_READ);
-    uint64_t size = 0;
 
     if (status == STATUS_NOT_FOUND)
-        return true;
+        return FOUND_NOTHING;
     if (status == STATUS_OK)
-        status = file_size(loader.file, &size);
-    if (status != STATUS_OK) {
-        refuse("open", strerror(errno), STATUS_IO);
-        file_close(&loader.file);
-        return false;
+        status = file_size(loader.file, size);
+    if (status == STATUS_OK)
+        return FOUND_DATA;
+    refuse("open", strerror(errno), STATUS_IO);
+    file_close(&loader.file);
+    return FOUND_TROUBLE;
+}
+
+static enum found find_aof(struct server *server, uint64_t *size)
+{
+    switch (aof_files_find(true, &loader.manifest, size)) {
+    case AOF_FOUND_NOTHING:
+        return FOUND_NOTHING;
+    case AOF_FOUND_TROUBLE:
+        return FOUND_TROUBLE;
+    case AOF_FOUND:
+        break;
     }
+    loader.worker = mem_alloc(sizeof(*loader.worker));
+    worker_init(loader.worker, server, WORKER_OF_LOADER);
+    if (worker_open_loop(loader.worker))
+        return FOUND_DATA;
+    log_warning("The append only file cannot be loaded: %s", strerror(errno));
+    return FOUND_TROUBLE;
+}
+
+/* Where there is no append only file yet, though one is wanted, there may be a snapshot: who switches the one on does
+ * not want to lose what the other has. */
+static enum found find_data(struct server *server, uint64_t *size)
+{
+    enum found found = OPTION_IS(option_appendonly) ? find_aof(server, size) : FOUND_NOTHING;
+
+    if (found != FOUND_NOTHING)
+        return found;
+    found = find_rdb(size);
+    if (found == FOUND_DATA && OPTION_IS(option_appendonly))
+        log_notice("There is no append only file yet: the data is loaded from %s", persistence_file());
+    return found;
+}
+
+bool loading_start(struct server *server)
+{
+    uint64_t size = 0;
+    enum found found = find_data(server, &size);
+
+    if (found != FOUND_DATA)
+        return found == FOUND_NOTHING;
     loader.server = server;
     SET(total_bytes, size);
     SET(start_s, (int64_t)time(NULL));

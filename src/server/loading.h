@@ -12,6 +12,8 @@ struct server;
 
 /* Before the workers start. False: the data cannot be read, the log says why; the server must not start. */
 must_check bool loading_start(struct server *server);
+/* What the thread does in the end, for those who keep something a thread; before loading_start. */
+void loading_on_end(void (*leave)(void));
 void loading_join(void); /* the workers have ended: stops it if it still runs */
 
 static inline bool loading_runs(void)

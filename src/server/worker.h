@@ -28,6 +28,7 @@ struct server;
 struct worker;
 
 enum { WORKERS_MOST = 64, GROUP_MOST = 8 };
+enum { WORKER_OF_LOADER = WORKERS_MOST }; /* index of one that has no clients and is none of the server's: loading.c */
 
 /* A message: delivered by the receiving worker in its own thread, outside the gate; `deliver` frees it. */
 struct mail {

@@ -27,6 +27,7 @@ void access_init(struct access *access, struct store *store, struct store_counte
 void access_begin(struct access *access, int64_t now_ms, bool exclusive)
 {
     access->now_ms = now_ms;
+    access->due_ms = now_ms;
     access->counts_uses = atomic_load_explicit(&access->store->counts_uses, memory_order_relaxed);
     access->clock = UNLIKELY(access->counts_uses) ? usage_fresh(now_ms) : (uint32_t)(now_ms / 1000) & 0xFFFFFF;
     access->exclusive = exclusive;
@@ -1052,7 +1053,7 @@ static unsigned due_members(struct access *access, unsigned db, const struct ent
         return 0;
     buffer_append_slice(&name, entry_key(entry));
     key = (struct key){buffer_slice(&name), record.hash};
-    if (entry_member_due_ms(entry) < access->now_ms) {
+    if (entry_member_due_ms(entry) < access->due_ms) {
         count = members_expire(access, db, &key, most);
         entry = lookup_raw(access, db, &key);
     }
@@ -1074,10 +1075,10 @@ unsigned access_expire_due(struct access *access, uint32_t stripe_index, unsigne
     assert(access_holds(access, stripe_index));
     if (keys == NULL || (deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed)) == NULL)
         return 0;
-    for (; done < most && expiry_take_due(deadlines, access->now_ms, &record); done++)
+    for (; done < most && expiry_take_due(deadlines, access->due_ms, &record); done++)
         due_key(access, db, find_by_hash(access, keys, record.hash), record, deadlines);
     members = atomic_load_explicit(&deadlines->members, memory_order_relaxed);
-    while (members != NULL && done < most && expiry_take_due(members, access->now_ms, &record)) {
+    while (members != NULL && done < most && expiry_take_due(members, access->due_ms, &record)) {
         const struct entry *entry = find_by_hash(access, keys, record.hash);
         unsigned count = due_members(access, db, entry, record, members, most - done);
 
@@ -1097,7 +1098,7 @@ bool access_has_due(const struct access *access, uint32_t stripe_index, unsigned
     const struct expiry *deadlines =
         keys != NULL ? atomic_load_explicit(&keys->deadlines, memory_order_acquire) : NULL;
 
-    return has_due(deadlines, access->now_ms) ||
+    return has_due(deadlines, access->due_ms) ||
            (deadlines != NULL &&
-            has_due(atomic_load_explicit(&deadlines->members, memory_order_acquire), access->now_ms));
+            has_due(atomic_load_explicit(&deadlines->members, memory_order_acquire), access->due_ms));
 }

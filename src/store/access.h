@@ -40,6 +40,7 @@ struct access {
     /* Journals the effects so far and serves who waits for what changed: before stripes are released midway. */
     void (*settle)(struct access *access);
     int64_t now_ms;                  /* wall clock, one sample */
+    int64_t due_ms;                  /* what has a deadline before this is past it: now, or access_obey */
     uint32_t clock;                  /* a new entry's; without counts_uses also that of an entry in use */
     bool counts_uses;                /* the clocks are those of usage.h, else seconds */
     bool exclusive;                  /* the gate is held: every stripe is ours */
@@ -58,6 +59,12 @@ struct access {
 void access_init(struct access *access, struct store *store, struct store_counters *counters);
 /* A new command: time and dirty count begin anew. */
 void access_begin(struct access *access, int64_t now_ms, bool exclusive);
+/* After access_begin, for commands of a file or a master: nothing is past its deadline until they say that it is gone,
+ * and deadlines in the past are set like others. */
+static inline void access_obey(struct access *access)
+{
+    access->due_ms = INT64_MIN;
+}
 
 /* --- locking; ascending, all or nothing --- */
 

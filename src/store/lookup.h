@@ -64,7 +64,7 @@ static inline bool lookup_is_expired(const struct access *access, const struct e
 {
     int64_t expire_ms = entry_expire_ms(entry);
 
-    return expire_ms != EXPIRE_NEVER && access->now_ms > expire_ms;
+    return expire_ms != EXPIRE_NEVER && access->due_ms > expire_ms;
 }
 
 /* Is the key, or one of its members? */
@@ -73,8 +73,8 @@ static inline bool lookup_is_due(const struct access *access, const struct entry
     if (LIKELY((entry->flags & ENTRY_EXPIRES) == 0))
         return false;
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
-        return access->now_ms > entry_lifetimes(entry)->due_ms;
-    return access->now_ms > (int64_t)entry_word_at(entry, ENTRY_EXPIRES);
+        return access->due_ms > entry_lifetimes(entry)->due_ms;
+    return access->due_ms > (int64_t)entry_word_at(entry, ENTRY_EXPIRES);
 }
 
 uint64_t lookup_entry_hash(const void *item); /* of an entry's key: the table_hash_fn of the keyspace */

@@ -170,7 +170,7 @@ bool members_all_due(const struct access *access, const struct entry *entry)
     const struct deadlines *members = &entry_lifetimes(entry)->members;
     uint64_t count = access->store->types[entry->type].members->count(entry_value(entry));
 
-    return deadlines_count(members) == count && members_due(entry, access->now_ms) == count;
+    return deadlines_count(members) == count && members_due(entry, access->due_ms) == count;
 }
 
 static struct entry *view_create(struct access *access, const struct entry *entry)
@@ -181,7 +181,7 @@ static struct entry *view_create(struct access *access, const struct entry *entr
     struct deadline *due;
     struct entry *view;
 
-    while ((due = deadlines_take_due(&lifetimes->members, access->now_ms)) != NULL) {
+    while ((due = deadlines_take_due(&lifetimes->members, access->due_ms)) != NULL) {
         (void)ops->members->remove(&value, deadline_text(due));
         mem_free(due);
     }
@@ -254,7 +254,7 @@ static void batch_take(struct batch *batch, struct change *change, unsigned most
     struct value value = entry_value(entry);
 
     for (batch->count = 0; batch->count < MIN(most, (unsigned)BATCH); batch->count++) {
-        struct deadline *due = deadlines_take_due(members, access->now_ms);
+        struct deadline *due = deadlines_take_due(members, access->due_ms);
 
         if (due == NULL)
             break;
@@ -310,7 +310,7 @@ static void expire_all(struct access *access, unsigned db, const struct key *key
 
 static bool has_due_members(const struct access *access, const struct entry *entry)
 {
-    return entry != NULL && has_lifetimes(entry) && entry_member_due_ms(entry) < access->now_ms;
+    return entry != NULL && has_lifetimes(entry) && entry_member_due_ms(entry) < access->due_ms;
 }
 
 void access_expire_members(struct access *access, unsigned db, const struct key *key)

@@ -1,0 +1,214 @@
+#include "persist/aof_read.h"
+
+#include "base/mem.h"
+#include "base/number.h"
+
+enum {
+    WINDOW_BYTES = 1 << 20,
+    NOTE_BYTES_MOST = 1024,
+    DIGITS_MOST = 18,
+    FIRST_GROWTH_BYTES = 64 << 20 /* what a claimed length gets at once */
+};
+#define HIDDEN_BYTES_MOST ((uint64_t)1 << 30) /* so much is searched for commands behind a damaged length */
+
+void aof_reader_init(struct aof_reader *reader, struct byte_source *source, uint64_t offset)
+{
+    *reader = (struct aof_reader){.source = source, .offset = offset, .capacity = WINDOW_BYTES};
+    reader->window = mem_alloc(reader->capacity);
+}
+
+void aof_reader_init_memory(struct aof_reader *reader, struct slice bytes, uint64_t offset)
+{
+    *reader = (struct aof_reader){.window = (char *)(uintptr_t)bytes.data, .end = bytes.size, .offset = offset,
+                                  .ended = true};
+}
+
+void aof_reader_fini(struct aof_reader *reader)
+{
+    if (reader->source != NULL)
+        mem_free(reader->window);
+    mem_free(reader->words);
+    *reader = (struct aof_reader){0};
+}
+
+/* ------------------------------------------------------------------------------------------------------- pieces -- */
+
+static NOINLINE void grow_words(struct aof_reader *reader)
+{
+    reader->word_capacity = reader->word_capacity * 2 + 64;
+    reader->words = mem_realloc(reader->words, reader->word_capacity * sizeof(*reader->words));
+}
+
+static inline void add_word(struct aof_reader *reader, const char *data, size_t size)
+{
+    if (UNLIKELY(reader->word_count == reader->word_capacity))
+        grow_words(reader);
+    reader->words[reader->word_count++] = (struct slice){data, size};
+}
+
+static enum aof_piece bad(struct aof_reader *reader, const char *error)
+{
+    reader->error = error;
+    return AOF_BAD;
+}
+
+/* `mark`, digits, CR LF at *at, which moves behind them. */
+static inline enum aof_piece read_count(struct aof_reader *reader, char mark, size_t *at, uint64_t *count)
+{
+    const char *bytes = reader->window + *at, *end = reader->window + reader->end, *first = bytes + 1;
+    uint64_t number = 0;
+
+    if (UNLIKELY(bytes == end))
+        return AOF_MORE;
+    if (UNLIKELY(*bytes != mark))
+        return bad(reader, mark == '*' ? "a command begins with '*'" : "a word of a command begins with '$'");
+    for (bytes = first; bytes < end && *bytes >= '0' && *bytes <= '9'; bytes++)
+        number = number * 10 + (uint64_t)(*bytes - '0'); /* too many digits are refused below */
+    if (UNLIKELY(bytes - first > DIGITS_MOST))
+        return bad(reader, "a length is too large");
+    if (UNLIKELY(end - bytes < 2 && (bytes == end || *bytes == '\r')))
+        return AOF_MORE;
+    if (UNLIKELY(bytes == first || bytes[0] != '\r' || bytes[1] != '\n'))
+        return bad(reader, "a length is no number");
+    *at = (size_t)(bytes + 2 - reader->window);
+    *count = number;
+    return AOF_COMMAND;
+}
+
+static enum aof_piece read_note(struct aof_reader *reader)
+{
+    const char *first = reader->window + reader->at;
+    size_t size = reader->end - reader->at;
+    const char *end = memchr(first, '\n', MIN(size, (size_t)NOTE_BYTES_MOST));
+
+    if (end == NULL)
+        return size < NOTE_BYTES_MOST ? AOF_MORE : bad(reader, "a note is too long");
+    reader->at += (size_t)(end - first) + 1;
+    reader->note = slice_make(first, (size_t)(end - first) - (end > first && end[-1] == '\r'));
+    return AOF_NOTE;
+}
+
+enum aof_piece aof_reader_piece(struct aof_reader *reader, struct aof_command *command)
+{
+    size_t at = reader->at;
+    uint64_t count, size;
+    enum aof_piece piece;
+
+    reader->wanted = 0;
+    if (UNLIKELY(at == reader->end))
+        return AOF_MORE;
+    if (UNLIKELY(reader->window[at] == '#'))
+        return read_note(reader);
+    *command = (struct aof_command){.first = reader->word_count, .offset = reader->offset + at};
+    piece = read_count(reader, '*', &at, &count);
+    if (UNLIKELY(piece != AOF_COMMAND))
+        return piece;
+    if (UNLIKELY(count == 0))
+        return bad(reader, "a command without words");
+    for (uint64_t i = 0; i < count; i++) {
+        piece = read_count(reader, '$', &at, &size);
+        if (UNLIKELY(piece != AOF_COMMAND))
+            goto incomplete;
+        if (UNLIKELY(reader->end - at < size + 2)) {
+            reader->wanted = at - reader->at + size + 2;
+            piece = AOF_MORE;
+            goto incomplete;
+        }
+        add_word(reader, reader->window + at, (size_t)size);
+        at += size;
+        if (UNLIKELY(reader->window[at] != '\r' || reader->window[at + 1] != '\n')) {
+            piece = bad(reader, "a word of a command is longer than its length says");
+            goto incomplete;
+        }
+        at += 2;
+    }
+    command->count = reader->word_count - command->first;
+    reader->at = at;
+    return AOF_COMMAND;
+incomplete:
+    reader->word_count = command->first;
+    return piece;
+}
+
+/* ------------------------------------------------------------------------------------------------------- window -- */
+
+/* For what is wanted, but not for more than the source has; doubling, so that a claim alone costs no memory. */
+static bool make_room(struct aof_reader *reader)
+{
+    size_t used = reader->end, capacity = reader->capacity;
+    char *window;
+
+    if (used < capacity)
+        return true;
+    capacity *= 2;
+    if (reader->wanted > capacity)
+        capacity = (size_t)MIN(reader->wanted, (uint64_t)MAX(capacity, (size_t)FIRST_GROWTH_BYTES));
+    window = mem_try_realloc(reader->window, capacity);
+    if (window == NULL) {
+        reader->status = STATUS_NO_MEMORY;
+        return false;
+    }
+    reader->window = window;
+    reader->capacity = capacity;
+    return true;
+}
+
+bool aof_reader_fill(struct aof_reader *reader, size_t *keep)
+{
+    size_t from = keep != NULL ? *keep : reader->at, got;
+
+    reader->word_count = 0;
+    if (reader->ended || reader->status != STATUS_OK)
+        return false;
+    if (from != 0) {
+        memmove(reader->window, reader->window + from, reader->end - from);
+        reader->offset += from;
+        reader->at -= from;
+        reader->end -= from;
+        if (keep != NULL)
+            *keep = 0;
+    }
+    if (!make_room(reader))
+        return false;
+    reader->status = reader->source->read(reader->source, reader->window + reader->end,
+                                          reader->capacity - reader->end, &got);
+    if (reader->status != STATUS_OK)
+        return false;
+    reader->end += got;
+    reader->ended = got == 0;
+    return got != 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------ the end -- */
+
+/* Does a whole command begin in the window behind a CR LF, from `at` on? */
+static bool has_command(const struct aof_reader *reader, size_t at)
+{
+    const char *end = reader->window + reader->end, *found = reader->window + at;
+    struct aof_command command;
+    bool is_there = false;
+
+    while (!is_there && (found = memchr(found, '*', (size_t)(end - found))) != NULL) {
+        struct aof_reader rest;
+
+        if (found - reader->window >= 2 && found[-1] == '\n' && found[-2] == '\r') {
+            aof_reader_init_memory(&rest, slice_make(found, (size_t)(end - found)), 0);
+            is_there = aof_reader_piece(&rest, &command) == AOF_COMMAND;
+            aof_reader_fini(&rest);
+        }
+        found++;
+    }
+    return is_there;
+}
+
+bool aof_reader_hides_commands(struct aof_reader *reader)
+{
+    while (reader->end - reader->at < HIDDEN_BYTES_MOST && aof_reader_fill(reader, NULL))
+        ;
+    return reader->at < reader->end && has_command(reader, reader->at + 1);
+}
+
+bool aof_note_time(struct slice note, int64_t *seconds)
+{
+    return slice_starts_with(note, SLICE("#TS:")) && number_parse_i64(slice_skip(note, 4), seconds) && *seconds >= 0;
+}
