@@ -103,6 +103,7 @@ static void say_wrong_rule(struct reader *reader, enum acl_error error, struct s
 static void read_rules(struct reader *reader, struct acl_user *user, const struct slice *words, size_t count)
 {
     struct acl_rule_reader rules = {.words = words, .count = count};
+    bool said = false; /* what is not about a name is said once a line */
     struct slice rule;
 
     if (acl_rules_unmatched(words, count) != NULL) {
@@ -113,8 +114,10 @@ static void read_rules(struct reader *reader, struct acl_user *user, const struc
     while (acl_rule_next(&rules, &rule)) {
         enum acl_error error = acl_user_apply(user, rule);
 
-        if (error != ACL_FINE)
-            say_wrong_rule(reader, error, rule);
+        if (error == ACL_FINE || (said && error != ACL_UNKNOWN_COMMAND))
+            continue;
+        say_wrong_rule(reader, error, rule);
+        said = said || error != ACL_UNKNOWN_COMMAND;
     }
 }
 

@@ -68,12 +68,14 @@ static void go_on(struct client *client)
     client_check_output(client);
 }
 
+static const struct slice unblocked_error = {"UNBLOCKED client unblocked via CLIENT UNBLOCK", 45};
+
 static void end_unserved(struct blocked *blocked, bool with_error)
 {
     struct client *client = blocked->client;
 
     if (with_error)
-        resp_write_error_text(output_of(blocked), "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+        resp_write_error(output_of(blocked), unblocked_error);
     else
         resp_write_null_array(output_of(blocked), blocked->proto);
     leave(blocked);
@@ -82,6 +84,11 @@ static void end_unserved(struct blocked *blocked, bool with_error)
 
 static void on_unblock(struct client *client, bool with_error)
 {
+    struct worker *worker = client->worker;
+
+    timing_note_waited(worker, client->blocked->command, 0, with_error);
+    if (with_error)
+        worker_count_error(worker, unblocked_error);
     end_unserved(client->blocked, with_error);
 }
 
@@ -241,9 +248,7 @@ static void run(struct request *request)
         counter_add(&access->counters->dirty, access->dirty - dirty);
     if (access->effects != NULL && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
         effects_add(access->effects, request->db, request->args, request->arg_count);
-    histogram_add(&worker->stats.times[request->command->id].ticks, tick_now() - start);
-    if (request->failed)
-        counter_add(&worker->stats.failed_calls[request->command->id], 1);
+    timing_note_waited(worker, request->command, tick_now() - start, request->failed);
     dispatch_journal(worker);
 }
 

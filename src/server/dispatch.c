@@ -261,8 +261,10 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
         counter_add(&access->counters->dirty, access->dirty - dirty);
     if (UNLIKELY(access->effects != NULL) && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
         effects_add_with_blobs(access->effects, request->db, request->args, request->arg_count, own_blob_of, request);
-    if (UNLIKELY(request->blocked))
-        return tick_now(); /* counted when it is served */
+    if (UNLIKELY(request->blocked)) {
+        timing_note_waiting(worker, request->command);
+        return tick_now();
+    }
     return measure(request, start);
 }
 

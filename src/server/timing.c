@@ -209,6 +209,21 @@ void timing_attend(const struct request *request, uint64_t span)
         tls_audit_note(request);
 }
 
+void timing_note_waiting(struct worker *worker, const struct command *command)
+{
+    counter_add(&worker->stats.times[command->id].untracked, 1);
+}
+
+void timing_note_waited(struct worker *worker, const struct command *command, uint64_t span, bool failed)
+{
+    struct command_times *times = &worker->stats.times[command->id];
+
+    histogram_add(&times->ticks, span);
+    counter_add(&times->untracked, UINT64_MAX); /* one less, perhaps of another worker's */
+    if (failed)
+        counter_add(&worker->stats.failed_calls[command->id], 1);
+}
+
 /* --------------------------------------------------------------------------------------------------- summing up -- */
 
 static struct command_times *sum_of_workers(uint32_t command_id)
@@ -257,7 +272,9 @@ struct command_times *timing_collect(uint32_t command_id)
 
 uint64_t timing_calls(const struct command_times *times)
 {
-    return histogram_count(&times->ticks) + atomic_load_explicit(&times->untracked, memory_order_relaxed);
+    uint64_t calls = histogram_count(&times->ticks) + atomic_load_explicit(&times->untracked, memory_order_relaxed);
+
+    return (int64_t)calls < 0 ? 0 : calls; /* what one worker noted and another took back is read at two moments */
 }
 
 uint64_t timing_usec(const struct command_times *times)

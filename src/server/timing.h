@@ -11,12 +11,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct command;
 struct request;
 struct worker;
 
 /* Of one command in one worker. */
 struct command_times {
-    _Atomic uint64_t untracked; /* calls while latency-tracking was off; atomic, relaxed, written by the owner */
+    /* Calls without a time: while latency-tracking was off, or that wait, or have waited in vain; atomic, relaxed,
+     * written by the owner. One that was served by another worker is taken back there: the sum counts. */
+    _Atomic uint64_t untracked;
     struct histogram ticks;     /* calls while it was on; `sum` has all */
 };
 
@@ -36,6 +39,10 @@ void timing_apply(void);
 
 /* Counts a call; the slow log, latency events and monitors get to know of it. A span a little below zero is none. */
 void timing_attend(const struct request *request, uint64_t span);
+
+/* A call that waits counts from then on (blocked.h); when it is answered it gets a time, by whoever answers. */
+void timing_note_waiting(struct worker *worker, const struct command *command);
+void timing_note_waited(struct worker *worker, const struct command *command, uint64_t span, bool failed);
 
 /* Sums over the workers since the last timing_reset; any thread. */
 struct command_times *timing_collect(uint32_t command_id); /* the caller's: mem_free; NULL: never called */

@@ -34,6 +34,11 @@ def run_cli(oracle, where, count):
         ("--pipe", [*plain, "--pipe"], many, "errors: 0, replies: 10000"),
         ("--scan", [*plain, "--scan", "--pattern", "cli:777*"], "", "cli:777"),
         ("--bigkeys", [*plain, "--bigkeys"], "", "Sampled 10001 keys"),
+        ("--memkeys", [*plain, "--memkeys"], "", "Sampled 10001 keys"),
+        ("a policy by frequency", [*plain, "CONFIG", "SET", "maxmemory-policy", "allkeys-lfu"], "", "OK"),
+        ("reads", [*plain, "--pipe"], "GET cli:5\r\n" * 3000, "errors: 0, replies: 3000"),
+        ("--hotkeys", [*plain, "--hotkeys"], "", 'keyname: "cli:5"'),
+        ("no policy", [*plain, "CONFIG", "SET", "maxmemory-policy", "noeviction"], "", "OK"),
         ("error", [*plain, "INCR", "cli"], "", "ERR value is not an integer or out of range"),
     ]
     for name, arguments, text, wanted in cases:

@@ -664,6 +664,27 @@ test "an ACL file that is wrong, or not there, keeps the server from starting" {
     assert_equal 1 [process_wait $id]
     assert_match "*Aborting $::product startup because of ACL errors: WARNING: Duplicate user 'a' found on line 2. *" \
         [process_log $id]
+    set good {}
+    foreach i {1 2 3 4 5 6} {
+        append good "user u$i on nopass ~k$i:* +@read\n"
+    }
+    # Of a line's mistakes each unknown name is told, of other ones the first.
+    foreach {line told} {
+        "user a on +nosuch ~*" {%F:7: Error in applying operation '+nosuch': Unknown command or category name in ACL. }
+        "user a +@nosuch b c" {%F:7: Error in applying operation '+@nosuch': Unknown command or category name in ACL. \
+            %F:7: Syntax error. }
+        "user a b +nosuch c" {%F:7: Syntax error. \
+            %F:7: Error in applying operation '+nosuch': Unknown command or category name in ACL. }
+        "usr a on" {%F:7 should start with user keyword followed by the username. }
+        "user u3 on" {WARNING: Duplicate user 'u3' found on line 7. }
+    } {
+        set file [acl_file "$good$line\nuser z on\n"]
+        set told [regsub -all { +} [string map [list %F $file] $told] { }]
+        set id [server_launch [list --port 0 --unixsocket [fresh_dir]/s --aclfile $file]]
+        assert_equal 1 [process_wait $id]
+        assert {[string first "Aborting $::product startup because of ACL errors: ${told}WARNING: ACL errors detected" \
+            [process_log $id]] >= 0} [process_log $id]
+    }
     set id [server_launch [list --port 0 --unixsocket [fresh_dir]/s --aclfile [fresh_dir]/none]]
     assert_equal 1 [process_wait $id]
     assert_match "*Error loading ACLs, opening file*No such file or directory*" [process_log $id]

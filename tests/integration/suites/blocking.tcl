@@ -161,6 +161,38 @@ with_server {enable-debug-command yes} {
         assert_equal 1 [r llen a]
     }
 
+    test "a call that waits counts at once; it has a time, and may have failed, when it has been answered" {} {
+        r config resetstat
+        set other [connect]
+        set id [$other client id]
+        proc stats {} {
+            set calls [regsub -all {usec=\d+,usec_per_call=[\d.]+,} [info_field cmdstat_blpop commandstats] {}]
+            set times [r latency histogram blpop]
+            return [list $calls [expr {$times eq {} ? 0 : [dict get [lindex $times 1] calls]}] \
+                [llength [lsearch -all [dict keys [info_fields errorstats]] errorstat_UNBLOCKED]]]
+        }
+        $other -send blpop list 0
+        wait_for {[info_field blocked_clients clients] == 1}
+        assert_equal {calls=1,rejected_calls=0,failed_calls=0 0 0} [stats]
+        r client unblock $id error
+        catch {$other -read}
+        assert_equal {calls=1,rejected_calls=0,failed_calls=1 1 1} [stats]
+        assert_reply nullarray $other blpop list 0.001
+        assert_equal {calls=2,rejected_calls=0,failed_calls=1 1 1} [stats]
+        foreach i {1 2 3} {
+            $other -send blpop list 0
+            wait_for {[info_field blocked_clients clients] == 1}
+            r rpush list x
+            assert_equal {list x} [$other -read]
+        }
+        assert_equal {calls=5,rejected_calls=0,failed_calls=1 4 1} [stats]
+        $other -send blpop list 0
+        wait_for {[info_field blocked_clients clients] == 1}
+        $other -close
+        wait_for {[info_field blocked_clients clients] == 0}
+        assert_equal {calls=6,rejected_calls=0,failed_calls=1 4 1} [stats]
+    }
+
     test "who leaves takes nothing" {} {
         r del a
         set clients [waiting 3 blpop a 0]
