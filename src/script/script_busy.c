@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
+#include "base/tick.h"
 #include "script/script_api.h"
 #include "script/script_host_priv.h"
 #include "server/busy.h"
@@ -47,7 +48,7 @@ void script_busy_setup(void)
     spinlock_init(&slow.lock, LOCK_REGISTRY);
 }
 
-static void publish(const struct script_run *run)
+static void publish(const struct script_run *run, uint64_t spent_us)
 {
     const struct request *request = run->request;
     uint32_t count = MIN(request->arg_count, (uint32_t)WORDS_SHOWN);
@@ -61,7 +62,7 @@ static void publish(const struct script_run *run)
     slow.is_function = run->is_function;
     slow.has_written = run->wrote;
     slow.is_to_end = false;
-    slow.started_us = run->started_us;
+    slow.started_us = clock_monotonic_us() - spent_us;
     slow.name = name;
     slow.words = words;
     slow.word_count = count;
@@ -80,7 +81,7 @@ static void begin(struct script_run *run, struct worker *worker, uint64_t spent_
     log_warning("Slow script detected: still in execution after %llu milliseconds. You can try killing the script "
                 "using the %s command. Script name is: %s.",
                 (unsigned long long)(spent_us / 1000), run->is_function ? "FUNCTION KILL" : "SCRIPT KILL", run->name);
-    publish(run);
+    publish(run, spent_us);
     busy_begin(worker->server, run->is_function ? BUSY_FUNCTION : BUSY_SCRIPT);
 }
 
@@ -155,7 +156,7 @@ void script_busy_look(lua_State *L, struct script_host *host)
             end_by_error(L);
         return;
     }
-    spent_us = clock_monotonic_us() - run->started_us;
+    spent_us = tick_to_ns(MAX(tick_now(), run->started_tick) - run->started_tick) / 1000;
     if (!run->is_slow && (threshold_ms == 0 || spent_us / 1000 < (uint64_t)threshold_ms))
         return;
     if (!run->is_slow)

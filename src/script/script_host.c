@@ -1,8 +1,8 @@
 #include "script/script_host.h"
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/tick.h"
 #include "script/lua_values.h"
 #include "script/script_api.h"
 #include "script/script_busy.h"
@@ -127,6 +127,8 @@ static void compiled_free(void *item, void *context)
     struct compiled *compiled = item;
     struct script_host *host = context;
 
+    if (host->last == compiled)
+        host->last = NULL;
     luaL_unref(host->vm->L, LUA_REGISTRYINDEX, compiled->function);
     script_release(&compiled->script);
     mem_free(compiled);
@@ -216,15 +218,21 @@ void script_sha(struct slice source, char sha[SCRIPT_SHA_DIGITS + 1])
 
 static struct compiled *find_compiled(struct script_host *host, struct slice sha)
 {
-    uint64_t hash = hash_bytes(sha.data, sha.size), *slot;
-    struct compiled *compiled;
+    struct compiled *compiled = host->last;
+    uint64_t hash, *slot;
 
+    if (compiled != NULL && compiled_has_sha(compiled, sha.data) && !script_is_dropped(compiled->script)) {
+        script_mark_used(compiled->script);
+        return compiled;
+    }
+    hash = hash_bytes(sha.data, sha.size);
     slot = table_find_slot(&host->compiled, hash, compiled_has_sha, sha.data);
     if (slot == NULL)
         return NULL;
     compiled = table_slot_item(slot);
     if (LIKELY(!script_is_dropped(compiled->script))) {
         script_mark_used(compiled->script);
+        host->last = compiled;
         return compiled;
     }
     table_remove(&host->compiled, hash, slot);
@@ -472,7 +480,7 @@ void script_host_run(struct script_host *host, struct script_run *run)
     run->proto = 2;
     run->repl = REPL_ALL;
     run->read_only = run->read_only || (run->flags & (SCRIPT_NO_WRITES | SCRIPT_UNDECLARED)) == SCRIPT_NO_WRITES;
-    run->started_us = clock_monotonic_us();
+    run->started_tick = tick_now();
     host->run = run;
     lua_vm_before(host->vm);
     lua_rawgeti(L, LUA_REGISTRYINDEX, host->note_error);

@@ -38,7 +38,7 @@ struct script_run {
     uint64_t served_us;       /* monotonic: when others were served inside it */
     bool paused;              /* its client's connection, for that */
     bool is_slow;             /* runs for longer than busy-reply-threshold: script_busy.h */
-    uint64_t started_us;      /* monotonic */
+    uint64_t started_tick;
     int error_line;
 };
 

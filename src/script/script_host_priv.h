@@ -3,6 +3,8 @@
 
 #include "script/script_host.h"
 
+struct compiled;
+
 /* Room for the commands a script calls, used again and again. */
 struct script_calls {
     struct slice *words;
@@ -19,6 +21,7 @@ struct script_host {
     struct worker *worker;     /* const; NULL: see script_host_open_alone */
     struct lua_vm *vm;         /* const pointer */
     struct table compiled;     /* of struct compiled, by SHA-1 */
+    struct compiled *last;     /* the one found last, so that it is found at once; NULL: none */
     struct script_run *run;    /* NULL: none runs */
     struct script_calls calls;
     struct {
