@@ -55,8 +55,10 @@ static void journal_read(struct request *request)
         reply_error(request, "ERR the journal is not being read: DEBUG JOURNAL START comes first");
         return;
     }
-    while (journal_reader_next(&journal_reader, &view))
-        journal_view_append(&view, &bytes);
+    while (journal_reader_next(&journal_reader, &view)) {
+        if ((view.flags & JOURNAL_AOF_ONLY) == 0) /* replicas' part of it */
+            journal_view_append(&view, &bytes);
+    }
     reply_bulk(request, buffer_slice(&bytes));
     buffer_fini(&bytes);
 }

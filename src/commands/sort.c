@@ -251,15 +251,18 @@ static int compare_texts(const void *a, const void *b)
     return slice_compare(((const struct sort_element *)a)->text, ((const struct sort_element *)b)->text);
 }
 
-/* A set has no order of its own that another server would have, too: what is stored is always put in one, also members
- * of equal weight. */
+/* A set has no order of its own that another server would have, too: what is stored, or what a script goes by, is
+ * always put in one, also members of equal weight. */
+static bool needs_order(const struct sort *sort)
+{
+    return sort->options->destination != NULL || sort->request->in_script;
+}
+
 static void gather_set(struct sort *sort, struct value set)
 {
-    bool stored = sort->options->destination != NULL;
-
-    sort->skip = expect(sort, set_count(set), sort->options->nosort && !stored);
+    sort->skip = expect(sort, set_count(set), sort->options->nosort && !needs_order(sort));
     set_each(set, gather_text, sort);
-    if (stored && sort->options->alpha && sort->options->by.names_keys)
+    if (needs_order(sort) && sort->options->alpha && sort->options->by.names_keys)
         qsort(sort->elements, sort->count, sizeof(*sort->elements), compare_texts);
 }
 
@@ -473,7 +476,7 @@ static void sort_entry(struct sort *sort, const struct entry *entry)
     if (entry != NULL) {
         if (!gather(sort, entry))
             return;
-        in_place = options->nosort && !(entry->type == TYPE_SET && options->destination != NULL);
+        in_place = options->nosort && !(entry->type == TYPE_SET && needs_order(sort));
         window = in_place ? (struct window){0, sort->count} : clamp_window(options, sort->count);
     }
     if (order(sort, in_place, window))

@@ -51,10 +51,13 @@ static const char *parse_streams(uint32_t index, uint32_t arg_count, struct read
     return NULL;
 }
 
+static const char no_wait[] = "BLOCK option from scripts"; /* what is replied names the command */
+
 /* NULL: fine; else the error. */
-static const char *parse_reading(const struct slice *args, uint32_t arg_count, bool in_group, int64_t now_ms,
-                                 struct reading *reading)
+static const char *parse_reading(const struct request *request, bool in_group, int64_t now_ms, struct reading *reading)
 {
+    const struct slice *args = request->args;
+    const uint32_t arg_count = request->arg_count;
     const char *error = NULL;
     uint32_t i = 1;
 
@@ -62,7 +65,10 @@ static const char *parse_reading(const struct slice *args, uint32_t arg_count, b
     for (; i < arg_count && reading->stream_count == 0 && error == NULL; i++) {
         uint32_t more = arg_count - i - 1;
 
-        if (more != 0 && (slice_equal_text_nocase(args[i], "COUNT") || slice_equal_text_nocase(args[i], "BLOCK"))) {
+        if (more != 0 && request->in_script && slice_equal_text_nocase(args[i], "BLOCK")) {
+            error = no_wait;
+        } else if (more != 0 &&
+                   (slice_equal_text_nocase(args[i], "COUNT") || slice_equal_text_nocase(args[i], "BLOCK"))) {
             error = parse_number(args[i], args[i + 1], now_ms, reading);
             i++;
         } else if (more != 0 && slice_equal_text_nocase(args[i], "STREAMS")) {
@@ -331,7 +337,7 @@ static bool can_serve(const struct request *request, const struct entry *entry)
     struct stream_id after = STREAM_ID_LEAST;
     struct reading reading;
 
-    if (parse_reading(request->args, request->arg_count, in_group, 0, &reading) != NULL)
+    if (parse_reading(request, in_group, 0, &reading) != NULL)
         return false;
     if (in_group)
         return stream_group_find(stream, reading.group) == NULL || has_news(request, &reading, index, stream, after);
@@ -386,9 +392,13 @@ static void read_streams(struct request *request, bool in_group)
 {
     struct stream_id few[STREAMS_ON_STACK], *starts = few;
     struct reading reading;
-    const char *error =
-        parse_reading(request->args, request->arg_count, in_group, request->access->now_ms, &reading);
+    const char *error = parse_reading(request, in_group, request->access->now_ms, &reading);
 
+    if (error == no_wait) {
+        reply_errorf(request, "ERR %.*s command is not allowed with %s", (int)request->args[0].size,
+                     request->args[0].data, error);
+        return;
+    }
     if (error != NULL) {
         reply_error(request, error);
         return;

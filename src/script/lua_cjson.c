@@ -15,16 +15,6 @@
 
 enum { DEPTH_USUAL = 1000, PRECISION_USUAL = 14, PRECISION_MOST = 14, SPARSE_RATIO_USUAL = 2, SPARSE_SAFE_USUAL = 10 };
 
-/* What is done with numbers that JSON does not know. */
-enum invalid_numbers { INVALID_REFUSED, INVALID_PRINTED, INVALID_NULL };
-
-struct cjson_options {
-    int encode_depth, decode_depth, precision;
-    int sparse_ratio, sparse_safe;
-    bool sparse_convert, keep_buffer, decode_invalid;
-    enum invalid_numbers encode_invalid;
-};
-
 void lua_cjson_reset(struct cjson_options *options)
 {
     *options = (struct cjson_options){.encode_depth = DEPTH_USUAL,
@@ -34,7 +24,7 @@ void lua_cjson_reset(struct cjson_options *options)
                                       .sparse_safe = SPARSE_SAFE_USUAL,
                                       .keep_buffer = true,
                                       .decode_invalid = true,
-                                      .encode_invalid = INVALID_REFUSED};
+                                      .encode_invalid = CJSON_INVALID_REFUSED};
 }
 
 static struct cjson_options *options_of(lua_State *L)
@@ -96,10 +86,10 @@ static void encode_number(struct encoder *encoder, int index)
 
     if (LIKELY(isfinite(number))) {
         size = snprintf(text, sizeof(text), "%.*g", encoder->options->precision, number);
-    } else if (encoder->options->encode_invalid == INVALID_REFUSED) {
+    } else if (encoder->options->encode_invalid == CJSON_INVALID_REFUSED) {
         refuse_type(encoder->bytes.L, index, "must not be NaN or Inf");
         return;
-    } else if (encoder->options->encode_invalid == INVALID_NULL) {
+    } else if (encoder->options->encode_invalid == CJSON_INVALID_NULL) {
         size = snprintf(text, sizeof(text), "null");
     } else {
         size = snprintf(text, sizeof(text), "%s", isnan(number) ? "nan" : number > 0 ? "inf" : "-inf");
@@ -587,6 +577,7 @@ static int cjson_decode(lua_State *L)
 static void check_count(lua_State *L, int most)
 {
     luaL_argcheck(L, lua_gettop(L) <= most, most + 1, "found too many arguments");
+    options_of(L)->changed |= lua_gettop(L) > 0;
     lua_settop(L, most);
 }
 
@@ -660,13 +651,13 @@ static int cjson_encode_invalid_numbers(lua_State *L)
 
     check_count(L, 1);
     if (lua_isboolean(L, 1))
-        options->encode_invalid = lua_toboolean(L, 1) ? INVALID_PRINTED : INVALID_REFUSED;
+        options->encode_invalid = lua_toboolean(L, 1) ? CJSON_INVALID_PRINTED : CJSON_INVALID_REFUSED;
     else if (!lua_isnil(L, 1))
-        options->encode_invalid = (enum invalid_numbers)luaL_checkoption(L, 1, NULL, words);
-    if (options->encode_invalid == INVALID_NULL)
+        options->encode_invalid = (enum cjson_invalid)luaL_checkoption(L, 1, NULL, words);
+    if (options->encode_invalid == CJSON_INVALID_NULL)
         lua_pushliteral(L, "null");
     else
-        lua_pushboolean(L, options->encode_invalid == INVALID_PRINTED);
+        lua_pushboolean(L, options->encode_invalid == CJSON_INVALID_PRINTED);
     return 1;
 }
 

@@ -1,5 +1,6 @@
 /* cjson, cmsgpack and struct: each line is a script and what it returns, as texts with blanks between; then random
  * values there and back, and damaged bytes. */
+#include "script/lua_cjson.h"
 #include "script/lua_vm.h"
 
 #include "base/mem.h"
@@ -45,6 +46,7 @@ static const char *run(const char *script)
     lua_settop(vm->L, 0);
     lua_vm_after(vm);
     lua_vm_before(vm);
+    lua_cjson_reset(vm->cjson);
     return text;
 }
 

@@ -139,9 +139,12 @@ static void refuse_option(struct format *format)
 
 /* ------------------------------------------------------------------------------------------------------ packing -- */
 
+/* What does not fit is what processors make of it. */
 static uint64_t integer_of(double number)
 {
-    if (number != number || number <= -9223372036854775809.0 || number >= 18446744073709551616.0)
+    if (number != number || number < -9223372036854775808.0)
+        return UINT64_C(1) << 63;
+    if (number >= 18446744073709551616.0)
         return 0;
     return number < 0 ? (uint64_t)(int64_t)number : (uint64_t)number;
 }
@@ -325,19 +328,30 @@ static int struct_unpack(lua_State *L)
     size_t size, position;
     const char *data = luaL_checklstring(L, 2, &size);
     double start = lua_isnoneornil(L, 3) ? 1 : luaL_checknumber(L, 3);
+    bool is_inside;
     int first;
 
     luaL_argcheck(L, !(start >= 0 && start < 1), 3, "offset must be 1 or greater");
-    need(L, start >= 1 && start - 1 <= (double)size);
-    position = (size_t)start - 1;
+    is_inside = start >= 1 && start - 1 <= (double)size;
+    position = is_inside ? (size_t)start - 1 : 0;
     lua_settop(L, 3);
     first = lua_gettop(L) + 1;
+    if (!is_inside && *format.at != '\0') {
+        if ((*format.at | 32) == 'i') /* a size that is wrong is told first */
+            (void)next_option(&format, position);
+        need(L, false);
+    }
     while (next_option(&format, position)) {
         luaL_checkstack(L, 2, "too many results");
         position = unpack_value(&format, data, size, position, first);
     }
-    lua_pushnumber(L, (double)position + 1);
+    lua_pushnumber(L, is_inside ? (double)position + 1 : start);
     return lua_gettop(L) - first + 1;
+}
+
+static bool is_letter_or_digit(char c)
+{
+    return ((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9');
 }
 
 static int struct_size(lua_State *L)
@@ -346,6 +360,8 @@ static int struct_size(lua_State *L)
     size_t position = 0;
 
     while (next_option(&format, position)) {
+        if (!is_letter_or_digit(format.option)) /* those that stand for nothing take no room */
+            refuse_option(&format);
         luaL_argcheck(L, format.option != 's', 1, "option 's' has no fixed size");
         luaL_argcheck(L, format.option != 'c' || format.size != 0, 1, "option 'c0' has no fixed size");
         position += format.padding + format.size;

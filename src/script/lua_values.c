@@ -236,8 +236,19 @@ static int64_t integer_of(double number)
     return number >= -9223372036854775808.0 && number < 9223372036854775808.0 ? (int64_t)number : INT64_MIN;
 }
 
+/* Statuses and errors end at their first NUL: so they have always been taken from scripts. */
+static struct slice line_of(struct slice text)
+{
+    const char *end = memchr(text.data, '\0', text.size);
+
+    return end != NULL ? slice_make(text.data, (size_t)(end - text.data)) : text;
+}
+
 static void fail(struct writing *writing, struct slice text, bool counted, bool outermost)
 {
+    text = line_of(text);
+    while (text.size != 0 && (text.data[text.size - 1] == '\n' || text.data[text.size - 1] == '\r'))
+        text.size--;
     if (outermost)
         *writing->failed = true;
     if (!counted)
@@ -365,7 +376,7 @@ static void write_table(struct writing *writing, bool outermost)
     if (push_typed(L, "err", LUA_TSTRING)) {
         write_error_field(writing, outermost);
     } else if (push_typed(L, "ok", LUA_TSTRING)) {
-        resp_write_status(writing->out, text_at_top(L));
+        resp_write_status(writing->out, line_of(text_at_top(L)));
         lua_pop(L, 1);
     } else if (push_typed(L, "double", LUA_TNUMBER)) {
         resp_write_double(writing->out, writing->proto, lua_tonumber(L, -1));

@@ -184,8 +184,15 @@ static int base_pcall(lua_State *L)
 
 static int load_text(lua_State *L, struct slice source, const char *name)
 {
-    if (lua_vm_compile(L, source, name, false))
+    struct lua_vm *vm = vm_of(L);
+
+    if (lua_vm_compile(L, source, name, false)) {
+        if (vm->environment != 0) {
+            lua_rawgeti(L, LUA_REGISTRYINDEX, vm->environment);
+            lua_setfenv(L, -2);
+        }
         return 1;
+    }
     lua_pushnil(L);
     lua_insert(L, -2);
     return 2;
@@ -309,19 +316,28 @@ static int os_clock(lua_State *L)
     return 1;
 }
 
+/* The argument's lower 32 bits, as bit.tobit (the upvalue) takes them. */
+static int32_t bits_of(lua_State *L, int argument)
+{
+    int32_t bits;
+
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushvalue(L, argument);
+    lua_call(L, 1, 1);
+    bits = (int32_t)lua_tonumber(L, -1);
+    lua_pop(L, 1);
+    return bits;
+}
+
 /* Digits of the lower 32 bits: as many as asked for, in capitals if that is negative; 8 unless asked for. */
 static int bit_tohex(lua_State *L)
 {
-    double wanted = lua_isnoneornil(L, 2) ? 8 : luaL_checknumber(L, 2);
+    int64_t wanted = lua_isnone(L, 2) ? 8 : bits_of(L, 2);
     bool capitals = wanted < 0;
-    int count = (int)MIN(fabs(wanted), 8);
+    int count = (int)MIN(capitals ? -wanted : wanted, INT64_C(8));
     char digits[8];
-    uint32_t bits;
+    uint32_t bits = (uint32_t)bits_of(L, 1);
 
-    lua_pushvalue(L, lua_upvalueindex(1)); /* bit.tobit */
-    lua_pushvalue(L, 1);
-    lua_call(L, 1, 1);
-    bits = (uint32_t)(int32_t)lua_tonumber(L, -1);
     for (int i = count; i-- > 0; bits >>= 4)
         digits[i] = (capitals ? "0123456789ABCDEF" : "0123456789abcdef")[bits & 15];
     lua_pushlstring(L, digits, (size_t)count);
@@ -641,7 +657,6 @@ void lua_vm_destroy(struct lua_vm **vm)
 
 void lua_vm_before(struct lua_vm *vm)
 {
-    lua_cjson_reset(vm->cjson);
     if (vm->random_is_set) {
         random_secret(vm->random, sizeof(vm->random));
         vm->random_is_set = false;

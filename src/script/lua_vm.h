@@ -27,6 +27,7 @@ struct lua_vm {
     size_t settled_bytes;         /* owner: after the last full collection */
     int globals;                  /* reference: the table behind the guard */
     int collect;                  /* reference: a function that collects */
+    int environment;              /* reference: the globals of what load and loadstring make; 0: those of the state */
     struct cjson_options *cjson;
     unsigned short random[3];     /* the generator of math.random */
     bool random_is_set;           /* by a script: the next one gets another beginning */

@@ -175,6 +175,8 @@ static void run_command(struct script_host *host, const struct command *command,
     run->wrote = run->wrote || (command->flags & COMMAND_WRITE) != 0;
     if (run->repl == REPL_NONE)
         effects_cut(&host->worker->effects, effect_count);
+    else if (run->repl != REPL_ALL)
+        effects_hide(&host->worker->effects, effect_count, run->repl == REPL_AOF ? EFFECT_REPLICAS : EFFECT_AOF);
 }
 
 /* Pushes the reply's value. The reply is copied where it is in pieces; it goes before an error could leave it. */

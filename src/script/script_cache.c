@@ -39,10 +39,13 @@ static bool read_flag(struct slice word, uint32_t *flags)
 
 static bool read_flags(struct slice list, uint32_t *flags, char *error, size_t error_size)
 {
-    while (list.size != 0) {
+    bool more = list.size != 0;
+
+    while (more) {
         const char *comma = memchr(list.data, ',', list.size);
         size_t size = comma != NULL ? (size_t)(comma - list.data) : list.size;
 
+        more = comma != NULL;
         if (!read_flag(slice_make(list.data, size), flags)) {
             snprintf(error, error_size, "ERR Unexpected flag in script shebang: %.*s", (int)MIN(size, (size_t)128),
                      list.data);

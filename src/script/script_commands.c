@@ -3,6 +3,7 @@
 #include "script/functions.h"
 #include "script/script_busy.h"
 #include "script/script_host.h"
+#include "script/script_settings.h"
 #include "script/scripts.h"
 #include "server/libraries.h"
 #include "server/script_facts.h"
@@ -74,12 +75,18 @@ static void eval(struct request *request, bool read_only)
     script_release(&script);
 }
 
+static const char no_script[] = "NOSCRIPT No matching script. Please use EVAL.";
+
 static void evalsha(struct request *request, bool read_only)
 {
     struct script_host *host = host_of(request);
     struct script *script, *found = NULL;
     uint32_t key_count;
 
+    if (request_arg(request, 1).size != SCRIPT_SHA_DIGITS) {
+        reply_error(request, no_script);
+        return;
+    }
     if (host == NULL || !read_key_count(request, &key_count))
         return;
     script = script_host_find(host, request_arg(request, 1));
@@ -88,7 +95,7 @@ static void evalsha(struct request *request, bool read_only)
     if (script != NULL)
         script_host_run_script(host, request, script, read_only, key_count);
     else
-        reply_error(request, "NOSCRIPT No matching script. Please use EVAL.");
+        reply_error(request, no_script);
     script_release(&found);
 }
 
@@ -148,6 +155,7 @@ static void cmd_script_flush(struct request *request)
         return;
     }
     script_cache_flush();
+    script_settings_reset();
     reply_ok(request);
 }
 
@@ -219,6 +227,7 @@ void scripts_setup(void)
     script_cache_setup();
     functions_setup();
     script_busy_setup();
+    script_settings_setup();
     script_facts_provide(read_facts);
     libraries_provide(&keeper);
 }

@@ -483,6 +483,8 @@ void script_host_run(struct script_host *host, struct script_run *run)
     run->started_tick = tick_now();
     host->run = run;
     lua_vm_before(host->vm);
+    host->vm->environment = run->is_function ? host->functions.environment : 0;
+    script_settings_before(&host->settings, host->vm->cjson, run->is_function);
     lua_rawgeti(L, LUA_REGISTRYINDEX, host->note_error);
     lua_rawgeti(L, LUA_REGISTRYINDEX, host->call_script);
     if (lua_pcall(L, 0, 0, 1) != 0)
@@ -492,6 +494,7 @@ void script_host_run(struct script_host *host, struct script_run *run)
     request->failed = request->failed || run->failed;
     lua_settop(L, 0);
     script_busy_end(L, run);
+    script_settings_after(&host->settings, host->vm->cjson);
     lua_vm_after(host->vm);
     output_clear(&run->out);
     host->run = NULL;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "script/script_host.h"
+#include "script/script_settings.h"
 
 struct compiled;
 
@@ -24,6 +25,7 @@ struct script_host {
     struct compiled *last;     /* the one found last, so that it is found at once; NULL: none */
     struct script_run *run;    /* NULL: none runs */
     struct script_calls calls;
+    struct script_settings settings;
     struct {
         int environment, metatable; /* references; 0: not made yet. The guard libraries have as globals */
         int calling, loading;       /* references: what stands behind it */

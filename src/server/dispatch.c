@@ -411,7 +411,8 @@ void dispatch_call(struct request *outer, const struct nested_call *call)
                               .out = call->out,
                               .proto = outer->client->proto,
                               .db = outer->client->db,
-                              .in_exec = true};
+                              .in_exec = true,
+                              .in_script = true};
 
     outer->access->found_key = NULL; /* these keys may stand where those of the call before stood */
     (void)execute(&request, tick_now());

@@ -19,6 +19,18 @@ void effects_clear(struct effects *effects)
     effects_cut(effects, 0);
 }
 
+void effects_hide(struct effects *effects, uint32_t count, unsigned hidden_from)
+{
+    for (uint32_t i = effects->count; i > count; i--) {
+        struct effect *effect = &effects->items[i - 1];
+
+        if ((effect->hidden_from | hidden_from) != (EFFECT_AOF | EFFECT_REPLICAS))
+            effect->hidden_from = hidden_from;
+        else if (i == effects->count)
+            effects_cut(effects, i - 1); /* a message that replicas are not to hear: nobody does */
+    }
+}
+
 void effects_fini(struct effects *effects)
 {
     effects_clear(effects);
@@ -82,5 +94,5 @@ void effects_add(struct effects *effects, unsigned db, const struct slice *args,
 void effects_add_message(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)
 {
     effects_add(effects, db, args, arg_count);
-    effects->items[effects->count - 1].is_message = true;
+    effects->items[effects->count - 1].hidden_from = EFFECT_AOF;
 }

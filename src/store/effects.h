@@ -15,12 +15,14 @@ struct effect_blob {
     struct blob *blob; /* a reference of its own */
 };
 
+enum effect_reader { EFFECT_AOF = 1 << 0, EFFECT_REPLICAS = 1 << 1 };
+
 struct effect {
     size_t offset; /* of its RESP bytes in effects.bytes */
     size_t size;   /* of those, without blobs */
     uint32_t first_blob, blob_count;
     unsigned db;
-    bool is_message; /* for the subscribers of others: nothing that data consist of */
+    unsigned hidden_from; /* enum effect_reader; never both. Messages are hidden from files: they are no data */
 };
 
 struct effects {
@@ -36,6 +38,8 @@ struct effects {
 void effects_fini(struct effects *effects);
 void effects_clear(struct effects *effects);                    /* keeps the room */
 void effects_cut(struct effects *effects, uint32_t count);      /* forgets all but the first `count` */
+/* All but the first `count` are not told to these (enum effect_reader, not both). */
+void effects_hide(struct effects *effects, uint32_t count, unsigned hidden_from);
 void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
 void effects_add_message(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
 /* The same; blob_of(i) tells the blob that is argument i, or NULL. */

@@ -123,6 +123,8 @@ static struct record *reserve_locked(struct journal *journal, size_t byte_count,
     size_t used = block != NULL ? atomic_load_explicit(&block->used, memory_order_relaxed) : 0;
     struct record *record;
 
+    if (UNLIKELY((flags & JOURNAL_AOF_ONLY) != 0))
+        stream_size = 0;
     if (block == NULL || block->capacity - used < size) {
         struct journal_block *fresh = block_create(MAX(size, (size_t)BLOCK_BYTES));
 
@@ -175,16 +177,6 @@ static void append_select_locked(struct journal *journal, unsigned db)
     journal->last_db = (int)db;
 }
 
-/* Does nothing of it concern data? */
-static unsigned common_flags(const struct effects *effects)
-{
-    for (uint32_t i = 0; i < effects->count; i++) {
-        if (!effects->items[i].is_message)
-            return 0;
-    }
-    return JOURNAL_MESSAGE;
-}
-
 static uint64_t stream_size(const struct effects *effects, const struct effect *effect)
 {
     uint64_t size = effect->size;
@@ -205,12 +197,33 @@ static void fill(struct record *record, const struct effects *effects, const str
     publish(record);
 }
 
+static unsigned flag_of(unsigned hidden_from)
+{
+    if (LIKELY(hidden_from == 0))
+        return 0;
+    return hidden_from == EFFECT_REPLICAS ? JOURNAL_AOF_ONLY : JOURNAL_MESSAGE;
+}
+
+/* Who sees nothing of these effects does not see MULTI and EXEC around them; nor do replicas around a single one. */
+static unsigned wrapper_flag(const struct effects *effects, bool transaction)
+{
+    uint32_t in_files = 0, for_replicas = 0;
+
+    for (uint32_t i = 0; i < effects->count; i++) {
+        in_files += effects->items[i].hidden_from != EFFECT_AOF;
+        for_replicas += effects->items[i].hidden_from != EFFECT_REPLICAS;
+    }
+    if (for_replicas < (transaction ? 1 : 2))
+        return JOURNAL_AOF_ONLY;
+    return in_files == 0 ? JOURNAL_MESSAGE : 0;
+}
+
 uint64_t journal_append(struct journal *journal, const struct effects *effects, bool transaction)
 {
     static const char multi[] = "*1\r\n$5\r\nMULTI\r\n", exec[] = "*1\r\n$4\r\nEXEC\r\n";
     struct record *few[16], **records = few;
     bool wrapped = transaction || effects->count > 1;
-    const unsigned common = wrapped ? common_flags(effects) : 0;
+    unsigned wrapper = 0;
     struct journal_block *obsolete;
     uint64_t end_offset;
 
@@ -219,20 +232,19 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
     spinlock_acquire(&journal->lock);
     if (wrapped) {
         append_select_locked(journal, effects->items[0].db);
-        append_text_locked(journal, multi, sizeof(multi) - 1, effects->items[0].db,
-                           JOURNAL_BEGINS | common);
+        wrapper = wrapper_flag(effects, transaction);
+        append_text_locked(journal, multi, sizeof(multi) - 1, effects->items[0].db, JOURNAL_BEGINS | wrapper);
     }
     for (uint32_t i = 0; i < effects->count; i++) {
         const struct effect *effect = &effects->items[i];
 
         append_select_locked(journal, effect->db);
         records[i] = reserve_locked(journal, effect->size, effect->blob_count, stream_size(effects, effect),
-                                    effect->db,
-                                    (wrapped ? 0 : JOURNAL_ENDS) | (effect->is_message ? JOURNAL_MESSAGE : 0));
+                                    effect->db, flag_of(effect->hidden_from) | (wrapped ? 0 : JOURNAL_ENDS));
     }
     if (wrapped)
         append_text_locked(journal, exec, sizeof(exec) - 1, effects->items[effects->count - 1].db,
-                           JOURNAL_ENDS | common);
+                           JOURNAL_ENDS | wrapper);
     end_offset = journal->end_offset;
     obsolete = take_obsolete_locked(journal);
     spinlock_release(&journal->lock);

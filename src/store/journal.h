@@ -22,7 +22,9 @@ enum journal_flag {
     JOURNAL_BEGINS = 1 << 0,  /* MULTI */
     JOURNAL_ENDS = 1 << 1,    /* the last record of what belongs together */
     JOURNAL_SELECT = 1 << 2,  /* SELECT: part of the stream's bytes, not an effect */
-    JOURNAL_MESSAGE = 1 << 3  /* PUBLISH, or the MULTI and EXEC around nothing else: not for those who keep data */
+    JOURNAL_MESSAGE = 1 << 3, /* PUBLISH, what a script keeps from files, or the MULTI and EXEC around nothing else: not
+                               * for those who keep data */
+    JOURNAL_AOF_ONLY = 1 << 4 /* a script said so: no part of the stream that replicas read, its size there is 0 */
 };
 
 struct journal {
@@ -65,7 +67,7 @@ void journal_reader_close(struct journal_reader *reader); /* the gate held; the 
 /* A record as a reader sees it; valid until the next call with this reader. */
 struct journal_view {
     uint64_t offset; /* of its first byte in the stream */
-    uint64_t size;   /* of its RESP bytes */
+    uint64_t size;   /* of its RESP bytes; 0 for JOURNAL_AOF_ONLY */
     unsigned db;
     unsigned flags;  /* enum journal_flag */
     struct slice bytes;              /* without the blobs */

@@ -171,6 +171,73 @@ static void blobs_are_referenced(void **state)
     buffer_fini(&stream);
 }
 
+/* What replicas see, and what an append only file gets. */
+static void read_split(struct journal_reader *reader, struct buffer *replicas, struct buffer *aof)
+{
+    struct journal_view view;
+    uint64_t offset = UINT64_MAX;
+
+    while (journal_reader_next(reader, &view)) {
+        assert_true(offset == UINT64_MAX || view.offset == offset);
+        offset = view.offset + view.size;
+        assert_int_equal(view.size == 0, (view.flags & JOURNAL_AOF_ONLY) != 0);
+        if ((view.flags & JOURNAL_AOF_ONLY) == 0)
+            journal_view_append(&view, replicas);
+        if ((view.flags & JOURNAL_MESSAGE) == 0)
+            journal_view_append(&view, aof);
+    }
+    assert_int_equal(offset, journal_end_offset(reader->journal));
+}
+
+static void effects_may_be_hidden(void **state)
+{
+    static const char select[] = "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n", one[] = "*2\r\n$4\r\nINCR\r\n$1\r\na\r\n",
+                      two[] = "*2\r\n$4\r\nINCR\r\n$1\r\nb\r\n", multi[] = "*1\r\n$5\r\nMULTI\r\n",
+                      exec[] = "*1\r\n$4\r\nEXEC\r\n";
+    const struct slice a[] = {SLICE("INCR"), SLICE("a")}, b[] = {SLICE("INCR"), SLICE("b")};
+    struct buffer replicas = {0}, aof = {0};
+    struct journal_reader reader;
+    struct effects effects = {0};
+    char expected[300];
+
+    (void)state;
+    journal_init(&journal);
+    journal_reader_open(&reader, &journal);
+    effects_add(&effects, 0, a, 2);
+    effects_add(&effects, 0, b, 2);
+    effects_hide(&effects, 1, EFFECT_REPLICAS);
+    journal_append(&journal, &effects, false);
+    read_split(&reader, &replicas, &aof);
+    snprintf(expected, sizeof(expected), "%s%s", select, one);
+    check_stream(&replicas, expected);
+    snprintf(expected, sizeof(expected), "%s%s%s%s%s", select, multi, one, two, exec);
+    check_stream(&aof, expected);
+    effects_clear(&effects);
+    effects_add(&effects, 0, a, 2);
+    effects_add(&effects, 0, b, 2);
+    effects_hide(&effects, 0, EFFECT_AOF);
+    journal_append(&journal, &effects, false);
+    read_split(&reader, &replicas, &aof);
+    snprintf(expected, sizeof(expected), "%s%s%s%s", multi, one, two, exec);
+    check_stream(&replicas, expected);
+    check_stream(&aof, "");
+    effects_clear(&effects);
+    effects_add(&effects, 0, a, 2);
+    effects_add_message(&effects, 0, b, 2);
+    effects_hide(&effects, 0, EFFECT_REPLICAS); /* the message is for nobody then */
+    assert_int_equal(effects.count, 1);
+    journal_append(&journal, &effects, true);
+    read_split(&reader, &replicas, &aof);
+    snprintf(expected, sizeof(expected), "%s%s%s", multi, one, exec);
+    check_stream(&aof, expected);
+    check_stream(&replicas, "");
+    effects_fini(&effects);
+    journal_reader_close(&reader);
+    journal_fini(&journal);
+    buffer_fini(&replicas);
+    buffer_fini(&aof);
+}
+
 struct writer {
     struct thread thread;
     unsigned index;
@@ -300,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_stream_is_what_replicas_read),
         cmocka_unit_test(messages_are_marked),
+        cmocka_unit_test(effects_may_be_hidden),
         cmocka_unit_test(blobs_are_referenced),
         cmocka_unit_test(writers_do_not_mix),
         cmocka_unit_test(blocks_that_were_read_are_freed),

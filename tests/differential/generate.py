@@ -11,6 +11,7 @@ import random
 import time
 
 import interleave
+import scripts
 from facts import suitable, TAKES_NAMES
 from payloads import payload
 
@@ -348,7 +349,8 @@ PROFILES = {"mixed": None, "string": {"string", "bitmap"}, "keys": {"keys", "str
             "sort": {"sort"}, "hash": {"hash", "keys"}, "set": {"set", "keys"}, "list": {"list", "keys"},
             "stream": {"stream", "keys"},
             "zset": {"zset", "keys"}, "geo": {"geo"}, "dump": {"dump", "keys", "string", "list", "set", "hash"},
-            "clients": set()}      # several clients with transactions that overlap: interleave.py
+            "clients": set(),      # several clients with transactions that overlap: interleave.py
+            "scripts": None}       # random Lua: scripts.py
 
 
 def read_templates():
@@ -807,6 +809,8 @@ class Generator:
         items = []
         if self.profile == "clients" or self.profile == "mixed" and self.random.random() < 0.1:
             return interleave.Interleaved(self.random).block(size)
+        if self.profile == "scripts":
+            return scripts.Scripted(self).block(size)
         while len(items) < size:
             draw = self.random.random()
             if draw < (0.5 if self.profile == "transactions" else 0.02):

@@ -23,6 +23,7 @@ import events       # noqa: E402
 import facts        # noqa: E402
 import journal      # noqa: E402
 import protocol     # noqa: E402
+import scripts      # noqa: E402
 import tables       # noqa: E402
 from generate import PROFILES, Generator    # noqa: E402
 from harness import Lost, Server, encode, exchange_all      # noqa: E402
@@ -112,8 +113,9 @@ class Sides:
         if self.clients:
             for connection in self.clients[0] + self.clients[1]:
                 connection.close()
-        wipe = encode(["FLUSHALL"]) + encode(["SELECT", 0])
-        for side, result in enumerate(exchange_all([(admin, wipe, 2) for admin in self.admins])):
+        wipe = [["FLUSHALL"], ["SELECT", 0], ["FUNCTION", "FLUSH"], ["SCRIPT", "FLUSH"]]
+        payload = b"".join(encode(words) for words in wipe)
+        for side, result in enumerate(exchange_all([(admin, payload, len(wipe)) for admin in self.admins])):
             if isinstance(result, Lost):
                 raise result
         self.clients = [[server.connect() for _ in range(CLIENTS)] for server in self.servers]
@@ -203,6 +205,9 @@ class Tester:
             return words[:3] + [words[3][:-1] + b"?"]
         if self.options.inject == "journal" and name == b"DEL":
             return [b"UNLINK"] + words[1:]
+        if name in (b"EVAL", b"EVAL_RO") and len(words) > 1:     # of what the script calls
+            swaps = {"data": (b"'RPUSH'", b"'LPUSH'"), "journal": (b"'DEL'", b"'UNLINK'")}
+            return [words[0], words[1].replace(*swaps[self.options.inject])] + words[2:]
         return words
 
     def compare_journals(self):
@@ -311,6 +316,9 @@ class Tester:
         for which, words in smallest[:60]:
             print("    %s%s" % ("" if which == 0 else "[connection %d] " % which, compare.show_words(words)))
         print("  at:     %s\n  oracle: %s\n  ours:   %s" % (difference.what, difference.oracle, difference.server))
+        if self.options.profile == "scripts":
+            for text in (word for _, words in smallest[-3:] for word in words if len(word) > 120):
+                print("  script: %s" % compare.show_words([text.replace(scripts.PRELUDE.encode(), b"... ")], 5000))
         if kind == "lost":
             for side, server in enumerate(self.sides.servers):
                 if server and not server.alive():

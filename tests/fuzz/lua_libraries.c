@@ -3,6 +3,7 @@
  * know. */
 #include "base/mem.h"
 #include "fuzz.h"
+#include "script/lua_cjson.h"
 #include "script/lua_vm.h"
 
 #define CJSON_ROUND \
@@ -45,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     L = vm->L;
     lua_vm_before(vm);
+    lua_cjson_reset(vm->cjson);
     format = fuzz_take_text(&input);
     lua_pushlstring(L, format.data != NULL ? format.data : "", format.size);
     set_global("format");
