@@ -236,14 +236,56 @@ with_server {enable-debug-command yes} {
     }
 
     test "what one script sets does not show in the next" {} {
-        r eval {cjson.encode_max_depth(1) cjson.encode_number_precision(3) math.randomseed(1)} 0
-        assert_equal {[[1.23456]]} [r eval {return cjson.encode({{1.23456}})} 0]
+        r eval {math.randomseed(1)} 0
         r select 0
         r eval {redis.call('select', 3) redis.call('set', 'there', 1) redis.setresp(3)} 0
         assert_equal 0 [r exists there]
         assert_equal {a 1} [r eval {redis.call('hset', KEYS[1], 'a', 1) return redis.call('hgetall', KEYS[1])} 1 h]
         r select 3
         assert_equal 1 [r exists there]
+    }
+
+    test "what cjson is told holds for all scripts after it, in every thread, until SCRIPT FLUSH" {} {
+        set clients [lmap i {1 2 3 4 5 6 7 8} {connect}]
+        set script {return cjson.encode({{1.23456}})}
+        r function flush
+        r function load "#!lua name=l\nredis.register_function('f', function() $script end)"
+        foreach c $clients {
+            assert_equal {[[1.23456]]} [$c eval $script 0]
+        }
+        r eval {cjson.encode_number_precision(3)} 0
+        foreach c $clients {
+            assert_equal {[[1.23]]} [$c eval $script 0]
+            assert_equal {[[1.23456]]} [$c fcall f 0]
+        }
+        assert_error "*" {r eval {cjson.encode_max_depth(1) error('x')} 0}
+        assert_error "*nesting*" {[lindex $clients 3] eval $script 0}
+        r script flush
+        foreach c $clients {
+            assert_equal {[[1.23456]]} [$c eval $script 0]
+        }
+    }
+
+    test "set_repl may tell one kind of reader alone" {} {
+        r debug journal start
+        r eval {redis.set_repl(redis.REPL_AOF) redis.call('set', 'file', 1) redis.set_repl(redis.REPL_REPLICA)
+            redis.call('set', 'replica', 1) redis.set_repl(redis.REPL_NONE) redis.call('set', 'none', 1)} 0
+        set text [string map {\r\n { }} [r debug journal read]]
+        r debug journal stop
+        assert_match "*replica*" $text
+        assert {![string match *file* $text] && ![string match *none* $text] && ![string match *MULTI* $text]}
+        assert_equal 3 [r exists file replica none]
+    }
+
+    test "no order that is a matter of chance for scripts, and no waiting" {} {
+        r sadd letters [expr {rand()}] c a d b
+        set sorted [lsort [r smembers letters]]
+        assert_equal $sorted [r eval {return redis.call('sort', KEYS[1], 'by', 'nosort')} 1 letters]
+        set script {return redis.call('sort', KEYS[1], 'by', 'x', 'limit', 1, 2)}
+        assert_equal [lrange $sorted 1 2] [r eval $script 1 letters]
+        assert_error "ERR xread command is not allowed with BLOCK option from scripts*" {
+            r eval {return redis.call('xread', 'block', 0, 'streams', 's', 0)} 0
+        }
     }
 
     test "keys that were not declared: the script is alone from there on" {} {
