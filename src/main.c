@@ -13,6 +13,7 @@
 #include "server/acl.h"
 #include "server/acl_declared.h"
 #include "server/acl_options.h"
+#include "server/aof.h"
 #include "server/aof_options.h"
 #include "server/availability_zone.h"
 #include "server/banner.h"
@@ -45,6 +46,7 @@ static void commands_setup(void)
         connection_commands, transaction_commands, admin_commands,   command_commands,     config_commands,
         info_commands,       lolwut_commands,      slowlog_commands, latency_commands,     memory_commands,
         member_expiry_commands, nested_commands, cron_commands, dump_commands, persist_commands,
+        aof_commands,
         sorted_set_commands, sorted_set_range_commands, sorted_set_algebra_commands, sorted_set_pop_commands,
         pubsub_commands,     sort_commands,
         stream_commands,     stream_read_commands,     stream_group_commands,      stream_info_commands,
@@ -91,6 +93,7 @@ int main(int argc, char **argv)
     random_count_setup();
     acl_options_setup();
     aof_options_setup();
+    aof_setup();
     persistence_setup(type_rdb_limits);
     commands_setup();
     acl_setup();
@@ -113,6 +116,7 @@ int main(int argc, char **argv)
     loading_on_end(script_host_leave);
     watchdog_setup(server);
     say_hello(server);
+    loading_on_loaded(aof_begin);
     if (loading_start(server)) {
         process_ready();
         server_run(server);
@@ -120,6 +124,7 @@ int main(int argc, char **argv)
         exit_status = EXIT_FAILURE;
     }
     loading_join();
+    aof_stop();
     child_teardown();
     log_warning("%s is now ready to exit, bye bye...", "KeyDB");
     process_stopping();

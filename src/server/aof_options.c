@@ -1,7 +1,6 @@
 #include "server/aof_options.h"
 
 #include "server/config.h"
-#include "server/server.h"
 
 #include <string.h>
 
@@ -49,16 +48,9 @@ static const char *check_folder(const struct option_row *row, int64_t number, st
     return memchr(text.data, '/', text.size) == NULL ? NULL : "appenddirname can't be a path, just a dirname";
 }
 
-static const char *check_on(const struct option_row *row, int64_t number, struct slice text)
-{
-    (void)row;
-    (void)text;
-    return number != 0 && server_instance() != NULL ? "it can only be given at start" : NULL;
-}
-
 static const struct option_row rows[] = {
     ROW_BOOL("appendonly", &option_appendonly, 0, OPTION_MUTABLE | OPTION_DENY_LOADING,
-             "every change is written to a file, from which the data is loaded at start", .check = check_on),
+             "every change is written to a file, from which the data is loaded at start"),
     ROW_ENUM("appendfsync", &option_appendfsync, AOF_SYNC_EVERY_SECOND, syncs, OPTION_MUTABLE,
              "when what was written goes to the disk"),
     ROW_STRING("appendfilename", &file_name, "appendonly.aof", OPTION_IMMUTABLE, "the first part of the files' names",

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum child_kind { CHILD_NONE, CHILD_RDB };
+enum child_kind { CHILD_NONE, CHILD_RDB, CHILD_AOF };
 
 enum { CHILD_ERROR_BYTES = 256 };
 

@@ -7,6 +7,7 @@
 #include "server/acl_client.h"
 #include "server/acl_user.h"
 #include "server/admission.h"
+#include "server/aof_hold.h"
 #include "server/certificates.h"
 #include "server/client_limit.h"
 #include "server/client_ref.h"
@@ -51,6 +52,7 @@ static void client_destroy(struct client *client)
 
     dispatch_forget(client);
     blocked_forget(client);
+    aof_hold_forget(client);
     client_reset_transaction(client);
     monitor_stop(client);
     pubsub_leave(client);

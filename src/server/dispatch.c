@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/acl_client.h"
+#include "server/aof_writer.h"
 #include "server/blocked.h"
 #include "server/busy.h"
 #include "server/client.h"
@@ -283,6 +284,7 @@ void dispatch_journal(struct worker *worker)
 {
     if (worker->effects.count != 0) {
         journal_append(&worker->server->journal, &worker->effects, false);
+        worker->has_journaled = true;
         effects_clear(&worker->effects);
     }
 }
@@ -550,18 +552,24 @@ static bool is_write(const struct client *client, const struct command *command)
             (transaction_flags(client->transaction) & COMMAND_WRITE) != 0);
 }
 
-/* Snapshots fail: who writes shall hear of it, and who asks whether all is well. */
+/* Snapshots, or the append only file, fail: who writes shall hear of it, and who asks whether all is well. */
 static bool refused_as_unsaved(struct request *request, const struct client *client)
 {
     const struct command *command = request->command;
+    char unwritten[256];
+    const char *denial = persistence_denial;
 
-    if ((hindrances() & HINDRANCE_UNSAVED) == 0 ||
+    if ((hindrances() & (HINDRANCE_UNSAVED | HINDRANCE_UNWRITTEN)) == 0 ||
         !(is_write(client, command) || slice_equal_text(command->full_name, "ping")))
         return false;
+    if ((hindrances() & HINDRANCE_UNSAVED) == 0) {
+        aof_writer_denial(unwritten, sizeof(unwritten));
+        denial = unwritten;
+    }
     if (command->row->access == ACCESS_TRANSACTION)
-        refuse_exec(request, persistence_denial);
+        refuse_exec(request, denial);
     else
-        reply_error(request, persistence_denial);
+        reply_error(request, denial);
     return true;
 }
 

@@ -8,7 +8,8 @@
 
 enum hindrance {
     HINDRANCE_LOADING = 1 << 0, /* the data is not there yet: loading.h */
-    HINDRANCE_UNSAVED = 1 << 1  /* snapshots fail, and clients shall hear of it: persistence.h */
+    HINDRANCE_UNSAVED = 1 << 1, /* snapshots fail, and clients shall hear of it: persistence.h */
+    HINDRANCE_UNWRITTEN = 1 << 2 /* likewise the append only file: aof_writer.h */
 };
 
 extern _Atomic unsigned hindrance_bits; /* global, atomic: relaxed where commands look, release where it changes */

@@ -8,6 +8,7 @@
 #include "server/availability_zone.h"
 #include "server/config.h"
 #include "server/defrag_cycle.h"
+#include "server/info_aof.h"
 #include "server/info_persistence.h"
 #include "server/memory_limit.h"
 #include "server/memory_report.h"
@@ -111,7 +112,6 @@ static void seconds(struct buffer *buffer, struct timeval time)
 PUT_U64(zero, 0)
 PUT_I64(minus_one, -1)
 PUT_TEXT(zero_fraction, "0.00")
-PUT_TEXT(ok, "ok")
 PUT(nothing, (void)buffer)
 
 /* scripts */
@@ -556,7 +556,7 @@ const struct info_field info_server_rows[] = {
     ROW("memory", "mem_clients_slaves", zero),
     ROW("memory", "mem_clients_normal", client_memory_bytes),
     ROW("memory", "mem_cluster_links", zero),
-    ROW("memory", "mem_aof_buffer", zero),
+    ROW("memory", "mem_aof_buffer", mem_aof_buffer),
     ROW("memory", "mem_allocator", allocator_name),
     ROW("memory", "mem_overhead_db_hashtable_rehashing", zero),
     ROW("memory", "active_defrag_running", defrag_running),
@@ -583,18 +583,19 @@ const struct info_field info_server_rows[] = {
     ROW("persistence", "rdb_last_cow_size", rdb_last_cow_size),
     ROW("persistence", "rdb_last_load_keys_expired", rdb_last_load_keys_expired),
     ROW("persistence", "rdb_last_load_keys_loaded", rdb_last_load_keys_loaded),
-    ROW("persistence", "aof_enabled", zero),
-    ROW("persistence", "aof_rewrite_in_progress", zero),
-    ROW("persistence", "aof_rewrite_scheduled", zero),
-    ROW("persistence", "aof_last_rewrite_time_sec", minus_one),
-    ROW("persistence", "aof_current_rewrite_time_sec", minus_one),
-    ROW("persistence", "aof_last_bgrewrite_status", ok),
-    ROW("persistence", "aof_rewrites", zero),
-    ROW("persistence", "aof_rewrites_consecutive_failures", zero),
-    ROW("persistence", "aof_last_write_status", ok),
-    ROW("persistence", "aof_last_cow_size", zero),
+    ROW("persistence", "aof_enabled", aof_enabled),
+    ROW("persistence", "aof_rewrite_in_progress", aof_rewrite_in_progress),
+    ROW("persistence", "aof_rewrite_scheduled", aof_rewrite_scheduled),
+    ROW("persistence", "aof_last_rewrite_time_sec", aof_last_rewrite_time_sec),
+    ROW("persistence", "aof_current_rewrite_time_sec", aof_current_rewrite_time_sec),
+    ROW("persistence", "aof_last_bgrewrite_status", aof_last_bgrewrite_status),
+    ROW("persistence", "aof_rewrites", aof_rewrites),
+    ROW("persistence", "aof_rewrites_consecutive_failures", aof_rewrites_consecutive_failures),
+    ROW("persistence", "aof_last_write_status", aof_last_write_status),
+    ROW("persistence", "aof_last_cow_size", aof_last_cow_size),
     ROW("persistence", "module_fork_in_progress", zero),
     ROW("persistence", "module_fork_last_cow_size", zero),
+    {.section = "persistence", .append = put_aof_fields, .wanted = info_has_aof},
     {.section = "persistence", .append = put_loading_fields, .wanted = info_is_loading},
 
     ROW("stats", "total_connections_received", connections_received),

@@ -34,6 +34,7 @@ static struct {
     struct gate_member member;
     sem_t woken;                /* by the gate */
     void (*leave)(void);        /* const; NULL: nothing to do in the end */
+    void (*loaded)(void);       /* const; NULL: nobody wants to know */
     struct file *file;          /* the loader's, like what follows. NULL: the data comes from the AOF */
     struct aof_manifest manifest;
     struct worker *worker;      /* for the AOF's commands; NULL: there are none */
@@ -221,6 +222,8 @@ static void run(void *argument)
     if (loader.worker != NULL)
         worker_fini(loader.worker);
     mem_free(loader.worker);
+    if (loader.loaded != NULL)
+        loader.loaded();
     hindrance_set(HINDRANCE_LOADING, false);
     gate_open(&loader.member);
     gate_part(&loader.member);
@@ -229,6 +232,11 @@ static void run(void *argument)
 void loading_on_end(void (*leave)(void))
 {
     loader.leave = leave;
+}
+
+void loading_on_loaded(void (*loaded)(void))
+{
+    loader.loaded = loaded;
 }
 
 enum found { FOUND_NOTHING, FOUND_DATA, FOUND_TROUBLE };
@@ -285,6 +293,8 @@ bool loading_start(struct server *server)
     uint64_t size = 0;
     enum found found = find_data(server, &size);
 
+    if (found == FOUND_NOTHING && loader.loaded != NULL)
+        loader.loaded();
     if (found != FOUND_DATA)
         return found == FOUND_NOTHING;
     loader.server = server;

@@ -14,6 +14,9 @@ struct server;
 must_check bool loading_start(struct server *server);
 /* What the thread does in the end, for those who keep something a thread; before loading_start. */
 void loading_on_end(void (*leave)(void));
+/* To be called when the data is there, or there is none, or the server stops meanwhile; nobody else is inside the gate.
+ * Before loading_start. */
+void loading_on_loaded(void (*loaded)(void));
 void loading_join(void); /* the workers have ended: stops it if it still runs */
 
 static inline bool loading_runs(void)

@@ -157,6 +157,24 @@ bool persistence_save(struct access *access)
     return true;
 }
 
+enum status persistence_save_base(const struct persistence_base *base, struct access *access, char *error,
+                                  size_t error_size)
+{
+    struct rdb_save_request request;
+    struct rdb_save_result result;
+    struct origin origin;
+    enum status status;
+
+    fill_save(&request, &origin, access);
+    origin.aux[countof(origin.aux) - 1].value = SLICE("1"); /* aof-base */
+    request.starts_writeback = base->starts_writeback;
+    request.progress = base->progress;
+    request.context = base->context;
+    status = rdb_save(base->path, base->temp_path, &request, &result);
+    (void)snprintf(error, error_size, "%s", result.error);
+    return status;
+}
+
 /* ------------------------------------------------------------------------------------------------------- child -- */
 
 struct child_work {
@@ -216,7 +234,7 @@ static void child_done(const struct child_report *report, void *context)
     update_denial();
 }
 
-static uint64_t count_keys(const struct store *store)
+uint64_t persistence_key_count(const struct store *store)
 {
     uint64_t count = 0;
 
@@ -228,7 +246,7 @@ static uint64_t count_keys(const struct store *store)
 enum persistence_start persistence_start_child(struct access *access)
 {
     const struct child_task task = {.kind = CHILD_RDB, .run = run_child, .done = child_done, .context = access,
-                                    .keys_total = count_keys(access->store)};
+                                    .keys_total = persistence_key_count(access->store)};
 
     if (child_running() != CHILD_NONE)
         return PERSISTENCE_BUSY;

@@ -35,6 +35,16 @@ must_check bool persistence_reload(struct access *access, unsigned flags);
 struct rdb_load_request;
 void persistence_fill_load(struct rdb_load_request *request, struct access *access);
 const char *persistence_file(void); /* dbfilename */
+/* A file for somebody else: the base of an append only file. Also in a forked child. */
+struct persistence_base {
+    const char *path, *temp_path; /* see rdb_save.h */
+    bool starts_writeback;
+    bool (*progress)(uint64_t keys, void *context);
+    void *context;
+};
+must_check enum status persistence_save_base(const struct persistence_base *base, struct access *access, char *error,
+                                             size_t error_size);
+uint64_t persistence_key_count(const struct store *store); /* of all databases */
 
 /* --- worker 0, outside the gate --- */
 

@@ -1,6 +1,7 @@
 #include "server/shutdown.h"
 
 #include "base/log.h"
+#include "server/aof.h"
 #include "server/child.h"
 #include "server/config.h"
 #include "server/dispatch.h"
@@ -56,7 +57,12 @@ bool shutdown_needs_gate(unsigned flags)
 bool shutdown_begin(struct server *server, unsigned flags, struct access *access)
 {
     log_warning("User requested shutdown...");
+    if (aof_state() == AOF_STARTING && (flags & SHUTDOWN_FORCE) == 0) {
+        log_warning("Writing initial AOF. Can't exit. To end the server nevertheless use FORCE.");
+        return false;
+    }
     child_stop(CHILD_RDB); /* what it would have is older than what comes now */
+    child_stop(CHILD_AOF);
     if (access != NULL && shutdown_needs_gate(flags)) {
         log_notice("Saving the final RDB snapshot before exiting.");
         if (!persistence_save(access)) {

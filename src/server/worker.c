@@ -6,6 +6,8 @@
 #include "base/panic.h"
 #include "server/acl.h"
 #include "server/active_expiry.h"
+#include "server/aof.h"
+#include "server/aof_hold.h"
 #include "server/admission.h"
 #include "server/blocked.h"
 #include "server/certificates.h"
@@ -60,6 +62,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     list_init(&worker->served);
     list_init(&worker->monitors);
     list_init(&worker->held);
+    list_init(&worker->synced_waits);
     list_init(&worker->tracking_clients);
     access_init(&worker->access, server->store, &worker->counters);
     defrag_walk_init(&worker->defrag.walk, index, &worker->defrag.counters);
@@ -250,6 +253,7 @@ static void on_wake(struct loop *loop)
     if (worker->index == 0) {
         server_serve_signal(worker->server);
         persistence_woken(worker);
+        aof_woken(worker);
     }
     serve_requests(worker);
     dispatch_retry_parked(worker);
@@ -275,6 +279,8 @@ static void on_turn_end(struct loop *loop)
         dispatch_show_lines(worker);
     if (UNLIKELY(!list_is_empty(&worker->served)))
         blocked_deliver(worker);
+    if (UNLIKELY(worker->has_journaled || aof_hold_is_on() || !list_is_empty(&worker->synced_waits)))
+        aof_hold_turn(worker);
     if (UNLIKELY(!list_is_empty(&worker->leaving_watches) || !list_is_empty(&worker->leaving_blocked)))
         leave_registries(worker);
     show_loop_stats(worker);
@@ -347,6 +353,7 @@ static void sample_rates(struct loop *loop, struct loop_timer *timer)
     defrag_cycle_sample();
     soft_shutdown_look(worker->server);
     persistence_look(worker);
+    aof_look(worker);
     loop_timer_start(loop, timer, SECOND_US / 10, sample_rates);
 }
 

@@ -1,0 +1,23 @@
+/* Writing all keys as commands: the base of an append only file without RDB preamble. Whoever calls is alone with the
+ * data: owns the gate, or is a forked child.
+ *
+ * Strings, lists, sets, hashes and sorted sets become the commands that make them, some elements each; values that have
+ * more to them (streams, deadlines of members ...) one RESTORE. */
+#pragma once
+
+#include "persist/rdb_write.h"
+#include "store/access.h"
+
+struct aof_dump_request {
+    const char *path, *temp_path; /* as for rdb_save */
+    struct access *access;
+    bool starts_writeback;
+    bool writes_time;             /* one line in front: when */
+    int64_t key_delay_us;         /* for tests: after each key */
+    void (*libraries)(void (*take)(struct slice source, void *context), void *context); /* as for rdb_save */
+    bool (*progress)(uint64_t keys, void *context); /* now and then; false: stop */
+    void *context;
+};
+
+/* *error says what went wrong. */
+must_check enum status aof_dump_save(const struct aof_dump_request *request, char *error, size_t error_size);

@@ -1,0 +1,42 @@
+/* Waiting for the disk: replies under `appendfsync always`, and clients that ask with WAITAOF.
+ *
+ * With `always` what a worker has written to its connections in a turn is sent when everything that was in the journal
+ * at the turn's end is on the disk: the effects of what was run, and of whatever a read has seen. That holds for all
+ * output, so also for messages to other clients, which are written by their own workers later. Nobody waits: the bytes
+ * stay in their outputs (conn_hold), and the writer wakes the workers when it has synced.
+ *
+ * While this is off it costs a worker one load a turn. */
+#pragma once
+
+#include "base/compiler.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct client;
+struct worker;
+
+extern _Atomic bool aof_hold_on; /* global, atomic: relaxed; changed at the gate, or by the writer when it has begun */
+
+static inline bool aof_hold_is_on(void)
+{
+    return atomic_load_explicit(&aof_hold_on, memory_order_relaxed);
+}
+
+void aof_hold_update(void); /* the option, or the file's state, has changed */
+
+/* --- a worker's own thread --- */
+
+void aof_hold_turn(struct worker *worker);  /* at a turn's end, before what was written is sent */
+void aof_hold_forget(struct client *client); /* it leaves */
+/* The client waits until everything up to `offset` of the journal is on the disk, or for ever, in both cases at most
+ * timeout_ms (0: no limit). Then `reply` is told whether it is on the disk. */
+enum aof_wait { AOF_WAIT_SYNCED, AOF_WAIT_FOR_EVER };
+void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, int64_t timeout_ms,
+                     void (*reply)(struct client *client, bool is_synced));
+
+/* --- the writer --- */
+
+void aof_hold_tell(void);             /* wakes whose offset is synced */
+bool aof_hold_is_waited_for(void);    /* does anybody wait? */

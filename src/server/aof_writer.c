@@ -1,0 +1,668 @@
+#include "server/aof_writer.h"
+
+#include "base/background.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/spinlock.h"
+#include "base/thread.h"
+#include "server/aof_hold.h"
+#include "server/aof_options.h"
+#include "server/child.h"
+#include "server/hindrance.h"
+#include "server/process.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    BATCH_BYTES = 1024 * 1024,      /* a write, about */
+    BUFFER_KEPT_BYTES = 4 * BATCH_BYTES,
+    NAP_US = 2000,                  /* between writes that nobody waits for: 500 a second are enough */
+    SECOND_US = 1000 * 1000,
+    RETRY_US = 100 * 1000,          /* after an error */
+    SLOW_SYNC_US = 2 * SECOND_US,
+    LOG_AGAIN_US = 30 * SECOND_US   /* an error that lasts is told so often */
+};
+
+enum split { SPLIT_NONE, SPLIT_WANTED, SPLIT_DONE, SPLIT_FAILED };
+
+static struct {
+    struct thread thread;
+    sem_t woken, settled;
+    struct journal *journal;       /* const while it runs, like the next */
+    struct aof_set *files;
+    struct spinlock lock;          /* rank LOCK_REGISTRY: orders */
+    bool wants_stop GUARDED_BY(lock), wants_settled GUARDED_BY(lock), wants_commit GUARDED_BY(lock);
+    uint64_t split_offset GUARDED_BY(lock);
+    struct aof_commit commit GUARDED_BY(lock);
+    _Atomic enum split split;      /* atomic: who owns the gate says WANTED, the writer the others */
+    _Atomic bool asleep;           /* atomic, seq_cst: see sleep_until */
+    _Atomic bool runs;             /* atomic, relaxed: changed by who owns the gate */
+    /* the writer's */
+    struct journal_reader reader;
+    struct file *file;
+    struct buffer buffer;          /* read and not written */
+    uint64_t file_bytes, read_offset, synced_us, told_us;
+    int file_db;                   /* that the file's end has selected; -1: none */
+    int64_t file_s;                /* the last time written into it */
+    bool in_transaction;           /* the last record was not the end of what belongs together */
+    bool is_temporary;             /* the file */
+    bool sync_failed;              /* of the file: what it holds on the disk is not known */
+    bool split_unsynced;           /* likewise of those before the split */
+    int error;                     /* errno of what failed last */
+    /* atomic, relaxed, written by the writer: for INFO; synced: release, what it covers is on the disk */
+    _Atomic uint64_t written, synced, size_bytes, rewritten_bytes, buffer_bytes, slow_syncs;
+    _Atomic bool is_syncing, failed, needs_rewrite;
+    _Atomic int shown_error;
+} writer;
+
+#define GET(field) atomic_load_explicit(&writer.field, memory_order_relaxed)
+#define SET(field, value) atomic_store_explicit(&writer.field, (value), memory_order_relaxed)
+
+/* ------------------------------------------------------------------------------------------------------- errors -- */
+
+static void update_denial(void)
+{
+    bool is_well = !GET(failed) && !GET(needs_rewrite);
+
+    hindrance_set(HINDRANCE_UNWRITTEN, !is_well);
+}
+
+void aof_writer_denial(char *text, size_t size)
+{
+    (void)snprintf(text, size, "MISCONF Errors writing to the AOF file: %s", strerror(GET(shown_error)));
+}
+
+/* With `always` a reply is a promise. What was run and cannot be kept is not taken back: so the server ends before
+ * anybody hears of it, and what is on the disk is what was promised. */
+static void NORETURN give_up(const char *what)
+{
+    log_warning("Can't recover from AOF %s error when the AOF fsync policy is 'always'. Exiting...", what);
+    process_remove_pidfile();
+    _exit(EXIT_FAILURE);
+}
+
+/* True: it is to be told, which is done now and then only. */
+static bool note_failure(void)
+{
+    uint64_t now_us = clock_monotonic_us();
+    bool tell = !GET(failed) || now_us - writer.told_us >= LOG_AGAIN_US;
+
+    writer.error = errno;
+    SET(shown_error, writer.error);
+    SET(failed, true);
+    if (tell)
+        writer.told_us = now_us;
+    update_denial();
+    return tell;
+}
+
+static void note_success(void)
+{
+    if (LIKELY(!GET(failed)))
+        return;
+    SET(failed, false);
+    update_denial();
+    log_warning("AOF write error looks solved. The server can write again.");
+}
+
+static bool is_always(void)
+{
+    return OPTION_GET(option_appendfsync) == AOF_SYNC_ALWAYS && !writer.is_temporary;
+}
+
+/* ------------------------------------------------------------------------------------------------------ reading -- */
+
+static void append_select(unsigned db)
+{
+    char number[16];
+    int digits = snprintf(number, sizeof(number), "%u", db);
+
+    buffer_printf(&writer.buffer, "*2\r\n$6\r\nSELECT\r\n$%d\r\n%s\r\n", digits, number);
+}
+
+static void append_time(void)
+{
+    int64_t now_s = clock_wall_ms() / 1000;
+
+    if (now_s == writer.file_s)
+        return;
+    writer.file_s = now_s;
+    buffer_printf(&writer.buffer, "#TS:%" PRId64 "\r\n", now_s);
+}
+
+/* Each file selects for itself, as it is loaded by itself. */
+static void take_record(const struct journal_view *view)
+{
+    writer.read_offset = view->offset + view->size;
+    if (UNLIKELY((view->flags & JOURNAL_MESSAGE) != 0))
+        return; /* for replicas */
+    if (!writer.in_transaction && UNLIKELY(OPTION_IS(option_aof_timestamps)))
+        append_time();
+    if (UNLIKELY(writer.file_db != (int)view->db)) {
+        if ((view->flags & JOURNAL_SELECT) == 0)
+            append_select(view->db);
+        writer.file_db = (int)view->db;
+    }
+    journal_view_append(view, &writer.buffer);
+    if ((view->flags & JOURNAL_SELECT) == 0)
+        writer.in_transaction = (view->flags & JOURNAL_ENDS) == 0;
+}
+
+/* Up to a batch, but not past a split. */
+static void read_journal(void)
+{
+    uint64_t limit = UINT64_MAX;
+    struct journal_view view;
+
+    if (atomic_load_explicit(&writer.split, memory_order_acquire) == SPLIT_WANTED) {
+        spinlock_acquire(&writer.lock);
+        limit = writer.split_offset;
+        spinlock_release(&writer.lock);
+    }
+    while (writer.read_offset < limit && writer.buffer.size < BATCH_BYTES &&
+           journal_reader_next(&writer.reader, &view))
+        take_record(&view);
+    SET(buffer_bytes, writer.buffer.capacity);
+}
+
+/* ------------------------------------------------------------------------------------------------------ writing -- */
+
+static void count_written(uint64_t bytes)
+{
+    writer.file_bytes += bytes;
+    SET(size_bytes, GET(size_bytes) + bytes);
+}
+
+/* Nobody knows how much of the buffer the file has got. It is cut back to what it had; if that fails, too, what it has
+ * got is taken out of the buffer, so that the next write goes on where this one ended. */
+static void undo_write(void)
+{
+    uint64_t size;
+
+    if (file_truncate(writer.file, writer.file_bytes) == STATUS_OK)
+        return;
+    if (file_size(writer.file, &size) == STATUS_OK && size > writer.file_bytes &&
+        size - writer.file_bytes <= writer.buffer.size) {
+        buffer_consume(&writer.buffer, (size_t)(size - writer.file_bytes));
+        count_written(size - writer.file_bytes);
+    }
+}
+
+/* False: it could not be written, and is kept. */
+static bool write_out(void)
+{
+    if (writer.buffer.size == 0)
+        return true;
+    if (file_write_all(writer.file, writer.buffer.data, writer.buffer.size) != STATUS_OK) {
+        if (note_failure())
+            log_warning("Error writing to the AOF file: %s", strerror(writer.error));
+        if (is_always())
+            give_up("write");
+        undo_write();
+        return false;
+    }
+    count_written(writer.buffer.size);
+    if (writer.buffer.capacity > BUFFER_KEPT_BYTES)
+        buffer_fini(&writer.buffer);
+    else
+        buffer_clear(&writer.buffer);
+    SET(written, writer.read_offset);
+    note_success();
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------ syncing -- */
+
+/* After a sync that failed nobody knows what the disk has, and asking again would be told that all is well. So the file
+ * is never trusted again: a new base is written, with new files behind it. */
+static void note_sync_failure(void)
+{
+    int error = errno;
+
+    SET(shown_error, error);
+    writer.sync_failed = true;
+    SET(needs_rewrite, true);
+    update_denial();
+    log_warning("Fail to fsync the AOF file: %s. What was written last may not be on the disk. Writes are refused "
+                "until a rewrite has made new files.", strerror(error));
+    if (is_always())
+        give_up("fsync");
+}
+
+static bool sync_file(void)
+{
+    uint64_t start_us = clock_monotonic_us();
+    enum status status;
+
+    SET(is_syncing, true);
+    status = file_sync(writer.file);
+    SET(is_syncing, false);
+    writer.synced_us = clock_monotonic_us();
+    if (writer.synced_us - start_us > SLOW_SYNC_US) {
+        SET(slow_syncs, GET(slow_syncs) + 1);
+        log_notice("Asynchronous AOF fsync is taking too long (disk is busy?). It took %" PRIu64 " ms.",
+                   (writer.synced_us - start_us) / 1000);
+    }
+    if (status == STATUS_OK)
+        return true;
+    note_sync_failure();
+    return false;
+}
+
+static void publish_synced(uint64_t offset)
+{
+    if (writer.is_temporary || writer.sync_failed || writer.split_unsynced)
+        return; /* a promise about files that do not count, or cannot be trusted */
+    atomic_store_explicit(&writer.synced, offset, memory_order_release);
+}
+
+/* While a child writes, the disk may have enough to do. */
+static bool rests_for_child(void)
+{
+    return OPTION_IS(option_no_appendfsync_on_rewrite) && child_running() != CHILD_NONE;
+}
+
+static bool is_unsynced(void)
+{
+    return GET(written) != GET(synced) && !writer.sync_failed;
+}
+
+/* When the next sync is due; UINT64_MAX: not by itself. */
+static uint64_t sync_due_us(void)
+{
+    if (!is_unsynced() || rests_for_child())
+        return UINT64_MAX;
+    switch (OPTION_GET(option_appendfsync)) {
+    case AOF_SYNC_ALWAYS:
+        return 0;
+    case AOF_SYNC_EVERY_SECOND:
+        return writer.synced_us + SECOND_US;
+    default:
+        return aof_hold_is_waited_for() ? 0 : UINT64_MAX; /* who asks for the disk shall get it */
+    }
+}
+
+static void sync_if_due(void)
+{
+    uint64_t due_us = sync_due_us();
+
+    if (due_us == UINT64_MAX || due_us > clock_monotonic_us())
+        return;
+    if (sync_file())
+        publish_synced(GET(written));
+}
+
+/* ------------------------------------------------------------------------------------------------- other files -- */
+
+static void remove_now(void *path)
+{
+    if (file_remove(path) != STATUS_OK)
+        log_warning("The file %s of the AOF, which is not needed any more, could not be removed: %s", (char *)path,
+                    strerror(errno));
+    mem_free(path);
+}
+
+static void remove_later(char *path)
+{
+    log_notice("Removing the history file %s in the background", path);
+    background_submit(BACKGROUND_CLOSE, remove_now, path);
+}
+
+static bool replace_base(struct aof_set *files, const struct aof_commit *commit, enum aof_kept kept)
+{
+    if (aof_set_replace_base(files, commit->temp_base, commit->is_rdb, kept, commit->temp_increment) != STATUS_OK) {
+        log_warning("The new base of the AOF could not take its place: %s", strerror(errno));
+        return false;
+    }
+    if (!OPTION_IS(option_aof_keeps_history) && aof_set_drop_history(files, remove_later) != STATUS_OK)
+        log_warning("The AOF's manifest keeps files that are not needed any more: %s", strerror(errno));
+    return true;
+}
+
+bool aof_commit_alone(struct aof_set *files, const struct aof_commit *commit)
+{
+    return replace_base(files, commit, AOF_KEPT_NOTHING);
+}
+
+static void begin_file(struct file *file, uint64_t bytes)
+{
+    file_close(&writer.file);
+    writer.file = file;
+    writer.file_bytes = bytes;
+    writer.file_db = -1;
+    writer.file_s = 0;
+    writer.sync_failed = false;
+}
+
+/* Everything before the split is written. What is synced from now on counts only if that is, too. */
+static void split(void)
+{
+    struct file *file;
+
+    if (!writer.sync_failed && sync_file())
+        publish_synced(GET(written));
+    if (aof_set_add_increment(writer.files, &file) != STATUS_OK) {
+        log_warning("A new increment of the AOF cannot be begun: %s", strerror(errno));
+        atomic_store_explicit(&writer.split, SPLIT_FAILED, memory_order_release);
+        return;
+    }
+    log_notice("Creating AOF incr file %s on background rewrite",
+               aof_manifest_last_increment(&writer.files->manifest)->name);
+    writer.split_unsynced |= writer.sync_failed;
+    begin_file(file, 0);
+    atomic_store_explicit(&writer.split, SPLIT_DONE, memory_order_release);
+}
+
+static void split_if_wanted(void)
+{
+    uint64_t offset;
+
+    if (LIKELY(atomic_load_explicit(&writer.split, memory_order_acquire) != SPLIT_WANTED))
+        return;
+    spinlock_acquire(&writer.lock);
+    offset = writer.split_offset;
+    spinlock_release(&writer.lock);
+    if (GET(written) >= offset && writer.buffer.size == 0)
+        split();
+}
+
+/* The temporary file has another name now: it is opened anew under that one. */
+static bool reopen(void)
+{
+    struct file *file;
+    uint64_t size;
+    int db = writer.file_db;
+    int64_t seconds = writer.file_s;
+
+    if (aof_set_open_last(writer.files, &file, &size) != STATUS_OK) {
+        log_warning("The AOF cannot be opened under its new name: %s", strerror(errno));
+        return false;
+    }
+    begin_file(file, size);
+    writer.file_db = db;
+    writer.file_s = seconds;
+    writer.is_temporary = false;
+    return true;
+}
+
+static bool commit_base(const struct aof_commit *commit)
+{
+    bool good;
+
+    if (writer.is_temporary) {
+        /* On the disk before it counts. Written or not: what failed to be written is still in the buffer. */
+        good = !writer.sync_failed && sync_file() && replace_base(writer.files, commit, AOF_KEPT_TEMPORARY) && reopen();
+    } else {
+        good = atomic_load_explicit(&writer.split, memory_order_relaxed) == SPLIT_DONE &&
+               replace_base(writer.files, commit, AOF_KEPT_LAST);
+        if (good)
+            writer.split_unsynced = false; /* the base has it */
+    }
+    atomic_store_explicit(&writer.split, SPLIT_NONE, memory_order_release);
+    if (!good)
+        return false;
+    SET(size_bytes, aof_set_bytes(writer.files));
+    SET(rewritten_bytes, GET(size_bytes));
+    SET(needs_rewrite, writer.sync_failed);
+    if (!writer.sync_failed) {
+        update_denial();
+        if (sync_file())
+            publish_synced(GET(written));
+    }
+    return true;
+}
+
+static void commit_if_wanted(void)
+{
+    struct aof_commit commit;
+    bool wanted;
+
+    spinlock_acquire(&writer.lock);
+    wanted = writer.wants_commit;
+    commit = writer.commit;
+    spinlock_release(&writer.lock);
+    if (!wanted || (atomic_load_explicit(&writer.split, memory_order_acquire) == SPLIT_WANTED && !GET(failed)))
+        return;
+    spinlock_acquire(&writer.lock);
+    writer.wants_commit = false;
+    spinlock_release(&writer.lock);
+    commit.done(commit_base(&commit));
+}
+
+/* ------------------------------------------------------------------------------------------------------ waiting -- */
+
+static void wait_on(sem_t *sem, uint64_t until_us)
+{
+    struct timespec until = {.tv_sec = (time_t)(until_us / SECOND_US),
+                             .tv_nsec = (long)(until_us % SECOND_US) * 1000};
+
+    if (until_us == UINT64_MAX)
+        (void)sem_wait(sem);
+    else
+        (void)sem_clockwait(sem, CLOCK_MONOTONIC, &until);
+}
+
+void aof_writer_poke(void)
+{
+    /* The caller has appended, or given an order: either it sees that we sleep, or we see what it did. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&writer.asleep, memory_order_relaxed) && atomic_exchange(&writer.asleep, false))
+        (void)sem_post(&writer.woken);
+}
+
+static bool has_orders(void)
+{
+    bool any;
+
+    spinlock_acquire(&writer.lock);
+    any = writer.wants_stop || writer.wants_settled || writer.wants_commit;
+    spinlock_release(&writer.lock);
+    return any || atomic_load_explicit(&writer.split, memory_order_acquire) == SPLIT_WANTED;
+}
+
+static void sleep_until(uint64_t until_us)
+{
+    atomic_store(&writer.asleep, true);
+    if (journal_end_offset(writer.journal) != writer.read_offset)
+        (void)sched_yield(); /* somebody is about to fill in what he has reserved */
+    else if (!has_orders())
+        wait_on(&writer.woken, until_us);
+    if (!atomic_exchange(&writer.asleep, false))
+        while (sem_trywait(&writer.woken) == 0) /* who woke us has posted, or is about to: one turn more at most */
+            ;
+}
+
+static void rest(bool good, size_t written_bytes)
+{
+    uint64_t due_us = sync_due_us();
+
+    if (!good)
+        (void)usleep(RETRY_US);
+    else if (written_bytes == 0 || OPTION_GET(option_appendfsync) == AOF_SYNC_ALWAYS)
+        sleep_until(due_us != UINT64_MAX ? due_us : clock_monotonic_us() + SECOND_US);
+    else if (written_bytes < BATCH_BYTES)
+        (void)usleep(NAP_US);
+}
+
+/* ------------------------------------------------------------------------------------------------------- thread -- */
+
+static bool is_to_stop(void)
+{
+    bool stop;
+
+    spinlock_acquire(&writer.lock);
+    stop = writer.wants_stop;
+    spinlock_release(&writer.lock);
+    return stop;
+}
+
+/* Whoever waits owns the gate: the journal does not grow. */
+static void answer_settled(void)
+{
+    bool wanted, settled = GET(failed) || GET(written) == journal_end_offset(writer.journal);
+
+    spinlock_acquire(&writer.lock);
+    wanted = writer.wants_settled;
+    if (settled)
+        writer.wants_settled = false;
+    spinlock_release(&writer.lock);
+    if (wanted && settled)
+        (void)sem_post(&writer.settled);
+}
+
+static void run(void *argument)
+{
+    bool stops, good;
+    size_t bytes;
+
+    (void)argument;
+    do {
+        stops = is_to_stop();
+        read_journal();
+        bytes = writer.buffer.size;
+        good = write_out();
+        if (good)
+            split_if_wanted();
+        commit_if_wanted();
+        sync_if_due();
+        aof_hold_tell();
+        answer_settled();
+        if (!stops)
+            rest(good, bytes);
+    } while (!stops || (good && GET(written) != journal_end_offset(writer.journal)));
+    if (is_unsynced() && sync_file())
+        publish_synced(GET(written));
+}
+
+void aof_writer_start(struct journal *journal, struct aof_set *files, struct file *file, uint64_t size,
+                      bool is_temporary)
+{
+    writer.journal = journal;
+    writer.files = files;
+    spinlock_init(&writer.lock, LOCK_REGISTRY);
+    (void)sem_init(&writer.woken, 0, 0);
+    (void)sem_init(&writer.settled, 0, 0);
+    writer.wants_stop = writer.wants_settled = writer.wants_commit = false;
+    atomic_store(&writer.split, SPLIT_NONE);
+    writer.split_unsynced = false;
+    begin_file(file, size);
+    writer.in_transaction = false;
+    writer.is_temporary = is_temporary;
+    journal_reader_open(&writer.reader, journal);
+    writer.read_offset = journal_end_offset(journal);
+    writer.synced_us = clock_monotonic_us();
+    SET(written, writer.read_offset);
+    SET(synced, is_temporary ? 0 : writer.read_offset);
+    SET(size_bytes, is_temporary ? 0 : aof_set_bytes(files));
+    SET(rewritten_bytes, GET(size_bytes));
+    SET(failed, false);
+    SET(needs_rewrite, false);
+    update_denial();
+    SET(runs, true);
+    thread_start(&writer.thread, "aof-writer", run, NULL);
+}
+
+bool aof_writer_stop(void)
+{
+    bool good;
+
+    if (!GET(runs))
+        return true;
+    spinlock_acquire(&writer.lock);
+    writer.wants_stop = true;
+    spinlock_release(&writer.lock);
+    aof_writer_poke();
+    thread_join(&writer.thread);
+    good = !GET(failed) && !GET(needs_rewrite);
+    journal_reader_close(&writer.reader);
+    file_close(&writer.file);
+    buffer_fini(&writer.buffer);
+    SET(buffer_bytes, 0);
+    SET(failed, false);
+    SET(needs_rewrite, false);
+    update_denial();
+    SET(runs, false);
+    return good;
+}
+
+bool aof_writer_runs(void)
+{
+    return GET(runs);
+}
+
+bool aof_writer_settle(void)
+{
+    if (!GET(runs))
+        return true;
+    spinlock_acquire(&writer.lock);
+    writer.wants_settled = true;
+    spinlock_release(&writer.lock);
+    aof_writer_poke();
+    while (sem_wait(&writer.settled) != 0 && errno == EINTR)
+        ;
+    return !GET(failed);
+}
+
+void aof_writer_split(void)
+{
+    spinlock_acquire(&writer.lock);
+    writer.split_offset = journal_end_offset(writer.journal);
+    spinlock_release(&writer.lock);
+    atomic_store_explicit(&writer.split, SPLIT_WANTED, memory_order_release);
+    aof_writer_poke();
+}
+
+bool aof_writer_split_failed(void)
+{
+    return atomic_load_explicit(&writer.split, memory_order_acquire) == SPLIT_FAILED;
+}
+
+void aof_writer_forget_split(void)
+{
+    enum split split = SPLIT_FAILED;
+
+    if (!atomic_compare_exchange_strong(&writer.split, &split, SPLIT_NONE) && split == SPLIT_DONE)
+        (void)atomic_compare_exchange_strong(&writer.split, &split, SPLIT_NONE);
+}
+
+void aof_writer_commit(const struct aof_commit *commit)
+{
+    spinlock_acquire(&writer.lock);
+    writer.commit = *commit;
+    writer.wants_commit = true;
+    spinlock_release(&writer.lock);
+    aof_writer_poke();
+}
+
+uint64_t aof_synced_offset(void)
+{
+    return atomic_load_explicit(&writer.synced, memory_order_acquire);
+}
+
+void aof_writer_stats(struct aof_writer_stats *stats)
+{
+    *stats = (struct aof_writer_stats){
+        .size_bytes = GET(size_bytes),
+        .rewritten_bytes = GET(rewritten_bytes),
+        .waiting_bytes = GET(runs) ? journal_end_offset(writer.journal) - GET(written) : 0,
+        .buffer_bytes = GET(buffer_bytes),
+        .slow_syncs = GET(slow_syncs),
+        .is_syncing = GET(is_syncing),
+        .is_well = !GET(failed) && !GET(needs_rewrite),
+        .needs_rewrite = GET(needs_rewrite),
+    };
+}
+
+void aof_writer_stats_reset(void)
+{
+    SET(slow_syncs, 0);
+}

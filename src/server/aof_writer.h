@@ -1,0 +1,65 @@
+/* The thread that appends the journal to the append only file, syncs it, and changes which files it consists of. No
+ * worker waits for a disk: what it has not got to is kept by the journal.
+ *
+ *     journal -> buffer -> the last increment -> synced
+ *        `read` <= end     `written` <= read    `synced` <= written        offsets in the journal's stream
+ *
+ * It alone touches the files while it runs. What others want of it are orders, which it takes between two writes. */
+#pragma once
+
+#include "base/compiler.h"
+#include "persist/aof_set.h"
+#include "store/journal.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* --- the gate is owned, or the workers have ended --- */
+
+/* From the journal's end on everything goes into `file`, which it takes over and which has `size` bytes. A temporary
+ * one (of a first rewrite) counts for nothing yet, until it has become an increment. */
+void aof_writer_start(struct journal *journal, struct aof_set *files, struct file *file, uint64_t size,
+                      bool is_temporary);
+/* Writes and syncs what there is, and ends. The file is closed, the others stay the caller's. False: not everything is
+ * on the disk, the log says why. */
+bool aof_writer_stop(void);
+/* Waits until everything is written; false: it cannot be written. */
+must_check bool aof_writer_settle(void);
+/* What comes from now on goes into a new increment. */
+void aof_writer_split(void);
+bool aof_writer_runs(void); /* any thread: as it was last */
+
+/* --- any thread --- */
+
+void aof_writer_poke(void); /* there may be something new: in the journal, among the options */
+/* The split that was asked for has failed: the base that is being written has no use. */
+bool aof_writer_split_failed(void);
+void aof_writer_forget_split(void); /* no base comes for it */
+
+/* A base with everything up to the split (or to the start, if the file is temporary) is on the disk: it is to take its
+ * place. `done` is called by the writer's thread, or by the caller if there is none. */
+struct aof_commit {
+    const char *temp_base;      /* file names, in the folder; they stay until `done` */
+    const char *temp_increment; /* NULL: there was a split, or there is no writer */
+    bool is_rdb;
+    void (*done)(bool good);
+};
+void aof_writer_commit(const struct aof_commit *commit);
+/* The same without a writer: nothing is kept beside the base. Any thread that has the files to itself. */
+must_check bool aof_commit_alone(struct aof_set *files, const struct aof_commit *commit);
+
+uint64_t aof_synced_offset(void); /* of the journal: everything before is on the disk */
+struct aof_writer_stats {
+    uint64_t size_bytes;      /* of base and increments */
+    uint64_t rewritten_bytes; /* the same at the start, or when they were rewritten last */
+    uint64_t waiting_bytes;   /* in the journal, not written */
+    uint64_t buffer_bytes;    /* memory of its own */
+    uint64_t slow_syncs;
+    bool is_syncing;
+    bool is_well;             /* the last write and sync */
+    bool needs_rewrite;       /* a sync failed: only a new base makes it well again */
+};
+void aof_writer_stats(struct aof_writer_stats *stats);
+void aof_writer_stats_reset(void);
+/* What clients hear while HINDRANCE_UNWRITTEN is set, with its code. */
+void aof_writer_denial(char *text, size_t size);

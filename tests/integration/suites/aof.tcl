@@ -1,0 +1,385 @@
+# The append only file as it is written: its files, rewriting, switching on and off, WAITAOF, what INFO tells. What
+# stands in the files is judged by redis-server, which loads them (--oracle); loading is tested in aof_load.tcl.
+
+proc aof_folder {} {
+    return [srv dir]/appendonlydir
+}
+
+proc aof_manifest {} {
+    return [string trim [slurp [aof_folder]/appendonly.aof.manifest]]
+}
+
+proc aof_files {} {
+    return [lsort [lmap path [glob -nocomplain -directory [aof_folder] *] {file tail $path}]]
+}
+
+# The words of an increment's commands.
+proc aof_commands path {
+    set bytes [slurp $path]
+    set commands {}
+    while {$bytes ne {}} {
+        set end [string first "\r\n" $bytes]
+        set head [string range $bytes 0 [expr {$end - 1}]]
+        set bytes [string range $bytes [expr {$end + 2}] end]
+        if {[string match "#*" $head]} {
+            lappend commands [list $head]
+            continue
+        }
+        set words {}
+        for {set i 0} {$i < [string range $head 1 end]} {incr i} {
+            set end [string first "\r\n" $bytes]
+            set size [string range $bytes 1 [expr {$end - 1}]]
+            lappend words [string range $bytes [expr {$end + 2}] [expr {$end + 1 + $size}]]
+            set bytes [string range $bytes [expr {$end + 4 + $size}] end]
+        }
+        lappend commands $words
+    }
+    return $commands
+}
+
+proc aof_increment {{number 1}} {
+    return [aof_folder]/appendonly.aof.$number.incr.aof
+}
+
+proc wait_for_rewrite {} {
+    wait_for {[info_field aof_rewrite_in_progress] == 0 && [info_field aof_rewrite_scheduled] == 0} 30000
+}
+
+proc rewrite {} {
+    assert_equal {Background append only file rewriting started} [r bgrewriteaof]
+    wait_for_rewrite
+    assert_equal ok [info_field aof_last_bgrewrite_status]
+}
+
+# Everything that has been done is in the files.
+proc wait_written {} {
+    wait_for {[info_field aof_buffer_length] == 0}
+}
+
+# The digest of what redis-server loads from a copy of the files.
+proc oracle_digest {} {
+    if {$::settings(oracle) eq {}} {
+        skip "needs redis-server (--oracle)"
+    }
+    set dir [fresh_dir]
+    file copy [aof_folder] $dir/appendonlydir
+    set port [free_port]
+    set id [process_start [list $::settings(oracle) --port $port --dir $dir --appendonly yes --save {} \
+        --enable-debug-command yes] $dir/log]
+    lappend ::test_processes $id
+    wait_for {![process_alive $id] || ![catch {
+        set client [connect -port $port -tls 0]
+        $client ping
+    }]}
+    if {![process_alive $id]} {
+        fail "redis-server does not load the files: [log_tail $dir/log]"
+    }
+    set digest [$client debug digest]
+    catch {$client shutdown nosave force}
+    return $digest
+}
+
+proc write_everything {client seed} {
+    for {set i 0} {$i < 200} {incr i} {
+        $client -send set key:$seed:$i [string repeat v [expr {$i % 90}]]
+        $client -send incrby number:$seed $i
+        $client -send rpush list:[expr {$i % 7}] $i element:$seed
+        $client -send sadd set:[expr {$i % 7}] $i member:$seed:$i
+        $client -send zadd zset:[expr {$i % 7}] $i.25 member:$seed:$i
+        $client -send hset hash:[expr {$i % 7}] field:$i value:$seed
+        $client -send xadd stream:[expr {$i % 3}] * a $i
+        $client -send spop set:[expr {$i % 7}]
+        $client -send setex gone:$i 100 x
+        $client -send expire key:$seed:$i 1000
+        $client -send eval {redis.call('append', KEYS[1], ARGV[1]); return redis.call('incr', 'undeclared')} \
+            1 script:[expr {$i % 5}] $i
+        $client -send multi
+        $client -send lpop list:[expr {$i % 7}]
+        $client -send select [expr {$i % 3}]
+        $client -send set other:$i $seed
+        $client -send select 0
+        $client -send exec
+        $client -send getdel gone:$i
+    }
+    for {set i 0} {$i < 200 * 18} {incr i} {
+        $client -read
+    }
+}
+
+with_server {appendonly yes enable-debug-command yes} {
+    test "a base and an increment are there from the start" {} {
+        assert_equal "file appendonly.aof.1.base.rdb seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i" \
+            [aof_manifest]
+        assert_equal {appendonly.aof.1.base.rdb appendonly.aof.1.incr.aof appendonly.aof.manifest} [aof_files]
+        assert_equal 1 [info_field aof_enabled]
+        assert_equal ok [info_field aof_last_write_status]
+        assert {[info_field aof_current_size] >= [info_field aof_base_size]}
+    }
+
+    test "effects are appended as replicas would get them" {} {
+        rewrite
+        set file [aof_folder]/[lindex [lsearch -inline [split [aof_manifest] "\n"] *.incr.*] 1]
+        r set a 1
+        r select 5
+        r multi
+        r incr b
+        r rpush c 1 2
+        r exec
+        r get b
+        r sadd d 1
+        r spop d
+        r publish channel message
+        r set e 1 px 100000
+        wait_written
+        set commands [aof_commands $file]
+        assert_equal {{SELECT 0} {set a 1} {SELECT 5} MULTI {incr b} {rpush c 1 2} EXEC {sadd d 1} {SREM d 1}} \
+            [lrange $commands 0 8] $commands
+        assert_match {set e 1 pxat *} [string tolower [lindex $commands 9]]
+        assert_equal 10 [llength $commands]
+    }
+
+    test "redis-server loads what four workers write" {slow} {
+        set clients [list [connect] [connect] [connect] [connect]]
+        foreach client $clients seed {1 2 3 4} {
+            write_everything $client $seed
+        }
+        wait_written
+        assert_equal [r debug digest] [oracle_digest]
+    }
+
+    test "a rewrite while others write loses nothing, with and without RDB preamble" {slow} {
+        foreach preamble {yes no} {
+            r config set aof-use-rdb-preamble $preamble
+            write_everything r before
+            r set large [string repeat x 300000]
+            r hpexpireat hash:1 4000000000000 fields 1 field:1
+            r hpersist hash:1 fields 1 field:1
+            r config set rdb-key-save-delay 300
+            set rewrites [info_field aof_rewrites]
+            assert_equal {Background append only file rewriting started} [r bgrewriteaof]
+            assert_refused "ERR Background append only file rewriting already in progress" r bgrewriteaof
+            assert_error "ERR Another child process is active (AOF?)*" {r bgsave}
+            assert_equal 1 [info_field aof_rewrite_in_progress]
+            assert_range [info_field aof_current_rewrite_time_sec] 0 100
+            write_everything r meanwhile
+            wait_for_rewrite
+            r config set rdb-key-save-delay 0
+            assert_equal ok [info_field aof_last_bgrewrite_status]
+            assert_equal [expr {$rewrites + 1}] [info_field aof_rewrites]
+            assert_range [info_field aof_last_rewrite_time_sec] 0 100
+            wait_for {[llength [aof_files]] == 3}
+            assert_match "*.base.[expr {$preamble ? "rdb" : "aof"}] seq*type b\n*.incr.aof seq * type i" [aof_manifest]
+            wait_written
+            assert_equal [r debug digest] [oracle_digest]
+            r config set aof-use-rdb-preamble yes
+        }
+    }
+
+    test "the history can be kept" {} {
+        with_config {aof-disable-auto-gc yes} {
+            set before [aof_files]
+            rewrite
+            foreach file $before {
+                assert {$file in [aof_files]} $file
+            }
+            assert_match "*type h*type h*" [aof_manifest]
+        }
+        rewrite
+        wait_for {[llength [aof_files]] == 3}
+        assert {![string match "*type h*" [aof_manifest]]}
+    }
+
+    test "times are written down" {} {
+        with_config {aof-timestamp-enabled yes} {
+            rewrite
+            r set a 1
+            r set a 2
+            wait_written
+            set file [aof_folder]/[lindex [lsearch -inline [split [aof_manifest] "\n"] *.incr.*] 1]
+            set commands [aof_commands $file]
+            assert_range [string range [lindex $commands 0 0] 4 end] [expr {[clock seconds] - 100}] [clock seconds]
+            assert_equal {SELECT 0} [lindex $commands 1]
+        }
+    }
+
+    test "BGREWRITEAOF waits for a snapshot that is under way" {} {
+        for {set i 0} {$i < 100} {incr i} {
+            r set key:$i x
+        }
+        with_config {rdb-key-save-delay 20000} {
+            r bgsave
+            assert_equal {Background append only file rewriting scheduled} [r bgrewriteaof]
+            assert_equal 1 [info_field aof_rewrite_scheduled]
+        }
+        set rewrites [info_field aof_rewrites]
+        wait_for {[info_field aof_rewrites] > $rewrites} 30000
+        wait_for_rewrite
+        assert_equal ok [info_field aof_last_bgrewrite_status]
+    }
+
+    test "it is rewritten when it has grown" {} {
+        with_config {auto-aof-rewrite-min-size 100kb auto-aof-rewrite-percentage 50} {
+            rewrite
+            set rewrites [info_field aof_rewrites]
+            for {set i 0} {$i < 200} {incr i} {
+                r set key [string repeat $i 1000]
+            }
+            wait_for {[info_field aof_rewrites] > $rewrites}
+            wait_for_rewrite
+            assert {[info_field aof_current_size] < 100000}
+        }
+    }
+
+    test "a rewrite that is killed changes nothing" {} {
+        r set a 1
+        set manifest [aof_manifest]
+        for {set i 0} {$i < 100} {incr i} {
+            r set key:$i x
+        }
+        with_config {rdb-key-save-delay 100000} {
+            r bgrewriteaof
+            wait_for {[catch {exec pgrep -P [srv pid]} child] == 0}
+            exec kill -9 $child
+            wait_for_rewrite
+        }
+        assert_equal err [info_field aof_last_bgrewrite_status]
+        assert_equal 1 [info_field aof_rewrites_consecutive_failures]
+        assert_equal {} [glob -nocomplain -directory [aof_folder] temp-*]
+        assert_match "*.base.rdb seq * type b\n*.incr.aof seq * type i\n*.incr.aof seq * type i" [aof_manifest]
+        wait_written
+        assert_equal [r debug digest] [oracle_digest]
+        rewrite
+        assert_equal 0 [info_field aof_rewrites_consecutive_failures]
+    }
+
+    test "DEBUG LOADAOF finds everything, and writing goes on" {} {
+        for {set i 0} {$i < 3} {incr i} {
+            write_everything r $i
+            set digest [r debug digest]
+            assert_equal OK [r debug loadaof]
+            assert_equal $digest [r debug digest]
+        }
+        wait_written
+        assert_equal $digest [oracle_digest]
+    }
+
+    test "WAITAOF" {} {
+        r set a 1
+        assert_equal {1 0} [r waitaof 1 0 0]
+        assert_equal {1 0} [r waitaof 0 0 0]
+        r set a 2
+        assert_match {* 0} [r waitaof 1 1 1]
+        assert_equal {1 0} [r waitaof 1 1 3000]
+        assert_refused "ERR value is out of range, value must between 0 and 1" r waitaof 2 0 0
+        assert_refused "ERR value is out of range, must be positive" r waitaof 0 -1 0
+        assert_refused "ERR timeout is negative" r waitaof 0 0 -1
+        assert_refused "ERR timeout is not an integer or out of range" r waitaof 0 0 x
+        r multi
+        r waitaof 1 1 0
+        assert_match {{* 0}} [r exec]
+    }
+
+    test "WAITAOF and CLIENT UNBLOCK, and a client that leaves" {} {
+        set other [connect]
+        set id [$other client id]
+        $other -send waitaof 0 1 0
+        wait_for {[info_field blocked_clients] == 1}
+        assert_equal 1 [r client unblock $id]
+        assert_match {* 0} [$other -read]
+        $other -send waitaof 0 1 0
+        wait_for {[info_field blocked_clients] == 1}
+        assert_equal 1 [r client unblock $id error]
+        assert_error "UNBLOCKED*" {$other -read}
+        $other -send waitaof 0 1 0
+        wait_for {[info_field blocked_clients] == 1}
+        $other -close
+        wait_for {[info_field blocked_clients] == 0}
+    }
+
+    test "without syncs of its own WAITAOF asks for one" {} {
+        with_config {appendfsync no} {
+            r set a [expr {rand()}]
+            assert_equal {1 0} [r waitaof 1 0 0]
+        }
+    }
+}
+
+with_server {enable-debug-command yes} {
+    test "it is switched on and off while the server runs" {slow} {
+        assert_equal 0 [info_field aof_enabled]
+        assert_equal {} [info_fields aof_current_size]
+        assert_refused "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled." r waitaof 1 0 0
+        write_everything r before
+        assert_equal OK [r config set appendonly yes]
+        write_everything r meanwhile
+        assert_equal 1 [info_field aof_enabled]
+        wait_for_rewrite
+        write_everything r after
+        wait_written
+        assert_equal "file appendonly.aof.1.base.rdb seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i" \
+            [aof_manifest]
+        assert_equal [r debug digest] [oracle_digest]
+        assert_equal OK [r config set appendonly no]
+        set digest [r debug digest]
+        r set not written
+        assert_equal $digest [oracle_digest]
+        r del list:1
+        assert_equal OK [r config set appendonly yes]
+        wait_for_rewrite
+        r set now written
+        wait_written
+        assert_equal "file appendonly.aof.2.base.rdb seq 2 type b\nfile appendonly.aof.2.incr.aof seq 2 type i" \
+            [aof_manifest]
+        wait_for {[llength [aof_files]] == 3}
+        assert_equal [r debug digest] [oracle_digest]
+        r config set appendonly no
+    }
+
+    test "a rewrite without it leaves a base" {} {
+        write_everything r 1
+        rewrite
+        assert_match "file appendonly.aof.*.base.rdb seq * type b" [aof_manifest]
+        wait_for {[llength [aof_files]] == 2}
+        assert_equal [r debug digest] [oracle_digest]
+    }
+
+    test "off and on again while the first rewrite runs" {} {
+        for {set i 0} {$i < 100} {incr i} {
+            r set key:$i x
+        }
+        with_config {rdb-key-save-delay 10000} {
+            r config set appendonly yes
+            assert_equal 1 [info_field aof_rewrite_in_progress]
+            r config set appendonly no
+            r config set appendonly yes
+            r set a 1
+        }
+        wait_for_rewrite
+        r set b 1
+        wait_written
+        assert_equal [r debug digest] [oracle_digest]
+        r config set appendonly no
+    }
+}
+
+test "files that cannot be made keep the server from starting, or the option off" {noconn} {
+    set dir [fresh_dir]
+    spit $dir/appendonlydir "a file"
+    set id [server_launch [list --port [free_port] --dir $dir --appendonly yes --save {}]]
+    assert_equal 1 [process_wait $id]
+    assert_match "*appendonlydir*The server does not start*" [process_log $id]
+}
+
+with_server {} {
+    test "CONFIG SET appendonly yes says why not" {} {
+        spit [srv dir]/appendonlydir "a file"
+        assert_error "ERR CONFIG SET failed*Unable to turn on AOF. Check server logs." {r config set appendonly yes}
+        assert_equal {appendonly no} [r config get appendonly]
+        assert_equal 0 [info_field aof_enabled]
+        file delete [srv dir]/appendonlydir
+        assert_equal OK [r config set appendonly yes]
+        wait_for_rewrite
+        r set a 1
+        assert_equal {1 0} [r waitaof 1 0 0]
+    }
+}
