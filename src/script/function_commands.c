@@ -6,6 +6,7 @@
 #include "script/functions.h"
 #include "script/script_busy.h"
 #include "script/scripts.h"
+#include "server/monitor.h"
 
 static struct script_host *host_of(struct request *request)
 {
@@ -39,6 +40,7 @@ static void fcall(struct request *request, bool read_only)
     struct library *library;
     uint32_t key_count = 0;
 
+    monitor_note_first(request);
     if (function == NULL) {
         reply_error(request, "ERR Function not found");
         return;

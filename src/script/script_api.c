@@ -170,7 +170,8 @@ static void run_command(struct script_host *host, const struct command *command,
                                                       .arg_count = word_count,
                                                       .keys = calls->keys,
                                                       .key_count = key_count,
-                                                      .out = out});
+                                                      .out = out,
+                                                      .by_script = true});
     run->db = client->db;
     run->wrote = run->wrote || (command->flags & COMMAND_WRITE) != 0;
     if (run->repl == REPL_NONE)

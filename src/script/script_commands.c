@@ -6,6 +6,7 @@
 #include "script/script_settings.h"
 #include "script/scripts.h"
 #include "server/libraries.h"
+#include "server/monitor.h"
 #include "server/script_facts.h"
 
 static bool read_key_count(struct request *request, uint32_t *key_count)
@@ -67,6 +68,7 @@ static void eval(struct request *request, bool read_only)
     struct script *script;
     uint32_t key_count;
 
+    monitor_note_first(request);
     if (host == NULL || !read_key_count(request, &key_count))
         return;
     script = load(request, host, request_arg(request, 1), false, sha);
@@ -83,6 +85,7 @@ static void evalsha(struct request *request, bool read_only)
     struct script *script, *found = NULL;
     uint32_t key_count;
 
+    monitor_note_first(request);
     if (request_arg(request, 1).size != SCRIPT_SHA_DIGITS) {
         reply_error(request, no_script);
         return;

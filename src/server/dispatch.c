@@ -414,7 +414,7 @@ void dispatch_call(struct request *outer, const struct nested_call *call)
                               .proto = outer->client->proto,
                               .db = outer->client->db,
                               .in_exec = true,
-                              .in_script = true};
+                              .in_script = call->by_script};
 
     outer->access->found_key = NULL; /* these keys may stand where those of the call before stood */
     (void)execute(&request, tick_now());

@@ -18,22 +18,32 @@ struct lines_mail {
     struct blob *lines;
 };
 
-void monitor_note(const struct request *request)
+static void note(const struct request *request)
 {
     const struct client *client = request->client;
     struct buffer *lines = &request->worker->monitor_lines;
     const uint64_t now_us = (uint64_t)clock_wall_us();
 
-    if ((request->command->flags & (COMMAND_SKIP_MONITOR | COMMAND_ADMIN)) != 0)
-        return;
     buffer_printf(lines, "+%llu.%06u [%u %s]", (unsigned long long)(now_us / 1000000), (unsigned)(now_us % 1000000),
-                  client->db, client->card.address);
+                  client->db, request->in_script ? "lua" : client->card.address);
     for (uint32_t i = 0; i < request->arg_count; i++) {
         buffer_append_char(lines, ' ');
         words_quote(lines, request_is_redacted(request, i) ? SLICE("(redacted)") : request->args[i]);
     }
     buffer_append_text(lines, "\r\n");
     request->worker->has_lines = true;
+}
+
+void monitor_note(const struct request *request)
+{
+    if ((request->command->flags & (COMMAND_SKIP_MONITOR | COMMAND_ADMIN)) == 0)
+        note(request);
+}
+
+void monitor_note_first(const struct request *request)
+{
+    if (monitor_is_on())
+        note(request);
 }
 
 static void show_lines(struct worker *worker, struct blob *lines)

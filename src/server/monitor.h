@@ -19,7 +19,9 @@ static inline bool monitor_is_on(void)
     return UNLIKELY(atomic_load_explicit(&monitor_count, memory_order_relaxed) != 0);
 }
 
-void monitor_note(const struct request *request); /* a command that has just run */
+void monitor_note(const struct request *request); /* a command that has just run; not of those that show themselves */
+/* Commands that run scripts show themselves before they begin, as what they call is shown on the way. */
+void monitor_note_first(const struct request *request);
 void monitor_flush(struct worker *worker);        /* its thread, no lock held: sends what was noted, if anything */
 
 /* The client's own worker. */

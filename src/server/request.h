@@ -30,7 +30,7 @@ struct request {
     const struct resp_blob_arg *blobs; /* arguments that are whole blobs */
     uint32_t blob_count;
     bool in_exec;             /* part of EXEC or a script */
-    bool in_script;
+    bool in_script;           /* a script calls it */
     const struct key *ready;  /* of a command that waited: the one of its keys to look at; NULL: all */
     bool blocked;             /* it waits: see blocked.h */
     bool failed;              /* an error was replied */

@@ -222,6 +222,27 @@ with_server {} {
         assert_match "*flags=O *" [r client list id $id]
     }
 
+    test "MONITOR shows what scripts and functions call, behind the command that runs them" {} {
+        set monitor [connect]
+        assert_equal OK [$monitor monitor]
+        r function load replace "#!lua name=m\nredis.register_function('m', function(keys)
+            return redis.call('get', keys\[1\]) end)"
+        r eval {redis.call('set', KEYS[1], 1)} 1 k
+        catch {r evalsha [string repeat 0 40] 0}
+        r multi
+        r fcall m 1 k
+        r exec
+        set lines [lrange [monitored $monitor 8] 1 end]
+        foreach line $lines pattern {
+            {\[0 *:*\] "eval" "redis.call('set'*" "1" "k"} {\[0 lua\] "set" "k" "1"}
+            {\[0 *:*\] "evalsha" "0000*" "0"} {\[0 *:*\] "multi"} {\[0 *:*\] "fcall" "m" "1" "k"}
+            {\[0 lua\] "get" "k"} {\[0 *:*\] "exec"}
+        } {
+            assert_match $pattern $line
+        }
+        r function flush
+    }
+
     test "monitors of all workers see commands of all workers" {} {
         set monitors [lmap n [lrepeat 12 x] {set m [connect]; $m monitor; set m}]
         set clients [lmap n [lrepeat 12 x] {connect}]
