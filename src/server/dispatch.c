@@ -164,7 +164,7 @@ static void stripes_arrange(struct worker *worker)
     worker->stripe_count = kept + 1;
 }
 
-static void stripes_of_keys(struct worker *worker, const struct key *keys, uint32_t key_count)
+static ALWAYS_INLINE void stripes_of_keys(struct worker *worker, const struct key *keys, uint32_t key_count)
 {
     for (uint32_t i = 0; i < key_count; i++)
         stripes_add(worker, access_stripe_of(&worker->access, &keys[i]));

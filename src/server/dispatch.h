@@ -22,7 +22,8 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
                          uint32_t arg_count, const struct key *keys, uint32_t key_count,
                          const struct resp_blob_arg *blobs, uint32_t blob_count);
 
-/* A command that a script calls (or a job, its script): with what the script holds, as the script's client stands now. */
+/* A command that a script calls (or a job, its script): with what the script holds, as the script's client stands
+ * now. */
 struct nested_call {
     const struct command *command;
     const struct slice *args;
