@@ -173,6 +173,8 @@ group_differential() {
         --count "$(pick 1000 500 20000)" --seed "$SEED" --small-limits
     run_program "differential, waiting" "$(pick 120 120 1200)" python3 tests/differential/waiting.py \
         --server "$server" --oracle "$ORACLE" --count "$(pick 1000 500 20000)" --seed "$SEED"
+    run_program "differential, messages" "$(pick 60 60 900)" python3 tests/differential/messages.py \
+        --server "$server" --oracle "$ORACLE" --count "$(pick 4000 2000 100000)" --seed "$SEED"
     run_program "differential, users" "$(pick 60 60 600)" python3 tests/differential/acl.py \
         --server "$server" --oracle "$ORACLE" --count "$(pick 3000 1000 100000)" --seed "$SEED"
 }

@@ -7,6 +7,7 @@
 #include "server/request.h"
 #include "server/tracking.h"
 #include "server/worker.h"
+#include "server/worker.h"
 
 #include <string.h>
 
@@ -153,6 +154,10 @@ void cmd_client_tracking(struct request *request)
 {
     struct wishes wishes = {.prefixes = mem_alloc(request->arg_count * sizeof(struct slice))};
 
+    if (!request->in_exec) { /* what it changed before, as it tracked then */
+        tracking_flush(request->worker);
+        worker_read_mail_so_far(request->worker);
+    }
     if (parse_wishes(request, &wishes)) {
         if (request_arg_is(request, 2, "on")) {
             switch_on(request, &wishes);
@@ -172,7 +177,7 @@ void cmd_client_caching(struct request *request)
     struct tracking *tracking = request->client->tracking;
     uint32_t mode = tracking != NULL ? tracking->mode : 0;
 
-    if ((mode & (TRACKING_OPTIN | TRACKING_OPTOUT)) == 0)
+    if (mode == 0)
         reply_error(request, "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or "
                              "OPTOUT mode enabled");
     else if (request_arg_is(request, 2, "yes") && (mode & TRACKING_OPTIN) == 0)

@@ -98,6 +98,7 @@ static void cmd_reset(struct request *request)
                                    CLIENT_NO_TOUCH;
     struct client *client = request->client;
 
+    pubsub_catch_up(client);
     client_reset_transaction(client);
     monitor_stop(client);
     pubsub_leave(client);
@@ -227,6 +228,8 @@ static void cmd_hello(struct request *request)
                              "protocol version at the same time");
         return;
     }
+    if (!request->in_exec)
+        pubsub_catch_up(client);
     client->proto = (uint8_t)proto;
     request->proto = (int)proto;
     reply_hello(request);
@@ -767,7 +770,7 @@ const struct command_row connection_commands[] = {
     },
     {
         .name = "ping", .run = cmd_ping, .arity = -1, .access = ACCESS_FREE, .flags = "fast sentinel subscribed",
-        .categories = "@fast @connection", .group = "connection", .since = "1.0.0",
+        .categories = "@fast @connection @replication", .group = "connection", .since = "1.0.0",
         .summary = "Replies PONG, or its argument.", .complexity = "O(1)", .syntax = "PING [message]",
         .tips = "request_policy:all_shards response_policy:all_succeeded",
     },

@@ -48,6 +48,8 @@ static void unsubscribe(struct request *request, enum topic_kind kind)
 {
     struct client *client = request->client;
 
+    if (!request->in_exec)
+        pubsub_catch_up(client);
     for (uint32_t i = 1; i < request->arg_count; i++) {
         struct slice name = request_arg(request, i);
 
@@ -67,9 +69,13 @@ static void cmd_psubscribe(struct request *request)
     subscribe(request, TOPIC_PATTERN);
 }
 
+/* In a transaction only the others may be used; redis-server has it so. */
 static void cmd_ssubscribe(struct request *request)
 {
-    subscribe(request, TOPIC_SHARD);
+    if (request->in_exec)
+        reply_error(request, "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client");
+    else
+        subscribe(request, TOPIC_SHARD);
 }
 
 static void cmd_unsubscribe(struct request *request)
@@ -217,12 +223,13 @@ static const struct command_row pubsub_subcommands[] = {
 
 const struct command_row pubsub_commands[] = {
     {
-        .name = "psubscribe", .run = cmd_psubscribe, .arity = -2, SUBSCRIBE_ROW, .since = "2.0.0",
+        .name = "psubscribe", .run = cmd_psubscribe, .arity = -2, SUBSCRIBE_ROW,
+        .channels = CHANNELS_PATTERNS, .since = "2.0.0",
         .summary = "Listens to the channels whose names fit one of the patterns.",
         .complexity = "O(N) where N is the number of patterns", .syntax = "PSUBSCRIBE pattern [pattern ...]",
     },
     {
-        .name = "publish", .run = cmd_publish, .arity = 3, .access = ACCESS_FREE,
+        .name = "publish", .run = cmd_publish, .arity = 3, .access = ACCESS_FREE, .channels = CHANNELS_FIRST,
         .flags = "pubsub loading stale fast may_replicate sentinel", .categories = "@pubsub @fast",
         .group = "pubsub", .since = "2.0.0", .summary = "Sends a message to all who listen to a channel.",
         .complexity = "O(N+M) where N is the number of subscribers and M the number of patterns anybody listens to",
@@ -240,20 +247,21 @@ const struct command_row pubsub_commands[] = {
         .complexity = "O(N) where N is the number of patterns", .syntax = "PUNSUBSCRIBE [pattern ...]",
     },
     {
-        .name = "spublish", .run = cmd_spublish, .arity = 3, .access = ACCESS_FREE,
+        .name = "spublish", .run = cmd_spublish, .arity = 3, .access = ACCESS_FREE, .channels = CHANNELS_FIRST,
         .flags = "pubsub loading stale fast may_replicate", .categories = "@pubsub @fast",
         .keys = "NOT_KEY@index:1@range:0,1,0", .group = "pubsub", .since = "7.0.0",
         .summary = "Sends a message to all who listen to a sharded channel.",
         .complexity = "O(N) where N is the number of subscribers", .syntax = "SPUBLISH shardchannel message",
     },
     {
-        .name = "ssubscribe", .run = cmd_ssubscribe, .arity = -2, SUBSCRIBE_ROW,
+        .name = "ssubscribe", .run = cmd_ssubscribe, .arity = -2, SUBSCRIBE_ROW, .channels = CHANNELS_ALL,
         .keys = "NOT_KEY@index:1@range:-1,1,0", .since = "7.0.0", .summary = "Listens to sharded channels.",
         .complexity = "O(N) where N is the number of channels",
         .syntax = "SSUBSCRIBE shardchannel [shardchannel ...]",
     },
     {
-        .name = "subscribe", .run = cmd_subscribe, .arity = -2, SUBSCRIBE_ROW, .since = "2.0.0",
+        .name = "subscribe", .run = cmd_subscribe, .arity = -2, SUBSCRIBE_ROW, .channels = CHANNELS_ALL,
+        .since = "2.0.0",
         .summary = "Listens to channels.", .complexity = "O(N) where N is the number of channels",
         .syntax = "SUBSCRIBE channel [channel ...]",
     },

@@ -252,7 +252,6 @@ void acl_setup(void)
     bool done;
 
     spinlock_init(&registry.lock, LOCK_REGISTRY);
-    acl_check_setup();
     acl_log_setup();
     user = acl_user_create_default();
     done = publish(NULL, user);
@@ -265,5 +264,4 @@ void acl_teardown(void)
     registry.users = NULL;
     registry.count = registry.capacity = 0;
     acl_log_teardown();
-    acl_check_teardown();
 }

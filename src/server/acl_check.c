@@ -1,41 +1,8 @@
 #include "server/acl_check.h"
 
 #include "base/glob.h"
-#include "base/mem.h"
 #include "server/acl_user.h"
 #include "server/command.h"
-
-/* Where a command has channels. */
-struct channel_args {
-    const char *command;
-    bool are_patterns;
-    bool only_first; /* else all arguments */
-};
-
-static const struct channel_args channel_args[] = {
-    {.command = "publish", .only_first = true}, {.command = "spublish", .only_first = true},
-    {.command = "subscribe"},                   {.command = "ssubscribe"},
-    {.command = "psubscribe", .are_patterns = true},
-};
-
-static const struct channel_args **channels_of; /* global: by command id, NULL: none; const after setup */
-
-void acl_check_setup(void)
-{
-    channels_of = mem_alloc_zero((command_count() + 1) * sizeof(const struct channel_args *));
-    for (uint32_t id = 0; id < command_count(); id++) {
-        for (size_t i = 0; i < countof(channel_args); i++) {
-            if (slice_equal_text(command_at(id)->full_name, channel_args[i].command))
-                channels_of[id] = &channel_args[i];
-        }
-    }
-}
-
-void acl_check_teardown(void)
-{
-    mem_free((void *)channels_of);
-    channels_of = NULL;
-}
 
 static bool has_command(const struct acl_selector *selector, const struct command *command, const struct slice *args,
                         uint32_t arg_count)
@@ -111,13 +78,13 @@ static struct acl_decision check_keys(const struct acl_selector *selector, struc
     return (struct acl_decision){ACL_ALLOWED, 0};
 }
 
-static struct acl_decision check_channels(const struct acl_selector *selector, const struct question *question,
-                                          const struct channel_args *channels)
+static struct acl_decision check_channels(const struct acl_selector *selector, const struct question *question)
 {
-    uint32_t end = channels->only_first ? MIN(question->arg_count, 2U) : question->arg_count;
+    enum channel_args which = question->command->row->channels;
+    uint32_t end = which == CHANNELS_FIRST ? MIN(question->arg_count, 2U) : question->arg_count;
 
     for (uint32_t i = 1; i < end; i++) {
-        if (!has_channel(selector, question->args[i], channels->are_patterns))
+        if (!has_channel(selector, question->args[i], which == CHANNELS_PATTERNS))
             return (struct acl_decision){ACL_DENIED_CHANNEL, i};
     }
     return (struct acl_decision){ACL_ALLOWED, 0};
@@ -126,7 +93,6 @@ static struct acl_decision check_channels(const struct acl_selector *selector, c
 static struct acl_decision check_selector(const struct acl_selector *selector, struct question *question)
 {
     const struct command *command = question->command;
-    const struct channel_args *channels = channels_of[command->id];
     struct acl_decision decision = {ACL_ALLOWED, 0};
 
     if ((command->flags & COMMAND_NO_AUTH) == 0 &&
@@ -134,8 +100,9 @@ static struct acl_decision check_selector(const struct acl_selector *selector, s
         return (struct acl_decision){ACL_DENIED_COMMAND, 0};
     if (!selector->has_all_keys && has_keys(command))
         decision = check_keys(selector, question);
-    if (decision.verdict == ACL_ALLOWED && !selector->has_all_channels && channels != NULL)
-        decision = check_channels(selector, question, channels);
+    if (decision.verdict == ACL_ALLOWED && !selector->has_all_channels &&
+        command->row->channels != CHANNELS_NONE)
+        decision = check_channels(selector, question);
     return decision;
 }
 

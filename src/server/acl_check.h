@@ -29,7 +29,3 @@ bool acl_may_all_keys(const struct acl_user *user, const struct command *command
                       uint32_t arg_count, uint32_t permissions);
 /* A channel; or the pattern of channels itself, which has to be one of the user's. */
 bool acl_may_channel(const struct acl_user *user, struct slice channel, bool is_pattern);
-
-/* To be called once, after the registry of commands has been set up: which arguments are channels. */
-void acl_check_setup(void);
-void acl_check_teardown(void);

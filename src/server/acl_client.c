@@ -8,6 +8,7 @@
 #include "server/pubsub.h"
 #include "server/request.h"
 #include "server/server.h"
+#include "server/transaction.h"
 
 /* --------------------------------------------------------------------------------------------------------- whose -- */
 
@@ -201,7 +202,8 @@ static void reply_refusal(struct request *request, struct acl_decision decision)
 {
     switch (decision.verdict) {
     case ACL_DENIED_COMMAND:
-        reply_errorf(request, "NOPERM this user has no permissions to run the '%.*s' command",
+        reply_errorf(request, "%sNOPERM this user has no permissions to run the '%.*s' command",
+                     request->command->row->access == ACCESS_TRANSACTION ? REFUSED_EXEC : "",
                      (int)request->command->full_name.size, request->command->full_name.data);
         break;
     case ACL_DENIED_KEY:

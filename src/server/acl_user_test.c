@@ -47,14 +47,12 @@ static int setup(void **state)
 
     (void)state;
     command_registry_setup(tables, 1);
-    acl_check_setup();
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    acl_check_teardown();
     command_registry_teardown();
     return 0;
 }

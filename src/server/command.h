@@ -106,6 +106,9 @@ static inline struct slice key_position_name(const struct slice *args, struct ke
 typedef bool (*keys_fn)(const struct slice *args, uint32_t arg_count, struct key_positions *positions);
 typedef enum access_class (*access_class_fn)(const struct slice *args, uint32_t arg_count);
 
+/* Which arguments are channels, or patterns of them: users need leave to use them (acl_check.h). */
+enum channel_args { CHANNELS_NONE, CHANNELS_FIRST, CHANNELS_ALL, CHANNELS_PATTERNS };
+
 /* What stands in the source. Fields left out are zero. */
 struct command_row {
     const char *name; /* lower case; a subcommand's own word */
@@ -128,6 +131,7 @@ struct command_row {
     const char *replaced_by;
     access_class_fn access_of; /* instead of `access`, when the arguments decide */
     keys_fn find_keys;         /* instead of `keys`, when they cannot tell all */
+    enum channel_args channels;
     const struct command_row *subcommands; /* ends with a row without name */
 };
 

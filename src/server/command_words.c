@@ -51,6 +51,7 @@ static const struct {
 static const char *const categories[] = {
     "keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo",
     "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting",
+    "replication",
 };
 
 static const struct {

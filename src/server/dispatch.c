@@ -418,6 +418,8 @@ void dispatch_call(struct request *outer, const struct nested_call *call)
 
     outer->access->found_key = NULL; /* these keys may stand where those of the call before stood */
     (void)execute(&request, tick_now());
+    if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
+        tracking_note_read(&request);
 }
 
 /* ---------------------------------------------------------------------------------------------- turn of scripts -- */
@@ -486,8 +488,16 @@ static void refuse_unknown(struct request *request)
 /* EXEC that cannot run ends the transaction and says why. */
 static void refuse_exec(struct request *request, const char *reason)
 {
-    reply_errorf(request, "EXECABORT Transaction discarded because of: %s", reason);
+    reply_errorf(request, REFUSED_EXEC "%s", reason);
     client_reset_transaction(request->client);
+}
+
+static void refuse_for(struct request *request, const char *reason)
+{
+    if (request->command->row->access == ACCESS_TRANSACTION)
+        refuse_exec(request, reason);
+    else
+        reply_error(request, reason);
 }
 
 static void refuse(struct request *request, const struct job *job)
@@ -535,16 +545,6 @@ static COLD bool lacks_memory(struct client *client, const struct command *comma
     return none_made && needs_memory(client, command);
 }
 
-static void refuse_for_memory(struct request *request)
-{
-    static const char reason[] = "OOM command not allowed when used memory > 'maxmemory'.";
-
-    if (request->command->row->access == ACCESS_TRANSACTION)
-        refuse_exec(request, reason);
-    else
-        reply_error(request, reason);
-}
-
 static bool is_write(const struct client *client, const struct command *command)
 {
     return (command->flags & COMMAND_WRITE) != 0 ||
@@ -566,10 +566,7 @@ static bool refused_as_unsaved(struct request *request, const struct client *cli
         aof_writer_denial(unwritten, sizeof(unwritten));
         denial = unwritten;
     }
-    if (command->row->access == ACCESS_TRANSACTION)
-        refuse_exec(request, denial);
-    else
-        reply_error(request, denial);
+    refuse_for(request, denial);
     return true;
 }
 
@@ -577,7 +574,7 @@ static bool refused_while_loading(struct request *request)
 {
     if ((hindrances() & HINDRANCE_LOADING) == 0 || (request->command->flags & COMMAND_LOADING) != 0)
         return false;
-    reply_error(request, loading_denial);
+    refuse_for(request, loading_denial);
     return true;
 }
 
@@ -587,12 +584,18 @@ static bool may_run_inside(const struct job *job)
     return (job->command->flags & COMMAND_ALLOW_BUSY) != 0 && job->access == ACCESS_FREE;
 }
 
-static void refuse_busy(struct request *request)
+/* Over RESP2 replies and messages could not be told apart. */
+static bool refused_as_subscriber(struct request *request, const struct client *client)
 {
-    if (request->command->row->access == ACCESS_TRANSACTION)
-        refuse_exec(request, busy_error());
-    else
-        reply_error(request, busy_error());
+    const struct command *command = request->command;
+    const bool is_exec = command->row->access == ACCESS_TRANSACTION;
+
+    if ((client->flags & CLIENT_PUBSUB) == 0 || client->proto != 2 || (command->flags & COMMAND_SUBSCRIBED) != 0)
+        return false;
+    reply_errorf(request, "%sCan't execute '%.*s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+                 "allowed in this context", is_exec ? REFUSED_EXEC : "ERR ",
+                 (int)command->full_name.size, command->full_name.data);
+    return true;
 }
 
 /* What stands against running it now; replies and returns true. */
@@ -608,7 +611,7 @@ static bool refused(struct client *client, const struct job *job)
     else if (UNLIKELY((reason = protect_command_refusal(command, client)) != NULL))
         reply_error(&request, reason);
     else if (UNLIKELY(!client_is_authenticated(client)) && (command->flags & COMMAND_NO_AUTH) == 0)
-        reply_error(&request, "NOAUTH Authentication required.");
+        refuse_for(&request, "NOAUTH Authentication required.");
     else if (UNLIKELY(client->transaction != NULL) && (command->flags & COMMAND_NO_MULTI) != 0)
         reply_error(&request, "ERR Command not allowed inside a transaction");
     else if (UNLIKELY((client->flags & CLIENT_RESTRICTED) != 0) && acl_refuses(&request))
@@ -617,20 +620,20 @@ static bool refused(struct client *client, const struct job *job)
              (command->flags & (COMMAND_READONLY | COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0)
         reply_error(&request, "ERR Replica can't interact with the keyspace");
     else if (UNLIKELY(client->worker->inside) && !may_run_inside(job))
-        refuse_busy(&request);
+        refuse_for(&request, busy_error());
     else if (UNLIKELY(memory_limit_is_reached()) && !client->worker->inside && lacks_memory(client, command))
-        refuse_for_memory(&request);
+        refuse_for(&request, "OOM command not allowed when used memory > 'maxmemory'.");
     else if (UNLIKELY(hindrances() != 0) && refused_as_unsaved(&request, client))
         ; /* it has replied */
-    else if (UNLIKELY((client->flags & CLIENT_PUBSUB) != 0) && client->proto == 2 &&
-             (command->flags & COMMAND_SUBSCRIBED) == 0)
-        reply_errorf(&request, "ERR Can't execute '%.*s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "
-                     "are allowed in this context", (int)command->full_name.size, command->full_name.data);
+    else if (UNLIKELY((client->flags & CLIENT_PUBSUB) != 0) && refused_as_subscriber(&request, client))
+        ; /* likewise */
     else if (UNLIKELY(hindrances() != 0) && refused_while_loading(&request))
         ; /* likewise */
     else
         return false;
-    if (client->transaction != NULL)
+    if (command != NULL && command->row->access == ACCESS_TRANSACTION)
+        client_reset_transaction(client);
+    else if (client->transaction != NULL)
         transaction_spoil(client->transaction);
     if (command != NULL && job->refusal != REFUSAL_UNKNOWN_SUBCOMMAND)
         counter_add(&client->worker->stats.rejected_calls[command->id], 1);
@@ -939,7 +942,7 @@ static bool answer_busy(struct client *client, const struct job *job, enum run_r
     if (LIKELY(!busy_is_on()) || why == RUN_PAUSED || (job->command->flags & COMMAND_ALLOW_BUSY) != 0)
         return false;
     request_init(&request, client, job, NULL);
-    refuse_busy(&request);
+    refuse_for(&request, busy_error());
     counter_add(&client->worker->stats.rejected_calls[job->command->id], 1);
     counter_add(&client->worker->stats.commands, 1);
     after_reply(client);

@@ -95,6 +95,7 @@ uint64_t pubsub_subscribe(struct client *client, enum topic_kind kind, struct sl
     struct subscription *subscription;
     struct table *table;
 
+    events_publish_noted(client->worker); /* they came before */
     if (client->pubsub == NULL) {
         client->pubsub = mem_alloc_zero(sizeof(*client->pubsub));
         client->pubsub->memory_bytes = sizeof(*client->pubsub);
@@ -164,6 +165,13 @@ void pubsub_leave(struct client *client)
 {
     for (int kind = 0; kind < PUBSUB_KINDS; kind++)
         (void)pubsub_unsubscribe_all(client, (enum topic_kind)kind, NULL, NULL);
+}
+
+void pubsub_catch_up(struct client *client)
+{
+    events_publish_noted(client->worker);
+    if (client->pubsub != NULL)
+        worker_read_mail_so_far(client->worker);
 }
 
 /* --------------------------------------------------------------------------------------------------- publishing -- */

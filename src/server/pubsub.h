@@ -31,6 +31,9 @@ void pubsub_each(const struct client *client, enum topic_kind kind, void (*visit
                  void *context);
 uint64_t pubsub_count(const struct client *client, enum topic_kind kind); /* as told in replies */
 void pubsub_leave(struct client *client); /* all topics, silently */
+/* All that was published so far is in the client's output, as it subscribes and speaks now. For its own commands,
+ * outside EXEC, before they change that. */
+void pubsub_catch_up(struct client *client);
 
 /* Sends a message to a channel (TOPIC_CHANNEL: also to patterns that fit; TOPIC_SHARD). Returns how many clients get
  * it. The worker's thread; stripes may be held. */

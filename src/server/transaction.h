@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define REFUSED_EXEC "EXECABORT Transaction discarded because of: " /* and then why */
+
 struct client;
 struct key;
 struct request;

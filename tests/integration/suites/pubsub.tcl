@@ -38,6 +38,34 @@ with_server {} {
         assert_equal PONG [$c ping]
     }
 
+    test "what came before a change of subscriptions comes before its answer" {} {
+        r config set notify-keyspace-events KEA
+        set c [connect]
+        $c hello 3
+        # One piece: nothing is heard of what was before SUBSCRIBE, all of what was before UNSUBSCRIBE.
+        $c -raw "[request set k 1][request psubscribe __keyspace*][request set k 2][request del k]"
+        $c -raw "[request punsubscribe][request set k 3]"
+        assert_equal {OK OK 1 OK} [list [$c -read] [$c -read] [$c -read] [$c -read]]
+        assert_equal [list {psubscribe __keyspace* 1} {pmessage __keyspace* __keyspace@0__:k set} \
+            {pmessage __keyspace* __keyspace@0__:k del} {punsubscribe __keyspace* 0}] [pushes $c]
+        r config set notify-keyspace-events ""
+    }
+
+    test "SSUBSCRIBE is not for transactions; EXEC by a subscriber of RESP2 is aborted" {} {
+        set c [connect]
+        $c multi
+        $c ssubscribe a
+        $c subscribe b
+        $c -send exec
+        assert_equal "*2" [$c -line]
+        assert_equal "-ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client" [$c -line]
+        assert_equal {subscribe b 1} [$c -read]
+        assert_error "EXECABORT Transaction discarded because of: Can't execute 'exec': only *" {$c exec}
+        assert_error "ERR Can't execute 'multi': only *" {$c multi}
+        $c reset
+        assert_error "ERR EXEC without MULTI" {$c exec}
+    }
+
     test "patterns: once for each that fits, after the channel" {} {
         set c [connect]
         assert_equal [list {psubscribe news.* 1} {psubscribe {n[aeiou]*} 2} {subscribe news.x 3}] \

@@ -67,6 +67,15 @@ with_server {enable-debug-command yes} {
         is_told {k} $c
     }
 
+    test "what a script reads for the client counts" {} {
+        set c [cacher]
+        r mset a 1 b 2
+        assert_equal 1 [$c eval {return redis.call("get", KEYS[1])} 1 a]
+        assert_equal 2 [$c eval_ro {return redis.call("get", "b")} 0]
+        r mset a 3 b 4
+        assert_equal {a b} [lsort [concat {*}[invalidated $c]]]
+    }
+
     test "the client's own changes are told of, after their reply, unless it wants no loop" {} {
         set c [cacher]
         $c get a
