@@ -252,6 +252,10 @@ class Side:
             client.close()
         for which in range(CLIENTS):
             self.connect(which)
+        # While nobody tracks ours forgets who has read what; redis-server remembers it for who tracks again.
+        self.keeper = server.connect()
+        self.keeper.command("HELLO", "3")
+        self.keeper.command("CLIENT", "TRACKING", "ON")
         self.heard = None
         self.begin()
 
@@ -271,7 +275,7 @@ class Side:
         self.connect(which)
 
     def close(self):
-        for client in self.clients:
+        for client in [*self.clients, self.keeper]:
             client.close()
 
     def begin(self):

@@ -7,6 +7,9 @@ proc known_commands {} {
             continue
         }
         # KeyDB takes a member as third word.
+        if {!$::is_oracle && [lindex $line 0] eq "ping"} {
+            lset line 4 {@connection @fast @replication} ;# as KeyDB
+        }
         if {!$::is_oracle && [lindex $line 0] in {persist ttl pttl}} {
             lset line 1 -2
         }
