@@ -499,12 +499,58 @@ static void conn_close_if_drained(struct conn *conn)
     conn_close_for(conn, reason, 0);
 }
 
+void conn_hold(struct conn *conn)
+{
+    assert((conn->flags & CONN_HELD) == 0);
+    conn->flags |= CONN_HELD;
+    conn->clear_bytes = 0;
+}
+
+void conn_clear(struct conn *conn, size_t size)
+{
+    conn->clear_bytes += size;
+    assert(conn->clear_bytes <= output_size(&conn->output));
+    conn_write_pending(conn);
+}
+
+void conn_unhold(struct conn *conn)
+{
+    conn->flags &= ~(uint32_t)CONN_HELD;
+    conn_write_pending(conn);
+}
+
+/* Of the plain output, what may be sent: in front of what is held. */
+unsigned conn_pieces(const struct conn *conn, struct iovec *pieces, unsigned max)
+{
+    unsigned count = output_iovec(&conn->output, pieces, max);
+    size_t left = conn->clear_bytes;
+
+    if (LIKELY((conn->flags & CONN_HELD) == 0))
+        return count;
+    for (unsigned i = 0; i < count; i++) {
+        if (left == 0)
+            return i;
+        pieces[i].iov_len = MIN(pieces[i].iov_len, left);
+        left -= pieces[i].iov_len;
+    }
+    return count;
+}
+
+void conn_consume(struct conn *conn, size_t size)
+{
+    if (UNLIKELY((conn->flags & CONN_HELD) != 0))
+        conn->clear_bytes -= size;
+    output_consume(&conn->output, size);
+}
+
 void conn_flush_now(struct conn *conn)
 {
     if (UNLIKELY((conn->flags & (CONN_CLOSING | CONN_CONNECTING | CONN_BLOCKED_OUT)) != 0))
         return;
     if (UNLIKELY((conn->flags & (CONN_TLS | CONN_HANDSHAKE)) == CONN_TLS))
         tls_encrypt(conn);
+    if (UNLIKELY(conn_is_all_held(conn)))
+        return;
     if (LIKELY(!output_is_empty(conn_wire(conn))))
         conn->loop->backend->conn_send(conn);
     else
@@ -529,7 +575,10 @@ void conn_sent(struct conn *conn, size_t size)
     conn->bytes_out += size;
     loop->stats.bytes_out += size;
     conn->active_us = loop->now_us;
-    output_consume(conn_wire(conn), size);
+    if (LIKELY((conn->flags & CONN_TLS) == 0))
+        conn_consume(conn, size);
+    else
+        output_consume(conn_wire(conn), size);
 }
 
 void conn_sent_all(struct conn *conn)

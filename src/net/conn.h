@@ -69,6 +69,7 @@ enum conn_flag {
     CONN_POLLED = 1 << 15,          /* backend: the descriptor is registered */
     CONN_ENDED = 1 << 16,           /* the peer ended its side while we did not listen; told when resumed */
     CONN_DRAIN_DUE = 1 << 17,       /* output had to wait: on_drained is owed */
+    CONN_HELD = 1 << 19,            /* only the first clear_bytes of output may be sent */
     CONN_LINGER = 1 << 18,          /* closing: what was sent last is to be read, also by a peer that still sends */
 };
 
@@ -80,6 +81,7 @@ struct conn {
     struct loop *loop;
     const struct conn_handler *handler;
     struct output output;
+    size_t clear_bytes;             /* CONN_HELD: see there */
     uint64_t bytes_in;              /* on the wire */
     uint64_t bytes_out;
     int64_t active_us;              /* loop time of the last bytes in or out */
@@ -142,6 +144,15 @@ static ALWAYS_INLINE void conn_write_pending(struct conn *conn)
 }
 
 void conn_flush_now(struct conn *conn);
+
+/* Output that has to wait for something else, in the order in which it was written. */
+void conn_hold(struct conn *conn);                  /* what is in the output, and what will be, is not sent */
+void conn_clear(struct conn *conn, size_t size);    /* but now the next so many bytes */
+void conn_unhold(struct conn *conn);                /* everything may be sent */
+static inline size_t conn_held_size(const struct conn *conn)
+{
+    return (conn->flags & CONN_HELD) != 0 ? output_size(&conn->output) - conn->clear_bytes : 0;
+}
 void conn_want_drained(struct conn *conn);              /* on_drained when all is sent, also if nothing had to wait */
 size_t conn_output_size(const struct conn *conn);       /* unsent bytes, with TLS also encrypted ones */
 size_t conn_memory_bytes(const struct conn *conn);      /* input, output and TLS buffers known to us */

@@ -194,13 +194,24 @@ static void epoll_block_output(struct conn *conn)
     epoll_rearm(conn);
 }
 
-static void epoll_output_done(struct conn *conn)
+static void epoll_rest_output(struct conn *conn)
 {
     if (UNLIKELY((conn->flags & CONN_POLL_OUT) != 0)) {
         conn->flags &= ~(uint32_t)CONN_POLL_OUT;
         epoll_rearm(conn);
     }
+}
+
+static void epoll_output_done(struct conn *conn)
+{
+    epoll_rest_output(conn);
     conn_sent_all(conn);
+}
+
+static unsigned wire_pieces(const struct conn *conn, const struct output *wire, struct iovec *pieces)
+{
+    return LIKELY(wire == &conn->output) ? conn_pieces(conn, pieces, PIECES_MAX)
+                                         : output_iovec(wire, pieces, PIECES_MAX);
 }
 
 static void epoll_conn_send(struct conn *conn)
@@ -209,7 +220,7 @@ static void epoll_conn_send(struct conn *conn)
 
     for (int round = 0; round < SENDS_MAX; round++) {
         struct iovec pieces[PIECES_MAX];
-        unsigned count = output_iovec(wire, pieces, PIECES_MAX);
+        unsigned count = wire_pieces(conn, wire, pieces);
         struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
         size_t size = pieces[0].iov_len;
         ssize_t sent = 0;
@@ -238,6 +249,10 @@ static void epoll_conn_send(struct conn *conn)
         }
         if ((size_t)sent < size) {
             epoll_block_output(conn);
+            return;
+        }
+        if (UNLIKELY(conn_is_all_held(conn))) {
+            epoll_rest_output(conn);
             return;
         }
     }
@@ -287,8 +302,8 @@ static void epoll_conn_event(struct conn *conn, uint32_t events)
     }
     if (UNLIKELY((conn->flags & CONN_POLL_OUT) != 0 && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0)) {
         conn->flags &= ~(uint32_t)CONN_BLOCKED_OUT;
-        conn_flush_now(conn);
-        if ((conn->flags & CONN_CLOSING) != 0 || (events & ~(uint32_t)EPOLLOUT) == 0)
+        conn_write_pending(conn); /* with the others: at the turn's end it is known what may be sent */
+        if ((events & ~(uint32_t)EPOLLOUT) == 0)
             return;
     }
     if (LIKELY(conn_wants_input(conn)))

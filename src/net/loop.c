@@ -394,6 +394,14 @@ int64_t loop_update_time(struct loop *loop)
     return loop->now_us;
 }
 
+void loop_each_written(struct loop *loop, void (*visit)(struct conn *conn, void *context), void *context)
+{
+    for (struct conn *conn = loop->dirty.first, *next; conn != NULL; conn = next) {
+        next = conn->dirty_next;
+        visit(conn, context);
+    }
+}
+
 struct output_pool *loop_output_pool(struct loop *loop)
 {
     return &loop->pool;

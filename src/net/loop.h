@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct conn;
 struct loop;
 
 enum loop_kind { LOOP_AUTO, LOOP_EPOLL, LOOP_IO_URING };
@@ -63,6 +64,9 @@ static inline bool loop_timer_is_running(const struct loop_timer *timer) { retur
 /* Closes a socket to which last words were written: after those were read, if possible, also by a peer that is still
  * sending (linger.h). The descriptor is the loop's from here on. */
 void loop_linger(struct loop *loop, int fd);
+
+/* From on_turn_end: the connections that have output to be sent now. */
+void loop_each_written(struct loop *loop, void (*visit)(struct conn *conn, void *context), void *context);
 
 /* The pool for outputs of this loop's thread. */
 struct output_pool *loop_output_pool(struct loop *loop);

@@ -115,6 +115,15 @@ void conn_run_ready(struct conn *conn);
 bool conn_finish(struct conn *conn);                        /* false: its backend still needs it */
 
 struct output *conn_wire(struct conn *conn);
+struct iovec;
+unsigned conn_pieces(const struct conn *conn, struct iovec *pieces, unsigned max); /* of the plain output */
+void conn_consume(struct conn *conn, size_t size);          /* plain bytes were sent, or encrypted */
+
+/* Nothing of the wire's bytes may be sent now. (With TLS they have been let through when they were encrypted.) */
+static inline bool conn_is_all_held(const struct conn *conn)
+{
+    return (conn->flags & (CONN_HELD | CONN_TLS)) == CONN_HELD && conn->clear_bytes == 0;
+}
 
 static inline bool conn_wants_input(const struct conn *conn)
 {

@@ -430,7 +430,7 @@ void tls_start(struct conn *conn)
 static struct slice next_record(struct conn *conn)
 {
     struct iovec pieces[PIECES_MAX];
-    unsigned count = output_iovec(&conn->output, pieces, PIECES_MAX);
+    unsigned count = conn_pieces(conn, pieces, PIECES_MAX);
     char *gather = conn->loop->cipher;
     size_t size = 0;
 
@@ -453,7 +453,8 @@ void tls_encrypt(struct conn *conn)
 
     if (!output_is_empty(&conn->output))
         session_warm(session);
-    while (!output_is_empty(&conn->output) && output_size(&session->wire) < WIRE_LIMIT_BYTES) {
+    while (!output_is_empty(&conn->output) && ((conn->flags & CONN_HELD) == 0 || conn->clear_bytes != 0) &&
+           output_size(&session->wire) < WIRE_LIMIT_BYTES) {
         struct slice plain = next_record(conn);
         int written = 0;
 
@@ -463,7 +464,7 @@ void tls_encrypt(struct conn *conn)
             session_fail(conn, SSL_get_error(session->ssl, written));
             return;
         }
-        output_consume(&conn->output, (size_t)written);
+        conn_consume(conn, (size_t)written);
     }
 }
 

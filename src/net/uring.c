@@ -448,6 +448,8 @@ static void uring_conn_send(struct conn *conn)
         send_now(conn, wire);
         return;
     }
+    if (UNLIKELY(conn_is_all_held(conn)))
+        return;
     entry = uring_entry(state);
     if (UNLIKELY(state->message_count == MESSAGE_COUNT)) {
         /* The entry that was taken is submitted with nothing in it. */
@@ -457,7 +459,8 @@ static void uring_conn_send(struct conn *conn)
         entry = uring_entry(state);
     }
     message = &state->messages[state->message_count];
-    count = output_iovec(wire, message->pieces, PIECES_MAX);
+    count = LIKELY(wire == &conn->output) ? conn_pieces(conn, message->pieces, PIECES_MAX)
+                                          : output_iovec(wire, message->pieces, PIECES_MAX);
     if (LIKELY(count == 1)) {
         io_uring_prep_send(entry, conn->fd, message->pieces[0].iov_base, message->pieces[0].iov_len,
                            MSG_NOSIGNAL | MSG_WAITALL);

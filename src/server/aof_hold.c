@@ -12,6 +12,17 @@
 
 _Atomic bool aof_hold_on; /* global: see the header */
 
+/* What a client's connection may not send yet. At most two marks: what was written first, and what came since; so what
+ * waits first is sent in its time, however much comes behind it. Its worker's. */
+struct held_output {
+    struct list_node node; /* worker's held_outputs */
+    struct client *client;
+    struct {
+        uint64_t offset; /* of the journal */
+        size_t bytes;
+    } first, later;
+};
+
 /* A client that waits; its worker's. */
 struct synced_wait {
     struct list_node node; /* worker's synced_waits */
@@ -24,28 +35,34 @@ struct synced_wait {
 
 /* ------------------------------------------------------------------------------------------------------ waking -- */
 
-/* To be woken when the writer has synced up to `offset`. Then one look is enough: what it had synced before is seen. */
-static void want(struct worker *worker, uint64_t offset)
+/* To be woken when the writer has come to `offset`. The look at how far it is comes after this: one of the two sees the
+ * other. */
+static void want(_Atomic uint64_t *wanted, uint64_t offset)
 {
-    uint64_t wanted = atomic_load_explicit(&worker->synced_wanted, memory_order_relaxed);
+    uint64_t before = atomic_load_explicit(wanted, memory_order_relaxed);
 
-    if (wanted == 0 || offset + 1 < wanted)
-        atomic_store(&worker->synced_wanted, offset + 1);
-    aof_writer_poke(); /* it may rest because nobody waited */
+    if (before == 0 || offset + 1 < before)
+        atomic_store(wanted, offset + 1);
+}
+
+static bool take(_Atomic uint64_t *wanted, uint64_t offset)
+{
+    uint64_t before = atomic_load(wanted);
+
+    return before != 0 && before <= offset + 1 && atomic_compare_exchange_strong(wanted, &before, 0);
 }
 
 void aof_hold_tell(void)
 {
     struct server *server = server_instance();
-    uint64_t synced = aof_synced_offset();
+    uint64_t synced = aof_synced_offset(), acked = aof_acked_offset();
 
-    atomic_thread_fence(memory_order_seq_cst); /* pairs with want() and the look after it */
+    atomic_thread_fence(memory_order_seq_cst);
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct worker *worker = &server->workers[i];
-        uint64_t wanted = atomic_load(&worker->synced_wanted);
+        bool is_reached = take(&worker->synced_wanted, synced);
 
-        if (wanted != 0 && wanted <= synced + 1 &&
-            atomic_compare_exchange_strong(&worker->synced_wanted, &wanted, 0))
+        if (take(&worker->acked_wanted, acked) || is_reached)
             worker_wake(worker);
     }
 }
@@ -55,8 +72,11 @@ static void wake_all(void)
     struct server *server = server_instance();
 
     for (unsigned i = 0; i < server->worker_count; i++) {
-        if (atomic_exchange(&server->workers[i].synced_wanted, 0) != 0)
-            worker_wake(&server->workers[i]);
+        struct worker *worker = &server->workers[i];
+        bool waits = atomic_exchange(&worker->synced_wanted, 0) != 0;
+
+        if (atomic_exchange(&worker->acked_wanted, 0) != 0 || waits)
+            worker_wake(worker);
     }
 }
 
@@ -121,7 +141,7 @@ static void on_unblock(struct client *client, bool with_error)
     client_unblock(client);
 }
 
-void aof_hold_forget(struct client *client)
+static void forget_wait(struct client *client)
 {
     struct synced_wait *wait = list_is_empty(&client->worker->synced_waits) ? NULL : find(client);
 
@@ -135,21 +155,26 @@ void aof_hold_forget(struct client *client)
 /* Those whose offset is synced are answered; the lowest of the others is wanted. */
 static void serve_waits(struct worker *worker)
 {
-    uint64_t synced = aof_synced_offset(), lowest = UINT64_MAX;
+    uint64_t lowest = UINT64_MAX, synced;
     bool is_off = aof_state() == AOF_OFF;
+
+    LIST_FOREACH(node, &worker->synced_waits) {
+        const struct synced_wait *wait = container_of(node, struct synced_wait, node);
+
+        if (wait->how == AOF_WAIT_SYNCED)
+            lowest = MIN(lowest, wait->offset);
+    }
+    if (lowest != UINT64_MAX)
+        want(&worker->synced_wanted, lowest);
+    synced = aof_synced_offset();
 
     LIST_FOREACH_SAFE(node, &worker->synced_waits) {
         struct synced_wait *wait = container_of(node, struct synced_wait, node);
 
-        if (wait->how == AOF_WAIT_FOR_EVER)
-            continue;
-        if (wait->offset > synced && !is_off)
-            lowest = MIN(lowest, wait->offset);
-        else if (client_end_wait(wait->client, wait->client->wait_count))
+        if (wait->how == AOF_WAIT_SYNCED && (wait->offset <= synced || is_off) &&
+            client_end_wait(wait->client, wait->client->wait_count))
             end_wait(wait);
     }
-    if (lowest != UINT64_MAX)
-        want(worker, lowest);
 }
 
 void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, int64_t timeout_ms,
@@ -170,17 +195,102 @@ void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, 
         loop_timer_start(worker->loop, &wait->timer, MIN(timeout_ms, INT64_MAX / 2000) * 1000 + MAX(late_us, 0),
                          on_timeout);
     }
-    if (how == AOF_WAIT_SYNCED)
-        want(worker, offset);
+    if (how == AOF_WAIT_SYNCED) {
+        want(&worker->synced_wanted, offset);
+        aof_writer_poke(); /* it may rest because nobody waited */
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------ output -- */
+
+static void release(struct held_output *held)
+{
+    held->client->held_output = NULL;
+    list_remove(&held->node);
+    mem_free(held);
+}
+
+void aof_hold_forget(struct client *client)
+{
+    forget_wait(client);
+    if (client->held_output != NULL)
+        release(client->held_output);
+}
+
+static void hold(struct conn *conn, void *context)
+{
+    const uint64_t *offset = context;
+    struct client *client = client_of_conn(conn);
+    struct held_output *held = client != NULL ? client->held_output : NULL;
+    size_t fresh = output_size(&conn->output);
+
+    if (client == NULL || (conn->flags & CONN_CLOSING) != 0 || fresh == 0)
+        return;
+    if (held == NULL) {
+        held = mem_alloc_zero(sizeof(*held));
+        held->client = client;
+        client->held_output = held;
+        list_push_back(&client->worker->held_outputs, &held->node);
+        conn_hold(conn);
+    } else {
+        fresh = conn_held_size(conn) - held->first.bytes - held->later.bytes;
+        if (fresh == 0)
+            return;
+    }
+    if (held->first.bytes == 0) {
+        held->first.bytes = fresh;
+        held->first.offset = *offset;
+    } else {
+        held->later.bytes += fresh;
+        held->later.offset = *offset;
+    }
+}
+
+/* Sends what has come to the disk; the rest waits on. */
+static void release_up_to(struct worker *worker, uint64_t acked)
+{
+    LIST_FOREACH_SAFE(node, &worker->held_outputs) {
+        struct held_output *held = container_of(node, struct held_output, node);
+        struct conn *conn = &held->client->conn;
+
+        while (held->first.bytes != 0 && held->first.offset <= acked) {
+            conn_clear(conn, held->first.bytes);
+            held->first = held->later;
+            held->later.bytes = 0;
+        }
+        if (held->first.bytes == 0) {
+            conn_unhold(conn);
+            release(held);
+        }
+    }
+}
+
+static void hold_output(struct worker *worker)
+{
+    uint64_t offset = journal_end_offset(&worker->server->journal), acked = aof_acked_offset();
+
+    if (aof_hold_is_on() && acked < offset)
+        loop_each_written(worker->loop, hold, &offset);
+    release_up_to(worker, aof_hold_is_on() ? acked : UINT64_MAX);
+    if (list_is_empty(&worker->held_outputs))
+        return;
+    want(&worker->acked_wanted, acked + 1);
+    if (aof_acked_offset() != acked || !aof_hold_is_on())
+        worker_wake(worker); /* the writer may have missed what we want: look again */
 }
 
 /* -------------------------------------------------------------------------------------------------------- turns -- */
+
+bool aof_hold_has_waiters(const struct worker *worker)
+{
+    return !list_is_empty(&worker->synced_waits) || !list_is_empty(&worker->held_outputs);
+}
 
 void aof_hold_update(void)
 {
     bool on = aof_state() == AOF_ON && OPTION_GET(option_appendfsync) == AOF_SYNC_ALWAYS;
 
-    atomic_store_explicit(&aof_hold_on, on, memory_order_relaxed);
+    atomic_store(&aof_hold_on, on);
     if (!on)
         wake_all();
 }
@@ -193,4 +303,6 @@ void aof_hold_turn(struct worker *worker)
     }
     if (!list_is_empty(&worker->synced_waits))
         serve_waits(worker);
+    if (aof_hold_is_on() || !list_is_empty(&worker->held_outputs))
+        hold_output(worker);
 }

@@ -14,6 +14,7 @@ _Atomic int64_t option_aof_keeps_history; /* global: option storage */
 _Atomic int64_t option_no_appendfsync_on_rewrite; /* global: option storage */
 _Atomic int64_t option_auto_aof_rewrite_percentage; /* global: option storage */
 _Atomic int64_t option_auto_aof_rewrite_min_size; /* global: option storage */
+_Atomic int64_t option_aof_sync_delay; /* global: option storage */
 static struct option_string file_name, folder_name; /* global: option storage; never NULL */
 
 static const struct option_enum syncs[] = {
@@ -73,6 +74,8 @@ static const struct option_row rows[] = {
             "rewrite when the files have grown by so much since the last time; 0: never"),
     ROW_MEMORY("auto-aof-rewrite-min-size", &option_auto_aof_rewrite_min_size, 64 << 20, 0, INT64_MAX, OPTION_MUTABLE,
                "but not while they are smaller than this"),
+    ROW_INT("aof-sync-delay", &option_aof_sync_delay, 0, 0, 60 * 1000 * 1000, OPTION_MUTABLE | OPTION_HIDDEN,
+            "for tests: microseconds that each sync takes longer"),
 };
 
 void aof_options_setup(void)

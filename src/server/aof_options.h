@@ -15,6 +15,7 @@ extern _Atomic int64_t option_aof_keeps_history;             /* global: option s
 extern _Atomic int64_t option_no_appendfsync_on_rewrite;     /* global: option storage; bool */
 extern _Atomic int64_t option_auto_aof_rewrite_percentage;   /* global: option storage */
 extern _Atomic int64_t option_auto_aof_rewrite_min_size;     /* global: option storage; bytes */
+extern _Atomic int64_t option_aof_sync_delay;                /* global: option storage; us */
 
 /* Neither changes while the server runs, so any thread may read them. */
 const char *aof_file_name(void);   /* appendfilename: of the manifest without its ending, and of a file of old */

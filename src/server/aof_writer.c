@@ -59,7 +59,7 @@ static struct {
     bool split_unsynced;           /* likewise of those before the split */
     int error;                     /* errno of what failed last */
     /* atomic, relaxed, written by the writer: for INFO; synced: release, what it covers is on the disk */
-    _Atomic uint64_t written, synced, size_bytes, rewritten_bytes, buffer_bytes, slow_syncs;
+    _Atomic uint64_t written, synced, acked, size_bytes, rewritten_bytes, buffer_bytes, slow_syncs;
     _Atomic bool is_syncing, failed, needs_rewrite;
     _Atomic int shown_error;
 } writer;
@@ -244,6 +244,8 @@ static bool sync_file(void)
     enum status status;
 
     SET(is_syncing, true);
+    if (UNLIKELY(OPTION_GET(option_aof_sync_delay) != 0))
+        (void)usleep((useconds_t)OPTION_GET(option_aof_sync_delay));
     status = file_sync(writer.file);
     SET(is_syncing, false);
     writer.synced_us = clock_monotonic_us();
@@ -269,6 +271,14 @@ static void publish_synced(uint64_t offset)
 static bool rests_for_child(void)
 {
     return OPTION_IS(option_no_appendfsync_on_rewrite) && child_running() != CHILD_NONE;
+}
+
+static void publish_acked(void)
+{
+    uint64_t offset = rests_for_child() ? GET(written) : GET(synced);
+
+    if (offset > GET(acked))
+        atomic_store_explicit(&writer.acked, offset, memory_order_release);
 }
 
 static bool is_unsynced(void)
@@ -534,6 +544,7 @@ static void run(void *argument)
             split_if_wanted();
         commit_if_wanted();
         sync_if_due();
+        publish_acked();
         aof_hold_tell();
         answer_settled();
         if (!stops)
@@ -562,6 +573,7 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
     writer.synced_us = clock_monotonic_us();
     SET(written, writer.read_offset);
     SET(synced, is_temporary ? 0 : writer.read_offset);
+    SET(acked, GET(synced));
     SET(size_bytes, is_temporary ? 0 : aof_set_bytes(files));
     SET(rewritten_bytes, GET(size_bytes));
     SET(failed, false);
@@ -641,6 +653,11 @@ void aof_writer_commit(const struct aof_commit *commit)
     writer.wants_commit = true;
     spinlock_release(&writer.lock);
     aof_writer_poke();
+}
+
+uint64_t aof_acked_offset(void)
+{
+    return atomic_load_explicit(&writer.acked, memory_order_acquire);
 }
 
 uint64_t aof_synced_offset(void)

@@ -48,6 +48,8 @@ void aof_writer_commit(const struct aof_commit *commit);
 /* The same without a writer: nothing is kept beside the base. Any thread that has the files to itself. */
 must_check bool aof_commit_alone(struct aof_set *files, const struct aof_commit *commit);
 
+/* Likewise: what replies under `always` may rely on. It is the same, but while no-appendfsync-on-rewrite waives it. */
+uint64_t aof_acked_offset(void);
 uint64_t aof_synced_offset(void); /* of the journal: everything before is on the disk */
 struct aof_writer_stats {
     uint64_t size_bytes;      /* of base and increments */

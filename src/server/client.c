@@ -132,6 +132,11 @@ static const struct conn_handler client_handler = {
     .on_closed = on_closed,
 };
 
+struct client *client_of_conn(struct conn *conn)
+{
+    return conn->handler == &client_handler ? client_of(conn) : NULL;
+}
+
 static char *address_texts(const struct conn *conn, char **local)
 {
     char peer[CONN_ADDRESS_TEXT_BYTES], own[CONN_ADDRESS_TEXT_BYTES], *both;

@@ -98,6 +98,7 @@ struct client {
     struct tracking *tracking;       /* NULL: it does not track */
     struct pubsub_session *pubsub;   /* NULL: it has no subscriptions */
     struct parked *parked;           /* NULL: no command waits */
+    struct held_output *held_output; /* NULL: its output does not wait for the disk */
     struct blocked *blocked;         /* NULL: no command waits for a key to be filled */
     uint64_t wait_count;             /* how often it was blocked */
     void (*on_unblock)(struct client *client, bool with_error); /* while blocked: see client_block */
@@ -115,6 +116,7 @@ struct client {
 
 /* Takes over an accepted descriptor; false: it was closed again. In the worker's thread. */
 bool client_open(struct worker *worker, int fd, enum listener_kind kind);
+struct client *client_of_conn(struct conn *conn); /* NULL: it is none */
 void client_close_all(struct worker *worker); /* at the end: no replies are flushed */
 
 static inline bool client_is_authenticated(const struct client *client)

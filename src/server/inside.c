@@ -1,6 +1,7 @@
 #include "server/inside.h"
 
 #include "base/mem.h"
+#include "server/aof_hold.h"
 #include "server/worker.h"
 
 /* What a command under way has in its worker, put aside. Everything that points into the worker points to the right
@@ -70,6 +71,8 @@ void inside_serve(struct worker *worker)
 
     put_aside(worker, &aside);
     worker->inside = true;
+    if (aof_hold_is_on())
+        aof_hold_turn(worker); /* it sends what was written so far */
     loop_serve_inside(worker->loop);
     worker->inside = false;
     put_back(worker, &aside);

@@ -63,6 +63,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     list_init(&worker->monitors);
     list_init(&worker->held);
     list_init(&worker->synced_waits);
+    list_init(&worker->held_outputs);
     list_init(&worker->tracking_clients);
     access_init(&worker->access, server->store, &worker->counters);
     defrag_walk_init(&worker->defrag.walk, index, &worker->defrag.counters);
@@ -279,7 +280,7 @@ static void on_turn_end(struct loop *loop)
         dispatch_show_lines(worker);
     if (UNLIKELY(!list_is_empty(&worker->served)))
         blocked_deliver(worker);
-    if (UNLIKELY(worker->has_journaled || aof_hold_is_on() || !list_is_empty(&worker->synced_waits)))
+    if (UNLIKELY(worker->has_journaled || aof_hold_is_on() || aof_hold_has_waiters(worker)))
         aof_hold_turn(worker);
     if (UNLIKELY(!list_is_empty(&worker->leaving_watches) || !list_is_empty(&worker->leaving_blocked)))
         leave_registries(worker);

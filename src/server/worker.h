@@ -92,6 +92,7 @@ struct worker {
     struct list tracking_clients;     /* of struct tracking */
     struct list held;                 /* clients that published faster than others deliver: see letters.h */
     struct list synced_waits;         /* clients that wait for the disk: aof_hold.c */
+    struct list held_outputs;         /* of clients: likewise, in no order */
     uint64_t mailed;                  /* bit i: worker i has mail of ours and was not woken yet */
     uint64_t slow_workers;            /* bit i: worker i was found far behind with its mail */
     uint64_t turn_mail_bytes;         /* delivered in this turn */
@@ -104,7 +105,9 @@ struct worker {
     struct buffer invalidated, broadcasts; /* keys that changed, their readers not told yet: tracking.c, broadcast.c */
     bool has_lines;                   /* one of these has something, or there are workers to wake for their mail */
     bool has_journaled;               /* in this turn */
-    _Atomic uint64_t synced_wanted;   /* atomic, seq_cst: to be woken when the AOF is synced up to there; 0: never */
+    /* atomic, seq_cst: one more than the journal's offset up to which the AOF is to be synced, or replies may be sent,
+     * for the worker to be woken; 0: it need not */
+    _Atomic uint64_t synced_wanted, acked_wanted;
     bool may_own_gate;                /* a parked command asked for the gate */
     bool inside;                      /* serves other clients from inside of a script: inside.h */
     bool escalated;                   /* the running command is alone since dispatch_escalate */

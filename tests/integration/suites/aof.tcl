@@ -383,3 +383,117 @@ with_server {} {
         assert_equal {1 0} [r waitaof 1 0 0]
     }
 }
+
+# How long it takes; a lower bound is certain, as a sync has been made to take that long.
+proc takes_ms script {
+    set start [clock milliseconds]
+    uplevel 1 $script
+    return [expr {[clock milliseconds] - $start}]
+}
+
+with_server {appendonly yes appendfsync always enable-debug-command yes} {
+    test "with `always` a reply tells that it is on the disk" {slow} {
+        set other [connect]
+        assert_equal OK [r set a 1]
+        assert_equal {1 0} [r waitaof 1 0 1]
+        r config set aof-sync-delay 200000
+        set start [clock milliseconds]
+        r -send set a 2
+        wait_for {[$other get a] == 2}
+        assert {[clock milliseconds] - $start >= 200} "somebody has read what is not on the disk"
+        assert_equal OK [r -read]
+        assert {[takes_ms {$other incr b}] >= 200}
+        assert {[takes_ms {
+            $other -send multi
+            $other -send set c 1
+            $other -send exec
+            for {set i 0} {$i < 3} {incr i} {
+                $other -read
+            }
+        }] >= 200}
+        assert {[takes_ms {$other eval {return redis.call('incr', KEYS[1])} 1 b}] >= 200}
+    }
+
+    test "with `always` messages, too, wait for what was done before" {slow} {
+        r config set aof-sync-delay 200000
+        set other [connect]
+        $other subscribe channel
+        set waiting [connect]
+        $waiting -send blpop list 0
+        wait_for {[info_field blocked_clients] == 1}
+        set start [clock milliseconds]
+        r -send multi
+        r -send set a 1
+        r -send publish channel hello
+        r -send rpush list element
+        r -send exec
+        assert_equal {message channel hello} [$other -read]
+        assert {[clock milliseconds] - $start >= 200}
+        assert_equal {list element} [$waiting -read]
+        assert {[clock milliseconds] - $start >= 200}
+        for {set i 0} {$i < 5} {incr i} {
+            r -read
+        }
+    }
+
+    test "with `always` who sends without end is answered" {slow} {
+        r config set aof-sync-delay 20000
+        set writer [connect]
+        set subscriber [connect]
+        $subscriber subscribe channel
+        set answered 0
+        for {set i 0} {$answered < 500} {incr i} {
+            $writer -send incr a
+            r -send publish channel $i
+            r -send set b $i
+            if {$i >= 300} {
+                assert_equal [incr answered] [$writer -read]
+                assert_equal [list message channel [expr {$answered - 1}]] [$subscriber -read]
+                r -read
+                r -read
+            }
+        }
+    }
+
+    test "with `always` the last reply comes before the end" {} {
+        r config set aof-sync-delay 50000
+        set other [connect]
+        $other -send set a [expr {rand()}]
+        $other -send quit
+        assert_equal OK [$other -read]
+        assert_equal OK [$other -read]
+        set other [connect]
+        $other -send set a [string repeat x 100000]
+        $other -send get a
+        $other -send get a
+        assert_equal OK [$other -read]
+        assert_equal 100000 [string length [$other -read]]
+        assert_equal 100000 [string length [$other -read]]
+    }
+
+    test "what is held is sent when `always` ends, or the file does" {} {
+        foreach {name value} {appendfsync everysec appendonly no} {
+            r config set aof-sync-delay 300000
+            set others [list [connect] [connect] [connect] [connect]]
+            foreach other $others {
+                $other -send set a [expr {rand()}]
+            }
+            r config set $name $value aof-sync-delay 0
+            foreach other $others {
+                assert_equal OK [$other -read]
+            }
+            r config set appendonly yes appendfsync always
+            wait_for_rewrite
+        }
+    }
+
+    test "with `always` everything is in the files at once" {slow} {
+        r config set aof-sync-delay 1000
+        set clients [list [connect] [connect] [connect] [connect]]
+        foreach client $clients seed {1 2 3 4} {
+            write_everything $client $seed
+        }
+        set digest [r debug digest]
+        assert_equal $digest [oracle_digest]
+    }
+}
