@@ -54,20 +54,16 @@ void pause_end(struct server *server)
         worker_wake(&server->workers[i]);
 }
 
-static bool may_write(const struct client *client, const struct command *command)
-{
-    const uint32_t writing = COMMAND_WRITE | COMMAND_MAY_REPLICATE;
-
-    if (command->row->access == ACCESS_TRANSACTION)
-        return client->transaction != NULL && (transaction_flags(client->transaction) & writing) != 0;
-    return (command->flags & writing) != 0;
-}
-
-bool pause_holds(const struct client *client, const struct command *command)
+bool pause_holds(const struct client *client, const struct command *command, const struct slice *args,
+                 uint32_t arg_count)
 {
     const uint32_t mode = atomic_load(&pause_mode);
 
     if (mode == PAUSE_NONE || now_ms() >= atomic_load(&pause_until_ms))
         return false;
-    return mode == PAUSE_ALL || may_write(client, command);
+    if (mode == PAUSE_ALL)
+        return true;
+    if (command->row->access == ACCESS_TRANSACTION)
+        return client->transaction != NULL && transaction_may_write(client->transaction);
+    return command_may_write(command, args, arg_count);
 }

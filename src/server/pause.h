@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct client;
+struct slice;
 struct command;
 struct server;
 struct worker;
@@ -29,4 +30,5 @@ void pause_begin(struct worker *worker, enum pause_mode mode, int64_t duration_m
 void pause_end(struct server *server);
 
 /* Must this command wait? */
-bool pause_holds(const struct client *client, const struct command *command);
+bool pause_holds(const struct client *client, const struct command *command, const struct slice *args,
+                 uint32_t arg_count);
