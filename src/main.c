@@ -1,6 +1,7 @@
 /* keydb-server: puts the parts together in one visible list and takes them down in reverse. */
 #include "base/background.h"
 #include "base/fence.h"
+#include "base/file_journal.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -23,7 +24,6 @@
 #include "server/config.h"
 #include "server/crash.h"
 #include "server/info.h"
-#include "server/journal_limits.h"
 #include "server/loading.h"
 #include "server/options.h"
 #include "server/persistence.h"
@@ -82,6 +82,7 @@ int main(int argc, char **argv)
     fence_setup();
     hash_setup();
     mem_thread_start();
+    file_journal_setup();
     argv = process_title_setup(argc, argv);
     config_setup();
     info_setup();
@@ -95,7 +96,6 @@ int main(int argc, char **argv)
     acl_options_setup();
     aof_options_setup();
     aof_setup();
-    journal_limits_setup();
     persistence_setup(type_rdb_limits);
     commands_setup();
     acl_setup();

@@ -177,6 +177,8 @@ group_differential() {
         --server "$server" --oracle "$ORACLE" --count "$(pick 4000 2000 100000)" --seed "$SEED"
     run_program "differential, users" "$(pick 60 60 600)" python3 tests/differential/acl.py \
         --server "$server" --oracle "$ORACLE" --count "$(pick 3000 1000 100000)" --seed "$SEED"
+    run_program "differential, append only files" "$(pick 120 120 1200)" python3 tests/differential/aof.py \
+        --server "$server" --oracle "$ORACLE" --blocks "$(pick 5 5 100)" --seed "$SEED"
 }
 
 group_stress() {
@@ -191,7 +193,8 @@ group_conformance() {
 }
 
 group_fault() {
-    run_suite "fault" "$(pick 120 120 900)" fault --server "$server" --seed "$SEED"
+    run_suite "fault" "$(pick 120 120 2400)" fault --server "$server" --seed "$SEED" \
+        --rounds "$(pick 10 10 500)" --stride "$(pick 9 9 1)"
 }
 
 group_valgrind() {

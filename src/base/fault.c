@@ -3,12 +3,14 @@
 #include "base/assert.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 bool fault_is_armed; /* global: see the header */
 
-static unsigned armed_kinds; /* these three: set while other threads are quiet */
+static unsigned armed_kinds; /* these: set while other threads are quiet */
 static uint64_t armed_nth;
 static enum fault_how armed_how;
+static char ordered_name[32]; /* likewise; "": nobody is told */
 static _Atomic uint64_t hit_count;
 static _Atomic bool has_fired;
 static _Atomic bool torn_pending; /* FAULT_HOW_TORN: the first half is written */
@@ -32,6 +34,13 @@ bool fault_arm_how(unsigned kinds, uint64_t nth, enum fault_how how)
     atomic_store(&torn_pending, false);
     fault_is_armed = true;
     return true;
+}
+
+bool fault_order(unsigned kinds, uint64_t nth, enum fault_how how, const char *name)
+{
+    (void)snprintf(ordered_name, sizeof(ordered_name), "%s", name);
+    fault_is_armed = false;
+    return fault_arm_how(kinds, nth, how);
 }
 
 void fault_disarm(void)
@@ -72,6 +81,8 @@ bool fault_hit_slow(unsigned kind, enum fault_how *how)
     if (atomic_fetch_add(&hit_count, 1) != armed_nth)
         return false;
     atomic_store(&has_fired, true);
+    if (ordered_name[0] != '\0')
+        (void)fprintf(stderr, "fault: %s\n", ordered_name);
     *how = how_for(kind);
     if (armed_how == FAULT_HOW_TORN && kind == FAULT_WRITE)
         atomic_store(&torn_pending, true);

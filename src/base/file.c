@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/buffer.h"
+#include "base/file_journal.h"
 #include "base/list.h"
 #include "base/mem.h"
 
@@ -314,7 +315,7 @@ static int sys_open(const char *path, int flags)
 
     if (fault_hit(FAULT_OPEN, &how))
         return fail_as(how);
-    if (UNLIKELY(crash_is_on))
+    if (UNLIKELY(crash_is_on || file_journal_is_on))
         was_there = access(path, F_OK) == 0;
     fd = open(path, flags | O_CLOEXEC, 0644);
     if (UNLIKELY(crash_is_on) && fd >= 0 && (flags & O_ACCMODE) != O_RDONLY) {
@@ -322,6 +323,8 @@ static int sys_open(const char *path, int flags)
         if ((flags & O_TRUNC) != 0)
             crash_truncated(path, 0);
     }
+    if (UNLIKELY(file_journal_is_on) && fd >= 0 && (flags & O_ACCMODE) != O_RDONLY)
+        file_journal_opened(fd, path, was_there);
     return fd;
 }
 
@@ -360,6 +363,8 @@ static int sys_rename(const char *from, const char *to)
 
     if (fault_hit(FAULT_RENAME, &how))
         return fail_as(how);
+    if (UNLIKELY(file_journal_is_on))
+        return file_journal_rename(from, to);
     return UNLIKELY(crash_is_on) ? crash_rename(from, to) : rename(from, to);
 }
 
@@ -369,6 +374,8 @@ static int sys_remove(const char *path)
 
     if (fault_hit(FAULT_REMOVE, &how))
         return fail_as(how);
+    if (UNLIKELY(file_journal_is_on))
+        return file_journal_remove(path);
     return UNLIKELY(crash_is_on) ? crash_remove(path) : unlink(path);
 }
 
@@ -581,8 +588,15 @@ enum status file_seek(struct file *file, uint64_t offset)
 
 enum status file_sync(struct file *file)
 {
-    enum status status = status_of(RETRY(sys_sync(file->fd, true)));
+    uint64_t bytes = 0;
+    enum status status = STATUS_OK;
 
+    if (UNLIKELY(file_journal_is_on))
+        status = file_size(file, &bytes);
+    if (LIKELY(status == STATUS_OK))
+        status = status_of(RETRY(sys_sync(file->fd, true)));
+    if (UNLIKELY(file_journal_is_on) && status == STATUS_OK)
+        file_journal_synced(file->fd, bytes);
     if (UNLIKELY(crash_is_on) && status == STATUS_OK)
         crash_synced(file->path, file->fd);
     return status;
@@ -614,6 +628,8 @@ enum status file_truncate(struct file *file, uint64_t size)
 
     if (UNLIKELY(crash_is_on) && status == STATUS_OK)
         crash_truncated(file->path, size);
+    if (UNLIKELY(file_journal_is_on) && status == STATUS_OK)
+        file_journal_truncated(file->fd, size);
     return status;
 }
 
@@ -659,12 +675,15 @@ enum status file_sync_folder(const char *path)
 {
     char folder[PATH_MAX];
     enum status status = folder_of(path, folder);
+    uint64_t journal_id = 0;
     int fd;
     int result;
     int error;
 
     if (status != STATUS_OK)
         return status;
+    if (UNLIKELY(file_journal_is_on))
+        journal_id = file_journal_folder_begin(folder);
     fd = RETRY(sys_open(folder, O_RDONLY | O_DIRECTORY));
     if (fd < 0)
         return status_from_errno(errno);
@@ -676,6 +695,8 @@ enum status file_sync_folder(const char *path)
         result = 0; /* a file system whose folders cannot be synced */
     if (UNLIKELY(crash_is_on) && result == 0)
         crash_folder_synced(path);
+    if (UNLIKELY(file_journal_is_on) && result == 0)
+        file_journal_folder_synced(journal_id);
     return status_of(result);
 }
 

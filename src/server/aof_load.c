@@ -6,10 +6,13 @@
 #include "base/number.h"
 #include "persist/aof_read.h"
 #include "persist/rdb_load.h"
+#include "server/aof.h"
 #include "server/aof_files.h"
 #include "server/aof_options.h"
+#include "server/aof_writer.h"
 #include "server/client.h"
 #include "server/command.h"
+#include "server/libraries.h"
 #include "server/persistence.h"
 #include "server/request.h"
 #include "server/server.h"
@@ -455,7 +458,6 @@ static bool load_rdb(struct loading_file *file, uint64_t *size)
     access_obey(access);
     persistence_fill_load(&request, access);
     request.keeps_expired = true; /* the increments say when a key is gone */
-    request.replaces = !file->request->at_start; /* libraries are still there then */
     request.pause = file->request->pause != NULL ? pause_in_rdb : NULL;
     request.pause_bytes = file->request->pause_bytes;
     request.aux = file->request->aux != NULL ? file->request->aux : no_aux;
@@ -581,10 +583,16 @@ bool aof_load_again(struct worker *worker)
     uint64_t bytes;
     bool good = false;
 
+    if (aof_state() != AOF_ON || !aof_writer_settle()) {
+        log_warning("The append only file cannot be loaded: %s", aof_state() == AOF_ON
+                    ? "not everything could be written to it" : "its first rewrite is not done yet");
+        return false;
+    }
     switch (aof_files_find(false, &manifest, &bytes)) {
     case AOF_FOUND:
         for (unsigned db = 0; db < store_database_bound(access->store); db++)
             access_flush_db(access, db, false);
+        libraries_flush();
         good = aof_load_run(&manifest, &request, &result);
         break;
     case AOF_FOUND_NOTHING:

@@ -418,9 +418,25 @@ test "a server that is to stop does not wait for its data" {} {
 }
 
 test "DEBUG LOADAOF" {} {
+    set code "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
     with_aof [aof_folder {}] {
         $s set a other
+        $s function load $code
+        $s set expired 1 px 1
+        foreach way {commands rewritten} {
+            assert_equal OK [$s debug loadaof]
+            assert_equal {other 2 3} [$s mget a b c]
+            assert_equal 1 [$s fcall f 0]
+            $s bgrewriteaof
+            wait_for {[string match *aof_rewrite_in_progress:0* [$s info persistence]]}
+        }
         assert_equal OK [$s debug loadaof]
+        assert_equal {other 2 3} [$s mget a b c]
+        wait_for {[$s dbsize] == 3}
+    }
+    # What it loaded is not written once more.
+    with_aof $folder {
+        assert_equal {other 2 3} [$s mget a b c]
         assert_equal 3 [$s dbsize]
     }
 }
