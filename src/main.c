@@ -24,6 +24,7 @@
 #include "server/config.h"
 #include "server/crash.h"
 #include "server/info.h"
+#include "server/journal_limits.h"
 #include "server/loading.h"
 #include "server/options.h"
 #include "server/persistence.h"
@@ -96,6 +97,7 @@ int main(int argc, char **argv)
     acl_options_setup();
     aof_options_setup();
     aof_setup();
+    journal_limits_setup();
     persistence_setup(type_rdb_limits);
     commands_setup();
     acl_setup();

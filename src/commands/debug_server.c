@@ -20,6 +20,8 @@
 #include "server/worker.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -38,6 +40,9 @@ static void journal_start(struct request *request)
         return;
     }
     journal_reader_open(&journal_reader, &request->worker->server->journal);
+    if (request->arg_count > 3)
+        journal_reader_set(&journal_reader, request_arg_is(request, 3, "spills") ? JOURNAL_READER_SPILLS
+                                                                                 : JOURNAL_READER_HOLDS_WRITERS, 0);
     reply_ok(request);
 }
 
@@ -60,18 +65,38 @@ static void journal_read(struct request *request)
         if ((view.flags & JOURNAL_AOF_ONLY) == 0) /* replicas' part of it */
             journal_view_append(&view, &bytes);
     }
-    reply_bulk(request, buffer_slice(&bytes));
+    if (journal_reader.is_lost)
+        reply_errorf(request, "ERR what comes next in the journal is lost: %s", strerror(journal_reader.error));
+    else
+        reply_bulk(request, buffer_slice(&bytes));
     buffer_fini(&bytes);
+}
+
+static void journal_facts(struct request *request)
+{
+    struct journal_stats stats;
+    char text[200];
+
+    journal_stats(&request->worker->server->journal, &stats);
+    snprintf(text, sizeof(text), "begin:%" PRIu64 " end:%" PRIu64 " memory:%" PRIu64 " spilled:%" PRIu64
+             " spilled_total:%" PRIu64, stats.begin_offset, stats.end_offset, stats.memory_bytes, stats.spilled_bytes,
+             stats.spilled_total_bytes);
+    reply_text(request, text);
 }
 
 static void debug_journal(struct request *request)
 {
-    if (request_arg_is(request, 2, "start"))
+    bool is_short = request->arg_count == 3;
+
+    if (request_arg_is(request, 2, "start") &&
+        (is_short || request_arg_is(request, 3, "spills") || request_arg_is(request, 3, "holds")))
         journal_start(request);
-    else if (request_arg_is(request, 2, "read"))
+    else if (is_short && request_arg_is(request, 2, "read"))
         journal_read(request);
-    else if (request_arg_is(request, 2, "stop"))
+    else if (is_short && request_arg_is(request, 2, "stop"))
         journal_stop(request);
+    else if (is_short && request_arg_is(request, 2, "facts"))
+        journal_facts(request);
     else
         reply_syntax_error(request);
 }
@@ -470,9 +495,10 @@ const struct debug_row debug_server_rows[] = {
     {"jmap", "",
      "The memory allocator's report.",
      debug_jmap, 2, 2, ACCESS_FREE, 0, 0},
-    {"journal", "(START|READ|STOP)",
-     "Record the effects of commands, and return those since the last call.",
-     debug_journal, 3, 3, ACCESS_EXCLUSIVE, 0, 0},
+    {"journal", "(START [SPILLS|HOLDS]|READ|STOP|FACTS)",
+     "Record the effects of commands, and return those since the last call; as a reader whose lag may go to a file,\n"
+     "or one that keeps writers waiting. FACTS: offsets, and how many bytes are where.",
+     debug_journal, 3, 4, ACCESS_EXCLUSIVE, 0, 0},
     {"leak", "<string>",
      "Lose the memory of a copy of <string>.",
      debug_leak, 3, 3, ACCESS_FREE, 0, 0},

@@ -52,6 +52,20 @@ static void fcall(struct request *request, bool read_only)
     library_release(&library);
 }
 
+static bool fcall_reads_only(const struct slice *args, uint32_t arg_count)
+{
+    struct function *function = arg_count > 1 ? functions_find(args[1]) : NULL;
+    struct library *library;
+    bool reads_only;
+
+    if (function == NULL)
+        return false;
+    reads_only = (function->flags & SCRIPT_NO_WRITES) != 0;
+    library = function->library;
+    library_release(&library);
+    return reads_only;
+}
+
 static void cmd_fcall(struct request *request)
 {
     fcall(request, false);
@@ -384,7 +398,7 @@ static const struct command_row function_subcommands[] = {
 };
 
 const struct command_row function_commands[] = {
-    {.name = "fcall", .run = cmd_fcall, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "fcall", .run = cmd_fcall, .reads_only = fcall_reads_only, .arity = -3, .access = ACCESS_STRIPED,
      .flags = "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate script",
      .categories = "@slow @scripting",
      .keys = "RW,ACCESS,UPDATE@index:2@keynum:0,1,1", .key_notes = NOTE_WRITES, .group = "scripting", .since = "7.0.0",

@@ -102,6 +102,29 @@ static void evalsha(struct request *request, bool read_only)
     script_release(&found);
 }
 
+static bool flags_read_only(uint32_t flags)
+{
+    return (flags & (SCRIPT_NO_WRITES | SCRIPT_UNDECLARED)) == SCRIPT_NO_WRITES;
+}
+
+static bool eval_reads_only(const struct slice *args, uint32_t arg_count)
+{
+    struct slice body;
+    uint32_t flags;
+    char error[256];
+
+    return arg_count > 1 && script_read_shebang(args[1], &flags, &body, error, sizeof(error)) && flags_read_only(flags);
+}
+
+static bool evalsha_reads_only(const struct slice *args, uint32_t arg_count)
+{
+    struct script *script = arg_count > 1 ? script_cache_find(args[1]) : NULL;
+    bool reads_only = script != NULL && flags_read_only(script->flags);
+
+    script_release(&script);
+    return reads_only;
+}
+
 static void cmd_eval(struct request *request)
 {
     eval(request, false);
@@ -275,14 +298,14 @@ static const struct command_row script_subcommands[] = {
 };
 
 const struct command_row script_commands[] = {
-    {.name = "eval", .run = cmd_eval, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "eval", .run = cmd_eval, .reads_only = eval_reads_only, .arity = -3, .access = ACCESS_STRIPED,
      .flags = "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate script",
      .categories = "@slow @scripting",
      .keys = "RW,ACCESS,UPDATE@index:2@keynum:0,1,1", .key_notes = NOTE_WRITES,
      .group = "scripting", .since = "2.6.0",
      .summary = "Runs a script.", .complexity = "Depends on the script.",
      .syntax = "EVAL script numkeys [key ...] [arg ...]"},
-    {.name = "evalsha", .run = cmd_evalsha, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "evalsha", .run = cmd_evalsha, .reads_only = evalsha_reads_only, .arity = -3, .access = ACCESS_STRIPED,
      .flags = "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate script",
      .categories = "@slow @scripting",
      .keys = "RW,ACCESS,UPDATE@index:2@keynum:0,1,1", .group = "scripting", .since = "2.6.0",

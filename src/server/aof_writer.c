@@ -569,6 +569,7 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
     writer.in_transaction = false;
     writer.is_temporary = is_temporary;
     journal_reader_open(&writer.reader, journal);
+    journal_reader_set(&writer.reader, JOURNAL_READER_HOLDS_WRITERS, 0);
     writer.read_offset = journal_end_offset(journal);
     writer.synced_us = clock_monotonic_us();
     SET(written, writer.read_offset);

@@ -35,6 +35,7 @@ struct blocked {
     unsigned db;
     bool (*can_serve)(const struct request *request, const struct entry *entry);
     struct loop_timer timer;   /* owner */
+    uint64_t served_us;        /* how long that took; likewise */
     struct output reply;       /* of who serves it, then of the owner */
 };
 
@@ -107,13 +108,18 @@ static void deliver(struct worker *worker, struct mail *mail)
     struct blocked *blocked = container_of(mail, struct blocked, mail);
     struct client *client = blocked->client;
 
-    (void)worker;
     blocked->is_served = false; /* nobody else looks any more: it has been claimed */
     if (client == NULL) {
         output_clear(&blocked->reply);
         return;
     }
     atomic_store(&client->card.wait, CLIENT_WAIT_NONE);
+    timing_tell(&(struct request){.command = blocked->command,
+                                  .args = blocked->words.args,
+                                  .arg_count = blocked->words.arg_count,
+                                  .client = client,
+                                  .worker = worker},
+                blocked->served_us);
     output_splice(output_of(blocked), &blocked->reply);
     leave(blocked);
     go_on(client);
@@ -237,19 +243,22 @@ static const struct key *own_key(const struct kept_words *words, const struct re
     panic("a key nobody waits for is ready");
 }
 
-static void run(struct request *request)
+/* Returns how long it took, in microseconds. */
+static uint64_t run(struct request *request)
 {
     struct access *access = request->access;
     struct worker *worker = request->worker;
-    uint64_t dirty = access->dirty, start = tick_now();
+    uint64_t dirty = access->dirty, start = tick_now(), span;
 
     request->command->run(request);
     if (access->dirty != dirty)
         counter_add(&access->counters->dirty, access->dirty - dirty);
     if (access->effects != NULL && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
         effects_add(access->effects, request->db, request->args, request->arg_count);
-    timing_note_waited(worker, request->command, tick_now() - start, request->failed);
+    span = tick_now() - start;
+    timing_note_waited(worker, request->command, span, request->failed);
     dispatch_journal(worker);
+    return tick_to_ns(span) / 1000;
 }
 
 /* False: it goes on waiting. */
@@ -283,7 +292,7 @@ static bool serve(struct worker *worker, struct wait_node *node, const struct en
     output_init(&blocked->reply, NULL);
     access->no_touch = blocked->no_touch;
     if (!acl_refuses_served(&request, blocked->user))
-        run(&request);
+        blocked->served_us = run(&request);
     access->no_touch = no_touch;
     list_push_back(&worker->served, &blocked->mail_node);
     return true;

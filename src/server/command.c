@@ -588,3 +588,9 @@ enum access_class command_access(const struct command *command, const struct sli
 {
     return command->row->access_of != NULL ? command->row->access_of(args, arg_count) : command->access;
 }
+
+bool command_may_write(const struct command *command, const struct slice *args, uint32_t arg_count)
+{
+    return (command->flags & (COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0 &&
+           (command->row->reads_only == NULL || !command->row->reads_only(args, arg_count));
+}

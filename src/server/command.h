@@ -105,6 +105,7 @@ static inline struct slice key_position_name(const struct slice *args, struct ke
 /* Finds keys the specifications cannot tell (SORT ... STORE). False: syntax such that there are none to tell. */
 typedef bool (*keys_fn)(const struct slice *args, uint32_t arg_count, struct key_positions *positions);
 typedef enum access_class (*access_class_fn)(const struct slice *args, uint32_t arg_count);
+typedef bool (*reads_only_fn)(const struct slice *args, uint32_t arg_count);
 
 /* Which arguments are channels, or patterns of them: users need leave to use them (acl_check.h). */
 enum channel_args { CHANNELS_NONE, CHANNELS_FIRST, CHANNELS_ALL, CHANNELS_PATTERNS };
@@ -132,6 +133,7 @@ struct command_row {
     access_class_fn access_of; /* instead of `access`, when the arguments decide */
     keys_fn find_keys;         /* instead of `keys`, when they cannot tell all */
     enum channel_args channels;
+    reads_only_fn reads_only;  /* true: with these arguments it writes nothing, whatever its flags say; may be NULL */
     const struct command_row *subcommands; /* ends with a row without name */
 };
 
@@ -186,6 +188,8 @@ const struct command *command_top_at(uint32_t index);
 bool command_keys(const struct command *command, const struct slice *args, uint32_t arg_count,
                   struct key_positions *positions);
 enum access_class command_access(const struct command *command, const struct slice *args, uint32_t arg_count);
+/* May it, with these arguments, change data or send something to replicas? */
+bool command_may_write(const struct command *command, const struct slice *args, uint32_t arg_count);
 static inline bool command_arity_fits(const struct command *command, uint32_t arg_count)
 {
     return command->arity >= 0 ? arg_count == (uint32_t)command->arity : arg_count >= (uint32_t)-command->arity;

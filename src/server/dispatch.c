@@ -419,7 +419,7 @@ void dispatch_call(struct request *outer, const struct nested_call *call)
     outer->access->found_key = NULL; /* these keys may stand where those of the call before stood */
     (void)execute(&request, tick_now());
     if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
-        tracking_note_read(&request);
+        tracking_note_script_read(outer, &request);
 }
 
 /* ---------------------------------------------------------------------------------------------- turn of scripts -- */
@@ -859,7 +859,7 @@ static enum run_result run_group(struct client *client, struct job *first, const
 /* One command that nothing stands against: queued, or run. */
 static enum run_result run_now(struct client *client, struct job *job, const struct key *keys)
 {
-    if (pause_is_on() && pause_holds(client, job->command))
+    if (pause_is_on() && pause_holds(client, job->command, job->words.args, job->words.arg_count))
         return RUN_PAUSED;
     if (LIKELY(client->transaction == NULL) || (job->command->flags & COMMAND_UNQUEUED) != 0)
         return run_alone(client, job, keys);

@@ -235,10 +235,17 @@ static enum memory_room evict(struct worker *worker, uint64_t wanted)
 enum memory_room memory_make_room(struct worker *worker)
 {
     uint64_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
-    uint64_t used = mem_used() - MIN(mem_used(), memory_not_counted());
+    uint64_t used;
     enum memory_room room;
 
-    if (limit == 0 || used <= limit)
+    if (limit == 0 || mem_used() <= limit)
+        return MEMORY_FINE;
+    /* Blocks for replies to come go before keys do: what deleting a key tells tracking clients fills them, and would be
+     * a reason to delete more. */
+    output_pool_fini(loop_output_pool(worker->loop));
+    mem_thread_publish();
+    used = mem_used() - MIN(mem_used(), memory_not_counted());
+    if (used <= limit)
         return MEMORY_FINE;
     if (pause_is_on())
         return MEMORY_SHORT; /* nothing changes in a pause */

@@ -119,7 +119,6 @@ static const struct accepted accepted[] = {
     CHOICE("propagation-error-behavior", "ignore", "ignore|panic|panic-on-replicas", MUTABLE, LATER),
     YES_NO("rdb-del-sync-files", NULL, "no", MUTABLE, PERSISTENCE),
     NUMBER(MEMORY, "repl-backlog-disk-reserve", NULL, "0", 0, INT64_MAX, 0, REPLICATION),
-    NUMBER(MEMORY, "repl-backlog-size", NULL, "1048576", 1, INT64_MAX, MUTABLE, REPLICATION),
     NUMBER(INT, "repl-backlog-ttl", NULL, "3600", 0, INT64_MAX, MUTABLE, REPLICATION),
     YES_NO("repl-disable-tcp-nodelay", NULL, "no", MUTABLE, REPLICATION),
     CHOICE("repl-diskless-load", "disabled", "disabled|on-empty-db|swapdb", MUTABLE, REPLICATION),

@@ -9,11 +9,12 @@
 #include <stdint.h>
 
 struct client;
+struct slice;
 struct command;
 struct server;
 struct worker;
 
-enum pause_mode { PAUSE_NONE, PAUSE_WRITES, PAUSE_ALL };
+enum pause_mode { PAUSE_NONE, PAUSE_WRITES, PAUSE_ALL, PAUSE_FOR_LAG = 4 /* beside one of the others */ };
 
 extern _Atomic uint32_t pause_mode; /* atomic, relaxed: enum pause_mode */
 
@@ -27,6 +28,11 @@ static inline bool pause_is_on(void)
  * shorter. In the thread of the worker, which sees to its end. */
 void pause_begin(struct worker *worker, enum pause_mode mode, int64_t duration_ms);
 void pause_end(struct server *server);
+/* Writes wait, or no longer, for a reader of the journal; beside CLIENT PAUSE, which it neither ends nor begins. Any
+ * thread, also under stripes. */
+void pause_for_lag(bool lags);
+void pause_for_lag_over(void); /* behind it: wakes who waits; under no lock */
 
 /* Must this command wait? */
-bool pause_holds(const struct client *client, const struct command *command);
+bool pause_holds(const struct client *client, const struct command *command, const struct slice *args,
+                 uint32_t arg_count);

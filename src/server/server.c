@@ -13,6 +13,7 @@
 #include "server/config.h"
 #include "server/dispatch.h"
 #include "server/events.h"
+#include "server/journal_limits.h"
 #include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/options_process.h"
@@ -371,6 +372,7 @@ struct server *server_create(void)
         worker_init(&server->workers[i], server, i);
     watch_options();
     tls_peers_start();
+    journal_limits_start(&server->journal);
     (void)apply_usage(NULL);
     (void)apply_lazy_free(NULL);
     if (!certificates_start() || !open_loops(server) || !open_listeners(server))

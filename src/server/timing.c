@@ -178,14 +178,11 @@ static bool was_called(const struct command_times *times)
            atomic_load_explicit(&times->untracked, memory_order_relaxed) != 0;
 }
 
-/* A command that took longer than one of the thresholds, perhaps. */
-static void look_at(const struct request *request, uint64_t us)
+void timing_tell(const struct request *request, uint64_t us)
 {
     const struct command *command = request->command;
     int64_t slower_than = OPTION_GET(option_slowlog_slower_than);
 
-    if ((request->client->flags & CLIENT_BLOCKED) != 0)
-        return; /* it has not ended */
     latency_add((command->flags & COMMAND_FAST) != 0 ? LATENCY_FAST_COMMAND : LATENCY_COMMAND, (int64_t)(us / 1000));
     if (slower_than >= 0 && us >= (uint64_t)slower_than && (command->flags & COMMAND_SKIP_SLOWLOG) == 0)
         slowlog_add(request, us);
@@ -202,7 +199,8 @@ void timing_attend(const struct request *request, uint64_t span)
         counter_add(&times->ticks.sum, span);
         counter_add(&times->untracked, 1);
     }
-    look_at(request, tick_to_ns(span) / 1000);
+    if ((request->client->flags & CLIENT_BLOCKED) == 0) /* else it has not ended */
+        timing_tell(request, tick_to_ns(span) / 1000);
     if (monitor_is_on())
         monitor_note(request);
     if (tls_audit_is_on())

@@ -43,6 +43,8 @@ void timing_attend(const struct request *request, uint64_t span);
 /* A call that waits counts from then on (blocked.h); when it is answered it gets a time, by whoever answers. */
 void timing_note_waiting(struct worker *worker, const struct command *command);
 void timing_note_waited(struct worker *worker, const struct command *command, uint64_t span, bool failed);
+/* The slow log and the latency events get to know of a command that may have taken longer than their thresholds. */
+void timing_tell(const struct request *request, uint64_t us);
 
 /* Sums over the workers since the last timing_reset; any thread. */
 struct command_times *timing_collect(uint32_t command_id); /* the caller's: mem_free; NULL: never called */

@@ -97,15 +97,18 @@ static bool is_over_limit(void)
     return UNLIKELY(count != 0) && ((most != 0 && count > most) || client_count() == 0);
 }
 
-void tracking_note_read(const struct request *request)
+static bool remembers(const struct client *client)
 {
-    struct client *client = request->client;
     const uint32_t mode = client->tracking->mode;
 
-    if ((request->command->flags & COMMAND_READONLY) == 0 || (mode & TRACKING_BCAST) != 0 ||
-        (mode & (TRACKING_OPTIN | TRACKING_CACHING)) == TRACKING_OPTIN ||
-        (mode & (TRACKING_OPTOUT | TRACKING_CACHING)) == (TRACKING_OPTOUT | TRACKING_CACHING))
-        return;
+    return (mode & TRACKING_BCAST) == 0 && (mode & (TRACKING_OPTIN | TRACKING_CACHING)) != TRACKING_OPTIN &&
+           (mode & (TRACKING_OPTOUT | TRACKING_CACHING)) != (TRACKING_OPTOUT | TRACKING_CACHING);
+}
+
+static void remember_keys(const struct request *request)
+{
+    struct client *client = request->client;
+
     for (uint32_t i = 0; i < request->key_count; i++) {
         const struct key *key = &request->keys[i];
 
@@ -114,6 +117,21 @@ void tracking_note_read(const struct request *request)
     }
     if (UNLIKELY(is_over_limit()))
         client->worker->has_lines = true;
+}
+
+void tracking_note_read(const struct request *request)
+{
+    if ((request->command->flags & (COMMAND_READONLY | COMMAND_SCRIPT)) == COMMAND_READONLY &&
+        remembers(request->client))
+        remember_keys(request);
+}
+
+void tracking_note_script_read(const struct request *script, const struct request *request)
+{
+    if ((request->command->flags & COMMAND_READONLY) == 0 || !remembers(request->client))
+        return;
+    remember_keys(script);
+    remember_keys(request);
 }
 
 void tracking_command_over(struct client *client, const struct command *command)

@@ -51,6 +51,9 @@ struct slice *tracking_prefixes(const struct client *client, uint64_t *count);
 
 /* After a command of a tracking client, its stripes still held: remembers what it has read. */
 void tracking_note_read(const struct request *request);
+/* The same of a command that a script calls. What a client keeps is the script's reply: the keys the script declares
+ * count as read, too. */
+void tracking_note_script_read(const struct request *script, const struct request *request);
 /* A command of the client is over, or was refused: CLIENT CACHING was for that one. command NULL: there is no such. */
 void tracking_command_over(struct client *client, const struct command *command);
 void tracking_note_flush(struct worker *worker); /* the gate is held: all keys of a database, or of all, have gone */

@@ -17,6 +17,7 @@ struct queued {
 struct transaction {
     struct queued *items;
     uint32_t count, capacity;
+    bool may_write;
     uint32_t flags; /* enum command_flag, of all */
     size_t memory_bytes; /* of the queued commands, without room for more */
     bool spoiled;
@@ -50,6 +51,7 @@ void transaction_queue(struct transaction *transaction, const struct command *co
     queued = &transaction->items[transaction->count++];
     queued->command = command;
     transaction->flags |= command->flags;
+    transaction->may_write = transaction->may_write || command_may_write(command, words->args, words->arg_count);
     kept_words_make(&queued->words, words->args, words->arg_count, words->blobs, words->blob_count, NULL, 0);
     kept_words_find_keys(&queued->words, command);
     queued->access = command_access(command, queued->words.args, queued->words.arg_count);
@@ -76,6 +78,11 @@ uint32_t transaction_count(const struct transaction *transaction)
 size_t transaction_memory_bytes(const struct transaction *transaction)
 {
     return transaction->memory_bytes;
+}
+
+bool transaction_may_write(const struct transaction *transaction)
+{
+    return transaction->may_write;
 }
 
 uint32_t transaction_flags(const struct transaction *transaction)

@@ -24,6 +24,7 @@ bool transaction_is_spoiled(const struct transaction *transaction);
 uint32_t transaction_count(const struct transaction *transaction);
 size_t transaction_memory_bytes(const struct transaction *transaction); /* what its commands take */
 uint32_t transaction_flags(const struct transaction *transaction); /* enum command_flag, of all its commands together */
+bool transaction_may_write(const struct transaction *transaction); /* one of its commands may: command_may_write */
 
 /* What EXEC needs: ACCESS_EXCLUSIVE if a queued command does, else ACCESS_STRIPED with the keys that visit is told. */
 enum access_class transaction_needs(const struct transaction *transaction,

@@ -14,6 +14,7 @@
 #include "server/client.h"
 #include "server/client_limit.h"
 #include "server/cron_runner.h"
+#include "server/journal_limits.h"
 #include "server/defrag_cycle.h"
 #include "server/dispatch.h"
 #include "server/latency.h"
@@ -284,6 +285,7 @@ static void on_turn_end(struct loop *loop)
         aof_hold_turn(worker);
     if (UNLIKELY(!list_is_empty(&worker->leaving_watches) || !list_is_empty(&worker->leaving_blocked)))
         leave_registries(worker);
+    journal_limits_look(&worker->server->journal);
     show_loop_stats(worker);
     mem_thread_publish();
 }
@@ -351,6 +353,7 @@ static void sample_rates(struct loop *loop, struct loop_timer *timer)
 
     server_sample_rates(worker->server);
     memory_limit_sample();
+    journal_limits_tell(&worker->server->journal);
     defrag_cycle_sample();
     soft_shutdown_look(worker->server);
     persistence_look(worker);

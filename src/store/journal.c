@@ -1,159 +1,172 @@
 #include "store/journal.h"
 
-#include "base/mem.h"
 #include "base/number.h"
+#include "store/journal_priv.h"
 
 #include <stdio.h>
 
-enum { BLOCK_BYTES = 256 * 1024 };
-
-struct journal_block {
-    struct journal_block *_Atomic next; /* atomic: release by who appends, acquire by readers */
-    _Atomic size_t used;                /* atomic: bytes reserved; records below are whole, though maybe not ready */
-    size_t capacity;
-    uint64_t end_offset;                /* of the stream, when the block was closed; guarded by the journal's lock */
-    unsigned reader_count;              /* guarded by the journal's lock */
-    _Alignas(8) char data[];
-};
-
-/* In a block: this, the blob references, the bytes; the next record at a multiple of 8. */
-struct record {
-    uint64_t offset;
-    uint64_t stream_size;
-    size_t memory_size; /* of the whole record in the block */
-    uint32_t byte_count;
-    uint32_t blob_count;
-    uint16_t db;
-    uint16_t flags;
-    _Atomic uint32_t ready; /* atomic: release by the writer, acquire by readers */
-};
-
-static struct effect_blob *record_blobs(struct record *record)
-{
-    return (struct effect_blob *)(void *)(record + 1);
-}
-
-static char *record_bytes(struct record *record)
-{
-    return (char *)(record_blobs(record) + record->blob_count);
-}
-
-static struct record *block_record(struct journal_block *block, size_t position)
-{
-    return (struct record *)(void *)(block->data + position);
-}
-
 void journal_init(struct journal *journal)
 {
-    *journal = (struct journal){.last_db = -1};
+    *journal = (struct journal){.last_db = -1, .lag_bound_offset = UINT64_MAX, .spill = journal_spill_create()};
     spinlock_init(&journal->lock, LOCK_JOURNAL);
-    atomic_init(&journal->on, false);
+    list_init(&journal->readers);
 }
 
-static void block_free(struct journal_block *block)
+/* ------------------------------------------------------------------------------------------------------- blocks -- */
+
+void journal_block_free_data(char *data, size_t used)
 {
-    for (size_t position = 0; position < atomic_load(&block->used);) {
-        struct record *record = block_record(block, position);
+    for (size_t position = 0; position < used;) {
+        struct record *record = record_at(data, position);
 
         for (uint32_t i = 0; i < record->blob_count; i++)
             blob_release(&record_blobs(record)[i].blob);
         position += record->memory_size;
     }
-    mem_free(block);
+    mem_free(data);
+}
+
+void journal_free_chain(struct journal *journal, struct journal_block *block)
+{
+    while (block != NULL) {
+        struct journal_block *next = atomic_load_explicit(&block->next, memory_order_relaxed);
+
+        if (block->place == BLOCK_IN_FILE)
+            journal_spill_forget(journal, block);
+        else if (block->place == BLOCK_IN_MEMORY)
+            journal_block_free_data(block->data, atomic_load_explicit(&block->used, memory_order_acquire));
+        mem_free(block);
+        block = next;
+    }
 }
 
 void journal_fini(struct journal *journal)
 {
     assert(journal->reader_count == 0);
-    for (struct journal_block *block = journal->oldest, *next; block != NULL; block = next) {
-        next = atomic_load(&block->next);
-        block_free(block);
-    }
+    journal_free_chain(journal, journal->oldest);
     journal->oldest = journal->newest = NULL;
+    journal_spill_destroy(&journal->spill);
 }
 
-static struct journal_block *block_create(size_t capacity)
+static void look_at_memory_locked(struct journal *journal)
 {
-    struct journal_block *block = mem_alloc(sizeof(*block) + capacity);
+    if (journal->memory_limit_bytes != 0 && journal->memory_bytes > journal->memory_limit_bytes)
+        atomic_store_explicit(&journal->wants_spill, true, memory_order_relaxed);
+}
 
-    atomic_init(&block->next, NULL);
-    atomic_init(&block->used, 0);
+struct journal_block *journal_block_add_locked(struct journal *journal, size_t least_bytes)
+{
+    size_t capacity = MAX(least_bytes, (size_t)BLOCK_BYTES);
+    struct journal_block *block = mem_alloc_zero(sizeof(*block)), *last = journal->newest;
+
+    block->data = mem_alloc(capacity);
     block->capacity = capacity;
-    block->end_offset = 0;
-    block->reader_count = 0;
+    block->begin_offset = journal->end_offset;
+    block->memory_bytes = sizeof(*block) + capacity;
+    journal->memory_bytes += block->memory_bytes;
+    journal->newest = block;
+    if (last != NULL) {
+        last->end_offset = journal->end_offset;
+        atomic_store_explicit(&last->next, block, memory_order_release);
+    } else {
+        journal->oldest = block;
+    }
+    look_at_memory_locked(journal);
     return block;
 }
 
-/* Blocks that nobody needs any more, from the oldest on; returned as a chain to be freed without the lock. */
-static struct journal_block *take_obsolete_locked(struct journal *journal)
+static bool is_obsolete(const struct journal *journal, const struct journal_block *block)
 {
-    struct journal_block *first = NULL, *last = NULL;
+    if (block->user_count != 0)
+        return false;
+    if (journal->reader_count == 0) /* what comes from now on is not recorded: nobody can go on from here */
+        return true;
+    return block != journal->newest && journal->end_offset - block->end_offset >= journal->retention_bytes;
+}
 
-    while (journal->oldest != journal->newest && journal->oldest->reader_count == 0 &&
-           journal->end_offset - journal->oldest->end_offset >= journal->retention_bytes) {
-        struct journal_block *block = journal->oldest;
+struct journal_block *journal_take_obsolete_locked(struct journal *journal)
+{
+    struct journal_block *first = journal->oldest, *last = NULL;
 
-        journal->oldest = atomic_load_explicit(&block->next, memory_order_relaxed);
-        if (last != NULL)
-            atomic_store_explicit(&last->next, block, memory_order_relaxed);
-        else
-            first = block;
-        last = block;
-        atomic_store_explicit(&block->next, NULL, memory_order_relaxed);
+    while (journal->oldest != NULL && is_obsolete(journal, journal->oldest)) {
+        last = journal->oldest;
+        journal->oldest = atomic_load_explicit(&last->next, memory_order_relaxed);
+        journal->memory_bytes -= last->memory_bytes;
+        if (last->place == BLOCK_IN_FILE) {
+            journal->spilled_count--;
+            journal->spilled_bytes -= last->file_bytes;
+        }
     }
+    if (last == NULL)
+        return NULL;
+    if (journal->oldest == NULL)
+        journal->newest = NULL;
+    atomic_store_explicit(&last->next, NULL, memory_order_relaxed);
     return first;
 }
 
-static void free_chain(struct journal_block *block)
-{
-    while (block != NULL) {
-        struct journal_block *next = atomic_load_explicit(&block->next, memory_order_relaxed);
-
-        block_free(block);
-        block = next;
-    }
-}
+/* ---------------------------------------------------------------------------------------------------- appending -- */
 
 /* Room for a record; its bytes are the caller's to fill in, then to publish. */
 static struct record *reserve_locked(struct journal *journal, size_t byte_count, uint32_t blob_count,
                                      uint64_t stream_size, unsigned db, unsigned flags)
 {
-    size_t size = (sizeof(struct record) + blob_count * sizeof(struct effect_blob) + byte_count + 7) & ~(size_t)7;
+    const uint64_t referenced = stream_size - byte_count;
+    size_t size = record_size(byte_count, blob_count), used = 0;
     struct journal_block *block = journal->newest;
-    size_t used = block != NULL ? atomic_load_explicit(&block->used, memory_order_relaxed) : 0;
     struct record *record;
 
     if (UNLIKELY((flags & JOURNAL_AOF_ONLY) != 0))
         stream_size = 0;
-    if (block == NULL || block->capacity - used < size) {
-        struct journal_block *fresh = block_create(MAX(size, (size_t)BLOCK_BYTES));
-
-        if (block != NULL) {
-            block->end_offset = journal->end_offset;
-            atomic_store_explicit(&block->next, fresh, memory_order_release);
-        } else {
-            journal->oldest = fresh;
-        }
-        journal->newest = block = fresh;
+    if (block != NULL)
+        used = atomic_load_explicit(&block->used, memory_order_relaxed);
+    if (block == NULL || block->capacity - used < size ||
+        (referenced != 0 && journal->end_offset - block->begin_offset >= BLOCK_STREAM_BYTES)) {
+        block = journal_block_add_locked(journal, size);
         used = 0;
     }
-    record = block_record(block, used);
+    record = record_at(block->data, used);
     *record = (struct record){.offset = journal->end_offset,
                               .stream_size = stream_size,
                               .memory_size = size,
-                              .byte_count = (uint32_t)byte_count,
+                              .byte_count = byte_count,
                               .blob_count = blob_count,
                               .db = (uint16_t)db,
                               .flags = (uint16_t)flags};
     memset(record_blobs(record), 0, blob_count * sizeof(struct effect_blob));
+    block->memory_bytes += referenced;
+    journal->memory_bytes += referenced;
     atomic_store_explicit(&block->used, used + size, memory_order_release);
     journal->end_offset += stream_size;
     return record;
 }
 
-static void publish(struct record *record)
+bool journal_look_at_lag_locked(struct journal *journal, bool settled)
 {
-    atomic_store_explicit(&record->ready, 1, memory_order_release);
+    const uint64_t limit = settled ? journal->lag_limit_bytes / 2 : journal->lag_limit_bytes;
+    uint64_t bound = UINT64_MAX;
+    bool lags;
+
+    LIST_FOREACH(node, &journal->readers) {
+        const struct journal_reader *reader = container_of(node, struct journal_reader, node);
+
+        if (journal->lag_limit_bytes != 0 && (reader->flags & JOURNAL_READER_HOLDS_WRITERS) != 0)
+            bound = MIN(bound, journal_reader_offset(reader) + limit);
+    }
+    lags = journal->end_offset > bound;
+    journal->lag_bound_offset = bound;
+    if (lags == atomic_load_explicit(&journal->is_lagging, memory_order_relaxed) || (settled && lags))
+        return false;
+    atomic_store_explicit(&journal->is_lagging, lags, memory_order_relaxed);
+    if (journal->on_lag != NULL)
+        journal->on_lag(lags);
+    return !lags;
+}
+
+void journal_tell_lag_over(struct journal *journal, bool is_over)
+{
+    if (is_over && journal->on_lag_over != NULL)
+        journal->on_lag_over();
 }
 
 /* A short record that is filled in at once. */
@@ -162,7 +175,7 @@ static void append_text_locked(struct journal *journal, const char *text, size_t
     struct record *record = reserve_locked(journal, size, 0, size, db, flags);
 
     memcpy(record_bytes(record), text, size);
-    publish(record);
+    record_publish(record);
 }
 
 static void append_select_locked(struct journal *journal, unsigned db)
@@ -194,7 +207,7 @@ static void fill(struct record *record, const struct effects *effects, const str
         record_blobs(record)[i] = (struct effect_blob){from->position, blob_acquire(from->blob)};
     }
     memcpy(record_bytes(record), effects->bytes.data + effect->offset, effect->size);
-    publish(record);
+    record_publish(record);
 }
 
 static unsigned flag_of(unsigned hidden_from)
@@ -246,16 +259,21 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
         append_text_locked(journal, exec, sizeof(exec) - 1, effects->items[effects->count - 1].db,
                            JOURNAL_ENDS | wrapper);
     end_offset = journal->end_offset;
-    obsolete = take_obsolete_locked(journal);
+    obsolete = journal_take_obsolete_locked(journal);
+    if (UNLIKELY(journal->end_offset > journal->lag_bound_offset) &&
+        !atomic_load_explicit(&journal->is_lagging, memory_order_relaxed))
+        (void)journal_look_at_lag_locked(journal, false);
     spinlock_release(&journal->lock);
 
     for (uint32_t i = 0; i < effects->count; i++)
         fill(records[i], effects, &effects->items[i]);
     if (records != few)
         mem_free(records);
-    free_chain(obsolete);
+    journal_free_chain(journal, obsolete);
     return end_offset;
 }
+
+/* ----------------------------------------------------------------------------------------------------- settings -- */
 
 uint64_t journal_end_offset(struct journal *journal)
 {
@@ -269,105 +287,51 @@ uint64_t journal_end_offset(struct journal *journal)
 
 void journal_set_retention(struct journal *journal, uint64_t bytes)
 {
+    struct journal_block *obsolete;
+
     spinlock_acquire(&journal->lock);
     journal->retention_bytes = bytes;
+    obsolete = journal_take_obsolete_locked(journal);
+    spinlock_release(&journal->lock);
+    journal_free_chain(journal, obsolete);
+}
+
+void journal_set_memory_limit(struct journal *journal, uint64_t bytes)
+{
+    spinlock_acquire(&journal->lock);
+    journal->memory_limit_bytes = bytes;
+    look_at_memory_locked(journal);
+    spinlock_release(&journal->lock);
+}
+
+void journal_set_lag_limit(struct journal *journal, uint64_t bytes)
+{
+    bool is_over;
+
+    spinlock_acquire(&journal->lock);
+    journal->lag_limit_bytes = bytes;
+    is_over = journal_look_at_lag_locked(journal, false);
+    spinlock_release(&journal->lock);
+    journal_tell_lag_over(journal, is_over);
+}
+
+void journal_stats(struct journal *journal, struct journal_stats *stats)
+{
+    spinlock_acquire(&journal->lock);
+    *stats = (struct journal_stats){
+        .begin_offset = journal->oldest != NULL ? journal->oldest->begin_offset : journal->end_offset,
+        .end_offset = journal->end_offset,
+        .memory_bytes = journal->memory_bytes,
+        .spilled_bytes = journal->spilled_bytes,
+        .spilled_total_bytes = journal->spilled_total_bytes,
+    };
     spinlock_release(&journal->lock);
 }
 
 uint64_t journal_memory_bytes(struct journal *journal)
 {
-    uint64_t bytes = 0;
+    struct journal_stats stats;
 
-    spinlock_acquire(&journal->lock);
-    for (struct journal_block *block = journal->oldest; block != NULL; block = atomic_load(&block->next))
-        bytes += sizeof(*block) + block->capacity;
-    spinlock_release(&journal->lock);
-    return bytes;
-}
-
-void journal_reader_open(struct journal_reader *reader, struct journal *journal)
-{
-    spinlock_acquire(&journal->lock);
-    if (journal->newest == NULL)
-        journal->oldest = journal->newest = block_create(BLOCK_BYTES);
-    reader->journal = journal;
-    reader->block = journal->newest;
-    reader->position = atomic_load_explicit(&journal->newest->used, memory_order_relaxed);
-    reader->block->reader_count++;
-    journal->reader_count++;
-    journal->last_db = -1;
-    atomic_store_explicit(&journal->on, true, memory_order_relaxed);
-    spinlock_release(&journal->lock);
-}
-
-void journal_reader_close(struct journal_reader *reader)
-{
-    struct journal *journal = reader->journal;
-    struct journal_block *obsolete;
-
-    spinlock_acquire(&journal->lock);
-    reader->block->reader_count--;
-    if (--journal->reader_count == 0)
-        atomic_store_explicit(&journal->on, false, memory_order_relaxed);
-    obsolete = take_obsolete_locked(journal);
-    spinlock_release(&journal->lock);
-    free_chain(obsolete);
-    reader->block = NULL;
-}
-
-/* From a block that was read to its end to the next one, if there is one. */
-static bool reader_advance(struct journal_reader *reader)
-{
-    struct journal *journal = reader->journal;
-    struct journal_block *next = atomic_load_explicit(&reader->block->next, memory_order_acquire), *obsolete;
-
-    if (next == NULL)
-        return false;
-    spinlock_acquire(&journal->lock);
-    reader->block->reader_count--;
-    next->reader_count++;
-    reader->block = next;
-    reader->position = 0;
-    obsolete = take_obsolete_locked(journal);
-    spinlock_release(&journal->lock);
-    free_chain(obsolete);
-    return true;
-}
-
-bool journal_reader_next(struct journal_reader *reader, struct journal_view *view)
-{
-    struct record *record;
-
-    while (reader->position >= atomic_load_explicit(&reader->block->used, memory_order_acquire)) {
-        /* `used` may have grown before the next block was linked: look again behind the link. */
-        if (atomic_load_explicit(&reader->block->next, memory_order_acquire) == NULL)
-            return false;
-        if (reader->position >= atomic_load_explicit(&reader->block->used, memory_order_acquire) &&
-            !reader_advance(reader))
-            return false;
-    }
-    record = block_record(reader->block, reader->position);
-    if (atomic_load_explicit(&record->ready, memory_order_acquire) == 0)
-        return false;
-    *view = (struct journal_view){.offset = record->offset,
-                                  .size = record->stream_size,
-                                  .db = record->db,
-                                  .flags = record->flags,
-                                  .bytes = {record_bytes(record), record->byte_count},
-                                  .blobs = record_blobs(record),
-                                  .blob_count = record->blob_count};
-    reader->position += record->memory_size;
-    return true;
-}
-
-void journal_view_append(const struct journal_view *view, struct buffer *buffer)
-{
-    size_t done = 0;
-
-    for (uint32_t i = 0; i < view->blob_count; i++) {
-        buffer_append(buffer, view->bytes.data + done, view->blobs[i].position - done);
-        buffer_append_slice(buffer, blob_slice(view->blobs[i].blob));
-        done = view->blobs[i].position;
-    }
-    buffer_append(buffer, view->bytes.data + done, view->bytes.size - done);
+    journal_stats(journal, &stats);
+    return stats.memory_bytes;
 }

@@ -1,5 +1,6 @@
 #include "store/journal.h"
 
+#include "base/fault.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/test_seed.h"
@@ -362,6 +363,331 @@ static void blocks_that_were_read_are_freed(void **state)
     journal_fini(&journal);
 }
 
+/* ------------------------------------------------------------------------------------ slow readers, and the file -- */
+
+enum { NUMBERED_BYTES = 200, LARGE_EVERY = 50 };
+
+/* Record number n: SET n <n, and bytes that follow from it>; some of them with a bulk that is referenced. */
+static void append_numbered(unsigned number)
+{
+    size_t size = number % LARGE_EVERY == 0 ? EFFECT_BLOB_BYTES + number % 1000 : NUMBERED_BYTES;
+    struct blob *blob = blob_create(size);
+    struct effects effects = {0};
+    char text[16];
+    struct slice args[] = {SLICE("SET"), {text, (size_t)snprintf(text, sizeof(text), "%08u", number)}, {0}};
+
+    memset(blob->data, 'a' + (int)(number % 26), size);
+    blob->size = size;
+    args[2] = blob_slice(blob);
+    effects_add_with_blobs(&effects, 0, args, 3, blob_of, blob);
+    journal_append(&journal, &effects, false);
+    effects_fini(&effects);
+    blob_release(&blob);
+}
+
+/* Reads what there is; every record must be the one after the last. */
+static void read_numbered(struct journal_reader *reader, unsigned *next)
+{
+    struct journal_view view;
+
+    while (journal_reader_next(reader, &view)) {
+        struct buffer bytes = {0};
+        size_t size = *next % LARGE_EVERY == 0 ? EFFECT_BLOB_BYTES + *next % 1000 : NUMBERED_BYTES;
+        char expected[64];
+        int head;
+
+        if ((view.flags & JOURNAL_SELECT) != 0)
+            continue;
+        journal_view_append(&view, &bytes);
+        head = snprintf(expected, sizeof(expected), "*3\r\n$3\r\nSET\r\n$8\r\n%08u\r\n$%zu\r\n", *next, size);
+        assert_int_equal(bytes.size, view.size);
+        assert_int_equal(bytes.size, (size_t)head + size + 2);
+        assert_memory_equal(bytes.data, expected, (size_t)head);
+        for (size_t i = 0; i < size; i++)
+            assert_int_equal(bytes.data[(size_t)head + i], 'a' + (int)(*next % 26));
+        (*next)++;
+        buffer_fini(&bytes);
+    }
+}
+
+static void what_a_slow_reader_needs_goes_to_a_file(void **state)
+{
+    struct random random = test_random(__func__);
+    struct journal_reader slow, fast;
+    unsigned slow_next = 0, fast_next = 0, count = 0;
+    struct journal_stats stats;
+    uint64_t most = 0;
+
+    (void)state;
+    journal_init(&journal);
+    journal_set_memory_limit(&journal, 2 << 20);
+    journal_reader_open(&slow, &journal);
+    journal_reader_set(&slow, JOURNAL_READER_SPILLS, 0);
+    journal_reader_open(&fast, &journal);
+    for (unsigned round = 0; round < 60; round++) {
+        for (unsigned i = 0; i < 800; i++)
+            append_numbered(count++);
+        read_numbered(&fast, &fast_next);
+        if (journal_wants_spill(&journal))
+            assert_true(journal_spill(&journal));
+        most = MAX(most, journal_memory_bytes(&journal));
+        if (random_below(&random, 15) == 0) {
+            read_numbered(&slow, &slow_next);
+            assert_int_equal(slow_next, count);
+        }
+    }
+    journal_stats(&journal, &stats);
+    assert_true(stats.spilled_total_bytes > 10 << 20);
+    assert_true(most < 4 << 20); /* the limit, and what came since it was looked at */
+    read_numbered(&slow, &slow_next);
+    assert_int_equal(slow_next, count);
+    assert_int_equal(fast_next, count);
+    journal_stats(&journal, &stats);
+    assert_int_equal(stats.spilled_bytes, 0);
+    journal_reader_close(&slow);
+    journal_reader_close(&fast);
+    journal_fini(&journal);
+}
+
+/* Nobody lets go: all stays in memory. */
+static void who_keeps_it_keeps_it_in_memory(void **state)
+{
+    struct journal_reader keeper;
+    unsigned next = 0;
+
+    (void)state;
+    journal_init(&journal);
+    journal_set_memory_limit(&journal, 1 << 20);
+    journal_reader_open(&keeper, &journal);
+    for (unsigned i = 0; i < 8000; i++)
+        append_numbered(i);
+    assert_true(journal_wants_spill(&journal));
+    assert_true(journal_spill(&journal));
+    assert_true(journal_memory_bytes(&journal) > 5 << 20);
+    read_numbered(&keeper, &next);
+    assert_int_equal(next, 8000);
+    journal_reader_close(&keeper);
+    journal_fini(&journal);
+}
+
+/* Whatever fails: the reader is lost, or has read everything; who appends does not notice, and others go on. */
+static void a_broken_disk_is_the_slow_readers_misfortune(void **state)
+{
+    unsigned lost = 0, rounds = 0;
+
+    (void)state;
+    for (int how = FAULT_HOW_EIO; how <= FAULT_HOW_TORN; how++) {
+        for (uint64_t nth = 0; fault_arm_how(FAULT_FILE, nth, (enum fault_how)how); nth++) {
+            struct journal_reader slow, other;
+            unsigned next = 0, other_next = 3000;
+
+            journal_init(&journal);
+            journal_set_memory_limit(&journal, 512 << 10);
+            journal_reader_open(&slow, &journal);
+            journal_reader_set(&slow, JOURNAL_READER_SPILLS, 0);
+            for (unsigned i = 0; i < 3000; i++) {
+                append_numbered(i);
+                if (i % 1000 == 999) {
+                    bool good = journal_spill(&journal);
+
+                    assert_true(good || fault_fired());
+                    assert_true(journal_memory_bytes(&journal) < 2 << 20); /* two blocks that are in use */
+                }
+            }
+            journal_reader_open(&other, &journal);
+            append_numbered(3000);
+            read_numbered(&slow, &next);
+            assert_true(slow.is_lost ? slow.error != 0 && fault_fired() && next < 3001 : next == 3001);
+            read_numbered(&other, &other_next);
+            assert_int_equal(other_next, 3001);
+            lost += slow.is_lost;
+            rounds++;
+            journal_reader_close(&slow);
+            journal_reader_close(&other);
+            journal_fini(&journal);
+        }
+        fault_disarm();
+    }
+    assert_true(lost > 0 && lost < rounds);
+}
+
+/* What a keeper needs, too, is not given up when it cannot be written. */
+static void what_others_need_stays_when_the_disk_fails(void **state)
+{
+    struct journal_reader slow, keeper;
+    unsigned slow_next = 0, next = 0;
+
+    (void)state;
+    journal_init(&journal);
+    journal_set_memory_limit(&journal, 512 << 10);
+    journal_reader_open(&slow, &journal);
+    journal_reader_set(&slow, JOURNAL_READER_SPILLS, 0);
+    journal_reader_open(&keeper, &journal);
+    for (unsigned i = 0; i < 3000; i++)
+        append_numbered(i);
+    assert_true(fault_arm_how(FAULT_OPEN, 0, FAULT_HOW_ENOSPC));
+    assert_false(journal_spill(&journal));
+    fault_disarm();
+    read_numbered(&slow, &slow_next);
+    read_numbered(&keeper, &next);
+    assert_int_equal(next, 3000);
+    assert_int_equal(slow_next, 3000);
+    journal_reader_close(&slow);
+    journal_reader_close(&keeper);
+    journal_fini(&journal);
+}
+
+/* At every record's begin that is retained, in memory or in the file, and nowhere else. */
+static void readers_open_at_an_offset(void **state)
+{
+    struct random random = test_random(__func__);
+    struct journal_reader slow, at;
+    struct journal_view view;
+    uint64_t offsets[4000], end;
+    unsigned count = 0, next;
+
+    (void)state;
+    journal_init(&journal);
+    assert_false(journal_reader_open_at(&at, &journal, 0)); /* the journal is off */
+    journal_set_memory_limit(&journal, 512 << 10);
+    journal_set_retention(&journal, 1 << 20);
+    journal_reader_open(&slow, &journal);
+    journal_reader_set(&slow, JOURNAL_READER_SPILLS, 0);
+    append_numbered(count++);
+    offsets[0] = 23; /* behind SELECT */
+    for (; count < 4000; count++) {
+        offsets[count] = journal_end_offset(&journal);
+        append_numbered(count);
+        if (count == 3000)
+            assert_true(journal_spill(&journal));
+    }
+    end = journal_end_offset(&journal);
+    for (unsigned i = 0; i < 200; i++) {
+        next = (unsigned)random_below(&random, count);
+        assert_false(journal_reader_open_at(&at, &journal, offsets[next] + 1 + random_below(&random, 100)));
+        assert_true(journal_reader_open_at(&at, &journal, offsets[next]));
+        if (next > 3500 || i % 20 == 0) {
+            read_numbered(&at, &next);
+            assert_int_equal(next, count);
+        }
+        journal_reader_close(&at);
+    }
+    assert_true(journal_reader_open_at(&at, &journal, end));
+    assert_false(journal_reader_next(&at, &view));
+    next = 0;
+    read_numbered(&slow, &next);
+    append_numbered(count++);
+    read_numbered(&at, &next);
+    assert_int_equal(next, count);
+    journal_reader_close(&at);
+    assert_true(journal_reader_open_at(&at, &journal, offsets[3990])); /* retained, though all have read it */
+    journal_reader_close(&at);
+    assert_false(journal_reader_open_at(&at, &journal, offsets[10]));
+    journal_reader_close(&slow);
+    assert_false(journal_reader_open_at(&at, &journal, end)); /* off: effects were lost since */
+    assert_int_equal(journal_memory_bytes(&journal), 0);
+    journal_fini(&journal);
+}
+
+static unsigned lag_begins, lag_ends;
+
+static void count_lag(bool lags)
+{
+    lag_begins += lags;
+    lag_ends += !lags;
+}
+
+static void writers_hear_of_a_reader_that_holds_them(void **state)
+{
+    struct journal_reader slow, holder;
+    struct journal_view view;
+    unsigned next = 0, count = 1;
+
+    (void)state;
+    journal_init(&journal);
+    journal.on_lag = count_lag;
+    journal_set_lag_limit(&journal, 100 * 1000);
+    journal_reader_open(&slow, &journal); /* holds nobody */
+    journal_reader_open(&holder, &journal);
+    journal_reader_set(&holder, JOURNAL_READER_HOLDS_WRITERS, JOURNAL_SELECT);
+    next = 1;
+    while (journal_end_offset(&journal) <= 100 * 1000) {
+        assert_int_equal(lag_begins, 0);
+        append_numbered(count++);
+    }
+    assert_int_equal(lag_begins, 1);
+    append_numbered(count++);
+    assert_int_equal(lag_begins, 1);
+    assert_true(journal_reader_next(&holder, &view));
+    assert_int_equal(lag_ends, 0);
+    next++;
+    read_numbered(&holder, &next);
+    assert_int_equal(lag_ends, 1);
+    while (journal_end_offset(&journal) - journal_reader_offset(&holder) <= 100 * 1000)
+        append_numbered(count++);
+    assert_int_equal(lag_begins, 2);
+    journal_set_lag_limit(&journal, 0);
+    assert_int_equal(lag_ends, 2);
+    journal_set_lag_limit(&journal, 1000);
+    assert_int_equal(lag_begins, 3);
+    journal_reader_close(&holder);
+    assert_int_equal(lag_ends, 3);
+    journal_reader_close(&slow);
+    journal_fini(&journal);
+}
+
+static _Atomic bool appended_all;
+
+static void spill_often(void *argument)
+{
+    (void)argument;
+    while (!atomic_load(&appended_all)) {
+        (void)journal_spill(&journal);
+        sched_yield();
+    }
+}
+
+static void append_many(void *argument)
+{
+    (void)argument;
+    for (unsigned i = 0; i < 12000; i++)
+        append_numbered(i);
+    atomic_store(&appended_all, true);
+}
+
+/* Appending, spilling and reading at once. */
+static void the_file_is_written_while_others_work(void **state)
+{
+    struct thread spiller = {0}, writer = {0};
+    struct journal_reader slow, fast;
+    unsigned slow_next = 0, fast_next = 0;
+
+    (void)state;
+    atomic_store(&appended_all, false);
+    journal_init(&journal);
+    journal_set_memory_limit(&journal, 600 << 10);
+    journal_reader_open(&slow, &journal);
+    journal_reader_set(&slow, JOURNAL_READER_SPILLS, 0);
+    journal_reader_open(&fast, &journal);
+    journal_reader_set(&fast, JOURNAL_READER_SPILLS, 0);
+    thread_start(&writer, "writer", append_many, NULL);
+    thread_start(&spiller, "spiller", spill_often, NULL);
+    while (fast_next < 12000) {
+        read_numbered(&fast, &fast_next);
+        assert_false(fast.is_lost);
+        if (fast_next > slow_next + 5000)
+            read_numbered(&slow, &slow_next);
+        sched_yield();
+    }
+    thread_join(&writer);
+    thread_join(&spiller);
+    read_numbered(&slow, &slow_next);
+    assert_int_equal(slow_next, 12000);
+    journal_reader_close(&slow);
+    journal_reader_close(&fast);
+    journal_fini(&journal);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +697,13 @@ int main(void)
         cmocka_unit_test(blobs_are_referenced),
         cmocka_unit_test(writers_do_not_mix),
         cmocka_unit_test(blocks_that_were_read_are_freed),
+        cmocka_unit_test(what_a_slow_reader_needs_goes_to_a_file),
+        cmocka_unit_test(who_keeps_it_keeps_it_in_memory),
+        cmocka_unit_test(a_broken_disk_is_the_slow_readers_misfortune),
+        cmocka_unit_test(what_others_need_stays_when_the_disk_fails),
+        cmocka_unit_test(readers_open_at_an_offset),
+        cmocka_unit_test(writers_hear_of_a_reader_that_holds_them),
+        cmocka_unit_test(the_file_is_written_while_others_work),
     };
 
     fence_setup();

@@ -21,6 +21,8 @@ set options_table [read_table]
 # Where this server goes its own way; each with the reason.
 set own_options {
     event-loop        "only this server has it"
+    journal-memory-limit "likewise"
+    aof-lag-limit     "likewise"
     rdb-version       "likewise"
     tls-auth-clients-user "as in Redis 8"
 }

@@ -1,0 +1,240 @@
+#include "store/journal_priv.h"
+
+#include <errno.h>
+
+/* The lock is held: the reader's block may be freed from here on. */
+static void leave_locked(struct journal_reader *reader)
+{
+    reader->block->user_count--;
+    if ((reader->flags & JOURNAL_READER_SPILLS) != 0)
+        reader->block->spiller_count--;
+}
+
+static void enter_locked(struct journal_reader *reader, struct journal_block *block)
+{
+    block->user_count++;
+    if ((reader->flags & JOURNAL_READER_SPILLS) != 0)
+        block->spiller_count++;
+    reader->block = block;
+    reader->data = block->data; /* NULL: not in memory */
+    reader->position = 0;
+}
+
+static void reader_init(struct journal_reader *reader, struct journal *journal, uint64_t offset)
+{
+    *reader = (struct journal_reader){.journal = journal};
+    list_node_init(&reader->node);
+    atomic_init(&reader->offset, offset);
+}
+
+static void add_locked(struct journal_reader *reader)
+{
+    list_push_back(&reader->journal->readers, &reader->node);
+    reader->journal->reader_count++;
+}
+
+/* The block is not in memory: its copy is read. The block stays, as the reader is in it. */
+static void load_copy(struct journal_reader *reader)
+{
+    buffer_clear(&reader->copy);
+    if (reader->block->place == BLOCK_LOST || !journal_spill_load(reader->journal, reader->block, &reader->copy)) {
+        reader->error = reader->block->place == BLOCK_LOST ? ENOSPC : errno;
+        reader->is_lost = true;
+    }
+    reader->data = reader->copy.data;
+}
+
+static size_t readable(const struct journal_reader *reader)
+{
+    if (reader->copy.size != 0)
+        return reader->copy.size;
+    return atomic_load_explicit(&reader->block->used, memory_order_acquire);
+}
+
+void journal_reader_open(struct journal_reader *reader, struct journal *journal)
+{
+    spinlock_acquire(&journal->lock);
+    reader_init(reader, journal, journal->end_offset);
+    if (journal->newest == NULL)
+        (void)journal_block_add_locked(journal, 0);
+    enter_locked(reader, journal->newest);
+    reader->position = atomic_load_explicit(&journal->newest->used, memory_order_relaxed);
+    add_locked(reader);
+    journal->last_db = -1;
+    atomic_store_explicit(&journal->on, true, memory_order_relaxed);
+    spinlock_release(&journal->lock);
+}
+
+/* The block that holds the offset, or ends with it if that is the end of all. */
+static struct journal_block *find_block_locked(const struct journal *journal, uint64_t offset)
+{
+    for (struct journal_block *block = journal->oldest; block != NULL;) {
+        struct journal_block *next = atomic_load_explicit(&block->next, memory_order_relaxed);
+        uint64_t end = next != NULL ? next->begin_offset : journal->end_offset;
+
+        if (offset >= block->begin_offset && (offset < end || (next == NULL && offset == end)))
+            return block->place != BLOCK_LOST ? block : NULL;
+        block = next;
+    }
+    return NULL;
+}
+
+/* False: no record begins at the offset. */
+static bool seek(struct journal_reader *reader, uint64_t offset, uint64_t end_offset)
+{
+    if (reader->data == NULL)
+        load_copy(reader);
+    if (reader->is_lost)
+        return false;
+    while (reader->position < readable(reader)) {
+        const struct record *record = record_at(reader->data, reader->position);
+
+        if (record->offset >= offset)
+            return record->offset == offset;
+        reader->position += record->memory_size;
+    }
+    return offset == end_offset;
+}
+
+bool journal_reader_open_at(struct journal_reader *reader, struct journal *journal, uint64_t offset)
+{
+    struct journal_block *block = NULL;
+    uint64_t end_offset;
+
+    spinlock_acquire(&journal->lock);
+    reader_init(reader, journal, offset);
+    if (journal_is_on(journal))
+        block = find_block_locked(journal, offset);
+    if (block != NULL) {
+        enter_locked(reader, block);
+        add_locked(reader);
+    }
+    end_offset = journal->end_offset;
+    spinlock_release(&journal->lock);
+    if (block == NULL)
+        return false;
+    if (seek(reader, offset, end_offset))
+        return true;
+    journal_reader_close(reader); /* not the last one: the journal was on */
+    return false;
+}
+
+void journal_reader_set(struct journal_reader *reader, unsigned flags, unsigned skips)
+{
+    struct journal *journal = reader->journal;
+    bool is_over;
+
+    spinlock_acquire(&journal->lock);
+    reader->block->spiller_count += (flags & JOURNAL_READER_SPILLS) != 0;
+    reader->block->spiller_count -= (reader->flags & JOURNAL_READER_SPILLS) != 0;
+    reader->flags = flags;
+    reader->skips = skips;
+    is_over = journal_look_at_lag_locked(journal, false);
+    spinlock_release(&journal->lock);
+    journal_tell_lag_over(journal, is_over);
+}
+
+void journal_reader_close(struct journal_reader *reader)
+{
+    struct journal *journal = reader->journal;
+    struct journal_block *obsolete;
+    bool is_over;
+
+    spinlock_acquire(&journal->lock);
+    leave_locked(reader);
+    list_remove(&reader->node);
+    if (--journal->reader_count == 0)
+        atomic_store_explicit(&journal->on, false, memory_order_relaxed);
+    obsolete = journal_take_obsolete_locked(journal);
+    is_over = journal_look_at_lag_locked(journal, true);
+    spinlock_release(&journal->lock);
+    journal_tell_lag_over(journal, is_over);
+    journal_free_chain(journal, obsolete);
+    buffer_fini(&reader->copy);
+    reader->block = NULL;
+    reader->data = NULL;
+}
+
+/* It has read a good deal: writers may be waiting for that. */
+static void tell_of_progress(struct journal_reader *reader)
+{
+    struct journal *journal = reader->journal;
+    bool is_over;
+
+    if (LIKELY(!atomic_load_explicit(&journal->is_lagging, memory_order_relaxed)))
+        return;
+    spinlock_acquire(&journal->lock);
+    is_over = journal_look_at_lag_locked(journal, true);
+    spinlock_release(&journal->lock);
+    journal_tell_lag_over(journal, is_over);
+}
+
+/* From a block that was read to its end to the next one. */
+static void advance(struct journal_reader *reader, struct journal_block *next)
+{
+    struct journal *journal = reader->journal;
+    struct journal_block *obsolete;
+
+    buffer_clear(&reader->copy);
+    spinlock_acquire(&journal->lock);
+    leave_locked(reader);
+    enter_locked(reader, next);
+    obsolete = journal_take_obsolete_locked(journal);
+    spinlock_release(&journal->lock);
+    journal_free_chain(journal, obsolete);
+    if (reader->data == NULL)
+        load_copy(reader);
+    else if (reader->copy.capacity != 0)
+        buffer_fini(&reader->copy);
+    tell_of_progress(reader);
+}
+
+static bool show(struct journal_reader *reader, struct journal_view *view)
+{
+    struct record *record = record_at(reader->data, reader->position);
+
+    if (atomic_load_explicit(&record->ready, memory_order_acquire) == 0)
+        return false;
+    *view = (struct journal_view){.offset = record->offset,
+                                  .size = record->stream_size,
+                                  .db = record->db,
+                                  .flags = record->flags,
+                                  .bytes = {record_bytes(record), record->byte_count},
+                                  .blobs = record_blobs(record),
+                                  .blob_count = record->blob_count};
+    reader->position += record->memory_size;
+    atomic_store_explicit(&reader->offset, record->offset + record->stream_size, memory_order_relaxed);
+    return true;
+}
+
+bool journal_reader_next(struct journal_reader *reader, struct journal_view *view)
+{
+    do {
+        while (!reader->is_lost && reader->position >= readable(reader)) {
+            /* `used` may have grown before the next block was linked: look again behind the link. */
+            struct journal_block *next = atomic_load_explicit(&reader->block->next, memory_order_acquire);
+
+            if (next == NULL) {
+                tell_of_progress(reader);
+                return false;
+            }
+            if (reader->position >= readable(reader))
+                advance(reader, next);
+        }
+        if (UNLIKELY(reader->is_lost) || !show(reader, view))
+            return false;
+    } while (UNLIKELY((view->flags & reader->skips) != 0));
+    return true;
+}
+
+void journal_view_append(const struct journal_view *view, struct buffer *buffer)
+{
+    size_t done = 0;
+
+    for (uint32_t i = 0; i < view->blob_count; i++) {
+        buffer_append(buffer, view->bytes.data + done, view->blobs[i].position - done);
+        buffer_append_slice(buffer, blob_slice(view->blobs[i].blob));
+        done = view->blobs[i].position;
+    }
+    buffer_append(buffer, view->bytes.data + done, view->bytes.size - done);
+}
