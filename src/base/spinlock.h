@@ -19,6 +19,7 @@ enum lock_rank {
     LOCK_NONE = 0,
     LOCK_STRIPE,   /* one stripe of the keyspace */
     LOCK_REGISTRY, /* pub/sub, scripts, ACL, configuration strings */
+    LOCK_PATTERNS, /* the patterns of channels, while one message gets its place under its channel's lock */
     LOCK_ROSTER,   /* a worker's cards of connections */
     LOCK_JOURNAL,  /* reserving space in the journal */
     LOCK_MAILBOX,  /* a worker's mail */

@@ -279,7 +279,7 @@ static void deliver(struct worker *worker, struct letter *letter)
     const struct topic_part *part = topic_part_of(ticket->topic, worker->index);
 
     for (uint32_t i = 0; part != NULL && i < part->count; i++) {
-        if (part->items[i]->age <= ticket->age && !conn_is_closing(&part->items[i]->client->conn))
+        if (topic_ticket_reaches(ticket, part->items[i]) && !conn_is_closing(&part->items[i]->client->conn))
             tell(part->items[i]->client, copy->broadcast);
     }
     broadcast_release(&copy->broadcast);

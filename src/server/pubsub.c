@@ -6,6 +6,7 @@
 #include "server/client.h"
 #include "server/events.h"
 #include "server/letters.h"
+#include "server/request.h"
 #include "server/server.h"
 
 #include <string.h>
@@ -110,12 +111,24 @@ uint64_t pubsub_subscribe(struct client *client, enum topic_kind kind, struct sl
     return pubsub_count(client, kind);
 }
 
+/* What was published before it leaves reaches it before it is told that it has left. Not within EXEC, where it would
+ * stand in the reply, and not when it is gone. */
+static void hear_out(struct client *client, struct subscription *subscription)
+{
+    struct worker *worker = client->worker;
+
+    client->pubsub->memory_bytes -= topics_memory_bytes(subscription);
+    topics_leave(subscription);
+    if (!conn_is_closing(&client->conn) && (worker->running == NULL || !worker->running->in_exec))
+        worker_read_mail_so_far(worker);
+}
+
 static void leave(struct client *client, struct table *table, uint64_t *slot)
 {
     struct subscription *subscription = table_slot_item(slot);
 
-    client->pubsub->memory_bytes -= topics_memory_bytes(subscription);
     table_remove(table, hash_of(subscription), slot);
+    hear_out(client, subscription);
     topics_unsubscribe(&subscription);
 }
 
@@ -151,7 +164,7 @@ uint64_t pubsub_unsubscribe_all(struct client *client, enum topic_kind kind,
     table_each(table, collect, &next);
     table_clear(table, NULL, NULL);
     for (uint64_t i = 0; i < total; i++) {
-        client->pubsub->memory_bytes -= topics_memory_bytes(all[i]);
+        hear_out(client, all[i]);
         if (left != NULL)
             left(topic_name(all[i]->topic), before - i - 1, context);
         topics_unsubscribe(&all[i]);
@@ -247,7 +260,7 @@ static bool fits_pattern(struct slice pattern, const void *context)
 
 uint64_t pubsub_publish(struct worker *worker, enum topic_kind kind, struct slice channel, struct slice payload)
 {
-    uint64_t hash = topics_hash(channel);
+    struct topic_message message = {.kind = kind, .channel = channel, .hash = topics_hash(channel)};
     struct topic_tickets tickets = {0};
     struct topic_reach reach = {0};
     struct posting posting = {.worker = worker};
@@ -255,9 +268,12 @@ uint64_t pubsub_publish(struct worker *worker, enum topic_kind kind, struct slic
     events_publish_noted(worker); /* they came first */
     if (kind == TOPIC_CHANNEL)
         topics_match(TOPIC_PATTERN, fits_pattern, &channel, &tickets, &reach);
-    if (tickets.count != 0 || topics_has(kind, channel, hash)) {
+    if (tickets.count != 0 || topics_has(kind, channel, message.hash)) {
         posting.publication = publication_create(channel, payload, &tickets);
-        topics_post(kind, channel, hash, &posting.publication->channel, &reach, post, &posting);
+        message.ticket = &posting.publication->channel;
+        message.patterns = posting.publication->tickets;
+        message.pattern_count = posting.publication->ticket_count;
+        topics_post(&message, &reach, post, &posting);
         publication_release(&posting.publication);
     }
     topic_tickets_fini(&tickets);
@@ -327,7 +343,7 @@ static void deliver_to_topic(const struct worker *worker, const struct topic_tic
     for (uint32_t i = 0; i < part->count; i++) {
         struct client *client = part->items[i]->client;
 
-        if (part->items[i]->age > ticket->age || conn_is_closing(&client->conn))
+        if (!topic_ticket_reaches(ticket, part->items[i]) || conn_is_closing(&client->conn))
             continue;
         form_write(&form, &client->conn.output, client->proto);
         client_sent_unasked(client);

@@ -18,7 +18,7 @@ struct topic_list {
 };
 
 struct CACHE_ALIGNED fraction {
-    struct spinlock lock; /* rank LOCK_REGISTRY */
+    struct spinlock lock; /* rank LOCK_REGISTRY, that of patterns LOCK_PATTERNS */
     struct table topics[TOPIC_KINDS] GUARDED_BY(lock);
     struct topic_list *list GUARDED_BY(lock); /* of patterns, prefixes; NULL: made anew when it is wanted next */
 };
@@ -30,7 +30,7 @@ static _Atomic uint64_t counts[TOPIC_KINDS];      /* global: atomic, relaxed */
 void topics_setup(void)
 {
     for (size_t i = 0; i < countof(fractions); i++)
-        spinlock_init(&fractions[i].lock, LOCK_REGISTRY);
+        spinlock_init(&fractions[i].lock, i == FRACTIONS ? LOCK_PATTERNS : LOCK_REGISTRY);
 }
 
 uint64_t topics_hash(struct slice name)
@@ -153,8 +153,8 @@ struct subscription *topics_subscribe(enum topic_kind kind, struct slice name, u
     part = part_locked(topic, worker_index);
     topic->subscriber_count++;
     topic->workers |= UINT64_C(1) << worker_index;
-    *subscription = (struct subscription){.client = client, .topic = topic, .part = part, .age = ++topic->age,
-                                          .index = part->count};
+    *subscription = (struct subscription){.client = client, .topic = topic_acquire(topic), .part = part,
+                                          .age = ++topic->age, .end = UINT64_MAX, .index = part->count};
     spinlock_release(&fraction->lock);
     list_release(&stale);
     if (part->count == part->capacity) {
@@ -179,19 +179,17 @@ static void part_remove(struct topic_part *part, uint32_t index)
     }
 }
 
-void topics_unsubscribe(struct subscription **subscription)
+void topics_leave(struct subscription *subscription)
 {
-    struct topic *topic = (*subscription)->topic;
-    struct topic_part *part = (*subscription)->part;
+    struct topic *topic = subscription->topic;
+    const struct topic_part *part = subscription->part;
     struct fraction *fraction = fraction_of(topic->kind, topic->hash);
     struct topic_list *stale = NULL;
     bool last;
 
-    part_remove(part, (*subscription)->index);
-    mem_free(*subscription);
-    *subscription = NULL;
     spinlock_acquire(&fraction->lock);
-    if (part->count == 0)
+    subscription->end = ++topic->age;
+    if (part->count == 1) /* those that were left before are freed */
         topic->workers &= ~(UINT64_C(1) << part->worker_index);
     last = --topic->subscriber_count == 0;
     if (last) {
@@ -208,6 +206,18 @@ void topics_unsubscribe(struct subscription **subscription)
         topic_release(&topic);
 }
 
+void topics_unsubscribe(struct subscription **subscription)
+{
+    struct topic *topic = (*subscription)->topic;
+
+    if ((*subscription)->end == UINT64_MAX)
+        topics_leave(*subscription);
+    part_remove((*subscription)->part, (*subscription)->index);
+    mem_free(*subscription);
+    *subscription = NULL;
+    topic_release(&topic);
+}
+
 /* --------------------------------------------------------------------------------------------------- publishing -- */
 
 static struct topic_ticket ticket_locked(struct topic *topic, struct topic_reach *reach)
@@ -215,6 +225,15 @@ static struct topic_ticket ticket_locked(struct topic *topic, struct topic_reach
     reach->workers |= topic->workers;
     reach->subscriber_count += topic->subscriber_count;
     return (struct topic_ticket){topic_acquire(topic), topic->age, topic->workers};
+}
+
+/* The reference stays. A topic that nobody is left with reaches nobody. */
+static void renew_locked(struct topic_ticket *ticket, struct topic_reach *reach)
+{
+    ticket->age = ticket->topic->age;
+    ticket->workers = ticket->topic->workers;
+    reach->workers |= ticket->workers;
+    reach->subscriber_count += ticket->topic->subscriber_count;
 }
 
 void topic_ticket_release(struct topic_ticket *ticket)
@@ -305,19 +324,34 @@ bool topics_has(enum topic_kind kind, struct slice name, uint64_t hash)
     return found;
 }
 
-void topics_post(enum topic_kind kind, struct slice name, uint64_t hash, struct topic_ticket *ticket,
-                 struct topic_reach *reach, void (*post)(const struct topic_reach *reach, void *context),
-                 void *context)
+static void post_locked(const struct topic_message *message, struct topic_reach *reach,
+                        void (*post)(const struct topic_reach *reach, void *context), void *context)
 {
-    struct fraction *fraction = fraction_of(kind, hash);
-    struct topic *topic;
+    struct fraction *patterns = fraction_of(TOPIC_PATTERN, 0);
 
-    spinlock_acquire(&fraction->lock);
-    topic = find_locked(fraction, kind, name, hash);
-    if (topic != NULL)
-        *ticket = ticket_locked(topic, reach);
+    if (message->pattern_count != 0) {
+        spinlock_acquire(&patterns->lock);
+        for (uint32_t i = 0; i < message->pattern_count; i++)
+            renew_locked(&message->patterns[i], reach);
+    }
     if (reach->workers != 0)
         post(reach, context);
+    if (message->pattern_count != 0)
+        spinlock_release(&patterns->lock);
+}
+
+void topics_post(const struct topic_message *message, struct topic_reach *reach,
+                 void (*post)(const struct topic_reach *reach, void *context), void *context)
+{
+    struct fraction *fraction = fraction_of(message->kind, message->hash);
+    struct topic *topic;
+
+    *reach = (struct topic_reach){0};
+    spinlock_acquire(&fraction->lock);
+    topic = find_locked(fraction, message->kind, message->channel, message->hash);
+    if (topic != NULL)
+        *message->ticket = ticket_locked(topic, reach);
+    post_locked(message, reach, post, context);
     spinlock_release(&fraction->lock);
 }
 

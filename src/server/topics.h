@@ -6,8 +6,9 @@
  * each fraction of the names. A part's subscriptions belong to its worker's thread alone: nobody else looks at them, so
  * delivering takes no lock.
  *
- * Who publishes gets a ticket: the topic with its age then. Each subscription knows at what age it was made, so that a
- * message reaches exactly those who subscribed before it was published, whenever their worker comes to deliver it.
+ * Who publishes gets a ticket: the topic with its age then. Each subscription knows at what age it was made and at what
+ * age it was left, so that a message reaches exactly those who subscribed when it was published, whenever their worker
+ * comes to deliver it.
  * A topic without subscribers is out of the registry; tickets keep its memory. */
 #pragma once
 
@@ -26,10 +27,10 @@ struct topic_part;
 enum topic_kind { TOPIC_CHANNEL, TOPIC_PATTERN, TOPIC_SHARD, TOPIC_PREFIX, TOPIC_KINDS };
 
 struct topic {
-    _Atomic uint32_t refs;      /* atomic: the registry's and the tickets' */
+    _Atomic uint32_t refs;      /* atomic: the registry's, the subscriptions', the tickets' */
     enum topic_kind kind;       /* const, as hash and name */
     uint64_t hash;
-    uint64_t age;               /* subscriptions ever made; guarded by the registry's lock, as the next two */
+    uint64_t age;               /* subscriptions ever made or left; guarded by the registry's lock, as the next two */
     uint64_t workers;           /* bit i: worker i has subscriptions */
     uint32_t subscriber_count;
     _Atomic(struct topic_part *) parts; /* atomic: a chain that only grows, under the lock */
@@ -43,6 +44,7 @@ struct subscription {
     struct topic *topic;
     struct topic_part *part;
     uint64_t age;   /* the topic's when it was made */
+    uint64_t end;   /* the topic's when it was left */
     uint32_t index; /* in the part's list */
 };
 
@@ -64,6 +66,9 @@ void topics_teardown(void);
 
 /* By the client's worker. The client does not subscribe to it yet. */
 struct subscription *topics_subscribe(enum topic_kind kind, struct slice name, uint64_t hash, struct client *client);
+/* Leaves: no later message counts it, or reaches it. Those before do as long as it is there, so their worker may read
+ * its mail before it frees the subscription (which leaves, if nobody did before). */
+void topics_leave(struct subscription *subscription);
 void topics_unsubscribe(struct subscription **subscription);
 uint64_t topics_hash(struct slice name);
 
@@ -92,11 +97,25 @@ void topic_tickets_fini(struct topic_tickets *tickets); /* also releases what is
 
 /* Has anybody subscribed to this channel? A moment's answer. */
 bool topics_has(enum topic_kind kind, struct slice name, uint64_t hash);
-/* A ticket to the channel (none: its topic is NULL), and `post`, called under the channel's lock with all workers that
- * the message has to reach: so all messages of a channel take their places in the mailboxes in one order. */
-void topics_post(enum topic_kind kind, struct slice name, uint64_t hash, struct topic_ticket *ticket,
-                 struct topic_reach *reach, void (*post)(const struct topic_reach *reach, void *context),
-                 void *context);
+/* A ticket to the channel (none: its topic is NULL), new tickets to the patterns for those that there are, and `post`,
+ * called under the channel's lock with all workers that the message has to reach: so all messages of a channel take
+ * their places in the mailboxes in one order, and nobody comes or goes between being counted and being sent to. */
+struct topic_message {
+    enum topic_kind kind;
+    struct slice channel;
+    uint64_t hash;
+    struct topic_ticket *ticket;
+    struct topic_ticket *patterns; /* `pattern_count` of them */
+    uint32_t pattern_count;
+};
+void topics_post(const struct topic_message *message, struct topic_reach *reach,
+                 void (*post)(const struct topic_reach *reach, void *context), void *context);
+
+/* Was it subscribed when the ticket was made? */
+static inline bool topic_ticket_reaches(const struct topic_ticket *ticket, const struct subscription *subscription)
+{
+    return subscription->age <= ticket->age && ticket->age < subscription->end;
+}
 
 /* The worker's own part; NULL: none. Its thread. */
 static inline struct topic_part *topic_part_of(const struct topic *topic, unsigned worker_index)

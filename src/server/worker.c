@@ -30,6 +30,7 @@
 #include "store/watch.h"
 
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -196,6 +197,24 @@ void worker_read_mail(struct worker *worker, uint64_t most_bytes)
         struct mail *mail = container_of(node, struct mail, node);
 
         mail->deliver(worker, mail);
+    }
+}
+
+/* A letter counts before it stands in the mailbox, and one that is just being put there hides those behind it. So when
+ * nothing is there, somebody is between two instructions: not for long, unless the processor was taken from it. */
+void worker_read_letters(struct worker *worker, uint64_t bytes)
+{
+    worker->turn_mail_bytes = 0;
+    while (worker->turn_mail_bytes < bytes) {
+        struct mpsc_node *node = mpsc_pop(&worker->mailbox);
+
+        if (LIKELY(node != NULL)) {
+            struct mail *mail = container_of(node, struct mail, node);
+
+            mail->deliver(worker, mail);
+        } else {
+            sched_yield();
+        }
     }
 }
 

@@ -163,12 +163,14 @@ void worker_post_quietly(struct worker *worker, struct mail *mail); /* without w
 /* Its thread, no lock held, outside the gate: delivers what is there, until mail that counts `most_bytes` was. */
 void worker_read_mail(struct worker *worker, uint64_t most_bytes);
 /* Likewise: at least all that was posted before the call. */
+/* All letters (letters.h) that count so far; waits for those that are just being put into the mailbox. */
+void worker_read_letters(struct worker *worker, uint64_t bytes);
 static inline void worker_read_mail_so_far(struct worker *worker)
 {
     uint64_t bytes = atomic_load(&worker->backlog_bytes);
 
     if (UNLIKELY(bytes != 0))
-        worker_read_mail(worker, bytes);
+        worker_read_letters(worker, bytes);
 }
 
 /* Protected mode: clients from elsewhere are sent the text and closed, until there is a password. */

@@ -189,12 +189,15 @@ size_t raw_size(const char *data, size_t size)
     case '+':
     case '-':
     case ':':
+    case '_':
         return line;
     case '$':
         count = atol(data + 1);
         return count < 0 ? line : line + (size_t)count + 2 <= size ? line + (size_t)count + 2 : 0;
     case '*':
-        count = atol(data + 1);
+    case '>':
+    case '%':
+        count = atol(data + 1) * (data[0] == '%' ? 2 : 1);
         for (long i = 0; i < count; i++) {
             size_t child = line < size ? raw_size(data + line, size - line) : 0;
 

@@ -339,7 +339,8 @@ static const struct part {
 } parts[] = {
     {"linear", part_linear, 0.22},       {"invariants", part_invariants, 0.15}, {"replica", part_replica, 0.14},
     {"parking", part_parking, 0.11},     {"gate", part_gate, 0.10},             {"waiting", part_waiting, 0.08},
-    {"leaks", part_leaks, 0.10},         {"lifetimes", part_lifetimes, 0.10},   {"follower", part_follower, 0.14},
+    {"messages", part_messages, 0.08},   {"leaks", part_leaks, 0.10},           {"lifetimes", part_lifetimes, 0.10},
+    {"follower", part_follower, 0.14},
 };
 
 static unsigned part_index(const char *name)

@@ -31,6 +31,7 @@ void part_follower(const struct options *options, double seconds);
 void part_parking(const struct options *options, double seconds);
 void part_gate(const struct options *options, double seconds);
 void part_waiting(const struct options *options, double seconds);
+void part_messages(const struct options *options, double seconds);
 void part_leaks(const struct options *options, double seconds);
 void part_lifetimes(const struct options *options, double seconds);
 

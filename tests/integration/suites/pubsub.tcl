@@ -16,6 +16,15 @@ proc pushes c {
     return [lmap push [$c -pushes] {resp::bare $push}]
 }
 
+# Publishes 100 kB, which all of these read; tells how many got it.
+proc publish_and_read {channel subscribers} {
+    set count [r publish $channel [string repeat v 100000]]
+    foreach c $subscribers {
+        assert_match "message $channel v*" [$c -read]
+    }
+    return $count
+}
+
 proc sub_fields id {
     set line [lindex [client_lines [r client list id $id]] 0]
     return [list [dict get $line flags] [dict get $line sub] [dict get $line psub] [dict get $line ssub]]
@@ -370,6 +379,20 @@ with_server {} {
             assert_equal [expr {$before + 1}] [info_field client_output_buffer_limit_disconnections stats]
             assert_range $published 11 1000
             assert [$c -closed]
+        }
+    }
+
+    test "one that falls behind for too long goes when its soft limit is passed; the others go on" {keydb} {
+        with_config {client-output-buffer-limit "pubsub 0 200000 1"} {
+            set others [on_each_worker]
+            set slow [connect]
+            foreach c [list $slow {*}$others] {
+                answers $c 1 subscribe a
+            }
+            set all [expr {1 + [llength $others]}]
+            wait_for {[publish_and_read a $others] == $all - 1}
+            assert [$slow -closed]
+            assert_equal [expr {$all - 1}] [publish_and_read a $others]
         }
     }
 }
