@@ -29,6 +29,7 @@
 #include "server/options.h"
 #include "server/persistence.h"
 #include "server/process.h"
+#include "server/reaper.h"
 #include "server/process_title.h"
 #include "server/server.h"
 #include "server/tls_peers.h"
@@ -117,6 +118,7 @@ int main(int argc, char **argv)
     type_values_setup(server->store);
     info_mark_ready();
     scripts_setup();
+    reaper_setup();
     loading_on_end(script_host_leave);
     watchdog_setup(server);
     say_hello(server);
@@ -130,6 +132,7 @@ int main(int argc, char **argv)
     loading_join();
     aof_stop();
     child_teardown();
+    reaper_teardown();
     log_warning("%s is now ready to exit, bye bye...", "KeyDB");
     process_stopping();
     debug_teardown();

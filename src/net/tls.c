@@ -373,6 +373,22 @@ static void session_feed(struct conn *conn, const char *data, size_t size)
         conn_write_pending(conn);
 }
 
+bool tls_decrypt_aside(struct conn *conn, struct slice cipher, char *data, size_t room, size_t *size)
+{
+    struct tls_session *session = conn->tls;
+    const char *in = session->in;
+    size_t in_size = session->in_size;
+    int error;
+
+    session->in = cipher.data;
+    session->in_size = cipher.size;
+    ERR_clear_error();
+    error = session_read(session, data, room, size);
+    session->in = in;
+    session->in_size = in_size;
+    return error == SSL_ERROR_NONE;
+}
+
 /* Keeps what has come for a handshake until it is its turn. */
 static COLD void session_hold(struct conn *conn, const char *data, size_t size)
 {

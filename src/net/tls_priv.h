@@ -50,6 +50,8 @@ size_t tls_session_memory_bytes(const struct tls_session *session);
 /* Each may close the connection, or tell it that it stands (conn_open_done). Encrypted output is left in the wire. */
 void tls_start(struct conn *conn);                          /* a client's first message */
 void tls_got_cipher(struct conn *conn, char *data, size_t size);
+/* Decrypts into memory of the caller, from inside of on_data; false: the session is broken. */
+must_check bool tls_decrypt_aside(struct conn *conn, struct slice cipher, char *data, size_t room, size_t *size);
 void tls_run_handshakes(struct loop *loop);                 /* those that wait, as many as a turn may have */
 void tls_encrypt(struct conn *conn);                        /* from conn->output, as much as fits a turn */
 void tls_say_goodbye(struct conn *conn);                    /* close_notify, if the session stands */

@@ -193,6 +193,7 @@ static int open_functions(lua_State *L)
     }
     lua_pushvalue(L, 1);
     lua_vm_push_guard(L); /* 3: the environment */
+    lua_vm_show_metatable(L);
     lua_pushvalue(L, 3);
     lua_setfield(L, 1, "_G");
     lua_getmetatable(L, 3);

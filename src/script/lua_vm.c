@@ -526,6 +526,16 @@ void lua_vm_refuse_missing(lua_State *L, int index)
     lua_setmetatable(L, index);
 }
 
+void lua_vm_show_metatable(lua_State *L)
+{
+    lua_getmetatable(L, -1);
+    lua_newtable(L);
+    set_function(L, "__index", base_missing);
+    lua_vm_push_guard(L);
+    lua_setfield(L, -2, "__metatable");
+    lua_pop(L, 1);
+}
+
 /* The globals of the state, and so of all that is compiled from now on, become the guard. */
 static void guard_globals(struct lua_vm *vm)
 {
@@ -535,13 +545,7 @@ static void guard_globals(struct lua_vm *vm)
     lua_vm_refuse_missing(L, lua_gettop(L));
     lua_pushvalue(L, -1);
     lua_vm_push_guard(L); /* globals guard */
-    /* getmetatable(_G) is known to be a table with __index. */
-    lua_getmetatable(L, -1);
-    lua_newtable(L);
-    set_function(L, "__index", base_missing);
-    lua_vm_push_guard(L);
-    lua_setfield(L, -2, "__metatable");
-    lua_pop(L, 1);
+    lua_vm_show_metatable(L);
     lua_pushvalue(L, -1);
     lua_setfield(L, -3, "_G");
     lua_replace(L, LUA_GLOBALSINDEX);

@@ -43,6 +43,8 @@ void lua_vm_set_library(struct lua_vm *vm, const char *name);
 void lua_vm_push_guard(lua_State *L);
 /* What the table at `index` has not raises the error that scripts know of missing globals. In protected mode. */
 void lua_vm_refuse_missing(lua_State *L, int index);
+/* The guard at the top stands before globals: getmetatable(_G) is known to be a table with __index. */
+void lua_vm_show_metatable(lua_State *L);
 /* Compiles text, never bytecode: pushes a function, or (false) a message. patch_returns: see lua_source.h. In
  * protected mode. */
 bool lua_vm_compile(lua_State *L, struct slice source, const char *chunk_name, bool patch_returns);

@@ -2,10 +2,12 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "script/debug_session.h"
 #include "script/lua_values.h"
 #include "script/script_busy.h"
 #include "script/script_host_priv.h"
 #include "server/acl_client.h"
+#include "server/child.h"
 #include "server/client.h"
 #include "server/dispatch.h"
 #include "server/protect.h"
@@ -188,6 +190,8 @@ static void push_reply(lua_State *L, struct script_host *host, struct output *ou
     text->size = 0;
     output_to_buffer(out, text);
     output_clear(out);
+    if (UNLIKELY(host->debug != NULL))
+        debug_session_note_reply(host->debug, buffer_slice(text));
     lua_values_push_reply(L, buffer_slice(text), host->run->proto, is_error);
     if (text->capacity > 1 << 20)
         buffer_fini(text);
@@ -210,6 +214,8 @@ static int call(lua_State *L, bool raises)
         error = "ERR Lua redis lib command arguments must be strings or integers";
         worker_count_error(host->worker, slice_from_text(error));
     } else {
+        if (UNLIKELY(host->debug != NULL))
+            debug_session_note_call(host->debug, host->calls.words, count);
         command = find_command(host->calls.words, count);
         error = refusal(run, command, host->calls.words, count);
         if (error == NULL && (command->flags & COMMAND_WRITE) != 0 && !script_busy_may_write(run))
@@ -218,10 +224,13 @@ static int call(lua_State *L, bool raises)
             reject(run, command, error);
     }
     if (error != NULL) {
+        if (UNLIKELY(host->debug != NULL))
+            debug_session_note_refusal(host->debug, error);
         lua_values_push_error(L, slice_from_text(error));
     } else {
         output_init(&out, loop_output_pool(host->worker->loop));
         run_command(host, command, count, &out);
+        lua_settop(L, 0); /* as many arguments as a function may have leave no room for a reply */
         push_reply(L, host, &out, &is_error);
     }
     if (is_error && raises)
@@ -234,7 +243,7 @@ static int api_call(lua_State *L)
     return call(L, true);
 }
 
-static int api_pcall(lua_State *L)
+int script_api_pcall(lua_State *L)
 {
     return call(L, false);
 }
@@ -362,16 +371,29 @@ static int api_replicate_commands(lua_State *L)
     return 1;
 }
 
-/* Nobody debugs. */
+static struct debug_session *debug_session_here(void)
+{
+    struct script_host *host = script_host_of_thread();
+
+    return host != NULL ? host->debug : NULL;
+}
+
 static int api_breakpoint(lua_State *L)
 {
-    lua_pushboolean(L, 0);
+    struct debug_session *session = debug_session_here();
+
+    if (session != NULL)
+        debug_session_stop_next(session);
+    lua_pushboolean(L, session != NULL);
     return 1;
 }
 
 static int api_debug(lua_State *L)
 {
-    (void)L;
+    struct debug_session *session = debug_session_here();
+
+    if (session != NULL)
+        debug_session_say(session, L);
     return 0;
 }
 
@@ -397,15 +419,21 @@ static int api_acl_check_cmd(lua_State *L)
 
 void script_api_hook(lua_State *L, lua_Debug *debug)
 {
+    struct script_host *host;
     uint64_t spent_ms;
 
-    (void)debug;
     if (function_host_is_loading(&spent_ms)) {
         if (spent_ms > LOAD_MOST_MS)
             luaL_error(L, "FUNCTION LOAD timeout");
         return;
     }
-    script_busy_look(L, script_host_of_thread());
+    host = script_host_of_thread();
+    if (host != NULL && host->debug != NULL) {
+        debug_session_hook(host->debug, L, debug);
+        if (debug->event == LUA_HOOKLINE || child_is_copy())
+            return;
+    }
+    script_busy_look(L, host);
 }
 
 void script_api_watch(lua_State *L)
@@ -423,7 +451,7 @@ void script_api_push(lua_State *L, enum script_api_set set)
         int sets;
     } functions[] = {
         {"call", api_call, RUNNING},
-        {"pcall", api_pcall, RUNNING},
+        {"pcall", script_api_pcall, RUNNING},
         {"error_reply", api_error_reply, RUNNING},
         {"status_reply", api_status_reply, RUNNING},
         {"sha1hex", api_sha1hex, RUNNING},

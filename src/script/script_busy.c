@@ -114,11 +114,18 @@ void script_busy_end(lua_State *L, const struct script_run *run)
 }
 
 /* Whoever stops the server does not wait for a script. */
-static bool is_to_end(const struct worker *worker)
+bool script_busy_is_to_end(const struct worker *worker)
 {
     return atomic_load_explicit(&worker->server->stopping, memory_order_relaxed) ||
            atomic_load_explicit(&worker->stop, memory_order_relaxed) ||
            atomic_load_explicit(&slow_is_to_end, memory_order_relaxed);
+}
+
+uint64_t script_busy_threshold_ms(void)
+{
+    int64_t threshold_ms = OPTION_GET(option_threshold_ms);
+
+    return threshold_ms != 0 ? (uint64_t)threshold_ms : UINT64_MAX;
 }
 
 /* SCRIPT KILL and the first write exclude each other. */
@@ -152,7 +159,7 @@ void script_busy_look(lua_State *L, struct script_host *host)
     if (run == NULL)
         return;
     if ((run->request->client->flags & CLIENT_OBEYED) != 0) { /* nobody waits for it, and it takes its time */
-        if (is_to_end(host->worker))
+        if (script_busy_is_to_end(host->worker))
             end_by_error(L);
         return;
     }
@@ -165,7 +172,7 @@ void script_busy_look(lua_State *L, struct script_host *host)
         inside_serve(host->worker);
         run->served_us = clock_monotonic_us();
     }
-    if (is_to_end(host->worker))
+    if (script_busy_is_to_end(host->worker))
         end_by_error(L);
 }
 

@@ -5,10 +5,12 @@
 #include <lua.h>
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct request;
 struct script_host;
 struct script_run;
+struct worker;
 
 void script_busy_setup_options(void); /* after config_setup: adds the option */
 void script_busy_setup(void);
@@ -16,6 +18,8 @@ void script_busy_setup(void);
 void script_busy_look(lua_State *L, struct script_host *host);
 /* Before a command that writes. False: the script is to end, it may not. */
 bool script_busy_may_write(const struct script_run *run);
+bool script_busy_is_to_end(const struct worker *worker); /* its script: SCRIPT KILL, or the server ends */
+uint64_t script_busy_threshold_ms(void);                 /* UINT64_MAX: never */
 void script_busy_end(lua_State *L, const struct script_run *run); /* it is over */
 
 /* SCRIPT KILL, FUNCTION KILL. Any worker. */

@@ -1,4 +1,5 @@
 /* EVAL and its like, SCRIPT. */
+#include "script/debug_session.h"
 #include "script/function_host.h"
 #include "script/functions.h"
 #include "script/script_busy.h"
@@ -67,14 +68,20 @@ static void eval(struct request *request, bool read_only)
     char sha[SCRIPT_SHA_DIGITS + 1];
     struct script *script;
     uint32_t key_count;
+    bool debugs;
 
     monitor_note_first(request);
     if (host == NULL || !read_key_count(request, &key_count))
+        return;
+    debugs = debug_session_is_wanted(request);
+    if (debugs && !debug_session_begin(host, request, request_arg(request, 1)))
         return;
     script = load(request, host, request_arg(request, 1), false, sha);
     if (script != NULL)
         script_host_run_script(host, request, script, read_only, key_count);
     script_release(&script);
+    if (debugs)
+        debug_session_end(host, request);
 }
 
 static const char no_script[] = "NOSCRIPT No matching script. Please use EVAL.";
@@ -86,6 +93,10 @@ static void evalsha(struct request *request, bool read_only)
     uint32_t key_count;
 
     monitor_note_first(request);
+    if (debug_session_is_wanted(request)) {
+        reply_error(request, "ERR Please use EVAL instead of EVALSHA for debugging");
+        return;
+    }
     if (request_arg(request, 1).size != SCRIPT_SHA_DIGITS) {
         reply_error(request, no_script);
         return;
@@ -190,17 +201,6 @@ static void cmd_script_kill(struct request *request)
     script_busy_kill(request, false);
 }
 
-/* Scripts are not run step by step. */
-static void cmd_script_debug(struct request *request)
-{
-    if (request_arg_is(request, 2, "no"))
-        reply_ok(request);
-    else if (request_arg_is(request, 2, "yes") || request_arg_is(request, 2, "sync"))
-        reply_error(request, "ERR This server has no debugger for scripts");
-    else
-        reply_error(request, "ERR Use SCRIPT DEBUG YES/SYNC/NO");
-}
-
 static void cmd_script_help(struct request *request)
 {
     static const char *const lines[] = {
@@ -269,7 +269,7 @@ void scripts_teardown(void)
 #define NOTE_READS "The script may read every key it is given"
 
 static const struct command_row script_subcommands[] = {
-    {.name = "debug", .run = cmd_script_debug, .arity = 3, .access = ACCESS_FREE, .flags = "noscript",
+    {.name = "debug", .run = debug_session_set, .arity = 3, .access = ACCESS_FREE, .flags = "noscript",
      .categories = "@slow @scripting", .group = "scripting", .since = "3.2.0",
      .summary = "Says how scripts of this connection are to be run.", .complexity = "O(1)",
      .syntax = "SCRIPT DEBUG (YES|SYNC|NO)"},

@@ -5,6 +5,7 @@
 #include "script/script_settings.h"
 
 struct compiled;
+struct debug_session;
 
 /* Room for the commands a script calls, used again and again. */
 struct script_calls {
@@ -26,6 +27,7 @@ struct script_host {
     struct script_run *run;    /* NULL: none runs */
     struct script_calls calls;
     struct script_settings settings;
+    struct debug_session *debug; /* of the script that runs; NULL: nobody steps through it */
     struct {
         int environment, metatable; /* references; 0: not made yet. The guard libraries have as globals */
         int calling, loading;       /* references: what stands behind it */

@@ -89,17 +89,30 @@ static void close_others(int kept)
     (void)syscall(SYS_close_range, (unsigned)kept + 1U, ~0U, 0U);
 }
 
-static void NORETURN run_child(int pipe_end)
-{
-    struct child_report report = {.status = STATUS_OK};
+static bool is_copy; /* written once, in the child */
 
+bool child_is_copy(void)
+{
+    return is_copy;
+}
+
+void child_become(int kept_fd)
+{
+    is_copy = true;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing is put in its place after the server's own end */
     (void)signal(SIGINT, SIG_IGN);
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGPIPE, SIG_IGN);
     log_mark_child();
-    close_others(pipe_end);
+    close_others(kept_fd);
     (void)process_set_oom_score(OOM_CHILD);
+}
+
+static void NORETURN run_child(int pipe_end)
+{
+    struct child_report report = {.status = STATUS_OK};
+
+    child_become(pipe_end);
     self.pipe = pipe_end;
     self.next_us = clock_monotonic_us() + TELL_US;
     child.task.run(&report, child.task.context);

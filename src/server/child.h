@@ -42,6 +42,10 @@ void child_teardown(void); /* main thread, the workers have ended: ends it and w
 /* In the child, as often as one likes: tells the server once a second. */
 void child_tell(struct child_report *report);
 
+/* A forked process that is no such child: shuts everything but one descriptor, and dies with the server's thread. */
+void child_become(int kept_fd);
+bool child_is_copy(void); /* this process is a forked one */
+
 /* Any thread. */
 enum child_kind child_running(void);
 struct child_stats {

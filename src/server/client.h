@@ -41,7 +41,9 @@ enum client_flag {
     CLIENT_TRACKING = 1 << 14,        /* is told of changes of what it has read */
     CLIENT_TRACKING_BROKEN = 1 << 15, /* the client that is told in its place has gone */
     CLIENT_TRACKING_BCAST = 1 << 16,
-    CLIENT_OBEYED = 1 << 17           /* no connection: commands of a file that is loaded; nothing is refused */
+    CLIENT_OBEYED = 1 << 17,          /* no connection: commands of a file that is loaded; nothing is refused */
+    CLIENT_SCRIPT_DEBUG = 1 << 18,    /* its next EVAL is stepped through */
+    CLIENT_SCRIPT_DEBUG_SYNC = 1 << 19 /* in place, not in a child */
 };
 
 /* What others may ask of a client; served by its worker in its next turn. */

@@ -14,6 +14,7 @@
 #include "server/loading.h"
 #include "server/options.h"
 #include "server/rdb_options.h"
+#include "server/reaper.h"
 #include "server/save_points.h"
 #include "server/server.h"
 #include "server/version.h"
@@ -272,6 +273,8 @@ void persistence_schedule(void)
 
 void persistence_flushed(struct access *access)
 {
+    if (child_is_copy()) /* a script is stepped through: files are the server's */
+        return;
     child_stop(CHILD_RDB);
     if (save_points_exist() && !persistence_save(access))
         log_warning("The file on the disk still has what was flushed.");
@@ -303,6 +306,7 @@ static void start_child(struct worker *worker)
 void persistence_look(struct worker *worker)
 {
     child_look();
+    reaper_look();
     if (child_running() != CHILD_NONE || loading_runs() || !is_due() ||
         atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) ||
         atomic_load_explicit(&worker->server->stopping, memory_order_relaxed))

@@ -16,20 +16,29 @@ static size_t lines_of(struct slice text)
     return lines;
 }
 
+/* What is inserted may begin like what follows in the source: all ways to read it are tried at once. reached[j]: up to
+ * here it can be read with j insertions. */
 static void check_insertions(struct slice source, struct slice patched)
 {
     static const struct slice inserted = {" true and ", 10};
-    size_t at = 0;
+    const size_t count = (patched.size - source.size) / inserted.size;
+    bool *reached = mem_alloc_zero(count + 1);
 
-    for (size_t i = 0; i < source.size;) {
-        if (at < patched.size && patched.data[at] == source.data[i]) {
-            at++;
-            i++;
-            continue;
+    assert(patched.size == source.size + count * inserted.size);
+    reached[0] = true;
+    for (size_t i = 0; i <= source.size; i++) {
+        for (size_t j = 0; j < count; j++) {
+            size_t at = i + j * inserted.size;
+
+            if (reached[j] && patched.size - at >= inserted.size &&
+                memcmp(patched.data + at, inserted.data, inserted.size) == 0)
+                reached[j + 1] = true;
         }
-        assert(patched.size - at >= inserted.size && memcmp(patched.data + at, inserted.data, inserted.size) == 0);
-        at += inserted.size;
+        for (size_t j = 0; j <= count && i < source.size; j++)
+            reached[j] = reached[j] && patched.data[i + j * inserted.size] == source.data[i];
     }
+    assert(reached[count]);
+    mem_free(reached);
     assert(lines_of(source) == lines_of(patched));
 }
 

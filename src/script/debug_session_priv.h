@@ -1,0 +1,41 @@
+/* For debug_session.c and debug_commands.c alone. */
+#pragma once
+
+#include "net/resp.h"
+#include "script/debug_session.h"
+
+enum { DEBUG_BREAKPOINTS_MOST = 64, DEBUG_LINE_BYTES_USUAL = 256, DEBUG_LINE_BYTES_LEAST = 60 };
+
+struct debug_session {
+    struct script_host *host;
+    struct request *request;
+    struct slice *lines;          /* of the script's text, which is the request's */
+    int line_count;
+    int line;                     /* where it stopped */
+    int breakpoints[DEBUG_BREAKPOINTS_MOST];
+    int breakpoint_count;
+    bool in_child, steps, stops_next, aborted, gone;
+    bool hinted;                  /* that lines are cut */
+    size_t line_bytes_most;       /* of values and replies; 0: any */
+    uint64_t resumed_ms;          /* when it went on last */
+    uint64_t heard_ms;            /* when the client said something last */
+    struct buffer shown;          /* what has not gone out yet */
+    uint32_t shown_count;
+    struct buffer input;
+    size_t input_used;
+    struct resp_limits limits;
+    struct resp_scratch scratch;
+    struct resp_parser parser;
+};
+
+/* One line, line breaks become blanks. */
+void debug_show(struct debug_session *session, struct slice text);
+void debug_showf(struct debug_session *session, const char *format, ...) PRINTF_LIKE(2, 3);
+/* The same, cut after maxlen bytes. */
+void debug_show_value(struct debug_session *session, struct slice text);
+void debug_show_line(struct debug_session *session, int line); /* of the source, with its number; nothing: no such */
+
+enum debug_next { DEBUG_ASK_AGAIN, DEBUG_GO_ON, DEBUG_ABORT };
+/* Does what the client says; `frame` is where the script stands. */
+enum debug_next debug_command(struct debug_session *session, lua_State *L, lua_Debug *frame, const struct slice *words,
+                              uint32_t count);
