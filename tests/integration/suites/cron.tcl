@@ -271,12 +271,12 @@ with_server {hz 100 enable-debug-command yes} {
         r debug set-active-expire 0
         r client unpause
         r keydb.cron job single 0 1 {redis.call('set', KEYS[1], 1)} 1 x
-        foreach client [lmap i {1 2 3 4 5 6 7 8} {connect}] {
-            $client ping
-        }
+        # ten turns of the timer that runs jobs
+        assert_reply nullarray r xread block 100 streams none $
         assert_reply {int 1} r exists job
         r client pause 600000 write
         r debug set-active-expire 1
+        assert_reply nullarray r xread block 100 streams none $
         assert_reply {int 1} r exists job
         r client unpause
         wait_for {[r exists job] == 0}
