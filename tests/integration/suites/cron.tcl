@@ -364,6 +364,38 @@ with_server {hz 100 enable-debug-command yes} {
     }
 }
 
+foreach preamble {yes no} {
+    with_server [list hz 100 appendonly yes aof-use-rdb-preamble $preamble enable-debug-command yes] {
+        test "jobs from the append only file go on where they stood (with a base in RDB: $preamble)" {keydb} {
+            set script {redis.call('incr', KEYS[1])}
+            r keydb.cron often repeat 20 $script 1 n
+            r keydb.cron once single 1 $script 1 m
+            r keydb.cron far repeat 0 1000000 $script 1 f
+            r keydb.cron later single [expr {[now_ms] - 1}] 500000 $script 1 l
+            wait_for {[r get n] > 3 && [r get m] == 1 && [r get f] == 1}
+            foreach rewritten {0 1} {
+                if {$rewritten} {
+                    r bgrewriteaof
+                    wait_for {[info_field aof_rewrite_in_progress persistence] == 0}
+                    wait_for {[info_field aof_rewrite_scheduled persistence] == 0}
+                }
+                r debug set-active-expire 0
+                set digest [r debug digest]
+                set far [r pttl far far]
+                r debug loadaof
+                assert_equal $digest [r debug digest]
+                assert_equal {1 1 0} [list [r get m] [r get f] [r exists once]]
+                assert_range [r pttl far far] [expr {$far - 60000}] $far
+                assert_range [r pttl later later] 400000 500000
+                set n [r get n]
+                r debug set-active-expire 1
+                wait_for {[r get n] > $n + 1}
+                assert_equal 1 [r get f]
+            }
+        }
+    }
+}
+
 set commands [fresh_dir]/commands.conf
 spit $commands "rename-command EVAL \"\"\n"
 with_server [list include $commands] {
