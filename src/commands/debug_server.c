@@ -8,9 +8,7 @@
 #include "base/mem_control.h"
 #include "base/number.h"
 #include "base/panic.h"
-#include "server/aof.h"
 #include "server/aof_load.h"
-#include "server/aof_writer.h"
 #include "server/client.h"
 #include "server/client_limit.h"
 #include "server/config.h"
@@ -369,9 +367,7 @@ static void debug_reload(struct request *request)
 
 static void debug_loadaof(struct request *request)
 {
-    if (aof_state() != AOF_ON)
-        reply_error(request, "ERR There is no append only file: appendonly is no");
-    else if (aof_writer_settle() && aof_load_again(request->worker))
+    if (aof_load_again(request->worker))
         reply_ok(request);
     else
         reply_error(request, "ERR Error trying to load the AOF files, check server logs.");

@@ -583,7 +583,8 @@ bool aof_load_again(struct worker *worker)
     uint64_t bytes;
     bool good = false;
 
-    if (aof_state() != AOF_ON || !aof_writer_settle()) {
+    /* Without an AOF a rewrite leaves files that can be loaded, too. */
+    if (aof_state() == AOF_STARTING || (aof_state() == AOF_ON && !aof_writer_settle())) {
         log_warning("The append only file cannot be loaded: %s", aof_state() == AOF_ON
                     ? "not everything could be written to it" : "its first rewrite is not done yet");
         return false;

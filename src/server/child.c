@@ -243,14 +243,19 @@ void child_look(void)
 
 void child_stop(enum child_kind kind)
 {
+    pid_t stopped = 0;
+
     if (atomic_load_explicit(&child.kind, memory_order_acquire) != kind)
         return;
     spinlock_acquire(&child.lock);
     if (child.pid != 0) {
+        stopped = child.pid;
         child.was_stopped = true;
         (void)kill(child.pid, SIGKILL);
     }
     spinlock_release(&child.lock);
+    if (stopped != 0)
+        log_notice("Killing the %s child %d", kind == CHILD_AOF ? "AOF" : "RDB", (int)stopped);
 }
 
 void child_teardown(void)

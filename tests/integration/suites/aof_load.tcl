@@ -444,7 +444,17 @@ test "DEBUG LOADAOF" {} {
 with_server {enable-debug-command yes} {
     test "DEBUG LOADAOF without a file" {} {
         r set a 1
-        assert_refused "ERR There is no append only file: appendonly is no" r debug loadaof
+        assert_refused "ERR Error trying to load the AOF files, check server logs." r debug loadaof
         assert_equal 1 [r get a]
+    }
+
+    test "without appendonly a rewrite leaves what DEBUG LOADAOF loads" {} {
+        r set a 1
+        r bgrewriteaof
+        wait_for {[info_field aof_rewrite_in_progress persistence] == 0}
+        r set a 2
+        r set b 3
+        assert_equal OK [r debug loadaof]
+        assert_equal {1 {}} [r mget a b]
     }
 }
