@@ -148,10 +148,9 @@ static void presets(void **state)
     check_value("save", "");
     check_value("hz", "500");
     check_value("bind", "* -::*");
-    check_value("appendonly", "no");
+    check_value("active-replica", "no");
     check_value("client-output-buffer-limit",
                 "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60");
-    check_value("repl-backlog-size", "1048576");
 }
 
 static void mistakes_on_the_command_line(void **state)
@@ -204,9 +203,9 @@ static void mistakes_in_files(void **state)
     config_teardown();
     config_setup();
     save_points_setup();
-    write_file(conf_path, "appendonly yes\n");
-    load_badly(WORDS(conf_path), "Reading the configuration file, at line 1\n>>> 'appendonly yes'\n"
-                                 "this version keeps data in memory only\n");
+    write_file(conf_path, "active-replica yes\n");
+    load_badly(WORDS(conf_path), "Reading the configuration file, at line 1\n>>> 'active-replica yes'\n"
+                                 "this version does not replicate\n");
 }
 
 /* --- setting: all or nothing --- */
