@@ -194,7 +194,7 @@ group_conformance() {
 
 group_fault() {
     run_suite "fault" "$(pick 120 120 2400)" fault --server "$server" --seed "$SEED" \
-        --rounds "$(pick 10 10 500)" --stride "$(pick 9 9 1)"
+        --rounds "$(pick 10 10 500)" --stride "$(pick 31 31 1)"
 }
 
 group_valgrind() {

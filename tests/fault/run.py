@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Servers that are killed, and disks that fail: nothing that was acknowledged is lost, no file is ever half.
 
-    tests/fault/run.py --server build/release/bin/keydb-server [--rounds N] [--stride N] [--seed N] [--only crash|nth]
+    tests/fault/run.py --server build/release/bin/keydb-server [--rounds N] [--stride N] [--seed N]
+                       [--only crash|nth|damage]
 
---rounds: of kill -9 (rounds.py). --stride: of the single faults (nth.py) every Nth, 0 none. The last line is
-"N passed, N failed"."""
+--rounds: of kill -9 (rounds.py). --stride: of the single faults (nth.py) and of the damaged files (damage.py) every
+Nth, 0 none. The last line is "N passed, N failed"."""
 import argparse
 import os
 import random
@@ -15,6 +16,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import damage  # noqa: E402
 import nth  # noqa: E402
 import rounds  # noqa: E402
 
@@ -25,7 +27,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--stride", type=int, default=9)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=("crash", "nth"))
+    parser.add_argument("--only", choices=("crash", "nth", "damage"))
     parser.add_argument("--keep", action="store_true", help="leave the folders")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
@@ -41,10 +43,12 @@ def main():
             print(f"ok      {name}", flush=True)
 
     print(f"seed {options.seed}, in {folder}", flush=True)
-    if options.only != "nth":
+    if options.only in (None, "crash"):
         rounds.crash_rounds(options.server, folder, options.rounds, random.Random(options.seed), report)
-    if options.only != "crash" and options.stride > 0:
+    if options.only in (None, "nth") and options.stride > 0:
         nth.fault_rounds(options.server, folder, options.stride, report)
+    if options.only in (None, "damage") and options.stride > 0:
+        damage.damage_rounds(options.server, folder, options.stride, report)
     if counts[False] == 0 and not options.keep:
         shutil.rmtree(folder, ignore_errors=True)
     print(f"{time.monotonic() - began:.1f} s")
