@@ -44,6 +44,7 @@ static struct {
     uint64_t split_offset GUARDED_BY(lock);
     struct aof_commit commit GUARDED_BY(lock);
     _Atomic enum split split;      /* atomic: who owns the gate says WANTED, the writer the others */
+    _Atomic bool reads;            /* atomic, seq_cst, with `split`: see read_journal */
     _Atomic bool asleep;           /* atomic, seq_cst: see sleep_until */
     _Atomic bool runs;             /* atomic, relaxed: changed by who owns the gate */
     /* the writer's */
@@ -157,13 +158,15 @@ static void take_record(const struct journal_view *view)
         writer.in_transaction = (view->flags & JOURNAL_ENDS) == 0;
 }
 
-/* Up to a batch, but not past a split. */
+/* Up to a batch, but not past a split. Who wants one has the gate, so that nothing is added, and waits until we are not
+ * here: either we see the order, or all that we take comes before it. */
 static void read_journal(void)
 {
     uint64_t limit = UINT64_MAX;
     struct journal_view view;
 
-    if (atomic_load_explicit(&writer.split, memory_order_acquire) == SPLIT_WANTED) {
+    atomic_store(&writer.reads, true);
+    if (atomic_load(&writer.split) == SPLIT_WANTED) {
         spinlock_acquire(&writer.lock);
         limit = writer.split_offset;
         spinlock_release(&writer.lock);
@@ -171,6 +174,7 @@ static void read_journal(void)
     while (writer.read_offset < limit && writer.buffer.size < BATCH_BYTES &&
            journal_reader_next(&writer.reader, &view))
         take_record(&view);
+    atomic_store(&writer.reads, false);
     SET(buffer_bytes, writer.buffer.capacity);
 }
 
@@ -630,7 +634,9 @@ void aof_writer_split(void)
     spinlock_acquire(&writer.lock);
     writer.split_offset = journal_end_offset(writer.journal);
     spinlock_release(&writer.lock);
-    atomic_store_explicit(&writer.split, SPLIT_WANTED, memory_order_release);
+    atomic_store(&writer.split, SPLIT_WANTED);
+    while (atomic_load(&writer.reads)) /* a batch at most */
+        (void)sched_yield();
     aof_writer_poke();
 }
 

@@ -1,5 +1,6 @@
 """A server that is started, spoken to, and killed."""
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -81,7 +82,7 @@ class Server:
         for name, value in options.items():
             arguments += ["--" + name, value]
         self.process = subprocess.Popen(arguments, cwd=folder, stdout=self.out, stderr=subprocess.STDOUT,
-                                        env={**os.environ, **(environment or {})})
+                                        env={**os.environ, **(environment or {})}, start_new_session=True)
 
     def wait_loaded(self, seconds=60):
         """A client, when the data is there; None: it has ended."""
@@ -99,10 +100,30 @@ class Server:
             time.sleep(0.01)
         raise TimeoutError("the server does not get ready")
 
+    def others_live(self):
+        """Children of its, which are of its session."""
+        for name in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    state, _, _, session = file.read().rsplit(")", 1)[1].split()[:4]
+            except (OSError, ValueError):
+                continue
+            if name.isdigit() and int(session) == self.process.pid and state not in "ZX":
+                return True
+        return False
+
     def kill(self):
+        """It, and then its children: nobody writes any more."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        end = time.monotonic() + 10
+        while self.others_live() and time.monotonic() < end:
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            time.sleep(0.002)
         self.out.close()
 
     def stop(self):
