@@ -94,12 +94,12 @@ static const char *parse_reading(const struct request *request, bool in_group, i
     return error;
 }
 
-/* Where the keys are, also where other words are wrong: names of groups may be "STREAMS". */
-static bool find_keys(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
+/* The word STREAMS, at `first` or later; names of groups may be "STREAMS", too. arg_count: there is none. */
+static uint32_t find_streams(const struct slice *args, uint32_t arg_count, uint32_t first)
 {
-    uint32_t i = 1, keys;
+    uint32_t i = 1;
 
-    while (i < arg_count && !slice_equal_text_nocase(args[i], "STREAMS")) {
+    while (i < arg_count && (i < first || !slice_equal_text_nocase(args[i], "STREAMS"))) {
         if (slice_equal_text_nocase(args[i], "COUNT") || slice_equal_text_nocase(args[i], "BLOCK"))
             i += i + 1 < arg_count && slice_equal_text_nocase(args[i + 1], "STREAMS") ? 1 : 2;
         else if (slice_equal_text_nocase(args[i], "GROUP"))
@@ -107,12 +107,35 @@ static bool find_keys(const struct slice *args, uint32_t arg_count, struct key_p
         else
             i++;
     }
+    if (i < arg_count)
+        return i;
+    for (i = first; i < arg_count && !slice_equal_text_nocase(args[i], "STREAMS"); i++)
+        ; /* words are wrong, so nothing will be read: what looks like keys counts as keys */
+    return i;
+}
+
+static bool find_keys_behind(const struct slice *args, uint32_t arg_count, uint32_t first,
+                             struct key_positions *positions)
+{
+    uint32_t i = find_streams(args, arg_count, first), keys;
+
     if (i + 2 >= arg_count)
         return false;
     keys = (arg_count - i - 1) / 2;
     for (uint32_t k = 0; k < keys; k++)
         key_positions_add(positions, i + 1 + k, KEY_RO | KEY_ACCESS);
     return true;
+}
+
+static bool find_keys(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
+{
+    return find_keys_behind(args, arg_count, 1, positions);
+}
+
+/* GROUP and two words have to come before. */
+static bool find_group_keys(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
+{
+    return find_keys_behind(args, arg_count, 4, positions);
 }
 
 /* ----------------------------------------------------------------------------------------------- what to read -- */
@@ -448,6 +471,6 @@ const struct command_row stream_read_commands[] = {
      .complexity = "O(N) for N entries returned",
      .syntax = "XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id "
                "[id ...]",
-     .find_keys = find_keys},
+     .find_keys = find_group_keys},
     {.name = NULL},
 };

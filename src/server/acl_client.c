@@ -270,21 +270,22 @@ const char *acl_refusal_in_script(struct client *client, const struct command *c
     return errors[decision.verdict];
 }
 
-bool acl_refuses_served(struct request *request, const struct acl_user *user)
+bool acl_refuses_served(struct request *request, const struct acl_user *user, struct acl_decision *decision)
 {
-    struct acl_decision decision = {ACL_DENIED_COMMAND, 0};
     struct acl_user *now = NULL;
 
+    *decision = (struct acl_decision){ACL_ALLOWED, 0};
     if (LIKELY(!atomic_load_explicit(&user->is_outdated, memory_order_relaxed)))
         return false; /* it was asked when it came */
     now = acl_find(user->name);
     if (now != NULL && now->identity == user->identity)
-        decision = acl_check(now, request->command, request->args, request->arg_count);
+        *decision = acl_check(now, request->command, request->args, request->arg_count);
+    else
+        decision->verdict = ACL_DENIED_COMMAND;
     acl_user_release(&now);
-    if (decision.verdict == ACL_ALLOWED)
+    if (decision->verdict == ACL_ALLOWED)
         return false;
-    count_refusal(request->worker, decision.verdict);
-    reply_refusal(request, decision);
+    reply_refusal(request, *decision);
     return true;
 }
 

@@ -45,8 +45,8 @@ bool acl_refuses_queued(struct request *exec, const struct command *command, con
 const char *acl_refusal_in_script(struct client *client, const struct command *command, const struct slice *args,
                                   uint32_t arg_count);
 /* The same for one that waited, and is about to be served by a worker that need not be its client's; `user` is its
- * client's when it began to wait. */
-bool acl_refuses_served(struct request *request, const struct acl_user *user);
+ * client's when it began to wait. Its owner notes the refusal (acl_note_refusal) when the reply arrives. */
+bool acl_refuses_served(struct request *request, const struct acl_user *user, struct acl_decision *decision);
 bool acl_client_may(const struct client *client, const struct command *command, const struct slice *args,
                     uint32_t arg_count); /* neither counted nor logged */
 /* Of the request's command: may it read keys that it does not name? */

@@ -36,7 +36,8 @@ struct blocked {
     bool (*can_serve)(const struct request *request, const struct entry *entry);
     struct loop_timer timer;   /* owner */
     uint64_t served_us;        /* how long that took; likewise */
-    struct output reply;       /* of who serves it, then of the owner */
+    struct output reply;       /* of who serves it, then of the owner; so is: */
+    struct acl_decision refusal; /* why the reply is what it is */
 };
 
 /* ------------------------------------------------------------------------------------------------------- owner -- */
@@ -114,6 +115,8 @@ static void deliver(struct worker *worker, struct mail *mail)
         return;
     }
     atomic_store(&client->card.wait, CLIENT_WAIT_NONE);
+    if (UNLIKELY(blocked->refusal.verdict != ACL_ALLOWED))
+        acl_note_refusal(client, blocked->refusal, ACL_CONTEXT_TOPLEVEL, blocked->command, blocked->words.args);
     timing_tell(&(struct request){.command = blocked->command,
                                   .args = blocked->words.args,
                                   .arg_count = blocked->words.arg_count,
@@ -291,7 +294,7 @@ static bool serve(struct worker *worker, struct wait_node *node, const struct en
     waiter_leave_node(access->store, node);
     output_init(&blocked->reply, NULL);
     access->no_touch = blocked->no_touch;
-    if (!acl_refuses_served(&request, blocked->user))
+    if (!acl_refuses_served(&request, blocked->user, &blocked->refusal))
         blocked->served_us = run(&request);
     access->no_touch = no_touch;
     list_push_back(&worker->served, &blocked->mail_node);

@@ -404,11 +404,17 @@ with_server {} {
         $b -send blpop l2 0
         wait_for {[info_field blocked_clients clients] == 2}
         r acl setuser u resetkeys ~l2
+        r acl log reset
         r rpush l1 x
         r rpush l2 y
         assert_equal [list error $::no_key] [$a -reply]
         assert_equal {array {{bulk l2} {bulk y}}} [$b -reply]
         assert_reply {array {{bulk x}}} r lrange l1 0 -1
+        set log [r acl log]
+        assert_equal 1 [llength $log]
+        assert_equal {key toplevel l1 u} [lmap field {reason context object username} {
+            dict get [lindex $log 0] $field
+        }]
     }
 
     test "ACL LOG" {} {
