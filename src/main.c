@@ -26,6 +26,7 @@
 #include "server/info.h"
 #include "server/journal_limits.h"
 #include "server/loading.h"
+#include "server/migrate.h"
 #include "server/options.h"
 #include "server/persistence.h"
 #include "server/process.h"
@@ -48,7 +49,7 @@ static void commands_setup(void)
         list_commands,       set_commands,         keys_commands,    expire_commands,      scan_commands,
         connection_commands, transaction_commands, admin_commands,   command_commands,     config_commands,
         info_commands,       lolwut_commands,      slowlog_commands, latency_commands,     memory_commands,
-        member_expiry_commands, nested_commands, cron_commands, dump_commands, persist_commands,
+        member_expiry_commands, nested_commands, cron_commands, dump_commands, migrate_commands, persist_commands,
         aof_commands,
         sorted_set_commands, sorted_set_range_commands, sorted_set_algebra_commands, sorted_set_pop_commands,
         pubsub_commands,     sort_commands,
@@ -131,6 +132,7 @@ int main(int argc, char **argv)
     }
     loading_join();
     aof_stop();
+    migrate_stop();
     child_teardown();
     reaper_teardown();
     log_warning("%s is now ready to exit, bye bye...", "KeyDB");
@@ -138,6 +140,7 @@ int main(int argc, char **argv)
     debug_teardown();
     watchdog_stop();
     server_destroy(&server);
+    migrate_teardown();
     scripts_teardown();
     watchdog_teardown();
 out:

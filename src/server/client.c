@@ -14,6 +14,7 @@
 #include "server/blocked.h"
 #include "server/dispatch.h"
 #include "server/letters.h"
+#include "server/migrate.h"
 #include "server/monitor.h"
 #include "server/options.h"
 #include "server/pubsub.h"
@@ -53,6 +54,7 @@ static void client_destroy(struct client *client)
     dispatch_forget(client);
     blocked_forget(client);
     aof_hold_forget(client);
+    migrate_forget(client);
     client_reset_transaction(client);
     monitor_stop(client);
     pubsub_leave(client);

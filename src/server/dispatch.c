@@ -20,6 +20,7 @@
 #include "server/hindrance.h"
 #include "server/loading.h"
 #include "server/memory_limit.h"
+#include "server/migrate.h"
 #include "server/persistence.h"
 #include "server/monitor.h"
 #include "server/options.h"
@@ -861,8 +862,12 @@ static enum run_result run_now(struct client *client, struct job *job, const str
 {
     if (pause_is_on() && pause_holds(client, job->command, job->words.args, job->words.arg_count))
         return RUN_PAUSED;
-    if (LIKELY(client->transaction == NULL) || (job->command->flags & COMMAND_UNQUEUED) != 0)
+    if (LIKELY(client->transaction == NULL) || (job->command->flags & COMMAND_UNQUEUED) != 0) {
+        if (UNLIKELY(migrate_is_on()) &&
+            migrate_holds(client, job->command, job->words.args, job->words.arg_count, keys, job->key_count))
+            return RUN_PAUSED;
         return run_alone(client, job, keys);
+    }
     transaction_queue(client->transaction, job->command, &job->words);
     atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
     resp_write_status(output_of(client), SLICE("QUEUED"));

@@ -9,7 +9,8 @@
 enum hindrance {
     HINDRANCE_LOADING = 1 << 0, /* the data is not there yet: loading.h */
     HINDRANCE_UNSAVED = 1 << 1, /* snapshots fail, and clients shall hear of it: persistence.h */
-    HINDRANCE_UNWRITTEN = 1 << 2 /* likewise the append only file: aof_writer.h */
+    HINDRANCE_UNWRITTEN = 1 << 2, /* likewise the append only file: aof_writer.h */
+    HINDRANCE_MOVING = 1 << 3 /* keys are on their way to another server: migrate.h */
 };
 
 extern _Atomic unsigned hindrance_bits; /* global, atomic: relaxed where commands look, release where it changes */

@@ -12,6 +12,7 @@
 #include "server/info_persistence.h"
 #include "server/memory_limit.h"
 #include "server/memory_report.h"
+#include "server/migrate_link.h"
 #include "server/options.h"
 #include "server/options_process.h"
 #include "server/script_facts.h"
@@ -303,6 +304,7 @@ PUT_TEXT(role, "master")
 PUT_TEXT(failover_state, "no-failover")
 PUT_TEXT(replication_id, started.replication_id)
 PUT_TEXT(second_replication_id, "0000000000000000000000000000000000000000")
+PUT(migrate_links, buffer_append_u64(buffer, migrate_links_count()))
 PUT(backlog_size, (void)config_get_text("repl-backlog-size", buffer))
 
 /* cpu */
@@ -630,7 +632,7 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "pubsubshard_channels", pubsubshard_channels),
     ROW("stats", "latest_fork_usec", latest_fork_usec),
     ROW("stats", "total_forks", total_forks),
-    ROW("stats", "migrate_cached_sockets", zero),
+    ROW("stats", "migrate_cached_sockets", migrate_links),
     ROW("stats", "slave_expires_tracked_keys", zero),
     ROW("stats", "active_defrag_hits", defrag_hits),
     ROW("stats", "active_defrag_misses", defrag_misses),

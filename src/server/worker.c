@@ -20,6 +20,7 @@
 #include "server/latency.h"
 #include "server/letters.h"
 #include "server/memory_limit.h"
+#include "server/migrate.h"
 #include "server/options.h"
 #include "server/pause.h"
 #include "server/persistence.h"
@@ -279,6 +280,7 @@ static void on_wake(struct loop *loop)
     serve_requests(worker);
     dispatch_retry_parked(worker);
     cron_runner_woken(worker);
+    migrate_woken(worker);
 }
 
 static void show_loop_stats(struct worker *worker)
