@@ -1,0 +1,381 @@
+/* What of access.h is about more than one key: whole databases, walks over keys, and the keys that are due. */
+#include "store/access.h"
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "store/access_priv.h"
+#include "store/disposal.h"
+#include "store/expiry.h"
+#include "store/lookup.h"
+#include "store/members_priv.h"
+#include "store/waiters.h"
+#include "store/watch.h"
+
+/* -------------------------------------------------------------------------------------------- whole databases -- */
+
+/* What is left of a flushed table, perhaps on its way to a background thread. */
+struct flushed {
+    struct access access; /* holds everything in it: nobody else can reach it */
+    struct table keys;
+};
+
+static void flushed_entry_free(void *item, void *context)
+{
+    struct flushed *flushed = context;
+
+    disposal_of_value(&flushed->access, item, FREE_AT_ONCE);
+    entry_free(item);
+}
+
+static void flushed_free(void *argument)
+{
+    struct flushed *flushed = argument;
+
+    table_clear(&flushed->keys, flushed_entry_free, flushed);
+    mem_free(flushed);
+}
+
+static void flushed_free_job(void *argument)
+{
+    const struct flushed *flushed = argument;
+    uint64_t count = table_count(&flushed->keys);
+
+    flushed_free(argument);
+    disposal_done(count);
+}
+
+void access_flush_db(struct access *access, unsigned db, bool background)
+{
+    struct store *store = access->store;
+
+    assert(access->exclusive);
+    access->found_key = NULL;
+    for (uint32_t i = 0; i <= store->stripe_mask; i++) {
+        struct stripe *stripe = &store->stripes[i];
+        struct stripe_db *keys = stripe_db(stripe, db);
+        struct expiry *deadlines;
+        struct flushed *flushed;
+
+        if (keys == NULL || table_count(&keys->keys) == 0)
+            continue;
+        watch_touch_db(access, stripe, db, keys, NULL);
+        waiters_touch_db(access, stripe, db);
+        access->dirty += table_count(&keys->keys);
+        deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed);
+        if (deadlines != NULL)
+            expiry_clear(deadlines);
+        flushed = mem_alloc(sizeof(*flushed));
+        flushed->access = (struct access){.store = store, .exclusive = true};
+        table_move(&flushed->keys, &keys->keys);
+        if (background)
+            disposal_submit(table_count(&flushed->keys), flushed_free_job, flushed);
+        else
+            flushed_free(flushed);
+    }
+}
+
+void access_swap_db(struct access *access, unsigned a, unsigned b)
+{
+    struct store *store = access->store;
+
+    assert(access->exclusive);
+    access->found_key = NULL;
+    for (uint32_t i = 0; a != b && i <= store->stripe_mask; i++) {
+        struct stripe *stripe = &store->stripes[i];
+        struct stripe_db *first, *second;
+        struct table keys;
+        struct expiry *deadlines;
+
+        if (stripe_db(stripe, a) == NULL && stripe_db(stripe, b) == NULL)
+            continue;
+        first = stripe_db_use(store, stripe, a);
+        second = stripe_db_use(store, stripe, b);
+        watch_touch_db(access, stripe, a, first, second);
+        watch_touch_db(access, stripe, b, second, first);
+        waiters_touch_db(access, stripe, a);
+        waiters_touch_db(access, stripe, b);
+        table_move(&keys, &first->keys);
+        table_move(&first->keys, &second->keys);
+        table_move(&second->keys, &keys);
+        deadlines = atomic_load(&first->deadlines);
+        atomic_store(&first->deadlines, atomic_load(&second->deadlines));
+        atomic_store(&second->deadlines, deadlines);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------ walking -- */
+
+/* Holds one stripe for a walk; at the gate nothing needs to be taken. */
+static bool walk_lock(struct access *access, uint32_t index)
+{
+    return access->exclusive || spinlock_acquire_bounded(&access->store->stripes[index].lock, ACCESS_LOCK_SPINS);
+}
+
+static void walk_unlock(struct access *access, uint32_t index)
+{
+    if (access->exclusive)
+        return;
+    stripe_release(access->store, &access->store->stripes[index]);
+    disposal_after_release(access);
+}
+
+static uint64_t random_bits(void *context)
+{
+    return random_u64(context);
+}
+
+/* A random key that has not expired, of one stripe that is held. */
+static bool random_of_stripe(struct access *access, const struct stripe_db *keys, struct buffer *name)
+{
+    for (unsigned try = 0; try < 100; try++) {
+        const struct entry *entry = table_random(&keys->keys, random_bits, random_thread());
+
+        if (entry == NULL)
+            return false;
+        if (!lookup_is_due(access, entry) ||
+            (!lookup_is_expired(access, entry) && !members_all_due(access, entry))) {
+            buffer_append_slice(name, entry_key(entry));
+            return true;
+        }
+    }
+    return false;
+}
+
+bool access_random_key(struct access *access, unsigned db, struct buffer *name)
+{
+    const struct store *store = access->store;
+    uint64_t total = store_key_count(store, db);
+
+    /* A random rank chooses the stripe, so that every key weighs alike. */
+    for (unsigned try = 0; total != 0 && try < 100; try++, total = store_key_count(store, db)) {
+        uint64_t rank = random_below(random_thread(), total);
+
+        for (uint32_t i = 0; i <= store->stripe_mask; i++) {
+            const struct stripe_db *keys = stripe_db(&store->stripes[i], db);
+            uint64_t count = keys != NULL ? table_count(&keys->keys) : 0;
+            bool found;
+
+            if (rank >= count) {
+                rank -= count;
+                continue;
+            }
+            if (!walk_lock(access, i))
+                break;
+            found = random_of_stripe(access, keys, name);
+            walk_unlock(access, i);
+            if (found)
+                return true;
+            break;
+        }
+    }
+    return false;
+}
+
+struct walk {
+    struct access *access;
+    const struct access_visitor *visitor;
+    unsigned db;
+    uint64_t visited;
+    bool deletes;      /* what has expired goes; else it is just not shown */
+    struct buffer due; /* names of keys of which something is due: size, bytes, size, bytes ... */
+};
+
+static void walk_visit(void *item, void *context)
+{
+    struct walk *walk = context;
+    const struct access_visitor *visitor = walk->visitor;
+    const struct entry *entry = item;
+
+    walk->visited++;
+    if (visitor->wanted != NULL && !visitor->wanted(entry, visitor->context))
+        return;
+    if (lookup_is_due(walk->access, entry)) {
+        struct slice name = entry_key(entry);
+
+        if (walk->deletes) {
+            buffer_append(&walk->due, &name.size, sizeof(name.size));
+            buffer_append_slice(&walk->due, name);
+            return;
+        }
+        entry = access_shown(walk->access, entry);
+        if (entry == NULL)
+            return;
+    }
+    visitor->visit(walk->access, walk->db, entry, visitor->context);
+}
+
+/* Who walks deletes what it has met that is due, as every other look does, and visits what is left. The stripe is still
+ * held. The keys have nothing to do with one another, hence each is a record of its own, no part of a transaction. */
+static void walk_expire(struct walk *walk)
+{
+    for (size_t at = 0; at < walk->due.size;) {
+        const struct entry *entry;
+        size_t size;
+        struct key key;
+
+        memcpy(&size, walk->due.data + at, sizeof(size));
+        key = key_make(slice_make(walk->due.data + at + sizeof(size), size));
+        entry = lookup_raw(walk->access, walk->db, &key);
+        if (entry != NULL) { /* a scan may meet a key twice */
+            access_let_go(walk->access, walk->db, &key, entry);
+            entry = lookup_raw(walk->access, walk->db, &key);
+        }
+        walk->access->found_key = NULL;
+        if (entry != NULL)
+            walk->visitor->visit(walk->access, walk->db, entry, walk->visitor->context);
+        if (!walk->access->exclusive)
+            access_settle(walk->access);
+        at += sizeof(size) + size;
+    }
+    buffer_clear(&walk->due);
+}
+
+uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want,
+                     const struct access_visitor *visitor, bool *busy)
+{
+    const struct store *store = access->store;
+    struct walk walk = {.access = access, .visitor = visitor, .db = db, .deletes = !access_keeps_expired(access)};
+    uint64_t position = cursor & ((UINT64_C(1) << TABLE_SCAN_BITS) - 1);
+    uint64_t index = cursor >> TABLE_SCAN_BITS;
+
+    *busy = false;
+    for (; index <= store->stripe_mask; index++, position = 0) {
+        const struct stripe_db *keys = stripe_db(&store->stripes[index], db);
+
+        if (keys == NULL || table_count(&keys->keys) == 0)
+            continue;
+        if (walk.visited >= want)
+            break;
+        *busy = !walk_lock(access, (uint32_t)index);
+        if (*busy)
+            break;
+        do
+            position = table_scan(&keys->keys, position, want - walk.visited, walk_visit, &walk);
+        while (position != 0 && walk.visited < want);
+        walk_expire(&walk);
+        walk_unlock(access, (uint32_t)index);
+        if (position != 0)
+            break;
+    }
+    buffer_fini(&walk.due);
+    return index <= store->stripe_mask ? index << TABLE_SCAN_BITS | position : 0;
+}
+
+void access_each(struct access *access, unsigned db, const struct access_visitor *visitor)
+{
+    struct walk walk = {.access = access, .visitor = visitor, .db = db};
+
+    assert(access->exclusive);
+    for (uint32_t i = 0; i <= access->store->stripe_mask; i++) {
+        const struct stripe_db *keys = stripe_db(&access->store->stripes[i], db);
+
+        if (keys != NULL)
+            table_each(&keys->keys, walk_visit, &walk);
+    }
+}
+
+/* --------------------------------------------------------------------------------------------- active expiry -- */
+
+struct due_match {
+    const struct access *access;
+    uint64_t hash;
+};
+
+static bool due_visit(const void *item, void *context)
+{
+    const struct due_match *match = context;
+
+    return lookup_entry_hash(item) == match->hash;
+}
+
+static const struct entry *find_by_hash(const struct access *access, const struct stripe_db *keys, uint64_t hash)
+{
+    struct due_match match = {access, hash};
+    const uint64_t *slot = table_find_by_hash(&keys->keys, hash, due_visit, &match);
+
+    return slot != NULL ? table_slot_item(slot) : NULL;
+}
+
+/* A key's record came due. */
+static void due_key(struct access *access, unsigned db, const struct entry *entry, struct expiry_record record,
+                    struct expiry *deadlines)
+{
+    struct buffer name = {0}; /* the entry goes, its name is needed to the end */
+    struct key key;
+
+    if (entry == NULL || entry_expire_ms(entry) == EXPIRE_NEVER)
+        return;
+    if (!lookup_is_expired(access, entry)) {
+        expiry_put_back(deadlines, record.hash, entry_expire_ms(entry));
+        return;
+    }
+    buffer_append_slice(&name, entry_key(entry));
+    key = (struct key){buffer_slice(&name), record.hash};
+    access_expire_now(access, db, &key);
+    access->found_key = NULL;
+    buffer_fini(&name);
+    access_settle(access);
+}
+
+/* The record of a key's members did: takes out up to `most`; returns how many. The record goes back if there are more
+ * members with a deadline, due or not. */
+static unsigned due_members(struct access *access, unsigned db, const struct entry *entry, struct expiry_record record,
+                            struct expiry *members, unsigned most)
+{
+    struct buffer name = {0};
+    unsigned count = 0;
+    struct key key;
+
+    if (entry == NULL || (entry->flags & ENTRY_MEMBERS) == 0)
+        return 0;
+    buffer_append_slice(&name, entry_key(entry));
+    key = (struct key){buffer_slice(&name), record.hash};
+    if (entry_member_due_ms(entry) < access->due_ms) {
+        count = members_expire(access, db, &key, most);
+        entry = lookup_raw(access, db, &key);
+    }
+    if (entry != NULL && (entry->flags & ENTRY_MEMBERS) != 0)
+        expiry_put_back(members, record.hash, entry_member_due_ms(entry));
+    if (count != 0)
+        access_settle(access);
+    buffer_fini(&name);
+    return count;
+}
+
+unsigned access_expire_due(struct access *access, uint32_t stripe_index, unsigned db, unsigned most)
+{
+    struct stripe_db *keys = stripe_db(&access->store->stripes[stripe_index], db);
+    struct expiry *deadlines, *members;
+    struct expiry_record record;
+    unsigned done = 0;
+
+    assert(access_holds(access, stripe_index));
+    if (keys == NULL || (deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed)) == NULL)
+        return 0;
+    for (; done < most && expiry_take_due(deadlines, access->due_ms, &record); done++)
+        due_key(access, db, find_by_hash(access, keys, record.hash), record, deadlines);
+    members = atomic_load_explicit(&deadlines->members, memory_order_relaxed);
+    while (members != NULL && done < most && expiry_take_due(members, access->due_ms, &record)) {
+        const struct entry *entry = find_by_hash(access, keys, record.hash);
+        unsigned count = due_members(access, db, entry, record, members, most - done);
+
+        done += MAX(count, 1);
+    }
+    return done;
+}
+
+static bool has_due(const struct expiry *deadlines, int64_t now_ms)
+{
+    return deadlines != NULL && atomic_load_explicit(&deadlines->next_ms, memory_order_relaxed) < now_ms;
+}
+
+bool access_has_due(const struct access *access, uint32_t stripe_index, unsigned db)
+{
+    const struct stripe_db *keys = stripe_db(&access->store->stripes[stripe_index], db);
+    const struct expiry *deadlines =
+        keys != NULL ? atomic_load_explicit(&keys->deadlines, memory_order_acquire) : NULL;
+
+    return has_due(deadlines, access->due_ms) ||
+           (deadlines != NULL &&
+            has_due(atomic_load_explicit(&deadlines->members, memory_order_acquire), access->due_ms));
+}
