@@ -12,6 +12,7 @@
 #include "server/client_limit.h"
 #include "server/client_ref.h"
 #include "server/blocked.h"
+#include "server/direct.h"
 #include "server/dispatch.h"
 #include "server/letters.h"
 #include "server/migrate.h"
@@ -44,7 +45,7 @@ static size_t on_data(struct conn *conn, char *data, size_t size)
 
 static void on_direct_done(struct conn *conn)
 {
-    dispatch_direct_done(client_of(conn));
+    direct_done(client_of(conn));
 }
 
 static void client_destroy(struct client *client)

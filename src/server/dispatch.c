@@ -14,6 +14,8 @@
 #include "server/blocked.h"
 #include "server/busy.h"
 #include "server/client.h"
+#include "server/direct.h"
+#include "server/dispatch_priv.h"
 #include "server/kept_words.h"
 #include "server/events.h"
 #include "server/letters.h"
@@ -25,7 +27,7 @@
 #include "server/monitor.h"
 #include "server/options.h"
 #include "server/pause.h"
-#include "server/protect.h"
+#include "server/refusal.h"
 #include "server/server.h"
 #include "server/timing.h"
 #include "server/tls_peers.h"
@@ -39,8 +41,7 @@
 
 enum {
     GATE_SPINS = 2000, /* about 50 us: others leave the gate within that, unless a long command runs */
-    PREFETCH_MOST = 16, /* keys of a group */
-    DIRECT_FIRST_BYTES = 1 << 20 /* what a large argument gets at once */
+    PREFETCH_MOST = 16 /* keys of a group */
 };
 
 /* A command that waits for a stripe or the gate, with its own copy of the words. */
@@ -299,44 +300,6 @@ void dispatch_settle_access(struct access *access)
         blocked_serve(worker);
 }
 
-/* Where replies go. A silent client's are written all the same, and dropped. */
-static struct output *output_of(struct client *client)
-{
-    return LIKELY((client->flags & (CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP)) == 0) ? &client->conn.output
-                                                                                 : &client->worker->sink;
-}
-
-static void after_reply(struct client *client)
-{
-    const uint32_t skip = CLIENT_REPLY_SKIP | CLIENT_REPLY_SKIP_NEXT;
-
-    if (LIKELY((client->flags & (skip | CLIENT_REPLY_OFF)) == 0))
-        return;
-    output_clear(&client->worker->sink);
-    if ((client->flags & CLIENT_REPLY_SKIP_NEXT) != 0)
-        client->flags = (client->flags & ~skip) | CLIENT_REPLY_SKIP;
-    else
-        client->flags &= ~(uint32_t)CLIENT_REPLY_SKIP;
-}
-
-static void request_init(struct request *request, struct client *client, const struct job *job,
-                         const struct key *keys)
-{
-    *request = (struct request){.command = job->command,
-                                .args = job->words.args,
-                                .arg_count = job->words.arg_count,
-                                .key_count = job->key_count,
-                                .keys = keys,
-                                .access = &client->worker->access,
-                                .client = client,
-                                .worker = client->worker,
-                                .out = output_of(client),
-                                .proto = client->proto,
-                                .db = client->db,
-                                .blobs = job->words.blobs,
-                                .blob_count = job->words.blob_count};
-}
-
 static COLD void after_tracked(const struct request *request)
 {
     tracking_note_read(request);
@@ -354,13 +317,13 @@ static uint64_t run_command_since(struct client *client, const struct job *job, 
     access_begin(access, worker_now_ms(worker), exclusive);
     access->no_touch = (client->flags & CLIENT_NO_TOUCH) != 0;
     access->effects = UNLIKELY(journal_is_on(&worker->server->journal)) ? &worker->effects : NULL;
-    request_init(&request, client, job, keys);
+    dispatch_request_init(&request, client, job, keys);
     start = execute(&request, start);
     if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
         after_tracked(&request);
     if (UNLIKELY(access->effects != NULL) || waiters_are_ready(access))
         dispatch_settle_access(access);
-    after_reply(client);
+    dispatch_after_reply(client);
     return start;
 }
 
@@ -388,7 +351,7 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
                               .access = outer->access,
                               .client = outer->client,
                               .worker = outer->worker,
-                              .out = output_of(outer->client), /* CLIENT REPLY may stand before it */
+                              .out = dispatch_output_of(outer->client), /* CLIENT REPLY may stand before it */
                               .proto = outer->client->proto,
                               .db = outer->client->db,
                               .blobs = blobs,
@@ -461,188 +424,6 @@ void dispatch_escalate(struct worker *worker)
     gate_escalate(&worker->member);
     worker->escalated = true;
     worker->access.exclusive = true;
-}
-
-/* ----------------------------------------------------------------------------------------------------- refusals -- */
-
-static void append_args(char *text, size_t size, const struct slice *args, uint32_t arg_count)
-{
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (uint32_t i = 1; i < arg_count && used < 128; i++) {
-        int cut = (int)MIN(args[i].size, 128 - used);
-
-        used += (size_t)snprintf(text + used, size - used, "'%.*s' ", cut, args[i].data);
-    }
-}
-
-static void refuse_unknown(struct request *request)
-{
-    char args[512];
-
-    append_args(args, sizeof(args), request->args, request->arg_count);
-    reply_errorf(request, "ERR unknown command '%.*s', with args beginning with: %s",
-                 (int)MIN(request->args[0].size, (size_t)128), request->args[0].data, args);
-}
-
-/* EXEC that cannot run ends the transaction and says why. */
-static void refuse_exec(struct request *request, const char *reason)
-{
-    reply_errorf(request, REFUSED_EXEC "%s", reason);
-    client_reset_transaction(request->client);
-}
-
-static void refuse_for(struct request *request, const char *reason)
-{
-    if (request->command->row->access == ACCESS_TRANSACTION)
-        refuse_exec(request, reason);
-    else
-        reply_error(request, reason);
-}
-
-static void refuse(struct request *request, const struct job *job)
-{
-    switch (job->refusal) {
-    case REFUSAL_UNKNOWN:
-        refuse_unknown(request);
-        break;
-    case REFUSAL_UNKNOWN_SUBCOMMAND:
-        reply_subcommand_error(request);
-        break;
-    case REFUSAL_ARITY:
-        if (job->command->row->access == ACCESS_TRANSACTION) {
-            refuse_exec(request, "wrong number of arguments for 'exec' command");
-            break;
-        }
-        reply_errorf(request, "ERR wrong number of arguments for '%.*s' command",
-                     (int)job->command->full_name.size, job->command->full_name.data);
-        break;
-    case REFUSAL_NONE:
-        break;
-    }
-}
-
-/* Beyond maxmemory nothing is queued, either: a queue takes memory, too. */
-static bool needs_memory(const struct client *client, const struct command *command)
-{
-    if (client->transaction == NULL || (command->flags & COMMAND_DENYOOM) != 0)
-        return (command->flags & COMMAND_DENYOOM) != 0;
-    if (command->row->access == ACCESS_TRANSACTION)
-        return (transaction_flags(client->transaction) & COMMAND_DENYOOM) != 0;
-    return (command->flags & COMMAND_ENDS_MULTI) == 0;
-}
-
-/* Evicts what it can. Who caches keys that go is told before the reply. */
-static COLD bool lacks_memory(struct client *client, const struct command *command)
-{
-    struct worker *worker = client->worker;
-    bool none_made = memory_make_room(worker) == MEMORY_NONE;
-
-    if (worker->has_lines && (client->flags & CLIENT_TRACKING) != 0) {
-        dispatch_show_lines(worker);
-        worker_read_mail_so_far(worker);
-    }
-    return none_made && needs_memory(client, command);
-}
-
-static bool is_write(const struct client *client, const struct command *command)
-{
-    return (command->flags & COMMAND_WRITE) != 0 ||
-           (command->row->access == ACCESS_TRANSACTION && client->transaction != NULL &&
-            (transaction_flags(client->transaction) & COMMAND_WRITE) != 0);
-}
-
-/* Snapshots, or the append only file, fail: who writes shall hear of it, and who asks whether all is well. */
-static bool refused_as_unsaved(struct request *request, const struct client *client)
-{
-    const struct command *command = request->command;
-    char unwritten[256];
-    const char *denial = persistence_denial;
-
-    if ((hindrances() & (HINDRANCE_UNSAVED | HINDRANCE_UNWRITTEN)) == 0 ||
-        !(is_write(client, command) || slice_equal_text(command->full_name, "ping")))
-        return false;
-    if ((hindrances() & HINDRANCE_UNSAVED) == 0) {
-        aof_writer_denial(unwritten, sizeof(unwritten));
-        denial = unwritten;
-    }
-    refuse_for(request, denial);
-    return true;
-}
-
-static bool refused_while_loading(struct request *request)
-{
-    if ((hindrances() & HINDRANCE_LOADING) == 0 || (request->command->flags & COMMAND_LOADING) != 0)
-        return false;
-    refuse_for(request, loading_denial);
-    return true;
-}
-
-/* A script holds what it holds: only what needs nothing may run. */
-static bool may_run_inside(const struct job *job)
-{
-    return (job->command->flags & COMMAND_ALLOW_BUSY) != 0 && job->access == ACCESS_FREE;
-}
-
-/* Over RESP2 replies and messages could not be told apart. */
-static bool refused_as_subscriber(struct request *request, const struct client *client)
-{
-    const struct command *command = request->command;
-    const bool is_exec = command->row->access == ACCESS_TRANSACTION;
-
-    if ((client->flags & CLIENT_PUBSUB) == 0 || client->proto != 2 || (command->flags & COMMAND_SUBSCRIBED) != 0)
-        return false;
-    reply_errorf(request, "%sCan't execute '%.*s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
-                 "allowed in this context", is_exec ? REFUSED_EXEC : "ERR ",
-                 (int)command->full_name.size, command->full_name.data);
-    return true;
-}
-
-/* What stands against running it now; replies and returns true. */
-static bool refused(struct client *client, const struct job *job)
-{
-    struct request request;
-    const struct command *command = job->command;
-    const char *reason;
-
-    request_init(&request, client, job, NULL);
-    if (UNLIKELY(job->refusal != REFUSAL_NONE))
-        refuse(&request, job);
-    else if (UNLIKELY((reason = protect_command_refusal(command, client)) != NULL))
-        reply_error(&request, reason);
-    else if (UNLIKELY(!client_is_authenticated(client)) && (command->flags & COMMAND_NO_AUTH) == 0)
-        refuse_for(&request, "NOAUTH Authentication required.");
-    else if (UNLIKELY(client->transaction != NULL) && (command->flags & COMMAND_NO_MULTI) != 0)
-        reply_error(&request, "ERR Command not allowed inside a transaction");
-    else if (UNLIKELY((client->flags & CLIENT_RESTRICTED) != 0) && acl_refuses(&request))
-        ; /* it has replied */
-    else if (UNLIKELY((client->flags & CLIENT_MONITOR) != 0) &&
-             (command->flags & (COMMAND_READONLY | COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0)
-        reply_error(&request, "ERR Replica can't interact with the keyspace");
-    else if (UNLIKELY(client->worker->inside) && !may_run_inside(job))
-        refuse_for(&request, busy_error());
-    else if (UNLIKELY(memory_limit_is_reached()) && !client->worker->inside && lacks_memory(client, command))
-        refuse_for(&request, "OOM command not allowed when used memory > 'maxmemory'.");
-    else if (UNLIKELY(hindrances() != 0) && refused_as_unsaved(&request, client))
-        ; /* it has replied */
-    else if (UNLIKELY((client->flags & CLIENT_PUBSUB) != 0) && refused_as_subscriber(&request, client))
-        ; /* likewise */
-    else if (UNLIKELY(hindrances() != 0) && refused_while_loading(&request))
-        ; /* likewise */
-    else
-        return false;
-    if (command != NULL && command->row->access == ACCESS_TRANSACTION)
-        client_reset_transaction(client);
-    else if (client->transaction != NULL)
-        transaction_spoil(client->transaction);
-    if (command != NULL && job->refusal != REFUSAL_UNKNOWN_SUBCOMMAND)
-        counter_add(&client->worker->stats.rejected_calls[command->id], 1);
-    counter_add(&client->worker->stats.commands, 1);
-    if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
-        tracking_command_over(client, command);
-    after_reply(client);
-    return true;
 }
 
 /* ---------------------------------------------------------------------------------------------------- one alone -- */
@@ -870,8 +651,8 @@ static enum run_result run_now(struct client *client, struct job *job, const str
     }
     transaction_queue(client->transaction, job->command, &job->words);
     atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
-    resp_write_status(output_of(client), SLICE("QUEUED"));
-    after_reply(client);
+    resp_write_status(dispatch_output_of(client), SLICE("QUEUED"));
+    dispatch_after_reply(client);
     return RUN_DONE;
 }
 
@@ -939,21 +720,6 @@ void dispatch_forget(struct client *client)
     stop_asking(worker);
 }
 
-/* Does a script that runs for long stand in its way? Then it does not wait: replies and returns true. */
-static bool answer_busy(struct client *client, const struct job *job, enum run_result why)
-{
-    struct request request;
-
-    if (LIKELY(!busy_is_on()) || why == RUN_PAUSED || (job->command->flags & COMMAND_ALLOW_BUSY) != 0)
-        return false;
-    request_init(&request, client, job, NULL);
-    refuse_for(&request, busy_error());
-    counter_add(&client->worker->stats.rejected_calls[job->command->id], 1);
-    counter_add(&client->worker->stats.commands, 1);
-    after_reply(client);
-    return true;
-}
-
 COLD void dispatch_show_lines(struct worker *worker)
 {
     monitor_flush(worker);
@@ -964,23 +730,6 @@ COLD void dispatch_show_lines(struct worker *worker)
     tracking_flush(worker);
     letters_flush(worker);
     worker->has_lines = UNLIKELY(tracking_wants_more());
-}
-
-/* Its user may have been given other rules while it was parked. */
-static bool refused_meanwhile(struct client *client, const struct job *job)
-{
-    struct request request;
-
-    if (LIKELY((client->flags & CLIENT_RESTRICTED) == 0))
-        return false;
-    request_init(&request, client, job, NULL);
-    if (!acl_refuses(&request))
-        return false;
-    if (client->transaction != NULL)
-        transaction_spoil(client->transaction);
-    counter_add(&client->worker->stats.rejected_calls[job->command->id], 1);
-    after_reply(client);
-    return true;
 }
 
 void dispatch_retry_parked(struct worker *worker)
@@ -1000,11 +749,11 @@ void dispatch_retry_parked(struct worker *worker)
         if (parked->asked)
             result = run_alone(client, &parked->job, parked->words.keys);
         else
-            result = refused_meanwhile(client, &parked->job) ? RUN_DONE
+            result = refusal_replies_meanwhile(client, &parked->job) ? RUN_DONE
                                                              : run_now(client, &parked->job, parked->words.keys);
         parked->asked = result == RUN_ASKED;
         show_pause(client, result == RUN_PAUSED);
-        if (result != RUN_DONE && !answer_busy(client, &parked->job, result))
+        if (result != RUN_DONE && (result == RUN_PAUSED || !refusal_replies_busy(client, &parked->job)))
             continue;
         client->parked = NULL;
         list_remove(&parked->node);
@@ -1028,12 +777,12 @@ static bool run_or_park(struct client *client, struct job *job)
     const struct key *keys = job->key_count != 0 ? &client->worker->keys[job->first_key] : NULL;
     enum run_result result;
 
-    if (refused(client, job))
+    if (refusal_replies(client, job))
         return true;
     result = run_now(client, job, keys);
     if (result == RUN_DONE)
         return true;
-    if (UNLIKELY(busy_is_on()) && answer_busy(client, job, result)) {
+    if (UNLIKELY(busy_is_on()) && result != RUN_PAUSED && refusal_replies_busy(client, job)) {
         stop_asking(client->worker);
         return true;
     }
@@ -1072,7 +821,7 @@ static uint32_t run_jobs(struct client *client, uint32_t count)
     return i;
 }
 
-static void protocol_error(struct client *client, struct slice error)
+void dispatch_protocol_error(struct client *client, struct slice error)
 {
     char text[256];
 
@@ -1082,60 +831,6 @@ static void protocol_error(struct client *client, struct slice error)
     worker_count_error(client->worker, slice_from_text(text));
     resp_write_error_text(&client->conn.output, text);
     conn_close_after_flush(&client->conn);
-}
-
-/* How much memory a large argument gets when `wanted` would be right: never so much that it passes
- * client-query-buffer-limit unnoticed. */
-static size_t direct_capacity(const struct client *client, size_t wanted)
-{
-    uint64_t limit = OPTION_GET_U64(option_client_query_buffer_limit);
-
-    return MIN(client->direct_size, limit < wanted ? (size_t)limit + 1 : wanted);
-}
-
-/* The bytes of a large argument that are here are copied, the rest is received behind them. Memory is taken as bytes
- * come, not as they are announced. */
-static void begin_direct(struct client *client, const struct resp_command *words, char *data, size_t size)
-{
-    size_t here = size - words->large_offset;
-    struct blob *blob;
-
-    client->direct_size = words->large_size;
-    blob = blob_try_create(direct_capacity(client, MAX((size_t)DIRECT_FIRST_BYTES, here * 2)));
-    if (blob == NULL) {
-        protocol_error(client, SLICE("Protocol error: invalid bulk length"));
-        return;
-    }
-    memcpy(blob->data, data + words->large_offset, here);
-    client->direct = blob;
-    client->direct_bytes = blob->capacity;
-    conn_receive_direct(&client->conn, blob->data + here, blob->capacity - here, here);
-}
-
-void dispatch_direct_done(struct client *client)
-{
-    struct blob *blob = client->direct;
-    size_t received = blob->capacity, more;
-
-    if (received > OPTION_GET_U64(option_client_query_buffer_limit)) {
-        client_close_for_query(client);
-        return;
-    }
-    if (received < client->direct_size) {
-        more = direct_capacity(client, received * 2);
-        if (!blob_try_grow(&client->direct, more)) {
-            protocol_error(client, SLICE("Protocol error: invalid bulk length"));
-            return;
-        }
-        client->direct_bytes = client->direct->capacity;
-        conn_receive_direct_more(&client->conn, client->direct->data + received, more - received);
-        client_update_card(client);
-        return;
-    }
-    blob->size = client->direct_size;
-    resp_parser_large_done(&client->parser, blob);
-    blob_release(&client->direct);
-    client_update_card(client);
 }
 
 size_t dispatch_data(struct client *client, char *data, size_t size)
@@ -1179,9 +874,9 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
             done = ran != 0 ? worker->jobs[ran - 1].end : start;
             resp_parser_fini(&client->parser);
         } else if (result == RESP_LARGE && !conn_is_closing(&client->conn)) {
-            begin_direct(client, &job->words, data + done, size - done);
+            direct_begin(client, &job->words, data + done, size - done);
         } else if (result == RESP_ERROR && !conn_is_closing(&client->conn)) {
-            protocol_error(client, job->words.error);
+            dispatch_protocol_error(client, job->words.error);
         }
         resp_scratch_reset(&worker->scratch);
     }

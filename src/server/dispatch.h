@@ -9,7 +9,6 @@ struct client;
 
 /* The on_data of clients; returns how many bytes are done with. */
 size_t dispatch_data(struct client *client, char *data, size_t size);
-void dispatch_direct_done(struct client *client); /* the on_direct_done of clients */
 /* Tries again what is parked. Called in each turn in which the worker was woken. */
 void dispatch_retry_parked(struct worker *worker);
 /* What was noted while stripes were held goes to monitors, into the log and to subscribers; who got mail is woken. */

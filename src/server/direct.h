@@ -1,0 +1,11 @@
+/* Large arguments: received into the blob that becomes the value, without a copy in the input. */
+#pragma once
+
+#include "net/resp.h"
+
+struct client;
+
+/* The bytes of a large argument that are here are copied, the rest is received behind them. Memory is taken as bytes
+ * come, not as they are announced. */
+void direct_begin(struct client *client, const struct resp_command *words, char *data, size_t size);
+void direct_done(struct client *client); /* the on_direct_done of clients */

@@ -1,0 +1,12 @@
+/* What stands against running a command: that there is none of that name, rights, memory, the state of the client or of
+ * the server. Each call replies and returns true if something does; the client's own worker. */
+#pragma once
+
+#include "server/worker.h"
+
+/* What stands against it now; it is counted as rejected, and spoils the transaction it was for. */
+must_check bool refusal_replies(struct client *client, const struct job *job);
+/* Its user may have been given other rules while it was parked. */
+must_check bool refusal_replies_meanwhile(struct client *client, const struct job *job);
+/* Does a script that runs for long stand in its way? Then it does not wait. */
+must_check bool refusal_replies_busy(struct client *client, const struct job *job);
