@@ -203,7 +203,7 @@ void worker_read_mail(struct worker *worker, uint64_t most_bytes)
 
 /* A letter counts before it stands in the mailbox, and one that is just being put there hides those behind it. So when
  * nothing is there, somebody is between two instructions: not for long, unless the processor was taken from it. Other
- * mail between the letters may run a script, from inside of which letters are read, too: then there may be none left. */
+ * mail may run a script meanwhile, from inside of which letters are read, too: then there may be none left. */
 void worker_read_letters(struct worker *worker, uint64_t bytes)
 {
     worker->turn_mail_bytes = 0;
