@@ -252,9 +252,10 @@ static bool open_temporary(struct file **file)
     char *path;
     enum status status;
 
-    remove_file(aof.temp_increment);
     path = aof_set_path(&aof.files, aof.temp_increment);
-    status = file_open(file, path, FILE_APPEND);
+    status = file_remove(path);
+    if (status == STATUS_OK || status == STATUS_NOT_FOUND)
+        status = file_open(file, path, FILE_APPEND);
     mem_free(path);
     if (status != STATUS_OK)
         log_warning("Can't open the append-only file %s: %s", aof.temp_increment, strerror(errno));

@@ -188,6 +188,7 @@ void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, 
     wait->how = how;
     wait->reply = reply;
     list_push_back(&worker->synced_waits, &wait->node);
+    worker->awaits_disk = true;
     client_block(client, on_unblock);
     if (timeout_ms != 0) {
         int64_t late_us = (int64_t)clock_monotonic_us() - loop_now_us(worker->loop);
@@ -281,11 +282,6 @@ static void hold_output(struct worker *worker)
 
 /* -------------------------------------------------------------------------------------------------------- turns -- */
 
-bool aof_hold_has_waiters(const struct worker *worker)
-{
-    return !list_is_empty(&worker->synced_waits) || !list_is_empty(&worker->held_outputs);
-}
-
 void aof_hold_update(void)
 {
     bool on = aof_state() == AOF_ON && OPTION_GET(option_appendfsync) == AOF_SYNC_ALWAYS;
@@ -305,4 +301,5 @@ void aof_hold_turn(struct worker *worker)
         serve_waits(worker);
     if (aof_hold_is_on() || !list_is_empty(&worker->held_outputs))
         hold_output(worker);
+    worker->awaits_disk = !list_is_empty(&worker->synced_waits) || !list_is_empty(&worker->held_outputs);
 }

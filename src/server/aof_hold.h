@@ -24,7 +24,6 @@ static inline bool aof_hold_is_on(void)
     return atomic_load_explicit(&aof_hold_on, memory_order_relaxed);
 }
 
-bool aof_hold_has_waiters(const struct worker *worker); /* its thread */
 void aof_hold_update(void); /* the option, or the file's state, has changed */
 
 /* --- a worker's own thread --- */

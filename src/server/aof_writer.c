@@ -60,7 +60,7 @@ static struct {
     bool split_unsynced;           /* likewise of those before the split */
     int error;                     /* errno of what failed last */
     /* atomic, relaxed, written by the writer: for INFO; synced: release, what it covers is on the disk */
-    _Atomic uint64_t written, synced, acked, size_bytes, rewritten_bytes, buffer_bytes, slow_syncs;
+    _Atomic uint64_t written, synced, acked, size_bytes, rewritten_bytes, buffer_bytes, syncs, slow_syncs;
     _Atomic bool is_syncing, failed, needs_rewrite;
     _Atomic int shown_error;
 } writer;
@@ -258,6 +258,7 @@ static bool sync_file(void)
         log_notice("Asynchronous AOF fsync is taking too long (disk is busy?). It took %" PRIu64 " ms.",
                    (writer.synced_us - start_us) / 1000);
     }
+    SET(syncs, GET(syncs) + 1);
     if (status == STATUS_OK)
         return true;
     note_sync_failure();
@@ -679,6 +680,7 @@ void aof_writer_stats(struct aof_writer_stats *stats)
         .rewritten_bytes = GET(rewritten_bytes),
         .waiting_bytes = GET(runs) ? journal_end_offset(writer.journal) - GET(written) : 0,
         .buffer_bytes = GET(buffer_bytes),
+        .syncs = GET(syncs),
         .slow_syncs = GET(slow_syncs),
         .is_syncing = GET(is_syncing),
         .is_well = !GET(failed) && !GET(needs_rewrite),
@@ -688,5 +690,6 @@ void aof_writer_stats(struct aof_writer_stats *stats)
 
 void aof_writer_stats_reset(void)
 {
+    SET(syncs, 0);
     SET(slow_syncs, 0);
 }

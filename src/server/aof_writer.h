@@ -56,7 +56,7 @@ struct aof_writer_stats {
     uint64_t rewritten_bytes; /* the same at the start, or when they were rewritten last */
     uint64_t waiting_bytes;   /* in the journal, not written */
     uint64_t buffer_bytes;    /* memory of its own */
-    uint64_t slow_syncs;
+    uint64_t syncs, slow_syncs;
     bool is_syncing;
     bool is_well;             /* the last write and sync */
     bool needs_rewrite;       /* a sync failed: only a new base makes it well again */

@@ -84,6 +84,7 @@ void put_aof_fields(struct buffer *buffer)
     buffer_printf(buffer, "aof_pending_rewrite:%d\r\n", rewriting_now().is_scheduled);
     buffer_printf(buffer, "aof_buffer_length:%llu\r\n", (unsigned long long)now.waiting_bytes);
     buffer_printf(buffer, "aof_pending_bio_fsync:%d\r\n", now.is_syncing);
+    buffer_printf(buffer, "aof_syncs:%llu\r\n", (unsigned long long)now.syncs);
     buffer_printf(buffer, "aof_delayed_fsync:%llu\r\n", (unsigned long long)now.slow_syncs);
 }
 

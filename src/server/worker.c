@@ -303,7 +303,7 @@ static void on_turn_end(struct loop *loop)
         dispatch_show_lines(worker);
     if (UNLIKELY(!list_is_empty(&worker->served)))
         blocked_deliver(worker);
-    if (UNLIKELY(worker->has_journaled || aof_hold_is_on() || aof_hold_has_waiters(worker)))
+    if (UNLIKELY(worker->has_journaled || worker->awaits_disk || aof_hold_is_on()))
         aof_hold_turn(worker);
     if (UNLIKELY(!list_is_empty(&worker->leaving_watches) || !list_is_empty(&worker->leaving_blocked)))
         leave_registries(worker);

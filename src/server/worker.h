@@ -105,6 +105,7 @@ struct worker {
     struct buffer invalidated, broadcasts; /* keys that changed, their readers not told yet: tracking.c, broadcast.c */
     bool has_lines;                   /* one of these has something, or there are workers to wake for their mail */
     bool has_journaled;               /* in this turn */
+    bool awaits_disk;                 /* the two lists of those that wait for it are not both empty */
     /* atomic, seq_cst: one more than the journal's offset up to which the AOF is to be synced, or replies may be sent,
      * for the worker to be woken; 0: it need not */
     _Atomic uint64_t synced_wanted, acked_wanted;

@@ -497,3 +497,60 @@ with_server {appendonly yes appendfsync always enable-debug-command yes} {
         assert_equal $digest [oracle_digest]
     }
 }
+
+# Body for each call of a kind that fails once while the server lives; up to the first that never comes.
+proc with_each_fault {kind options body} {
+    for {set n 0} {$n < 60} {incr n} {
+        set ::env(KEYDB_FAULT) $kind:$n
+        try {
+            set failed [catch {
+                with_server [dict merge {appendonly yes enable-debug-command yes} $options] {
+                    server_begin
+                    unset ::env(KEYDB_FAULT)
+                    uplevel 1 $body
+                    set log [slurp [srv log]]
+                }
+            } problem details]
+            if {$failed && [dict get $details -errorcode] ne {SERVER START}} {
+                return -options $details "$kind:$n: $problem"
+            }
+            if {!$failed && ![string match "*fault: *" $log]} {
+                assert {$n > 3} "no fault has happened"
+                return
+            }
+        } finally {
+            unset -nocomplain ::env(KEYDB_FAULT)
+        }
+    }
+    fail "there is no end of calls"
+}
+
+test "a sync that fails is healed by a rewrite, and nobody is told that it worked" {noconn slow} {
+    with_each_fault sync {appendfsync everysec} {
+        set client [connect]
+        $client set a 1
+        assert_equal {1 0} [$client waitaof 1 0 0]
+        # Whatever failed: WAITAOF has waited until the files were good.
+        if {[string match "*Fail to fsync*" [slurp [srv log]]]} {
+            wait_for {[string match "*aof_last_write_status:ok*" [$client info persistence]]}
+            assert_match "*aof_rewrites:1\r*" [$client info persistence]
+        }
+        assert_equal OK [$client set b 1]
+        assert_equal {1 0} [$client waitaof 1 0 0]
+        assert_equal [$client debug digest] [oracle_digest]
+        $client -close
+    }
+}
+
+test "a write that fails is made good, and refuses writes meanwhile" {noconn slow} {
+    with_each_fault write {appendfsync everysec} {
+        set client [connect]
+        $client set a 1
+        assert_equal {1 0} [$client waitaof 1 0 0]
+        wait_for {[string match "*aof_last_write_status:ok*" [$client info persistence]]}
+        assert_equal OK [$client set b 1]
+        assert_equal {1 0} [$client waitaof 1 0 0]
+        assert_equal [$client debug digest] [oracle_digest]
+        $client -close
+    }
+}
