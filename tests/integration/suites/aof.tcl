@@ -499,9 +499,9 @@ with_server {appendonly yes appendfsync always enable-debug-command yes} {
 }
 
 # Body for each call of a kind that fails once while the server lives; up to the first that never comes.
-proc with_each_fault {kind options body} {
+proc with_each_fault {kind how options body} {
     for {set n 0} {$n < 60} {incr n} {
-        set ::env(KEYDB_FAULT) $kind:$n
+        set ::env(KEYDB_FAULT) $kind:$n:$how
         try {
             set failed [catch {
                 with_server [dict merge {appendonly yes enable-debug-command yes} $options] {
@@ -526,13 +526,13 @@ proc with_each_fault {kind options body} {
 }
 
 test "a sync that fails is healed by a rewrite, and nobody is told that it worked" {noconn slow} {
-    with_each_fault sync {appendfsync everysec} {
+    with_each_fault sync eio {appendfsync everysec rdb-key-save-delay 2000000} {
         set client [connect]
         $client set a 1
         assert_equal {1 0} [$client waitaof 1 0 0]
         # Whatever failed: WAITAOF has waited until the files were good.
         if {[string match "*Fail to fsync*" [slurp [srv log]]]} {
-            wait_for {[string match "*aof_last_write_status:ok*" [$client info persistence]]}
+            assert_match "*aof_last_write_status:ok*" [$client info persistence]
             assert_match "*aof_rewrites:1\r*" [$client info persistence]
         }
         assert_equal OK [$client set b 1]
@@ -543,7 +543,7 @@ test "a sync that fails is healed by a rewrite, and nobody is told that it worke
 }
 
 test "a write that fails is made good, and refuses writes meanwhile" {noconn slow} {
-    with_each_fault write {appendfsync everysec} {
+    with_each_fault write torn {appendfsync everysec} {
         set client [connect]
         $client set a 1
         assert_equal {1 0} [$client waitaof 1 0 0]
