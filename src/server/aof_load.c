@@ -165,7 +165,7 @@ static bool run_step(struct loading_file *file, const struct step *step, int64_t
                               .args = &file->reader.words[step->words.first],
                               .arg_count = step->words.count,
                               .key_count = step->key_count,
-                              .keys = &file->keys[step->first_key],
+                              .keys = step->key_count != 0 ? &file->keys[step->first_key] : NULL,
                               .access = access,
                               .client = file->client,
                               .worker = worker,
