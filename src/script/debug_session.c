@@ -333,6 +333,7 @@ static void become_child(const struct request *request)
     child_become(request->client->conn.fd);
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGINT, SIG_DFL);
+    request->access->effects = NULL; /* nobody in here reads a journal */
 }
 
 /* True in the child. */

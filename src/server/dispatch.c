@@ -382,6 +382,7 @@ void dispatch_call(struct request *outer, const struct nested_call *call)
 
     outer->access->found_key = NULL; /* these keys may stand where those of the call before stood */
     (void)execute(&request, tick_now());
+    counter_add(&outer->worker->stats.commands, 1);
     if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
         tracking_note_script_read(outer, &request);
 }

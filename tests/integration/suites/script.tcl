@@ -135,7 +135,7 @@ with_server {enable-debug-command yes} {
 
     test "published holes of other servers: stacks of Lua and C" {} {
         set slow [connect -timeout 120000] ;# sanitizers take their time
-        # CVE-2021-32626, and what nests without end
+        # CVE-2021-32626, CVE-2025-46817 (ranges of unpack), and what nests without end
         foreach {script pattern} {
             {return cmsgpack.unpack(string.rep('\145', 100000) .. '\1')} *
             {local t = {} t[1] = t return #cmsgpack.pack(t)} *
@@ -216,6 +216,17 @@ with_server {enable-debug-command yes} {
             catch {r eval "return type(getmetatable($value))" 0} reply
             assert_match "*nil*" $reply
         }
+        r function flush
+        foreach change {{getmetatable('').__index = function() return 'mine' end} {getmetatable('').__add = 1}
+                        {getmetatable('').__metatable = nil} {rawset(getmetatable(''), '__index', nil)}
+                        {setmetatable(getmetatable(''), {})} {getmetatable('').__index.len = 1}
+                        {getmetatable(_G).__newindex = nil}} {
+            assert_error "*" {r eval $change 0}
+            r function load replace "#!lua name=l\nredis.register_function('f', function() $change end)"
+            assert_error "*" {r fcall f 0}
+        }
+        assert_equal 3 [r eval {return ('abc'):len()} 0]
+        assert_error "*" {r eval {return 'a' + 1} 0}
         # CVE-2025-46819
         foreach text {"--\[" "--\[=" "\[=" "--\[==\[" "return \[=\[" "\[\[" "--\[==" "return \[====" "\[=\[\]"
                       "--\[\[\]"} {
@@ -264,6 +275,19 @@ with_server {enable-debug-command yes} {
         foreach c $clients {
             assert_equal {[[1.23456]]} [$c eval $script 0]
         }
+    }
+
+    test "what scripts call is counted as what clients call" {} {
+        r config resetstat
+        r eval {redis.call('set', 'x', 1) redis.pcall('incr', 'x', 'y') redis.pcall('lpush', 'x', 1)} 0
+        set text [r info commandstats]
+        assert_match "*cmdstat_set:calls=1,*cmdstat_*" $text
+        assert_match "*cmdstat_incr:calls=0,*rejected_calls=1,failed_calls=0*" $text
+        assert_match "*cmdstat_lpush:calls=1,*rejected_calls=0,failed_calls=1*" $text
+        assert_match "*cmdstat_eval:calls=1,*rejected_calls=0,failed_calls=0*" $text
+        assert_match "*latency_percentiles_usec_lpush:*" [r info latencystats]
+        # CONFIG, EVAL and what it calls, INFO twice
+        assert_equal 6 [info_field total_commands_processed stats]
     }
 
     test "set_repl may tell one kind of reader alone" {} {
