@@ -13,6 +13,7 @@
 #include "server/client_limit.h"
 #include "server/config.h"
 #include "server/persistence.h"
+#include "server/protect.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/worker.h"
@@ -121,6 +122,12 @@ static void debug_set_active_expire(struct request *request)
     bool on = !slice_equal_text(request_arg(request, 2), "0");
 
     atomic_store_explicit(&request->access->store->active_expire, on, memory_order_relaxed);
+    reply_ok(request);
+}
+
+static void debug_set_disable_deny_scripts(struct request *request)
+{
+    protect_open_scripts(!slice_equal_text(request_arg(request, 2), "0"));
     reply_ok(request);
 }
 
@@ -541,6 +548,9 @@ const struct debug_row debug_server_rows[] = {
     {"set-active-expire", "<0|1>",
      "With 0, keys whose time is over stay until somebody asks for them.",
      debug_set_active_expire, 3, 3, ACCESS_FREE, 0, 0},
+    {"set-disable-deny-scripts", "<0|1>",
+     "With 1, scripts may call commands that are not for scripts.",
+     debug_set_disable_deny_scripts, 3, 3, ACCESS_FREE, 0, 0},
     {"sleep", "<seconds>",
      "Stop the whole server for a while. Decimals are allowed.",
      debug_sleep, 3, 3, ACCESS_EXCLUSIVE, 0, 0},

@@ -107,7 +107,7 @@ static const char *refusal(const struct script_run *run, const struct command *c
         return "ERR Unknown Redis command called from script";
     if (!command_arity_fits(command, count))
         return "ERR Wrong number of args calling Redis command from script";
-    if ((command->flags & COMMAND_NOSCRIPT) != 0)
+    if ((command->flags & COMMAND_NOSCRIPT) != 0 && !protect_scripts_are_open())
         return "ERR This Redis command is not allowed from script";
     error = acl_refusal_in_script(run->request->client, command, words, count);
     if (error != NULL)

@@ -4,6 +4,7 @@
 #include "server/command.h"
 #include "server/options.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 bool protect_is_local(const struct client *client)
@@ -29,6 +30,18 @@ const char *protect_command_refusal(const struct command *command, const struct 
     return "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it "
            "from a local connection, otherwise you need to set this option in the configuration file, and then "
            "restart the server.";
+}
+
+static _Atomic bool scripts_are_open; /* atomic, relaxed */
+
+void protect_open_scripts(bool open)
+{
+    atomic_store_explicit(&scripts_are_open, open, memory_order_relaxed);
+}
+
+bool protect_scripts_are_open(void)
+{
+    return atomic_load_explicit(&scripts_are_open, memory_order_relaxed);
 }
 
 bool protect_allows_configs(const struct client *client)

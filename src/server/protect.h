@@ -11,4 +11,7 @@ bool protect_is_local(const struct client *client); /* over a unix socket or a l
 
 /* Why the client may not use a command whose row says `protected`, as an error reply; NULL: it may. */
 const char *protect_command_refusal(const struct command *command, const struct client *client);
+/* DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call what is not for scripts, for tests. Any thread. */
+void protect_open_scripts(bool open);
+bool protect_scripts_are_open(void);
 bool protect_allows_configs(const struct client *client);
