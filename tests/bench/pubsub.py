@@ -3,6 +3,7 @@
 
     pubsub.py --server BIN --oracle BIN [--subscribers N] [--pipeline N,...] [--bytes N] [--publishers N]
               [--seconds S] [--runs N] [--threads N] [--io-threads N] [--least RATIO]
+              [--server-cpus LIST] [--client-cpus LIST]
 
 Each run starts both servers afresh and runs fanout.c against them, in turn; medians are printed, and the ratio of
 deliveries a second. With --least it fails when a ratio is below. All threads share the processors of the machine, so
@@ -36,8 +37,10 @@ def build():
 def measure(program, binary, options, pipeline):
     ours = "redis" not in os.path.basename(binary)
     extra = ["--min-clients-per-thread", "0"] if ours else []
-    with Server(binary, SETTINGS + extra, options.threads if ours else options.io_threads) as server:
-        done = subprocess.run([program, str(server.port), str(server.process.pid), str(options.subscribers),
+    with Server(binary, SETTINGS + extra, options.threads if ours else options.io_threads,
+                cpus=options.server_cpus) as server:
+        pinned = ["taskset", "-c", options.client_cpus] if options.client_cpus else []
+        done = subprocess.run([*pinned, program, str(server.port), str(server.process.pid), str(options.subscribers),
                                str(pipeline), str(options.bytes), str(options.seconds), str(options.publishers)],
                               capture_output=True, text=True, timeout=300)
         if done.returncode:
@@ -57,6 +60,8 @@ def main():
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2, help="workers of ours")
     parser.add_argument("--io-threads", type=int, default=1, help="io-threads of redis-server")
+    parser.add_argument("--server-cpus", help="as for taskset; without it anywhere")
+    parser.add_argument("--client-cpus")
     parser.add_argument("--least", type=float, default=0)
     options = parser.parse_args()
     program = build()
