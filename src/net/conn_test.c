@@ -611,6 +611,60 @@ static void slow_reader_gets_everything(void **state)
     close(fd);
 }
 
+static void take_exactly(int fd, struct buffer *got, size_t size)
+{
+    for (int i = 0; i < 4000 && got->size < size; i++) {
+        turns(1);
+        assert_true(take(fd, got));
+    }
+    assert_int_equal(got->size, size);
+    turns(3);
+    expect_silence(fd);
+}
+
+static void held_output_is_sent_as_it_is_cleared(void **state)
+{
+    struct server server;
+    struct buffer got = {0};
+    int fd = open_server(&server);
+
+    (void)state;
+    say(fd, "free\n");
+    expect_text(fd, "free\n");
+    conn_hold(&server.conn);
+    say(fd, "one\n");
+    turns(5);
+    expect_silence(fd);
+    assert_int_equal(conn_held_size(&server.conn), 4);
+    conn_clear(&server.conn, 2);
+    expect_text(fd, "on");
+    say(fd, "two\n");
+    turns(5);
+    expect_silence(fd);
+    conn_clear(&server.conn, 2);
+    expect_text(fd, "e\n");
+    assert_int_equal(conn_held_size(&server.conn), 4);
+    say(fd, "B20000000\n"); /* more than the socket takes at once */
+    turns(5);
+    conn_clear(&server.conn, 4 + 10000000);
+    take_exactly(fd, &got, 4 + 10000000);
+    conn_clear(&server.conn, 1);
+    take_exactly(fd, &got, 4 + 10000001);
+    say(fd, "F\n"); /* what is held goes out before it closes */
+    turns(5);
+    assert_false(server.closed);
+    expect_silence(fd);
+    conn_unhold(&server.conn);
+    while (take(fd, &got))
+        loop_turn(loop, 1000);
+    assert_int_equal(got.size, 20000007);
+    assert_memory_equal(got.data, "two\nbbb", 7);
+    assert_memory_equal(got.data + 20000004, "bye", 3);
+    expect_closed(&server, CONN_CLOSED_LOCAL);
+    buffer_fini(&got);
+    close(fd);
+}
+
 static void drained_is_told_once(void **state)
 {
     struct server server;
@@ -811,6 +865,7 @@ int main(void)
         FOR(nobody_may_send_for_ever),
         FOR(few_linger_at_a_time),
         FOR(slow_reader_gets_everything),
+        FOR(held_output_is_sent_as_it_is_cleared),
         FOR(drained_is_told_once),
         FOR(reader_that_breaks_off),
         FOR(flush_now),
