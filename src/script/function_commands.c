@@ -130,7 +130,7 @@ static void cmd_function_load(struct request *request)
 
     for (uint32_t i = 2; i < last; i++) {
         if (!request_arg_is(request, i, "replace")) {
-            reply_errorf(request, "ERR Unknown option given: %.*s", (int)MIN(request->args[i].size, (size_t)128),
+            reply_errorf(request, "ERR Unknown option given: %.*s", (int)MIN(request->args[i].size, (size_t)900),
                          request->args[i].data);
             return;
         }

@@ -19,6 +19,14 @@ FAMILY_OF_GROUP = {"string": "s", "bitmap": "s", "list": "l", "set": "t", "hash"
                    "sorted-set": "z", "geo": "g", "stream": "x", "hyperloglog": "p"}
 KEYS = {family: [(family + str(number)).encode() for number in range(5)] for family in "slthzgxp"}
 ZSET_KEYS = KEYS["z"] + [b"zlex", b"ylex", b"nz", b"wz"]
+LIBRARIES = [b"#!lua name=one\nredis.register_function('put', function(k, a) return redis.call('SET', k[1], a[1]) end)",
+             b"#!lua name=one\nredis.register_function('both', function(k, a) redis.call('SET', k[1], a[1]) "
+             b"redis.call('PUBLISH', 'a', a[1]) return redis.call('APPEND', k[1], 'x') end)",
+             b"#!lua name=two\nredis.register_function('add', function(k) return redis.call('INCR', k[1]) end)\n"
+             b"redis.register_function{function_name='look', flags={'no-writes'}, callback=function(k) "
+             b"return redis.call('GET', k[1]) end}",
+             b"#!lua name=two\nredis.register_function('put', function() return 2 end)", b"#!lua name=one\nnonsense(",
+             b"no library"]
 ON_PLACES = {b"ZREM", b"ZRANK", b"ZRANGE", b"ZMSCORE", b"DEL", b"TYPE", b"EXISTS"}
 ODD_KEYS = [b"", b"a b", b"\x00\xff\r\n", b"{tag}1", b"{tag}2", b"key:" + b"k" * 300, b"*", b"[s]0", b"missing"]
 INTEGERS = [0, 1, -1, 2, 3, -2, 5, 7, 10, 16, 63, 64, 100, 255, 1000, 32767, 32768, 65536, -32769, 2**31 - 1, 2**31,
@@ -244,6 +252,14 @@ TEMPLATES = """
 1 zset    OBJECT ENCODING {k}
 1 zset    COPY {k} {k} REPLACE
 1 zset    DEL {k}
+4 functions FUNCTION LOAD [REPLACE|REPLACE|] {lib}
+2 functions FUNCTION DELETE [one|two|none]
+1 functions FUNCTION FLUSH [ASYNC|SYNC|]
+6 functions [FCALL|FCALL_RO] [put|add|both|look|none] [1|2] {k} {k} {v} {c}
+4 functions [PUBLISH|SPUBLISH] [a|b] {v}
+4 functions SET {k} {v}
+3 functions [INCR|DEL] {k}
+1 functions [MULTI|EXEC|EXEC|DISCARD]
 6 geo     GEOADD {k} [NX|XX|CH|] {point} {m} [{m}|]
 4 geo     GEOADD {k} {point} {e} {point} {e} {point} {e} {point} {m}
 2 geo     [GEOPOS|GEOHASH|ZMSCORE] {k} {m} [{m}|] [{v}|]
@@ -348,7 +364,8 @@ PROFILES = {"mixed": None, "string": {"string", "bitmap"}, "keys": {"keys", "str
             "transactions": {"string", "keys", "db"}, "command": {"command"}, "bits": {"bitmap", "pf", "string"},
             "sort": {"sort"}, "hash": {"hash", "keys"}, "set": {"set", "keys"}, "list": {"list", "keys"},
             "stream": {"stream", "keys"},
-            "zset": {"zset", "keys"}, "geo": {"geo"}, "dump": {"dump", "keys", "string", "list", "set", "hash"},
+            "zset": {"zset", "keys"}, "geo": {"geo"}, "functions": {"functions"},
+            "dump": {"dump", "keys", "string", "list", "set", "hash"},
             "clients": set(),      # several clients with transactions that overlap: interleave.py
             "scripts": None}       # random Lua: scripts.py
 
@@ -494,7 +511,7 @@ class Generator:
                   "{xid}": self.new_id, "{oid}": self.old_id, "({oid}": lambda: b"(" + self.old_id(),
                   "{g}": lambda: b"g%d" % self.random.randint(0, 1), "{u}": lambda: b"u%d" % self.random.randint(0, 3),
                   "{e}": lambda: b"%d" % self.random.randint(0, 20000), "{type}": lambda: self.random.choice(TYPES),
-                  "{pay}": lambda: payload(self.random),
+                  "{pay}": lambda: payload(self.random), "{lib}": lambda: self.random.choice(LIBRARIES),
                   "{num}": self.number, "{el}": self.element, "{wk}": lambda: b"w_" + self.element(),
                   "{hk}": lambda: b"h_" + self.element(),
                   "{r}": lambda: self.random.choice(RADII), "{un}": lambda: self.random.choice(UNITS),
