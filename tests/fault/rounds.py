@@ -209,7 +209,9 @@ class Series:
 
 
 def crash_rounds(binary, folder, count, random, report):
-    """`count` rounds in series of five; every other series with the loss of power. Calls report(name, problem)."""
+    """`count` rounds in series of five, or of two if they are few; every other series with the loss of power. Calls
+    report(name, problem)."""
+    length = 5 if count >= 100 else 2
     names = ("always", "everysec", "rdb", "always", "always", "everysec")
     done = 0
     serial = 0
@@ -217,7 +219,7 @@ def crash_rounds(binary, folder, count, random, report):
         name, power_loss = names[serial % len(names)], serial // len(names) % 2 == 1 or serial % 2 == 1
         series = Series(binary, os.path.join(folder, f"series{serial}"), name, random)
         problem = None
-        for step in range(min(5, count - done)):
+        for step in range(min(length, count - done)):
             try:
                 series.round(power_loss)
             except (Lost, TimeoutError, OSError, ValueError) as found:
