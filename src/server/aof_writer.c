@@ -46,7 +46,7 @@ static struct {
     _Atomic enum split split;      /* atomic: who owns the gate says WANTED, the writer the others */
     _Atomic bool reads;            /* atomic, seq_cst, with `split`: see read_journal */
     _Atomic bool asleep;           /* atomic, seq_cst: see sleep_until */
-    _Atomic bool runs;             /* atomic, relaxed: changed by who owns the gate */
+    _Atomic bool runs;             /* atomic, release, acquire: changed by who owns the gate */
     /* the writer's */
     struct journal_reader reader;
     struct file *file;
@@ -585,7 +585,7 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
     SET(failed, false);
     SET(needs_rewrite, false);
     update_denial();
-    SET(runs, true);
+    atomic_store_explicit(&writer.runs, true, memory_order_release); /* what INFO looks at is there */
     thread_start(&writer.thread, "aof-writer", run, NULL);
 }
 
@@ -675,10 +675,12 @@ uint64_t aof_synced_offset(void)
 
 void aof_writer_stats(struct aof_writer_stats *stats)
 {
+    bool runs = atomic_load_explicit(&writer.runs, memory_order_acquire);
+
     *stats = (struct aof_writer_stats){
         .size_bytes = GET(size_bytes),
         .rewritten_bytes = GET(rewritten_bytes),
-        .waiting_bytes = GET(runs) ? journal_end_offset(writer.journal) - GET(written) : 0,
+        .waiting_bytes = runs ? journal_end_offset(writer.journal) - GET(written) : 0,
         .buffer_bytes = GET(buffer_bytes),
         .syncs = GET(syncs),
         .slow_syncs = GET(slow_syncs),
