@@ -488,7 +488,7 @@ void table_move(struct table *to, struct table *from)
 /* Inline: a function that does nothing else has no effect for the compiler, which drops its calls. */
 static ALWAYS_INLINE void bucket_prefetch_items(const struct table_bucket *bucket)
 {
-    for (unsigned k = 0; k < TABLE_SLOTS; k++) {
+    for (unsigned k = 0; k < TABLE_SLOTS && bucket->slots[k] != 0; k++) {
         const char *item = table_slot_item(&bucket->slots[k]);
 
         __builtin_prefetch(item);

@@ -310,6 +310,7 @@ static bool check_sum(struct file_reader *file)
     if (stored != 0 && file->reader->sums && stored != computed)
         return rdb_fail(file->reader, STATUS_CORRUPT, "the checksum is %016" PRIx64 ", and %016" PRIx64 " is stored",
                         computed, stored);
+    file->handler->has_checksum = stored != 0;
     return true;
 }
 

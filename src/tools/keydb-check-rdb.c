@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct checker {
     struct rdb_reader *reader;
     bool lists_keys;
     int64_t now_ms;
+    unsigned db; /* of the last key; UINT_MAX: there was none */
     uint64_t keys, expires, expired, members, empty, libraries;
     uint64_t type_keys[TYPES], type_bytes[TYPES];
     struct buffer last; /* name of the last key that was read as a whole */
@@ -48,6 +50,9 @@ static bool take_key(struct rdb_handler *handler, struct rdb_reader *reader, con
     struct checker *checker = (struct checker *)handler;
 
     (void)reader;
+    if (!checker->lists_keys && checker->db != key->db)
+        printf("[offset %" PRIu64 "] Selecting DB ID %u\n", key->offset, key->db);
+    checker->db = key->db;
     checker->keys++;
     checker->expires += key->expire_ms != EXPIRE_NEVER;
     checker->expired += key->expire_ms != EXPIRE_NEVER && key->expire_ms < checker->now_ms;
@@ -100,7 +105,8 @@ static void report(const struct checker *checker, bool good)
     const struct rdb_reader *reader = checker->reader;
 
     if (good) {
-        printf("[offset %" PRIu64 "] Checksum OK\n", rdb_reader_offset(reader));
+        printf("[offset %" PRIu64 "] %s\n", rdb_reader_offset(reader),
+               checker->handler.has_checksum ? "Checksum OK" : "The file was saved without a checksum");
         printf("[offset %" PRIu64 "] \\o/ RDB looks OK! \\o/\n", rdb_reader_offset(reader));
     } else {
         printf("--- RDB ERROR DETECTED ---\n[offset %" PRIu64 "] %s\n", reader->failed_at, reader->error);
@@ -121,6 +127,8 @@ static void report(const struct checker *checker, bool good)
     if (checker->libraries != 0)
         printf("[info] %" PRIu64 " libraries of functions\n", checker->libraries);
     report_types(checker);
+    if (good && rdb_reader_left(reader) != 0)
+        printf("[info] %" PRIu64 " bytes follow, as in an append only file\n", rdb_reader_left(reader));
 }
 
 static bool check(const char *path, bool lists_keys)
@@ -130,6 +138,7 @@ static bool check(const char *path, bool lists_keys)
                     .limits = {.hash = {512, 64}, .set = {512, 128, 64}, .zset = {128, 64}, .list = {.fill = -2},
                                .skips_strange = true}},
         .lists_keys = lists_keys,
+        .db = UINT_MAX,
         .now_ms = clock_wall_ms(),
     };
     struct rdb_reader reader;

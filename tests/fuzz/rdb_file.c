@@ -1,0 +1,107 @@
+/* A whole RDB file, read into a store by as many threads as the first byte says. What was read is saved and read again:
+ * the same keys and values. A failure says what, on one line, and where, within the file. */
+#include "base/hash.h"
+#include "base/mem.h"
+#include "commands/digest.h"
+#include "data/list.h"
+#include "data/nested.h"
+#include "data/stream_value.h"
+#include "fuzz.h"
+#include "persist/rdb_load.h"
+#include "persist/rdb_save.h"
+
+enum { DATABASES = 4 };
+
+struct buffer_sink {
+    struct byte_sink sink;
+    struct buffer bytes;
+};
+
+static enum status write_to_buffer(struct byte_sink *sink, struct slice bytes)
+{
+    buffer_append_slice(&((struct buffer_sink *)sink)->bytes, bytes);
+    return STATUS_OK;
+}
+
+static struct store *make_store(struct access *access, struct store_counters *counters)
+{
+    struct store *store = store_create(16, DATABASES);
+
+    store_set_type(store, TYPE_LIST, &list_ops);
+    store_set_type(store, TYPE_SET, &set_ops);
+    store_set_type(store, TYPE_ZSET, &zset_ops);
+    store_set_type(store, TYPE_HASH, &hash_ops);
+    store_set_type(store, TYPE_STREAM, &stream_ops);
+    store_set_type(store, TYPE_NESTED, &nested_ops);
+    access_init(access, store, counters);
+    access_begin(access, 1, true); /* before any deadline */
+    return store;
+}
+
+static bool take_library(struct slice source, bool replaces, char *error, size_t error_size)
+{
+    (void)replaces;
+    if (error_size != 0)
+        error[0] = '\0';
+    return source.size != 1;
+}
+
+static bool load(struct slice bytes, struct access *access, unsigned threads, bool checks_sum,
+                 struct rdb_load_result *result)
+{
+    const struct rdb_load_request request = {
+        .access = access, .checks_sum = checks_sum, .threads = threads, .library = take_library,
+        .limits = {.hash = {4, 16}, .set = {4, 4, 16}, .zset = {4, 16}, .list = {.fill = 3}},
+        .pause_bytes = 1 << 20,
+    };
+    char *exact = mem_copy(bytes.data, bytes.size); /* so that reading beyond the end is seen */
+    struct memory_source source;
+    bool good;
+
+    memory_source_init(&source, slice_make(exact, bytes.size));
+    good = rdb_load(&source.source, &request, result);
+    mem_free(exact);
+    assert(good == (result->status == STATUS_OK));
+    assert(good || (result->error[0] != '\0' && strchr(result->error, '\n') == NULL));
+    assert(result->failed_at <= bytes.size);
+    return good;
+}
+
+static void digest_of(struct access *access, struct digest *digest)
+{
+    *digest = (struct digest){{0}};
+    digest_all(digest, access);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    struct slice input = slice_make(bytes, size);
+    uint8_t steer = fuzz_take_byte(&input);
+    struct store_counters counters = {0}, more_counters = {0};
+    struct access access, more;
+    struct store *store, *again;
+    struct rdb_load_result result;
+
+    hash_setup();
+    store = make_store(&access, &counters);
+    if (load(input, &access, steer & 3, (steer & 4) != 0, &result)) {
+        const struct rdb_save_request request = {.access = &access, .options = {12, 12, (steer & 8) != 0, true}};
+        struct buffer_sink sink = {.sink = {write_to_buffer}};
+        struct rdb_save_result saved;
+        struct digest before, after;
+        enum status status = rdb_save_to(&sink.sink, &request, &saved);
+        bool good;
+
+        assert(status == STATUS_OK && saved.keys == result.keys);
+        again = make_store(&more, &more_counters);
+        good = load(buffer_slice(&sink.bytes), &more, 0, true, &result);
+        assert(good && result.keys == saved.keys);
+        digest_of(&access, &before);
+        digest_of(&more, &after);
+        assert(memcmp(&before, &after, sizeof(before)) == 0);
+        store_destroy(&again);
+        buffer_fini(&sink.bytes);
+    }
+    store_destroy(&store);
+    return 0;
+}
