@@ -8,6 +8,7 @@
 #include "base/panic.h"
 #include "base/words.h"
 #include "server/config.h"
+#include "server/loading.h"
 #include "server/protect.h"
 #include "server/request.h"
 
@@ -55,7 +56,7 @@ static bool set_pairs(struct request *request, struct config_refusal *refusal)
 
 static void cmd_config_set(struct request *request)
 {
-    struct config_refusal refusal;
+    struct config_refusal refusal = {.is_loading = false};
     const bool is_array = sets_array(request);
 
     if (request->arg_count % 2 != 0 && !is_array) {
@@ -65,6 +66,8 @@ static void cmd_config_set(struct request *request)
     redact_secrets(request);
     if (is_array ? set_array(request, &refusal) : set_pairs(request, &refusal))
         reply_ok(request);
+    else if (refusal.is_loading)
+        reply_error(request, loading_denial);
     else if (refusal.is_unknown)
         reply_errorf(request, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
                      (int)refusal.name.size, refusal.name.data);

@@ -188,8 +188,8 @@ static void read_reports(void)
     }
 }
 
-/* True: it has ended, in the way *wait_status tells. */
-static bool reap(int *wait_status, bool *was_stopped, bool wait)
+/* Not 0: it has ended, in the way *wait_status tells. */
+static pid_t reap(int *wait_status, bool *was_stopped, bool wait)
 {
     pid_t pid;
 
@@ -204,10 +204,10 @@ static bool reap(int *wait_status, bool *was_stopped, bool wait)
     if (pid > 0)
         child.pid = 0;
     spinlock_release(&child.lock);
-    return pid > 0;
+    return MAX(pid, 0);
 }
 
-static void finish(int wait_status, bool was_stopped)
+static void finish(pid_t pid, int wait_status, bool was_stopped)
 {
     struct child_report report;
     struct child_task task = child.task;
@@ -216,6 +216,7 @@ static void finish(int wait_status, bool was_stopped)
     (void)close(child.pipe);
     child.pipe = -1;
     report = child.report;
+    report.pid = pid;
     if (!report.is_last) {
         report.status = STATUS_INTERRUPTED;
         if (was_stopped)
@@ -233,12 +234,14 @@ void child_look(void)
 {
     int wait_status = 0;
     bool was_stopped;
+    pid_t pid;
 
     if (atomic_load_explicit(&child.kind, memory_order_acquire) == CHILD_NONE)
         return;
     read_reports();
-    if (reap(&wait_status, &was_stopped, false))
-        finish(wait_status, was_stopped);
+    pid = reap(&wait_status, &was_stopped, false);
+    if (pid != 0)
+        finish(pid, wait_status, was_stopped);
 }
 
 void child_stop(enum child_kind kind)
@@ -262,10 +265,14 @@ void child_teardown(void)
 {
     int wait_status = 0;
     bool was_stopped;
+    pid_t pid;
 
     child_stop(child_running());
-    if (child_running() != CHILD_NONE && reap(&wait_status, &was_stopped, true))
-        finish(wait_status, was_stopped);
+    if (child_running() == CHILD_NONE)
+        return;
+    pid = reap(&wait_status, &was_stopped, true);
+    if (pid != 0)
+        finish(pid, wait_status, was_stopped);
 }
 
 enum child_kind child_running(void)

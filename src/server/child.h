@@ -15,6 +15,7 @@ enum { CHILD_ERROR_BYTES = 256 };
 struct child_report {
     enum status status;   /* how it ended: not asked for before */
     bool is_last;
+    int64_t pid;          /* of the child: for `done` */
     uint64_t keys;        /* done */
     uint64_t cow_bytes;   /* pages of its own: copied since the fork */
     uint64_t bytes;       /* written */

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/panic.h"
 #include "server/config_priv.h"
+#include "server/hindrance.h"
 #include "server/options.h"
 #include "server/options_accepted.h"
 #include "server/options_process.h"
@@ -315,7 +316,8 @@ static bool is_repeated(const struct change_set *set, size_t index)
     return false;
 }
 
-static bool find_settings(struct change_set *set, const struct slice *words, bool may_protected, bool *is_unknown)
+static bool find_settings(struct change_set *set, const struct slice *words, bool may_protected,
+                          struct config_refusal *refusal)
 {
     for (size_t i = 0; i < set->count; i++) {
         struct setting *setting = &set->settings[i];
@@ -323,13 +325,17 @@ static bool find_settings(struct change_set *set, const struct slice *words, boo
         setting->name = words[2 * i];
         setting->row = config_find_row(setting->name);
         if (setting->row == NULL) {
-            *is_unknown = true;
+            refusal->is_unknown = true;
             return blame(set, setting, "");
         }
         if ((setting->row->row->flags & OPTION_MUTABLE) == 0)
             return blame(set, setting, "can't set immutable config");
         if ((setting->row->row->flags & OPTION_PROTECTED) != 0 && !may_protected)
             return blame(set, setting, "can't set protected config");
+        if ((setting->row->row->flags & OPTION_DENY_LOADING) != 0 && (hindrances() & HINDRANCE_LOADING) != 0) {
+            refusal->is_loading = true;
+            return blame(set, setting, "");
+        }
         if (is_repeated(set, i))
             return blame(set, setting, "duplicate parameter");
     }
@@ -342,8 +348,9 @@ bool config_change(const struct slice *words, size_t pair_count, bool may_protec
     bool done;
 
     refusal->is_unknown = false;
+    refusal->is_loading = false;
     set.settings = mem_alloc_zero(set.count * sizeof(*set.settings));
-    done = find_settings(&set, words, may_protected, &refusal->is_unknown) && change_all(&set, &words[1], 2);
+    done = find_settings(&set, words, may_protected, refusal) && change_all(&set, &words[1], 2);
     refusal->name = set.blamed;
     snprintf(refusal->reason, sizeof(refusal->reason), "%s", set.error);
     mem_free(set.settings);

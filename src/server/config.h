@@ -71,6 +71,7 @@ const char *config_rewrite_everything(void); /* also what has its default */
  * wrong. With `may_protected` options that say where files are may be changed, too. */
 struct config_refusal {
     bool is_unknown;     /* there is no option of that name */
+    bool is_loading;     /* it may not change while data is loaded */
     struct slice name;   /* as it was given */
     char reason[OPTION_ERROR_SPACE]; /* "": none is known */
 };

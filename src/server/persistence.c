@@ -36,7 +36,8 @@ const char persistence_denial[] =
 
 static struct {
     struct rdb_limits (*limits)(void); /* const */
-    char temp_path[TEMP_NAME_BYTES];   /* of the child's file; who owns the gate while there is none, then worker 0 */
+    char own_temp_path[TEMP_NAME_BYTES]; /* const: of files that no child writes */
+    _Atomic bool writes_own;           /* atomic: there may be such a file now; read in a signal's handler */
     bool wants_child;                  /* worker 0's: it waits for the gate */
     int64_t wish_seconds, wish_changes; /* worker 0's: why */
     /* atomic, relaxed: each is one number, and they need not fit together */
@@ -114,11 +115,17 @@ static void fill_save(struct rdb_save_request *request, struct origin *origin, s
     origin->aux[4] = (struct rdb_aux){SLICE("aof-base"), SLICE("0")};
 }
 
-/* In the folder of the file: a name that another process of ours can have left only if it had our number. */
-static void make_temp_path(char path[TEMP_NAME_BYTES], const char *kind)
+/* In the folder of the file: of a name that another process can have left only if it had this number. */
+static void make_temp_path(char path[TEMP_NAME_BYTES], int64_t pid)
 {
-    (void)snprintf(path, TEMP_NAME_BYTES, "temp-%s%d.rdb", kind, (int)getpid());
+    (void)snprintf(path, TEMP_NAME_BYTES, "temp-%" PRId64 ".rdb", pid);
     (void)!file_remove(path);
+}
+
+void persistence_give_up_from_signal(void)
+{
+    if (atomic_load(&state.writes_own))
+        (void)unlink(state.own_temp_path);
 }
 
 const char *persistence_file(void)
@@ -139,17 +146,16 @@ bool persistence_save(struct access *access)
 {
     struct rdb_save_request request;
     struct rdb_save_result result;
-    char temp_path[TEMP_NAME_BYTES];
     struct origin origin;
     enum status status;
 
     fill_save(&request, &origin, access);
-    make_temp_path(temp_path, "");
-    status = rdb_save(persistence_file(), temp_path, &request, &result);
-    if (status != STATUS_OK) {
+    make_temp_path(state.own_temp_path, (int64_t)getpid());
+    atomic_store(&state.writes_own, true);
+    status = rdb_save(persistence_file(), state.own_temp_path, &request, &result);
+    atomic_store(&state.writes_own, false);
+    if (status != STATUS_OK) { /* who asked for it hears of it: no reason to refuse anything */
         log_warning("The data could not be saved: %s", result.error);
-        SET(last_was_good, false);
-        update_denial();
         return false;
     }
     log_notice("DB saved on disk: %" PRIu64 " keys, %" PRIu64 " bytes, version %d", result.keys, result.bytes,
@@ -195,14 +201,16 @@ static bool tell_progress(uint64_t keys, void *context)
 
 static void run_child(struct child_report *report, void *context)
 {
+    char temp_path[TEMP_NAME_BYTES];
     struct child_work work;
     struct rdb_save_result result;
 
+    make_temp_path(temp_path, (int64_t)getpid());
     fill_save(&work.request, &work.origin, context);
     work.report = report;
     work.request.progress = tell_progress;
     work.request.context = &work;
-    report->status = rdb_save(persistence_file(), state.temp_path, &work.request, &result);
+    report->status = rdb_save(persistence_file(), temp_path, &work.request, &result);
     report->keys = result.keys;
     report->bytes = result.bytes;
     (void)snprintf(report->error, sizeof(report->error), "%s", result.error);
@@ -215,6 +223,7 @@ static void run_child(struct child_report *report, void *context)
 static void child_done(const struct child_report *report, void *context)
 {
     int64_t duration_us = (int64_t)clock_monotonic_us() - GET(started_us);
+    char temp_path[TEMP_NAME_BYTES];
 
     (void)context;
     SET(last_duration_s, duration_us / (1000 * 1000));
@@ -225,7 +234,7 @@ static void child_done(const struct child_report *report, void *context)
                    " MB copied meanwhile", report->keys, report->bytes, report->cow_bytes >> 20);
         return;
     }
-    (void)!file_remove(state.temp_path);
+    make_temp_path(temp_path, report->pid); /* which removes what it has left */
     if (!report->is_last && strcmp(report->error, "stopped") == 0) {
         log_notice("Background saving was stopped"); /* we did it: no reason to refuse anything */
         return;
@@ -255,7 +264,6 @@ enum persistence_start persistence_start_child(struct access *access)
     SET(last_try_s, (int64_t)time(NULL));
     SET(child_changes, all_changes());
     SET(started_us, (int64_t)clock_monotonic_us());
-    make_temp_path(state.temp_path, "bg-");
     if (!child_start(&task)) {
         log_warning("Can't save in background: fork: %s", strerror(errno));
         SET(last_was_good, false);

@@ -54,6 +54,9 @@ void persistence_woken(struct worker *worker); /* goes on if it waits for the ga
 
 /* --- any thread --- */
 
+/* The process ends now, in the handler of a signal: what SAVE has written so far goes. */
+void persistence_give_up_from_signal(void);
+
 /* What clients hear while HINDRANCE_UNSAVED is set, with its code. */
 extern const char persistence_denial[];
 

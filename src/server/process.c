@@ -104,6 +104,7 @@ static void set_signals(void)
     sigaction(SIGINT, &action, NULL);
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow fails to be written, as on a full disk */
 }
 
 static char log_role(void)

@@ -17,6 +17,7 @@
 #include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/options_process.h"
+#include "server/persistence.h"
 #include "server/shutdown.h"
 #include "server/soft_shutdown.h"
 #include "server/stats.h"
@@ -463,6 +464,7 @@ void server_stop_from_signal(int signal_number)
 
     if (atomic_exchange(&signal_received, signal_number) != 0 && signal_number == SIGINT) {
         log_from_signal("You insist... exiting now.");
+        persistence_give_up_from_signal();
         _exit(1);
     }
     if (server != NULL)

@@ -118,7 +118,11 @@ with_server {enable-debug-command yes save {1 1}} {
         file delete $folder/dump.rdb
         file mkdir $folder/dump.rdb/in-the-way
         assert_refused ERR r save
-        assert_equal err [info_field rdb_last_bgsave_status]
+        assert_equal ok [info_field rdb_last_bgsave_status]
+        assert_equal OK [r set a 1]
+        r bgsave
+        wait_for {[info_field rdb_last_bgsave_status] eq "err"}
+        assert_equal {} [glob -nocomplain $folder/temp-*]
         assert_error "MISCONF *" {r set a 2}
         assert_error "MISCONF *" {r ping}
         assert_equal 1 [r get a]
@@ -129,4 +133,70 @@ with_server {enable-debug-command yes save {1 1}} {
         assert_equal OK [r save]
         assert_equal OK [r set a 3]
     }
+}
+
+with_server {enable-debug-command yes} {
+    test "a child's file bears its number, and goes with it" {} {
+        fill_data
+        with_config {rdb-key-save-delay 10000} {
+            r bgsave
+            wait_for {[llength [glob -nocomplain [srv dir]/temp-*.rdb]] == 1}
+            set pid [regsub {^.*temp-(\d+)\.rdb$} [glob [srv dir]/temp-*.rdb] {\1}]
+            assert {$pid ne [srv pid] && [file exists /proc/$pid]}
+            exec kill -9 $pid
+            wait_for {[info_field rdb_bgsave_in_progress] == 0}
+            assert_equal err [info_field rdb_last_bgsave_status]
+            assert_equal {} [glob -nocomplain [srv dir]/temp-*]
+            assert_match "*Background saving failed: ended by signal 9*" [slurp [srv log]]
+        }
+        r bgsave
+        wait_for {[info_field rdb_last_bgsave_status] eq "ok"}
+    }
+
+    test "a disk without room fails a snapshot, and leaves the file before it" {} {
+        r set a 1
+        r save
+        set before [slurp [srv dir]/dump.rdb]
+        r set big [pattern_bytes 3000000]
+        set limits [exec prlimit --fsize --pid [srv pid] --noheadings -o SOFT,HARD]
+        exec prlimit --fsize=100000:[lindex $limits 1] --pid [srv pid]
+        assert_refused ERR r save
+        r bgsave
+        wait_for {[info_field rdb_last_bgsave_status] eq "err"}
+        assert_equal $before [slurp [srv dir]/dump.rdb]
+        assert_equal {} [glob -nocomplain [srv dir]/temp-*]
+        assert_match "*The data could not be saved: cannot write temp-*.rdb: File too large*" [slurp [srv log]]
+        assert_equal 1 [r get a]
+        exec prlimit --fsize=[lindex $limits 0]:[lindex $limits 1] --pid [srv pid]
+        assert_equal OK [r save]
+    }
+}
+
+test "a second SIGINT ends a server that saves, and what it has written goes" {} {
+    set port [free_port]
+    set id [server_launch [list --port $port --save "900 100000" --rdb-key-save-delay 10000 --enable-debug-command yes \
+        {*}[thread_args]]]
+    wait_for {![catch {set s [connect -port $port -tls 0]}]}
+    $s debug populate 10000
+    set folder [file dirname $process::info($id,log)]
+    process_signal $id INT
+    wait_for {[file exists $folder/temp-[process_pid $id].rdb]}
+    process_signal $id INT
+    assert_equal 1 [process_wait $id]
+    assert_equal {} [glob -nocomplain $folder/temp-* $folder/dump.rdb]
+}
+
+test "where data is kept does not change while it is loaded" {} {
+    set port [free_port]
+    set folder [fresh_dir]
+    spit $folder/dump.rdb REDIS0009\0\1k\1v\0\2kk\1v\xff[string repeat \0 8]
+    set id [server_launch [list --port $port --dir $folder --save "" --key-load-delay 2000000 \
+        --enable-protected-configs yes {*}[thread_args]]]
+    wait_for {![catch {set s [connect -port $port -tls 0]}]}
+    assert_refused "LOADING Redis is loading the dataset in memory" $s config set dir /
+    assert_refused "LOADING Redis is loading the dataset in memory" $s get k
+    assert_equal OK [$s config set maxmemory 0]
+    assert_match "*\nloading:1*loading_total_bytes:29*" [$s info persistence]
+    process_signal $id KILL
+    process_wait $id
 }

@@ -23,7 +23,8 @@ proc start_from {bytes portName args} {
 proc with_file {bytes body args} {
     upvar 1 s s
     set id [start_from $bytes port {*}$args]
-    if {![wait_until {![process_alive $id] || ![catch {set s [connect -port $port]}]} 20000] || ![process_alive $id]} {
+    wait_until {![process_alive $id] || ![catch {set s [connect -port $port -tls 0]}]} 20000
+    if {![process_alive $id] || ![info exists s]} {
         fail "the server did not start:\n[process_log $id]"
     }
     wait_until {[string match "*\nloading:0*" [$s info persistence]]} 20000
