@@ -11,6 +11,7 @@
 #include "server/client.h"
 #include "server/dispatch.h"
 #include "server/protect.h"
+#include "server/refusal.h"
 #include "server/server.h"
 #include "server/version.h"
 
@@ -100,6 +101,7 @@ static const struct command *find_command(const struct slice *words, uint32_t co
 static const char *refusal(const struct script_run *run, const struct command *command, const struct slice *words,
                            uint32_t count)
 {
+    static _Thread_local char room[REFUSAL_DENIAL_SPACE];
     const uint32_t changes = COMMAND_WRITE | COMMAND_MAY_REPLICATE;
     const char *error;
 
@@ -117,6 +119,9 @@ static const char *refusal(const struct script_run *run, const struct command *c
     if (run->memory_short && !run->wrote && (command->flags & COMMAND_DENYOOM) != 0 &&
         (run->flags & SCRIPT_ALLOW_OOM) == 0)
         return "OOM command not allowed when used memory > 'maxmemory'.";
+    error = (command->flags & COMMAND_WRITE) != 0 ? refusal_write_denial(room) : NULL;
+    if (error != NULL)
+        return error;
     return protect_command_refusal(command, run->request->client);
 }
 

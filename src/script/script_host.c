@@ -10,6 +10,7 @@
 #include "server/client.h"
 #include "server/dispatch.h"
 #include "server/memory_limit.h"
+#include "server/refusal.h"
 #include "server/server.h"
 
 #include <openssl/evp.h>
@@ -449,14 +450,19 @@ static void reply_failure(struct script_host *host, struct script_run *run, lua_
 static bool refuse_run(struct script_run *run)
 {
     struct request *request = run->request;
+    char room[REFUSAL_DENIAL_SPACE];
+    const char *denial;
 
     if ((run->flags & SCRIPT_UNDECLARED) != 0)
         return false;
+    denial = (run->flags & SCRIPT_NO_WRITES) == 0 ? refusal_write_denial(room) : NULL;
     if (run->read_only && (run->flags & SCRIPT_NO_WRITES) == 0)
         reply_error(request, "ERR Can not execute a script with write flag using *_ro command.");
     else if (run->memory_short && (run->flags & (SCRIPT_NO_WRITES | SCRIPT_ALLOW_OOM)) == 0)
         reply_error(request, "OOM allow-oom flag is not set on the script, can not run it when used memory > "
                              "'maxmemory'");
+    else if (denial != NULL)
+        reply_error(request, denial);
     else
         return false;
     return true;

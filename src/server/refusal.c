@@ -103,20 +103,25 @@ static bool is_write(const struct client *client, const struct command *command)
             (transaction_flags(client->transaction) & COMMAND_WRITE) != 0);
 }
 
-/* Snapshots, or the append only file, fail: who writes shall hear of it, and who asks whether all is well. */
+const char *refusal_write_denial(char room[REFUSAL_DENIAL_SPACE])
+{
+    if (LIKELY((hindrances() & (HINDRANCE_UNSAVED | HINDRANCE_UNWRITTEN)) == 0))
+        return NULL;
+    if ((hindrances() & HINDRANCE_UNSAVED) != 0)
+        return persistence_denial;
+    aof_writer_denial(room, REFUSAL_DENIAL_SPACE);
+    return room;
+}
+
+/* Who writes shall hear of it, and who asks whether all is well. */
 static bool refused_as_unsaved(struct request *request, const struct client *client)
 {
     const struct command *command = request->command;
-    char unwritten[256];
-    const char *denial = persistence_denial;
+    char room[REFUSAL_DENIAL_SPACE];
+    const char *denial = refusal_write_denial(room);
 
-    if ((hindrances() & (HINDRANCE_UNSAVED | HINDRANCE_UNWRITTEN)) == 0 ||
-        !(is_write(client, command) || slice_equal_text(command->full_name, "ping")))
+    if (denial == NULL || !(is_write(client, command) || slice_equal_text(command->full_name, "ping")))
         return false;
-    if ((hindrances() & HINDRANCE_UNSAVED) == 0) {
-        aof_writer_denial(unwritten, sizeof(unwritten));
-        denial = unwritten;
-    }
     refuse_for(request, denial);
     return true;
 }

@@ -125,6 +125,10 @@ with_server {enable-debug-command yes save {1 1}} {
         assert_equal {} [glob -nocomplain $folder/temp-*]
         assert_error "MISCONF *" {r set a 2}
         assert_error "MISCONF *" {r ping}
+        assert_error "MISCONF *" {r eval {return redis.call('set', KEYS[1], 1)} 1 a}
+        assert_error "MISCONF *" {r eval "#!lua\nreturn 1" 0}
+        assert_equal 1 [r eval {return redis.call('get', KEYS[1])} 1 a]
+        assert_equal 1 [r eval "#!lua flags=no-writes\nreturn 1" 0]
         assert_equal 1 [r get a]
         with_config {stop-writes-on-bgsave-error no} {
             assert_equal OK [r set a 2]
@@ -189,14 +193,17 @@ test "a second SIGINT ends a server that saves, and what it has written goes" {}
 test "where data is kept does not change while it is loaded" {} {
     set port [free_port]
     set folder [fresh_dir]
-    spit $folder/dump.rdb REDIS0009\0\1k\1v\0\2kk\1v\xff[string repeat \0 8]
-    set id [server_launch [list --port $port --dir $folder --save "" --key-load-delay 2000000 \
+    for {set i 100} {$i < 400} {incr i} {
+        append records \0\3$i\1v
+    }
+    spit $folder/dump.rdb REDIS0009$records\xff[string repeat \0 8]
+    set id [server_launch [list --port $port --dir $folder --save "" --key-load-delay 100000 \
         --enable-protected-configs yes {*}[thread_args]]]
     wait_for {![catch {set s [connect -port $port -tls 0]}]}
     assert_refused "LOADING Redis is loading the dataset in memory" $s config set dir /
-    assert_refused "LOADING Redis is loading the dataset in memory" $s get k
+    assert_refused "LOADING Redis is loading the dataset in memory" $s get 100
     assert_equal OK [$s config set maxmemory 0]
-    assert_match "*\nloading:1*loading_total_bytes:29*" [$s info persistence]
+    assert_match "*\nloading:1*loading_total_bytes:2118*" [$s info persistence]
     process_signal $id KILL
     process_wait $id
 }
