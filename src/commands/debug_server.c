@@ -8,6 +8,7 @@
 #include "base/mem_control.h"
 #include "base/number.h"
 #include "base/panic.h"
+#include "persist/rdb_payload.h"
 #include "server/aof_load.h"
 #include "server/client.h"
 #include "server/client_limit.h"
@@ -116,6 +117,12 @@ static void debug_replicate(struct request *request)
 }
 
 /* ------------------------------------------------------------------------------------------------- time, the end -- */
+
+static void debug_set_skip_checksum_validation(struct request *request)
+{
+    rdb_skip_checksums(!slice_equal_text(request_arg(request, 2), "0"));
+    reply_ok(request);
+}
 
 static void debug_set_active_expire(struct request *request)
 {
@@ -551,6 +558,9 @@ const struct debug_row debug_server_rows[] = {
     {"set-disable-deny-scripts", "<0|1>",
      "With 1, scripts may call commands that are not for scripts.",
      debug_set_disable_deny_scripts, 3, 3, ACCESS_FREE, 0, 0},
+    {"set-skip-checksum-validation", "<0|1>",
+     "With 1, RESTORE and loading take any checksum.",
+     debug_set_skip_checksum_validation, 3, 3, ACCESS_FREE, 0, 0},
     {"sleep", "<seconds>",
      "Stop the whole server for a while. Decimals are allowed.",
      debug_sleep, 3, 3, ACCESS_EXCLUSIVE, 0, 0},

@@ -1,6 +1,7 @@
 /* DUMP, RESTORE: values as bytes that other servers read, too. */
 #include "commands/families.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "commands/type_options.h"
@@ -9,6 +10,8 @@
 #include "server/client.h"
 #include "server/rdb_options.h"
 #include "store/usage.h"
+
+#include <inttypes.h>
 
 /* ------------------------------------------------------------------------------------------------------- DUMP -- */
 
@@ -104,6 +107,8 @@ static bool read_payload(struct request *request, struct rdb_reader *reader, str
     rdb_reader_init_memory(reader, body);
     if (rdb_payload_read(reader, &limits, value) && !value->is_empty)
         return true;
+    log_verbose("A payload of RESTORE is refused, its integrity check failed: at byte %" PRIu64 ": %s",
+                reader->failed_at, reader->status != STATUS_OK ? reader->error : "there is nothing in it");
     rdb_reader_fini(reader);
     reply_error(request, "ERR Bad data format");
     return false;

@@ -1,5 +1,6 @@
 #include "persist/rdb_crew.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "store/disposal.h"
@@ -14,6 +15,8 @@ enum {
     BATCH_KEPT_BYTES = 256 * 1024,        /* a larger one's memory is given back */
     UNDER_WAY_BYTES = 16 * 1024 * 1024,   /* the reader waits for the hands when there is more */
     AHEAD = 16,                           /* keys whose places are fetched together */
+    EMPTY_TOLD = 10,
+    NAME_TOLD_BYTES = 100,
     ITEM_ALIGN = 8
 };
 
@@ -139,13 +142,20 @@ static void put_value(const struct access *access, const struct item *item, stru
         deadlines_each_due(&value->members, DEADLINE_NONE, put_deadline, change);
 }
 
+/* Old servers saved lists and sets without anything in them. The first ones are told by name. */
+static void note_empty(struct hand *hand, struct slice name)
+{
+    if (++hand->empty <= EMPTY_TOLD)
+        log_notice("Loading: skipping empty key: %.*s", (int)MIN(name.size, (size_t)NAME_TOLD_BYTES), name.data);
+}
+
 static void put_key(struct hand *hand, const struct item *item, struct slice name, struct rdb_value *value)
 {
     const struct key key = {name, item->hash};
     struct change change;
 
     if (UNLIKELY(value->is_empty)) {
-        hand->empty++;
+        note_empty(hand, name);
         return;
     }
     change_begin(&change, hand->access, item->db, &key);

@@ -308,8 +308,8 @@ static bool check_sum(struct file_reader *file)
     if (!rdb_read_u64(file->reader, &stored))
         return false;
     if (stored != 0 && file->reader->sums && stored != computed)
-        return rdb_fail(file->reader, STATUS_CORRUPT, "the checksum is %016" PRIx64 ", and %016" PRIx64 " is stored",
-                        computed, stored);
+        return rdb_fail(file->reader, STATUS_CORRUPT, "CRC error: the checksum is %016" PRIx64 ", and %016" PRIx64
+                        " is stored", computed, stored);
     file->handler->has_checksum = stored != 0;
     return true;
 }

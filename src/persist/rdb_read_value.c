@@ -102,6 +102,8 @@ static bool read_list_node(struct rdb_reader *reader, struct quicklist *list)
         return rdb_corrupt(reader, "a node of a list is of an unknown form");
     if (!rdb_read_text(reader, &text))
         return false;
+    if (text.size == 0) /* large elements alone have a node of their own */
+        return rdb_corrupt(reader, "a node of a list is empty");
     quicklist_push(list, QUICKLIST_TAIL, text);
     return true;
 }

@@ -156,9 +156,8 @@ static void finish(const struct rdb_load_result *result)
 {
     double seconds = (double)((int64_t)clock_monotonic_us() - GET(start_us)) / 1e6;
 
-    if (result->empty != 0)
-        log_warning("%" PRIu64 " keys were empty, and are not loaded", result->empty);
-    log_notice("Done loading RDB, keys loaded: %" PRIu64 ", keys expired: %" PRIu64 ".", result->keys, result->expired);
+    log_notice("Done loading RDB, keys loaded: %" PRIu64 ", keys expired: %" PRIu64 ", empty keys skipped: %" PRIu64
+               ".", result->keys, result->expired, result->empty);
     log_notice("DB loaded from disk: %.3f seconds", seconds);
     persistence_note_loaded(result->keys, result->expired);
 }

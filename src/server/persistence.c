@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "persist/rdb_load.h"
+#include "persist/rdb_payload.h"
 #include "persist/rdb_save.h"
 #include "server/child.h"
 #include "server/config.h"
@@ -347,7 +348,7 @@ void persistence_fill_load(struct rdb_load_request *request, struct access *acce
 {
     *request = (struct rdb_load_request){.access = access, .limits = state.limits(),
                                          .library = libraries_load,
-                                         .checks_sum = rdb_file_options().checksums,
+                                         .checks_sum = rdb_file_options().checksums && !rdb_skips_checksums(),
                                          .threads = loading_threads(),
                                          .key_delay_us = rdb_load_delay_us()};
 }
