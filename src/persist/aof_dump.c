@@ -270,19 +270,21 @@ static void dump_library(struct slice source, void *context)
 static void dump_all(struct dumper *dumper)
 {
     const struct access_visitor visitor = {.visit = dump_key, .context = dumper};
-    struct access *access = dumper->request->access;
+    struct snapshot *keys = dumper->request->keys;
+    struct database_totals totals;
 
     if (dumper->request->writes_time)
         buffer_printf(&dumper->out, "#TS:%" PRId64 "\r\n", clock_wall_ms() / 1000);
     if (dumper->request->libraries != NULL)
         dumper->request->libraries(dump_library, dumper);
-    for (unsigned db = 0; db < store_database_bound(access->store) && !dumper->stopped; db++) {
-        if (store_key_count(access->store, db) == 0)
+    for (unsigned db = 0; db < snapshot_database_bound(keys) && !dumper->stopped; db++) {
+        snapshot_totals(keys, db, &totals);
+        if (totals.keys == 0)
             continue;
         put_count(dumper, '*', 2);
         put_text(dumper, "SELECT");
         put_number(dumper, db);
-        access_each(access, db, &visitor);
+        snapshot_each(keys, db, &visitor);
     }
     flush(dumper, 0);
 }

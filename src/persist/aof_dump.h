@@ -1,16 +1,15 @@
-/* Writing all keys as commands: the base of an append only file without RDB preamble. Whoever calls is alone with the
- * data: owns the gate, or is a forked child.
+/* Writing all keys as commands: the base of an append only file without RDB preamble.
  *
  * Strings, lists, sets, hashes and sorted sets become the commands that make them, some elements each; values that have
  * more to them (streams, deadlines of members ...) one RESTORE. */
 #pragma once
 
 #include "persist/rdb_write.h"
-#include "store/access.h"
+#include "store/snapshot.h"
 
 struct aof_dump_request {
     const char *path, *temp_path; /* as for rdb_save */
-    struct access *access;
+    struct snapshot *keys;
     bool starts_writeback;
     bool writes_time;             /* one line in front: when */
     int64_t key_delay_us;         /* for tests: after each key */

@@ -32,7 +32,7 @@ static struct slice header_of(int version, char room[RDB_HEADER_BYTES])
 static void write_use(struct saver *saver, const struct entry *entry)
 {
     const struct rdb_save_request *request = saver->request;
-    const struct access *access = request->access;
+    const struct access *access = request->keys->access;
 
     if (request->use == RDB_USE_IDLE) {
         rdb_write_byte(&saver->writer, RDB_IDLE);
@@ -90,7 +90,7 @@ static void save_database(struct saver *saver, unsigned db)
     const struct access_visitor visitor = {.visit = save_key, .context = saver};
     struct database_totals totals;
 
-    store_database_totals(saver->request->access->store, db, &totals);
+    snapshot_totals(saver->request->keys, db, &totals);
     if (totals.keys == 0)
         return;
     rdb_write_byte(&saver->writer, RDB_SELECT);
@@ -98,7 +98,7 @@ static void save_database(struct saver *saver, unsigned db)
     rdb_write_byte(&saver->writer, RDB_RESIZE);
     rdb_write_length(&saver->writer, totals.keys);
     rdb_write_length(&saver->writer, totals.expires);
-    access_each(saver->request->access, db, &visitor);
+    snapshot_each(saver->request->keys, db, &visitor);
 }
 
 /* --------------------------------------------------------------------------------------------------- libraries -- */
@@ -136,7 +136,7 @@ static void save_all(struct saver *saver)
         rdb_write_aux(&saver->writer, request->aux[i].name, request->aux[i].value);
     if (!save_libraries(saver))
         return;
-    for (unsigned db = 0; db < store_database_bound(request->access->store) && !saver->stopped; db++)
+    for (unsigned db = 0; db < snapshot_database_bound(request->keys) && !saver->stopped; db++)
         save_database(saver, db);
     rdb_write_byte(&saver->writer, RDB_END);
     (void)rdb_writer_flush(&saver->writer);

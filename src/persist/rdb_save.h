@@ -1,8 +1,8 @@
-/* Writing all keys as an RDB file. Whoever calls is alone with the data: owns the gate, or is a forked child. */
+/* Writing all keys as an RDB file. */
 #pragma once
 
 #include "persist/rdb_write.h"
-#include "store/access.h"
+#include "store/snapshot.h"
 #include "store/usage.h"
 
 struct rdb_aux {
@@ -10,7 +10,7 @@ struct rdb_aux {
 };
 
 struct rdb_save_request {
-    struct access *access;
+    struct snapshot *keys;
     struct rdb_write_options options;
     /* When a key was used last, or how often, is told with it. */
     enum { RDB_USE_NOTHING, RDB_USE_IDLE, RDB_USE_FREQUENCY } use;

@@ -68,8 +68,9 @@ static void fill(struct keyspace *keys, const char *mark)
 
 static enum status save(struct keyspace *keys, struct rdb_save_result *result)
 {
+    struct snapshot all = snapshot_of_access(&keys->access);
     const struct rdb_save_request request = {
-        .access = &keys->access, .options = {RDB_VERSION_WRITTEN_LEAST, RDB_VERSION_MOST, true, true},
+        .keys = &all, .options = {RDB_VERSION_WRITTEN_LEAST, RDB_VERSION_MOST, true, true},
         .starts_writeback = true,
     };
 

@@ -136,19 +136,19 @@ static bool tell_progress(uint64_t keys, void *context)
 }
 
 /* In the child, or at start. `report` NULL: nobody wants one. */
-static enum status write_base(struct access *access, struct child_report *report, char error[CHILD_ERROR_BYTES])
+static enum status write_base(struct snapshot *keys, struct child_report *report, char error[CHILD_ERROR_BYTES])
 {
     char *path = aof_set_path(&aof.files, aof.temp_base), *temp = aof_set_path(&aof.files, aof.child_temp);
     const struct persistence_base base = {.path = path, .temp_path = temp,
                                           .starts_writeback = OPTION_IS(option_aof_rewrite_writes_back),
                                           .progress = tell_progress, .context = report};
-    const struct aof_dump_request dump = {.path = path, .temp_path = temp, .access = access,
+    const struct aof_dump_request dump = {.path = path, .temp_path = temp, .keys = keys,
                                           .starts_writeback = base.starts_writeback,
                                           .writes_time = OPTION_IS(option_aof_timestamps),
                                           .key_delay_us = rdb_save_delay_us(),
                                           .libraries = libraries_each,
                                           .progress = tell_progress, .context = report};
-    enum status status = aof.is_rdb ? persistence_save_base(&base, access, error, CHILD_ERROR_BYTES)
+    enum status status = aof.is_rdb ? persistence_save_base(&base, keys, error, CHILD_ERROR_BYTES)
                                     : aof_dump_save(&dump, error, CHILD_ERROR_BYTES);
 
     mem_free(path);
@@ -156,9 +156,10 @@ static enum status write_base(struct access *access, struct child_report *report
     return status;
 }
 
-static void run_child(struct child_report *report, void *context)
+static void run_child(struct snapshot *keys, struct child_report *report, void *context)
 {
-    report->status = write_base(context, report, report->error);
+    (void)context;
+    report->status = write_base(keys, report, report->error);
     if (report->status == STATUS_OK)
         log_notice("Successfully created the temporary AOF base file %s", aof.temp_base);
     else
@@ -264,7 +265,7 @@ static bool open_temporary(struct file **file)
 
 static bool start_rewrite(struct access *access)
 {
-    const struct child_task task = {.kind = CHILD_AOF, .run = run_child, .done = child_done, .context = access,
+    const struct child_task task = {.kind = CHILD_AOF, .run = run_child, .done = child_done, .access = access,
                                     .keys_total = persistence_key_count(access->store)};
     enum aof_state state = GET(state);
     struct file *temporary = NULL;
@@ -380,10 +381,11 @@ void aof_woken(struct worker *worker)
 /* There is no manifest: the data as it is becomes the first base. */
 static bool create_files(struct access *access, struct file **file)
 {
+    struct snapshot keys = snapshot_of_access(access);
     char error[CHILD_ERROR_BYTES] = "";
 
     make_names();
-    if (write_base(access, NULL, error) != STATUS_OK) {
+    if (write_base(&keys, NULL, error) != STATUS_OK) {
         log_warning("Cannot create the AOF's base file in %s: %s", aof.files.folder, error);
         return false;
     }

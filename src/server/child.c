@@ -111,11 +111,13 @@ void child_become(int kept_fd)
 static void NORETURN run_child(int pipe_end)
 {
     struct child_report report = {.status = STATUS_OK};
+    struct snapshot keys = snapshot_of_access(child.task.access);
 
     child_become(pipe_end);
+    process_use_cpus_of_child(child.task.kind == CHILD_AOF);
     self.pipe = pipe_end;
     self.next_us = clock_monotonic_us() + TELL_US;
-    child.task.run(&report, child.task.context);
+    child.task.run(&keys, &report, child.task.context);
     report.is_last = true;
     send_report(&report);
     _exit(report.status == STATUS_OK ? 0 : 1);

@@ -4,6 +4,7 @@
 
 #include "base/compiler.h"
 #include "base/status.h"
+#include "store/snapshot.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,11 +25,13 @@ struct child_report {
 
 struct child_task {
     enum child_kind kind;
-    /* In the child: does the work, calls child_tell now and then, fills in the report's end. */
-    void (*run)(struct child_report *report, void *context);
+    /* In the child: does the work with the keys of the moment of child_start, calls child_tell now and then, fills in
+     * the report's end. */
+    void (*run)(struct snapshot *keys, struct child_report *report, void *context);
     /* In the server's main thread, after the end: `error` says what went wrong, "" if nothing. */
     void (*done)(const struct child_report *report, void *context);
     void *context;        /* both processes' */
+    struct access *access; /* whose keys */
     uint64_t keys_total;  /* for INFO */
 };
 

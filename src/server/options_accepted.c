@@ -53,8 +53,6 @@ static const struct accepted accepted[] = {
     YES_NO("activerehashing", NULL, "yes", MUTABLE, OTHERWISE),
     YES_NO("allow-rdb-resize-op", NULL, "yes", MUTABLE, REPLICATION),
     YES_NO("allow-write-during-load", NULL, "no", MUTABLE, PERSISTENCE),
-    TEXT("aof-rewrite-cpulist", "aof_rewrite_cpulist", NULL, 0, PERSISTENCE),
-    TEXT("bgsave-cpulist", "bgsave_cpulist", NULL, 0, PERSISTENCE),
     NUMBER(INT, "client-default-resp", NULL, "2", 2, 3, OPTION_HIDDEN, OTHERWISE),
     YES_NO("cluster-allow-pubsubshard-when-down", NULL, "yes", MUTABLE, CLUSTER),
     YES_NO("cluster-allow-reads-when-down", NULL, "no", MUTABLE, CLUSTER),

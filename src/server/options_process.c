@@ -21,6 +21,8 @@ struct option_string option_ignore_warnings;    /* global: option storage */
 struct option_string option_locale_collate;     /* global: option storage */
 struct option_string option_server_cpulist;     /* global: option storage */
 struct option_string option_bio_cpulist;        /* global: option storage */
+struct option_string option_bgsave_cpulist;     /* global: option storage */
+struct option_string option_aof_rewrite_cpulist; /* global: option storage */
 struct option_string option_unixsocketgroup;    /* global: option storage */
 struct option_string option_version_override;   /* global: option storage */
 _Atomic int64_t option_log_format;              /* global: option storage */
@@ -146,6 +148,10 @@ const struct option_row process_options[] = {
                "processors for the threads that serve clients", .alias = "server_cpulist", .check = check_cpus),
     ROW_STRING("bio-cpulist", &option_bio_cpulist, NULL, TEXT_OR_NONE, "processors for background work",
                .alias = "bio_cpulist", .check = check_cpus),
+    ROW_STRING("bgsave-cpulist", &option_bgsave_cpulist, NULL, TEXT_OR_NONE, "processors for the child of BGSAVE",
+               .alias = "bgsave_cpulist", .check = check_cpus),
+    ROW_STRING("aof-rewrite-cpulist", &option_aof_rewrite_cpulist, NULL, TEXT_OR_NONE,
+               "processors for the child that rewrites the AOF", .alias = "aof_rewrite_cpulist", .check = check_cpus),
     ROW_STRING("unixsocketgroup", &option_unixsocketgroup, NULL, TEXT_OR_NONE, "group of the unix socket's file"),
     ROW_STRING("version-override", &option_version_override, NULL, TEXT_OR_NONE,
                "what keydb_version is for clients"),

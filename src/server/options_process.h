@@ -19,6 +19,8 @@ extern struct option_string option_ignore_warnings;    /* global: option storage
 extern struct option_string option_locale_collate;     /* global: option storage; "": as the environment says */
 extern struct option_string option_server_cpulist;     /* global: option storage; NULL: none */
 extern struct option_string option_bio_cpulist;        /* global: option storage; NULL: none */
+extern struct option_string option_bgsave_cpulist;     /* global: option storage; NULL: none */
+extern struct option_string option_aof_rewrite_cpulist; /* global: option storage; NULL: none */
 extern struct option_string option_unixsocketgroup;    /* global: option storage; NULL: none */
 extern struct option_string option_version_override;   /* global: option storage; NULL: our own */
 

@@ -92,12 +92,12 @@ static struct slice number_text(char room[NUMBER_I64_SPACE], uint64_t number)
     return slice_make(room, number_format_u64(room, number));
 }
 
-static void fill_save(struct rdb_save_request *request, struct origin *origin, struct access *access)
+static void fill_save(struct rdb_save_request *request, struct origin *origin, struct snapshot *keys)
 {
     int64_t policy = OPTION_GET(option_maxmemory_policy);
 
     *request = (struct rdb_save_request){
-        .access = access,
+        .keys = keys,
         .options = rdb_file_options(),
         .use = (policy & POLICY_LFU) != 0   ? RDB_USE_FREQUENCY
                : (policy & POLICY_LRU) != 0 ? RDB_USE_IDLE
@@ -145,12 +145,13 @@ static void note_saved(uint64_t changes)
 
 bool persistence_save(struct access *access)
 {
+    struct snapshot keys = snapshot_of_access(access);
     struct rdb_save_request request;
     struct rdb_save_result result;
     struct origin origin;
     enum status status;
 
-    fill_save(&request, &origin, access);
+    fill_save(&request, &origin, &keys);
     make_temp_path(state.own_temp_path, (int64_t)getpid());
     atomic_store(&state.writes_own, true);
     status = rdb_save(persistence_file(), state.own_temp_path, &request, &result);
@@ -165,7 +166,7 @@ bool persistence_save(struct access *access)
     return true;
 }
 
-enum status persistence_save_base(const struct persistence_base *base, struct access *access, char *error,
+enum status persistence_save_base(const struct persistence_base *base, struct snapshot *keys, char *error,
                                   size_t error_size)
 {
     struct rdb_save_request request;
@@ -173,7 +174,7 @@ enum status persistence_save_base(const struct persistence_base *base, struct ac
     struct origin origin;
     enum status status;
 
-    fill_save(&request, &origin, access);
+    fill_save(&request, &origin, keys);
     origin.aux[countof(origin.aux) - 1].value = SLICE("1"); /* aof-base */
     request.starts_writeback = base->starts_writeback;
     request.progress = base->progress;
@@ -200,14 +201,15 @@ static bool tell_progress(uint64_t keys, void *context)
     return true;
 }
 
-static void run_child(struct child_report *report, void *context)
+static void run_child(struct snapshot *keys, struct child_report *report, void *context)
 {
     char temp_path[TEMP_NAME_BYTES];
     struct child_work work;
     struct rdb_save_result result;
 
     make_temp_path(temp_path, (int64_t)getpid());
-    fill_save(&work.request, &work.origin, context);
+    (void)context;
+    fill_save(&work.request, &work.origin, keys);
     work.report = report;
     work.request.progress = tell_progress;
     work.request.context = &work;
@@ -256,7 +258,7 @@ uint64_t persistence_key_count(const struct store *store)
 
 enum persistence_start persistence_start_child(struct access *access)
 {
-    const struct child_task task = {.kind = CHILD_RDB, .run = run_child, .done = child_done, .context = access,
+    const struct child_task task = {.kind = CHILD_RDB, .run = run_child, .done = child_done, .access = access,
                                     .keys_total = persistence_key_count(access->store)};
 
     if (child_running() != CHILD_NONE)

@@ -6,7 +6,7 @@
 
 #include "base/compiler.h"
 #include "persist/rdb_read_value.h"
-#include "store/access.h"
+#include "store/snapshot.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,7 +42,7 @@ struct persistence_base {
     bool (*progress)(uint64_t keys, void *context);
     void *context;
 };
-must_check enum status persistence_save_base(const struct persistence_base *base, struct access *access, char *error,
+must_check enum status persistence_save_base(const struct persistence_base *base, struct snapshot *keys, char *error,
                                              size_t error_size);
 uint64_t persistence_key_count(const struct store *store); /* of all databases */
 

@@ -247,6 +247,11 @@ void process_bio_begin(void)
     use_cpus(&option_bio_cpulist, "Background threads");
 }
 
+void process_use_cpus_of_child(bool rewrites_aof)
+{
+    use_cpus(rewrites_aof ? &option_aof_rewrite_cpulist : &option_bgsave_cpulist, "The child that saves");
+}
+
 void process_bio_end(void)
 {
     if (option_bio_cpulist.data != NULL && knows_given_cpus)

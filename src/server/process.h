@@ -9,6 +9,7 @@
 /* After the configuration was read, before any other thread: log, daemonize, signals, what the system is to know. */
 void process_setup(void);
 void process_bio_begin(void); /* threads started from here on are for background work... */
+void process_use_cpus_of_child(bool rewrites_aof); /* bgsave-cpulist, aof-rewrite-cpulist: by the child */
 void process_bio_end(void);   /* ...and from here on for clients: bio-cpulist, server-cpulist */
 void process_ready(void);     /* listening: pid file, tells the supervisor */
 void process_stopping(void);  /* a clean stop has begun */

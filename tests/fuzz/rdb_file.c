@@ -85,7 +85,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     hash_setup();
     store = make_store(&access, &counters);
     if (load(input, &access, steer & 3, (steer & 4) != 0, &result)) {
-        const struct rdb_save_request request = {.access = &access, .options = {12, 12, (steer & 8) != 0, true}};
+        struct snapshot keys = snapshot_of_access(&access);
+        const struct rdb_save_request request = {.keys = &keys, .options = {12, 12, (steer & 8) != 0, true}};
         struct buffer_sink sink = {.sink = {write_to_buffer}};
         struct rdb_save_result saved;
         struct digest before, after;

@@ -39,7 +39,8 @@ set only_preset {active-replica cluster-enabled multi-master
     db-s3-object}
 # Options whose change would cut us off, or that need the outside; they have tests of their own.
 set elsewhere {port tls-port bind dir requirepass unixsocket unixsocketgroup logfile pidfile daemonize supervised
-    aclfile server-cpulist bio-cpulist tls-cert-file tls-key-file tls-ca-cert-file tls-ca-cert-dir tls-dh-params-file
+    aclfile server-cpulist bio-cpulist bgsave-cpulist aof-rewrite-cpulist tls-cert-file tls-key-file
+    tls-ca-cert-file tls-ca-cert-dir tls-dh-params-file
     tls-client-cert-file tls-client-key-file tls-client-key-file-pass tls-key-file-pass tls-protocols
     tls-ciphers tls-ciphersuites tls-allowlist
     tls-auditlog-blocklist tls-rotation syslog-enabled socket-mark-id server-threads event-loop
