@@ -201,11 +201,32 @@ static void undo_write(void)
     }
 }
 
+static void publish_synced(uint64_t offset)
+{
+    if (writer.is_temporary || writer.sync_failed || writer.split_unsynced)
+        return; /* a promise about files that do not count, or cannot be trusted */
+    atomic_store_explicit(&writer.synced, offset, memory_order_release);
+}
+
+/* There was nothing to be written in what was read. */
+static void skip_messages(void)
+{
+    bool was_synced = GET(written) == GET(synced);
+
+    if (LIKELY(writer.read_offset == GET(written)))
+        return;
+    SET(written, writer.read_offset);
+    if (was_synced)
+        publish_synced(writer.read_offset);
+}
+
 /* False: it could not be written, and is kept. */
 static bool write_out(void)
 {
-    if (writer.buffer.size == 0)
+    if (writer.buffer.size == 0) {
+        skip_messages();
         return true;
+    }
     if (file_write_all(writer.file, writer.buffer.data, writer.buffer.size) != STATUS_OK) {
         if (note_failure())
             log_warning("Error writing to the AOF file: %s", strerror(writer.error));
@@ -263,13 +284,6 @@ static bool sync_file(void)
         return true;
     note_sync_failure();
     return false;
-}
-
-static void publish_synced(uint64_t offset)
-{
-    if (writer.is_temporary || writer.sync_failed || writer.split_unsynced)
-        return; /* a promise about files that do not count, or cannot be trusted */
-    atomic_store_explicit(&writer.synced, offset, memory_order_release);
 }
 
 /* While a child writes, the disk may have enough to do. */

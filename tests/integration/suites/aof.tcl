@@ -279,6 +279,25 @@ with_server {appendonly yes enable-debug-command yes} {
         assert_match {{* 0}} [r exec]
     }
 
+    test "a message is nothing to wait for" {} {
+        r set a 1
+        r publish channel message
+        assert_equal {1 0} [r waitaof 1 0 0]
+        wait_written
+        r publish channel message
+        wait_written
+        r publish channel message
+        rewrite
+        r publish channel message
+        assert_equal {1 0} [r waitaof 1 0 0]
+        with_config {appendfsync always} {
+            assert_equal 0 [r publish channel message]
+            assert_equal OK [r set a 1]
+            assert_equal 0 [r publish channel message]
+        }
+        r publish channel message ;# the last of it: the server ends all the same
+    }
+
     test "WAITAOF and CLIENT UNBLOCK, and a client that leaves" {} {
         set other [connect]
         set id [$other client id]
