@@ -170,6 +170,7 @@ bool child_start(const struct child_task *task)
         errno = error;
         return false;
     }
+    atomic_store_explicit(&task->access->store->is_shared, true, memory_order_relaxed);
     note_start(task, pid, ends[0], (int64_t)(clock_monotonic_us() - start_us));
     atomic_store_explicit(&child.kind, task->kind, memory_order_release);
     return true;
@@ -228,6 +229,7 @@ static void finish(pid_t pid, int wait_status, bool was_stopped)
         else
             (void)snprintf(report.error, sizeof(report.error), "ended without a word");
     }
+    atomic_store_explicit(&task.access->store->is_shared, false, memory_order_relaxed);
     atomic_store_explicit(&child.kind, CHILD_NONE, memory_order_release);
     task.done(&report, task.context);
 }

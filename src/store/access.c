@@ -652,7 +652,7 @@ static NOINLINE void count_use(const struct access *access, struct entry *entry)
     const struct usage_rule rule = {atomic_load_explicit(&store->lfu_log_factor, memory_order_relaxed),
                                     atomic_load_explicit(&store->lfu_decay_minutes, memory_order_relaxed)};
 
-    if (!access->no_touch)
+    if (!access->no_touch && !atomic_load_explicit(&store->is_shared, memory_order_relaxed))
         entry->clock = usage_add(entry->clock, access->now_ms, rule, random_u64(random_thread())) & 0xFFFFFF;
 }
 
@@ -660,7 +660,8 @@ static inline void touch(const struct access *access, struct entry *entry)
 {
     if (UNLIKELY(access->counts_uses))
         count_use(access, entry);
-    else if (entry->clock != access->clock && !access->no_touch)
+    else if (entry->clock != access->clock && !access->no_touch &&
+             !atomic_load_explicit(&access->store->is_shared, memory_order_relaxed))
         entry->clock = access->clock & 0xFFFFFF;
 }
 

@@ -95,6 +95,7 @@ struct store {
     _Atomic bool has_jobs;              /* there has been a job somewhere; atomic, relaxed */
     _Atomic bool active_expire;         /* DEBUG SET-ACTIVE-EXPIRE */
     _Atomic bool keeps_expired;         /* reads leave keys past their deadline where they are; atomic, relaxed */
+    _Atomic bool is_shared;             /* with a child: what is only read is not written to; atomic, relaxed */
     _Atomic bool counts_uses;           /* maxmemory-policy goes by frequency: see usage.h; changed at the gate */
     _Atomic uint32_t lfu_log_factor, lfu_decay_minutes; /* likewise */
     _Atomic uint32_t frees_later;       /* bits of enum free_reason; atomic, relaxed */

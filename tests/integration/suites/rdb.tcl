@@ -157,6 +157,26 @@ with_server {enable-debug-command yes} {
         wait_for {[info_field rdb_last_bgsave_status] eq "ok"}
     }
 
+    test "reading writes nothing while a child shares the memory" {} {
+        for {set i 0} {$i < 500} {incr i} {
+            r set key:$i 1
+        }
+        wait_for {[r object idletime key:1] >= 1}
+        with_config {rdb-key-save-delay 100000} {
+            r bgsave
+            wait_for {[llength [glob -nocomplain [srv dir]/temp-*.rdb]] == 1}
+            r get key:1
+            assert {[r object idletime key:1] >= 1}
+            r config set rdb-key-save-delay 0
+            exec kill -9 [regsub {^.*temp-(\d+)\.rdb$} [glob [srv dir]/temp-*.rdb] {\1}]
+        }
+        wait_for {[info_field rdb_bgsave_in_progress] == 0}
+        r get key:1
+        assert_equal 0 [r object idletime key:1]
+        r bgsave
+        wait_for {[info_field rdb_last_bgsave_status] eq "ok"}
+    }
+
     test "a disk without room fails a snapshot, and leaves the file before it" {} {
         r set a 1
         r save
