@@ -80,7 +80,7 @@ with_server {enable-debug-command yes} {
             assert_refused "ERR The value stored at the specified key is not represented using an hash table" \
                 r debug htstats-key sl
             r rpush l 1 2 3 4 "a b"
-            set nodes [list "5 elements, 2 nodes, fill 3, compress 0" "node 0: listpack, 3 elements, 13 bytes" \
+            set nodes [list "5 elements, 2 nodes, fill 3, compress 8" "node 0: listpack, 3 elements, 13 bytes" \
                             "node 1: listpack, 2 elements, 14 bytes"]
             assert_equal [join $nodes \n]\n [r debug quicklist l]
             assert_equal [r debug quicklist l] [r debug quicklist l 0]
