@@ -236,7 +236,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "a script may not take all memory" {} {
-        set slow [connect -timeout 120000]
+        set slow [connect -timeout 300000]
         assert_error "*not enough memory*" {$slow eval {local s = ('x'):rep(1000000)
             while true do s = s .. s end} 0}
         assert_error "*" {$slow eval {return #('x'):rep(2147483647)} 0}
