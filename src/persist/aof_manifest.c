@@ -204,6 +204,20 @@ void aof_manifest_adopt_base(struct aof_manifest *manifest, struct slice name)
     insert(manifest, 0, copy_slice(name), 1, AOF_BASE);
 }
 
+/* History that a new increment of the same number would have the name of. */
+static bool was_increment(const struct aof_part *part, const char *name)
+{
+    char *as_increment;
+    bool was;
+
+    if (part->type != AOF_HISTORY)
+        return false;
+    as_increment = make_name(name, part->sequence, "incr.aof");
+    was = strcmp(part->name, as_increment) == 0;
+    mem_free(as_increment);
+    return was;
+}
+
 const struct aof_part *aof_manifest_add_increment(struct aof_manifest *manifest, const char *name)
 {
     const struct aof_part *last = aof_manifest_last_increment(manifest);
@@ -211,8 +225,10 @@ const struct aof_part *aof_manifest_add_increment(struct aof_manifest *manifest,
 
     if (last != NULL)
         sequence = last->sequence + 1;
-    for (uint32_t i = 0; i < manifest->count; i++) /* those that were increments before they became history */
-        sequence = MAX(sequence, manifest->parts[i].type == AOF_HISTORY ? manifest->parts[i].sequence + 1 : 0);
+    for (uint32_t i = 0; i < manifest->count; i++) {
+        if (was_increment(&manifest->parts[i], name))
+            sequence = MAX(sequence, manifest->parts[i].sequence + 1);
+    }
     return insert(manifest, manifest->count, make_name(name, sequence, "incr.aof"), sequence, AOF_INCREMENT);
 }
 
@@ -228,19 +244,36 @@ char *aof_manifest_next_base_name(const struct aof_manifest *manifest, const cha
     return make_name(name, next_base_sequence(manifest), is_rdb ? "base.rdb" : "base.aof");
 }
 
+static bool becomes_history(const struct aof_part *part, uint64_t keep_from)
+{
+    return part->type == AOF_BASE || (part->type == AOF_INCREMENT && part->sequence < keep_from);
+}
+
+/* To the end of the other manifest; the name goes with it. */
+static void move_part(struct aof_manifest *to, struct aof_part *part, enum aof_part_type type)
+{
+    insert(to, to->count, part->name, part->sequence, type);
+    part->name = NULL;
+}
+
 const struct aof_part *aof_manifest_replace_base(struct aof_manifest *manifest, const char *name, bool is_rdb,
                                                  const struct aof_part *first)
 {
-    uint64_t keep_from = first != NULL ? first->sequence : UINT64_MAX, sequence = next_base_sequence(manifest);
-    char *base = aof_manifest_next_base_name(manifest, name, is_rdb);
+    uint64_t keep_from = first != NULL ? first->sequence : UINT64_MAX;
+    struct aof_manifest before = *manifest;
 
-    for (uint32_t i = 0; i < manifest->count; i++) {
-        struct aof_part *part = &manifest->parts[i];
-
-        if (part->type == AOF_BASE || (part->type == AOF_INCREMENT && part->sequence < keep_from))
-            part->type = AOF_HISTORY;
+    *manifest = (struct aof_manifest){0};
+    insert(manifest, 0, aof_manifest_next_base_name(&before, name, is_rdb), next_base_sequence(&before), AOF_BASE);
+    for (uint32_t i = before.count; i-- > 0;) {
+        if (becomes_history(&before.parts[i], keep_from))
+            move_part(manifest, &before.parts[i], AOF_HISTORY);
     }
-    return insert(manifest, 0, base, sequence, AOF_BASE);
+    for (uint32_t i = 0; i < before.count; i++) {
+        if (before.parts[i].name != NULL)
+            move_part(manifest, &before.parts[i], before.parts[i].type);
+    }
+    aof_manifest_fini(&before);
+    return &manifest->parts[0];
 }
 
 void aof_manifest_drop_history(struct aof_manifest *manifest)

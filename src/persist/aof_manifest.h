@@ -26,7 +26,7 @@ struct aof_part {
 
 /* Zeroed memory is an empty manifest. */
 struct aof_manifest {
-    struct aof_part *parts; /* the base, then history, then increments */
+    struct aof_part *parts; /* the base, then history (the latest first), then increments */
     uint32_t count, capacity;
 };
 
@@ -52,7 +52,8 @@ uint32_t aof_manifest_count(const struct aof_manifest *manifest, enum aof_part_t
 
 /* A file that was there before there was a manifest becomes the base. */
 void aof_manifest_adopt_base(struct aof_manifest *manifest, struct slice name);
-/* One more increment: "NAME.SEQUENCE.incr.aof", a number higher than the last one. */
+/* One more increment: "NAME.SEQUENCE.incr.aof", a number higher than those of the last one and of increments that are
+ * history; 1 if there are none. */
 const struct aof_part *aof_manifest_add_increment(struct aof_manifest *manifest, const char *name);
 /* A new base, "NAME.SEQUENCE.base.rdb" (or .aof), that holds what the old one and all increments before `first` did:
  * these become history. first NULL: all of them. */

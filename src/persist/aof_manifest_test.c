@@ -126,8 +126,8 @@ static void how_it_changes(void **state)
     assert_string_equal(name, "x.aof.2.base.rdb");
     mem_free(name);
     assert_string_equal(aof_manifest_replace_base(&manifest, "x.aof", true, first)->name, "x.aof.2.base.rdb");
-    check_is(&manifest, "file x.aof.2.base.rdb seq 2 type b\nfile x.aof seq 1 type h\n"
-                        "file x.aof.1.incr.aof seq 1 type h\nfile x.aof.2.incr.aof seq 2 type i\n");
+    check_is(&manifest, "file x.aof.2.base.rdb seq 2 type b\nfile x.aof.1.incr.aof seq 1 type h\n"
+                        "file x.aof seq 1 type h\nfile x.aof.2.incr.aof seq 2 type i\n");
     assert_int_equal(aof_manifest_count(&manifest, AOF_HISTORY), 2);
     aof_manifest_drop_history(&manifest);
     check_is(&manifest, "file x.aof.2.base.rdb seq 2 type b\nfile x.aof.2.incr.aof seq 2 type i\n");
@@ -142,6 +142,18 @@ static void how_it_changes(void **state)
     assert_int_equal(aof_manifest_add_increment(&copy, "x.aof")->sequence, 4); /* not the number of what goes */
     aof_manifest_drop_history(&copy);
     check_is(&copy, "file x.aof.3.base.aof seq 3 type b\nfile x.aof.4.incr.aof seq 4 type i\n");
+
+    /* History is told from the latest on; a base that is history has no say in the numbers of increments. */
+    aof_manifest_replace_base(&copy, "x.aof", true, aof_manifest_add_increment(&copy, "x.aof"));
+    aof_manifest_replace_base(&copy, "x.aof", true, NULL);
+    check_is(&copy, "file x.aof.5.base.rdb seq 5 type b\nfile x.aof.5.incr.aof seq 5 type h\n"
+                    "file x.aof.4.base.rdb seq 4 type h\nfile x.aof.4.incr.aof seq 4 type h\n"
+                    "file x.aof.3.base.aof seq 3 type h\n");
+    aof_manifest_drop_history(&copy);
+    aof_manifest_replace_base(&copy, "x.aof", true, NULL);
+    aof_manifest_add_increment(&copy, "x.aof");
+    check_is(&copy, "file x.aof.6.base.rdb seq 6 type b\nfile x.aof.5.base.rdb seq 5 type h\n"
+                    "file x.aof.1.incr.aof seq 1 type i\n");
     aof_manifest_fini(&copy);
 }
 
