@@ -10,6 +10,7 @@
 #include "base/panic.h"
 #include "persist/rdb_payload.h"
 #include "server/aof_load.h"
+#include "server/aof_writer.h"
 #include "server/client.h"
 #include "server/client_limit.h"
 #include "server/config.h"
@@ -26,7 +27,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { RELEASE_STEP_US = 1000 };
+enum { RELEASE_STEP_US = 1000, FLUSH_SLEEP_MOST_US = 60 * 1000 * 1000 };
 
 /* ------------------------------------------------------------------------------------------------- the journal -- */
 
@@ -387,6 +388,17 @@ static void debug_loadaof(struct request *request)
         reply_error(request, "ERR Error trying to load the AOF files, check server logs.");
 }
 
+/* A minute is the most. */
+static void debug_aof_flush_sleep(struct request *request)
+{
+    int64_t us;
+
+    if (!request_arg_i64(request, 2, &us))
+        return;
+    aof_writer_sleep((uint32_t)MIN(MAX(us, 0), FLUSH_SLEEP_MOST_US));
+    reply_ok(request);
+}
+
 static void debug_config_rewrite_force_all(struct request *request)
 {
     const char *reason = config_rewrite_everything();
@@ -485,6 +497,9 @@ static void debug_mallctl_str(struct request *request)
 }
 
 const struct debug_row debug_server_rows[] = {
+    {"aof-flush-sleep", "<microseconds>",
+     "Let the append only file's writer sleep so long, a minute at most, before each write.",
+     debug_aof_flush_sleep, 3, 3, ACCESS_FREE, 0, 0},
     {"assert", "",
      "Fail an assertion: the server ends.",
      debug_assert_failure, 2, UINT32_MAX, ACCESS_FREE, 0, 0},

@@ -43,9 +43,11 @@ static struct {
     struct aof_set files;       /* the writer's while it runs, else of who owns the gate, or of the COMMIT phase */
     char temp_base[64], child_temp[64], temp_increment[NAME_BYTES];
     bool is_rdb;
+    bool has_writer;              /* the rewrite: its base is of use only with what the writer writes since the fork */
     bool wants_gate;              /* worker 0's: it waits for it */
     /* atomic, relaxed */
     _Atomic bool is_scheduled, last_was_good;
+    _Atomic bool tells_delay;     /* the next that is put off is told of */
     _Atomic int64_t started_us, last_duration_s, next_try_s, delay_minutes;
     _Atomic uint64_t rewrites, failures, last_cow_bytes;
 } aof = {.last_was_good = true, .last_duration_s = -1};
@@ -180,8 +182,7 @@ static void note_failure(void)
         return;
     SET(delay_minutes, failures == FAILURES_FREE ? 1 : MIN(GET(delay_minutes) * 2, DELAY_MOST_MINUTES));
     SET(next_try_s, (int64_t)time(NULL) + GET(delay_minutes) * 60);
-    log_warning("Background AOF rewrite has repeatedly failed and triggered the limit, will retry in %" PRId64
-                " minutes", GET(delay_minutes));
+    SET(tells_delay, true);
 }
 
 /* In the writer's thread, or in the background. */
@@ -190,6 +191,7 @@ static void committed(bool good)
     if (good) {
         SET(last_was_good, true);
         SET(failures, 0);
+        SET(tells_delay, false);
         if (GET(state) == AOF_STARTING) {
             SET(state, AOF_ON);
             aof_hold_update();
@@ -218,23 +220,28 @@ static void commit_alone(void *argument)
     committed(aof_commit_alone(&aof.files, &commit));
 }
 
-static void child_done(const struct child_report *report, void *context)
+/* False: it has come too late. The child may have ended well while it was about to be stopped. */
+static bool commit_base(void)
 {
     const struct aof_commit commit = commit_of_now();
-    bool was_stopped = !report->is_last && strcmp(report->error, "stopped") == 0;
+
+    log_notice("Background AOF rewrite terminated with success");
+    set_phase(PHASE_COMMIT);
+    if (!aof.has_writer)
+        background_submit(BACKGROUND_SYNC, commit_alone, NULL);
+    return !aof.has_writer || aof_writer_commit(&commit);
+}
+
+static void child_done(const struct child_report *report, void *context)
+{
+    bool is_good = report->is_last && report->status == STATUS_OK;
+    bool was_stopped = is_good || (!report->is_last && strcmp(report->error, "stopped") == 0);
 
     (void)context;
     SET(last_duration_s, ((int64_t)clock_monotonic_us() - GET(started_us)) / (1000 * 1000));
     SET(last_cow_bytes, report->cow_bytes);
-    if (report->is_last && report->status == STATUS_OK) {
-        log_notice("Background AOF rewrite terminated with success");
-        set_phase(PHASE_COMMIT);
-        if (aof_writer_runs())
-            aof_writer_commit(&commit);
-        else
-            background_submit(BACKGROUND_SYNC, commit_alone, NULL);
+    if (is_good && commit_base())
         return;
-    }
     remove_file(aof.temp_base);
     remove_file(aof.child_temp);
     if (was_stopped && !aof_writer_split_failed()) {
@@ -255,6 +262,8 @@ static bool open_temporary(struct file **file)
 
     path = aof_set_path(&aof.files, aof.temp_increment);
     status = file_remove(path);
+    if (status == STATUS_OK)
+        log_notice("Removing the temp incr aof file %s", aof.temp_increment);
     if (status == STATUS_OK || status == STATUS_NOT_FOUND)
         status = file_open(file, path, FILE_APPEND);
     mem_free(path);
@@ -278,7 +287,10 @@ static bool start_rewrite(struct access *access)
     make_names();
     if (state == AOF_STARTING && !open_temporary(&temporary))
         return false;
+    aof.has_writer = state != AOF_OFF;
+    set_phase(PHASE_CHILD); /* worker 0 may hear of the child's end before we are done here */
     if (!child_start(&task)) {
+        set_phase(PHASE_NONE);
         log_warning("Can't rewrite append only file in background: fork: %s", strerror(errno));
         file_close(&temporary);
         return false;
@@ -305,39 +317,49 @@ enum aof_rewrite_start aof_rewrite(struct access *access)
         note_failure();
         return AOF_REWRITE_FAILED;
     }
-    log_notice("Background append only file rewriting started");
-    set_phase(PHASE_CHILD);
+    log_notice("Background append only file rewriting started by pid %d", (int)child_pid());
     return AOF_REWRITE_STARTED;
 }
 
 /* --------------------------------------------------------------------------------------------------- by itself -- */
 
-/* Has it grown so much that a rewrite is worth it? */
-static bool has_grown(void)
+/* Has it grown so much that a rewrite is worth it? *growth: in percent. */
+static bool has_grown(const struct aof_writer_stats *now, double *growth)
 {
     int64_t percentage = OPTION_GET(option_auto_aof_rewrite_percentage);
-    struct aof_writer_stats now;
-    double growth;
 
-    aof_writer_stats(&now);
-    if (GET(state) != AOF_ON || percentage == 0 ||
-        now.size_bytes <= OPTION_GET_U64(option_auto_aof_rewrite_min_size))
+    *growth = (double)now->size_bytes * 100 / (double)MAX(now->rewritten_bytes, 1) - 100;
+    return GET(state) == AOF_ON && percentage != 0 && *growth >= (double)percentage &&
+           now->size_bytes > OPTION_GET_U64(option_auto_aof_rewrite_min_size);
+}
+
+/* After failures a rewrite that is wanted waits for its time. */
+static bool is_put_off(void)
+{
+    if (GET(failures) == 0 || (int64_t)time(NULL) >= GET(next_try_s))
         return false;
-    growth = (double)now.size_bytes * 100 / (double)MAX(now.rewritten_bytes, 1) - 100;
-    if (growth < (double)percentage)
-        return false;
-    log_notice("Starting automatic rewriting of AOF on %.0f%% growth", growth);
+    if (GET(tells_delay)) {
+        SET(tells_delay, false);
+        log_warning("Background AOF rewrite has repeatedly failed and triggered the limit, will retry in %" PRId64
+                    " minutes", GET(delay_minutes));
+    }
     return true;
 }
 
 static bool is_due(void)
 {
     struct aof_writer_stats now;
+    double growth;
+    bool is_wanted, grew;
 
-    if (GET(failures) != 0 && (int64_t)time(NULL) < GET(next_try_s))
-        return false;
     aof_writer_stats(&now);
-    return GET(is_scheduled) || now.needs_rewrite || has_grown();
+    grew = has_grown(&now, &growth);
+    is_wanted = GET(is_scheduled) || now.needs_rewrite;
+    if (!(is_wanted || grew) || is_put_off())
+        return false;
+    if (!is_wanted)
+        log_notice("Starting automatic rewriting of AOF on %.0f%% growth", growth);
+    return true;
 }
 
 static void rewrite_at_gate(struct worker *worker)
@@ -455,6 +477,7 @@ static void turn_off(void)
     SET(state, AOF_OFF);
     SET(is_scheduled, false);
     SET(failures, 0);
+    SET(tells_delay, false);
     aof_hold_update();
 }
 
@@ -486,6 +509,13 @@ static const char *apply_appendfsync(const struct option_row *row)
     (void)row;
     aof_hold_update();
     aof_writer_poke();
+    return NULL;
+}
+
+static const char *apply_history(const struct option_row *row)
+{
+    (void)row;
+    aof_writer_drop_history();
     return NULL;
 }
 
@@ -526,5 +556,6 @@ void aof_setup(void)
 {
     config_on_change("appendonly", apply_appendonly);
     config_on_change("appendfsync", apply_appendfsync);
+    config_on_change("aof-disable-auto-gc", apply_history);
     config_on_reset_stat(aof_stats_reset);
 }

@@ -580,11 +580,14 @@ bool aof_load_again(struct worker *worker)
     const uint64_t dirty = access->dirty;
     struct aof_load_result result;
     struct aof_manifest manifest = {0};
+    struct aof_stats stats;
     uint64_t bytes;
     bool good = false;
 
-    /* Without an AOF a rewrite leaves files that can be loaded, too. */
-    if (aof_state() == AOF_STARTING || (aof_state() == AOF_ON && !aof_writer_settle())) {
+    /* Without an AOF a rewrite leaves files that can be loaded, too. So can they be while the first rewrite has not
+     * begun; once it has, what it writes must not be of other data than what comes after it. */
+    aof_stats(&stats);
+    if ((aof_state() == AOF_STARTING && stats.is_rewriting) || (aof_state() == AOF_ON && !aof_writer_settle())) {
         log_warning("The append only file cannot be loaded: %s", aof_state() == AOF_ON
                     ? "not everything could be written to it" : "its first rewrite is not done yet");
         return false;
@@ -604,5 +607,7 @@ bool aof_load_again(struct worker *worker)
     }
     aof_manifest_fini(&manifest);
     access->dirty = dirty; /* what is here is what is in the files */
+    if (good)
+        persistence_note_loaded(result.keys, 0);
     return good;
 }

@@ -44,6 +44,7 @@ static struct {
     uint64_t split_offset GUARDED_BY(lock);
     struct aof_commit commit GUARDED_BY(lock);
     _Atomic enum split split;      /* atomic: who owns the gate says WANTED, the writer the others */
+    _Atomic bool wants_drop;       /* atomic, seq_cst: history is to go before who waits hears that all is settled */
     _Atomic bool reads;            /* atomic, seq_cst, with `split`: see read_journal */
     _Atomic bool asleep;           /* atomic, seq_cst: see sleep_until */
     _Atomic bool runs;             /* atomic, release, acquire: changed by who owns the gate */
@@ -63,6 +64,7 @@ static struct {
     _Atomic uint64_t written, synced, acked, size_bytes, rewritten_bytes, buffer_bytes, syncs, slow_syncs;
     _Atomic bool is_syncing, failed, needs_rewrite;
     _Atomic int shown_error;
+    _Atomic uint32_t flush_sleep_us; /* atomic, relaxed: aof_writer_sleep */
 } writer;
 
 #define GET(field) atomic_load_explicit(&writer.field, memory_order_relaxed)
@@ -227,6 +229,8 @@ static bool write_out(void)
         skip_messages();
         return true;
     }
+    if (UNLIKELY(GET(flush_sleep_us) != 0))
+        (void)usleep(GET(flush_sleep_us));
     if (file_write_all(writer.file, writer.buffer.data, writer.buffer.size) != STATUS_OK) {
         if (note_failure())
             log_warning("Error writing to the AOF file: %s", strerror(writer.error));
@@ -332,18 +336,33 @@ static void sync_if_due(void)
 
 /* ------------------------------------------------------------------------------------------------- other files -- */
 
-static void remove_now(void *path)
+static void close_in_background(void *argument)
 {
+    struct file *file = argument;
+
+    file_close(&file);
+}
+
+/* The name is free at once, as a new file may soon have it; the content goes with the last who has it open. */
+static void remove_later(char *path)
+{
+    struct file *file = NULL;
+
+    log_notice("Removing the history file %s in the background", path);
+    if (file_open(&file, path, FILE_READ) != STATUS_OK)
+        file = NULL;
     if (file_remove(path) != STATUS_OK)
-        log_warning("The file %s of the AOF, which is not needed any more, could not be removed: %s", (char *)path,
+        log_warning("The file %s of the AOF, which is not needed any more, could not be removed: %s", path,
                     strerror(errno));
+    if (file != NULL)
+        background_submit(BACKGROUND_CLOSE, close_in_background, file);
     mem_free(path);
 }
 
-static void remove_later(char *path)
+static void drop_history(struct aof_set *files)
 {
-    log_notice("Removing the history file %s in the background", path);
-    background_submit(BACKGROUND_CLOSE, remove_now, path);
+    if (!OPTION_IS(option_aof_keeps_history) && aof_set_drop_history(files, remove_later) != STATUS_OK)
+        log_warning("The AOF's manifest keeps files that are not needed any more: %s", strerror(errno));
 }
 
 static bool replace_base(struct aof_set *files, const struct aof_commit *commit, enum aof_kept kept)
@@ -352,8 +371,7 @@ static bool replace_base(struct aof_set *files, const struct aof_commit *commit,
         log_warning("The new base of the AOF could not take its place: %s", strerror(errno));
         return false;
     }
-    if (!OPTION_IS(option_aof_keeps_history) && aof_set_drop_history(files, remove_later) != STATUS_OK)
-        log_warning("The AOF's manifest keeps files that are not needed any more: %s", strerror(errno));
+    drop_history(files);
     return true;
 }
 
@@ -544,8 +562,11 @@ static void answer_settled(void)
     if (settled)
         writer.wants_settled = false;
     spinlock_release(&writer.lock);
-    if (wanted && settled)
-        (void)sem_post(&writer.settled);
+    if (!wanted || !settled)
+        return;
+    if (atomic_exchange(&writer.wants_drop, false))
+        drop_history(writer.files);
+    (void)sem_post(&writer.settled);
 }
 
 static void run(void *argument)
@@ -631,6 +652,11 @@ bool aof_writer_runs(void)
     return GET(runs);
 }
 
+void aof_writer_sleep(uint32_t us)
+{
+    SET(flush_sleep_us, us);
+}
+
 bool aof_writer_settle(void)
 {
     if (!GET(runs))
@@ -642,6 +668,14 @@ bool aof_writer_settle(void)
     while (sem_wait(&writer.settled) != 0 && errno == EINTR)
         ;
     return !GET(failed);
+}
+
+void aof_writer_drop_history(void)
+{
+    if (!GET(runs))
+        return;
+    atomic_store(&writer.wants_drop, true);
+    (void)!aof_writer_settle();
 }
 
 void aof_writer_split(void)
@@ -668,13 +702,20 @@ void aof_writer_forget_split(void)
         (void)atomic_compare_exchange_strong(&writer.split, &split, SPLIT_NONE);
 }
 
-void aof_writer_commit(const struct aof_commit *commit)
+bool aof_writer_commit(const struct aof_commit *commit)
 {
+    bool stops;
+
     spinlock_acquire(&writer.lock);
-    writer.commit = *commit;
-    writer.wants_commit = true;
+    stops = writer.wants_stop; /* from then on, until it is started again */
+    if (!stops) {
+        writer.commit = *commit;
+        writer.wants_commit = true;
+    }
     spinlock_release(&writer.lock);
-    aof_writer_poke();
+    if (!stops)
+        aof_writer_poke();
+    return !stops;
 }
 
 uint64_t aof_acked_offset(void)

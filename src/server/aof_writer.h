@@ -25,26 +25,31 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
 bool aof_writer_stop(void);
 /* Waits until everything is written; false: it cannot be written. */
 must_check bool aof_writer_settle(void);
+/* Files that are not needed any more go now, unless aof-disable-auto-gc says that they stay. */
+void aof_writer_drop_history(void);
 /* What comes from now on goes into a new increment. */
 void aof_writer_split(void);
 bool aof_writer_runs(void); /* any thread: as it was last */
 
 /* --- any thread --- */
 
+void aof_writer_sleep(uint32_t us); /* before each write, for tests: as if the disk were slow. 0: not */
 void aof_writer_poke(void); /* there may be something new: in the journal, among the options */
 /* The split that was asked for has failed: the base that is being written has no use. */
 bool aof_writer_split_failed(void);
 void aof_writer_forget_split(void); /* no base comes for it */
 
 /* A base with everything up to the split (or to the start, if the file is temporary) is on the disk: it is to take its
- * place. `done` is called by the writer's thread, or by the caller if there is none. */
+ * place. `done` is called by the writer's thread. */
 struct aof_commit {
     const char *temp_base;      /* file names, in the folder; they stay until `done` */
     const char *temp_increment; /* NULL: there was a split, or there is no writer */
     bool is_rdb;
     void (*done)(bool good);
 };
-void aof_writer_commit(const struct aof_commit *commit);
+/* False: the writer that began with that base has ended, or is about to, and `done` is not called. What it has written
+ * since then is in no base, so this one must not take the place of anything. */
+must_check bool aof_writer_commit(const struct aof_commit *commit);
 /* The same without a writer: nothing is kept beside the base. Any thread that has the files to itself. */
 must_check bool aof_commit_alone(struct aof_set *files, const struct aof_commit *commit);
 

@@ -255,7 +255,7 @@ void child_stop(enum child_kind kind)
     if (atomic_load_explicit(&child.kind, memory_order_acquire) != kind)
         return;
     spinlock_acquire(&child.lock);
-    if (child.pid != 0) {
+    if (child.pid != 0 && !child.was_stopped) {
         stopped = child.pid;
         child.was_stopped = true;
         (void)kill(child.pid, SIGKILL);
@@ -277,6 +277,16 @@ void child_teardown(void)
     pid = reap(&wait_status, &was_stopped, true);
     if (pid != 0)
         finish(pid, wait_status, was_stopped);
+}
+
+pid_t child_pid(void)
+{
+    pid_t pid;
+
+    spinlock_acquire(&child.lock);
+    pid = child.pid;
+    spinlock_release(&child.lock);
+    return pid;
 }
 
 enum child_kind child_running(void)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum child_kind { CHILD_NONE, CHILD_RDB, CHILD_AOF };
 
@@ -49,6 +50,8 @@ void child_tell(struct child_report *report);
 /* A forked process that is no such child: shuts everything but one descriptor, and dies with the server's thread. */
 void child_become(int kept_fd);
 bool child_is_copy(void); /* this process is a forked one */
+
+pid_t child_pid(void); /* any thread. 0: there is none */
 
 /* Any thread. */
 enum child_kind child_running(void);

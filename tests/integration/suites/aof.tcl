@@ -252,6 +252,34 @@ with_server {appendonly yes enable-debug-command yes} {
         assert_equal 0 [info_field aof_rewrites_consecutive_failures]
     }
 
+    test "a rewrite that has just ended when the file is switched off takes nothing away" {} {
+        r set before 1
+        # While a transaction sleeps nobody looks after the child, which is long done when the file is switched off.
+        r -raw "BGREWRITEAOF\r\nSET after 1\r\nMULTI\r\nDEBUG SLEEP 1\r\nCONFIG SET appendonly no\r\nEXEC\r\n"
+        for {set i 0} {$i < 6} {incr i} {
+            r -read
+        }
+        wait_for {[info_field aof_rewrite_in_progress] == 0}
+        set digest [r debug digest]
+        assert_equal OK [r debug loadaof]
+        assert_equal $digest [r debug digest]
+        assert_equal 1 [r get after]
+        assert_equal {} [glob -nocomplain -directory [aof_folder] temp-*]
+        r config set appendonly yes
+        wait_for_rewrite
+        assert_equal ok [info_field aof_last_bgrewrite_status]
+    }
+
+    test "history goes as soon as it need not be kept any more" {} {
+        with_config {aof-disable-auto-gc yes} {
+            rewrite
+            rewrite
+            assert_match "*.base.rdb seq * type b\n*incr.aof seq * type h\n*base.rdb seq * type h\n*" [aof_manifest]
+        }
+        assert_match "file *.base.rdb seq * type b\nfile *.incr.aof seq * type i" [aof_manifest]
+        assert_equal 3 [llength [aof_files]]
+    }
+
     test "DEBUG LOADAOF finds everything, and writing goes on" {} {
         for {set i 0} {$i < 3} {incr i} {
             write_everything r $i
