@@ -73,12 +73,12 @@ def prepare(folder):
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, ".lock"), "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if os.path.isdir(suite):
-            return suite
-        print("conformance: fetching the suite (source package of redis, only its tests are unpacked)", flush=True)
-        with tempfile.TemporaryDirectory(dir=folder) as work:
-            _unpack(_fetch(work), os.path.join(work, "suite"))
-            os.rename(os.path.join(work, "suite"), suite)
+        if not os.path.isdir(suite):
+            print("conformance: fetching the suite (source package of redis, only its tests are unpacked)", flush=True)
+            with tempfile.TemporaryDirectory(dir=folder) as work:
+                _unpack(_fetch(work), os.path.join(work, "suite"))
+                os.rename(os.path.join(work, "suite"), suite)
+        _name_tests_of_aof_race(os.path.join(suite, "tests", "integration", "aof-race.tcl"))
     return suite
 
 
@@ -123,6 +123,23 @@ def _skip_our_fixed_options(path):
     ours = "".join(" " * 12 + name + "\n" for name in OUR_FIXED_OPTIONS)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace(known, known + ours))
+
+
+def _name_tests_of_aof_race(path):
+    """The unit has no test with a name, so nobody would hear of its failures; and what it loads after the restart has
+    been removed by the suite, unless that is told to keep it. (Redis fails there, too.)"""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    start, check = "start_server [list overrides $config] $code", "assert_equal 20000 [$client get foo]"
+    kept = start.replace("$config]", "$config keep_persistence true]")
+    if kept in text:
+        return
+    if text.count(start) != 1 or text.count(check) != 2:
+        raise Trouble("%s is not what it was" % path)
+    named = 'test "AOF rewrite under load: all is there%s" {wait_done_loading $client; ' + check + "}"
+    begin, middle, end = text.replace(start, kept).split(check)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(begin + named % "" + middle + named % " after a restart" + end)
 
 
 def _link_program(target, link):
