@@ -383,6 +383,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "a rewrite without it leaves a base" {} {
+        r config set appendonly no
         write_everything r 1
         rewrite
         assert_match "file appendonly.aof.*.base.rdb seq * type b" [aof_manifest]
@@ -391,6 +392,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "off and on again while the first rewrite runs" {} {
+        r config set appendonly no
         for {set i 0} {$i < 100} {incr i} {
             r set key:$i x
         }
