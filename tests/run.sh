@@ -152,16 +152,16 @@ group_integration() {
     # shellcheck disable=SC2046
     case $level in
     core)
-        run_suite "integration core" 300 integration --server "$server" --single $(core_suites)
+        run_suite "integration core" 300 integration --server "$server" --oracle "$ORACLE" --single $(core_suites)
         ;;
     short)
-        run_suite "integration" 300 integration --server "$server"
-        run_suite "integration core, TLS" 120 integration --server "$server" --tls --single $(core_suites)
+        run_suite "integration" 300 integration --server "$server" --oracle "$ORACLE"
+        run_suite "integration core, TLS" 120 integration --server "$server" --oracle "$ORACLE" --tls --single $(core_suites)
         ;;
     whole)
-        run_suite "integration" 900 integration --server "$server"
-        run_suite "integration, 1 thread" 900 integration --server "$server" --threads 1
-        run_suite "integration, TLS" 900 integration --server "$server" --tls
+        run_suite "integration" 900 integration --server "$server" --oracle "$ORACLE"
+        run_suite "integration, 1 thread" 900 integration --server "$server" --oracle "$ORACLE" --threads 1
+        run_suite "integration, TLS" 900 integration --server "$server" --oracle "$ORACLE" --tls
         ;;
     esac
 }

@@ -64,7 +64,9 @@ static uint64_t all_changes(void)
 
 uint64_t persistence_changes(void)
 {
-    return all_changes() - GET(saved_changes);
+    uint64_t changes = all_changes(), saved = GET(saved_changes);
+
+    return changes > saved ? changes - saved : 0;
 }
 
 static void update_denial(void)
@@ -162,7 +164,7 @@ bool persistence_save(struct access *access)
     }
     log_notice("DB saved on disk: %" PRIu64 " keys, %" PRIu64 " bytes, version %d", result.keys, result.bytes,
                result.version);
-    note_saved(all_changes());
+    note_saved(all_changes() + access->dirty); /* what this command has done is counted when it ends */
     return true;
 }
 

@@ -65,6 +65,10 @@ static inline void access_obey(struct access *access)
 {
     access->due_ms = INT64_MIN;
 }
+static inline bool access_obeys(const struct access *access)
+{
+    return access->due_ms == INT64_MIN;
+}
 
 /* --- locking; ascending, all or nothing --- */
 

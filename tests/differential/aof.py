@@ -20,6 +20,11 @@ WAYS = (("as written", "yes", None), ("rewritten as RDB", "yes", 1.0), ("rewritt
         ("rewritten in between", "no", 0.5), ("rewritten as RDB in between", "yes", 0.5))
 
 
+def makes_unwritten_consumer(words):
+    """XREADGROUP of what was delivered makes a consumer that redis-server does not tell of, and we do."""
+    return isinstance(words[0], bytes) and words[0].upper() == b"XREADGROUP" and words[-1] != b">"
+
+
 class FileTester(Tester):
     def __init__(self, options):
         super().__init__(options)
@@ -106,8 +111,8 @@ class FileTester(Tester):
         self.swap()
         difference = self.compare_data()
         after = self.digests()
-        if difference is None and after != before:
-            difference = Difference("data", "DEBUG DIGEST, " + name, *map(compare.show, (before[0], after[0])))
+        if difference is None and after[0] != after[1]: # both may have lost what has expired meanwhile
+            difference = Difference("data", "DEBUG DIGEST, " + name, *map(compare.show, after))
         return difference
 
 
@@ -132,6 +137,7 @@ def main():
                 continue
             way = WAYS[number % len(WAYS)]
             items = Generator("%d/%d" % (options.seed, number), tester.commands, options.profile).block(options.block)
+            items = [item for item in items if not makes_unwritten_consumer(item[1])]
             try:
                 difference = tester.round(items, way)
             except (Lost, OSError) as problem:
