@@ -302,12 +302,21 @@ static bool start_rewrite(struct access *access)
     return true;
 }
 
+/* What a transaction has done so far would be in the base, and all of it in the increment behind. */
+static bool is_in_transaction(void)
+{
+    const struct worker *worker = worker_self();
+
+    return worker != NULL && worker->running != NULL && worker->running->in_exec;
+}
+
 enum aof_rewrite_start aof_rewrite(struct access *access)
 {
     if (phase_now() != PHASE_NONE)
         return AOF_REWRITE_RUNS;
-    if (child_running() != CHILD_NONE) {
+    if (child_running() != CHILD_NONE || is_in_transaction()) {
         SET(is_scheduled, true);
+        log_notice("AOF background was scheduled");
         return AOF_REWRITE_SCHEDULED;
     }
     SET(is_scheduled, false);
