@@ -548,6 +548,25 @@ with_server {appendonly yes appendfsync always enable-debug-command yes} {
 }
 
 # Body for each call of a kind that fails once while the server lives; up to the first that never comes.
+with_server {appendonly yes enable-debug-command yes} {
+    test "a rewrite asked for within a transaction has all of it or nothing" {slow} {
+        r set n 0
+        foreach words {bgrewriteaof {config set appendonly yes}} {
+            if {$words ne "bgrewriteaof"} {
+                r config set appendonly no
+            }
+            r multi
+            r incr n
+            r {*}$words
+            r incr n
+            assert_equal 3 [llength [r exec]]
+            wait_for_rewrite
+            assert_equal {1 0} [r waitaof 1 0 0]
+            assert_equal [r debug digest] [oracle_digest]
+        }
+    }
+}
+
 proc with_each_fault {kind how options body} {
     for {set n 0} {$n < 60} {incr n} {
         set ::env(KEYDB_FAULT) $kind:$n:$how
