@@ -156,7 +156,8 @@ group_integration() {
         ;;
     short)
         run_suite "integration" 300 integration --server "$server" --oracle "$ORACLE"
-        run_suite "integration core, TLS" 120 integration --server "$server" --oracle "$ORACLE" --tls --single $(core_suites)
+        run_suite "integration core, TLS" 120 integration --server "$server" --oracle "$ORACLE" --tls \
+            --single $(core_suites)
         ;;
     whole)
         run_suite "integration" 900 integration --server "$server" --oracle "$ORACLE"
