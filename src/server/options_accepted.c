@@ -12,7 +12,7 @@
 enum reason { PERSISTENCE, REPLICATION, CLUSTER, TYPES, EVICTION, LATER, OTHERWISE };
 
 static const char *const reasons[] = {
-    [PERSISTENCE] = "this version keeps data in memory only",
+    [PERSISTENCE] = "this version saves and loads in one way only",
     [REPLICATION] = "this version does not replicate",
     [CLUSTER] = "this version is no cluster node",
     [TYPES] = "this version has no values it would be about",
