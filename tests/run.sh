@@ -155,7 +155,7 @@ group_integration() {
         run_suite "integration core" 300 integration --server "$server" --oracle "$ORACLE" --single $(core_suites)
         ;;
     short)
-        run_suite "integration" 300 integration --server "$server" --oracle "$ORACLE"
+        run_suite "integration" 450 integration --server "$server" --oracle "$ORACLE"
         run_suite "integration core, TLS" 120 integration --server "$server" --oracle "$ORACLE" --tls \
             --single $(core_suites)
         ;;

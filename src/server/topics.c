@@ -324,8 +324,10 @@ bool topics_has(enum topic_kind kind, struct slice name, uint64_t hash)
     return found;
 }
 
-static void post_locked(const struct topic_message *message, struct topic_reach *reach,
-                        void (*post)(const struct topic_reach *reach, void *context), void *context)
+/* The patterns' lock is taken in one case and given back in the same. */
+NO_THREAD_SAFETY_ANALYSIS static void post_locked(const struct topic_message *message, struct topic_reach *reach,
+                                                  void (*post)(const struct topic_reach *reach, void *context),
+                                                  void *context)
 {
     struct fraction *patterns = fraction_of(TOPIC_PATTERN, 0);
 
