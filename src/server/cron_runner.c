@@ -155,6 +155,19 @@ static void tell_start(const struct access *access, const struct run *run, int64
     mem_free(words);
 }
 
+/* Making a job takes its key's deadline away. */
+static void tell_deadline(struct access *access, const struct run *run)
+{
+    const struct entry *entry = access_probe(access, run->due->db, &run->keys[0]);
+    char deadline[NUMBER_I64_SPACE];
+    struct slice words[] = {SLICE("PEXPIREAT"), run->due->name, SLICE_EMPTY};
+
+    if (access->effects == NULL || entry == NULL || entry_expire_ms(entry) == EXPIRE_NEVER)
+        return;
+    words[2] = slice_make(deadline, number_format_i64(deadline, entry_expire_ms(entry)));
+    effects_add(access->effects, run->due->db, words, countof(words));
+}
+
 static void tell_end(const struct access *access, const struct run *run)
 {
     const struct slice words[] = {SLICE("DEL"), run->due->name};
@@ -179,6 +192,7 @@ static void move_on(struct access *access, const struct run *run, bool failed)
     change_move_job(&change, start_ms, failed);
     change_end(&change, EVENT_GENERIC, NULL);
     tell_start(access, run, start_ms);
+    tell_deadline(access, run);
 }
 
 /* Once for a job that fails again and again. */

@@ -232,6 +232,13 @@ with_server {hz 100 enable-debug-command yes} {
         set text [journal_text]
         assert_match "*keydb.cron*DEL*c*" $text
         assert {![string match *MULTI* $text]}
+        # the new start leaves the key's own deadline
+        r debug set-active-expire 0
+        r keydb.cron d repeat 1000 500000 {return 1}
+        r pexpire d 5000000
+        r debug set-active-expire 1
+        wait_for {[string match *REPEAT*PEXPIREAT* [append text [journal_text]]]}
+        assert_match "*MULTI*KEYDB.CRON*d*REPEAT*PEXPIREAT*d*[r pexpiretime d] *EXEC*" $text
         r debug journal stop
     }
 
