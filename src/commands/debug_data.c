@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "commands/digest.h"
 #include "commands/object.h"
+#include "commands/type_options.h"
 #include "data/list.h"
 #include "server/client.h"
 #include "server/request.h"
@@ -43,7 +44,8 @@ static void describe_list(const struct quicklist *list, char *text, size_t text_
     }
     snprintf(text, text_size, " ql_nodes:%u ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:%d "
                               "ql_uncompressed_size:%zu",
-             (unsigned)nodes, (double)quicklist_count(list) / nodes, limits.fill, is_compressed, bytes);
+             (unsigned)nodes, (double)quicklist_count(list) / nodes, limits.fill,
+             is_compressed || limits.compress != LIST_OPEN_NODES, bytes);
 }
 
 static void debug_object(struct request *request)

@@ -71,6 +71,7 @@ static void cmd_smove(struct request *request)
     if (!typed_find(request, &request->keys[0], TYPE_SET, &set))
         return;
     if (set.data == NULL) {
+        (void)access_find(request->access, request->db, &request->keys[1]); /* it goes if it is past its deadline */
         reply_int(request, 0);
         return;
     }

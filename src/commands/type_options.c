@@ -5,8 +5,6 @@
 #include "data/nested.h"
 #include "server/config.h"
 
-#define LIST_OPEN_NODES 8 /* at each end, where list-compress-depth does not say */
-
 static _Atomic int64_t hash_entries, hash_value; /* global: option storage */
 static _Atomic int64_t list_size, list_compress; /* global: option storage */
 static _Atomic uint64_t list_plain_from; /* global: atomic, relaxed */

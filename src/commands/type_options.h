@@ -9,6 +9,8 @@
 #include "persist/rdb_read_value.h"
 #include "store/store.h"
 
+#define LIST_OPEN_NODES 8 /* at each end of a list, where list-compress-depth does not say */
+
 void type_options_setup(void); /* after config_setup */
 void type_values_setup(struct store *store); /* tells it what to do with values; before the workers start */
 
