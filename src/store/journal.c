@@ -108,6 +108,7 @@ struct journal_block *journal_take_obsolete_locked(struct journal *journal)
 /* ---------------------------------------------------------------------------------------------------- appending -- */
 
 /* Room for a record; its bytes are the caller's to fill in, then to publish. */
+NO_THREAD_SAFETY_ANALYSIS /* its callers hold the lock, which they have from another function */
 static struct record *reserve_locked(struct journal *journal, size_t byte_count, uint32_t blob_count,
                                      uint64_t stream_size, unsigned db, unsigned flags)
 {

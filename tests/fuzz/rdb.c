@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "commands/digest.h"
+#include "commands/type_options.h"
 #include "data/list.h"
 #include "data/stream_value.h"
 #include "fuzz.h"
@@ -19,11 +20,7 @@ static void setup(void)
         return;
     hash_setup();
     store = store_create(1, 1);
-    store_set_type(store, TYPE_LIST, &list_ops);
-    store_set_type(store, TYPE_SET, &set_ops);
-    store_set_type(store, TYPE_ZSET, &zset_ops);
-    store_set_type(store, TYPE_HASH, &hash_ops);
-    store_set_type(store, TYPE_STREAM, &stream_ops);
+    type_values_setup(store);
     access_init(&keys, store, &counters);
     access_begin(&keys, 1, true); /* before any deadline */
 }

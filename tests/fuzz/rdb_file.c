@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "commands/digest.h"
+#include "commands/type_options.h"
 #include "data/list.h"
 #include "data/nested.h"
 #include "data/stream_value.h"
@@ -27,12 +28,7 @@ static struct store *make_store(struct access *access, struct store_counters *co
 {
     struct store *store = store_create(16, DATABASES);
 
-    store_set_type(store, TYPE_LIST, &list_ops);
-    store_set_type(store, TYPE_SET, &set_ops);
-    store_set_type(store, TYPE_ZSET, &zset_ops);
-    store_set_type(store, TYPE_HASH, &hash_ops);
-    store_set_type(store, TYPE_STREAM, &stream_ops);
-    store_set_type(store, TYPE_NESTED, &nested_ops);
+    type_values_setup(store);
     access_init(access, store, counters);
     access_begin(access, 1, true); /* before any deadline */
     return store;
