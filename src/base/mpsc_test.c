@@ -85,7 +85,7 @@ static void add_under_lock(void *argument)
     }
 }
 
-static void a_spinlock_excludes(void **state)
+NO_THREAD_SAFETY_ANALYSIS static void a_spinlock_excludes(void **state)
 {
     struct thread threads[PRODUCERS] = {0};
 

@@ -25,7 +25,8 @@ static const struct command_row rows[] = {
      .keys = "RO,ACCESS@index:1@range:0,1,0"},
     {.name = "set", .run = run_nothing, .arity = -3, .flags = "write", .categories = "@string",
      .keys = "OW,UPDATE@index:1@range:0,1,0"},
-    {.name = "publish", .run = run_nothing, .arity = 3, .flags = "pubsub fast", .categories = "@pubsub"},
+    {.name = "publish", .run = run_nothing, .arity = 3, .channels = CHANNELS_FIRST, .flags = "pubsub fast",
+     .categories = "@pubsub"},
     {.name = "config", .arity = -2, .categories = "@slow", .subcommands = config_rows},
     {0},
 };
