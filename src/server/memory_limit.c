@@ -244,7 +244,8 @@ enum memory_room memory_make_room(struct worker *worker)
      * a reason to delete more. */
     output_pool_fini(loop_output_pool(worker->loop));
     mem_thread_publish();
-    used = mem_used() - MIN(mem_used(), memory_not_counted());
+    used = mem_used();
+    used -= MIN(used, memory_not_counted());
     if (used <= limit)
         return MEMORY_FINE;
     if (pause_is_on())
