@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/panic.h"
 #include "base/tick.h"
 #include "script/lua_values.h"
 #include "script/script_api.h"
@@ -19,7 +20,8 @@
 enum { COMPILED_MOST = 1000 };
 
 static _Atomic(struct script_host *) hosts[WORKERS_MOST]; /* atomic: set once by the worker; read for INFO */
-static _Atomic(EVP_MD_CTX *) sha_contexts[WORKERS_MOST]; /* atomic: set once by the thread that uses it */
+/* So that no context counts as lost when its thread has gone: of the workers and the loader. Atomic: set once. */
+static _Atomic(EVP_MD_CTX *) sha_contexts[WORKERS_MOST + 1];
 static _Atomic unsigned sha_context_count;               /* atomic, relaxed */
 static _Thread_local EVP_MD_CTX *sha_context;            /* the thread's own of them */
 static _Thread_local struct script_host *here;
@@ -189,10 +191,10 @@ static EVP_MD_CTX *sha_context_create(void)
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     unsigned index = atomic_fetch_add_explicit(&sha_context_count, 1, memory_order_relaxed);
 
-    if (index >= countof(sha_contexts) || context == NULL || EVP_DigestInit_ex2(context, algorithm, NULL) != 1) {
+    if (context == NULL || EVP_DigestInit_ex2(context, algorithm, NULL) != 1) {
         EVP_MD_CTX_free(context);
         context = NULL;
-    } else {
+    } else if (index < countof(sha_contexts)) {
         atomic_store_explicit(&sha_contexts[index], context, memory_order_release);
     }
     EVP_MD_free(algorithm);
@@ -209,7 +211,7 @@ void script_sha(struct slice source, char sha[SCRIPT_SHA_DIGITS + 1])
     if (sha_context == NULL || EVP_DigestInit_ex2(sha_context, NULL, NULL) != 1 ||
         EVP_DigestUpdate(sha_context, source.size != 0 ? source.data : "", source.size) != 1 ||
         EVP_DigestFinal_ex(sha_context, digest, &size) != 1)
-        memset(digest, 0, sizeof(digest));
+        panic("SHA-1 cannot be had from OpenSSL: scripts could not be told apart");
     for (unsigned i = 0; i < SCRIPT_SHA_DIGITS / 2; i++) {
         sha[2 * i] = "0123456789abcdef"[digest[i] >> 4];
         sha[2 * i + 1] = "0123456789abcdef"[digest[i] & 15];
