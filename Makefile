@@ -100,7 +100,7 @@ endif
 # Libraries: each by pkg-config, into $(OUT)/libraries.mk, which make writes first (installing what is missing) and
 # then reads. HAVE_LIBURING and HAVE_LIBSYSTEMD are defined where those are there. The sanitizers and
 # valgrind bring their own malloc, hence no jemalloc with them.
-LIBRARIES := $(if $(SANITIZE)$(filter valgrind,$(BUILD)),,jemalloc) openssl libxxhash liblzf luajit
+LIBRARIES := $(if $(SANITIZE)$(filter valgrind,$(BUILD)),,jemalloc) openssl liblzf luajit
 OPTIONAL_LIBRARIES := liburing libsystemd
 
 NO_BUILD_GOALS := clean distclean lint help
@@ -202,7 +202,7 @@ endif
 # Running and testing. tests/run.sh knows how a group of tests is run and counts its results; here is only what it
 # needs beforehand. Sanitized variants get more patience there.
 
-.PHONY: run test check campaign bench lint help test-packages campaign-packages oracle
+.PHONY: run test check campaign image bench lint help test-packages campaign-packages oracle
 .PHONY: unit integration differential stress conformance fault clients fuzz fuzzers valgrind
 .PHONY: core-groups whole-groups install clean distclean
 
@@ -244,6 +244,9 @@ check: | test-packages
 	+$(RUN_TESTS) --sum lint tsan-core asan-core
 campaign: | test-packages campaign-packages
 	+$(RUN_TESTS) --sum clang fuzz clients valgrind release-whole tsan-whole asan-whole
+
+image: programs
+	@tests/image/run.sh
 
 lint: | test-packages
 	@python3 utils/lint.py

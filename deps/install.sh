@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes sure that what deps/packages lists is on this machine.
 #
-#   deps/install.sh [--dry-run] [build] [test] [campaign]        (build unless given)
+#   deps/install.sh [--dry-run] [build] [run] [test] [campaign]        (build unless given)
+#   deps/install.sh --list apt|dnf|apk GROUP ...                       (prints names, installs nothing)
 #
 # When everything is there it says nothing and takes some milliseconds. Otherwise it says what is missing and why,
 # and installs it with apt, dnf or apk, as root or through sudo. No service is installed or started.
@@ -10,12 +11,17 @@ set -eu
 cd "$(dirname "$0")/.."
 table=deps/packages
 dry_run=
+list=
 groups=
+if [ "${1-}" = --list ]; then
+    list=$2
+    shift 2
+fi
 for argument in "$@"; do
     case $argument in
     --dry-run) dry_run=yes ;;
-    build | test | campaign) groups="$groups $argument" ;;
-    *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    build | run | test | campaign) groups="$groups $argument" ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 [ -n "$groups" ] || groups=build
@@ -25,6 +31,12 @@ rows() {    # rows of the wanted groups as: need|check|apt|dnf|apk|why
         /^#/ || NF < 7 { next }
         index(groups, " " $1 " ") { print $2 "|" $3 "|" $4 "|" $5 "|" $6 "|" $7 }' "$table"
 }
+
+if [ -n "$list" ]; then
+    rows | awk -F '|' -v manager="$list" '
+        { name = manager == "apt" ? $3 : manager == "dnf" ? $4 : $5; if (name != "-") print name }'
+    exit 0
+fi
 
 first_command() {   # first_command A,B: the first of them that exists
     for name in $(echo "$1" | tr ',' ' '); do
@@ -44,6 +56,7 @@ is_there() {
     case $1 in
     cmd:*) first_command "${1#cmd:}" >/dev/null ;;
     pkg:*) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "${1#pkg:}" ;;
+    lib:*) ldconfig -p 2>/dev/null | grep -q "[[:space:]]${1#lib:} " ;;
     tcl:*) command -v tclsh >/dev/null 2>&1 && echo "package require ${1#tcl:}" | tclsh >/dev/null 2>&1 ;;
     fuzzer:*) links_fuzzer "${1#fuzzer:}" ;;
     *) echo "deps: unknown check '$1' in $table" >&2; exit 2 ;;

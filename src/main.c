@@ -15,6 +15,7 @@
 #include "server/acl_declared.h"
 #include "server/acl_options.h"
 #include "server/aof.h"
+#include "server/aof_lock.h"
 #include "server/aof_options.h"
 #include "server/availability_zone.h"
 #include "server/banner.h"
@@ -35,7 +36,7 @@
 #include "server/server.h"
 #include "server/tls_peers.h"
 #include "server/topics.h"
-#include "server/version.h"
+#include "base/version.h"
 #include "server/watchdog.h"
 
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static void commands_setup(void)
         connection_commands, transaction_commands, admin_commands,   command_commands,     config_commands,
         info_commands,       lolwut_commands,      slowlog_commands, latency_commands,     memory_commands,
         member_expiry_commands, nested_commands, cron_commands, dump_commands, migrate_commands, persist_commands,
-        aof_commands,
+        aof_commands,        standalone_commands,
         sorted_set_commands, sorted_set_range_commands, sorted_set_algebra_commands, sorted_set_pop_commands,
         pubsub_commands,     sort_commands,
         stream_commands,     stream_read_commands,     stream_group_commands,      stream_info_commands,
@@ -62,11 +63,14 @@ static void commands_setup(void)
     config_on_directive(&acl_user_directive);
 }
 
-static void say_hello(const struct server *server)
+static void say_hello(const struct server *server, bool has_settings)
 {
+    log_warning("oO0OoO0OoO0Oo KeyDB is starting oO0OoO0OoO0Oo");
     log_warning("KeyDB version=%s, bits=%d, commit=%s, modified=%d, pid=%d, just started", KEYDB_VERSION,
                 (int)sizeof(void *) * 8, KEYDB_GIT_SHA1, KEYDB_GIT_DIRTY, (int)getpid());
-    if (config_file_path()[0] == '\0')
+    if (has_settings)
+        log_warning("Configuration loaded");
+    else
         log_warning("Warning: no config file specified, using the default config. In order to specify a config file "
                     "use %s /path/to/keydb.conf", config_executable_path());
     config_log_remarks();
@@ -74,7 +78,14 @@ static void say_hello(const struct server *server)
     log_notice("%u threads, event loop %s, allocator %s", server->worker_count,
                loop_kind_name(server->workers[0].loop), mem_allocator_name());
     log_warning("Server initialized");
-    log_notice("Ready to accept connections");
+}
+
+/* Before that it answers, but may yet find that the data cannot be read. */
+static void begin_service(void)
+{
+    aof_begin();
+    if (!atomic_load_explicit(&server_instance()->stopping, memory_order_relaxed))
+        log_notice("Ready to accept connections");
 }
 
 int main(int argc, char **argv)
@@ -122,8 +133,8 @@ int main(int argc, char **argv)
     reaper_setup();
     loading_on_end(script_host_leave);
     watchdog_setup(server);
-    say_hello(server);
-    loading_on_loaded(aof_begin);
+    say_hello(server, argc > 1);
+    loading_on_loaded(begin_service);
     if (loading_start(server)) {
         process_ready();
         server_run(server);
@@ -132,6 +143,7 @@ int main(int argc, char **argv)
     }
     loading_join();
     aof_stop();
+    aof_lock_leave();
     migrate_stop();
     child_teardown();
     reaper_teardown();

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/panic.h"
 #include "base/thread.h"
 
 #include <pthread.h>
@@ -75,14 +76,39 @@ static void background_main(void *argument)
         call(around->before);
         job->run(job->argument);
         call(around->after);
-        mem_thread_publish();
         finish_job(job);
     }
     call(around->thread_end);
 }
 
+static void lock_for_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void unlock_after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* Its threads are not there: what is submitted is done at once. */
+static void forget_in_child(void)
+{
+    is_running = false;
+    list_init(&jobs);
+    pending_sum = 0;
+    for (unsigned kind = 0; kind < BACKGROUND_KIND_COUNT; kind++)
+        pending[kind] = 0;
+    pthread_mutex_unlock(&lock);
+}
+
 void background_setup(unsigned thread_count)
 {
+    static bool knows_forks; /* owner: the main thread */
+
+    if (!knows_forks && pthread_atfork(lock_for_fork, unlock_after_fork, forget_in_child) != 0)
+        panic("no memory for what is done at a fork");
+    knows_forks = true;
     assert(threads == NULL);
     assert(thread_count > 0);
     list_init(&jobs);

@@ -20,7 +20,8 @@ typedef void (*background_fn)(void *argument);
 void background_setup(unsigned thread_count); /* once, by the main thread */
 void background_teardown(void);               /* runs what is left, then ends the threads */
 
-/* Any thread, never blocks for long. Before background_setup and after teardown the job runs at once, in the caller. */
+/* Any thread, never blocks for long. Before background_setup, after teardown and in a forked child the job runs at
+ * once, in the caller. */
 void background_submit(enum background_kind kind, background_fn run, void *argument);
 
 size_t background_pending(enum background_kind kind); /* submitted and not finished */

@@ -753,11 +753,32 @@ enum status file_load(const char *path, size_t limit, char **data, size_t *size)
     return status;
 }
 
+/* What takes the place of a file is for the same people: its mode, and as far as we may its owner and group. Who may
+ * not keep the group keeps the group's rights from another one. */
+static enum status inherit_rights(const struct file *file, const char *path)
+{
+    struct stat old, made;
+    mode_t mode;
+
+    if (stat(path, &old) != 0 || !S_ISREG(old.st_mode))
+        return STATUS_OK;
+    if (fchown(file->fd, old.st_uid, old.st_gid) != 0 && fchown(file->fd, (uid_t)-1, old.st_gid) != 0)
+        errno = 0; /* not ours to give away */
+    if (fstat(file->fd, &made) != 0)
+        return status_from_errno(errno);
+    mode = old.st_mode & 0777;
+    if (made.st_gid != old.st_gid)
+        mode &= ~(mode_t)(S_IRWXG & ~(mode << 3)); /* no more than others have */
+    return status_of(fchmod(file->fd, mode));
+}
+
 enum status file_store(const char *path, struct slice data)
 {
     struct file *file = NULL;
     enum status status = file_create_temp(&file, path);
 
+    if (status == STATUS_OK)
+        status = inherit_rights(file, path);
     if (status == STATUS_OK)
         status = file_write_all(file, data.data, data.size);
     if (status == STATUS_OK)

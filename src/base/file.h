@@ -55,7 +55,7 @@ bool file_exists(const char *path);
 must_check enum status file_size_of(const char *path, uint64_t *size);
 /* All of a small file, as text; more than `limit` is STATUS_FULL. Free with mem_free. A zero byte follows. */
 must_check enum status file_load(const char *path, size_t limit, char **data, size_t *size);
-/* temp + write + commit. */
+/* temp + write + commit. Mode and, where possible, owner and group of a file that is there stay. */
 must_check enum status file_store(const char *path, struct slice data);
 
 /* --- the crash model, for tests; one thread --- */

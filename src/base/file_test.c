@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -170,6 +171,42 @@ static void store_fails_cleanly(enum fault_how how)
         assert_true(content_is(path, SLICE("the new content")) || (fired && content_is(path, SLICE("old"))));
     }
     assert_int_equal(nth - 1, 6); /* open, write, sync, rename, open the folder, sync it */
+}
+
+static mode_t mode_of(const char *name)
+{
+    struct stat info;
+
+    assert_int_equal(stat(name, &info), 0);
+    return info.st_mode & 07777;
+}
+
+static void rights_stay(void **state)
+{
+    static const mode_t modes[] = {0600, 0640, 0400, 0666, 0644};
+    mode_t mask = umask(022);
+
+    (void)state;
+    for (size_t i = 0; i < countof(modes); i++) {
+        assert_int_equal(file_store(path, SLICE("old")), STATUS_OK);
+        assert_int_equal(chmod(path, modes[i]), 0);
+        assert_int_equal(file_store(path, SLICE("new")), STATUS_OK);
+        assert_int_equal(mode_of(path), modes[i]);
+    }
+    assert_int_equal(file_remove(path), STATUS_OK);
+    assert_int_equal(file_store(path, SLICE("fresh")), STATUS_OK);
+    assert_int_equal(mode_of(path), 0644);
+    if (geteuid() == 0) {
+        struct stat info;
+
+        assert_int_equal(chown(path, 1234, 2345), 0);
+        assert_int_equal(file_store(path, SLICE("new")), STATUS_OK);
+        assert_int_equal(stat(path, &info), 0);
+        assert_int_equal(info.st_uid, 1234);
+        assert_int_equal(info.st_gid, 2345);
+    }
+    umask(mask);
+    assert_int_equal(file_remove(path), STATUS_OK);
 }
 
 static void every_fault_is_told(void **state)
@@ -347,6 +384,7 @@ int main(void)
         FILE_TEST(writing_and_reading),
         FILE_TEST(names),
         FILE_TEST(temp_files_remove_themselves),
+        FILE_TEST(rights_stay),
         FILE_TEST(every_fault_is_told),
         FILE_TEST(small_troubles_are_survived),
         FILE_TEST(vectors_survive_them_too),

@@ -214,6 +214,29 @@ void gate_withdraw(struct gate_member *member)
     spinlock_release(&gate->lock);
 }
 
+void gate_rest(struct gate_member *member)
+{
+    struct gate *gate = member->gate;
+
+    assert(!gate_is_inside(member));
+    spinlock_acquire(&gate->lock);
+    (void)withdraw_locked(member);
+    member->waiting = false;
+    settle_locked(gate);
+    spinlock_release(&gate->lock);
+}
+
+bool gate_is_owner(struct gate_member *member)
+{
+    struct gate *gate = member->gate;
+    bool is_owner;
+
+    spinlock_acquire(&gate->lock);
+    is_owner = gate->owner == member;
+    spinlock_release(&gate->lock);
+    return is_owner;
+}
+
 void gate_open(struct gate_member *member)
 {
     struct gate *gate = member->gate;

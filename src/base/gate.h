@@ -87,6 +87,10 @@ must_check bool gate_try_own(struct gate_member *member, unsigned spin_count);
 /* Give up a request that was not granted (its connection has gone). The member is woken: while it stood in the queue it
  * did not wait for the gate to open. */
 void gate_withdraw(struct gate_member *member);
+/* The member's thread has ended, or rests for long: it gives up its request and its turn to enter, so that nobody waits
+ * for it. It stays a member, and may come back. */
+void gate_rest(struct gate_member *member);
+bool gate_is_owner(struct gate_member *member); /* any thread, while nobody else may own it */
 void gate_open(struct gate_member *member); /* wakes who waits or asks, but for this member: it is at work */
 /* From inside: wait until everybody else is out, then be alone until gate_descend. At most one member may do so at a
  * time (the caller's own rule: one script); the others leave within microseconds, as nobody waits inside. */

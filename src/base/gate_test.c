@@ -224,6 +224,36 @@ static void who_withdraws_tries_again_to_enter(void **state)
     gate_fini(&gate);
 }
 
+/* A thread that ends may have waited to enter, or stood in the queue: nobody waits for that any more. */
+static void nobody_waits_for_who_rests(void **state)
+{
+    struct gate_member owner, entering, asking;
+
+    (void)state;
+    gate_init(&gate);
+    gate_join(&gate, &owner, count_wake, &wake_counts[0]);
+    gate_join(&gate, &entering, count_wake, &wake_counts[1]);
+    gate_join(&gate, &asking, count_wake, &wake_counts[2]);
+    assert_true(gate_try_own(&owner, 0));
+    assert_false(gate_enter(&entering));
+    assert_false(gate_try_own(&asking, 0));
+    gate_open(&owner);
+    assert_false(gate_try_own(&owner, 0)); /* one is to enter first, the other to own it */
+    wake_counts[0] = 0;
+    gate_rest(&entering);
+    gate_rest(&asking);
+    assert_true(wake_counts[0] > 0);
+    assert_true(gate_try_own(&owner, 0));
+    gate_rest(&entering); /* also when it wants nothing */
+    gate_open(&owner);
+    assert_true(gate_enter(&entering)); /* and it may come back */
+    gate_leave(&entering);
+    gate_part(&owner);
+    gate_part(&entering);
+    gate_part(&asking);
+    gate_fini(&gate);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +261,7 @@ int main(void)
         cmocka_unit_test(a_flood_of_owners_starves_nobody),
         cmocka_unit_test(a_withdrawn_request_opens_the_gate),
         cmocka_unit_test(who_withdraws_tries_again_to_enter),
+        cmocka_unit_test(nobody_waits_for_who_rests),
     };
 
     fence_setup();

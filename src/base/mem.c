@@ -29,39 +29,76 @@ struct mem_thread {
 #ifdef MEM_LIBC
     int64_t balance;
 #else
-    const uint64_t *allocated; /* jemalloc's counters of this thread; NULL: not registered */
+    const uint64_t *allocated; /* jemalloc's counters of this thread */
     const uint64_t *freed;
 #endif
 };
+
+#ifdef MEM_LIBC
 static _Thread_local struct mem_thread self; /* owner: the thread */
+
+static inline int64_t balance(void)
+{
+    return self.balance;
+}
+#else
+static const uint64_t nothing; /* what a thread has that is not registered */
+static _Thread_local struct mem_thread self = {.allocated = &nothing, .freed = &nothing}; /* owner: the thread */
+
+static inline int64_t balance(void)
+{
+    return (int64_t)(*self.allocated - *self.freed);
+}
+#endif
 
 NORETURN COLD static void out_of_memory(size_t size)
 {
     panic("Out of memory allocating %zu bytes", size);
 }
 
+static void raise_peak(int64_t used)
+{
+    int64_t most = atomic_load_explicit(&peak, memory_order_relaxed);
+
+    while (used > most && !atomic_compare_exchange_weak_explicit(&peak, &most, used, memory_order_relaxed,
+                                                                 memory_order_relaxed))
+        ;
+}
+
+static COLD void publish(int64_t drift)
+{
+    int64_t sum = atomic_fetch_add_explicit(&published_sum, drift, memory_order_relaxed) + drift;
+
+    self.published += drift;
+    raise_peak(sum);
+}
+
+/* Something was allocated or freed. */
+static inline void look_at_drift(int64_t most)
+{
+    int64_t drift = balance() - self.published;
+
+    if (UNLIKELY(drift >= most || drift <= -most))
+        publish(drift);
+}
+
+static inline void *counted(void *memory)
+{
 #ifdef MEM_LIBC
-static inline void *counted(void *memory)
-{
     self.balance += (int64_t)malloc_usable_size(memory);
-    return memory;
-}
-
-static inline void uncount(void *memory)
-{
-    self.balance -= (int64_t)malloc_usable_size(memory);
-}
-#else
-static inline void *counted(void *memory)
-{
-    return memory;
-}
-
-static inline void uncount(void *memory)
-{
-    (void)memory;
-}
 #endif
+    look_at_drift(MEM_DRIFT_BYTES);
+    return memory;
+}
+
+static inline void uncount(void *memory)
+{
+#ifdef MEM_LIBC
+    self.balance -= (int64_t)malloc_usable_size(memory);
+#else
+    (void)memory;
+#endif
+}
 
 static bool fault_memory(void)
 {
@@ -152,6 +189,7 @@ void mem_free(void *memory)
 {
     uncount(memory);
     free(memory);
+    look_at_drift(MEM_DRIFT_BYTES);
 }
 
 void mem_free_sized(void *memory, size_t size)
@@ -179,39 +217,13 @@ size_t mem_good_size(size_t size)
 
 /* --- accounting --- */
 
-static int64_t balance(void)
-{
-#ifdef MEM_LIBC
-    return self.balance;
-#else
-    return self.allocated == NULL ? 0 : (int64_t)(*self.allocated - *self.freed);
-#endif
-}
-
-static void raise_peak(int64_t used)
-{
-    int64_t most = atomic_load_explicit(&peak, memory_order_relaxed);
-
-    while (used > most && !atomic_compare_exchange_weak_explicit(&peak, &most, used, memory_order_relaxed,
-                                                                 memory_order_relaxed))
-        ;
-}
-
-static void publish(int64_t difference)
-{
-    int64_t sum = atomic_fetch_add_explicit(&published_sum, difference, memory_order_relaxed) + difference;
-
-    self.published += difference;
-    raise_peak(sum);
-}
-
 void mem_thread_start(void)
 {
 #ifndef MEM_LIBC
     uint64_t *counter;
     size_t size = sizeof(counter);
 
-    if (self.allocated != NULL)
+    if (self.allocated != &nothing)
         return;
     if (mallctl("thread.deallocatedp", &counter, &size, NULL, 0) != 0)
         panic("the allocator was built without statistics");
@@ -230,10 +242,16 @@ void mem_thread_stop(void)
 
 void mem_thread_publish(void)
 {
-    int64_t difference = balance() - self.published;
+    look_at_drift(MEM_PUBLISH_BYTES);
+}
 
-    if (UNLIKELY(difference >= MEM_PUBLISH_BYTES || difference <= -MEM_PUBLISH_BYTES))
-        publish(difference);
+uint64_t mem_thread_allocated(void)
+{
+#ifdef MEM_LIBC
+    return (uint64_t)balance();
+#else
+    return *self.allocated;
+#endif
 }
 
 size_t mem_used(void)
@@ -260,8 +278,7 @@ void mem_reset_peak(void)
 size_t mem_rss(void)
 {
     char text[128];
-    unsigned long long pages_all;
-    unsigned long long pages_resident = 0;
+    char *second;
     ssize_t got;
     int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 
@@ -272,9 +289,8 @@ size_t mem_rss(void)
     if (got <= 0)
         return mem_used();
     text[got] = '\0';
-    if (sscanf(text, "%llu %llu", &pages_all, &pages_resident) != 2)
-        return mem_used();
-    return (size_t)pages_resident * (size_t)sysconf(_SC_PAGESIZE);
+    second = strchr(text, ' ');
+    return second != NULL ? (size_t)strtoull(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : mem_used();
 }
 
 size_t mem_system_total(void)

@@ -1,10 +1,11 @@
 /* Memory, and the count of it. jemalloc (or, with -DMEM_LIBC, the C library, for sanitizers).
  *
- * Accounting costs the hot path nothing: jemalloc keeps, for each thread, how many bytes it has allocated and freed
- * (size classes, so what is really taken). mem_thread_publish compares them with what was published last and adds the
- * difference to one global number when it has grown beyond MEM_PUBLISH_BYTES. So mem_used() is off by less than
- * MEM_PUBLISH_BYTES a registered thread, plus what one batch between two publish calls allocates; a thread that never
- * registers is not counted at all. Freeing what another thread allocated works by nature: the sums are over all.
+ * jemalloc keeps, for each thread, how many bytes it has allocated and freed (size classes, so what is really taken).
+ * What of that is not yet in the one global number, the thread's drift, each call here looks at, and publishes when it
+ * has grown to MEM_DRIFT_BYTES. So whatever a thread does and for however long, mem_used() is off by less than
+ * MEM_DRIFT_BYTES for it, and a thread that ends leaves nothing behind; nobody has to remember to publish. Who wants
+ * the number closer, as workers do after each batch, calls mem_thread_publish. A thread that never registers is not
+ * counted at all. Freeing what another thread allocated works by nature: the sums are over all.
  *
  * mem_alloc and friends are for sizes we chose: they never return NULL but end the program. mem_try_* are for sizes
  * that a stranger chose: NULL, and tests can make them fail (FAULT_MEMORY). Any thread may call everything here. */
@@ -16,7 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MEM_PUBLISH_BYTES 4096
+enum {
+    MEM_DRIFT_BYTES = 64 << 10, /* what a thread keeps to itself at most */
+    MEM_PUBLISH_BYTES = 4096    /* likewise after mem_thread_publish */
+};
 
 void *mem_alloc(size_t size) __attribute__((malloc, alloc_size(1), returns_nonnull));
 void *mem_alloc_zero(size_t size) __attribute__((malloc, alloc_size(1), returns_nonnull));
@@ -37,7 +41,11 @@ size_t mem_good_size(size_t size);     /* what a block of `size` would take */
 /* --- accounting --- */
 void mem_thread_start(void);   /* by each thread at its start; thread_start does it */
 void mem_thread_stop(void);    /* publishes what is left; thread_start does it at the end */
-void mem_thread_publish(void); /* by a worker after each batch; a few instructions */
+void mem_thread_publish(void); /* what is MEM_PUBLISH_BYTES or more; a few instructions */
+
+/* What the calling thread has ever allocated, by whatever function; with MEM_LIBC only what mem_* have not freed again.
+ * Async-signal-safe. */
+uint64_t mem_thread_allocated(void);
 
 size_t mem_used(void); /* published by all + what this thread has not published yet */
 size_t mem_peak(void); /* the largest mem_used() seen at a publish or a call of mem_used */
@@ -54,7 +62,7 @@ struct mem_stats {
     size_t muzzy; /* freed pages given back lazily */
 };
 void mem_stats(struct mem_stats *stats); /* with MEM_LIBC what mallinfo2 knows, the rest 0 */
-size_t mem_rss(void);                    /* resident set of the process */
+size_t mem_rss(void);                    /* resident set of the process; async-signal-safe */
 size_t mem_system_total(void);           /* memory of the machine */
 void mem_purge(void);                    /* gives unused pages back to the system */
 void mem_background_threads(bool on);    /* jemalloc's own purging threads (jemalloc-bg-thread); no-op with MEM_LIBC */

@@ -10,6 +10,11 @@
 
 #ifdef MEM_LIBC
 
+void mem_control_run_inside(void (*run)(void))
+{
+    run();
+}
+
 int mem_control_number(const char *name, uint64_t *value)
 {
     (void)name;
@@ -39,6 +44,34 @@ int mem_control_set_text(const char *name, const char *value)
 }
 
 #else
+
+static void (*run_inside)(void); /* global: for tests, by one thread */
+
+static void *run_for_pages(extent_hooks_t *hooks, void *address, size_t size, size_t alignment, bool *zero,
+                           bool *commit, unsigned arena)
+{
+    (void)hooks;
+    (void)address;
+    (void)size;
+    (void)alignment;
+    (void)zero;
+    (void)commit;
+    (void)arena;
+    run_inside();
+    return NULL;
+}
+
+/* A new arena needs pages for itself. */
+void mem_control_run_inside(void (*run)(void))
+{
+    static extent_hooks_t hooks = {.alloc = run_for_pages}; /* jemalloc keeps the pointer */
+    extent_hooks_t *chosen = &hooks;
+    unsigned arena;
+    size_t size = sizeof(arena);
+
+    run_inside = run;
+    (void)mallctl("arenas.create", &arena, &size, &chosen, sizeof(chosen));
+}
 
 /* The allocator tells sizes only by refusing others. Texts are pointers, as long as the longest number: so they are
  * known by name, lest a pointer is told as a number or a number is taken for a pointer. */

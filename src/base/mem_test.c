@@ -150,6 +150,49 @@ static void the_error_is_bounded(void **state)
     assert_true(mem_used() < before + MEM_PUBLISH_BYTES); /* all is published at the end */
 }
 
+/* What a thread is like that frees what others made, and whose author thought of no accounting. */
+static void free_and_stay(void *argument)
+{
+    (void)argument;
+    for (unsigned i = 0; i < HANDED_COUNT; i++)
+        mem_free(handed[i]);
+    atomic_store(&stage, 1);
+    while (atomic_load(&stage) < 2)
+        ;
+    for (unsigned i = 0; i < HANDED_COUNT; i++)
+        handed[i] = mem_realloc(mem_alloc(HANDED_BYTES / 2), HANDED_BYTES);
+    atomic_store(&stage, 3);
+    while (atomic_load(&stage) < 4)
+        ;
+}
+
+static void a_thread_that_never_publishes_is_counted(void **state)
+{
+    struct thread thread = {0};
+    const size_t bytes = (size_t)HANDED_COUNT * HANDED_BYTES;
+    size_t before;
+
+    (void)state;
+    atomic_store(&stage, 0);
+    before = mem_used();
+    for (unsigned i = 0; i < HANDED_COUNT; i++)
+        handed[i] = mem_alloc(HANDED_BYTES);
+    thread_start(&thread, "stays", free_and_stay, NULL);
+    while (atomic_load(&stage) < 1)
+        ;
+    assert_true(mem_used() < before + MEM_DRIFT_BYTES + 4096);
+    atomic_store(&stage, 2);
+    while (atomic_load(&stage) < 3)
+        ;
+    assert_true(mem_used() > before + bytes - MEM_DRIFT_BYTES);
+    atomic_store(&stage, 4);
+    thread_join(&thread);
+    assert_true(mem_used() >= before + bytes);
+    for (unsigned i = 0; i < HANDED_COUNT; i++)
+        mem_free(handed[i]);
+    assert_true(mem_used() < before + 4096); /* what the thread itself left behind */
+}
+
 static void trying_can_fail(void **state)
 {
     char *block = mem_copy_text("abc");
@@ -222,6 +265,7 @@ int main(void)
         cmocka_unit_test(use_is_counted),
         cmocka_unit_test(freeing_what_another_thread_allocated),
         cmocka_unit_test(the_error_is_bounded),
+        cmocka_unit_test(a_thread_that_never_publishes_is_counted),
         cmocka_unit_test(trying_can_fail),
         cmocka_unit_test(aligned_blocks),
         cmocka_unit_test(statistics_are_plausible),

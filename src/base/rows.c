@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/spinlock.h"
 #include "base/words.h"
 
 #include <inttypes.h>
@@ -19,6 +20,41 @@ bool option_is_named(const struct option_row *row, struct slice name)
 {
     return slice_equal_text_nocase(name, row->name) ||
            (row->alias != NULL && slice_equal_text_nocase(name, row->alias));
+}
+
+/* --- strings --- */
+
+static struct spinlock strings_lock = {.rank = LOCK_REGISTRY}; /* all strings: for the time of a copy */
+
+/* No memory is allocated under the lock: it may have to be asked for again. */
+void option_string_append(const struct option_string *string, struct buffer *buffer)
+{
+    bool fits;
+
+    do {
+        size_t room;
+
+        spinlock_acquire(&strings_lock);
+        room = string->size;
+        spinlock_release(&strings_lock);
+        (void)buffer_reserve(buffer, room);
+        spinlock_acquire(&strings_lock);
+        fits = string->size <= room;
+        if (fits && string->size != 0)
+            buffer_append(buffer, string->data, string->size);
+        spinlock_release(&strings_lock);
+    } while (!fits);
+}
+
+struct option_string option_string_replace(struct option_string *string, struct option_string with)
+{
+    struct option_string before;
+
+    spinlock_acquire(&strings_lock);
+    before = *string;
+    *string = with;
+    spinlock_release(&strings_lock);
+    return before;
 }
 
 /* --- names --- */
@@ -302,11 +338,8 @@ enum option_result option_store(const struct option_row *row, struct option_valu
     if (row->type == OPTION_SPECIAL)
         return store_special(row, value, error, error_size);
     if (row->type == OPTION_STRING) {
-        struct option_string before = *row->string;
-
-        is_same = strings_equal(&before, &value->string);
-        *row->string = value->string;
-        value->string = before;
+        is_same = strings_equal(row->string, &value->string);
+        value->string = option_string_replace(row->string, value->string);
     } else {
         int64_t before = atomic_load_explicit(row->number, memory_order_relaxed);
 
@@ -421,7 +454,7 @@ void option_format(const struct option_row *row, struct buffer *buffer)
     if (row->type == OPTION_SPECIAL)
         row->get(row, buffer);
     else if (row->type == OPTION_STRING)
-        buffer_append(buffer, row->string->data, row->string->size);
+        option_string_append(row->string, buffer);
     else
         format_number(row, atomic_load_explicit(row->number, memory_order_relaxed), buffer);
 }

@@ -7,8 +7,9 @@
  *         ROW_ENUM("maxmemory-policy", &policy, 0, policies, OPTION_MUTABLE, "what goes when memory is full"),
  *     };
  * Numbers are stored in _Atomic int64_t and may be read by any thread, relaxed: OPTION_GET(hz). UINT and MEMORY hold
- * an unsigned number in it: OPTION_GET_U64. Strings are replaced only in an exclusive section: read them inside the
- * gate, or copy them in `apply`. Values are stored by one thread at a time. */
+ * an unsigned number in it: OPTION_GET_U64. Strings are replaced only in an exclusive section, and under a lock: read
+ * them inside the gate, or with option_string_append, or copy them in `apply`. Values are stored by one thread at a
+ * time; option_format may be called by any. */
 #pragma once
 
 #include "base/buffer.h"
@@ -44,7 +45,7 @@ enum option_flag {
     OPTION_EMPTY_IS_NULL = 1 << 8, /* STRING: "" is stored as data NULL */
     OPTION_MULTI_ENUM = 1 << 9,    /* ENUM: several names, values are or-ed bits */
     OPTION_NO_REWRITE = 1 << 10,   /* CONFIG REWRITE leaves it alone */
-    OPTION_ARRAY = 1 << 11         /* CONFIG GET replies an array of its words, CONFIG SET takes any number of them */
+    OPTION_ARRAY = 1 << 11         /* CONFIG SET takes any number of words */
 };
 #define OPTION_IMMUTABLE 0
 
@@ -57,6 +58,9 @@ struct option_string {
     char *data; /* NULL: unset; else a zero byte follows it */
     size_t size;
 };
+void option_string_append(const struct option_string *string, struct buffer *buffer); /* any thread */
+/* Returns what was there: the caller's. At the gate, or before other threads start. */
+must_check struct option_string option_string_replace(struct option_string *string, struct option_string with);
 
 struct option_row {
     const char *name;
@@ -76,7 +80,7 @@ struct option_row {
     const char *(*apply)(const struct option_row *row);
     /* SPECIAL. False: *error has the reason ("" for none) and nothing has changed. */
     bool (*set)(const struct option_row *row, const struct slice *words, size_t count, char *error, size_t error_size);
-    void (*get)(const struct option_row *row, struct buffer *buffer);
+    void (*get)(const struct option_row *row, struct buffer *buffer); /* any thread, also while `set` is at work */
     /* SPECIAL: writes the lines of CONFIG REWRITE, each with its newline. NULL: one line, name and get's text. */
     void (*rewrite)(const struct option_row *row, struct buffer *buffer);
     const char *help;

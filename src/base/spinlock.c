@@ -1,6 +1,7 @@
 #include "base/spinlock.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 _Thread_local uint32_t spinlock_self; /* global: see the header */
 
@@ -41,9 +42,18 @@ bool spinlock_acquire_bounded(struct spinlock *lock, unsigned spin_count)
     return false;
 }
 
+static bool is_alone; /* written once, in the child, by its only thread */
+
+void spinlock_alone(void)
+{
+    is_alone = true;
+}
+
 void spinlock_acquire_slow(struct spinlock *lock)
 {
     assert(!spinlock_is_mine(lock)); /* it would wait for itself */
+    if (is_alone)
+        _exit(SPINLOCK_FORSAKEN);
     while (!spinlock_acquire_bounded(lock, 200))
         sched_yield();
 }

@@ -81,6 +81,12 @@ static inline must_check bool spinlock_try(struct spinlock *lock)
 must_check bool spinlock_acquire_bounded(struct spinlock *lock, unsigned spin_count);
 void spinlock_acquire_slow(struct spinlock *lock);
 
+/* In a forked child that goes on to run code of the server: it has one thread, so a lock that another thread held at
+ * the fork is never released, and what it guards may be half changed. From here on the process ends, with this exit
+ * code, where it would wait for such a lock. */
+enum { SPINLOCK_FORSAKEN = 3 };
+void spinlock_alone(void);
+
 static inline void spinlock_acquire(struct spinlock *lock) ACQUIRES(lock) NO_THREAD_SAFETY_ANALYSIS
 {
     if (LIKELY(spinlock_try(lock)))

@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "base/panic.h"
+#include "base/symbols.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -29,39 +29,25 @@ static _Atomic pid_t answered_thread; /* atomic: release; who has answered */
 static _Atomic bool is_held;          /* atomic: who answers stays in the handler */
 
 static char own_path[PATH_MAX]; /* const after setup */
-static void *own_base;          /* likewise */
 
 static pid_t own_number(void)
 {
     return (pid_t)syscall(SYS_gettid);
 }
 
-/* The loader knows the program by its first argument, where the title of the process stands now. */
-static const char *file_of(const Dl_info *place)
-{
-    return place->dli_fbase == own_base || place->dli_fname == NULL ? own_path : place->dli_fname;
-}
-
 /* "file(function+0x12)[0x55...]", and without a function the distance from the file's begin, as addr2line wants it. */
 static void write_frame(void *frame)
 {
-    Dl_info place;
+    struct symbol_place place;
     char line[PATH_MAX + 512];
-    const char *function = "";
-    uintptr_t base;
     int size;
 
-    if (dladdr(frame, &place) == 0) {
+    if (symbols_find(frame, &place))
+        size = snprintf(line, sizeof(line), "%s(%.256s+0x%lx)[%p]\n", place.file[0] != '\0' ? place.file : own_path,
+                        place.function != NULL ? place.function : "", (unsigned long)((uintptr_t)frame - place.base),
+                        frame);
+    else
         size = snprintf(line, sizeof(line), "[%p]\n", frame);
-    } else {
-        base = (uintptr_t)place.dli_fbase;
-        if (place.dli_sname != NULL) {
-            function = place.dli_sname;
-            base = (uintptr_t)place.dli_saddr;
-        }
-        size = snprintf(line, sizeof(line), "%s(%.256s+0x%lx)[%p]\n", file_of(&place), function,
-                        (unsigned long)((uintptr_t)frame - base), frame);
-    }
     log_from_signal_raw(line, (size_t)MIN(MAX(size, 0), (int)sizeof(line) - 1));
 }
 
@@ -108,13 +94,11 @@ static void on_asked(int signal_number)
 void stack_trace_setup(void)
 {
     struct sigaction action;
-    Dl_info own;
     ssize_t size;
     void *frame;
 
     (void)backtrace(&frame, 1);
-    if (dladdr((void *)(uintptr_t)stack_trace_setup, &own) != 0)
-        own_base = own.dli_fbase;
+    symbols_setup();
     size = readlink("/proc/self/exe", own_path, sizeof(own_path) - 1);
     own_path[MAX(size, 0)] = '\0';
     memset(&action, 0, sizeof(action));

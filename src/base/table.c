@@ -42,6 +42,27 @@ static unsigned bucket_used(const struct table_bucket *bucket)
     return used;
 }
 
+/* Behind the buckets of a group of the largest size, if its word says so. */
+struct overflow {
+    uint64_t used;
+    uint64_t capacity;
+    uint64_t pad[6];
+    uint64_t slots[]; /* the used ones first */
+};
+static_assert(sizeof(struct overflow) == CACHE_LINE_BYTES, "slots begin at a cache line");
+
+/* Of a group that has one. */
+static struct overflow *overflow_of(uint64_t word)
+{
+    return (void *)(group_buckets(word) + TABLE_GROUP_BUCKETS_MOST);
+}
+
+static struct overflow *group_overflow(uint64_t word)
+{
+    return (word & TABLE_WORD_HAS_OVERFLOW) != 0 ? overflow_of(word) : NULL;
+}
+
+/* Of the buckets; the overflow is not counted. */
 static unsigned group_used(uint64_t word)
 {
     unsigned used = 0;
@@ -164,8 +185,31 @@ static bool group_fill(struct table_bucket *buckets, unsigned bucket_count, cons
     return true;
 }
 
+/* A copy of a group's buckets with room for an overflow of `capacity`, none if that is 0. */
+static uint64_t group_resize_overflow(uint64_t word, uint64_t capacity)
+{
+    const size_t group_size = TABLE_GROUP_BUCKETS_MOST * sizeof(struct table_bucket);
+    const struct overflow *from = group_overflow(word);
+    struct table_bucket *buckets = mem_aligned_alloc(
+        CACHE_LINE_BYTES, group_size + (capacity != 0 ? sizeof(*from) + capacity * sizeof(uint64_t) : 0));
+    uint64_t resized = group_word(buckets, TABLE_GROUP_BUCKETS_MOST, table_word_depth(word));
+    struct overflow *to;
+
+    assert(group_bucket_count(word) == TABLE_GROUP_BUCKETS_MOST);
+    memcpy(buckets, group_buckets(word), group_size);
+    if (capacity == 0)
+        return resized;
+    resized |= TABLE_WORD_HAS_OVERFLOW;
+    to = overflow_of(resized);
+    *to = (struct overflow){.used = from != NULL ? from->used : 0, .capacity = capacity};
+    assert(to->used <= capacity);
+    if (from != NULL)
+        memcpy(to->slots, from->slots, from->used * sizeof(uint64_t));
+    return resized;
+}
+
 /* Copies values into a new group of the given size; NULL if they do not find room. */
-static struct table_bucket *group_build(const uint64_t *values, unsigned value_count, unsigned bucket_count)
+static struct table_bucket *group_build(const uint64_t *values, uint64_t value_count, unsigned bucket_count)
 {
     uint64_t sorted[TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS];
     struct table_bucket *buckets;
@@ -173,12 +217,12 @@ static struct table_bucket *group_build(const uint64_t *values, unsigned value_c
     if (value_count > bucket_count * TABLE_SLOTS)
         return NULL;
     buckets = buckets_create(bucket_count);
-    if (LIKELY(group_fill(buckets, bucket_count, values, value_count)))
+    if (LIKELY(group_fill(buckets, bucket_count, values, (unsigned)value_count)))
         return buckets;
     if (bucket_count == TABLE_GROUP_BUCKETS_MOST) { /* of smaller ones the next size is tried */
-        group_sort(sorted, values, value_count, bucket_count);
+        group_sort(sorted, values, (unsigned)value_count, bucket_count);
         memset(buckets, 0, bucket_count * sizeof(*buckets));
-        if (group_fill(buckets, bucket_count, sorted, value_count))
+        if (group_fill(buckets, bucket_count, sorted, (unsigned)value_count))
             return buckets;
     }
     mem_free(buckets);
@@ -186,7 +230,7 @@ static struct table_bucket *group_build(const uint64_t *values, unsigned value_c
 }
 
 /* The smallest group of at least `least` buckets that holds the values; 0 if even the largest does not. */
-static uint64_t group_build_fitting(const uint64_t *values, unsigned value_count, unsigned least, unsigned local_depth)
+static uint64_t group_build_fitting(const uint64_t *values, uint64_t value_count, unsigned least, unsigned local_depth)
 {
     for (unsigned i = 0; i < countof(group_sizes); i++) {
         struct table_bucket *buckets;
@@ -200,6 +244,29 @@ static uint64_t group_build_fitting(const uint64_t *values, unsigned value_count
     return 0;
 }
 
+/* A group of the largest size, and what finds no room in it in an overflow. */
+static uint64_t group_build_with_overflow(const uint64_t *values, uint64_t value_count, unsigned local_depth)
+{
+    uint64_t word = group_word(buckets_create(TABLE_GROUP_BUCKETS_MOST), TABLE_GROUP_BUCKETS_MOST, local_depth);
+
+    for (uint64_t i = 0; i < value_count; i++) {
+        uint64_t *slot = group_place(group_buckets(word), TABLE_GROUP_BUCKETS_MOST, values[i]);
+
+        if (slot == NULL) {
+            if (group_overflow(word) == NULL) {
+                struct table_bucket *old = group_buckets(word);
+
+                word = group_resize_overflow(word, value_count - i);
+                mem_free(old);
+            }
+            slot = &overflow_of(word)->slots[overflow_of(word)->used++];
+        }
+        *slot = values[i];
+    }
+    return word;
+}
+
+/* Of the buckets, as group_used. */
 static unsigned group_values(uint64_t word, uint64_t *values)
 {
     unsigned count = 0;
@@ -273,50 +340,103 @@ static unsigned directory_bit(uint64_t hash, unsigned depth)
     return (unsigned)(hash >> (TABLE_DIRECTORY_SHIFT + TABLE_DIRECTORY_BITS - 1 - depth)) & 1;
 }
 
-/* Two groups for one: each takes the items with one value of the next hash bit. Touches every item once. */
-static void group_split(struct table *table, uint64_t hash, table_hash_fn hash_of)
+/* The values of a group and of its overflow by the next bit of their hashes. Touches every item once. */
+static void group_part(uint64_t word, table_hash_fn hash_of, uint64_t *halves[2], uint64_t counts[2])
 {
-    uint64_t halves[2][TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS], words[2], old = table_group_word(table, hash);
-    unsigned counts[2] = {0, 0}, depth = table_word_depth(old);
+    const struct overflow *overflow = group_overflow(word);
+    unsigned depth = table_word_depth(word), half;
 
-    for (unsigned i = 0; i < group_bucket_count(old); i++) {
-        const struct table_bucket *bucket = &group_buckets(old)[i];
+    for (unsigned i = 0; i < group_bucket_count(word); i++) {
+        const struct table_bucket *bucket = &group_buckets(word)[i];
 
-        if (i + 1 < group_bucket_count(old)) { /* the items are cold: let a bucket of them arrive together */
+        if (i + 1 < group_bucket_count(word)) { /* the items are cold: let a bucket of them arrive together */
             for (unsigned k = 0; k < TABLE_SLOTS; k++)
                 __builtin_prefetch(table_slot_item(&bucket[1].slots[k]));
         }
         for (unsigned k = 0; k < TABLE_SLOTS && bucket->slots[k] != 0; k++) {
-            unsigned half = directory_bit(hash_of(table_slot_item(&bucket->slots[k])), depth);
-
+            half = directory_bit(hash_of(table_slot_item(&bucket->slots[k])), depth);
             halves[half][counts[half]++] = bucket->slots[k];
         }
     }
+    for (uint64_t i = 0; overflow != NULL && i < overflow->used; i++) {
+        half = directory_bit(hash_of(table_slot_item(&overflow->slots[i])), depth);
+        halves[half][counts[half]++] = overflow->slots[i];
+    }
+}
+
+/* Without limit a few items with equal hashes would double the directory until all bits are used up. */
+static bool group_may_split(const struct table *table, uint64_t word)
+{
+    unsigned depth = directory_depth(table);
+
+    return table_word_depth(word) < depth ||
+           (depth < TABLE_DIRECTORY_BITS && UINT64_C(2) << depth <= table->count * TABLE_DIRECTORY_SHARE);
+}
+
+/* Two groups for one: each takes the items with one value of the next hash bit. */
+static void group_split(struct table *table, uint64_t hash, table_hash_fn hash_of)
+{
+    uint64_t old = table_group_word(table, hash), counts[2] = {0, 0}, words[2], bit;
+    const struct overflow *overflow = group_overflow(old);
+    uint64_t most = group_used(old) + (overflow != NULL ? overflow->used : 0);
+    uint64_t *values = mem_alloc(2 * most * sizeof(*values)), *halves[2] = {values, values + most};
+    unsigned depth = table_word_depth(old);
+
+    group_part(old, hash_of, halves, counts);
     if (depth == directory_depth(table))
         directory_double(table);
+    bit = UINT64_C(1) << (TABLE_DIRECTORY_SHIFT + TABLE_DIRECTORY_BITS - 1 - depth);
     for (unsigned half = 0; half < 2; half++) {
-        uint64_t bit = UINT64_C(1) << (TABLE_DIRECTORY_SHIFT + TABLE_DIRECTORY_BITS - 1 - depth);
-
         words[half] = group_build_fitting(halves[half], counts[half], 1, depth + 1);
-        assert(words[half] != 0); /* what stood in a group of the largest size finds room in one, sorted if need be */
+        if (words[half] == 0) { /* what stood in buckets alone finds room in as many, sorted if need be */
+            assert(overflow != NULL);
+            words[half] = group_build_with_overflow(halves[half], counts[half], depth + 1);
+        }
         group_replace(table, half == 0 ? hash & ~bit : hash | bit, words[half]);
     }
     directory_add_groups(table, 1);
+    mem_free(values);
     mem_free(group_buckets(old));
+    for (unsigned half = 0; half < 2; half++) { /* at most TABLE_DIRECTORY_BITS deep */
+        if (group_overflow(words[half]) != NULL && group_may_split(table, words[half]))
+            group_split(table, half == 0 ? hash & ~bit : hash | bit, hash_of);
+    }
 }
 
-static void group_grow(struct table *table, uint64_t hash, table_hash_fn hash_of)
+/* A slot at the end of the overflow of the group. */
+static uint64_t *group_overflow_slot(struct table *table, uint64_t hash)
 {
-    uint64_t values[TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS], old = table_group_word(table, hash), word;
-    unsigned count = group_values(old, values);
+    uint64_t old = table_group_word(table, hash), word = old;
+    const struct overflow *overflow = group_overflow(old);
 
-    word = group_build_fitting(values, count, group_bucket_count(old) + 1, table_word_depth(old));
+    if (overflow == NULL)
+        word = group_resize_overflow(old, TABLE_SLOTS);
+    else if (overflow->used == overflow->capacity)
+        word = group_resize_overflow(old, overflow->capacity + overflow->capacity / 2 + TABLE_SLOTS);
+    if (word != old) {
+        group_replace(table, hash, word);
+        mem_free(group_buckets(old));
+    }
+    return &overflow_of(word)->slots[overflow_of(word)->used++];
+}
+
+/* Gives the group of the hash more room, or says that there is none but in its overflow. */
+static bool group_grow(struct table *table, uint64_t hash, table_hash_fn hash_of)
+{
+    uint64_t values[TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS], old = table_group_word(table, hash), word = 0;
+
+    if (group_bucket_count(old) < TABLE_GROUP_BUCKETS_MOST)
+        word = group_build_fitting(values, group_values(old, values), group_bucket_count(old) + 1,
+                                   table_word_depth(old));
     if (word != 0) {
         group_replace(table, hash, word);
         mem_free(group_buckets(old));
-    } else {
-        group_split(table, hash, hash_of);
+        return true;
     }
+    if (!group_may_split(table, old))
+        return false;
+    group_split(table, hash, hash_of);
+    return true;
 }
 
 uint64_t *table_insert(struct table *table, uint64_t hash, void *item, table_hash_fn hash_of)
@@ -330,17 +450,19 @@ uint64_t *table_insert(struct table *table, uint64_t hash, void *item, table_has
         uint64_t word = table_group_word(table, hash);
         uint64_t *slot = group_place(group_buckets(word), group_bucket_count(word), value);
 
+        if (slot == NULL && !group_grow(table, hash, hash_of))
+            slot = group_overflow_slot(table, hash);
         if (slot != NULL) {
             *slot = value;
             count_set(table, table->count + 1);
             return slot;
         }
-        group_grow(table, hash, hash_of);
     }
 }
 
-/* Fills the hole that a removal left in a bucket that was full, from the buckets behind it (invariant 2). */
-static void group_pull_back(struct table_bucket *buckets, unsigned bucket_count, unsigned hole)
+/* Fills the hole that a removal left in a bucket that was full, from the buckets behind it (invariant 2). Returns the
+ * bucket that has the hole in the end. */
+static unsigned group_pull_back(struct table_bucket *buckets, unsigned bucket_count, unsigned hole)
 {
     unsigned from = hole;
 
@@ -363,14 +485,54 @@ static void group_pull_back(struct table_bucket *buckets, unsigned bucket_count,
             buckets[hole].slots[TABLE_SLOTS - 1] = source->slots[i];
             source->slots[i] = source->slots[used - 1];
             source->slots[used - 1] = 0;
-            if (used < TABLE_SLOTS)
-                return;
             hole = from;
+            if (used < TABLE_SLOTS)
+                break;
             step = 0;
         } else if (used < TABLE_SLOTS) {
+            break;
+        }
+    }
+    return hole;
+}
+
+/* Takes a slot out of the overflow of the group, and the overflow away with its last. */
+static void overflow_take_out(struct table *table, uint64_t hash, uint64_t *slot)
+{
+    uint64_t old = table_group_word(table, hash), word = 0;
+    struct overflow *overflow = overflow_of(old);
+
+    *slot = overflow->slots[--overflow->used];
+    if (overflow->used == 0)
+        word = group_resize_overflow(old, 0);
+    else if (overflow->used < overflow->capacity / 4)
+        word = group_resize_overflow(old, overflow->capacity / 2);
+    if (word != 0) {
+        group_replace(table, hash, word);
+        mem_free(group_buckets(old));
+    }
+}
+
+/* Fills the hole in a bucket that was full with an item of the overflow that has it within reach (invariant 4). */
+static void overflow_pull_back(struct table *table, uint64_t hash, unsigned hole)
+{
+    uint64_t word = table_group_word(table, hash);
+    struct overflow *overflow = overflow_of(word);
+
+    for (uint64_t i = 0; i < overflow->used; i++) {
+        unsigned home = table_home(overflow->slots[i], TABLE_GROUP_BUCKETS_MOST);
+
+        if ((hole + TABLE_GROUP_BUCKETS_MOST - home) % TABLE_GROUP_BUCKETS_MOST <= TABLE_REACH) {
+            group_buckets(word)[hole].slots[TABLE_SLOTS - 1] = overflow->slots[i];
+            overflow_take_out(table, hash, &overflow->slots[i]);
             return;
         }
     }
+}
+
+static bool overflow_has(const struct overflow *overflow, const uint64_t *slot)
+{
+    return overflow != NULL && slot >= overflow->slots && slot < overflow->slots + overflow->used;
 }
 
 /* Joins a group with its neighbour, if both fit comfortably into one. */
@@ -383,7 +545,8 @@ static bool group_merge(struct table *table, uint64_t hash)
         return false;
     bit = UINT64_C(1) << (TABLE_DIRECTORY_SHIFT + TABLE_DIRECTORY_BITS - depth);
     other = table_group_word(table, hash ^ bit);
-    if (table_word_depth(other) != depth || group_used(own) + group_used(other) > countof(values) / 2)
+    if (table_word_depth(other) != depth || group_overflow(other) != NULL ||
+        group_used(own) + group_used(other) > countof(values) / 2)
         return false;
     count = group_values(own, values);
     count += group_values(other, values + count);
@@ -404,7 +567,7 @@ static void group_shrink(struct table *table, uint64_t hash)
     uint64_t values[TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS], old = table_group_word(table, hash), word;
     unsigned bucket_count = group_bucket_count(old), used = group_used(old);
 
-    if (used * 2 > bucket_count * TABLE_SLOTS)
+    if (used * 2 > bucket_count * TABLE_SLOTS || group_overflow(old) != NULL)
         return;
     if (group_merge(table, hash)) {
         group_shrink(table, hash); /* its new neighbour may have waited for it, and it may be the empty last one */
@@ -425,23 +588,36 @@ static void group_shrink(struct table *table, uint64_t hash)
     mem_free(group_buckets(old));
 }
 
-void *table_remove(struct table *table, uint64_t hash, uint64_t *slot)
+/* Takes a slot out of its bucket. */
+static void bucket_take_out(struct table *table, uint64_t hash, uint64_t *slot)
 {
     uint64_t word = table_group_word(table, hash);
     struct table_bucket *buckets = group_buckets(word);
     unsigned index = (unsigned)(((uintptr_t)slot - (uintptr_t)buckets) / sizeof(struct table_bucket));
     struct table_bucket *bucket = &buckets[index];
     unsigned used = bucket_used(bucket);
-    void *item = table_slot_item(slot);
 
     debug_assert(index < group_bucket_count(word) && *slot != 0);
     *slot = bucket->slots[used - 1];
     bucket->slots[used - 1] = 0;
-    count_set(table, table->count - 1);
-    if (used == TABLE_SLOTS)
-        group_pull_back(buckets, group_bucket_count(word), index);
-    else if (used == 1)
+    if (used == TABLE_SLOTS) {
+        index = group_pull_back(buckets, group_bucket_count(word), index);
+        if (UNLIKELY(word & TABLE_WORD_HAS_OVERFLOW))
+            overflow_pull_back(table, hash, index);
+    } else if (used == 1) {
         group_shrink(table, hash);
+    }
+}
+
+void *table_remove(struct table *table, uint64_t hash, uint64_t *slot)
+{
+    void *item = table_slot_item(slot);
+
+    count_set(table, table->count - 1);
+    if (UNLIKELY(overflow_has(group_overflow(table_group_word(table, hash)), slot)))
+        overflow_take_out(table, hash, slot);
+    else
+        bucket_take_out(table, hash, slot);
     return item;
 }
 
@@ -460,6 +636,12 @@ static uint64_t next_group(const struct table *table, uint64_t *index)
     return word;
 }
 
+static void overflow_each(const struct overflow *overflow, table_item_fn visit, void *context)
+{
+    for (uint64_t i = 0; overflow != NULL && i < overflow->used; i++)
+        visit(table_slot_item(&overflow->slots[i]), context);
+}
+
 void table_clear(struct table *table, table_item_fn free_item, void *context)
 {
     uint64_t index = 0;
@@ -471,6 +653,8 @@ void table_clear(struct table *table, table_item_fn free_item, void *context)
             for (unsigned k = 0; k < TABLE_SLOTS && bucket->slots[k] != 0; k++)
                 free_item(table_slot_item(&bucket->slots[k]), context);
         }
+        if (free_item != NULL)
+            overflow_each(group_overflow(word), free_item, context);
     }
     mem_free(directory_of(table));
     root_set(table, 0);
@@ -509,6 +693,7 @@ static void group_each(uint64_t word, table_item_fn visit, void *context)
         for (unsigned k = 0; k < TABLE_SLOTS && bucket->slots[k] != 0; k++)
             visit(table_slot_item(&bucket->slots[k]), context);
     }
+    overflow_each(group_overflow(word), visit, context);
 }
 
 void table_each(const struct table *table, table_item_fn visit, void *context)
@@ -527,6 +712,7 @@ static uint64_t group_scan(uint64_t word, unsigned slice, table_item_fn visit, v
     unsigned first = table_home((uint64_t)slice << slice_shift, bucket_count);
     uint64_t last_tag = ((uint64_t)slice + 1) * (UINT64_C(1) << slice_shift) - 1;
     unsigned home_count = table_home(last_tag, bucket_count) - first + 1;
+    const struct overflow *overflow = group_overflow(word);
     uint64_t visited = 0;
 
     for (unsigned step = 0; step < bucket_count && step < home_count + TABLE_REACH; step++) {
@@ -541,6 +727,12 @@ static uint64_t group_scan(uint64_t word, unsigned slice, table_item_fn visit, v
         if (step + 1 >= home_count && bucket->slots[TABLE_SLOTS - 1] == 0)
             break;
     }
+    for (uint64_t i = 0; overflow != NULL && i < overflow->used; i++) {
+        if (overflow->slots[i] >> slice_shift == slice) {
+            visit(table_slot_item(&overflow->slots[i]), context);
+            visited++;
+        }
+    }
     return visited;
 }
 
@@ -549,10 +741,11 @@ uint64_t table_scan(const struct table *table, uint64_t position, uint64_t want,
     unsigned depth = directory_depth(table), slice = (unsigned)(position >> TABLE_DIRECTORY_BITS);
     uint64_t prefix = position & ((UINT64_C(1) << TABLE_DIRECTORY_BITS) - 1);
     uint64_t index = prefix >> (TABLE_DIRECTORY_BITS - depth), visited = 0, step_count = 0;
+    uint64_t most_steps = 16 + MIN(want, UINT32_MAX) * 10; /* also over a table that is nearly empty */
 
-    if (table->count == 0)
+    if (table->count == 0 || position >> TABLE_SCAN_BITS != 0)
         return 0;
-    while (visited < want && step_count++ < 16 + want * 10) { /* bounded, also over a table that is nearly empty */
+    while (visited < want && step_count++ < most_steps) {
         visited += group_scan(next_group(table, &index), slice, visit, context);
         if (index < UINT64_C(1) << depth)
             continue;
@@ -584,7 +777,7 @@ static uint64_t relocate_group(struct table *table, uint64_t first, uint64_t end
 
     if (buckets == group_buckets(word))
         return word;
-    word = group_word(buckets, group_bucket_count(word), table_word_depth(word));
+    word = (word & ~TABLE_WORD_ADDRESS_MASK) | (word & TABLE_WORD_BUCKETS_MASK) | (uint64_t)(uintptr_t)buckets;
     if (directory == NULL)
         root_set(table, word);
     for (uint64_t i = first; directory != NULL && i < end; i++)
@@ -592,10 +785,13 @@ static uint64_t relocate_group(struct table *table, uint64_t first, uint64_t end
     return word;
 }
 
-/* From `bucket` on; returns the bucket to go on with, 0 at the group's end. Takes what it relocates off `want`. */
+/* From `bucket` on, the overflow with the last; returns the bucket to go on with, 0 at the group's end. Takes what it
+ * relocates off `want`. */
 static unsigned relocate_items(uint64_t word, unsigned bucket, uint64_t *want, table_relocate_fn relocate,
                                void *context)
 {
+    struct overflow *overflow = group_overflow(word);
+
     for (; bucket < group_bucket_count(word); bucket++) {
         uint64_t *slots = group_buckets(word)[bucket].slots;
 
@@ -607,6 +803,10 @@ static unsigned relocate_items(uint64_t word, unsigned bucket, uint64_t *want, t
             table_slot_replace(&slots[k], relocate(table_slot_item(&slots[k]), context));
             *want -= MIN(*want, 1);
         }
+    }
+    for (uint64_t i = 0; overflow != NULL && i < overflow->used; i++) {
+        table_slot_replace(&overflow->slots[i], relocate(table_slot_item(&overflow->slots[i]), context));
+        *want -= MIN(*want, 1);
     }
     return 0;
 }
@@ -646,11 +846,18 @@ void *table_random(const struct table *table, uint64_t (*random)(void *context),
         uint64_t bits = random(context), index = (bits >> 16) & ((UINT64_C(1) << depth) - 1), group_index = index;
         uint64_t word = next_group(table, &group_index);
         unsigned spread = depth - table_word_depth(word), most = group_bucket_count(word), place;
+        const struct overflow *overflow = group_overflow(word);
         const struct table_bucket *bucket;
 
         /* A group is drawn through the first of its entries only, and as one of 64 buckets: all items weigh alike. */
         if (index >> spread << spread != index)
             continue;
+        if (UNLIKELY(overflow != NULL)) {
+            uint64_t slot = random(context) % (TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS + overflow->used);
+
+            if (slot >= TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS)
+                return table_slot_item(&overflow->slots[slot - TABLE_GROUP_BUCKETS_MOST * TABLE_SLOTS]);
+        }
         place = (unsigned)(bits & 0xFFFF) % ((depth == 0 ? most : TABLE_GROUP_BUCKETS_MOST) * TABLE_SLOTS);
         if (place >= most * TABLE_SLOTS)
             continue;
@@ -660,32 +867,48 @@ void *table_random(const struct table *table, uint64_t (*random)(void *context),
     }
 }
 
+uint64_t *table_overflow_find(uint64_t word, uint64_t hash, table_match_fn match, const void *key)
+{
+    struct overflow *overflow = overflow_of(word);
+
+    for (uint64_t i = 0; i < overflow->used; i++) {
+        if (overflow->slots[i] >> TABLE_TAG_SHIFT == hash >> TABLE_TAG_SHIFT &&
+            match(table_slot_item(&overflow->slots[i]), key))
+            return &overflow->slots[i];
+    }
+    return NULL;
+}
+
+struct hash_visit {
+    bool (*visit)(const void *item, void *context);
+    void *context;
+};
+
+static bool hash_visit_match(const void *item, const void *key)
+{
+    const struct hash_visit *hash_visit = key;
+
+    return hash_visit->visit(item, hash_visit->context);
+}
+
 uint64_t *table_find_by_hash(const struct table *table, uint64_t hash, bool (*visit)(const void *item, void *context),
                              void *context)
 {
-    uint64_t word;
-    unsigned bucket_count, index;
+    const struct hash_visit hash_visit = {visit, context};
 
-    if (table->count == 0)
-        return NULL;
-    word = table_group_word(table, hash);
-    bucket_count = group_bucket_count(word);
-    index = table_home(hash, bucket_count);
-    for (unsigned step = 0; step <= TABLE_REACH && step < bucket_count; step++) {
-        struct table_bucket *bucket = &group_buckets(word)[index];
+    return table_find_slot(table, hash, hash_visit_match, &hash_visit);
+}
 
-        for (unsigned mask = table_bucket_match(bucket, hash); mask != 0; mask &= mask - 1) {
-            uint64_t *slot = &bucket->slots[__builtin_ctz(mask)];
+static uint64_t group_slot_count(uint64_t word)
+{
+    const struct overflow *overflow = group_overflow(word);
 
-            if (*slot != 0 && visit(table_slot_item(slot), context))
-                return slot;
-        }
-        if (bucket->slots[TABLE_SLOTS - 1] == 0)
-            return NULL;
-        if (++index == bucket_count)
-            index = 0;
-    }
-    return NULL;
+    return group_bucket_count(word) * TABLE_SLOTS + (overflow != NULL ? overflow->capacity : 0);
+}
+
+static uint64_t group_memory_bytes(uint64_t word)
+{
+    return group_slot_count(word) * sizeof(uint64_t) + (group_overflow(word) != NULL ? sizeof(struct overflow) : 0);
 }
 
 uint64_t table_slot_count(const struct table *table)
@@ -693,27 +916,32 @@ uint64_t table_slot_count(const struct table *table)
     uint64_t index = 0, count = 0;
 
     for (uint64_t word; (word = next_group(table, &index)) != 0;)
-        count += group_bucket_count(word) * TABLE_SLOTS;
+        count += group_slot_count(word);
     return count;
 }
 
 uint64_t table_memory_bytes(const struct table *table)
 {
-    uint64_t bytes = table_slot_count(table) * sizeof(uint64_t);
+    uint64_t index = 0, bytes = 0;
 
+    for (uint64_t word; (word = next_group(table, &index)) != 0;)
+        bytes += group_memory_bytes(word);
     if (directory_of(table) != NULL)
         bytes += sizeof(struct table_directory) + (sizeof(uint64_t) << directory_depth(table));
     return bytes;
 }
 
-static void validate_group(uint64_t word, uint64_t prefix, table_hash_fn hash_of)
+/* Invariants 1 and 2; the count of used slots. */
+static uint64_t validate_buckets(uint64_t word, uint64_t prefix, table_hash_fn hash_of)
 {
     unsigned bucket_count = group_bucket_count(word);
+    uint64_t count = 0;
 
     for (unsigned i = 0; i < bucket_count; i++) {
         const struct table_bucket *bucket = &group_buckets(word)[i];
         unsigned used = bucket_used(bucket);
 
+        count += used;
         for (unsigned k = 0; k < TABLE_SLOTS; k++) {
             uint64_t value = bucket->slots[k], hash;
             unsigned home;
@@ -730,6 +958,29 @@ static void validate_group(uint64_t word, uint64_t prefix, table_hash_fn hash_of
                 assert(group_buckets(word)[b].slots[TABLE_SLOTS - 1] != 0); /* invariant 2 */
         }
     }
+    return count;
+}
+
+/* Invariant 4; the count of used slots. */
+static uint64_t validate_overflow(uint64_t word, uint64_t prefix, table_hash_fn hash_of)
+{
+    const struct overflow *overflow = group_overflow(word);
+
+    if (overflow == NULL)
+        return 0;
+    assert(group_bucket_count(word) == TABLE_GROUP_BUCKETS_MOST);
+    assert(overflow->used != 0);
+    assert(overflow->used <= overflow->capacity);
+    for (uint64_t i = 0; i < overflow->used; i++) {
+        uint64_t value = overflow->slots[i], hash = hash_of(table_slot_item(&overflow->slots[i]));
+        unsigned home = table_home(hash, TABLE_GROUP_BUCKETS_MOST);
+
+        assert(hash >> TABLE_TAG_SHIFT == value >> TABLE_TAG_SHIFT);
+        assert(table_directory_index(hash, table_word_depth(word)) == prefix);
+        for (unsigned step = 0; step <= TABLE_REACH; step++)
+            assert(group_buckets(word)[(home + step) % TABLE_GROUP_BUCKETS_MOST].slots[TABLE_SLOTS - 1] != 0);
+    }
+    return overflow->used;
 }
 
 void table_validate(const struct table *table, table_hash_fn hash_of)
@@ -739,11 +990,12 @@ void table_validate(const struct table *table, table_hash_fn hash_of)
     uint64_t index = 0, count = 0, group_count = 0;
 
     for (uint64_t word, first = 0; (word = next_group(table, &index)) != 0; first = index, group_count++) {
+        uint64_t prefix = first >> (depth - table_word_depth(word));
+
         assert(table_word_depth(word) <= depth);
         for (uint64_t i = first; directory != NULL && i < index; i++)
             assert(directory->groups[i] == word); /* invariant 3 */
-        validate_group(word, first >> (depth - table_word_depth(word)), hash_of);
-        count += group_used(word);
+        count += validate_buckets(word, prefix, hash_of) + validate_overflow(word, prefix, hash_of);
     }
     assert(count == table->count);
     assert(directory == NULL || directory->group_count == group_count);

@@ -14,10 +14,16 @@
  * any size above a few hundred items. Groups of 16 buckets came to 88 %, but changing between five neighbouring size
  * classes left holes in the allocator that cost more: 111 bytes a key of 16 + 64 bytes in all, against 108.7.
  *
+ * Items whose hashes agree in more bits than chance allows are not parted by splitting. So the directory grows only as
+ * far as the table has items for it (TABLE_DIRECTORY_SHARE); from there on what finds no room within reach stands in
+ * its group's overflow, unordered, behind the 64 buckets. Such items cost a linear search, and memory as others do.
+ * With a keyed hash this is met by who fills a table in scan order, for a moment, and by nobody else.
+ *
  * Invariants
  *  1. In a bucket the used slots come first.
  *  2. An item stands in its home or, if not, every bucket from its home up to the one before it is full.
  *  3. A group of local depth d is named by 2^(depth - d) neighbouring directory entries, all equal.
+ *  4. Of an item in the overflow, all buckets within reach of its home are full. An empty overflow is none.
  * So a lookup stops at the first bucket that is not full, and removal pulls spilled items back (no tombstones).
  *
  * Bits of a hash: 63..48 tag, 41..14 directory (41 first), 13..0 free for the caller (the stripe).
@@ -43,6 +49,7 @@ enum {
     TABLE_DIRECTORY_BITS = 28,
     TABLE_DIRECTORY_SHIFT = 14,
     TABLE_TAG_SHIFT = 48,
+    TABLE_DIRECTORY_SHARE = 8,      /* how many entries the directory may have for each item: 64 bytes */
     TABLE_SCAN_TAG_BITS = 6,        /* of the tag that count in a scan position */
     TABLE_SCAN_BITS = TABLE_DIRECTORY_BITS + TABLE_SCAN_TAG_BITS
 };
@@ -60,8 +67,10 @@ struct table {
     uint64_t count;        /* written as a whole word: table_count may look at it without the lock */
 };
 
-/* A group word: address | bucket count - 1 | local depth << 48. A directory word: address | depth << 48 | flag. */
+/* A group word: address | bucket count - 1 | local depth << 48 | flag. A directory word: address | depth << 48 | flag.
+ * The flags differ. */
 #define TABLE_WORD_BUCKETS_MASK UINT64_C(63)
+#define TABLE_WORD_HAS_OVERFLOW (UINT64_C(1) << 62)
 #define TABLE_WORD_IS_DIRECTORY (UINT64_C(1) << 63)
 #define TABLE_WORD_ADDRESS_MASK (TABLE_ADDRESS_MASK & ~UINT64_C(63))
 
@@ -153,6 +162,9 @@ static inline unsigned table_bucket_match(const struct table_bucket *bucket, uin
 #endif
 }
 
+/* The slot of the item in the overflow of the group that `match` accepts, or NULL. */
+uint64_t *table_overflow_find(uint64_t word, uint64_t hash, table_match_fn match, const void *key);
+
 /* The slot of the item that `match` accepts, or NULL. Valid until the next insert or remove. Inline, so that `match`
  * and the key's layout are known to the compiler at each place of use. */
 static ALWAYS_INLINE uint64_t *table_find_slot(const struct table *table, uint64_t hash, table_match_fn match,
@@ -178,8 +190,10 @@ static ALWAYS_INLINE uint64_t *table_find_slot(const struct table *table, uint64
             if (LIKELY(item != NULL) && LIKELY(match(item, key)))
                 return slot;
         }
-        if (LIKELY(bucket->slots[TABLE_SLOTS - 1] == 0) || step == TABLE_REACH || step + 1 == bucket_count)
+        if (LIKELY(bucket->slots[TABLE_SLOTS - 1] == 0))
             return NULL;
+        if (step == TABLE_REACH || step + 1 == bucket_count)
+            return UNLIKELY(word & TABLE_WORD_HAS_OVERFLOW) ? table_overflow_find(word, hash, match, key) : NULL;
         if (++index == bucket_count)
             index = 0;
     }
@@ -244,9 +258,10 @@ void table_move(struct table *to, struct table *from);
 /* Every item, in scan order; `visit` must not change the table. */
 void table_each(const struct table *table, table_item_fn visit, void *context);
 
-/* Visits the items at `position` (start with 0; below 2^TABLE_SCAN_BITS) and about `want` in all. Returns the next
- * position, 0 when the table is done. Items that are in the table during a whole scan are visited at least once (twice
- * only if groups merged meanwhile), whatever else comes and goes; the table may change between calls, not inside. */
+/* Visits the items at `position` (start with 0; from 2^TABLE_SCAN_BITS on there are none) and about `want` in all.
+ * Returns the next position, 0 when the table is done; a scan ends wherever it began. Items that are in the table all
+ * through a scan are visited at least once (twice only if groups merged meanwhile), whatever else comes and goes; the
+ * table may change between calls, not inside. */
 uint64_t table_scan(const struct table *table, uint64_t position, uint64_t want, table_item_fn visit, void *context);
 
 /* Moves the table's own memory to where it leaves no holes, and lets `relocate` do so with each item: it returns the
@@ -258,7 +273,8 @@ typedef void *(*table_relocate_fn)(void *item, void *context);
 uint64_t table_relocate(struct table *table, uint64_t position, uint64_t want, struct mem_mover *mover,
                         table_relocate_fn relocate, void *context);
 
-/* Each item with about the same chance; `random` is a function that gives 64 random bits. NULL if empty. */
+/* Each item with about the same chance, but for a group with an overflow; `random` is a function that gives 64 random
+ * bits. NULL if empty. */
 void *table_random(const struct table *table, uint64_t (*random)(void *context), void *context);
 
 /* Finds items by hash alone: calls `visit` for each item whose tag and place fit (a few may be false hits). `visit`

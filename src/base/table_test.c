@@ -23,13 +23,11 @@ enum { UNIVERSE = 20000 };
 
 static struct item items[UNIVERSE];
 static bool present[UNIVERSE];
-static bool colliding; /* a hash with very few bits: everything piles up */
+static uint64_t kept_bits = UINT64_MAX; /* of every hash: with few of them everything piles up */
 
 static uint64_t hash_of_number(uint64_t number)
 {
-    uint64_t hash = hash_bytes(&number, sizeof(number));
-
-    return colliding ? hash & UINT64_C(0xF0000FFFFFFFFFFF) : hash;
+    return hash_bytes(&number, sizeof(number)) & kept_bits;
 }
 
 static uint64_t hash_of_item(const void *item)
@@ -119,18 +117,53 @@ static void random_steps_match_the_model(void **state)
     struct random random = test_random(__func__);
 
     (void)state;
-    colliding = false;
     random_steps(&random, 300000);
 }
+
+/* Which bits of all hashes are kept. */
+static const uint64_t collisions[] = {
+    UINT64_C(0xF0000FFFFFFFFFFF), /* few tags */
+    UINT64_C(0x0000FFFFFFFFFFFF), /* one tag */
+    UINT64_C(0xFFFF000000000000), /* one entry of any directory */
+    UINT64_C(0xFFFF0000000FFFFF), /* the last directory bits differ, far beyond what a table has */
+    UINT64_C(0x1000000000004000), /* four hashes */
+    UINT64_C(0x0000020000003FFF), /* two, of which one split tells */
+    0,
+};
 
 static void random_steps_match_the_model_when_hashes_collide(void **state)
 {
     struct random random = test_random(__func__);
 
     (void)state;
-    colliding = true;
-    random_steps(&random, 100000);
-    colliding = false;
+    for (size_t i = 0; i < countof(collisions); i++) {
+        kept_bits = collisions[i];
+        random_steps(&random, 25000);
+    }
+    kept_bits = UINT64_MAX;
+}
+
+/* A table takes memory by the number of its items, whatever their hashes, and gives it back. */
+static void memory_is_linear_when_hashes_collide(void **state)
+{
+    (void)state;
+    for (size_t round = 0; round < countof(collisions); round++) {
+        struct table table = {0};
+
+        kept_bits = collisions[round];
+        for (uint64_t i = 0; i < 10000; i++) {
+            put(&table, i);
+            assert_true(table_memory_bytes(&table) <= 4096 + 2 * sizeof(struct table_directory) + 100 * (i + 1));
+        }
+        check_all(&table);
+        for (uint64_t i = 0; i < 10000; i++) {
+            take(&table, i);
+            if (i % 500 == 0)
+                table_validate(&table, hash_of_item);
+        }
+        assert_int_equal(table_memory_bytes(&table), 0);
+    }
+    kept_bits = UINT64_MAX;
 }
 
 static void load_stays_high_at_any_size(void **state)
@@ -195,11 +228,12 @@ static void scan_sees_what_stays(void **state)
     struct random random = test_random(__func__);
 
     (void)state;
-    for (unsigned round = 0; round < 60; round++) {
+    for (unsigned round = 0; round < 60 + countof(collisions); round++) {
         struct table table = {0};
         uint64_t stay = 1 + random_below(&random, 3000), position = 0, visited = 0, calls = 0;
         bool growing = random_below(&random, 2) != 0;
 
+        kept_bits = round < 60 ? UINT64_MAX : collisions[round - 60];
         for (uint64_t i = 0; i < stay; i++) {
             put(&table, i);
             items[i].visited = 0;
@@ -224,6 +258,34 @@ static void scan_sees_what_stays(void **state)
             assert_true(items[i].visited >= 1);
         reset(&table);
     }
+    kept_bits = UINT64_MAX;
+}
+
+/* A scan ends wherever it is told to go on and whatever it is asked for, in calls bounded by the table's size. */
+static void scan_ends_from_any_position(void **state)
+{
+    static const uint64_t odd[] = {UINT64_C(1) << TABLE_SCAN_BITS, UINT64_C(1) << 48, UINT64_MAX, UINT64_C(1) << 63,
+                                   (UINT64_C(1) << TABLE_SCAN_BITS) - 1};
+    static const uint64_t wants[] = {1, 10, UINT64_C(1844674407370955160), UINT64_MAX};
+    struct random random = test_random(__func__);
+    struct table table = {0};
+
+    (void)state;
+    for (uint64_t count = 1; count <= 10000; count *= 10) {
+        for (uint64_t i = 0; i < count; i++)
+            put(&table, i);
+        for (unsigned round = 0; round < 100; round++) {
+            uint64_t position = round < countof(odd) ? odd[round] : random_u64(&random) >> random_below(&random, 64);
+            uint64_t want = wants[random_below(&random, countof(wants))], calls = 0, visited = 0;
+
+            do {
+                position = table_scan(&table, position, want, visit_item, &visited);
+                assert_true(position >> TABLE_SCAN_BITS == 0);
+                assert_true(calls++ < 100 + count);
+            } while (position != 0);
+        }
+    }
+    reset(&table);
 }
 
 static void scan_of_a_table_at_rest_visits_once(void **state)
@@ -262,8 +324,11 @@ static void items_may_come_in_scan_order(void **state)
     struct table table = {0}, copy = {0}, again = {0};
 
     (void)state;
-    for (size_t round = 0; round < countof(counts); round++) {
-        for (uint64_t i = 0; i < counts[round]; i++)
+    for (size_t round = 0; round < countof(counts) + countof(collisions); round++) {
+        uint64_t count = round < countof(counts) ? counts[round] : 3000;
+
+        kept_bits = round < countof(counts) ? UINT64_MAX : collisions[round - countof(counts)];
+        for (uint64_t i = 0; i < count; i++)
             put(&table, i);
         table_each(&table, insert_in_order, &copy);
         check_all(&copy);
@@ -274,6 +339,7 @@ static void items_may_come_in_scan_order(void **state)
         table_clear(&copy, NULL, NULL);
         reset(&table);
     }
+    kept_bits = UINT64_MAX;
 }
 
 static void random_item_is_fair(void **state)
@@ -300,6 +366,31 @@ static void random_item_is_fair(void **state)
     reset(&table);
 }
 
+/* Nobody is left out, wherever it stands. */
+static void random_item_is_any(void **state)
+{
+    struct random random = test_random(__func__);
+    enum { COUNT = 300 };
+
+    (void)state;
+    for (size_t round = 0; round < countof(collisions); round++) {
+        struct table table = {0};
+        uint64_t left = COUNT;
+
+        kept_bits = collisions[round];
+        for (uint64_t i = 0; i < COUNT; i++) {
+            put(&table, i);
+            items[i].visited = 0;
+        }
+        for (uint64_t draws = 0; left != 0; draws++) {
+            assert_true(draws < 1000 * COUNT);
+            left -= ((struct item *)table_random(&table, draw, &random))->visited++ == 0;
+        }
+        reset(&table);
+    }
+    kept_bits = UINT64_MAX;
+}
+
 static bool is_number(const void *item, void *context)
 {
     return ((const struct item *)item)->number == *(uint64_t *)context;
@@ -310,15 +401,18 @@ static void items_are_found_by_hash_alone(void **state)
     struct table table = {0};
 
     (void)state;
-    for (uint64_t i = 0; i < 3000; i++)
-        put(&table, i);
-    for (uint64_t i = 0; i < 6000; i++) {
-        uint64_t number = i;
-        uint64_t *slot = table_find_by_hash(&table, hash_of_number(i), is_number, &number);
+    for (size_t round = 0; round <= countof(collisions); round++) {
+        kept_bits = round < countof(collisions) ? collisions[round] : UINT64_MAX;
+        for (uint64_t i = 0; i < 3000; i++)
+            put(&table, i);
+        for (uint64_t i = 0; i < 6000; i++) {
+            uint64_t number = i;
+            uint64_t *slot = table_find_by_hash(&table, hash_of_number(i), is_number, &number);
 
-        assert_true((slot != NULL) == present[i]);
+            assert_true((slot != NULL) == present[i]);
+        }
+        reset(&table);
     }
-    reset(&table);
 }
 
 /* Items that move: a copy stands for each number that is present. */
@@ -433,21 +527,51 @@ static void relocation_ends_while_the_table_changes(void **state)
     table_clear(&table, NULL, NULL);
 }
 
+/* An overflow is relocated with its group. */
+static void relocation_meets_what_collides(void **state)
+{
+    (void)state;
+    mem_move_everything(true);
+    for (size_t round = 0; round < countof(collisions); round++) {
+        struct table table = {0};
+        struct mem_mover mover = {0, 0};
+        uint64_t position = 0, met = 0;
+
+        kept_bits = collisions[round];
+        for (uint64_t i = 0; i < 3000; i++)
+            put_copy(&table, i);
+        do
+            position = table_relocate(&table, position, 20, &mover, relocate_item, &met);
+        while (position != 0);
+        assert_int_equal(met, 3000);
+        check_copies(&table);
+        for (uint64_t i = 0; i < 3000; i++)
+            take_copy(&table, i);
+        assert_int_equal(table_memory_bytes(&table), 0);
+    }
+    kept_bits = UINT64_MAX;
+    mem_move_everything(false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_steps_match_the_model),
         cmocka_unit_test(random_steps_match_the_model_when_hashes_collide),
+        cmocka_unit_test(memory_is_linear_when_hashes_collide),
         cmocka_unit_test(load_stays_high_at_any_size),
         cmocka_unit_test(an_emptied_table_owns_nothing),
         cmocka_unit_test(each_visits_all_once),
         cmocka_unit_test(scan_sees_what_stays),
+        cmocka_unit_test(scan_ends_from_any_position),
         cmocka_unit_test(scan_of_a_table_at_rest_visits_once),
         cmocka_unit_test(items_may_come_in_scan_order),
         cmocka_unit_test(random_item_is_fair),
+        cmocka_unit_test(random_item_is_any),
         cmocka_unit_test(items_are_found_by_hash_alone),
         cmocka_unit_test(relocation_meets_each_item_once),
         cmocka_unit_test(relocation_ends_while_the_table_changes),
+        cmocka_unit_test(relocation_meets_what_collides),
     };
 
     hash_setup();

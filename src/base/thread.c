@@ -55,6 +55,9 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
+static sigset_t first_signals; /* global: the mask of who started the first thread; const from then on */
+static bool signals_known;     /* global: likewise; by that thread */
+
 void thread_start(struct thread *thread, const char *name, thread_fn run, void *argument)
 {
     sigset_t all;
@@ -76,11 +79,22 @@ void thread_start(struct thread *thread, const char *name, thread_fn run, void *
     sigdelset(&all, SIGILL);
     sigdelset(&all, SIGABRT);
     sigdelset(&all, SIGUSR2); /* base/stack_trace.h asks for its frames */
+    sigdelset(&all, SIGURG);  /* script/script_watch.h rings */
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (!signals_known) {
+        first_signals = before;
+        signals_known = true;
+    }
     error = pthread_create(&thread->id, NULL, thread_main, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0)
         panic("cannot start thread %s: %s", name, strerror(error));
+}
+
+void thread_restore_signals(void)
+{
+    if (signals_known)
+        pthread_sigmask(SIG_SETMASK, &first_signals, NULL);
 }
 
 void thread_join(struct thread *thread)

@@ -26,6 +26,9 @@ void thread_join(struct thread *thread); /* fine if it was not started */
 /* Called by each thread that thread_start started, at its begin and end. Before the first one; NULL: nothing. */
 void thread_set_hooks(void (*begin)(void), void (*end)(void));
 
+/* In a child that any thread forked: signals come to it as they came to the thread that started the first of these. */
+void thread_restore_signals(void);
+
 must_check bool thread_set_affinity(int cpu); /* the calling thread; false: not allowed here */
 /* The same with a list: "0,2-5,8-14:2" (every second from 8 to 14). Threads started later inherit it. */
 must_check bool thread_set_cpus(const char *list);

@@ -2,6 +2,7 @@
 
 #include "server/client.h"
 #include "server/pause.h"
+#include "server/rendezvous.h"
 #include "server/request.h"
 #include "server/server.h"
 
@@ -31,6 +32,7 @@ void cmd_client_pause(struct request *request)
     }
     pause_begin(request->worker, mode, timeout_ms);
     reply_ok(request);
+    rendezvous_begin(request->client, RENDEZVOUS_ALL, RENDEZVOUS_COMMANDS);
 }
 
 void cmd_client_unpause(struct request *request)
@@ -72,6 +74,6 @@ void cmd_client_unblock(struct request *request)
     if (!request_arg_i64(request, 2, &id))
         return;
     unblocking.id = (uint64_t)id;
-    server_request_clients(request->worker->server, CLIENT_REQUEST_UNBLOCK, unblock, &unblocking);
+    server_request_clients(request->worker->server, CLIENT_REQUEST_UNBLOCK, unblock, &unblocking, NULL);
     reply_int(request, unblocking.done);
 }

@@ -154,10 +154,8 @@ void cmd_client_tracking(struct request *request)
 {
     struct wishes wishes = {.prefixes = mem_alloc(request->arg_count * sizeof(struct slice))};
 
-    if (!request->in_exec) { /* what it changed before, as it tracked then */
-        tracking_flush(request->worker);
-        worker_read_mail_so_far(request->worker);
-    }
+    if (!request->in_exec)
+        worker_read_mail_so_far(request->worker); /* what has changed before, as it tracked then */
     if (parse_wishes(request, &wishes)) {
         if (request_arg_is(request, 2, "on")) {
             switch_on(request, &wishes);

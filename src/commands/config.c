@@ -5,11 +5,11 @@
 #include "base/glob.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/panic.h"
 #include "base/words.h"
 #include "server/config.h"
 #include "server/loading.h"
 #include "server/protect.h"
+#include "server/rendezvous.h"
 #include "server/request.h"
 
 /* --- CONFIG SET --- */
@@ -54,6 +54,13 @@ static bool set_pairs(struct request *request, struct config_refusal *refusal)
                          refusal);
 }
 
+/* Some options reach the workers by mail. */
+static void reply_changed(struct request *request)
+{
+    reply_ok(request);
+    rendezvous_begin(request->client, RENDEZVOUS_ALL, RENDEZVOUS_COMMANDS);
+}
+
 static void cmd_config_set(struct request *request)
 {
     struct config_refusal refusal = {.is_loading = false};
@@ -65,7 +72,7 @@ static void cmd_config_set(struct request *request)
     }
     redact_secrets(request);
     if (is_array ? set_array(request, &refusal) : set_pairs(request, &refusal))
-        reply_ok(request);
+        reply_changed(request);
     else if (refusal.is_loading)
         reply_error(request, loading_denial);
     else if (refusal.is_unknown)
@@ -79,35 +86,49 @@ static void cmd_config_set(struct request *request)
 
 /* --- CONFIG GET --- */
 
-static void reply_words(struct request *request, struct slice text)
-{
-    struct words words = {0};
+/* What one CONFIG GET replies: the texts of all values, one behind the other, as they were at one moment. */
+struct finding {
+    const struct option_row *row;
+    struct slice name; /* as asked for */
+    size_t text_end;
+};
 
-    if (!words_split(text, &words))
-        panic("an option's own text has unbalanced quotes");
-    reply_array(request, words.count);
-    for (size_t i = 0; i < words.count; i++)
-        reply_bulk(request, words.words[i]);
-    words_fini(&words);
+struct findings {
+    struct finding *items;
+    size_t count, capacity;
+    uint8_t *found; /* by row: which of its names */
+    struct buffer texts;
+};
+enum { FOUND_NAME = 1, FOUND_ALIAS = 2 };
+
+static void find_value(struct findings *findings, struct slice name, const struct option_row *row)
+{
+    if (findings->count == findings->capacity) {
+        findings->capacity = findings->capacity * 2 + 8;
+        findings->items = mem_realloc(findings->items, findings->capacity * sizeof(*findings->items));
+    }
+    option_format(row, &findings->texts);
+    findings->items[findings->count++] = (struct finding){row, name, findings->texts.size};
 }
 
-static void reply_pair(struct request *request, struct slice name, const struct option_row *row)
+static void reply_findings(struct request *request, const struct findings *findings)
 {
-    struct buffer text = {0};
+    size_t begin = 0;
 
-    option_format(row, &text);
-    reply_bulk(request, name);
-    if ((row->flags & OPTION_ARRAY) != 0)
-        reply_words(request, buffer_slice(&text));
-    else
-        reply_bulk(request, text.size == 0 ? SLICE("") : buffer_slice(&text));
-    buffer_fini(&text);
+    resp_write_map(request->out, request->proto, findings->count);
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct finding *finding = &findings->items[i];
+        struct slice text = finding->text_end == begin
+                                ? SLICE("")
+                                : slice_make(findings->texts.data + begin, finding->text_end - begin);
+
+        reply_bulk(request, finding->name);
+        reply_bulk(request, text);
+        begin = finding->text_end;
+    }
 }
 
-/* Which names of a row have been printed by this CONFIG GET. */
-enum { PRINTED_NAME = 1, PRINTED_ALIAS = 2 };
-
-static unsigned print_exact(struct request *request, struct slice name, uint8_t *printed)
+static void find_exact(struct findings *findings, struct slice name)
 {
     for (size_t i = 0; i < config_row_count(); i++) {
         const struct option_row *row = config_row_at(i);
@@ -115,20 +136,16 @@ static unsigned print_exact(struct request *request, struct slice name, uint8_t 
 
         if (!option_is_named(row, name))
             continue;
-        mark = slice_equal_text_nocase(name, row->name) ? PRINTED_NAME : PRINTED_ALIAS;
-        if (printed[i] & mark)
-            return 0;
-        printed[i] |= mark;
-        reply_pair(request, name, row);
-        return 1;
+        mark = slice_equal_text_nocase(name, row->name) ? FOUND_NAME : FOUND_ALIAS;
+        if ((findings->found[i] & mark) == 0)
+            find_value(findings, name, row);
+        findings->found[i] |= mark;
+        return;
     }
-    return 0;
 }
 
-static unsigned print_matching(struct request *request, struct slice pattern, uint8_t *printed)
+static void find_matching(struct findings *findings, struct slice pattern)
 {
-    unsigned pairs = 0;
-
     for (size_t i = 0; i < config_row_count(); i++) {
         const struct option_row *row = config_row_at(i);
         struct slice name = slice_from_text(row->name);
@@ -136,34 +153,45 @@ static unsigned print_matching(struct request *request, struct slice pattern, ui
 
         if (row->flags & OPTION_HIDDEN)
             continue;
-        if (!(printed[i] & PRINTED_NAME) && glob_match(pattern, name, true)) {
-            printed[i] |= PRINTED_NAME;
-            reply_pair(request, name, row);
-            pairs++;
+        if (!(findings->found[i] & FOUND_NAME) && glob_match(pattern, name, true)) {
+            findings->found[i] |= FOUND_NAME;
+            find_value(findings, name, row);
         }
-        if (row->alias != NULL && !(printed[i] & PRINTED_ALIAS) && glob_match(pattern, alias, true)) {
-            printed[i] |= PRINTED_ALIAS;
-            reply_pair(request, alias, row);
-            pairs++;
+        if (row->alias != NULL && !(findings->found[i] & FOUND_ALIAS) && glob_match(pattern, alias, true)) {
+            findings->found[i] |= FOUND_ALIAS;
+            find_value(findings, alias, row);
         }
     }
-    return pairs;
+}
+
+static void find_all(const struct request *request, struct findings *findings)
+{
+    findings->count = 0;
+    buffer_clear(&findings->texts);
+    memset(findings->found, 0, config_row_count());
+    for (uint32_t i = 2; i < request->arg_count; i++) {
+        struct slice pattern = request_arg(request, i);
+
+        if (glob_has_wildcard(pattern))
+            find_matching(findings, pattern);
+        else
+            find_exact(findings, pattern);
+    }
 }
 
 static void cmd_config_get(struct request *request)
 {
-    uint8_t *printed = mem_alloc_zero(config_row_count() + 1);
-    struct resp_deferred head = resp_begin_deferred(request->out);
-    uint64_t pairs = 0;
+    struct findings findings = {.found = mem_alloc_zero(config_row_count() + 1)};
+    uint64_t version;
 
-    for (uint32_t i = 2; i < request->arg_count; i++) {
-        struct slice pattern = request_arg(request, i);
-
-        pairs += glob_has_wildcard(pattern) ? print_matching(request, pattern, printed)
-                                            : print_exact(request, pattern, printed);
-    }
-    resp_end_deferred(request->out, request->proto, head, RESP_MAP, pairs);
-    mem_free(printed);
+    do {
+        version = config_version();
+        find_all(request, &findings);
+    } while (config_version() != version); /* somebody has changed options meanwhile */
+    reply_findings(request, &findings);
+    buffer_fini(&findings.texts);
+    mem_free(findings.items);
+    mem_free(findings.found);
 }
 
 /* --- the others --- */
@@ -184,7 +212,7 @@ static void cmd_config_rewrite(struct request *request)
     }
     reason = config_rewrite();
     if (reason == NULL) {
-        log_notice("CONFIG REWRITE executed with success.");
+        log_warning("CONFIG REWRITE executed with success.");
         reply_ok(request);
         return;
     }
@@ -209,7 +237,7 @@ static void cmd_config_help(struct request *request)
 }
 
 static const struct command_row config_subcommands[] = {
-    {.name = "get", .run = cmd_config_get, .arity = -3, .access = ACCESS_EXCLUSIVE,
+    {.name = "get", .run = cmd_config_get, .arity = -3, .access = ACCESS_FREE,
      .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
      .since = "2.0.0", .summary = "Returns options and their values.",
      .complexity = "O(N) where N is the number of options that are looked for.",

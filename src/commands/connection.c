@@ -14,11 +14,12 @@
 #include "server/dispatch.h"
 #include "server/monitor.h"
 #include "server/pubsub.h"
+#include "server/rendezvous.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/soft_shutdown.h"
 #include "server/tracking.h"
-#include "server/version.h"
+#include "base/version.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -499,7 +500,7 @@ struct victims {
     uint64_t id;
     struct slice address, local_address, user;
     int64_t least_age_s;
-    int64_t now_ms;
+    int64_t now_us; /* monotonic */
     bool any_type, skip_me;
     enum client_type type;
     bool me; /* the one who asks is among them; it goes after its reply */
@@ -512,7 +513,7 @@ static bool is_meant(const struct client_card *card, const struct victims *victi
            (victims->local_address.data == NULL || slice_equal_text(victims->local_address, card->local_address)) &&
            (victims->user.data == NULL || slice_equal(victims->user, card->user->name)) &&
            (victims->any_type || card_type(card) == victims->type) &&
-           (victims->now_ms - card->created_ms) / 1000 >= victims->least_age_s;
+           (victims->now_us - card->created_us) / (1000 * 1000) >= victims->least_age_s;
 }
 
 static bool is_victim(struct client_card *card, void *context)
@@ -598,18 +599,24 @@ static bool parse_victims(struct request *request, struct victims *victims)
 
 static void cmd_client_kill(struct request *request)
 {
-    struct victims victims = {.asking = request->client, .any_type = true, .skip_me = true, .now_ms = clock_wall_ms()};
+    struct victims victims = {.asking = request->client, .any_type = true, .skip_me = true,
+                              .now_us = (int64_t)clock_monotonic_us()};
+    struct worker *worker = request->worker;
+    uint64_t workers = 0;
     unsigned count;
 
     if (!parse_victims(request, &victims))
         return;
-    count = server_request_clients(request->worker->server, CLIENT_REQUEST_KILL, is_victim, &victims) + victims.me;
+    count = server_request_clients(worker->server, CLIENT_REQUEST_KILL, is_victim, &victims, &workers) + victims.me;
+    if ((workers & (UINT64_C(1) << worker->index)) != 0)
+        worker_serve_requests(worker);
     if (request->arg_count > 3)
         reply_int(request, count);
     else if (count != 0)
         reply_ok(request);
     else
         reply_error(request, "ERR No such client");
+    rendezvous_begin(request->client, workers, RENDEZVOUS_REQUESTS);
     if (victims.me)
         conn_close_after_flush(&request->client->conn);
 }

@@ -22,6 +22,7 @@ extern const struct debug_row debug_value_rows[];    /* debug_values.c: how valu
 extern const struct debug_row debug_server_rows[];   /* debug_server.c: the server itself, its end, the journal */
 extern const struct debug_row debug_protocol_rows[]; /* debug_protocol.c: replies and texts */
 
+void debug_segfault(struct request *request); /* debug_crash.c; it does not come back */
 void debug_refuse(struct request *request); /* replies: no such subcommand, or not with these arguments */
 
 /* Stops reading the journal if DEBUG JOURNAL START was given. The gate is held, or the workers have ended. */

@@ -24,7 +24,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 enum { RELEASE_STEP_US = 1000, FLUSH_SLEEP_MOST_US = 60 * 1000 * 1000 };
@@ -300,14 +299,6 @@ static void debug_client_eviction(struct request *request)
     buffer_fini(&text);
 }
 
-static void debug_segfault(struct request *request)
-{
-    volatile char *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    (void)request;
-    *page = 1;
-}
-
 static void debug_panic(struct request *request)
 {
     (void)request;
@@ -564,8 +555,8 @@ const struct debug_row debug_server_rows[] = {
     {"replicate", "<word> [<word> ...]",
      "Hand these words on as if they were a command that changed something here.",
      debug_replicate, 3, UINT32_MAX, ACCESS_EXCLUSIVE, 0, 0},
-    {"segfault", "",
-     "End the server by an access to memory it must not touch.",
+    {"segfault", "[ROSTER|REGISTRY|ALLOCATOR]",
+     "End the server by an access to memory it must not touch; with a lock of that kind held.",
      debug_segfault, 2, UINT32_MAX, ACCESS_FREE, 0, 0},
     {"set-active-expire", "<0|1>",
      "With 0, keys whose time is over stay until somebody asks for them.",

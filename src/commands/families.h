@@ -30,6 +30,7 @@ extern const struct command_row cron_commands[]; /* cron.c */
 extern const struct command_row dump_commands[]; /* dump.c */
 extern const struct command_row migrate_commands[]; /* migrate.c */
 extern const struct command_row aof_commands[]; /* aof.c */
+extern const struct command_row standalone_commands[]; /* standalone.c */
 extern const struct command_row persist_commands[]; /* persist.c */
 extern const struct command_row scan_commands[];   /* scan.c */
 extern const struct command_row connection_commands[]; /* connection.c */

@@ -380,24 +380,35 @@ static void cmd_hscan(struct request *request)
     scan_reply_end(request, reply, cursor, printer.count);
 }
 
+struct random_printer {
+    struct printer printer;
+    struct value hash;
+};
+
+/* A random_count_reply_fn. */
+static void reply_random_one(struct request *request, void *context)
+{
+    struct random_printer *random = context;
+
+    (void)request;
+    hash_random(random->hash, random_thread(), print_pair, &random->printer);
+}
+
 static void reply_random(struct request *request, struct value hash, const struct random_count *wanted, enum part part)
 {
-    struct printer printer = {.request = request, .part = part};
-    uint64_t count = wanted->count;
+    struct random_printer random = {.printer = {.request = request, .part = part}, .hash = hash};
+    uint64_t count = wanted->count, strings = part == PAIRS ? 2 : 1;
 
-    if (hash.data == NULL)
-        count = 0;
-    else if (!wanted->repeats)
+    if (hash.data == NULL) {
+        reply_array(request, 0);
+    } else if (wanted->repeats) {
+        random_count_reply_repeats(request, wanted, count * strings, reply_random_one, &random);
+    } else {
         count = MIN(count, hash_count(hash));
-    reply_array(request, part == PAIRS ? count * 2 : count);
-    if (count == 0)
-        return;
-    if (!wanted->repeats) {
-        hash_random_some(hash, random_thread(), count, print_pair, &printer);
-        return;
+        reply_array(request, count * strings);
+        if (count != 0)
+            hash_random_some(hash, random_thread(), count, print_pair, &random.printer);
     }
-    while (count-- > 0)
-        hash_random(hash, random_thread(), print_pair, &printer);
 }
 
 static void cmd_hrandfield(struct request *request)

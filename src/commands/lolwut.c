@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "server/request.h"
-#include "server/version.h"
+#include "base/version.h"
 
 #include <math.h>
 #include <string.h>

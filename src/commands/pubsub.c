@@ -17,7 +17,7 @@
 /* name NULL: there was nothing to leave. */
 static void tell(struct client *client, const char *what, const struct slice *name, uint64_t count)
 {
-    struct output *out = &client->conn.output;
+    struct output *out = client_output(client);
 
     resp_write_push(out, client->proto, 3);
     resp_write_bulk(out, slice_from_text(what));
@@ -229,7 +229,7 @@ const struct command_row pubsub_commands[] = {
         .complexity = "O(N) where N is the number of patterns", .syntax = "PSUBSCRIBE pattern [pattern ...]",
     },
     {
-        .name = "publish", .run = cmd_publish, .arity = 3, .access = ACCESS_FREE, .channels = CHANNELS_FIRST,
+        .name = "publish", .run = cmd_publish, .arity = 3, .access = ACCESS_GATED, .channels = CHANNELS_FIRST,
         .flags = "pubsub loading stale fast may_replicate sentinel", .categories = "@pubsub @fast",
         .group = "pubsub", .since = "2.0.0", .summary = "Sends a message to all who listen to a channel.",
         .complexity = "O(N+M) where N is the number of subscribers and M the number of patterns anybody listens to",
@@ -247,7 +247,7 @@ const struct command_row pubsub_commands[] = {
         .complexity = "O(N) where N is the number of patterns", .syntax = "PUNSUBSCRIBE [pattern ...]",
     },
     {
-        .name = "spublish", .run = cmd_spublish, .arity = 3, .access = ACCESS_FREE, .channels = CHANNELS_FIRST,
+        .name = "spublish", .run = cmd_spublish, .arity = 3, .access = ACCESS_GATED, .channels = CHANNELS_FIRST,
         .flags = "pubsub loading stale fast may_replicate", .categories = "@pubsub @fast",
         .keys = "NOT_KEY@index:1@range:0,1,0", .group = "pubsub", .since = "7.0.0",
         .summary = "Sends a message to all who listen to a sharded channel.",

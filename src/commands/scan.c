@@ -15,6 +15,8 @@
 struct filter {
     struct request *request;
     struct scan_options options;
+    struct scan_reply reply; /* SCAN's, */
+    bool has_reply;          /* once it has begun */
     uint64_t count;
 };
 
@@ -39,6 +41,20 @@ static void filter_visit(struct access *access, unsigned db, const struct entry 
     filter->count++;
 }
 
+/* Only when there is something to tell: a scan may have to wait instead. */
+static void scan_begin(struct filter *filter)
+{
+    if (!filter->has_reply)
+        filter->reply = scan_reply_begin(filter->request);
+    filter->has_reply = true;
+}
+
+static void scan_visit(struct access *access, unsigned db, const struct entry *entry, void *context)
+{
+    scan_begin(context);
+    filter_visit(access, db, entry, context);
+}
+
 static struct access_visitor visitor_of(struct filter *filter)
 {
     return (struct access_visitor){.wanted = filter_wants, .visit = filter_visit, .context = filter};
@@ -58,25 +74,38 @@ static void cmd_scan(struct request *request)
 {
     struct filter filter = {.request = request};
     struct access_visitor visitor = visitor_of(&filter);
-    struct scan_reply reply;
+    enum access_walk walk;
     uint64_t cursor;
-    bool busy;
+    uint32_t busy;
 
+    visitor.visit = scan_visit;
     if (!scan_parse_cursor(request, 1, &cursor) || !scan_parse_options(request, 2, SCAN_TYPE, &filter.options))
         return;
-    reply = scan_reply_begin(request);
-    cursor = access_scan(request->access, request->db, cursor, (uint64_t)filter.options.want, &visitor, &busy);
-    scan_reply_end(request, reply, cursor, filter.count);
+    walk = access_scan(request->access, request->db, &cursor, (uint64_t)filter.options.want, &visitor, &busy);
+    if (walk == WALK_BUSY) {
+        request_again_after(request, busy);
+        return;
+    }
+    scan_begin(&filter);
+    scan_reply_end(request, filter.reply, cursor, filter.count);
 }
 
 static void cmd_randomkey(struct request *request)
 {
     struct buffer name = {0};
+    uint32_t busy;
 
-    if (access_random_key(request->access, request->db, &name))
+    switch (access_random_key(request->access, request->db, &name, &busy)) {
+    case WALK_DONE:
         reply_bulk(request, buffer_slice(&name));
-    else
+        break;
+    case WALK_NOTHING:
         reply_null(request);
+        break;
+    case WALK_BUSY:
+        request_again_after(request, busy);
+        break;
+    }
     buffer_fini(&name);
 }
 

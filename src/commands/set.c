@@ -184,24 +184,29 @@ static void cmd_sscan(struct request *request)
 
 /* --------------------------------------------------------------------------------------------------- by chance -- */
 
+/* A random_count_reply_fn; the context is the set. */
+static void reply_random_member(struct request *request, void *context)
+{
+    const struct value *set = context;
+    char scratch[NUMBER_I64_SPACE];
+
+    reply_bulk(request, set_random(*set, random_thread(), scratch));
+}
+
 static void reply_random_members(struct request *request, struct value set, const struct random_count *wanted)
 {
-    char scratch[NUMBER_I64_SPACE];
     uint64_t count = wanted->count;
 
-    if (set.data == NULL)
-        count = 0;
-    else if (!wanted->repeats)
+    if (set.data == NULL) {
+        reply_array(request, 0);
+    } else if (wanted->repeats) {
+        random_count_reply_repeats(request, wanted, count, reply_random_member, &set);
+    } else {
         count = MIN(count, set_count(set));
-    reply_array(request, count);
-    if (count == 0)
-        return;
-    if (!wanted->repeats) {
-        set_random_some(set, random_thread(), count, print_member, request);
-        return;
+        reply_array(request, count);
+        if (count != 0)
+            set_random_some(set, random_thread(), count, print_member, request);
     }
-    while (count-- > 0)
-        reply_bulk(request, set_random(set, random_thread(), scratch));
 }
 
 static void cmd_srandmember(struct request *request)

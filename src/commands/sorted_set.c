@@ -313,25 +313,36 @@ static void print_member(struct slice member, double score, void *context)
         resp_write_double(request->out, request->proto, score);
 }
 
+struct random_printer {
+    struct printer printer;
+    struct value zset;
+};
+
+/* A random_count_reply_fn. */
+static void reply_random_one(struct request *request, void *context)
+{
+    struct random_printer *random = context;
+
+    (void)request;
+    zset_random(random->zset, random_thread(), print_member, &random->printer);
+}
+
 static void reply_random(struct request *request, struct value zset, const struct random_count *wanted,
                          enum zset_form form)
 {
-    struct printer printer = {.request = request, .form = form};
-    uint64_t count = wanted->count;
+    struct random_printer random = {.printer = {.request = request, .form = form}, .zset = zset};
+    uint64_t count = wanted->count, strings = form == ZSET_FLAT_SCORES ? 2 : 1;
 
-    if (zset.data == NULL)
-        count = 0;
-    else if (!wanted->repeats)
+    if (zset.data == NULL) {
+        reply_array(request, 0);
+    } else if (wanted->repeats) {
+        random_count_reply_repeats(request, wanted, count * strings, reply_random_one, &random);
+    } else {
         count = MIN(count, zset_count(zset));
-    reply_array(request, form == ZSET_FLAT_SCORES ? count * 2 : count);
-    if (count == 0)
-        return;
-    if (!wanted->repeats) {
-        zset_random_some(zset, random_thread(), count, print_member, &printer);
-        return;
+        reply_array(request, count * strings);
+        if (count != 0)
+            zset_random_some(zset, random_thread(), count, print_member, &random.printer);
     }
-    while (count-- > 0)
-        zset_random(zset, random_thread(), print_member, &printer);
 }
 
 static void cmd_zrandmember(struct request *request)

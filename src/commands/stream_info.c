@@ -31,11 +31,13 @@ static void reply_field_id(struct request *request, const char *name, struct str
 
 static void reply_consumer(struct request *request, const struct stream_consumer *consumer)
 {
-    reply_map(request, 3);
+    reply_map(request, 4);
     reply_text(request, "name");
     reply_bulk(request, stream_consumer_name(consumer));
     reply_field_int(request, "pending", radix_count(consumer->pending));
     reply_field_int(request, "idle", (uint64_t)MAX(request->access->now_ms - consumer->seen_ms, INT64_C(0)));
+    reply_text(request, "inactive");
+    reply_int(request, consumer->active_ms < 0 ? -1 : MAX(request->access->now_ms - consumer->active_ms, INT64_C(0)));
 }
 
 static void cmd_xinfo_consumers(struct request *request)
@@ -164,10 +166,12 @@ static void reply_full_consumers(struct request *request, const struct stream_gr
     for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
         const struct stream_consumer *consumer = iter.value;
 
-        reply_map(request, 4);
+        reply_map(request, 5);
         reply_text(request, "name");
         reply_bulk(request, stream_consumer_name(consumer));
         reply_field_int(request, "seen-time", (uint64_t)consumer->seen_ms);
+        reply_text(request, "active-time");
+        reply_int(request, consumer->active_ms);
         reply_field_int(request, "pel-count", radix_count(consumer->pending));
         reply_records(request, consumer->pending, false, most);
     }

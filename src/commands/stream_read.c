@@ -151,16 +151,29 @@ static bool wants_new(const struct request *request, const struct reading *readi
     return reading->in_group && slice_equal(id_text(request, reading, index), SLICE(">"));
 }
 
-static bool refuse_id(struct request *request, const struct reading *reading, bool is_dollar)
+static bool refuse_id(struct request *request, const struct reading *reading, struct slice text)
 {
-    if (!reading->in_group)
+    if (slice_equal(text, SLICE("+")))
+        reply_error(request, "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history "
+                             "of this consumer by specifying a proper ID, or use the > ID to get new messages. The + "
+                             "ID would just return an empty result set.");
+    else if (!reading->in_group)
         reply_error(request, "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> "
                              "<consumer> option.");
-    else if (is_dollar)
+    else
         reply_error(request, "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history "
                              "of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ "
                              "ID would just return an empty result set.");
     return false;
+}
+
+/* What the last entry that is there comes after; of an empty stream all is new. */
+static struct stream_id before_top(const struct stream *stream)
+{
+    struct stream_id id = stream_top_id(stream);
+
+    (void)!stream_id_decrement(&id);
+    return id;
 }
 
 /* After which id to read from the stream (NULL: there is none). False: an error was replied. */
@@ -168,12 +181,16 @@ static bool start_of(struct request *request, const struct reading *reading, uin
                      const struct stream *stream, struct stream_id *after)
 {
     struct slice text = id_text(request, reading, index);
-    bool is_dollar = slice_equal(text, SLICE("$"));
+    bool is_dollar = slice_equal(text, SLICE("$")), is_plus = slice_equal(text, SLICE("+"));
 
-    if (slice_equal(text, SLICE(">")) || is_dollar) {
-        if (is_dollar == reading->in_group)
-            return refuse_id(request, reading, is_dollar);
-        *after = is_dollar && stream != NULL ? stream_last_id(stream) : STREAM_ID_LEAST;
+    if (slice_equal(text, SLICE(">")) || is_dollar || is_plus) {
+        if ((is_dollar || is_plus) == reading->in_group)
+            return refuse_id(request, reading, text);
+        *after = STREAM_ID_LEAST;
+        if (is_dollar && stream != NULL)
+            *after = stream_last_id(stream);
+        else if (is_plus && stream != NULL)
+            *after = before_top(stream);
         return true;
     }
     return stream_arg_id(request, reading->first_key + reading->stream_count + index, 0, after);
@@ -387,7 +404,7 @@ static void serve_ready(struct request *request, const struct reading *reading)
     }
 }
 
-/* "$" is what it was when it came. */
+/* "$" is what it was when it came; so is "+". */
 static void wait_for_streams(struct request *request, const struct reading *reading, const struct stream_id *starts)
 {
     struct slice *words = mem_alloc(request->arg_count * sizeof(*words));
@@ -395,7 +412,8 @@ static void wait_for_streams(struct request *request, const struct reading *read
 
     memcpy(words, request->args, request->arg_count * sizeof(*words));
     for (uint32_t i = 0; i < reading->stream_count; i++) {
-        if (slice_equal(id_text(request, reading, i), SLICE("$")))
+        if (slice_equal(id_text(request, reading, i), SLICE("$")) ||
+            slice_equal(id_text(request, reading, i), SLICE("+")))
             words[reading->first_key + reading->stream_count + i] = stream_id_format(starts[i], texts[i]);
     }
     block_client(request, &(const struct block_wish){.type = TYPE_STREAM,

@@ -118,7 +118,8 @@ static bool epoll_conn_remove(struct conn *conn)
 static bool epoll_watch_add(struct loop *loop, struct loop_watch *watch)
 {
     struct epoll_event event = {
-        .events = EPOLLIN, .data.u64 = (uint64_t)watch->generation << 32 | (uint64_t)watch->tag << 1 | 1};
+        .events = EPOLLIN | (watch->is_shared ? (uint32_t)EPOLLEXCLUSIVE : 0),
+        .data.u64 = (uint64_t)watch->generation << 32 | (uint64_t)watch->tag << 1 | 1};
 
     return epoll_ctl(state_of(loop)->fd, EPOLL_CTL_ADD, watch->fd, &event) == 0;
 }
@@ -320,17 +321,18 @@ static int wait_ms(int64_t timeout_us)
     return (int)MIN((timeout_us + 999) / 1000, (int64_t)3600 * 1000);
 }
 
+/* Watches first: of a shared descriptor perhaps no other loop was told, and what connections ask for may take long. */
 static void epoll_serve(struct loop *loop, const struct epoll_event *events, int count)
 {
-    loop_update_time(loop);
     for (int i = 0; i < count; i++) {
         uint64_t data = events[i].data.u64;
 
-        if (LIKELY((data & 1) == 0))
-            epoll_conn_event(events[i].data.ptr, events[i].events);
-        else
+        if (UNLIKELY((data & 1) != 0))
             loop_watch_fire(loop, (uint32_t)data >> 1, (uint32_t)(data >> 32));
     }
+    for (int i = 0; i < count; i++)
+        if (LIKELY((events[i].data.u64 & 1) == 0))
+            epoll_conn_event(events[i].data.ptr, events[i].events);
 }
 
 static void epoll_turn(struct loop *loop, int64_t timeout_us)
@@ -338,6 +340,7 @@ static void epoll_turn(struct loop *loop, int64_t timeout_us)
     struct epoll_state *state = state_of(loop);
     int count = epoll_wait(state->fd, state->events, EVENTS_MAX, wait_ms(timeout_us));
 
+    loop_wait_over(loop);
     epoll_serve(loop, state->events, count);
 }
 
@@ -347,6 +350,7 @@ static void epoll_serve_inside(struct loop *loop)
     struct epoll_event events[EVENTS_INSIDE_MAX];
     int count = epoll_wait(state_of(loop)->fd, events, EVENTS_INSIDE_MAX, 0);
 
+    loop_update_time(loop);
     epoll_serve(loop, events, count);
 }
 

@@ -18,10 +18,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* For each address the first socket is bound without SO_REUSEPORT: that fails if anybody has the port, sharing or not.
- * Only then it is marked as sharing, and the sockets of the other loops join it. The kernel spreads connections over
- * them. A group that `joins` may share a port with other groups of ours, and only with them: as long as one of those is
- * open nobody else can have the port.
+/* One socket an address, which all loops watch: a connection wakes one that waits, so a loop that is in the middle of
+ * something long keeps nobody waiting. (A socket a loop, with SO_REUSEPORT, lets the kernel choose before anybody has
+ * accepted, also one that is busy.)
+ *
+ * A socket is bound without SO_REUSEPORT: that fails if anybody has the port, sharing or not. Only then it is marked as
+ * sharing. A group that `joins` may share a port with other groups of ours, and only with them: as long as one of those
+ * is open nobody else can have the port.
  *
  * When the process is out of descriptors a pending connection cannot be taken, and the socket stays ready: accepting
  * stops for a moment instead of spinning; a timer resumes it. */
@@ -49,8 +52,7 @@ struct listener_group {
     int port;
     int counted_port;           /* in groups_of_port; 0: a unix socket, -1: it never opened */
     unsigned loop_count;
-    size_t socket_count;        /* a loop */
-    int *fds;                   /* [loop_index * socket_count + i] */
+    int *fds;                   /* fd_count of them, an address each */
     size_t fd_count;            /* bound so far */
     char *path;
     struct share *shares;       /* loop_count */
@@ -149,45 +151,38 @@ static bool is_absent(int error, bool optional)
            error == ESOCKTNOSUPPORT || error == EPFNOSUPPORT || error == EAFNOSUPPORT;
 }
 
-/* All loops' sockets for one address, into fds. */
-static bool bind_all(struct listener_group *group, const struct listener_options *options, struct addrinfo *to,
-                     int *fds, const char **step)
+static int bind_address(struct listener_group *group, const struct listener_options *options, struct addrinfo *to,
+                        const char **step)
 {
     bool is_ours = options->joins && group->port != 0 &&
                    atomic_load_explicit(&groups_of_port[group->port & 65535], memory_order_relaxed) != 0;
+    int fd = -1;
 
     if (group->port != 0)
         set_port(to->ai_addr, group->port);
-    for (unsigned i = 0; i < options->loop_count; i++) {
-        fds[i] = bind_one(to, options->socket_mark, is_ours || i > 0, step);
-        if (fds[i] < 0) {
-            int error = errno;
-
-            while (i-- > 0)
-                close(fds[i]);
-            errno = error;
-            return false;
-        }
-        if (group->port == 0) { /* the system chose: all others take the same */
-            group->port = bound_port(fds[i]);
-            set_port(to->ai_addr, group->port);
-        }
-    }
-    return true;
+    fd = bind_one(to, options->socket_mark, is_ours, step);
+    if (fd >= 0 && group->port == 0) /* the system chose: all other addresses take the same */
+        group->port = bound_port(fd);
+    return fd;
 }
 
-/* False: `error` is set. True: the sockets were added, or the address is not to be had and that is fine. */
+static void group_add(struct listener_group *group, int fd)
+{
+    group->fds = mem_realloc(group->fds, (group->fd_count + 1) * sizeof(int));
+    group->fds[group->fd_count++] = fd;
+}
+
+/* False: `error` is set. True: the socket was added, or the address is not to be had and that is fine. */
 static bool open_address(struct listener_group *group, const struct listener_options *options, const char *address,
                          char error[LISTENER_ERROR_BYTES])
 {
     struct wanted wanted = address_wanted(address);
     struct addrinfo hints = {.ai_family = wanted.family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
-    int *fds = NULL;
     const char *step = NULL;
     const char *shown = address[0] == '-' ? address + 1 : address;
     char service[16];
-    int failed = 0;
+    int failed = 0, fd = -1;
 
     snprintf(service, sizeof(service), "%d", options->port);
     failed = getaddrinfo(wanted.host, service, &hints, &found);
@@ -196,15 +191,9 @@ static bool open_address(struct listener_group *group, const struct listener_opt
                  kind_name(group->kind), shown, options->port, gai_strerror(failed));
         return wanted.optional;
     }
-    fds = mem_alloc(options->loop_count * sizeof(int));
-    if (bind_all(group, options, found, fds, &step)) {
-        size_t base = group->socket_count * options->loop_count;
-
-        group->fds = mem_realloc(group->fds, (base + options->loop_count) * sizeof(int));
-        memcpy(group->fds + base, fds, options->loop_count * sizeof(int));
-        group->socket_count++;
-        group->fd_count = base + options->loop_count;
-        failed = 0;
+    fd = bind_address(group, options, found, &step);
+    if (fd >= 0) {
+        group_add(group, fd);
     } else {
         failed = errno;
         snprintf(error, LISTENER_ERROR_BYTES, "Could not create server %s listening socket %s:%d: %s: %s",
@@ -214,7 +203,6 @@ static bool open_address(struct listener_group *group, const struct listener_opt
             failed = 0;
         }
     }
-    mem_free(fds);
     freeaddrinfo(found);
     return failed == 0;
 }
@@ -226,7 +214,7 @@ static bool open_tcp(struct listener_group *group, const struct listener_options
     for (size_t i = 0; i < options->address_count; i++)
         if (!open_address(group, options, options->addresses[i], error))
             return false;
-    if (group->socket_count == 0) {
+    if (group->fd_count == 0) {
         if (error[0] == '\0')
             snprintf(error, LISTENER_ERROR_BYTES, "Could not create server %s listening socket: no address",
                      kind_name(group->kind));
@@ -267,9 +255,7 @@ static bool open_unix(struct listener_group *group, const struct listener_option
     step = "listen";
     if (listen(fd, options->backlog) != 0)
         goto fail;
-    group->fds = mem_alloc(sizeof(int));
-    group->fds[0] = fd;
-    group->fd_count = group->socket_count = 1;
+    group_add(group, fd);
     return true;
 fail:
     snprintf(error, LISTENER_ERROR_BYTES, "Failed opening Unix socket: %s: %s", step, strerror(errno));
@@ -340,25 +326,10 @@ int listener_group_port(const struct listener_group *group)
 
 static void on_ready(struct loop *loop, struct loop_watch *watch);
 
-/* The group's descriptor for socket `index` of a loop. */
-static int share_fd(const struct share *share, size_t index)
-{
-    const struct listener_group *group = share->group;
-
-    if (group->kind == LISTENER_UNIX)
-        return group->fds[0];
-    return group->fds[index * group->loop_count + (size_t)(share - group->shares)];
-}
-
-static size_t share_size(const struct share *share)
-{
-    return share->group->kind == LISTENER_UNIX && share != share->group->shares ? 0 : share->group->socket_count;
-}
-
 static bool share_listen(struct share *share)
 {
-    for (size_t i = 0; i < share_size(share); i++)
-        if (!loop_watch_start(share->loop, &share->watches[i].watch, share_fd(share, i), on_ready)) {
+    for (size_t i = 0; i < share->group->fd_count; i++)
+        if (!loop_watch_shared(share->loop, &share->watches[i].watch, share->group->fds[i], on_ready)) {
             while (i-- > 0)
                 loop_watch_stop(share->loop, &share->watches[i].watch);
             return false;
@@ -368,7 +339,7 @@ static bool share_listen(struct share *share)
 
 static void share_silence(struct share *share)
 {
-    for (size_t i = 0; i < share_size(share); i++)
+    for (size_t i = 0; i < share->group->fd_count; i++)
         loop_watch_stop(share->loop, &share->watches[i].watch);
 }
 
@@ -427,8 +398,8 @@ bool listener_group_attach(struct listener_group *group, struct loop *loop, unsi
     assert(loop_index < group->loop_count);
     assert(share->loop == NULL);
     *share = (struct share){.group = group, .loop = loop, .on_accept = on_accept, .user = user};
-    share->watches = mem_alloc_zero(group->socket_count * sizeof(*share->watches));
-    for (size_t i = 0; i < group->socket_count; i++)
+    share->watches = mem_alloc_zero(group->fd_count * sizeof(*share->watches));
+    for (size_t i = 0; i < group->fd_count; i++)
         share->watches[i].share = share;
     if (share_listen(share))
         return true;

@@ -1,8 +1,8 @@
 /* listener.h: sockets that wait for connections.
  *
- * A group is what one directive asks for (port 6379 on some addresses, or one unix socket): for TCP a socket per
- * address and loop (SO_REUSEPORT, after one bind without it, so that a second server on the same port fails), for a
- * unix socket one. Whoever sets the server up opens and closes groups; each loop's thread attaches its share. */
+ * A group is what one directive asks for (port 6379 on some addresses, or one unix socket): a socket an address, which
+ * all loops watch; a loop that waits accepts. A second server on the same port fails. Whoever sets the server up opens
+ * and closes groups; each loop's thread attaches itself. */
 #pragma once
 
 #include "base/compiler.h"
@@ -26,7 +26,7 @@ struct listener_options {
     const char *const *addresses;
     size_t address_count;
     int port;
-    unsigned loop_count;        /* sockets an address */
+    unsigned loop_count;        /* that may attach */
     int backlog;                /* tcp-backlog */
     int socket_mark;            /* SO_MARK; 0: none */
     bool joins;                 /* a port that other groups of ours have may be shared: they are to be closed soon */
@@ -48,8 +48,7 @@ void listener_group_close(struct listener_group **group);   /* all loops have de
 enum listener_kind listener_group_kind(const struct listener_group *group);
 int listener_group_port(const struct listener_group *group);    /* as bound, also where 0 was asked for */
 
-/* In the thread of that loop; loop_index < loop_count. Of a unix socket the share of loop 0 is the socket, that of
- * others nothing: the callee hands connections over. At most 64 accepts a turn. */
+/* In the thread of that loop; loop_index < loop_count. At most 64 accepts a turn. */
 must_check bool listener_group_attach(struct listener_group *group, struct loop *loop, unsigned loop_index,
                                       listener_accept_fn *on_accept, void *user);
 void listener_group_detach(struct listener_group *group, unsigned loop_index);

@@ -105,26 +105,29 @@ static void turns(int count)
             loop_turn(loops[n], 1000);
 }
 
-static void both_loops_accept(void **state)
+static void any_loop_accepts(void **state)
 {
     static const char *const addresses[] = {"127.0.0.1"};
     struct listener_group *group = NULL;
     char error[LISTENER_ERROR_BYTES];
-    int fds[100];
+    int fds[10];
 
     (void)state;
     assert_true(open_on(&group, addresses, 1, 0, error));
     assert_int_equal(listener_group_kind(group), LISTENER_TCP);
     attach_both(group);
-    for (size_t i = 0; i < countof(fds); i++) {
-        fds[i] = connect_to(AF_INET, listener_group_port(group));
-        assert_true(fds[i] >= 0);
+    turns(1); /* what attaching queued */
+    for (unsigned one = 0; one < countof(loops); one++) { /* ... while the other does not come to it */
+        for (size_t i = 0; i < countof(fds); i++) {
+            fds[i] = connect_to(AF_INET, listener_group_port(group));
+            assert_true(fds[i] >= 0);
+        }
+        for (int i = 0; i < 5 && accepted[one] < countof(fds); i++)
+            loop_turn(loops[one], 1000);
+        assert_int_equal(accepted[one], countof(fds));
+        for (size_t i = 0; i < countof(fds); i++)
+            close(fds[i]);
     }
-    turns(10);
-    assert_int_equal(accepted[0] + accepted[1], countof(fds));
-    assert_true(accepted[0] > 0 && accepted[1] > 0); /* 2^-99 that this fails by chance */
-    for (size_t i = 0; i < countof(fds); i++)
-        close(fds[i]);
     detach_both(group);
     listener_group_close(&group);
     assert_null(group);
@@ -254,7 +257,7 @@ static void unix_sockets(void **state)
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     turns(3);
-    assert_int_equal(accepted[0], 1); /* only loop 0 has the socket */
+    assert_int_equal(accepted[0] + accepted[1], 1);
     assert_int_equal(last_kind, LISTENER_UNIX);
     close(fd);
     detach_both(group);
@@ -306,7 +309,7 @@ static void out_of_descriptors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FOR(both_loops_accept),  FOR(second_server_fails), FOR(closed_port_is_free), FOR(optional_addresses),
+        FOR(any_loop_accepts),   FOR(second_server_fails), FOR(closed_port_is_free), FOR(optional_addresses),
         FOR(every_address),      FOR(unix_sockets),        FOR(out_of_descriptors),
     };
     int failed = 0;

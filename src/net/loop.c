@@ -139,8 +139,8 @@ static void loop_run_timers(struct loop *loop)
 
 /* ------------------------------------------------------------------------------------------------ watches -- */
 
-bool loop_watch_start(struct loop *loop, struct loop_watch *watch, int fd,
-                      void (*on_ready)(struct loop *loop, struct loop_watch *watch))
+static bool watch_start(struct loop *loop, struct loop_watch *watch, int fd, bool is_shared,
+                        void (*on_ready)(struct loop *loop, struct loop_watch *watch))
 {
     uint32_t index = 0;
 
@@ -151,13 +151,26 @@ bool loop_watch_start(struct loop *loop, struct loop_watch *watch, int fd,
         loop->watches[loop->watch_count++] = (struct watch_slot){0};
     }
     *watch = (struct loop_watch){
-        .fd = fd, .on_ready = on_ready, .tag = index, .generation = ++loop->watches[index].generation};
+        .fd = fd, .on_ready = on_ready, .is_shared = is_shared, .tag = index,
+        .generation = ++loop->watches[index].generation};
     loop->watches[index].watch = watch;
     if (loop->backend->watch_add(loop, watch))
         return true;
     loop->watches[index].watch = NULL;
     watch->on_ready = NULL;
     return false;
+}
+
+bool loop_watch_start(struct loop *loop, struct loop_watch *watch, int fd,
+                      void (*on_ready)(struct loop *loop, struct loop_watch *watch))
+{
+    return watch_start(loop, watch, fd, false, on_ready);
+}
+
+bool loop_watch_shared(struct loop *loop, struct loop_watch *watch, int fd,
+                       void (*on_ready)(struct loop *loop, struct loop_watch *watch))
+{
+    return watch_start(loop, watch, fd, true, on_ready);
 }
 
 void loop_watch_stop(struct loop *loop, struct loop_watch *watch)
@@ -204,6 +217,10 @@ static void loop_flush(struct loop *loop)
         next = conn->dirty_next;
         conn_flush(conn);
     }
+    output_pool_tried(&loop->pool);
+    for (conn = loop->dirty.first; conn != NULL; conn = conn->dirty_next) /* TLS sends a part at a time */
+        output_pool_add_transient(&loop->pool, output_memory_estimate(&conn->output) +
+                                                   output_memory_estimate(conn_wire(conn)));
 }
 
 /* A closed connection may still stand in another queue: its memory goes only when it is in none. */
@@ -256,6 +273,7 @@ void loop_turn(struct loop *loop, int64_t timeout_us)
         timeout_us = 0;
     loop->stats.turns++;
     loop->stats.waits += timeout_us != 0;
+    atomic_store_explicit(&loop->serving_since_us, 0, memory_order_relaxed);
     loop->backend->wait(loop, timeout_us);
     if (loop->timer_count > 0)
         loop_run_timers(loop);
@@ -272,6 +290,8 @@ void loop_turn(struct loop *loop, int64_t timeout_us)
         loop->options.on_turn_end(loop);
     if (loop->dirty.first != NULL)
         loop_flush(loop);
+    else
+        output_pool_tried(&loop->pool);
     if (loop->closing.first != NULL)
         loop_finish_closing(loop);
 }
@@ -392,6 +412,18 @@ int64_t loop_update_time(struct loop *loop)
 {
     loop->now_us = (int64_t)clock_monotonic_us();
     return loop->now_us;
+}
+
+void loop_wait_over(struct loop *loop)
+{
+    atomic_store_explicit(&loop->serving_since_us, loop_update_time(loop), memory_order_relaxed);
+}
+
+int64_t loop_serving_us(const struct loop *loop)
+{
+    int64_t since_us = atomic_load_explicit(&loop->serving_since_us, memory_order_relaxed);
+
+    return since_us == 0 ? 0 : MAX((int64_t)clock_monotonic_us() - since_us, 1);
 }
 
 void loop_each_written(struct loop *loop, void (*visit)(struct conn *conn, void *context), void *context)

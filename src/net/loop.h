@@ -44,6 +44,9 @@ void loop_serve_inside(struct loop *loop);
 /* From any thread: the loop runs on_wake soon. Calls coalesce; costs one atomic operation unless the loop sleeps. */
 void loop_wake(struct loop *loop);
 
+/* From any thread: for how long the loop has been serving, away from its wait. 0: it waits. */
+int64_t loop_serving_us(const struct loop *loop);
+
 /* The time of this turn: monotonic, taken once after the wait. loop_update_time() takes it anew. */
 int64_t loop_now_us(const struct loop *loop);
 int64_t loop_update_time(struct loop *loop);
@@ -75,12 +78,16 @@ struct output_pool *loop_output_pool(struct loop *loop);
 struct loop_watch {
     int fd;
     void (*on_ready)(struct loop *loop, struct loop_watch *watch);
-    uint32_t tag;                               /* the loop's */
-    uint32_t generation;                        /* the loop's */
+    bool is_shared;                             /* the loop's, like those below */
+    uint32_t tag;
+    uint32_t generation;
 };
 
 bool loop_watch_start(struct loop *loop, struct loop_watch *watch, int fd,
                       void (*on_ready)(struct loop *loop, struct loop_watch *watch));   /* false: see errno */
+/* A descriptor that several loops watch: what happens there wakes at least one of those that wait, not always all. */
+bool loop_watch_shared(struct loop *loop, struct loop_watch *watch, int fd,
+                       void (*on_ready)(struct loop *loop, struct loop_watch *watch));
 void loop_watch_stop(struct loop *loop, struct loop_watch *watch);      /* does not close fd; a stopped one is fine */
 
 /* Counted by the loop, for INFO; readable by its thread. */

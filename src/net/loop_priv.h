@@ -61,11 +61,12 @@ struct watch_slot {
     uint32_t generation;
 };
 
-/* owner: the loop's thread, but wake_state and wake_fd */
+/* owner: the loop's thread, but wake_state, wake_fd and serving_since_us */
 struct loop {
     const struct loop_backend *backend;
     void *backend_state;
     int64_t now_us;
+    _Atomic int64_t serving_since_us;           /* atomic, relaxed: others look; 0: it waits */
     char *input;                                /* LOOP_HEADROOM_BYTES + LOOP_INPUT_BYTES */
     char *cipher;                               /* LOOP_CIPHER_BYTES + LOOP_GATHER_BYTES, at the first TLS connection */
     size_t direct_taken;                        /* said by conn_receive_direct() during on_data */
@@ -92,6 +93,7 @@ struct loop {
 };
 
 /* loop.c */
+void loop_wait_over(struct loop *loop);     /* a turn's wait: takes the time, and says that the loop serves now */
 void loop_watch_fire(struct loop *loop, uint32_t tag, uint32_t generation);
 
 /* conn.c, for backends. Each may close the connection; look at its flags afterwards. */

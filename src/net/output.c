@@ -52,11 +52,21 @@ static struct output_node *block_create(struct output_pool *pool, bool large)
     } else {
         node = mem_alloc(size);
         node->limit = (char *)node + size;
+        if (pool != NULL)
+            output_pool_add_transient(pool, size);
     }
     node->next = NULL;
     node->blob = NULL;
     node->data = node->end = block_start(node);
     return node;
+}
+
+/* An older block may go while newer ones stay: then too little counts as transient until the next try. */
+static void less_transient(struct output_pool *pool, size_t bytes)
+{
+    size_t before = output_pool_transient_bytes(pool);
+
+    atomic_store_explicit(&pool->transient_bytes, before - MIN(before, bytes), memory_order_relaxed);
 }
 
 static void node_destroy(struct output_pool *pool, struct output_node *node)
@@ -78,19 +88,40 @@ static void node_destroy(struct output_pool *pool, struct output_node *node)
         pool->small_count++;
         return;
     }
+    if (pool != NULL)
+        less_transient(pool, block_bytes(node));
     mem_free_sized(node, block_bytes(node));
+}
+
+static void keep(struct output_pool *pool, struct output_node **list, uint32_t *count, uint32_t kept)
+{
+    for (; *count > kept; --*count) {
+        struct output_node *node = *list;
+
+        *list = node->next;
+        less_transient(pool, block_bytes(node));
+        mem_free_sized(node, block_bytes(node));
+    }
 }
 
 void output_pool_fini(struct output_pool *pool)
 {
-    struct output_node *lists[] = {pool->small, pool->large};
+    keep(pool, &pool->small, &pool->small_count, 0);
+    keep(pool, &pool->large, &pool->large_count, 0);
+}
 
-    for (size_t i = 0; i < countof(lists); i++)
-        for (struct output_node *node = lists[i], *next; node != NULL; node = next) {
-            next = node->next;
-            mem_free_sized(node, block_bytes(node));
-        }
-    *pool = (struct output_pool){0};
+void output_pool_shrink(struct output_pool *pool)
+{
+    keep(pool, &pool->small, &pool->small_count, pool->small_count / 2);
+    keep(pool, &pool->large, &pool->large_count, pool->large_count / 2);
+}
+
+void output_pool_tried(struct output_pool *pool)
+{
+    size_t free_bytes = (size_t)pool->small_count * OUTPUT_SMALL_BLOCK_BYTES +
+                        (size_t)pool->large_count * OUTPUT_BLOCK_BYTES;
+
+    atomic_store_explicit(&pool->transient_bytes, free_bytes, memory_order_relaxed);
 }
 
 void output_init(struct output *output, struct output_pool *pool)

@@ -11,6 +11,7 @@
 
 #include "base/compiler.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,9 +31,27 @@ struct output_pool {
     struct output_node *large;
     uint32_t small_count;
     uint32_t large_count;
+    /* atomic, relaxed; written by the owner, others read it. Memory that will be free soon, or could be: the free
+     * blocks, and those that have come out of the heap since the loop last tried to send what there is. */
+    _Atomic size_t transient_bytes;
 };
 
-void output_pool_fini(struct output_pool *pool); /* frees the blocks; the pool may be used again */
+void output_pool_fini(struct output_pool *pool);   /* frees the blocks; the pool may be used again */
+void output_pool_shrink(struct output_pool *pool); /* frees half of them: one that is not used is soon empty */
+void output_pool_tried(struct output_pool *pool);  /* what could be sent was: what is left may stay for long */
+
+/* Something else that goes when the next try to send has been made. */
+static inline void output_pool_add_transient(struct output_pool *pool, size_t bytes)
+{
+    atomic_store_explicit(&pool->transient_bytes,
+                          atomic_load_explicit(&pool->transient_bytes, memory_order_relaxed) + bytes,
+                          memory_order_relaxed);
+}
+
+static inline size_t output_pool_transient_bytes(const struct output_pool *pool) /* any thread */
+{
+    return atomic_load_explicit(&pool->transient_bytes, memory_order_relaxed);
+}
 
 /* One piece of a chain. Bytes from data to end are to be sent. */
 struct output_node {
@@ -109,6 +128,14 @@ void output_to_buffer(const struct output *output, struct buffer *buffer);
 
 /* Memory held: blocks whole, references with their header only (the blob is somebody else's as well). */
 size_t output_memory_bytes(const struct output *output);
+
+/* The same without a look at each block, and generous: blocks are not filled to their ends. */
+static inline size_t output_memory_estimate(const struct output *output)
+{
+    size_t blocks = ((size_t)output->more_count + 1) * OUTPUT_BLOCK_BYTES, twice = 2 * output_size(output);
+
+    return twice < blocks ? twice : blocks;
+}
 
 /* Pieces that wait behind the first one. */
 static inline uint32_t output_more_count(const struct output *output)

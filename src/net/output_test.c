@@ -219,6 +219,38 @@ static void pool_is_bounded(void **state)
     assert_int_equal(pool.large_count, 0);
 }
 
+static void what_is_transient(void **state)
+{
+    struct output_pool pool = {0};
+    struct output stays, goes;
+    char block[OUTPUT_RESERVE_MAX_BYTES] = {0};
+
+    (void)state;
+    output_init(&stays, &pool);
+    output_init(&goes, &pool);
+    stays.large_first = goes.large_first = true;
+    output_append(&stays, block, sizeof(block));
+    output_append(&goes, block, sizeof(block));
+    assert_int_equal(output_pool_transient_bytes(&pool), 2 * OUTPUT_BLOCK_BYTES); /* not tried yet */
+    output_consume(&goes, sizeof(block));
+    output_pool_tried(&pool);
+    assert_int_equal(output_pool_transient_bytes(&pool), OUTPUT_BLOCK_BYTES); /* the one that is free now */
+    output_append(&goes, block, sizeof(block));
+    assert_int_equal(output_pool_transient_bytes(&pool), OUTPUT_BLOCK_BYTES); /* it was free, now it is not tried */
+    output_pool_add_transient(&pool, 1000);
+    assert_int_equal(output_pool_transient_bytes(&pool), OUTPUT_BLOCK_BYTES + 1000);
+    output_pool_tried(&pool);
+    assert_int_equal(output_pool_transient_bytes(&pool), 0); /* neither could be sent */
+    output_clear(&stays);
+    output_clear(&goes);
+    output_pool_tried(&pool);
+    assert_int_equal(output_pool_transient_bytes(&pool), 2 * OUTPUT_BLOCK_BYTES);
+    for (int i = 0; i < 2; i++)
+        output_pool_shrink(&pool);
+    assert_int_equal(pool.large_count, 0);
+    assert_int_equal(output_pool_transient_bytes(&pool), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +258,7 @@ int main(void)
         cmocka_unit_test(empty_owns_nothing),
         cmocka_unit_test(blocks_fit_their_use),
         cmocka_unit_test(pool_is_bounded),
+        cmocka_unit_test(what_is_transient),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

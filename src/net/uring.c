@@ -500,7 +500,8 @@ static uint64_t watch_user_data(const struct loop_watch *watch)
     return (uint64_t)watch->generation << 32 | (uint64_t)watch->tag << 3 | USER_WATCH;
 }
 
-/* Once each time, armed again after it was served: so it reports as long as there is something. */
+/* Once each time, armed again after it was served: so it reports as long as there is something. All loops that share a
+ * descriptor are told: an exclusive poll counts a completion that nobody reads as a wake-up, also in a busy loop. */
 static bool uring_watch_add(struct loop *loop, struct loop_watch *watch)
 {
     struct io_uring_sqe *entry = uring_entry(state_of(loop));
@@ -592,7 +593,7 @@ static void uring_turn(struct loop *loop, int64_t timeout_us)
         io_uring_submit_and_wait_timeout(&state->ring, &completion, 1, &limit, NULL);
     }
     state->message_count = 0;
-    loop_update_time(loop);
+    loop_wait_over(loop);
     io_uring_for_each_cqe(&state->ring, head, completion) {
         on_completion(loop, completion);
         count++;

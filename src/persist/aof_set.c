@@ -27,6 +27,14 @@ char *aof_set_path(const struct aof_set *files, const char *file_name)
     return buffer_take(&path, &(size_t){0});
 }
 
+char *aof_set_tail_path(const struct aof_set *files)
+{
+    struct buffer path = {0};
+
+    buffer_printf(&path, "%s/%s.tail", files->folder, files->name);
+    return buffer_take(&path, &(size_t){0});
+}
+
 static char *manifest_path(const struct aof_set *files)
 {
     struct buffer path = {0};

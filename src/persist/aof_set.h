@@ -26,6 +26,7 @@ enum { AOF_SET_ERROR_BYTES = 256 };
 void aof_set_init(struct aof_set *files, const char *folder, const char *name);
 void aof_set_fini(struct aof_set *files);
 char *aof_set_path(const struct aof_set *files, const char *file_name); /* to be freed */
+char *aof_set_tail_path(const struct aof_set *files); /* likewise: beside them, see store/journal_tail.h */
 
 /* What the disk has. STATUS_NOT_FOUND: there is no manifest. Others: *error says why. */
 must_check enum status aof_set_read(struct aof_set *files, char error[AOF_SET_ERROR_BYTES]);

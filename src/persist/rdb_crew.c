@@ -265,7 +265,6 @@ static void run_hand(void *argument)
         pthread_mutex_unlock(&crew->lock);
         put_batch(hand, batch);
         disposal_after_release(hand->access);
-        mem_thread_publish();
         batch_clear(batch);
         pthread_mutex_lock(&crew->lock);
         batch->next = crew->spare;

@@ -30,6 +30,9 @@ static bool read_header(struct file_reader *file)
 
     if (!rdb_read_bytes(file->reader, RDB_HEADER_BYTES, &bytes))
         return false;
+    if (slice_starts_with(bytes, SLICE("VALKEY")))
+        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "it is an RDB file of Valkey 9 or later (%.*s), whose format "
+                        "is another one", (int)bytes.size, bytes.data);
     if (!slice_starts_with(bytes, SLICE("REDIS")))
         return rdb_corrupt(file->reader, "this is no RDB file: it does not begin with REDIS");
     bytes = slice_skip(bytes, 5);

@@ -8,6 +8,7 @@
 #include "script/lua_values.h"
 #include "script/script_api.h"
 #include "script/script_host_priv.h"
+#include "script/script_watch.h"
 
 #include <stdio.h>
 
@@ -298,9 +299,16 @@ static struct loaded *load(struct script_host *host, struct slice code, struct b
     now.loaded = loaded;
     mem_free(name);
     loading = &now;
+    if (host->worker != NULL)
+        script_watch_begin(host->worker);
+    lua_vm_before(host->vm);
     if (lua_cpcall(host->vm->L, load_protected, host) != 0)
         take_error(host->vm->L, error, "ERR Error registering functions: ");
+    if (host->worker != NULL)
+        script_watch_end(host->worker);
     loading = NULL;
+    if (host->vm->is_ending)
+        script_api_watch(host->vm->L);
     if (error->size == 0 && loaded->count == 0)
         buffer_append_text(error, "ERR No functions registered");
     if (error->size == 0)

@@ -1,6 +1,7 @@
 #include "script/lua_bytes.h"
 
 #include "base/compiler.h"
+#include "script/lua_vm.h"
 
 #include <lauxlib.h>
 
@@ -25,6 +26,7 @@ void lua_bytes_grow(struct lua_bytes *bytes, size_t more)
     luaL_checkstack(bytes->L, 1, "no room for a result");
     data = lua_newuserdata(bytes->L, capacity);
     memcpy(data, bytes->data, bytes->size);
+    lua_vm_look(bytes->L, lua_vm_of(bytes->L), bytes->size);
     lua_replace(bytes->L, bytes->index);
     bytes->data = data;
     bytes->capacity = capacity;

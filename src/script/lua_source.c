@@ -70,6 +70,13 @@ static void skip_line(struct scanner *scanner)
         scanner->at++;
 }
 
+static bool is_break_of_two(const struct scanner *scanner)
+{
+    char first = peek(scanner, 0), second = peek(scanner, 1);
+
+    return (first == '\r' && second == '\n') || (first == '\n' && second == '\r');
+}
+
 static void skip_quoted(struct scanner *scanner)
 {
     char quote = *scanner->at++;
@@ -79,6 +86,8 @@ static void skip_quoted(struct scanner *scanner)
             bool zap = scanner->at[1] == 'z'; /* it skips white space, line breaks as well */
 
             scanner->at++;
+            if (is_break_of_two(scanner)) /* one line break to the compiler: both belong to the escape */
+                step(scanner);
             step(scanner);
             while (zap && scanner->at < scanner->end && memchr(" \t\n\v\f\r", *scanner->at, 6) != NULL)
                 step(scanner);
@@ -131,7 +140,7 @@ static bool has_suffix(struct slice number)
 {
     char last = (char)(number.data[number.size - 1] | 32);
 
-    return last == 'i' || last == 'l';
+    return last == 'i' || last == 'l' || last == 'u'; /* LL, ULL and LLU are integers of 64 bits, i is complex */
 }
 
 static struct slice take_word(struct scanner *scanner)

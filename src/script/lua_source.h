@@ -1,7 +1,7 @@
 /* What happens to the source of a script before Lua compiles it. Pure: no state, no Lua. Any thread.
  *
- * 1. A number with a suffix of LuaJIT's (42LL, 42ULL, 3i) would be a value of its FFI library, which scripts have
- *    nothing to do with: such a number is refused, as Lua 5.1 refuses it.
+ * 1. A number with a suffix of LuaJIT's (42LL, 42ULL, 42LLU, 3i) would be a value of its FFI library, which scripts
+ *    have nothing to do with: such a number is refused, as Lua 5.1 refuses it.
  * 2. Of what a script returns only the first value counts. LuaJIT leaves no trace of a function that ends in
  *    "return f()" while f runs, and an error in f could not name its line. So the script's own returns (not those of
  *    functions in it) become "return true and f()", which is the same first value, and no tail call. */

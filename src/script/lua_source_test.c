@@ -1,5 +1,8 @@
 #include "script/lua_source.h"
 
+#include <lauxlib.h>
+#include <lualib.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,10 +92,63 @@ static void numbers_of_ffi_are_refused(void **state)
            "x = 1 + 0x1f + 1e5 + 1.5e-3 + .5 + 0xfp-1 .. a1i .. i1");
     expect_refused("\n\nx = 12LL", 3, "12LL");
     expect_refused("x = 0x1fULL", 1, "0x1fULL");
+    expect_refused("x = 1LLU", 1, "1LLU");
+    expect_refused("x = 0X1fllu", 1, "0X1fllu");
+    expect_refused("x = 1u", 1, "1u");
     expect_refused("x = 1i", 1, "1i");
     expect_refused("x = .5I", 1, ".5I");
     expect_refused("x = 1e5i", 1, "1e5i");
     expect_refused("--[[\n\n]] x = 'a\\\nb' y = 1ll", 4, "1ll");
+}
+
+/* To the compiler a backslash takes both bytes of such a line break: what follows is still the text. */
+static void line_breaks_of_two_bytes(void **state)
+{
+    (void)state;
+    expect("x = 'a\\\r\nreturn 1LL'", "x = 'a\\\r\nreturn 1LL'");
+    expect("x = 'a\\\n\rreturn 1LL'", "x = 'a\\\n\rreturn 1LL'");
+    expect_refused("x = '\\\r\n' y = 1LL --'", 2, "1LL");
+    expect_refused("x = '\\\n\r' y = 1LL --'", 2, "1LL");
+    expect_refused("x = \"\\z\r\n\" y = 1LL --\"", 2, "1LL");
+    expect_refused("x = [[\r\n]] y = 1LL", 2, "1LL");
+}
+
+/* What compiles to a value of the FFI library is refused, or it is no number: asked of the compiler itself. */
+static void what_is_let_pass_makes_no_cdata(void **state)
+{
+    static const char *const heads[] = {"return ", "x = '\\\r\n' return ", "x = '\\\n\r' return ",
+                                        "x = \"\\z \r\n\" return ", "--[[\r]]return ", "--\rreturn "};
+    static const char *const digits[] = {"1", "0x1f", "0XF", ".5", "1.", "1e1", "0x1p1", "0"};
+    static const char letters[] = "lLuUiIeE";
+    lua_State *L = luaL_newstate();
+    unsigned made = 0;
+
+    (void)state;
+    luaL_openlibs(L);
+    for (size_t h = 0; h < sizeof(heads) / sizeof(heads[0]); h++) {
+        for (size_t d = 0; d < sizeof(digits) / sizeof(digits[0]); d++) {
+            for (unsigned n = 0; n < 8 * 8 * 8 * 8; n++) {
+                char source[64];
+                struct buffer out = {0};
+                struct slice number;
+                unsigned line;
+
+                snprintf(source, sizeof(source), "%s%s%c%c%c%c", heads[h], digits[d], letters[n & 7],
+                         letters[n >> 3 & 7], letters[n >> 6 & 7], letters[n >> 9 & 7]);
+                for (size_t size = strlen(source); size > strlen(source) - 4; size--) {
+                    lua_settop(L, 0);
+                    if (luaL_loadbuffer(L, source, size, "@t") != 0 || lua_pcall(L, 0, 1, 0) != 0 ||
+                        lua_type(L, -1) <= LUA_TTHREAD)
+                        continue;
+                    made++;
+                    assert_false(lua_source_prepare(slice_make(source, size), false, &out, &line, &number));
+                    buffer_fini(&out);
+                }
+            }
+        }
+    }
+    assert_true(made > 100);
+    lua_close(L);
 }
 
 int main(void)
@@ -102,6 +158,8 @@ int main(void)
         cmocka_unit_test(returns_of_functions_stay),
         cmocka_unit_test(texts_and_comments_are_not_read),
         cmocka_unit_test(numbers_of_ffi_are_refused),
+        cmocka_unit_test(line_breaks_of_two_bytes),
+        cmocka_unit_test(what_is_let_pass_makes_no_cdata),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

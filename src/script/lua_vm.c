@@ -7,8 +7,10 @@
 #include "base/panic.h"
 #include "base/random.h"
 #include "script/lua_bytes.h"
+#include "script/lua_calls.h"
 #include "script/lua_cjson.h"
 #include "script/lua_cmsgpack.h"
+#include "script/lua_pattern.h"
 #include "script/lua_source.h"
 #include "script/lua_struct.h"
 
@@ -17,10 +19,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { NAME_BYTES_MOST = 80, COLLECT_BYTES = 8 << 20 };
+enum { NAME_BYTES_MOST = 80, COLLECT_BYTES = 8 << 20, PIECE_BYTES = 4096 };
 
 static const char guard_mark; /* its address is the key under which a guard's metatable has what it guards */
-static const char vm_mark;    /* likewise the registry's: the struct lua_vm */
 
 /* ------------------------------------------------------------------------------------------------------- memory -- */
 
@@ -43,17 +44,6 @@ static void *allocate(void *context, void *memory, size_t old_size, size_t new_s
     if (moved != NULL)
         atomic_store_explicit(&vm->bytes, bytes - old_size + new_size, memory_order_relaxed);
     return moved;
-}
-
-static struct lua_vm *vm_of(lua_State *L)
-{
-    struct lua_vm *vm;
-
-    lua_pushlightuserdata(L, (void *)(uintptr_t)&vm_mark);
-    lua_rawget(L, LUA_REGISTRYINDEX);
-    vm = lua_touserdata(L, -1);
-    lua_pop(L, 1);
-    return vm;
 }
 
 /* ------------------------------------------------------------------------------------------------------- guards -- */
@@ -92,7 +82,7 @@ void lua_vm_push_guard(lua_State *L)
     lua_remove(L, -2);
 }
 
-static void refuse_guard(lua_State *L, int index)
+void lua_vm_refuse_guard(lua_State *L, int index)
 {
     if (push_guarded(L, index)) {
         lua_pushliteral(L, "Attempt to modify a readonly table");
@@ -106,7 +96,7 @@ static int change_unless_guarded(lua_State *L)
     int count = lua_gettop(L);
 
     if (count > 0)
-        refuse_guard(L, 1);
+        lua_vm_refuse_guard(L, 1);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
     lua_call(L, count, LUA_MULTRET);
@@ -161,30 +151,9 @@ static int base_pairs(lua_State *L)
 
 /* ----------------------------------------------------------------------------------- functions of our own make -- */
 
-/* Errors of commands are tables inside, and texts for who catches them. */
-static int base_pcall(lua_State *L)
-{
-    int status;
-
-    luaL_checkany(L, 1);
-    status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
-    luaL_checkstack(L, 3, "too many results");
-    lua_pushboolean(L, status == 0);
-    lua_insert(L, 1);
-    if (status != 0 && lua_istable(L, -1)) {
-        lua_pushliteral(L, "err");
-        lua_rawget(L, -2);
-        if (lua_isstring(L, -1))
-            lua_replace(L, -2);
-        else
-            lua_pop(L, 1);
-    }
-    return lua_gettop(L);
-}
-
 static int load_text(lua_State *L, struct slice source, const char *name)
 {
-    struct lua_vm *vm = vm_of(L);
+    struct lua_vm *vm = lua_vm_of(L);
 
     if (lua_vm_compile(L, source, name, false)) {
         if (vm->environment != 0) {
@@ -193,6 +162,7 @@ static int load_text(lua_State *L, struct slice source, const char *name)
         }
         return 1;
     }
+    lua_vm_look(L, vm, 1); /* it may be that the compiler was to end */
     lua_pushnil(L);
     lua_insert(L, -2);
     return 2;
@@ -212,9 +182,11 @@ static int base_load(lua_State *L)
 {
     const char *name = luaL_optstring(L, 2, "=(load)");
     struct lua_bytes bytes;
+    struct lua_vm *vm;
 
     luaL_checktype(L, 1, LUA_TFUNCTION);
     lua_settop(L, 2);
+    vm = lua_vm_enter(L);
     lua_bytes_init(&bytes, L);
     for (;;) {
         size_t size;
@@ -230,8 +202,10 @@ static int base_load(lua_State *L)
         if (size == 0)
             break;
         lua_bytes_append(&bytes, piece, size);
+        lua_vm_look(L, vm, size);
         lua_pop(L, 1);
     }
+    vm->depth--;
     return load_text(L, slice_make(bytes.data, bytes.size), name);
 }
 
@@ -266,7 +240,7 @@ static int base_missing(lua_State *L)
 /* The sequence of POSIX' 48-bit generator, so that a script that seeds it sees what it sees elsewhere. */
 static int math_random(lua_State *L)
 {
-    struct lua_vm *vm = vm_of(L);
+    struct lua_vm *vm = lua_vm_of(L);
     double unit = (double)(nrand48(vm->random) % INT32_MAX) / INT32_MAX, low = 1, high;
 
     switch (lua_gettop(L)) {
@@ -291,7 +265,7 @@ static int math_random(lua_State *L)
 
 static int math_randomseed(lua_State *L)
 {
-    struct lua_vm *vm = vm_of(L);
+    struct lua_vm *vm = lua_vm_of(L);
     double seed = luaL_checknumber(L, 1);
     uint32_t bits = seed >= -9.2e18 && seed <= 9.2e18 ? (uint32_t)(int64_t)seed : 0;
 
@@ -360,10 +334,22 @@ static void describe_chunk(const char *name, char *text, size_t size)
              name[length] != '\0' || length > 40 ? "..." : "");
 }
 
+/* In pieces, since the compiler may take its time. */
+static const char *read_piece(lua_State *L, void *context, size_t *size)
+{
+    struct slice *unread = context;
+    const char *piece = unread->data;
+
+    *size = MIN(unread->size, (size_t)PIECE_BYTES);
+    lua_vm_look(L, lua_vm_of(L), *size);
+    *unread = slice_skip(*unread, *size);
+    return *size != 0 ? piece : NULL;
+}
+
 bool lua_vm_compile(lua_State *L, struct slice source, const char *chunk_name, bool patch_returns)
 {
     struct buffer prepared = {0};
-    struct slice number = SLICE_EMPTY;
+    struct slice number = SLICE_EMPTY, unread;
     unsigned line = 0;
     char where[NAME_BYTES_MOST + 32];
     int status;
@@ -385,9 +371,31 @@ bool lua_vm_compile(lua_State *L, struct slice source, const char *chunk_name, b
         lua_concat(L, 3);
         return false;
     }
-    status = luaL_loadbufferx(L, prepared.data != NULL ? prepared.data : "", prepared.size, chunk_name, "t");
+    unread = buffer_slice(&prepared);
+    status = lua_loadx(L, read_piece, &unread, chunk_name, "t");
     buffer_fini(&prepared);
     return status == 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------ looking -- */
+
+struct lua_vm *lua_vm_enter(lua_State *L)
+{
+    struct lua_vm *vm = lua_vm_of(L);
+
+    lua_vm_look(L, vm, 1);
+    if (vm->depth >= LUA_VM_CALLS_MOST)
+        luaL_error(L, "C stack overflow");
+    vm->depth++;
+    return vm;
+}
+
+void lua_vm_look_up(lua_State *L, struct lua_vm *vm)
+{
+    vm->patience = LUA_VM_PATIENCE;
+    vm->is_rung = 0;
+    if (vm->look != NULL)
+        vm->look(L);
 }
 
 /* ----------------------------------------------------------------------------------------------------- building -- */
@@ -397,12 +405,12 @@ static const struct {
     const char *library; /* NULL: of the globals */
     const char *names;
 } allowed[] = {
-    {NULL, "assert error gcinfo ipairs rawequal select tonumber tostring type unpack xpcall _VERSION"},
-    {LUA_STRLIBNAME, "byte char find format gmatch gsub len lower match rep reverse sub upper"},
-    {LUA_TABLIBNAME, "concat foreach foreachi getn insert maxn remove sort"},
+    {NULL, "assert error gcinfo ipairs rawequal select tonumber tostring type unpack _VERSION"},
+    {LUA_STRLIBNAME, "byte char len lower rep reverse sub upper"},
+    {LUA_TABLIBNAME, "concat foreach foreachi getn maxn remove"},
     {LUA_MATHLIBNAME, "abs acos asin atan atan2 ceil cos cosh deg exp floor fmod frexp huge ldexp log log10 max min "
                       "modf pi pow rad sin sinh sqrt tan tanh"},
-    {LUA_COLIBNAME, "create resume running status wrap yield"},
+    {LUA_COLIBNAME, "create running status yield"},
     {LUA_BITLIBNAME, "arshift band bnot bor bswap bxor lshift rol ror rshift tobit"},
 };
 
@@ -449,7 +457,7 @@ static void add_base(lua_State *L, int source)
     lua_pushcclosure(L, base_pairs, 2);
     lua_setfield(L, -2, "pairs");
     set_function(L, "getmetatable", base_getmetatable);
-    set_function(L, "pcall", base_pcall);
+    lua_calls_add_base(L);
     set_function(L, "load", base_load);
     set_function(L, "loadstring", base_loadstring);
     set_function(L, "collectgarbage", base_collectgarbage);
@@ -459,11 +467,13 @@ static void add_base(lua_State *L, int source)
 static void add_own(lua_State *L, int source, const char *library)
 {
     if (strcmp(library, LUA_STRLIBNAME) == 0) {
-        lua_getfield(L, source, "gmatch");
-        lua_setfield(L, -2, "gfind");
+        lua_calls_add_string(L, source);
+        lua_pattern_add(L);
     } else if (strcmp(library, LUA_TABLIBNAME) == 0) {
-        wrap(L, source, "insert", change_unless_guarded, "insert");
+        lua_calls_add_table(L, source);
         set_function(L, "setn", table_setn);
+    } else if (strcmp(library, LUA_COLIBNAME) == 0) {
+        lua_calls_add_coroutine(L, source);
     } else if (strcmp(library, LUA_MATHLIBNAME) == 0) {
         lua_getfield(L, source, "fmod");
         lua_setfield(L, -2, "mod");
@@ -602,9 +612,6 @@ static int build(lua_State *L)
     struct lua_vm *vm = build->vm;
 
     lua_settop(L, 0);
-    lua_pushlightuserdata(L, (void *)(uintptr_t)&vm_mark);
-    lua_pushlightuserdata(L, vm);
-    lua_rawset(L, LUA_REGISTRYINDEX);
     lua_pushcfunction(L, collect);
     vm->collect = luaL_ref(L, LUA_REGISTRYINDEX);
     open_standard(L);
@@ -653,14 +660,16 @@ void lua_vm_destroy(struct lua_vm **vm)
 {
     if (*vm == NULL)
         return;
-    lua_close((*vm)->L);
-    assert(lua_vm_bytes(*vm) == 0);
+    lua_close((*vm)->L); /* bytes may be left: LuaJIT miscounts a stack that could not grow */
     mem_free(*vm);
     *vm = NULL;
 }
 
 void lua_vm_before(struct lua_vm *vm)
 {
+    vm->depth = 0;
+    vm->patience = LUA_VM_PATIENCE;
+    vm->is_rung = 0;
     if (vm->random_is_set) {
         random_secret(vm->random, sizeof(vm->random));
         vm->random_is_set = false;

@@ -6,6 +6,7 @@
 #include "script/lua_values.h"
 #include "script/script_busy.h"
 #include "script/script_host_priv.h"
+#include "script/script_watch.h"
 #include "server/acl_client.h"
 #include "server/child.h"
 #include "server/client.h"
@@ -13,7 +14,7 @@
 #include "server/protect.h"
 #include "server/refusal.h"
 #include "server/server.h"
-#include "server/version.h"
+#include "base/version.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -168,7 +169,7 @@ static void run_command(struct script_host *host, const struct command *command,
     uint32_t key_count, effect_count = host->worker->effects.count;
     bool held = find_keys(host, command, word_count, &key_count);
 
-    if (class != ACCESS_FREE && (!held || class != ACCESS_STRIPED))
+    if (class != ACCESS_FREE && class != ACCESS_GATED && (!held || class != ACCESS_STRIPED))
         dispatch_escalate(host->worker);
     client->db = run->db;
     client->proto = (uint8_t)run->proto;
@@ -422,28 +423,74 @@ static int api_acl_check_cmd(lua_State *L)
 
 /* --------------------------------------------------------------------------------------------------------- time -- */
 
-void script_api_hook(lua_State *L, lua_Debug *debug)
+static void set_hook(lua_State *L, int mask, int count)
+{
+    struct lua_vm *vm = lua_vm_of(L);
+
+    vm->sets_hook = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    lua_sethook(L, script_api_hook, mask, count);
+    atomic_signal_fence(memory_order_seq_cst);
+    vm->sets_hook = 0;
+}
+
+void script_api_look(lua_State *L)
 {
     struct script_host *host;
     uint64_t spent_ms;
 
     if (function_host_is_loading(&spent_ms)) {
-        if (spent_ms > LOAD_MOST_MS)
+        if (spent_ms > LOAD_MOST_MS) {
+            script_api_watch_all(L);
             luaL_error(L, "FUNCTION LOAD timeout");
+        }
         return;
     }
     host = script_host_of_thread();
-    if (host != NULL && host->debug != NULL) {
-        debug_session_hook(host->debug, L, debug);
-        if (debug->event == LUA_HOOKLINE || child_is_copy())
-            return;
-    }
+    if (host == NULL || (host->debug != NULL && child_is_copy()))
+        return;
     script_busy_look(L, host);
+}
+
+void script_api_hook(lua_State *L, lua_Debug *debug)
+{
+    struct script_host *host = script_host_of_thread();
+
+    if (host != NULL && host->debug != NULL)
+        debug_session_hook(host->debug, L, debug);
+    else if (lua_gethookcount(L) != HOOK_INSTRUCTIONS && !lua_vm_of(L)->is_ending)
+        script_api_watch(L); /* it has been rung */
+    if (debug->event != LUA_HOOKLINE || lua_vm_of(L)->is_ending)
+        script_api_look(L);
+}
+
+/* In a signal handler, in the middle of anything. LuaJIT allows its hook to be set then. */
+static void ring(void)
+{
+    struct script_host *host = script_host_of_thread();
+
+    if (host == NULL || host->vm->is_ending)
+        return;
+    host->vm->is_rung = 1;
+    if (host->debug == NULL && host->vm->sets_hook == 0)
+        lua_sethook(host->vm->L, script_api_hook, LUA_MASKCOUNT, 1);
+}
+
+void script_api_setup(void)
+{
+    script_watch_setup(ring);
 }
 
 void script_api_watch(lua_State *L)
 {
-    lua_sethook(L, script_api_hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+    lua_vm_of(L)->is_ending = false;
+    set_hook(L, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+}
+
+void script_api_watch_all(lua_State *L)
+{
+    lua_vm_of(L)->is_ending = true;
+    set_hook(L, LUA_MASKLINE | LUA_MASKCOUNT, 1);
 }
 
 void script_api_push(lua_State *L, enum script_api_set set)

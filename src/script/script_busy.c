@@ -13,7 +13,7 @@
 #include "server/inside.h"
 #include "server/server.h"
 
-enum { WORDS_SHOWN = 128, SERVE_EVERY_US = 5000 };
+enum { WORDS_SHOWN = 128, SERVE_EVERY_US = 5000, STOP_WAITS_MS = 5000 };
 
 static _Atomic int64_t option_threshold_ms; /* atomic, relaxed */
 
@@ -30,7 +30,7 @@ static struct {
     uint32_t word_count GUARDED_BY(lock);
 } slow;
 
-static _Atomic bool slow_is_to_end; /* atomic, relaxed: what slow.is_to_end says, for the hook */
+static _Atomic bool slow_is_to_end; /* atomic, relaxed: what slow.is_to_end says, for the hook; written with the lock */
 
 void script_busy_setup_options(void)
 {
@@ -67,7 +67,6 @@ static void publish(const struct script_run *run, uint64_t spent_us)
     slow.words = words;
     slow.word_count = count;
     spinlock_release(&slow.lock);
-    atomic_store_explicit(&slow_is_to_end, false, memory_order_relaxed);
 }
 
 static void begin(struct script_run *run, struct worker *worker, uint64_t spent_us)
@@ -85,7 +84,7 @@ static void begin(struct script_run *run, struct worker *worker, uint64_t spent_
     busy_begin(worker->server, run->is_function ? BUSY_FUNCTION : BUSY_SCRIPT);
 }
 
-void script_busy_end(lua_State *L, const struct script_run *run)
+void script_busy_end(const struct script_run *run)
 {
     struct slice *words;
     uint32_t count;
@@ -105,20 +104,28 @@ void script_busy_end(lua_State *L, const struct script_run *run)
     slow.words = NULL;
     slow.name = NULL;
     slow.word_count = 0;
+    atomic_store_explicit(&slow_is_to_end, false, memory_order_relaxed);
     spinlock_release(&slow.lock);
     for (uint32_t i = 0; i < count; i++)
         mem_free((char *)(uintptr_t)words[i].data);
     mem_free(words);
     mem_free(name);
-    script_api_watch(L); /* after a kill every line was looked at */
 }
 
-/* Whoever stops the server does not wait for a script. */
-bool script_busy_is_to_end(const struct worker *worker)
+static bool is_killed(void)
+{
+    return atomic_load_explicit(&slow_is_to_end, memory_order_relaxed);
+}
+
+static bool server_ends(const struct worker *worker)
 {
     return atomic_load_explicit(&worker->server->stopping, memory_order_relaxed) ||
-           atomic_load_explicit(&worker->stop, memory_order_relaxed) ||
-           atomic_load_explicit(&slow_is_to_end, memory_order_relaxed);
+           atomic_load_explicit(&worker->stop, memory_order_relaxed) || server_is_asked_to_stop();
+}
+
+bool script_busy_is_to_end(const struct worker *worker)
+{
+    return is_killed() || server_ends(worker);
 }
 
 uint64_t script_busy_threshold_ms(void)
@@ -142,10 +149,11 @@ bool script_busy_may_write(const struct script_run *run)
     return may;
 }
 
-/* Each line from here on raises it again: no pcall of the script's gets past that. */
+/* Each instruction from here on raises it again, and so does whatever catches errors (lua_vm_look): no pcall of the
+ * script's gets past that. */
 static void end_by_error(lua_State *L)
 {
-    lua_sethook(L, script_api_hook, LUA_MASKLINE | LUA_MASKCOUNT, 1);
+    script_api_watch_all(L);
     lua_pushliteral(L, "Script killed by user with SCRIPT KILL...");
     lua_error(L);
 }
@@ -158,12 +166,14 @@ void script_busy_look(lua_State *L, struct script_host *host)
 
     if (run == NULL)
         return;
-    if ((run->request->client->flags & CLIENT_OBEYED) != 0) { /* nobody waits for it, and it takes its time */
-        if (script_busy_is_to_end(host->worker))
-            end_by_error(L);
-        return;
-    }
+    if (is_killed())
+        end_by_error(L);
     spent_us = tick_to_ns(MAX(tick_now(), run->started_tick) - run->started_tick) / 1000;
+    /* One that is not slow comes to its end: else what it has written would be half of what it does. */
+    if (server_ends(host->worker) && spent_us / 1000 >= (uint64_t)(threshold_ms != 0 ? threshold_ms : STOP_WAITS_MS))
+        end_by_error(L);
+    if ((run->request->client->flags & CLIENT_OBEYED) != 0) /* nobody waits for it, and it takes its time */
+        return;
     if (!run->is_slow && (threshold_ms == 0 || spent_us / 1000 < (uint64_t)threshold_ms))
         return;
     if (!run->is_slow)
@@ -172,7 +182,7 @@ void script_busy_look(lua_State *L, struct script_host *host)
         inside_serve(host->worker);
         run->served_us = clock_monotonic_us();
     }
-    if (script_busy_is_to_end(host->worker))
+    if (script_busy_is_to_end(host->worker)) /* SHUTDOWN NOSAVE, inside */
         end_by_error(L);
 }
 
@@ -190,13 +200,14 @@ void script_busy_kill(struct request *request, bool function)
         error = busy_error();
     else
         slow.is_to_end = true;
+    if (error == NULL)
+        atomic_store_explicit(&slow_is_to_end, true, memory_order_relaxed);
     spinlock_release(&slow.lock);
     if (error != NULL) {
         reply_error(request, error);
         return;
     }
     log_notice("Lua script killed by user with %s KILL.", function ? "FUNCTION" : "SCRIPT");
-    atomic_store_explicit(&slow_is_to_end, true, memory_order_relaxed);
     reply_ok(request);
 }
 

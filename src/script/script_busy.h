@@ -14,13 +14,13 @@ struct worker;
 
 void script_busy_setup_options(void); /* after config_setup: adds the option */
 void script_busy_setup(void);
-/* From the hook, in the thread of the script: is it too long, is it to end? May raise an error. */
+/* In the thread of the script, now and then: is it too long, is it to end? May raise an error. */
 void script_busy_look(lua_State *L, struct script_host *host);
 /* Before a command that writes. False: the script is to end, it may not. */
 bool script_busy_may_write(const struct script_run *run);
 bool script_busy_is_to_end(const struct worker *worker); /* its script: SCRIPT KILL, or the server ends */
 uint64_t script_busy_threshold_ms(void);                 /* UINT64_MAX: never */
-void script_busy_end(lua_State *L, const struct script_run *run); /* it is over */
+void script_busy_end(const struct script_run *run);              /* it is over */
 
 /* SCRIPT KILL, FUNCTION KILL. Any worker. */
 void script_busy_kill(struct request *request, bool function);

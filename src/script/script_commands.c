@@ -2,9 +2,11 @@
 #include "script/debug_session.h"
 #include "script/function_host.h"
 #include "script/functions.h"
+#include "script/script_api.h"
 #include "script/script_busy.h"
 #include "script/script_host.h"
 #include "script/script_settings.h"
+#include "script/script_watch.h"
 #include "script/scripts.h"
 #include "server/libraries.h"
 #include "server/monitor.h"
@@ -253,6 +255,7 @@ void scripts_setup(void)
     script_cache_setup();
     functions_setup();
     script_busy_setup();
+    script_api_setup();
     script_settings_setup();
     script_facts_provide(read_facts);
     libraries_provide(&keeper);
@@ -260,6 +263,7 @@ void scripts_setup(void)
 
 void scripts_teardown(void)
 {
+    script_watch_teardown();
     script_host_teardown();
     functions_teardown();
     script_cache_teardown();

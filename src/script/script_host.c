@@ -8,9 +8,9 @@
 #include "script/script_api.h"
 #include "script/script_busy.h"
 #include "script/script_host_priv.h"
+#include "script/script_watch.h"
 #include "server/client.h"
 #include "server/dispatch.h"
-#include "server/memory_limit.h"
 #include "server/refusal.h"
 #include "server/server.h"
 
@@ -82,6 +82,7 @@ static int anchor(lua_State *L)
     host->note_error = luaL_ref(L, LUA_REGISTRYINDEX);
     lua_pushcfunction(L, describe_error);
     host->describe_error = luaL_ref(L, LUA_REGISTRYINDEX);
+    host->vm->look = script_api_look;
     script_api_watch(L);
     return 0;
 }
@@ -480,7 +481,7 @@ void script_host_run(struct script_host *host, struct script_run *run)
 
     assert(host->run == NULL);
     request->effect = EFFECT_NONE; /* what its commands do is journaled, not the script */
-    run->memory_short = memory_limit_is_reached() && (client->flags & CLIENT_OBEYED) == 0;
+    run->memory_short = (client->flags & CLIENT_MEMORY_SHORT) != 0;
     if (refuse_run(run))
         return;
     output_init(&run->out, loop_output_pool(host->worker->loop));
@@ -490,6 +491,7 @@ void script_host_run(struct script_host *host, struct script_run *run)
     run->read_only = run->read_only || (run->flags & (SCRIPT_NO_WRITES | SCRIPT_UNDECLARED)) == SCRIPT_NO_WRITES;
     run->started_tick = tick_now();
     host->run = run;
+    script_watch_begin(host->worker);
     lua_vm_before(host->vm);
     host->vm->environment = run->is_function ? host->functions.environment : 0;
     script_settings_before(&host->settings, host->vm->cjson, run->is_function);
@@ -501,7 +503,10 @@ void script_host_run(struct script_host *host, struct script_run *run)
         output_splice(request->out, &run->out);
     request->failed = request->failed || run->failed;
     lua_settop(L, 0);
-    script_busy_end(L, run);
+    script_watch_end(host->worker);
+    script_busy_end(run);
+    if (UNLIKELY(host->vm->is_ending))
+        script_api_watch(L);
     script_settings_after(&host->settings, host->vm->cjson);
     lua_vm_after(host->vm);
     output_clear(&run->out);

@@ -1,11 +1,11 @@
 #include "server/acl_client.h"
 
-#include "base/mem.h"
 #include "net/tls.h"
 #include "server/acl_options.h"
 #include "server/acl_user.h"
 #include "server/client.h"
 #include "server/pubsub.h"
+#include "server/rendezvous.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/transaction.h"
@@ -128,26 +128,14 @@ void acl_refresh_clients(struct worker *worker)
     }
 }
 
-static void deliver_change(struct worker *worker, struct mail *mail)
-{
-    acl_refresh(worker);
-    mem_free(mail);
-}
-
 void acl_spread(struct client *client)
 {
-    struct server *server = client->worker->server;
-
-    for (unsigned i = 0; i < server->worker_count; i++) {
-        struct mail *mail = mem_alloc(sizeof(*mail));
-
-        *mail = (struct mail){.deliver = deliver_change};
-        worker_post(&server->workers[i], &mail);
+    if (!refresh_client(client)) {
+        acl_client_enter(client); /* it did that to itself: it gets the reply yet */
+        conn_close_after_flush(&client->conn);
     }
-    if (refresh_client(client))
-        return;
-    acl_client_enter(client); /* it did that to itself: it gets the reply yet */
-    conn_close_after_flush(&client->conn);
+    acl_refresh(client->worker);
+    rendezvous_begin(client, RENDEZVOUS_ALL, RENDEZVOUS_COMMANDS);
 }
 
 /* ----------------------------------------------------------------------------------------------------- refusals -- */

@@ -102,7 +102,7 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
     if (!gate_enter(&worker->member))
         return;
     begin_us = clock_monotonic_us();
-    access_begin(&worker->access, worker_sample_time(worker), false);
+    access_begin(&worker->access, worker_now_ms(worker), false);
     all = expire_slice(worker, begin_us + SLICE_US);
     gate_leave(&worker->member);
     spent_us = clock_monotonic_us() - begin_us;

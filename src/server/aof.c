@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "persist/aof_dump.h"
 #include "server/aof_hold.h"
+#include "server/aof_lock.h"
 #include "server/aof_options.h"
 #include "server/aof_writer.h"
 #include "server/child.h"
@@ -44,7 +45,6 @@ static struct {
     char temp_base[64], child_temp[64], temp_increment[NAME_BYTES];
     bool is_rdb;
     bool has_writer;              /* the rewrite: its base is of use only with what the writer writes since the fork */
-    bool wants_gate;              /* worker 0's: it waits for it */
     /* atomic, relaxed */
     _Atomic bool is_scheduled, last_was_good;
     _Atomic bool tells_delay;     /* the next that is put off is told of */
@@ -68,6 +68,13 @@ static enum phase phase_now(void)
 static void set_phase(enum phase phase)
 {
     atomic_store_explicit(&aof.phase, phase, memory_order_release);
+}
+
+/* The rewrite has come to its end, which any thread may bring. */
+static void end_phase(void)
+{
+    aof_lock_release();
+    set_phase(PHASE_NONE);
 }
 
 /* -------------------------------------------------------------------------------------------------------- files -- */
@@ -192,7 +199,7 @@ static void committed(bool good)
         SET(last_was_good, true);
         SET(failures, 0);
         SET(tells_delay, false);
-        if (GET(state) == AOF_STARTING) {
+        if (GET(state) == AOF_STARTING && aof.has_writer) { /* else it began before, and the next one is the first */
             SET(state, AOF_ON);
             aof_hold_update();
         }
@@ -201,7 +208,7 @@ static void committed(bool good)
         remove_file(aof.temp_base);
         note_failure();
     }
-    set_phase(PHASE_NONE);
+    end_phase();
 }
 
 static struct aof_commit commit_of_now(void)
@@ -251,7 +258,7 @@ static void child_done(const struct child_report *report, void *context)
         note_failure();
     }
     aof_writer_forget_split();
-    set_phase(PHASE_NONE);
+    end_phase();
 }
 
 /* While starting: what is written from the fork on. An attempt before this one has left nothing of use. */
@@ -269,6 +276,8 @@ static bool open_temporary(struct file **file)
     mem_free(path);
     if (status != STATUS_OK)
         log_warning("Can't open the append-only file %s: %s", aof.temp_increment, strerror(errno));
+    else
+        log_notice("Creating AOF incr file %s on background rewrite", aof.temp_increment);
     return status == STATUS_OK;
 }
 
@@ -288,17 +297,16 @@ static bool start_rewrite(struct access *access)
     if (state == AOF_STARTING && !open_temporary(&temporary))
         return false;
     aof.has_writer = state != AOF_OFF;
+    if (state == AOF_STARTING) /* before the child, which may have ended well before we are done here */
+        aof_writer_start(&server_instance()->journal, &aof.files, temporary, 0, true);
     set_phase(PHASE_CHILD); /* worker 0 may hear of the child's end before we are done here */
     if (!child_start(&task)) {
         set_phase(PHASE_NONE);
         log_warning("Can't rewrite append only file in background: fork: %s", strerror(errno));
-        file_close(&temporary);
         return false;
     }
     if (state == AOF_ON)
         aof_writer_split();
-    else if (state == AOF_STARTING)
-        aof_writer_start(&server_instance()->journal, &aof.files, temporary, 0, true);
     return true;
 }
 
@@ -322,7 +330,12 @@ enum aof_rewrite_start aof_rewrite(struct access *access)
     SET(is_scheduled, false);
     SET(started_us, (int64_t)clock_monotonic_us());
     (void)atomic_fetch_add_explicit(&aof.rewrites, 1, memory_order_relaxed);
+    if (!aof_lock_acquire(0)) {
+        note_failure();
+        return AOF_REWRITE_FAILED;
+    }
     if (!start_rewrite(access)) {
+        aof_lock_release();
         note_failure();
         return AOF_REWRITE_FAILED;
     }
@@ -355,30 +368,29 @@ static bool is_put_off(void)
     return true;
 }
 
-static bool is_due(void)
+/* *growth: in percent, where that is the reason; else 0. */
+static bool is_due(double *growth)
 {
     struct aof_writer_stats now;
-    double growth;
-    bool is_wanted, grew;
+    bool grew;
 
     aof_writer_stats(&now);
-    grew = has_grown(&now, &growth);
-    is_wanted = GET(is_scheduled) || now.needs_rewrite;
-    if (!(is_wanted || grew) || is_put_off())
+    grew = has_grown(&now, growth);
+    if (GET(is_scheduled) || now.needs_rewrite)
+        *growth = 0;
+    else if (!grew)
         return false;
-    if (!is_wanted)
-        log_notice("Starting automatic rewriting of AOF on %.0f%% growth", growth);
-    return true;
+    return !is_put_off();
 }
 
-static void rewrite_at_gate(struct worker *worker)
+static void rewrite_at_gate(struct worker *worker, double growth)
 {
-    aof.wants_gate = !dispatch_exclusive_begin(worker);
-    if (aof.wants_gate)
+    if (!dispatch_exclusive_begin(worker, GATE_WISH_REWRITE))
         return; /* looks again when it is woken */
+    if (growth > 0)
+        log_notice("Starting automatic rewriting of AOF on %.0f%% growth", growth);
     access_begin(&worker->access, worker_now_ms(worker), true);
     (void)aof_rewrite(&worker->access);
-    worker_time_passed(worker);
     dispatch_exclusive_end(worker);
 }
 
@@ -389,22 +401,27 @@ static bool may_begin(const struct worker *worker)
            !atomic_load_explicit(&worker->server->stopping, memory_order_relaxed);
 }
 
+static void rewrite_if_due(struct worker *worker)
+{
+    double growth;
+
+    if (may_begin(worker) && is_due(&growth))
+        rewrite_at_gate(worker, growth);
+    else
+        dispatch_exclusive_drop(worker, GATE_WISH_REWRITE); /* somebody else was faster */
+}
+
 void aof_look(struct worker *worker)
 {
     if (phase_now() == PHASE_CHILD && aof_writer_split_failed())
         child_stop(CHILD_AOF);
-    if (may_begin(worker) && is_due())
-        rewrite_at_gate(worker);
+    rewrite_if_due(worker);
 }
 
 void aof_woken(struct worker *worker)
 {
-    if (LIKELY(!aof.wants_gate))
-        return;
-    if (may_begin(worker))
-        rewrite_at_gate(worker);
-    else
-        aof.wants_gate = false;
+    if (UNLIKELY(dispatch_exclusive_is_wished(worker, GATE_WISH_REWRITE)))
+        rewrite_if_due(worker);
 }
 
 /* ---------------------------------------------------------------------------------------------------- on and off -- */
@@ -441,6 +458,8 @@ static bool open_files(struct file **file, uint64_t *size)
         status = aof_set_add_increment(&aof.files, file);
     if (status != STATUS_OK)
         log_warning("Can't open the append-only file in %s: %s", aof.files.folder, strerror(errno));
+    else
+        log_notice("Opening AOF incr file %s on server start", aof_manifest_last_increment(&aof.files.manifest)->name);
     return status == STATUS_OK;
 }
 
@@ -469,6 +488,7 @@ void aof_begin(void)
         return;
     if (!begin(server)) {
         log_warning("The server does not start, as appendonly is yes. Remove the cause and start again.");
+        aof_lock_leave();
         process_remove_pidfile();
         _exit(EXIT_FAILURE);
     }
@@ -488,6 +508,7 @@ static void turn_off(void)
     SET(failures, 0);
     SET(tells_delay, false);
     aof_hold_update();
+    aof_lock_release();
 }
 
 static const char *apply_appendonly(const struct option_row *row)
@@ -502,6 +523,8 @@ static const char *apply_appendonly(const struct option_row *row)
     }
     if (GET(state) != AOF_OFF)
         return NULL;
+    if (!aof_lock_acquire(0))
+        return failed;
     SET(state, AOF_STARTING);
     if (phase_now() != PHASE_NONE) {
         SET(is_scheduled, true); /* the rewrite that runs began before */

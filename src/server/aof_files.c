@@ -22,15 +22,25 @@ char *aof_file_path(const char *name)
     return path;
 }
 
-char *aof_manifest_path(void)
+static char *path_with_ending(const char *ending)
 {
-    size_t size = strlen(aof_file_name()) + sizeof(".manifest");
+    size_t size = strlen(aof_file_name()) + strlen(ending) + 1;
     char *name = mem_alloc(size), *path;
 
-    (void)snprintf(name, size, "%s.manifest", aof_file_name());
+    (void)snprintf(name, size, "%s%s", aof_file_name(), ending);
     path = aof_file_path(name);
     mem_free(name);
     return path;
+}
+
+char *aof_manifest_path(void)
+{
+    return path_with_ending(".manifest");
+}
+
+char *aof_tail_path(void)
+{
+    return path_with_ending(".tail");
 }
 
 /* The line of the text, for people. */

@@ -10,6 +10,7 @@
 /* Of a file in their folder; to be freed. */
 char *aof_file_path(const char *name);
 char *aof_manifest_path(void); /* likewise */
+char *aof_tail_path(void);     /* likewise: see aof_tail.h */
 
 enum aof_found { AOF_FOUND_NOTHING, AOF_FOUND, AOF_FOUND_TROUBLE };
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/spinlock.h"
 #include "server/aof.h"
 #include "server/aof_options.h"
 #include "server/aof_writer.h"
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 _Atomic bool aof_hold_on; /* global: see the header */
+static struct spinlock update_lock = {.rank = LOCK_REGISTRY}; /* guards the change of aof_hold_on */
 
 /* What a client's connection may not send yet. At most two marks: what was written first, and what came since; so what
  * waits first is sent in its time, however much comes behind it. Its worker's. */
@@ -18,7 +20,7 @@ struct held_output {
     struct list_node node; /* worker's held_outputs */
     struct client *client;
     struct {
-        uint64_t offset; /* of the journal */
+        uint64_t position; /* in the journal */
         size_t bytes;
     } first, later;
 };
@@ -55,7 +57,7 @@ static bool take(_Atomic uint64_t *wanted, uint64_t offset)
 void aof_hold_tell(void)
 {
     struct server *server = server_instance();
-    uint64_t synced = aof_synced_offset(), acked = aof_acked_offset();
+    uint64_t synced = aof_synced_offset(), acked = aof_acked_position();
 
     atomic_thread_fence(memory_order_seq_cst);
     for (unsigned i = 0; i < server->worker_count; i++) {
@@ -78,6 +80,17 @@ static void wake_all(void)
         if (atomic_exchange(&worker->acked_wanted, 0) != 0 || waits)
             worker_wake(worker);
     }
+}
+
+bool aof_hold_is_held(void)
+{
+    const struct server *server = server_instance();
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        if (atomic_load(&server->workers[i].acked_wanted) != 0)
+            return true;
+    }
+    return false;
 }
 
 bool aof_hold_is_waited_for(void)
@@ -218,9 +231,34 @@ void aof_hold_forget(struct client *client)
         release(client->held_output);
 }
 
+static struct held_output *held_create(struct client *client)
+{
+    struct held_output *held = mem_alloc_zero(sizeof(*held));
+
+    held->client = client;
+    client->held_output = held;
+    list_push_back(&client->worker->held_outputs, &held->node);
+    conn_hold(&client->conn);
+    return held;
+}
+
+void aof_hold_fence(struct client *client)
+{
+    if (client->held_output == NULL)
+        (void)held_create(client);
+    client->worker->awaits_disk = true;
+}
+
+/* What waits for nothing else goes at the turn's end. */
+void aof_hold_unfence(struct client *client)
+{
+    assert(client->held_output != NULL && client->rendezvous_count == 0);
+    client->worker->awaits_disk = true;
+}
+
 static void hold(struct conn *conn, void *context)
 {
-    const uint64_t *offset = context;
+    const uint64_t *position = context;
     struct client *client = client_of_conn(conn);
     struct held_output *held = client != NULL ? client->held_output : NULL;
     size_t fresh = output_size(&conn->output);
@@ -228,11 +266,7 @@ static void hold(struct conn *conn, void *context)
     if (client == NULL || (conn->flags & CONN_CLOSING) != 0 || fresh == 0)
         return;
     if (held == NULL) {
-        held = mem_alloc_zero(sizeof(*held));
-        held->client = client;
-        client->held_output = held;
-        list_push_back(&client->worker->held_outputs, &held->node);
-        conn_hold(conn);
+        held = held_create(client);
     } else {
         fresh = conn_held_size(conn) - held->first.bytes - held->later.bytes;
         if (fresh == 0)
@@ -240,21 +274,32 @@ static void hold(struct conn *conn, void *context)
     }
     if (held->first.bytes == 0) {
         held->first.bytes = fresh;
-        held->first.offset = *offset;
+        held->first.position = *position;
     } else {
         held->later.bytes += fresh;
-        held->later.offset = *offset;
+        held->later.position = *position;
     }
 }
 
-/* Sends what has come to the disk; the rest waits on. */
-static void release_up_to(struct worker *worker, uint64_t acked)
+/* Sends what has come to the disk; the rest waits on. Returns whether any of it waits for the disk. */
+static bool release_up_to(struct worker *worker, uint64_t acked)
 {
+    struct output_pool *pool = loop_output_pool(worker->loop);
+    uint64_t held_bytes = 0;
+    bool waits = false;
+
     LIST_FOREACH_SAFE(node, &worker->held_outputs) {
         struct held_output *held = container_of(node, struct held_output, node);
         struct conn *conn = &held->client->conn;
+        const size_t bytes = output_memory_estimate(&conn->output);
 
-        while (held->first.bytes != 0 && held->first.offset <= acked) {
+        if (held->client->rendezvous_count != 0) {
+            held_bytes += bytes;
+            continue;
+        }
+        if (held->first.position <= acked)
+            output_pool_add_transient(pool, bytes);
+        while (held->first.bytes != 0 && held->first.position <= acked) {
             conn_clear(conn, held->first.bytes);
             held->first = held->later;
             held->later.bytes = 0;
@@ -262,21 +307,41 @@ static void release_up_to(struct worker *worker, uint64_t acked)
         if (held->first.bytes == 0) {
             conn_unhold(conn);
             release(held);
+        } else {
+            waits = true;
+            held_bytes += bytes;
         }
     }
+    atomic_store_explicit(&worker->held_bytes, held_bytes, memory_order_relaxed);
+    return waits;
+}
+
+/* How far the file has to be before what was written in this turn may be sent. */
+static uint64_t position_needed(const struct worker *worker)
+{
+    struct journal *journal = &worker->server->journal;
+
+    if (!aof_hold_is_on())
+        return 0;
+    if (OPTION_GET(option_appendfsync) == AOF_SYNC_ALWAYS)
+        return journal_end_position(journal);
+    return LIKELY(!aof_writer_fails()) ? journal_unkept_position(journal) : 0; /* else clients hear of it: MISCONF */
 }
 
 static void hold_output(struct worker *worker)
 {
-    uint64_t offset = journal_end_offset(&worker->server->journal), acked = aof_acked_offset();
+    uint64_t needed = position_needed(worker), acked = aof_acked_position();
 
-    if (aof_hold_is_on() && acked < offset)
-        loop_each_written(worker->loop, hold, &offset);
-    release_up_to(worker, aof_hold_is_on() ? acked : UINT64_MAX);
-    if (list_is_empty(&worker->held_outputs))
+    if (acked < needed)
+        loop_each_written(worker->loop, hold, &needed);
+    if (LIKELY(list_is_empty(&worker->held_outputs)) &&
+        LIKELY(atomic_load_explicit(&worker->held_bytes, memory_order_relaxed) == 0))
+        return;
+    if (!release_up_to(worker, needed != 0 ? acked : UINT64_MAX))
         return;
     want(&worker->acked_wanted, acked + 1);
-    if (aof_acked_offset() != acked || !aof_hold_is_on())
+    aof_writer_hurry();
+    if (aof_acked_position() != acked || position_needed(worker) == 0)
         worker_wake(worker); /* the writer may have missed what we want: look again */
 }
 
@@ -284,11 +349,11 @@ static void hold_output(struct worker *worker)
 
 void aof_hold_update(void)
 {
-    bool on = aof_state() == AOF_ON && OPTION_GET(option_appendfsync) == AOF_SYNC_ALWAYS;
-
-    atomic_store(&aof_hold_on, on);
-    if (!on)
-        wake_all();
+    /* Who owns the gate and the writer may be here at once: who comes last has seen what both have changed. */
+    spinlock_acquire(&update_lock);
+    atomic_store(&aof_hold_on, aof_state() == AOF_ON);
+    spinlock_release(&update_lock);
+    wake_all(); /* they look again */
 }
 
 void aof_hold_turn(struct worker *worker)

@@ -6,11 +6,13 @@
 #include "base/mem.h"
 #include "base/spinlock.h"
 #include "base/thread.h"
+#include "persist/aof_text.h"
 #include "server/aof_hold.h"
 #include "server/aof_options.h"
 #include "server/child.h"
 #include "server/hindrance.h"
 #include "server/process.h"
+#include "store/journal_tail.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -32,6 +34,8 @@ enum {
     LOG_AGAIN_US = 30 * SECOND_US   /* an error that lasts is told so often */
 };
 
+enum rest { AWAKE, NAPS, SLEEPS };
+
 enum split { SPLIT_NONE, SPLIT_WANTED, SPLIT_DONE, SPLIT_FAILED };
 
 static struct {
@@ -41,26 +45,28 @@ static struct {
     struct aof_set *files;
     struct spinlock lock;          /* rank LOCK_REGISTRY: orders */
     bool wants_stop GUARDED_BY(lock), wants_settled GUARDED_BY(lock), wants_commit GUARDED_BY(lock);
-    uint64_t split_offset GUARDED_BY(lock);
+    uint64_t split_offset GUARDED_BY(lock), split_position GUARDED_BY(lock);
     struct aof_commit commit GUARDED_BY(lock);
     _Atomic enum split split;      /* atomic: who owns the gate says WANTED, the writer the others */
     _Atomic bool wants_drop;       /* atomic, seq_cst: history is to go before who waits hears that all is settled */
     _Atomic bool reads;            /* atomic, seq_cst, with `split`: see read_journal */
-    _Atomic bool asleep;           /* atomic, seq_cst: see sleep_until */
+    _Atomic enum rest rest;        /* atomic, seq_cst: see sleep_until */
     _Atomic bool runs;             /* atomic, release, acquire: changed by who owns the gate */
     /* the writer's */
     struct journal_reader reader;
     struct file *file;
-    struct buffer buffer;          /* read and not written */
-    uint64_t file_bytes, read_offset, synced_us, told_us;
-    int file_db;                   /* that the file's end has selected; -1: none */
+    struct aof_text text;          /* read and not written; its db is what the file selects there */
+    uint64_t file_bytes, read_offset, read_position, synced_us, told_us;
     int64_t file_s;                /* the last time written into it */
-    bool in_transaction;           /* the last record was not the end of what belongs together */
+    struct journal_tail *tail;     /* const while it runs; NULL: there is none */
+    struct journal_place whole;    /* behind the last whole transaction in `text` or, if it is empty, the file */
+    bool position_is_known;        /* else read_position is behind: the journal is read from its file */
     bool is_temporary;             /* the file */
     bool sync_failed;              /* of the file: what it holds on the disk is not known */
     bool split_unsynced;           /* likewise of those before the split */
     int error;                     /* errno of what failed last */
     /* atomic, relaxed, written by the writer: for INFO; synced: release, what it covers is on the disk */
+    _Atomic uint64_t written_position, synced_position;
     _Atomic uint64_t written, synced, acked, size_bytes, rewritten_bytes, buffer_bytes, syncs, slow_syncs;
     _Atomic bool is_syncing, failed, needs_rewrite;
     _Atomic int shown_error;
@@ -124,14 +130,6 @@ static bool is_always(void)
 
 /* ------------------------------------------------------------------------------------------------------ reading -- */
 
-static void append_select(unsigned db)
-{
-    char number[16];
-    int digits = snprintf(number, sizeof(number), "%u", db);
-
-    buffer_printf(&writer.buffer, "*2\r\n$6\r\nSELECT\r\n$%d\r\n%s\r\n", digits, number);
-}
-
 static void append_time(void)
 {
     int64_t now_s = clock_wall_ms() / 1000;
@@ -139,45 +137,72 @@ static void append_time(void)
     if (now_s == writer.file_s)
         return;
     writer.file_s = now_s;
-    buffer_printf(&writer.buffer, "#TS:%" PRId64 "\r\n", now_s);
+    buffer_printf(&writer.text.bytes, "#TS:%" PRId64 "\r\n", now_s);
 }
 
-/* Each file selects for itself, as it is loaded by itself. */
+/* Behind `position` the file, with what is about to be written, goes on. */
+static void note_whole(uint64_t position)
+{
+    writer.whole.position = position;
+    writer.whole.file_bytes = writer.file_bytes + writer.text.bytes.size;
+    writer.whole.db = writer.text.db;
+}
+
+static void note_position(void)
+{
+    writer.position_is_known = journal_reader_position(&writer.reader, &writer.read_position);
+    if (writer.position_is_known && !writer.text.in_transaction)
+        note_whole(writer.read_position);
+}
+
+static COLD void note_begin(void)
+{
+    uint64_t position;
+
+    if (journal_reader_shown_position(&writer.reader, &position))
+        note_whole(position);
+}
+
 static void take_record(const struct journal_view *view)
 {
     writer.read_offset = view->offset + view->size;
     if (UNLIKELY((view->flags & JOURNAL_MESSAGE) != 0))
         return; /* for replicas */
-    if (!writer.in_transaction && UNLIKELY(OPTION_IS(option_aof_timestamps)))
+    if (UNLIKELY((view->flags & JOURNAL_BEGINS) != 0))
+        note_begin();
+    if (!writer.text.in_transaction && UNLIKELY(OPTION_IS(option_aof_timestamps)))
         append_time();
-    if (UNLIKELY(writer.file_db != (int)view->db)) {
-        if ((view->flags & JOURNAL_SELECT) == 0)
-            append_select(view->db);
-        writer.file_db = (int)view->db;
-    }
-    journal_view_append(view, &writer.buffer);
-    if ((view->flags & JOURNAL_SELECT) == 0)
-        writer.in_transaction = (view->flags & JOURNAL_ENDS) == 0;
+    aof_text_add(&writer.text, view);
+}
+
+static bool has_come_to(uint64_t offset, uint64_t position)
+{
+    note_position();
+    return writer.read_offset >= offset && (!writer.position_is_known || writer.read_position >= position);
 }
 
 /* Up to a batch, but not past a split. Who wants one has the gate, so that nothing is added, and waits until we are not
  * here: either we see the order, or all that we take comes before it. */
 static void read_journal(void)
 {
-    uint64_t limit = UINT64_MAX;
+    uint64_t offset = 0, position = 0; /* of the split */
+    bool splits;
     struct journal_view view;
 
     atomic_store(&writer.reads, true);
-    if (atomic_load(&writer.split) == SPLIT_WANTED) {
+    splits = atomic_load(&writer.split) == SPLIT_WANTED;
+    if (UNLIKELY(splits)) {
         spinlock_acquire(&writer.lock);
-        limit = writer.split_offset;
+        offset = writer.split_offset;
+        position = writer.split_position;
         spinlock_release(&writer.lock);
     }
-    while (writer.read_offset < limit && writer.buffer.size < BATCH_BYTES &&
+    while ((LIKELY(!splits) || !has_come_to(offset, position)) && writer.text.bytes.size < BATCH_BYTES &&
            journal_reader_next(&writer.reader, &view))
         take_record(&view);
+    note_position();
     atomic_store(&writer.reads, false);
-    SET(buffer_bytes, writer.buffer.capacity);
+    SET(buffer_bytes, writer.text.bytes.capacity);
 }
 
 /* ------------------------------------------------------------------------------------------------------ writing -- */
@@ -197,54 +222,71 @@ static void undo_write(void)
     if (file_truncate(writer.file, writer.file_bytes) == STATUS_OK)
         return;
     if (file_size(writer.file, &size) == STATUS_OK && size > writer.file_bytes &&
-        size - writer.file_bytes <= writer.buffer.size) {
-        buffer_consume(&writer.buffer, (size_t)(size - writer.file_bytes));
+        size - writer.file_bytes <= writer.text.bytes.size) {
+        buffer_consume(&writer.text.bytes, (size_t)(size - writer.file_bytes));
         count_written(size - writer.file_bytes);
     }
 }
 
-static void publish_synced(uint64_t offset)
+static void publish_synced(void)
 {
     if (writer.is_temporary || writer.sync_failed || writer.split_unsynced)
         return; /* a promise about files that do not count, or cannot be trusted */
-    atomic_store_explicit(&writer.synced, offset, memory_order_release);
+    atomic_store_explicit(&writer.synced, GET(written), memory_order_release);
+    SET(synced_position, GET(written_position));
+}
+
+/* The tail says from where on it is needed. */
+static void tell_place(void)
+{
+    if (writer.tail != NULL)
+        journal_tail_set_place(writer.tail, &writer.whole);
+}
+
+/* All that was read is in the file. */
+static void note_written(void)
+{
+    SET(written, writer.read_offset);
+    SET(written_position, writer.read_position);
+    tell_place();
 }
 
 /* There was nothing to be written in what was read. */
 static void skip_messages(void)
 {
-    bool was_synced = GET(written) == GET(synced);
+    bool was_synced = GET(written_position) == GET(synced_position);
 
-    if (LIKELY(writer.read_offset == GET(written)))
+    if (LIKELY(writer.read_position == GET(written_position)))
         return;
-    SET(written, writer.read_offset);
+    note_written();
     if (was_synced)
-        publish_synced(writer.read_offset);
+        publish_synced();
 }
 
 /* False: it could not be written, and is kept. */
 static bool write_out(void)
 {
-    if (writer.buffer.size == 0) {
+    if (writer.text.bytes.size == 0) {
         skip_messages();
         return true;
     }
     if (UNLIKELY(GET(flush_sleep_us) != 0))
         (void)usleep(GET(flush_sleep_us));
-    if (file_write_all(writer.file, writer.buffer.data, writer.buffer.size) != STATUS_OK) {
+    if (file_write_all(writer.file, writer.text.bytes.data, writer.text.bytes.size) != STATUS_OK) {
         if (note_failure())
             log_warning("Error writing to the AOF file: %s", strerror(writer.error));
         if (is_always())
             give_up("write");
         undo_write();
+        aof_hold_update(); /* nobody waits for what may never be written: writes are refused */
         return false;
     }
-    count_written(writer.buffer.size);
-    if (writer.buffer.capacity > BUFFER_KEPT_BYTES)
-        buffer_fini(&writer.buffer);
+    count_written(writer.text.bytes.size);
+    if (writer.text.bytes.capacity > BUFFER_KEPT_BYTES)
+        buffer_fini(&writer.text.bytes);
     else
-        buffer_clear(&writer.buffer);
-    SET(written, writer.read_offset);
+        buffer_clear(&writer.text.bytes);
+    note_written();
     note_success();
     return true;
 }
@@ -298,15 +340,16 @@ static bool rests_for_child(void)
 
 static void publish_acked(void)
 {
-    uint64_t offset = rests_for_child() ? GET(written) : GET(synced);
+    bool waits_for_disk = OPTION_GET(option_appendfsync) == AOF_SYNC_ALWAYS && !rests_for_child();
+    uint64_t position = waits_for_disk ? GET(synced_position) : GET(written_position);
 
-    if (offset > GET(acked))
-        atomic_store_explicit(&writer.acked, offset, memory_order_release);
+    if (position > GET(acked))
+        atomic_store_explicit(&writer.acked, position, memory_order_release);
 }
 
 static bool is_unsynced(void)
 {
-    return GET(written) != GET(synced) && !writer.sync_failed;
+    return GET(written_position) != GET(synced_position) && !writer.sync_failed;
 }
 
 /* When the next sync is due; UINT64_MAX: not by itself. */
@@ -331,7 +374,7 @@ static void sync_if_due(void)
     if (due_us == UINT64_MAX || due_us > clock_monotonic_us())
         return;
     if (sync_file())
-        publish_synced(GET(written));
+        publish_synced();
 }
 
 /* ------------------------------------------------------------------------------------------------- other files -- */
@@ -346,9 +389,10 @@ static void close_in_background(void *argument)
 /* The name is free at once, as a new file may soon have it; the content goes with the last who has it open. */
 static void remove_later(char *path)
 {
+    const char *slash = strrchr(path, '/');
     struct file *file = NULL;
 
-    log_notice("Removing the history file %s in the background", path);
+    log_notice("Removing the history file %s in the background", slash != NULL ? slash + 1 : path);
     if (file_open(&file, path, FILE_READ) != STATUS_OK)
         file = NULL;
     if (file_remove(path) != STATUS_OK)
@@ -371,6 +415,11 @@ static bool replace_base(struct aof_set *files, const struct aof_commit *commit,
         log_warning("The new base of the AOF could not take its place: %s", strerror(errno));
         return false;
     }
+    log_notice("Successfully renamed the temporary AOF base file %s into %s", commit->temp_base,
+               aof_manifest_base(&files->manifest)->name);
+    if (commit->temp_increment != NULL)
+        log_notice("Successfully renamed the temporary AOF incr file %s into %s", commit->temp_increment,
+                   aof_manifest_last_increment(&files->manifest)->name);
     drop_history(files);
     return true;
 }
@@ -385,9 +434,22 @@ static void begin_file(struct file *file, uint64_t bytes)
     file_close(&writer.file);
     writer.file = file;
     writer.file_bytes = bytes;
-    writer.file_db = -1;
+    writer.text.db = -1;
     writer.file_s = 0;
     writer.sync_failed = false;
+}
+
+/* What comes from now on belongs into the file of that number. Nothing is read and not written. */
+static void begin_place(uint64_t number)
+{
+    writer.whole.file_number = writer.position_is_known ? number : 0;
+    note_whole(writer.read_position);
+    tell_place();
+}
+
+static uint64_t last_number(void)
+{
+    return aof_manifest_last_increment(&writer.files->manifest)->sequence;
 }
 
 /* Everything before the split is written. What is synced from now on counts only if that is, too. */
@@ -396,7 +458,7 @@ static void split(void)
     struct file *file;
 
     if (!writer.sync_failed && sync_file())
-        publish_synced(GET(written));
+        publish_synced();
     if (aof_set_add_increment(writer.files, &file) != STATUS_OK) {
         log_warning("A new increment of the AOF cannot be begun: %s", strerror(errno));
         atomic_store_explicit(&writer.split, SPLIT_FAILED, memory_order_release);
@@ -406,19 +468,21 @@ static void split(void)
                aof_manifest_last_increment(&writer.files->manifest)->name);
     writer.split_unsynced |= writer.sync_failed;
     begin_file(file, 0);
+    begin_place(last_number());
     atomic_store_explicit(&writer.split, SPLIT_DONE, memory_order_release);
 }
 
 static void split_if_wanted(void)
 {
-    uint64_t offset;
+    uint64_t offset, position;
 
     if (LIKELY(atomic_load_explicit(&writer.split, memory_order_acquire) != SPLIT_WANTED))
         return;
     spinlock_acquire(&writer.lock);
     offset = writer.split_offset;
+    position = writer.split_position;
     spinlock_release(&writer.lock);
-    if (GET(written) >= offset && writer.buffer.size == 0)
+    if (has_come_to(offset, position) && writer.text.bytes.size == 0)
         split();
 }
 
@@ -427,7 +491,7 @@ static bool reopen(void)
 {
     struct file *file;
     uint64_t size;
-    int db = writer.file_db;
+    int db = writer.text.db;
     int64_t seconds = writer.file_s;
 
     if (aof_set_open_last(writer.files, &file, &size) != STATUS_OK) {
@@ -435,9 +499,11 @@ static bool reopen(void)
         return false;
     }
     begin_file(file, size);
-    writer.file_db = db;
+    writer.text.db = db;
     writer.file_s = seconds;
     writer.is_temporary = false;
+    writer.whole.file_number = last_number();
+    tell_place();
     return true;
 }
 
@@ -463,7 +529,7 @@ static bool commit_base(const struct aof_commit *commit)
     if (!writer.sync_failed) {
         update_denial();
         if (sync_file())
-            publish_synced(GET(written));
+            publish_synced();
     }
     return true;
 }
@@ -498,12 +564,25 @@ static void wait_on(sem_t *sem, uint64_t until_us)
         (void)sem_clockwait(sem, CLOCK_MONOTONIC, &until);
 }
 
+static void wake(enum rest rest)
+{
+    if (atomic_compare_exchange_strong(&writer.rest, &rest, AWAKE))
+        (void)sem_post(&writer.woken);
+}
+
 void aof_writer_poke(void)
 {
     /* The caller has appended, or given an order: either it sees that we sleep, or we see what it did. */
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&writer.asleep, memory_order_relaxed) && atomic_exchange(&writer.asleep, false))
-        (void)sem_post(&writer.woken);
+    if (atomic_load_explicit(&writer.rest, memory_order_relaxed) == SLEEPS)
+        wake(SLEEPS);
+}
+
+void aof_writer_hurry(void)
+{
+    aof_writer_poke();
+    if (atomic_load_explicit(&writer.rest, memory_order_relaxed) == NAPS)
+        wake(NAPS);
 }
 
 static bool has_orders(void)
@@ -516,16 +595,30 @@ static bool has_orders(void)
     return any || atomic_load_explicit(&writer.split, memory_order_acquire) == SPLIT_WANTED;
 }
 
+static void get_up(void)
+{
+    if (atomic_exchange(&writer.rest, AWAKE) == AWAKE)
+        while (sem_trywait(&writer.woken) == 0) /* who woke us has posted, or is about to: one turn more at most */
+            ;
+}
+
 static void sleep_until(uint64_t until_us)
 {
-    atomic_store(&writer.asleep, true);
-    if (journal_end_offset(writer.journal) != writer.read_offset)
+    atomic_store(&writer.rest, SLEEPS);
+    if (journal_end_position(writer.journal) != writer.read_position)
         (void)sched_yield(); /* somebody is about to fill in what he has reserved */
     else if (!has_orders())
         wait_on(&writer.woken, until_us);
-    if (!atomic_exchange(&writer.asleep, false))
-        while (sem_trywait(&writer.woken) == 0) /* who woke us has posted, or is about to: one turn more at most */
-            ;
+    get_up();
+}
+
+/* Only who waits for what it writes wakes it. */
+static void nap(void)
+{
+    atomic_store(&writer.rest, NAPS);
+    if (!aof_hold_is_held())
+        wait_on(&writer.woken, clock_monotonic_us() + NAP_US);
+    get_up();
 }
 
 static void rest(bool good, size_t written_bytes)
@@ -537,7 +630,7 @@ static void rest(bool good, size_t written_bytes)
     else if (written_bytes == 0 || OPTION_GET(option_appendfsync) == AOF_SYNC_ALWAYS)
         sleep_until(due_us != UINT64_MAX ? due_us : clock_monotonic_us() + SECOND_US);
     else if (written_bytes < BATCH_BYTES)
-        (void)usleep(NAP_US);
+        nap();
 }
 
 /* ------------------------------------------------------------------------------------------------------- thread -- */
@@ -555,7 +648,7 @@ static bool is_to_stop(void)
 /* Whoever waits owns the gate: the journal does not grow. */
 static void answer_settled(void)
 {
-    bool wanted, settled = GET(failed) || GET(written) == journal_end_offset(writer.journal);
+    bool wanted, settled = GET(failed) || GET(written_position) == journal_end_position(writer.journal);
 
     spinlock_acquire(&writer.lock);
     wanted = writer.wants_settled;
@@ -569,6 +662,19 @@ static void answer_settled(void)
     (void)sem_post(&writer.settled);
 }
 
+static void answer_writers(void)
+{
+    publish_acked();
+    aof_hold_tell();
+}
+
+static void look_at_tail(void)
+{
+    if (writer.tail != NULL && !journal_tail_look(writer.journal, writer.tail))
+        log_warning("The tail of the AOF cannot grow: %s. Replies wait until what they tell of is written.",
+                    strerror(errno));
+}
+
 static void run(void *argument)
 {
     bool stops, good;
@@ -578,20 +684,48 @@ static void run(void *argument)
     do {
         stops = is_to_stop();
         read_journal();
-        bytes = writer.buffer.size;
+        bytes = writer.text.bytes.size;
         good = write_out();
         if (good)
             split_if_wanted();
         commit_if_wanted();
+        answer_writers();
         sync_if_due();
-        publish_acked();
-        aof_hold_tell();
+        answer_writers();
+        look_at_tail();
         answer_settled();
         if (!stops)
             rest(good, bytes);
-    } while (!stops || (good && GET(written) != journal_end_offset(writer.journal)));
+    } while (!stops || (good && GET(written_position) != journal_end_position(writer.journal)));
     if (is_unsynced() && sync_file())
-        publish_synced(GET(written));
+        publish_synced();
+}
+
+/* Without one replies wait until what they tell of is written. */
+static void open_tail(void)
+{
+    char *path = aof_set_tail_path(writer.files);
+
+    writer.whole = (struct journal_place){.db = -1};
+    if (journal_tail_create(&writer.tail, path) == STATUS_OK)
+        journal_tail_enter(writer.journal, writer.tail);
+    else
+        log_warning("The tail of the AOF, %s, cannot be mapped: %s. Replies wait until what they tell of is written.",
+                    path, strerror(errno));
+    mem_free(path);
+}
+
+/* What could not be written stays in it, for the next start. */
+static void close_tail(bool all_is_written)
+{
+    char *path = aof_set_tail_path(writer.files);
+
+    if (writer.tail != NULL)
+        journal_tail_leave(writer.journal);
+    writer.tail = NULL;
+    if (all_is_written)
+        (void)!file_remove(path);
+    mem_free(path);
 }
 
 void aof_writer_start(struct journal *journal, struct aof_set *files, struct file *file, uint64_t size,
@@ -606,15 +740,21 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
     atomic_store(&writer.split, SPLIT_NONE);
     writer.split_unsynced = false;
     begin_file(file, size);
-    writer.in_transaction = false;
+    writer.text.in_transaction = false;
     writer.is_temporary = is_temporary;
+    open_tail();
     journal_reader_open(&writer.reader, journal);
     journal_reader_set(&writer.reader, JOURNAL_READER_HOLDS_WRITERS, 0);
     writer.read_offset = journal_end_offset(journal);
+    writer.read_position = journal_end_position(journal);
+    writer.position_is_known = true;
     writer.synced_us = clock_monotonic_us();
     SET(written, writer.read_offset);
     SET(synced, is_temporary ? 0 : writer.read_offset);
-    SET(acked, GET(synced));
+    SET(written_position, writer.read_position);
+    SET(synced_position, is_temporary ? 0 : writer.read_position);
+    SET(acked, GET(synced_position));
+    begin_place(is_temporary ? 0 : last_number());
     SET(size_bytes, is_temporary ? 0 : aof_set_bytes(files));
     SET(rewritten_bytes, GET(size_bytes));
     SET(failed, false);
@@ -637,8 +777,9 @@ bool aof_writer_stop(void)
     thread_join(&writer.thread);
     good = !GET(failed) && !GET(needs_rewrite);
     journal_reader_close(&writer.reader);
+    close_tail(good);
     file_close(&writer.file);
-    buffer_fini(&writer.buffer);
+    buffer_fini(&writer.text.bytes);
     SET(buffer_bytes, 0);
     SET(failed, false);
     SET(needs_rewrite, false);
@@ -680,8 +821,10 @@ void aof_writer_drop_history(void)
 
 void aof_writer_split(void)
 {
+    assert(GET(runs));
     spinlock_acquire(&writer.lock);
     writer.split_offset = journal_end_offset(writer.journal);
+    writer.split_position = journal_end_position(writer.journal);
     spinlock_release(&writer.lock);
     atomic_store(&writer.split, SPLIT_WANTED);
     while (atomic_load(&writer.reads)) /* a batch at most */
@@ -718,9 +861,14 @@ bool aof_writer_commit(const struct aof_commit *commit)
     return !stops;
 }
 
-uint64_t aof_acked_offset(void)
+uint64_t aof_acked_position(void)
 {
     return atomic_load_explicit(&writer.acked, memory_order_acquire);
+}
+
+bool aof_writer_fails(void)
+{
+    return GET(failed);
 }
 
 uint64_t aof_synced_offset(void)
@@ -749,4 +897,9 @@ void aof_writer_stats_reset(void)
 {
     SET(syncs, 0);
     SET(slow_syncs, 0);
+}
+
+uint64_t aof_writer_memory_bytes(void)
+{
+    return GET(buffer_bytes);
 }

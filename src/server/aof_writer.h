@@ -4,7 +4,10 @@
  *     journal -> buffer -> the last increment -> synced
  *        `read` <= end     `written` <= read    `synced` <= written        offsets in the journal's stream
  *
- * It alone touches the files while it runs. What others want of it are orders, which it takes between two writes. */
+ * It alone touches the files while it runs. What others want of it are orders, which it takes between two writes.
+ *
+ * What it has not got to survives the process in the journal's tail (store/journal_tail.h), a file beside the others:
+ * the writer says in it from where on it is needed. Who starts next appends that to the last increment (aof_tail.h). */
 #pragma once
 
 #include "base/compiler.h"
@@ -35,6 +38,7 @@ bool aof_writer_runs(void); /* any thread: as it was last */
 
 void aof_writer_sleep(uint32_t us); /* before each write, for tests: as if the disk were slow. 0: not */
 void aof_writer_poke(void); /* there may be something new: in the journal, among the options */
+void aof_writer_hurry(void); /* somebody waits for it */
 /* The split that was asked for has failed: the base that is being written has no use. */
 bool aof_writer_split_failed(void);
 void aof_writer_forget_split(void); /* no base comes for it */
@@ -53,8 +57,10 @@ must_check bool aof_writer_commit(const struct aof_commit *commit);
 /* The same without a writer: nothing is kept beside the base. Any thread that has the files to itself. */
 must_check bool aof_commit_alone(struct aof_set *files, const struct aof_commit *commit);
 
-/* Likewise: what replies under `always` may rely on. It is the same, but while no-appendfsync-on-rewrite waives it. */
-uint64_t aof_acked_offset(void);
+/* In the journal: what replies may rely on. Under `always` it is what is synced, but while no-appendfsync-on-rewrite
+ * waives that; else what is written. */
+uint64_t aof_acked_position(void);
+bool aof_writer_fails(void); /* the last write */
 uint64_t aof_synced_offset(void); /* of the journal: everything before is on the disk */
 struct aof_writer_stats {
     uint64_t size_bytes;      /* of base and increments */
@@ -68,5 +74,6 @@ struct aof_writer_stats {
 };
 void aof_writer_stats(struct aof_writer_stats *stats);
 void aof_writer_stats_reset(void);
+uint64_t aof_writer_memory_bytes(void); /* any thread: memory of its own */
 /* What clients hear while HINDRANCE_UNWRITTEN is set, with its code. */
 void aof_writer_denial(char *text, size_t size);

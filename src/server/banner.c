@@ -3,7 +3,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "server/options.h"
-#include "server/version.h"
+#include "base/version.h"
 
 #include <stdio.h>
 #include <unistd.h>

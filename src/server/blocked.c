@@ -11,7 +11,9 @@
 #include "server/client.h"
 #include "server/dispatch.h"
 #include "server/kept_words.h"
+#include "server/letters.h"
 #include "server/server.h"
+#include "server/telling.h"
 #include "server/timing.h"
 #include "server/worker.h"
 #include "store/waiters.h"
@@ -20,7 +22,6 @@
 
 struct blocked {
     struct mail mail;          /* takes the reply to the owner */
-    struct list_node mail_node; /* the serving worker: of those to whom it has something to send */
     struct list_node node;     /* owner: of those that are to be unlinked and freed */
     struct waiter waiter;
     struct kept_words words;
@@ -294,10 +295,11 @@ static bool serve(struct worker *worker, struct wait_node *node, const struct en
     waiter_leave_node(access->store, node);
     output_init(&blocked->reply, NULL);
     access->no_touch = blocked->no_touch;
+    telling_noted(worker); /* what it was filled by, and what else has changed before */
     if (!acl_refuses_served(&request, blocked->user, &blocked->refusal))
         blocked->served_us = run(&request);
     access->no_touch = no_touch;
-    list_push_back(&worker->served, &blocked->mail_node);
+    letters_post_mail(worker, blocked->worker, &blocked->mail); /* from here on it is its owner's */
     return true;
 }
 
@@ -317,24 +319,12 @@ static void serve_key(struct worker *worker, struct registered_key *ready)
     waiters_settle(access, ready);
 }
 
+/* Who waited begins now: what filled its key may have taken long, and the key's own time may be over. */
 void blocked_serve(struct worker *worker)
 {
     struct registered_key *ready;
 
+    access_advance(&worker->access, worker_now_ms(worker));
     while ((ready = waiters_take_ready(&worker->access)) != NULL)
         serve_key(worker, ready);
-}
-
-void blocked_deliver(struct worker *worker)
-{
-    LIST_FOREACH_SAFE(link, &worker->served) {
-        struct blocked *blocked = container_of(link, struct blocked, mail_node);
-        struct mail *mail = &blocked->mail;
-
-        list_remove(link);
-        if (blocked->worker == worker)
-            deliver(worker, mail);
-        else
-            worker_post(blocked->worker, &mail);
-    }
 }

@@ -2,7 +2,8 @@
  *
  * A command that finds nothing calls block_client, and its client is answered later. Whoever fills one of its keys runs
  * the command once more on its behalf, with what it holds anyway, before it gives the stripes back: in order of
- * arrival, after the command, EXEC or script that filled the key. The reply goes to the client's worker by mail.
+ * arrival, after the command, EXEC or script that filled the key. The reply goes to the client's worker by mail, posted
+ * before the stripes are given back, behind what is told of the changes before it.
  *
  *     if (found) { ... reply ...; return; }
  *     block_client(request, &(struct block_wish){...});
@@ -34,5 +35,4 @@ must_check bool request_arg_timeout(struct request *request, uint32_t index, int
 
 void blocked_serve(struct worker *worker);          /* all that is ready; the stripes are held */
 void blocked_forget(struct client *client);         /* it leaves */
-void blocked_deliver(struct worker *worker);        /* at a turn's end: replies go to whom they are for */
 bool blocked_unlink(struct worker *worker);         /* inside the gate, no stripe held; false: some are left */

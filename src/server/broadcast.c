@@ -6,6 +6,7 @@
 #include "server/client_ref.h"
 #include "server/letters.h"
 #include "server/server.h"
+#include "server/telling.h"
 #include "server/topics.h"
 #include "server/tracking_priv.h"
 
@@ -101,7 +102,7 @@ void broadcast_note(struct worker *worker, struct slice name, struct client_ref 
         (void)client_ref_acquire(by);
     buffer_append(&worker->broadcasts, &noted, sizeof(noted));
     buffer_append_slice(&worker->broadcasts, name);
-    worker->has_lines = true;
+    telling_note(worker, worker->broadcasts.size);
 }
 
 /* ------------------------------------------------------------------------------------------------------ sending -- */
@@ -325,7 +326,7 @@ static int compare_tickets(const void *a, const void *b)
                           topic_name(((const struct topic_ticket *)b)->topic));
 }
 
-void broadcast_flush(struct worker *worker)
+void broadcast_tell_noted(struct worker *worker)
 {
     struct buffer bytes = worker->broadcasts;
     struct topic_tickets tickets = {0};

@@ -9,7 +9,7 @@ struct tracking;
 struct worker;
 
 void broadcast_note(struct worker *worker, struct slice name, struct client_ref *by); /* the stripe is held */
-void broadcast_flush(struct worker *worker);                                          /* no lock is held */
+void broadcast_tell_noted(struct worker *worker);                                     /* for telling.c */
 
 void broadcast_enter(struct tracking *tracking, struct slice prefix); /* not twice the same: that does nothing */
 void broadcast_leave(struct tracking *tracking);                      /* all prefixes */

@@ -15,7 +15,7 @@ void busy_begin(struct server *server, enum busy_state state)
 {
     atomic_store_explicit(&busy_state, state, memory_order_release);
     for (unsigned i = 0; i < server->worker_count; i++)
-        worker_wake(&server->workers[i]);
+        worker_wake_parked(&server->workers[i], PARKING_BUSY);
 }
 
 void busy_end(void)

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 #include "server/latency.h"
 #include "server/options_process.h"
 #include "server/process.h"
@@ -103,6 +104,7 @@ void child_become(int kept_fd)
     (void)signal(SIGINT, SIG_IGN);
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGPIPE, SIG_IGN);
+    thread_restore_signals(); /* the other workers block all of them */
     log_mark_child();
     close_others(kept_fd);
     (void)process_set_oom_score(OOM_CHILD);

@@ -18,6 +18,7 @@
 #include "server/migrate.h"
 #include "server/monitor.h"
 #include "server/options.h"
+#include "server/parking.h"
 #include "server/pubsub.h"
 #include "server/server.h"
 #include "server/tls_peers.h"
@@ -48,19 +49,37 @@ static void on_direct_done(struct conn *conn)
     direct_done(client_of(conn));
 }
 
-static void client_destroy(struct client *client)
+/* It takes part in nothing any more. Called again when the connection goes: then there is nothing left to do. Its
+ * parked command stays until then, as the list of those may be under way; it is not run. */
+static void withdraw(struct client *client)
 {
-    struct worker *worker = client->worker;
-
-    dispatch_forget(client);
     blocked_forget(client);
     aof_hold_forget(client);
-    migrate_forget(client);
+    migrate_forget(client, false);
     client_reset_transaction(client);
     monitor_stop(client);
     pubsub_leave(client);
     letters_leave(client);
     tracking_disable(client);
+}
+
+void client_kill(struct client *client)
+{
+    const struct request *running = client->worker->running;
+
+    assert(client->worker == worker_self());
+    conn_close(&client->conn);
+    migrate_forget(client, true);
+    if (running == NULL || running->client != client)
+        withdraw(client);
+}
+
+static void client_destroy(struct client *client)
+{
+    struct worker *worker = client->worker;
+
+    parking_forget(client);
+    withdraw(client);
     tls_peers_leave(client);
     client_limit_leave(client);
     list_remove(&client->node);
@@ -74,11 +93,20 @@ static void client_destroy(struct client *client)
     mem_free(client->card.library_name);
     mem_free(client->card.library_version);
     resp_parser_fini(&client->parser);
-    blob_release(&client->direct);
+    direct_forget(client);
     atomic_fetch_sub_explicit(&worker->server->client_count, 1, memory_order_relaxed);
     counter_add(&worker->stats.client_count, UINT64_MAX); /* minus one */
     atomic_fetch_add_explicit(&worker->closed_count, 1, memory_order_relaxed);
     mem_free(client);
+}
+
+static void log_closed(const struct client *client)
+{
+    struct buffer line = {0};
+
+    client_card_print(&client->card, &line);
+    log_verbose("Client closed connection %s", buffer_text(&line));
+    buffer_fini(&line);
 }
 
 static void on_closed(struct conn *conn, enum conn_close_reason reason, const char *detail)
@@ -90,6 +118,8 @@ static void on_closed(struct conn *conn, enum conn_close_reason reason, const ch
     else if (reason == CONN_CLOSED_ERROR)
         log_verbose("Reading from client: %s id=%llu addr=%s", detail, (unsigned long long)client->id,
                     client->card.address);
+    else if (reason == CONN_CLOSED_PEER && log_wants(LOG_LEVEL_VERBOSE))
+        log_closed(client);
     client_destroy(client);
 }
 
@@ -157,7 +187,7 @@ static void card_init(struct client *client, int64_t now_ms)
     struct client_card *card = &client->card;
 
     card->id = client->id;
-    card->created_ms = now_ms;
+    card->created_us = (int64_t)clock_monotonic_us();
     card->fd = client->conn.fd;
     card->address = address_texts(&client->conn, &card->local_address);
     atomic_init(&card->command_id, UINT32_MAX);
@@ -197,6 +227,7 @@ bool client_open(struct worker *worker, int fd, enum listener_kind kind)
     spinlock_acquire(&worker->roster_lock);
     list_push_back(&worker->roster, &client->card.node);
     spinlock_release(&worker->roster_lock);
+    log_verbose(kind == LISTENER_UNIX ? "Accepted connection to %s" : "Accepted %s", client->card.address);
     counter_add(&worker->stats.connections_received, 1);
     counter_add(&worker->stats.client_count, 1);
     return true;
@@ -307,7 +338,7 @@ static inline void show_buffer(_Atomic uint64_t *field, uint64_t value, _Atomic 
 /* Bytes of a large argument that are here. */
 static size_t direct_received(const struct client *client)
 {
-    return client->direct_bytes - (client->direct != NULL ? client->conn.direct_size : 0);
+    return client->direct != NULL ? client->direct_received - client->conn.direct_size : client->direct_bytes;
 }
 
 void client_show_query(struct client *client)
@@ -369,7 +400,7 @@ void client_update_card(struct client *client)
 
 void client_close_for_query(struct client *client)
 {
-    log_warning("Closing client id=%llu addr=%s that reached max query buffer length",
+    log_warning("Closing client that reached max query buffer length: id=%llu addr=%s",
                 (unsigned long long)client->id, client->card.address);
     counter_add(&client->worker->stats.query_limit_closed, 1);
     conn_close(&client->conn);
@@ -383,11 +414,17 @@ static void close_for_output(struct client *client, const char *which)
     conn_close(&client->conn);
 }
 
+void client_cut(struct client *client)
+{
+    if (!conn_is_closing(&client->conn))
+        close_for_output(client, "hard");
+}
+
 /* Apart from its caller, which usually has nothing to do and needs no stack for that. */
 static NOINLINE void check_output(struct client *client, const struct output_limit *limit, uint64_t hard, uint64_t soft)
 {
     uint64_t size = conn_output_size(&client->conn);
-    int64_t now_ms = client->worker->now_ms;
+    int64_t now_ms = worker_now_ms(client->worker);
 
     if (hard != 0 && size >= hard) {
         close_for_output(client, "hard");
@@ -403,15 +440,33 @@ static NOINLINE void check_output(struct client *client, const struct output_lim
     }
 }
 
+static const struct output_limit *output_limit_of(const struct client *client)
+{
+    return &option_output_limits[(client->flags & CLIENT_PUBSUB) != 0 ? OUTPUT_CLASS_PUBSUB : OUTPUT_CLASS_NORMAL];
+}
+
 void client_check_output(struct client *client)
 {
-    const struct output_limit *limit =
-        &option_output_limits[(client->flags & CLIENT_PUBSUB) != 0 ? OUTPUT_CLASS_PUBSUB : OUTPUT_CLASS_NORMAL];
+    const struct output_limit *limit = output_limit_of(client);
     uint64_t hard = atomic_load_explicit(&limit->hard_bytes, memory_order_relaxed);
     uint64_t soft = atomic_load_explicit(&limit->soft_bytes, memory_order_relaxed);
 
     if (UNLIKELY(hard != 0 || soft != 0))
         check_output(client, limit, hard, soft);
+}
+
+uint64_t client_output_limit_bytes(const struct client *client)
+{
+    uint64_t hard = atomic_load_explicit(&output_limit_of(client)->hard_bytes, memory_order_relaxed);
+
+    return hard != 0 ? hard : UINT64_MAX;
+}
+
+void client_check_stranger(struct client *client)
+{
+    if (!client_is_authenticated(client) && conn_output_size(&client->conn) >= STRANGER_OUTPUT_BYTES &&
+        !conn_is_closing(&client->conn))
+        close_for_output(client, "not authenticated");
 }
 
 void client_sent_unasked(struct client *client)
@@ -480,7 +535,8 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
 
     buffer_printf(buffer, "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=",
                   (unsigned long long)card->id, card->address, card->local_address, card->fd,
-                  card->name != NULL ? card->name : "", (long long)((now_ms - card->created_ms) / 1000),
+                  card->name != NULL ? card->name : "",
+                  (long long)(((int64_t)clock_monotonic_us() - card->created_us) / (1000 * 1000)),
                   (long long)(MAX(now_ms - atomic_load_explicit(&card->active_ms, memory_order_relaxed), 0) / 1000));
     append_flags(buffer, card);
     buffer_printf(buffer,

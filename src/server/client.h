@@ -43,22 +43,35 @@ enum client_flag {
     CLIENT_TRACKING_BCAST = 1 << 16,
     CLIENT_OBEYED = 1 << 17,          /* no connection: commands of a file that is loaded; nothing is refused */
     CLIENT_SCRIPT_DEBUG = 1 << 18,    /* its next EVAL is stepped through */
-    CLIENT_SCRIPT_DEBUG_SYNC = 1 << 19 /* in place, not in a child */
+    CLIENT_SCRIPT_DEBUG_SYNC = 1 << 19, /* in place, not in a child */
+    CLIENT_MEMORY_SHORT = 1 << 20,    /* before its command there was no room, and nothing to evict: memory_limit.h */
+    CLIENT_REPLY_ASIDE = 1 << 21      /* its replies go to client->aside */
 };
 
 /* What others may ask of a client; served by its worker in its next turn. */
-enum client_request_flag { CLIENT_REQUEST_KILL = 1 << 0, CLIENT_REQUEST_UNBLOCK = 1 << 1 };
+enum client_request_flag {
+    CLIENT_REQUEST_KILL = 1 << 0,
+    CLIENT_REQUEST_UNBLOCK = 1 << 1,
+    CLIENT_REQUEST_CUT = 1 << 2 /* it is sent more than its output limit */
+};
 
 /* How it stands with a blocked client's wait. Its end is claimed by a compare-and-swap from CLIENT_WAIT_ON: by the
- * owner (to NONE), by CLIENT UNBLOCK of anybody (to TIMEOUT or ERROR; the owner carries it out), or by who fills the
- * key it waits for (to SERVED; the owner gets mail). */
-enum client_wait { CLIENT_WAIT_NONE, CLIENT_WAIT_ON, CLIENT_WAIT_TIMEOUT, CLIENT_WAIT_ERROR, CLIENT_WAIT_SERVED };
+ * owner (to NONE), by CLIENT UNBLOCK of anybody (to TIMEOUT or ERROR; the owner carries it out), by who fills the key
+ * it waits for (to SERVED; the owner gets mail), or by CLIENT KILL (to KILLED: it gets no element from then on). */
+enum client_wait {
+    CLIENT_WAIT_NONE,
+    CLIENT_WAIT_ON,
+    CLIENT_WAIT_TIMEOUT,
+    CLIENT_WAIT_ERROR,
+    CLIENT_WAIT_SERVED,
+    CLIENT_WAIT_KILLED
+};
 
 /* What others may know about a client. */
 struct client_card {
     struct list_node node; /* guarded by the worker's roster lock */
     uint64_t id;           /* const */
-    int64_t created_ms;    /* const; wall clock */
+    int64_t created_us;    /* const; monotonic */
     int fd;                /* const */
     char *address;         /* const: peer "ip:port", then a zero, then our own address */
     char *local_address;   /* const: points into address */
@@ -75,12 +88,14 @@ struct client_card {
     _Atomic int32_t queued_count;   /* MULTI: commands so far; -1: not in MULTI */
     _Atomic uint32_t watched_count;
     _Atomic uint32_t subscription_counts[3]; /* by enum topic_kind, below PUBSUB_KINDS */
+    _Atomic bool is_told_for;       /* is told in the place of one that tracks, or was */
     _Atomic int64_t redirect;       /* who gets its invalidations; 0: itself, -1: it does not track */
     _Atomic uint64_t pubsub_bytes;  /* that its subscriptions take */
     _Atomic uint64_t prefix_bytes;  /* that the prefixes take of which it wants to know all changes */
     _Atomic int64_t active_ms;      /* wall clock of the last command */
     _Atomic uint64_t query_bytes, query_capacity, args_bytes;
     _Atomic uint64_t output_bytes;  /* what waits to be sent, if it has to wait or is much */
+    _Atomic uint64_t letter_bytes;  /* atomic: on their way to it, of what is counted: pubsub.c */
     _Atomic uint64_t output_pieces; /* of those, behind the first */
     _Atomic uint64_t multi_bytes;   /* of the commands queued */
     _Atomic uint64_t bytes_in, bytes_out;
@@ -98,13 +113,18 @@ struct client {
     struct watch_set *watches;       /* NULL: nothing watched */
     uint32_t watched_count;
     struct tracking *tracking;       /* NULL: it does not track */
+    struct output *aside;            /* while a command of it runs whose reply waits for mail: telling.h; else NULL */
     struct pubsub_session *pubsub;   /* NULL: it has no subscriptions */
     struct parked *parked;           /* NULL: no command waits */
     struct held_output *held_output; /* NULL: its output does not wait for the disk */
     struct blocked *blocked;         /* NULL: no command waits for a key to be filled */
     uint64_t wait_count;             /* how often it was blocked */
+    uint32_t rendezvous_count;       /* those that its reply waits for: it is blocked, and its output held */
     void (*on_unblock)(struct client *client, bool with_error); /* while blocked: see client_block */
     struct blob *direct;             /* a large bulk under way: as much of it as has memory yet */
+    struct blob *direct_before;      /* NULL, or the smaller one from which the first part is being copied: direct.c */
+    size_t direct_copied;            /* ... so much of it */
+    size_t direct_received;          /* of the bulk, with the piece that is being received */
     size_t direct_size;              /* of the whole bulk */
     size_t direct_bytes;             /* memory it has, until its command runs */
     uint64_t counted_bytes;          /* its part of worker->clients_bytes */
@@ -119,8 +139,17 @@ struct client {
 /* Takes over an accepted descriptor; false: it was closed again. In the worker's thread. */
 bool client_open(struct worker *worker, int fd, enum listener_kind kind);
 struct client *client_of_conn(struct conn *conn); /* NULL: it is none */
+/* Closes it now, for CLIENT_REQUEST_KILL: afterwards it holds nothing that others could come across - no wait, no
+ * subscription, no watch; its parked command is not run. One whose script runs just now keeps that until the script's
+ * end. The worker's thread, not from a command of this client. */
+void client_kill(struct client *client);
 void client_close_all(struct worker *worker); /* at the end: no replies are flushed */
 
+/* Where what it has asked for is written, whatever CLIENT REPLY says. */
+static inline struct output *client_output(struct client *client)
+{
+    return UNLIKELY(client->aside != NULL) ? client->aside : &client->conn.output;
+}
 static inline bool client_is_authenticated(const struct client *client)
 {
     return (client->flags & CLIENT_AUTHENTICATED) != 0;
@@ -148,6 +177,12 @@ void client_show_running(struct client *client, const struct command *command, s
 void client_close_for_query(struct client *client);
 /* Closes the client if its output has passed a limit. */
 void client_check_output(struct client *client);
+uint64_t client_output_limit_bytes(const struct client *client); /* the hard limit; UINT64_MAX: there is none */
+void client_cut(struct client *client); /* for CLIENT_REQUEST_CUT */
+/* Closes who has not authenticated and leaves STRANGER_OUTPUT_BYTES of replies unread: what one receive can ask for is
+ * less, if its commands have the form of arrays. */
+enum { STRANGER_OUTPUT_BYTES = 256 * 1024 };
+void client_check_stranger(struct client *client);
 /* Something was written to the client that it has not asked for just now: will be sent, counts for its limits. */
 void client_sent_unasked(struct client *client);
 

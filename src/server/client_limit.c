@@ -119,7 +119,7 @@ static void evict(struct worker *worker, uint64_t limit)
         struct victim victim = {.id = weights.items[i].id};
 
         weights.total -= weights.items[i].bytes;
-        if (server_request_clients(worker->server, CLIENT_REQUEST_KILL, is_victim, &victim) != 0) {
+        if (server_request_clients(worker->server, CLIENT_REQUEST_KILL, is_victim, &victim, NULL) != 0) {
             counter_add(&worker->stats.evicted_clients, 1);
             log_notice("Evicting client: %s", buffer_text(&victim.line));
         }

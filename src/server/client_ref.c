@@ -36,8 +36,11 @@ static struct client_ref *find_in(struct worker *worker, uint64_t id)
     LIST_FOREACH(node, &worker->roster) {
         struct client_card *card = container_of(node, struct client_card, node);
 
-        if (card->id == id && (atomic_load_explicit(&card->requests, memory_order_relaxed) & CLIENT_REQUEST_KILL) == 0)
+        if (card->id == id &&
+            (atomic_load_explicit(&card->requests, memory_order_relaxed) & CLIENT_REQUEST_KILL) == 0) {
             ref = client_ref_acquire(ref_locked(container_of(card, struct client, card)));
+            atomic_store_explicit(&card->is_told_for, true, memory_order_relaxed);
+        }
     }
     spinlock_release(&worker->roster_lock);
     return ref;

@@ -20,7 +20,8 @@ struct client_ref {
 };
 
 struct client_ref *client_ref_of(struct client *client); /* its worker; the client's own: acquire what is kept */
-struct client_ref *client_ref_find(struct server *server, uint64_t id); /* acquired; NULL: there is none. Any thread */
+/* For somebody who wants it to be told in its place; its card shows that. Acquired; NULL: there is none. Any thread. */
+struct client_ref *client_ref_find(struct server *server, uint64_t id);
 struct client_ref *client_ref_acquire(struct client_ref *ref);
 void client_ref_release(struct client_ref **ref); /* NULL is fine; leaves NULL */
 void client_ref_leave(struct client *client);     /* its worker: it goes */

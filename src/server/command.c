@@ -361,6 +361,8 @@ static void build(struct command *command, const struct command_row *row, const 
     set_full_name(command);
     parse_flags(command);
     parse_categories(command);
+    if ((command->flags & COMMAND_ABSENT) != 0)
+        command->name = SLICE_EMPTY; /* as if taken away */
     command->key_specs = *specs;
     while ((word = next_word(&keys, " ")).size != 0)
         parse_spec(command, &command->key_specs[command->key_spec_count++], word);
@@ -433,8 +435,10 @@ void command_registry_setup(const struct command_row *const *tables, size_t tabl
     memset(registry.slots, 0, slot_count * sizeof(*registry.slots));
     registry.slot_mask = slot_count - 1;
     build_all(tables, table_count);
-    for (uint32_t i = 0; i < registry.count; i++)
-        add_checked_slot(&registry.commands[i]);
+    for (uint32_t i = 0; i < registry.count; i++) {
+        if ((registry.commands[i].flags & COMMAND_ABSENT) == 0)
+            add_checked_slot(&registry.commands[i]);
+    }
 }
 
 static void set_name(struct command *command, struct slice name)
@@ -444,13 +448,23 @@ static void set_name(struct command *command, struct slice name)
     command->name = name.size != 0 ? slice_make(mem_copy(name.data, name.size), name.size) : SLICE_EMPTY;
 }
 
+static bool is_absent(struct slice name)
+{
+    for (uint32_t i = 0; i < registry.top_count; i++) {
+        if ((registry.commands[i].flags & COMMAND_ABSENT) != 0 &&
+            slice_equal_nocase(registry.commands[i].full_name, name))
+            return true;
+    }
+    return false;
+}
+
 const char *command_rename(struct slice name, struct slice new_name)
 {
     const struct command *found = command_find(name);
     struct command *command;
 
     if (found == NULL)
-        return "No such command in rename-command";
+        return is_absent(name) ? NULL : "No such command in rename-command";
     if (new_name.size > NAME_SIZE_MOST)
         return "Target command name is too long";
     if (command_find(new_name) != NULL && command_find(new_name) != found)

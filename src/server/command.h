@@ -27,7 +27,8 @@ typedef void (*command_fn)(struct request *request);
 enum access_class {
     ACCESS_EXCLUSIVE, /* the gate; what is not declared otherwise */
     ACCESS_STRIPED,   /* the stripes of its keys */
-    ACCESS_FREE,      /* neither: own connection, registries, atomics */
+    ACCESS_FREE,      /* neither: own connection, registries, atomics; changes nothing that is journaled */
+    ACCESS_GATED,     /* no stripe, but an open gate: what it does is journaled (PUBLISH) */
     ACCESS_WALK,      /* locks stripes one after the other by itself; exclusive inside EXEC */
     ACCESS_TRANSACTION /* EXEC: the union over the client's queue */
 };
@@ -61,7 +62,8 @@ enum command_flag {
     COMMAND_UNQUEUED = 1 << 25,    /* not printed: runs at once, also inside MULTI */
     COMMAND_ENDS_MULTI = 1 << 26,  /* not printed: ends a transaction, so it may run even when memory is short */
     COMMAND_SUBSCRIBED = 1 << 27,  /* not printed: for clients that subscribe to something over RESP2, too */
-    COMMAND_SCRIPT = 1 << 28       /* not printed: runs a script, which may escalate: one at a time (dispatch.h) */
+    COMMAND_SCRIPT = 1 << 28,      /* not printed: runs a script, which may escalate: one at a time (dispatch.h) */
+    COMMAND_ABSENT = 1 << 29       /* not printed: not here, but rules of users and rename-command may name it */
 };
 
 /* One key's place among the arguments. */
@@ -172,7 +174,7 @@ struct command {
 void command_registry_setup(const struct command_row *const *tables, size_t table_count);
 void command_registry_teardown(void);
 /* Gives a command of the top level another name, or takes it away (empty). NULL: done; else why not. Its full name
- * stays what it was. Before the workers start. */
+ * stays what it was. With one that we do not have there is nothing to be done. Before the workers start. */
 const char *command_rename(struct slice name, struct slice new_name);
 
 const struct command *command_find(struct slice name); /* any case; NULL: none */

@@ -39,6 +39,7 @@ static const struct {
     {COMMAND_ENDS_MULTI, "ends_multi", false},
     {COMMAND_SUBSCRIBED, "subscribed", false},
     {COMMAND_SCRIPT, "script", false},
+    {COMMAND_ABSENT, "absent", false},
     /* Known words of the facts that mean nothing here: */
     {0, "sentinel", false},
     {0, "experimental", false},

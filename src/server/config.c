@@ -3,6 +3,7 @@
 #include "server/config.h"
 
 #include "base/assert.h"
+#include "base/fence.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/panic.h"
@@ -12,8 +13,11 @@
 #include "server/options_accepted.h"
 #include "server/options_process.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+
+static _Atomic uint64_t version; /* atomic; odd while values are being changed, at the gate */
 
 struct config_state config_state; /* global: the configuration; written at start and in exclusive sections */
 
@@ -272,17 +276,39 @@ static void undo_settings(struct change_set *set, bool applied)
     }
 }
 
+/* Whoever changes values does so between two calls. The fences: version, values, version, here as in config_version. */
+static void next_version(void)
+{
+    fence_full();
+    (void)atomic_fetch_add_explicit(&version, 1, memory_order_relaxed);
+    fence_full();
+}
+
+uint64_t config_version(void)
+{
+    uint64_t now;
+
+    fence_full();
+    while ((now = atomic_load_explicit(&version, memory_order_relaxed)) % 2 != 0)
+        sched_yield();
+    fence_full();
+    return now;
+}
+
 /* texts[i * stride] is the new value of settings[i]. */
 static bool change_all(struct change_set *set, const struct slice *texts, size_t stride)
 {
     bool done = parse_settings(set, texts, stride);
 
     if (done) {
-        bool stored = store_settings(set);
+        bool stored;
 
+        next_version();
+        stored = store_settings(set);
         done = stored && apply_settings(set);
         if (!done)
             undo_settings(set, stored);
+        next_version();
     }
     for (size_t i = 0; i < set->count; i++)
         option_value_release(&set->settings[i].value);

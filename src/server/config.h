@@ -7,7 +7,8 @@
  *         return exit_status;
  *
  * Everything up to config_load runs in the main thread before others start; afterwards rows never change, and values
- * change only in exclusive sections (CONFIG SET). Reading a value is options.h's or the row owner's business. */
+ * change only in exclusive sections (CONFIG SET). Reading a value is options.h's or the row owner's business; who reads
+ * several that belong together outside of the gate asks config_version. */
 #pragma once
 
 #include "base/buffer.h"
@@ -78,6 +79,9 @@ struct config_refusal {
 must_check bool config_change(const struct slice *words, size_t pair_count, bool may_protected,
                               struct config_refusal *refusal);
 void config_reset_stat(void); /* CONFIG RESETSTAT; likewise */
+/* Any thread, no lock held. What was read between two calls belongs to one moment if both returned the same. While
+ * values are being changed it waits: whoever changes them waits for nobody. */
+uint64_t config_version(void);
 
 size_t config_row_count(void); /* rows never change after config_load */
 const struct option_row *config_row_at(size_t index);

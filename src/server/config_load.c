@@ -10,7 +10,7 @@
 #include "server/options.h"
 #include "server/options_accepted.h"
 #include "server/save_points.h"
-#include "server/version.h"
+#include "base/version.h"
 
 #include <errno.h>
 #include <glob.h>

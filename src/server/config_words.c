@@ -7,7 +7,7 @@
 #include "base/slice.h"
 #include "server/config.h"
 #include "server/system_check.h"
-#include "server/version.h"
+#include "base/version.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,34 +1,27 @@
 #include "server/crash.h"
 
-#include "base/buffer.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/memtest.h"
 #include "base/panic.h"
 #include "base/stack_trace.h"
 #include "base/thread.h"
-#include "server/client.h"
+#include "base/version.h"
 #include "server/config.h"
-#include "server/info.h"
+#include "server/crash_facts.h"
 #include "server/options_process.h"
 #include "server/process.h"
-#include "server/request.h"
-#include "server/version.h"
-#include "server/worker.h"
 
+#include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 enum {
-    LINE_BYTES = 1024,
-    STACK_BYTES = 128 * 1024, /* INFO is made on it */
-    ARGS_MOST = 32,
-    ARG_BYTES = 128,
+    STACK_BYTES = 128 * 1024,
     REPORT_SECONDS = 30,
     MEMORY_TEST_MS = 10000
 };
@@ -40,45 +33,32 @@ static _Thread_local bool is_reporting;     /* owner: the thread */
 static _Thread_local char *handler_stack;   /* owner: the thread */
 static const char *current_part = "";       /* owner: the reporting thread; for a fault inside the report */
 static _Thread_local const char *panic_message; /* owner: the thread; NULL: it does not panic */
-static int reported_signal;                 /* owner: the reporting thread */
+static int reported_signal;                 /* owner: the reporting thread, like the next */
+static uint64_t allocated_before;           /* by this thread, before the report */
 
 /* ------------------------------------------------------------------------------------------------------- pieces -- */
-
-/* Whole numbers and texts only: for these glibc's formatting neither locks nor allocates. */
-static void say(const char *format, ...) PRINTF_LIKE(1, 2);
-static void say(const char *format, ...)
-{
-    char line[LINE_BYTES];
-    va_list arguments;
-    int size;
-
-    va_start(arguments, format);
-    size = vsnprintf(line, sizeof(line), format, arguments);
-    va_end(arguments);
-    log_from_signal_raw(line, (size_t)MIN(MAX(size, 0), LINE_BYTES - 1));
-}
 
 static void begin_part(const char *title)
 {
     current_part = title;
-    say("\n------ %s ------\n", title);
+    crash_say("\n------ %s ------\n", title);
 }
 
 /* Tools look for either name. */
 static void say_start(void)
 {
-    say("\n\n=== KEYDB BUG REPORT START: Cut & paste starting from here ===\n");
-    say("=== REDIS BUG REPORT START: Cut & paste starting from here ===\n");
+    crash_say("\n\n=== KEYDB BUG REPORT START: Cut & paste starting from here ===\n");
+    crash_say("=== REDIS BUG REPORT START: Cut & paste starting from here ===\n");
     log_from_signal("KeyDB " KEYDB_VERSION " (commit " KEYDB_GIT_SHA1 ")");
 }
 
 static void say_end(void)
 {
-    say("\n=== REDIS BUG REPORT END. Make sure to include from START to END. ===\n");
-    say("=== KEYDB BUG REPORT END. Make sure to include from START to END. ===\n\n");
-    say("Please send the report above, and what the server was doing, to those who look after this program.\n"
-        "If the memory check found errors, or the machine has crashed otherwise, suspect its memory:\n"
-        "    keydb-server --test-memory <megabytes>\n");
+    crash_say("\n=== REDIS BUG REPORT END. Make sure to include from START to END. ===\n");
+    crash_say("=== KEYDB BUG REPORT END. Make sure to include from START to END. ===\n\n");
+    crash_say("Please send the report above, and what the server was doing, to those who look after this program.\n"
+              "If the memory check found errors, or the machine has crashed otherwise, suspect its memory:\n"
+              "    keydb-server --test-memory <megabytes>\n");
 }
 
 static void say_registers(const ucontext_t *context)
@@ -93,17 +73,17 @@ static void say_registers(const ucontext_t *context)
                      {"R15", REG_R15}, {"RIP", REG_RIP}, {"EFL", REG_EFL}};
 
     for (size_t i = 0; i < countof(registers); i++)
-        say("%s:%016llx%s", registers[i].name, (unsigned long long)context->uc_mcontext.gregs[registers[i].index],
-            i % 4 == 3 ? "\n" : " ");
-    say("\n");
+        crash_say("%s:%016llx%s", registers[i].name, (unsigned long long)context->uc_mcontext.gregs[registers[i].index],
+                  i % 4 == 3 ? "\n" : " ");
+    crash_say("\n");
 #elif defined(__aarch64__)
     for (int i = 0; i < 31; i++)
-        say("X%-2d:%016llx%s", i, (unsigned long long)context->uc_mcontext.regs[i], i % 4 == 3 ? "\n" : " ");
-    say("SP:%016llx PC:%016llx\n", (unsigned long long)context->uc_mcontext.sp,
-        (unsigned long long)context->uc_mcontext.pc);
+        crash_say("X%-2d:%016llx%s", i, (unsigned long long)context->uc_mcontext.regs[i], i % 4 == 3 ? "\n" : " ");
+    crash_say("SP:%016llx PC:%016llx\n", (unsigned long long)context->uc_mcontext.sp,
+              (unsigned long long)context->uc_mcontext.pc);
 #else
     (void)context;
-    say("not known on this kind of processor\n");
+    crash_say("not known on this kind of processor\n");
 #endif
 }
 
@@ -119,49 +99,6 @@ static const void *instruction_of(const ucontext_t *context)
 #endif
 }
 
-/* What cannot be printed is a dot. */
-static void say_argument(unsigned index, struct slice word)
-{
-    char shown[ARG_BYTES + 1];
-    size_t size = MIN(word.size, (size_t)ARG_BYTES);
-
-    for (size_t i = 0; i < size; i++)
-        shown[i] = word.data[i] >= ' ' && word.data[i] <= '~' ? word.data[i] : '.';
-    shown[size] = '\0';
-    say("argv[%u]: '%s'%s\n", index, shown, word.size > size ? "..." : "");
-}
-
-static void say_client(void)
-{
-    const struct worker *worker = worker_self();
-    const struct request *request = worker != NULL ? worker->running : NULL;
-    struct buffer text = {0};
-
-    if (request == NULL) {
-        say("%s\n", worker != NULL ? "none: this worker was not running a command" : "none: this thread is no worker");
-        return;
-    }
-    say("argc: %u\n", request->arg_count);
-    for (unsigned i = 0; i < request->arg_count && i < ARGS_MOST; i++) {
-        if (i == 0 || !OPTION_IS(option_hide_user_data_from_log))
-            say_argument(i, request->args[i]);
-    }
-    client_card_print(&request->client->card, &text);
-    buffer_append_char(&text, '\n');
-    log_from_signal_raw(text.data, text.size);
-    buffer_fini(&text);
-}
-
-static void say_info(void)
-{
-    const struct slice everything = SLICE("everything");
-    struct buffer text = {0};
-
-    info_write(&text, &everything, 1);
-    log_from_signal_raw(text.data, text.size);
-    buffer_fini(&text);
-}
-
 #ifdef MEM_LIBC
 enum { MEMORY_IS_WATCHED = 1 }; /* by a sanitizer, whose own records are no place for patterns */
 #else
@@ -172,24 +109,25 @@ static void run_memory_test(void)
 {
     struct memtest_result result = memtest_process(handler_stack, STACK_BYTES, MEMORY_TEST_MS);
 
-    say("%llu MB tested%s: ", (unsigned long long)(result.tested_bytes >> 20),
-        result.is_complete ? "" : ", then time was over");
+    crash_say("%llu MB tested%s: ", (unsigned long long)(result.tested_bytes >> 20),
+              result.is_complete ? "" : ", then time was over");
     if (result.wrong_words == 0)
-        say("Fast memory test PASSED, however your memory can still be broken. Run a memory test for several hours "
-            "if possible.\n");
+        crash_say("Fast memory test PASSED, however your memory can still be broken. Run a memory test for several "
+                  "hours if possible.\n");
     else
-        say("!!! MEMORY ERROR DETECTED! %llu words differ, the first in the page at %p. Check your memory ASAP !!!\n",
-            (unsigned long long)result.wrong_words, result.first_wrong);
+        crash_say("!!! MEMORY ERROR DETECTED! %llu words differ, the first in the page at %p. Check your memory ASAP "
+                  "!!!\n",
+                  (unsigned long long)result.wrong_words, result.first_wrong);
 }
 
 static void check_memory(void)
 {
     if (!OPTION_IS(option_crash_memcheck_enabled))
-        say("left out: crash-memcheck-enabled is no\n");
+        crash_say("left out: crash-memcheck-enabled is no\n");
     else if (MEMORY_IS_WATCHED)
-        say("left out: this build watches memory in its own way\n");
+        crash_say("left out: this build watches memory in its own way\n");
     else if (handler_stack == NULL)
-        say("left out: this thread has no stack of its own for it\n");
+        crash_say("left out: this thread has no stack of its own for it\n");
     else
         run_memory_test();
 }
@@ -202,11 +140,13 @@ static void say_rest(const ucontext_t *context)
     begin_part("REGISTERS");
     say_registers(context);
     begin_part("CURRENT CLIENT INFO");
-    say_client();
+    crash_facts_client();
     begin_part("FAST MEMORY TEST");
     check_memory();
-    begin_part("INFO OUTPUT"); /* last: a held thread may hold a lock that this needs */
-    say_info();
+    begin_part("INFO OUTPUT");
+    crash_facts_info();
+    crash_say("\nMemory that this report has allocated: %llu bytes\n",
+              (unsigned long long)(mem_thread_allocated() - allocated_before));
     say_end();
     process_remove_pidfile();
 }
@@ -227,11 +167,10 @@ static void set_default(int signal_number)
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);
 }
 
-/* A lock that a held thread has, most likely. */
 static void on_late(int signal_number)
 {
     (void)signal_number;
-    say("\nThe report takes too long in its part \"%s\": it ends here.\n", current_part);
+    crash_say("\nThe report takes too long in its part \"%s\": it ends here.\n", current_part);
     say_end();
     set_default(reported_signal);
     raise(reported_signal);
@@ -256,7 +195,7 @@ static void limit_time(void)
 static void begin_report(int signal_number)
 {
     if (is_reporting) {
-        say("\nThe report failed itself (signal %d) in its part \"%s\".\n", signal_number, current_part);
+        crash_say("\nThe report failed itself (signal %d) in its part \"%s\".\n", signal_number, current_part);
         set_default(signal_number);
         raise(signal_number);
         _exit(128 + signal_number);
@@ -265,23 +204,24 @@ static void begin_report(int signal_number)
     while (atomic_exchange(&has_begun, true))
         pause();
     reported_signal = signal_number;
+    allocated_before = mem_thread_allocated();
     limit_time();
 }
 
 static void say_cause(int signal_number, const siginfo_t *info, const ucontext_t *context)
 {
-    say("KeyDB %s crashed by signal: %d, si_code: %d\n", KEYDB_VERSION, signal_number, info->si_code);
+    crash_say("KeyDB %s crashed by signal: %d, si_code: %d\n", KEYDB_VERSION, signal_number, info->si_code);
     if (info->si_code <= 0)
-        say("Killed by PID: %ld, UID: %d\n", (long)info->si_pid, (int)info->si_uid);
+        crash_say("Killed by PID: %ld, UID: %d\n", (long)info->si_pid, (int)info->si_uid);
     else
-        say("Accessing address: %p\n", info->si_addr);
-    say("Crashed running the instruction at: %p\n", instruction_of(context));
+        crash_say("Accessing address: %p\n", info->si_addr);
+    crash_say("Crashed running the instruction at: %p\n", instruction_of(context));
 }
 
 static void say_panic(const char *message)
 {
-    say("%s\n%s\n", strncmp(message, "assertion failed", 16) == 0 ? "=== ASSERTION FAILED ===" : "=== PANIC ===",
-        message);
+    crash_say("%s\n%s\n", strncmp(message, "assertion failed", 16) == 0 ? "=== ASSERTION FAILED ===" : "=== PANIC ===",
+              message);
 }
 
 static void on_fault(int signal_number, siginfo_t *info, void *context)
@@ -373,6 +313,7 @@ static const char *apply_exit_on_panic(const struct option_row *row)
 void crash_setup(void)
 {
     stack_trace_setup();
+    crash_facts_setup();
     thread_set_hooks(crash_thread_begin, crash_thread_end);
     crash_thread_begin();
     handle_faults(OPTION_IS(option_crash_log_enabled));

@@ -237,8 +237,7 @@ static bool run_job(struct worker *worker, const struct due *due)
     run.keys[0] = key_make(due->name);
     for (uint32_t i = 1; i < key_count; i++)
         run.keys[i] = key_make(due->cron->words[i]);
-    if (memory_limit_is_reached())
-        (void)memory_make_room(worker);
+    memory_look_for(run.client);
     done = dispatch_run_unasked(worker, run.keys, key_count, run_held, &run);
     mem_free(run.keys);
     buffer_fini(&run.reply);
@@ -287,7 +286,7 @@ static void find_due(struct worker *worker, struct list *found)
 
     if (!gate_enter(&worker->member))
         return;
-    access_begin(&worker->access, worker_sample_time(worker), false);
+    access_begin(&worker->access, worker_now_ms(worker), false);
     for (uint32_t stripe = worker->index; stripe <= store->stripe_mask; stripe += worker->server->worker_count)
         find_in_stripe(worker, stripe, found);
     gate_leave(&worker->member);

@@ -176,7 +176,7 @@ static bool work(struct worker *worker, unsigned percent)
     uint64_t begin_us = clock_monotonic_us(), end_us;
     bool was_useful = true;
 
-    access_begin(&worker->access, worker_sample_time(worker), false);
+    access_begin(&worker->access, worker_now_ms(worker), false);
     walk->most_fields = OPTION_GET_U64(option_scan_fields);
     if (!work_until(worker, begin_us + slice_us(worker, begin_us, percent))) {
         was_useful = walk->moved * USEFUL_SHARE > walk->seen;

@@ -1,18 +1,69 @@
 #include "server/direct.h"
 
+#include "base/background.h"
 #include "server/client.h"
 #include "server/dispatch_priv.h"
 #include "server/options.h"
 
-enum { DIRECT_FIRST_BYTES = 1 << 20 /* what a large argument gets at once */ };
+/* A blob that has become too small is followed by one of two to four times its size. What comes is received into the
+ * new one behind the place of what is there already, and that is copied in pieces, one for each piece received: so no
+ * turn of the loop does more than that, however large the argument. There is always as much room behind as is to be
+ * copied: where four times the size is enough for all, the next blob is for all. */
+enum {
+    DIRECT_FIRST_BYTES = 1 << 20, /* what a large argument gets at once */
+    DIRECT_PIECE_BYTES = 1 << 20,
+};
 
-/* How much memory a large argument gets when `wanted` would be right: never so much that it passes
- * client-query-buffer-limit unnoticed. */
-static size_t direct_capacity(const struct client *client, size_t wanted)
+/* How much memory a large argument gets beyond `there`: never so much that it passes client-query-buffer-limit
+ * unnoticed. */
+static size_t direct_capacity(const struct client *client, size_t there)
 {
     uint64_t limit = OPTION_GET_U64(option_client_query_buffer_limit);
+    size_t wanted = client->direct_size / 4 <= there ? client->direct_size : there * 2;
 
     return MIN(client->direct_size, limit < wanted ? (size_t)limit + 1 : wanted);
+}
+
+static void release_blob(void *argument)
+{
+    struct blob *blob = argument;
+
+    blob_release(&blob);
+}
+
+/* Giving much memory back to the system takes long. */
+static void release_later(struct blob **blob)
+{
+    if (*blob != NULL && (*blob)->capacity > DIRECT_PIECE_BYTES)
+        background_submit(BACKGROUND_FREE, release_blob, *blob);
+    else
+        blob_release(blob);
+    *blob = NULL;
+}
+
+static void copy_piece(struct client *client, size_t most)
+{
+    struct blob *from = client->direct_before;
+    size_t size;
+
+    if (from == NULL)
+        return;
+    size = MIN(from->capacity - client->direct_copied, most);
+    memcpy(client->direct->data + client->direct_copied, from->data + client->direct_copied, size);
+    client->direct_copied += size;
+    if (client->direct_copied == from->capacity) {
+        release_later(&client->direct_before);
+        client->direct_bytes = client->direct->capacity;
+    }
+}
+
+/* How much of the room is for the next piece. */
+static size_t next_piece(struct client *client)
+{
+    size_t size = MIN(client->direct->capacity - client->direct_received, (size_t)DIRECT_PIECE_BYTES);
+
+    client->direct_received += size;
+    return size;
 }
 
 void direct_begin(struct client *client, const struct resp_command *words, char *data, size_t size)
@@ -29,31 +80,59 @@ void direct_begin(struct client *client, const struct resp_command *words, char 
     memcpy(blob->data, data + words->large_offset, here);
     client->direct = blob;
     client->direct_bytes = blob->capacity;
-    conn_receive_direct(&client->conn, blob->data + here, blob->capacity - here, here);
+    client->direct_received = here;
+    conn_receive_direct(&client->conn, blob->data + here, next_piece(client), here);
+}
+
+/* False: no memory, or too much; the client has been told. */
+static bool grow(struct client *client)
+{
+    struct blob *larger;
+
+    if (client->direct_received > OPTION_GET_U64(option_client_query_buffer_limit)) {
+        client_close_for_query(client);
+        return false;
+    }
+    copy_piece(client, SIZE_MAX);
+    larger = blob_try_create(direct_capacity(client, client->direct_received));
+    if (larger == NULL) {
+        dispatch_protocol_error(client, SLICE("Protocol error: invalid bulk length"));
+        return false;
+    }
+    client->direct_before = client->direct;
+    client->direct = larger;
+    client->direct_copied = 0;
+    client->direct_bytes = larger->capacity + client->direct_before->capacity;
+    client_update_card(client);
+    return true;
 }
 
 void direct_done(struct client *client)
 {
     struct blob *blob = client->direct;
-    size_t received = blob->capacity, more;
+    char *next;
 
-    if (received > OPTION_GET_U64(option_client_query_buffer_limit)) {
-        client_close_for_query(client);
-        return;
-    }
-    if (received < client->direct_size) {
-        more = direct_capacity(client, received * 2);
-        if (!blob_try_grow(&client->direct, more)) {
-            dispatch_protocol_error(client, SLICE("Protocol error: invalid bulk length"));
+    copy_piece(client, DIRECT_PIECE_BYTES);
+    if (client->direct_received == client->direct_size) {
+        copy_piece(client, SIZE_MAX);
+        if (client->direct_received > OPTION_GET_U64(option_client_query_buffer_limit)) {
+            client_close_for_query(client);
             return;
         }
-        client->direct_bytes = client->direct->capacity;
-        conn_receive_direct_more(&client->conn, client->direct->data + received, more - received);
+        blob->size = client->direct_size;
+        resp_parser_large_done(&client->parser, blob);
+        blob_release(&client->direct);
         client_update_card(client);
         return;
     }
-    blob->size = client->direct_size;
-    resp_parser_large_done(&client->parser, blob);
-    blob_release(&client->direct);
-    client_update_card(client);
+    if (client->direct_received == blob->capacity && !grow(client))
+        return;
+    next = client->direct->data + client->direct_received;
+    conn_receive_direct_more(&client->conn, next, next_piece(client));
+}
+
+void direct_forget(struct client *client)
+{
+    release_later(&client->direct);
+    release_later(&client->direct_before);
 }

@@ -9,3 +9,4 @@ struct client;
  * come, not as they are announced. */
 void direct_begin(struct client *client, const struct resp_command *words, char *data, size_t size);
 void direct_done(struct client *client); /* the on_direct_done of clients */
+void direct_forget(struct client *client); /* it is closed */

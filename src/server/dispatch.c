@@ -3,8 +3,7 @@
  *     parse (no state of the client is looked at) -> group -> gate, stripes -> prefetch -> run each -> release
  *
  * Neighbours that only need the stripes of their keys are run under one set of locks. Everything else runs alone, in
- * order. A job that cannot have what it needs is copied (struct parked), the connection is paused behind it, and the
- * worker goes on with others; it asks again whenever it is woken. */
+ * order. A job that cannot have what it needs is parked (parking.h). */
 #include "server/dispatch.h"
 
 #include "base/log.h"
@@ -15,18 +14,18 @@
 #include "server/client.h"
 #include "server/direct.h"
 #include "server/dispatch_priv.h"
-#include "server/kept_words.h"
-#include "server/events.h"
 #include "server/letters.h"
 #include "server/hindrance.h"
 #include "server/memory_limit.h"
 #include "server/migrate.h"
 #include "server/monitor.h"
 #include "server/options.h"
+#include "server/parking.h"
 #include "server/pause.h"
 #include "server/refusal.h"
 #include "server/server.h"
 #include "server/timing.h"
+#include "server/telling.h"
 #include "server/tls_peers.h"
 #include "server/tracking.h"
 #include "server/transaction.h"
@@ -35,24 +34,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     GATE_SPINS = 2000, /* about 50 us: others leave the gate within that, unless a long command runs */
     PREFETCH_MOST = 16 /* keys of a group */
 };
-
-/* A command that waits for a stripe or the gate, with its own copy of the words. */
-struct parked {
-    struct list_node node; /* worker's parked */
-    struct client *client;
-    struct job job;
-    struct kept_words words;
-    bool asked;  /* its last try was RUN_ASKED */
-};
-
-/* RUN_BUSY: will be woken for a stripe or an open gate. RUN_ASKED: stands in the queue of those who want the gate.
- * RUN_PAUSED: will be woken at the end of CLIENT PAUSE. */
-enum run_result { RUN_DONE, RUN_BUSY, RUN_ASKED, RUN_PAUSED };
 
 /* ------------------------------------------------------------------------------------------------------ parsing -- */
 
@@ -179,6 +166,13 @@ static void add_watched_stripe(uint32_t stripe, void *context)
     stripes_add(context, stripe);
 }
 
+/* RUN_BUSY comes from here alone: parking looks for the stripe by which it is to be woken. As stripe_wait. */
+static must_check bool wait_for(struct worker *worker, struct stripe *stripe)
+{
+    worker->busy_stripe = stripe;
+    return stripe_wait(stripe, worker->index);
+}
+
 /* Takes the stripes in worker->stripes, inside the gate. False: parked threads will be woken, ask again then. */
 static bool stripes_lock(struct worker *worker, bool wait)
 {
@@ -186,40 +180,52 @@ static bool stripes_lock(struct worker *worker, bool wait)
 
     stripes_arrange(worker);
     while (!access_lock(&worker->access, worker->stripes, worker->stripe_count, &busy)) {
-        if (!wait || stripe_wait(&worker->server->store->stripes[busy], worker->index))
+        if (!wait || wait_for(worker, &worker->server->store->stripes[busy]))
             return false;
     }
     return true;
 }
 
+/* By stripe, a bit each: those that stand in worker->stripes. */
 struct need_search {
     struct worker *worker;
-    uint32_t held_count;
+    uint64_t known[STORE_STRIPES_MOST / 64];
 };
+
+static bool note_stripe(struct need_search *search, uint32_t stripe)
+{
+    const uint64_t bit = UINT64_C(1) << stripe % 64;
+    const bool is_new = (search->known[stripe / 64] & bit) == 0;
+
+    search->known[stripe / 64] |= bit;
+    return is_new;
+}
 
 static void add_need(uint32_t stripe, void *context)
 {
-    const struct need_search *search = context;
-    struct worker *worker = search->worker;
+    struct need_search *search = context;
 
-    for (uint32_t i = 0; i < worker->stripe_count; i++) {
-        if (worker->stripes[i] == stripe)
-            return;
-    }
-    stripes_add(worker, stripe);
+    if (note_stripe(search, stripe))
+        stripes_add(search->worker, stripe);
 }
 
 /* The stripes in worker->stripes are held. If somebody who waits there needs others to be served they are added, and
  * all are released: to be taken together. What was added stays, so that this ends, however long the chain. */
 static bool stripes_add_needs(struct worker *worker)
 {
-    struct need_search search = {worker, worker->stripe_count};
+    const struct store *store = worker->server->store;
+    const uint32_t held_count = worker->stripe_count;
+    struct need_search search;
 
-    for (uint32_t i = 0; i < search.held_count; i++)
-        waiters_each_need(&worker->server->store->stripes[worker->stripes[i]], add_need, &search);
-    if (worker->stripe_count == search.held_count)
+    search.worker = worker;
+    memset(search.known, 0, (store->stripe_mask / 64 + 1) * sizeof(*search.known));
+    for (uint32_t i = 0; i < held_count; i++)
+        (void)note_stripe(&search, worker->stripes[i]);
+    for (uint32_t i = 0; i < held_count; i++)
+        waiters_each_need(&store->stripes[worker->stripes[i]], add_need, &search);
+    if (worker->stripe_count == held_count)
         return false;
-    access_unlock(&worker->access, worker->stripes, search.held_count);
+    access_unlock(&worker->access, worker->stripes, held_count);
     return true;
 }
 
@@ -262,7 +268,8 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
     if (UNLIKELY(access->effects != NULL) && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
         effects_add_with_blobs(access->effects, request->db, request->args, request->arg_count, own_blob_of, request);
     if (UNLIKELY(request->blocked)) {
-        timing_note_waiting(worker, request->command);
+        if (!request->again)
+            timing_note_waiting(worker, request->command);
         return tick_now();
     }
     return measure(request, start);
@@ -282,19 +289,27 @@ size_t dispatch_query_bytes(const struct request *request)
 void dispatch_journal(struct worker *worker)
 {
     if (worker->effects.count != 0) {
+        assert(gate_is_inside(&worker->member) || worker->access.exclusive); /* who is alone may take readers away */
         journal_append(&worker->server->journal, &worker->effects, false);
         worker->has_journaled = true;
         effects_clear(&worker->effects);
     }
 }
 
+/* Of one command; what was noted is told once for all those that hold the same stripes. */
+static void settle_command(struct worker *worker)
+{
+    dispatch_journal(worker);
+    if (waiters_are_ready(&worker->access))
+        blocked_serve(worker);
+}
+
 void dispatch_settle_access(struct access *access)
 {
     struct worker *worker = container_of(access, struct worker, access);
 
-    dispatch_journal(worker);
-    if (waiters_are_ready(access))
-        blocked_serve(worker);
+    settle_command(worker);
+    telling_noted(worker);
 }
 
 static COLD void after_tracked(const struct request *request)
@@ -303,24 +318,40 @@ static COLD void after_tracked(const struct request *request)
     tracking_command_over(request->client, request->command);
 }
 
-/* Runs one command with what is held and journals its effect. Its time is counted from `start` on; returns its end. */
-static uint64_t run_command_since(struct client *client, const struct job *job, const struct key *keys, bool exclusive,
-                                  uint64_t start)
+static ALWAYS_INLINE void begin_request(struct request *request, struct client *client, const struct job *job,
+                                        const struct key *keys, bool exclusive, uint64_t start)
 {
     struct worker *worker = client->worker;
     struct access *access = &worker->access;
-    struct request request;
 
-    access_begin(access, worker_now_ms(worker), exclusive);
+    access_begin(access, worker_time_at(worker, start), exclusive);
     access->no_touch = (client->flags & CLIENT_NO_TOUCH) != 0;
     access->effects = UNLIKELY(journal_is_on(&worker->server->journal)) ? &worker->effects : NULL;
-    dispatch_request_init(&request, client, job, keys);
-    start = execute(&request, start);
+    dispatch_request_init(request, client, job, keys);
+}
+
+/* Journals its effect and serves who waited for it. */
+static ALWAYS_INLINE void finish_request(const struct request *request)
+{
+    struct client *client = request->client;
+
     if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
-        after_tracked(&request);
-    if (UNLIKELY(access->effects != NULL) || waiters_are_ready(access))
-        dispatch_settle_access(access);
+        after_tracked(request);
+    if (UNLIKELY(request->access->effects != NULL) || waiters_are_ready(request->access))
+        settle_command(client->worker);
     dispatch_after_reply(client);
+}
+
+/* Runs one command with what is held. It began at `start`, when it had what it needs: that is the time it sees, with
+ * all that is run within it. Returns its end. */
+static uint64_t run_command_since(struct client *client, const struct job *job, const struct key *keys, bool exclusive,
+                                  uint64_t start)
+{
+    struct request request;
+
+    begin_request(&request, client, job, keys, exclusive, start);
+    start = execute(&request, start);
+    finish_request(&request);
     return start;
 }
 
@@ -333,6 +364,7 @@ static void count_commands(struct client *client, const struct job *last, uint64
 static void run_command(struct client *client, const struct job *job, const struct key *keys, bool exclusive)
 {
     (void)run_command_since(client, job, keys, exclusive, tick_now());
+    telling_noted(client->worker);
     count_commands(client, job, 1);
 }
 
@@ -399,8 +431,8 @@ static bool turn_take(struct worker *worker)
 {
     struct stripe *turn = &worker->server->script_turn;
 
-    while (!spinlock_acquire_bounded(&turn->lock, GATE_SPINS)) {
-        if (stripe_wait(turn, worker->index))
+    while (!spinlock_acquire_bounded(&turn->lock, stripe_has_waiter(turn, worker->index) ? 1 : GATE_SPINS)) {
+        if (wait_for(worker, turn))
             return false;
     }
     return true;
@@ -426,31 +458,59 @@ void dispatch_escalate(struct worker *worker)
 
 /* ---------------------------------------------------------------------------------------------------- one alone -- */
 
-bool dispatch_exclusive_begin(struct worker *worker)
+static bool own_gate(struct worker *worker)
 {
     worker->may_own_gate = true;
     return gate_try_own(&worker->member, GATE_SPINS);
 }
 
+bool dispatch_exclusive_begin(struct worker *worker, enum gate_wish wish)
+{
+    bool owned = own_gate(worker);
+
+    if (owned)
+        worker->gate_wishes &= ~(unsigned)wish;
+    else
+        worker->gate_wishes |= (unsigned)wish;
+    return owned;
+}
+
 void dispatch_exclusive_end(struct worker *worker)
 {
     worker->may_own_gate = false;
+    /* What was saved is the end: nobody may change anything behind it. The gate stays closed until all have left. */
+    if (server_is_stopping(worker->server))
+        return;
     gate_open(&worker->member);
     /* A worker stands in the queue once, for all that ask: whoever else does has to ask anew. */
-    if (!list_is_empty(&worker->parked))
+    if (!list_is_empty(&worker->parking.gate))
+        worker_wake_parked(worker, PARKING_GATE);
+    else if (worker->gate_wishes != 0)
         worker_wake(worker);
+}
+
+void dispatch_exclusive_drop(struct worker *worker, enum gate_wish wish)
+{
+    if (LIKELY(!dispatch_exclusive_is_wished(worker, wish)))
+        return;
+    worker->gate_wishes &= ~(unsigned)wish;
+    parking_stop_asking(worker);
 }
 
 static enum run_result run_exclusive(struct client *client, const struct job *job, const struct key *keys)
 {
     struct worker *worker = client->worker;
+    const bool tracks = (client->flags & CLIENT_TRACKING) != 0;
+    struct reply_place place;
 
-    if (!dispatch_exclusive_begin(worker))
+    if (!own_gate(worker))
         return RUN_ASKED;
-    worker_time_passed(worker);
+    if (UNLIKELY(tracks))
+        reply_place_take(&place, client);
     run_command(client, job, keys, true);
-    worker_time_passed(worker); /* it may have taken long */
     dispatch_exclusive_end(worker);
+    if (UNLIKELY(tracks))
+        reply_place_close(&place);
     return RUN_DONE;
 }
 
@@ -488,7 +548,7 @@ bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_
     }
     locked = stripes_lock_to_run(worker, NULL, true);
     if (locked) {
-        access_begin(access, worker_sample_time(worker), false);
+        access_begin(access, worker_now_ms(worker), false);
         access->no_touch = false;
         access->effects = journal_is_on(&worker->server->journal) ? &worker->effects : NULL;
         body(worker, context);
@@ -505,35 +565,70 @@ bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_
 static enum run_result run_striped(struct client *client, const struct job *job, const struct key *keys, bool wait)
 {
     struct worker *worker = client->worker;
-    const bool turn = takes_turn(client, job->command);
+    const bool turn = takes_turn(client, job->command), tracks = (client->flags & CLIENT_TRACKING) != 0;
+    struct reply_place place;
     bool locked;
 
     if (!gate_enter(&worker->member))
-        return RUN_BUSY;
+        return RUN_CLOSED;
     if (UNLIKELY(turn) && !turn_take(worker)) {
         gate_leave(&worker->member);
         return RUN_BUSY;
     }
     locked = stripes_lock_to_run(worker, job, wait);
     if (LIKELY(locked)) {
+        if (UNLIKELY(tracks))
+            reply_place_take(&place, client);
         run_command(client, job, keys, false);
         access_unlock(&worker->access, worker->stripes, worker->stripe_count);
     }
     if (UNLIKELY(turn))
         turn_give(worker);
     gate_leave(&worker->member);
+    if (UNLIKELY(tracks) && locked)
+        reply_place_close(&place);
     return LIKELY(locked) ? RUN_DONE : RUN_BUSY;
+}
+
+/* A walk waits only for the stripe it begins with: so each call gets on. */
+static enum run_result run_walk_command(struct client *client, const struct job *job, const struct key *keys)
+{
+    struct worker *worker = client->worker;
+    struct request request;
+
+    do {
+        uint64_t start = tick_now();
+
+        begin_request(&request, client, job, keys, false, start);
+        (void)execute(&request, start);
+        if (!request.again) {
+            finish_request(&request);
+            telling_noted(worker);
+            count_commands(client, job, 1);
+            return RUN_DONE;
+        }
+    } while (!wait_for(worker, &worker->server->store->stripes[request.busy_stripe]));
+    return RUN_BUSY;
 }
 
 static enum run_result run_walk(struct client *client, const struct job *job, const struct key *keys)
 {
     struct worker *worker = client->worker;
+    const bool listens = (client->flags & (CLIENT_TRACKING | CLIENT_PUBSUB)) != 0;
+    struct reply_place place;
+    enum run_result result;
 
     if (!gate_enter(&worker->member))
-        return RUN_BUSY;
-    run_command(client, job, keys, false);
+        return RUN_CLOSED;
+    if (UNLIKELY(listens))
+        reply_place_open(&place, client);
+    result = run_walk_command(client, job, keys);
+    if (UNLIKELY(listens))
+        reply_place_mark(&place);
     gate_leave(&worker->member);
-    return RUN_DONE;
+    if (UNLIKELY(listens))
+        reply_place_close(&place);
+    return result;
 }
 
 static enum run_result run_transaction(struct client *client, const struct job *job)
@@ -552,7 +647,7 @@ static enum run_result run_transaction(struct client *client, const struct job *
     return run_striped(client, job, NULL, true);
 }
 
-static enum run_result run_alone(struct client *client, const struct job *job, const struct key *keys)
+enum run_result dispatch_run_alone(struct client *client, const struct job *job, const struct key *keys)
 {
     struct worker *worker = client->worker;
 
@@ -564,6 +659,7 @@ static enum run_result run_alone(struct client *client, const struct job *job, c
     case ACCESS_EXCLUSIVE:
         return run_exclusive(client, job, keys);
     case ACCESS_WALK:
+    case ACCESS_GATED:
         return run_walk(client, job, keys);
     case ACCESS_TRANSACTION:
         return run_transaction(client, job);
@@ -614,10 +710,12 @@ static void prefetch_group(const struct worker *worker, const struct job *first,
 static enum run_result run_group(struct client *client, struct job *first, const struct job *end)
 {
     struct worker *worker = client->worker;
+    const bool tracks = (client->flags & CLIENT_TRACKING) != 0;
+    struct reply_place place;
     uint64_t time;
 
     if (!gate_enter(&worker->member))
-        return RUN_BUSY;
+        return RUN_CLOSED;
     worker->stripe_count = 0;
     for (const struct job *job = first; job < end; job++)
         stripes_of_keys(worker, &worker->keys[job->first_key], job->key_count);
@@ -627,17 +725,22 @@ static enum run_result run_group(struct client *client, struct job *first, const
     }
     if (end - first > 1 || first->key_count > 1)
         prefetch_group(worker, first, end - 1, client->db);
+    if (UNLIKELY(tracks))
+        reply_place_take(&place, client);
     time = tick_now();
     for (const struct job *job = first; job < end; job++)
         time = run_command_since(client, job, &worker->keys[job->first_key], false, time);
+    telling_noted(worker);
     count_commands(client, end - 1, (uint64_t)(end - first));
     access_unlock(&worker->access, worker->stripes, worker->stripe_count);
     gate_leave(&worker->member);
+    if (UNLIKELY(tracks))
+        reply_place_close(&place);
     return RUN_DONE;
 }
 
 /* One command that nothing stands against: queued, or run. */
-static enum run_result run_now(struct client *client, struct job *job, const struct key *keys)
+enum run_result dispatch_run_now(struct client *client, struct job *job, const struct key *keys)
 {
     if (pause_is_on() && pause_holds(client, job->command, job->words.args, job->words.arg_count))
         return RUN_PAUSED;
@@ -645,7 +748,7 @@ static enum run_result run_now(struct client *client, struct job *job, const str
         if (UNLIKELY(migrate_is_on()) &&
             migrate_holds(client, job->command, job->words.args, job->words.arg_count, keys, job->key_count))
             return RUN_PAUSED;
-        return run_alone(client, job, keys);
+        return dispatch_run_alone(client, job, keys);
     }
     transaction_queue(client->transaction, job->command, &job->words);
     atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
@@ -654,117 +757,15 @@ static enum run_result run_now(struct client *client, struct job *job, const str
     return RUN_DONE;
 }
 
-/* ------------------------------------------------------------------------------------------------------ parking -- */
-
-/* A client whose command CLIENT PAUSE holds counts as blocked. */
-static void show_pause(struct client *client, bool paused)
-{
-    client->flags = paused ? client->flags | CLIENT_PAUSED : client->flags & ~(uint32_t)CLIENT_PAUSED;
-}
-
-/* Copies a job out of the input; its connection waits behind it. */
-static void park(struct client *client, struct job *job, const struct key *keys, enum run_result why)
-{
-    struct worker *worker = client->worker;
-    struct parked *parked = mem_alloc(sizeof(*parked));
-
-    parked->client = client;
-    parked->asked = why == RUN_ASKED;
-    kept_words_make(&parked->words, job->words.args, job->words.arg_count, job->words.blobs, job->words.blob_count,
-                    keys, job->key_count);
-    parked->job = *job;
-    parked->job.words.args = parked->words.args;
-    parked->job.words.blobs = parked->words.blobs;
-    parked->job.words.blob_count = parked->words.blob_count;
-    parked->job.first_key = 0;
-    client->parked = parked;
-    list_push_back(&worker->parked, &parked->node);
-    show_pause(client, why == RUN_PAUSED);
-    atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
-    counter_add(&worker->stats.lock_waits, why != RUN_PAUSED);
-    counter_add(&worker->stats.parked_count, 1);
-    conn_pause(&client->conn);
-}
-
-static void parked_destroy(struct parked *parked)
-{
-    counter_add(&parked->client->worker->stats.parked_count, UINT64_MAX); /* one less */
-    kept_words_fini(&parked->words);
-    mem_free(parked);
-}
-
-/* Nobody who is parked here asks for the gate any more? Then it must not stay closed for us. */
-static void stop_asking(struct worker *worker)
-{
-    bool wants_gate = false;
-
-    LIST_FOREACH(node, &worker->parked)
-        wants_gate = wants_gate || container_of(node, struct parked, node)->asked;
-    if (worker->may_own_gate && !wants_gate) {
-        worker->may_own_gate = false;
-        gate_withdraw(&worker->member);
-    }
-}
-
-void dispatch_forget(struct client *client)
-{
-    struct worker *worker = client->worker;
-
-    if (client->parked == NULL)
-        return;
-    list_remove(&client->parked->node);
-    parked_destroy(client->parked);
-    client->parked = NULL;
-    stop_asking(worker);
-}
-
 COLD void dispatch_show_lines(struct worker *worker)
 {
-    monitor_flush(worker);
+    bool more;
+
+    assert(!worker->access.has_noted); /* told before the stripes were released */
     tls_audit_flush(worker);
-    events_publish_noted(worker);
-    if (!list_is_empty(&worker->served))
-        blocked_deliver(worker); /* a reply is before what is told of the changes made for it */
-    tracking_flush(worker);
+    more = tracking_shrink(worker);
     letters_flush(worker);
-    worker->has_lines = UNLIKELY(tracking_wants_more());
-}
-
-void dispatch_retry_parked(struct worker *worker)
-{
-    /* Somebody may count on this worker's turn inside (gate.h, invariant 3), even if who wanted it has gone. */
-    if (gate_enter(&worker->member))
-        gate_leave(&worker->member);
-    LIST_FOREACH_SAFE(node, &worker->parked) {
-        struct parked *parked = container_of(node, struct parked, node);
-        struct client *client = parked->client;
-
-        enum run_result result;
-
-        if (conn_is_closing(&client->conn))
-            continue;
-        /* Who stands in the queue for the gate has begun: only its turn opens the gate again. */
-        if (parked->asked)
-            result = run_alone(client, &parked->job, parked->words.keys);
-        else
-            result = refusal_replies_meanwhile(client, &parked->job) ? RUN_DONE
-                                                             : run_now(client, &parked->job, parked->words.keys);
-        parked->asked = result == RUN_ASKED;
-        show_pause(client, result == RUN_PAUSED);
-        if (result != RUN_DONE && (result == RUN_PAUSED || !refusal_replies_busy(client, &parked->job)))
-            continue;
-        client->parked = NULL;
-        list_remove(&parked->node);
-        parked_destroy(parked);
-        client_update_card(client);
-        conn_write_pending(&client->conn);
-        if ((client->flags & CLIENT_BLOCKED) == 0) /* it may wait for something else now */
-            conn_resume(&client->conn);
-        letters_hold(client);
-    }
-    if (busy_is_on())
-        stop_asking(worker);
-    dispatch_show_lines(worker);
+    worker->has_lines = UNLIKELY(more);
 }
 
 /* ------------------------------------------------------------------------------------------------------ batches -- */
@@ -777,14 +778,14 @@ static bool run_or_park(struct client *client, struct job *job)
 
     if (refusal_replies(client, job))
         return true;
-    result = run_now(client, job, keys);
+    result = dispatch_run_now(client, job, keys);
     if (result == RUN_DONE)
         return true;
     if (UNLIKELY(busy_is_on()) && result != RUN_PAUSED && refusal_replies_busy(client, job)) {
-        stop_asking(client->worker);
+        parking_stop_asking(client->worker);
         return true;
     }
-    park(client, job, keys, result);
+    parking_add(client, job, keys, result);
     return false;
 }
 
@@ -831,6 +832,13 @@ void dispatch_protocol_error(struct client *client, struct slice error)
     conn_close_after_flush(&client->conn);
 }
 
+/* Gets mail that it has not asked for. */
+static bool listens(const struct client *client)
+{
+    return (client->flags & (CLIENT_PUBSUB | CLIENT_TRACKING)) != 0 ||
+           atomic_load_explicit(&client->card.is_told_for, memory_order_relaxed);
+}
+
 size_t dispatch_data(struct client *client, char *data, size_t size)
 {
     struct worker *worker = client->worker;
@@ -838,7 +846,7 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
     enum resp_result result = RESP_COMMAND;
 
     client->direct_bytes = 0;
-    if (UNLIKELY((client->flags & (CLIENT_PUBSUB | CLIENT_TRACKING)) != 0))
+    if (UNLIKELY(atomic_load(&worker->backlog_bytes) != 0) && listens(client))
         worker_read_mail_so_far(worker); /* what was sent to it before comes before its replies */
     while (done < size && (result == RESP_COMMAND || result == RESP_EMPTY) && client->parked == NULL &&
            !must_stop(client)) {
@@ -865,6 +873,8 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
             }
         }
         ran = run_jobs(client, count);
+        if (UNLIKELY(most == 1))
+            client_check_stranger(client);
         for (uint32_t i = 0; i < count; i++)
             resp_command_fini(&worker->jobs[i].words);
         if (ran < count || client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0) {

@@ -9,12 +9,8 @@ struct client;
 
 /* The on_data of clients; returns how many bytes are done with. */
 size_t dispatch_data(struct client *client, char *data, size_t size);
-/* Tries again what is parked. Called in each turn in which the worker was woken. */
-void dispatch_retry_parked(struct worker *worker);
-/* What was noted while stripes were held goes to monitors, into the log and to subscribers; who got mail is woken. */
+/* After stripes have been released: what was noted for the log goes there, who got mail is woken. */
 void dispatch_show_lines(struct worker *worker);
-/* Forgets the client's parked command, if there is one. */
-void dispatch_forget(struct client *client);
 
 /* Runs one command with what is held, as part of EXEC (or a script): no access of its own, the reply into `out`. */
 void dispatch_run_nested(struct request *outer, const struct command *command, const struct slice *args,
@@ -42,7 +38,7 @@ size_t dispatch_query_bytes(const struct request *request);
 
 /* Appends what worker->effects holds to the journal; the stripes are held. */
 void dispatch_journal(struct worker *worker);
-/* The same, of the access' worker, and then those are served who wait for what has changed. */
+/* The same, of the access' worker; then those are served who wait for what has changed, and told who listen. */
 void dispatch_settle_access(struct access *access);
 
 /* Runs `body` as a script that nobody sent: with the scripts' turn and these keys' stripes, to which it may add by
@@ -51,6 +47,13 @@ void dispatch_settle_access(struct access *access);
 must_check bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
                                      void (*body)(struct worker *worker, void *context), void *context);
 
-/* Alone with the data for a moment, outside any command: true between begin and end; false: ask again after a wake. */
-must_check bool dispatch_exclusive_begin(struct worker *worker);
+/* Alone with the data for a moment, outside any command: true between begin and end; false: ask again after a wake, or
+ * drop the wish, as the gate stays closed for who is first in its queue. */
+enum gate_wish { GATE_WISH_SAVE = 1 << 0, GATE_WISH_REWRITE = 1 << 1, GATE_WISH_SHUTDOWN = 1 << 2 };
+must_check bool dispatch_exclusive_begin(struct worker *worker, enum gate_wish wish);
 void dispatch_exclusive_end(struct worker *worker);
+void dispatch_exclusive_drop(struct worker *worker, enum gate_wish wish); /* fine if there is none */
+static inline bool dispatch_exclusive_is_wished(const struct worker *worker, enum gate_wish wish)
+{
+    return (worker->gate_wishes & (unsigned)wish) != 0;
+}

@@ -3,6 +3,7 @@
 #include "server/event_classes.h"
 #include "server/pubsub.h"
 #include "server/server.h"
+#include "server/telling.h"
 
 /* What stands in worker->events: this, then the key's bytes. */
 struct noted {
@@ -22,7 +23,7 @@ static void append(struct worker *worker, unsigned db, struct slice key, const c
 
     buffer_append(&worker->events, &noted, sizeof(noted));
     buffer_append_slice(&worker->events, key);
-    worker->has_lines = true;
+    telling_note(worker, worker->events.size);
 }
 
 void events_note_always(struct worker *worker, unsigned db, struct slice key, const char *event)
@@ -80,13 +81,13 @@ static void publish(struct worker *worker, const struct noted *noted, struct sli
     }
 }
 
-void events_publish_noted(struct worker *worker)
+void events_tell_noted(struct worker *worker)
 {
     struct buffer events = worker->events, channel = {0};
 
     if (LIKELY(events.size == 0))
         return;
-    buffer_init(&worker->events); /* publishing looks here, too */
+    buffer_init(&worker->events);
     for (size_t at = 0; at < events.size;) {
         struct noted noted;
 

@@ -1,7 +1,7 @@
 /* Keyspace events: messages about what happened to keys, in channels __keyspace@<db>__:<key> and
  * __keyevent@<db>__:<event>, as far as notify-keyspace-events wants them.
  *
- * Noted by the worker while the key's stripe is held, published in that order after the release. */
+ * Noted by the worker while the key's stripe is held, and published in that order before it is released: telling.h. */
 #pragma once
 
 #include "base/compiler.h"
@@ -16,4 +16,4 @@ const char *events_apply(const struct option_row *row); /* of notify-keyspace-ev
 /* Notes one of no class: it is told to whoever wants any by name. The name lives as long as the program. */
 struct slice;
 void events_note_always(struct worker *worker, unsigned db, struct slice key, const char *event);
-void events_publish_noted(struct worker *worker);
+void events_tell_noted(struct worker *worker); /* for telling.c */

@@ -15,12 +15,13 @@
 #include "server/migrate_link.h"
 #include "server/options.h"
 #include "server/options_process.h"
+#include "server/rendezvous.h"
 #include "server/script_facts.h"
 #include "server/stats_since.h"
 #include "server/timing.h"
 #include "server/topics.h"
 #include "server/tracking_table.h"
-#include "server/version.h"
+#include "base/version.h"
 #include "store/access.h"
 
 #include <stdio.h>
@@ -114,6 +115,19 @@ PUT_U64(zero, 0)
 PUT_I64(minus_one, -1)
 PUT_TEXT(zero_fraction, "0.00")
 PUT(nothing, (void)buffer)
+
+/* replies that wait for other workers */
+static struct rendezvous_stats rendezvous_now(void)
+{
+    struct rendezvous_stats stats;
+
+    rendezvous_stats(&stats);
+    return stats;
+}
+
+PUT_U64(rendezvous_count, rendezvous_now().count)
+PUT_U64(rendezvous_last_us, rendezvous_now().last_us)
+PUT_U64(rendezvous_most_us, rendezvous_now().most_us)
 
 /* scripts */
 PUT_U64(vm_bytes, script_facts().vm_bytes)
@@ -234,7 +248,7 @@ PUT_HUMAN(system_total_human, mem_system_total())
 PUT_STAT(frees_pending)
 PUT_STAT(frees_done)
 PUT_U64(maxmemory, OPTION_GET_U64(option_maxmemory))
-PUT_U64(not_counted, memory_not_counted())
+PUT_U64(not_counted, memory_set_aside())
 PUT_U64(exceeded_total, memory_exceeded_total_ms())
 PUT_U64(exceeded_current, memory_exceeded_current_ms())
 PUT_HUMAN(maxmemory_human, OPTION_GET_U64(option_maxmemory))
@@ -314,6 +328,7 @@ PUT(cpu_system_children, seconds(buffer, now.children.ru_stime))
 PUT(cpu_user_children, seconds(buffer, now.children.ru_utime))
 PUT_STAT(thread_count)
 PUT_STAT(lock_waits)
+PUT_STAT(parked_retries)
 
 static struct timeval time_of_ticks(unsigned long ticks, unsigned long per_second)
 {
@@ -364,6 +379,15 @@ static void put_main_thread_times(struct buffer *buffer)
 }
 
 /* commandstats, errorstats, latencystats, keyspace */
+
+/* The name of a field ends at a colon, and there is a command "host:". */
+static void put_command_name(struct buffer *buffer, const char *what, struct slice name)
+{
+    buffer_append_text(buffer, what);
+    for (size_t i = 0; i < name.size; i++)
+        buffer_append_char(buffer, name.data[i] == ':' ? '_' : name.data[i]);
+}
+
 static void put_command_lines(struct buffer *buffer)
 {
     for (uint32_t id = 0; id < command_count(); id++) {
@@ -375,9 +399,9 @@ static void put_command_lines(struct buffer *buffer)
         mem_free(times);
         if (!stats_since_command(id, &stats) && calls == 0)
             continue;
-        buffer_printf(buffer, "cmdstat_%.*s:calls=%llu,usec=%llu,usec_per_call=%.2f,rejected_calls=%llu,"
-                              "failed_calls=%llu\r\n",
-                      (int)name.size, name.data, (unsigned long long)calls, (unsigned long long)usec,
+        put_command_name(buffer, "cmdstat_", name);
+        buffer_printf(buffer, ":calls=%llu,usec=%llu,usec_per_call=%.2f,rejected_calls=%llu,failed_calls=%llu\r\n",
+                      (unsigned long long)calls, (unsigned long long)usec,
                       ratio(usec, calls), (unsigned long long)stats.rejected_calls,
                       (unsigned long long)stats.failed_calls);
     }
@@ -432,7 +456,8 @@ static void put_latency_lines(struct buffer *buffer)
         struct command_times *times = timing_collect(id);
 
         if (times != NULL && histogram_count(&times->ticks) != 0) {
-            buffer_printf(buffer, "latency_percentiles_usec_%.*s:", (int)name.size, name.data);
+            put_command_name(buffer, "latency_percentiles_usec_", name);
+            buffer_append_char(buffer, ':');
             for (size_t i = 0; i < count; i++) {
                 char percent[NUMBER_DOUBLE_SPACE];
 
@@ -620,6 +645,9 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "expired_stale_perc", zero_fraction),
     ROW("stats", "expired_time_cap_reached_count", expire_cuts),
     ROW("stats", "expire_cycle_cpu_milliseconds", expire_ms),
+    ROW("stats", "rendezvous_count", rendezvous_count),
+    ROW("stats", "rendezvous_last_usec", rendezvous_last_us),
+    ROW("stats", "rendezvous_max_usec", rendezvous_most_us),
     ROW("stats", "evicted_keys", evicted_keys),
     ROW("stats", "evicted_clients", evicted_clients),
     ROW("stats", "evicted_scripts", evicted_scripts),
@@ -683,6 +711,7 @@ const struct info_field info_server_rows[] = {
     ROW("cpu", "used_cpu_user_children", cpu_user_children),
     ROW("cpu", "server_threads", thread_count),
     ROW("cpu", "long_lock_waits", lock_waits),
+    ROW("cpu", "parked_retries", parked_retries),
     LINES("cpu", main_thread_times),
 
     LINES("commandstats", command_lines),

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "server/aof_hold.h"
+#include "server/rendezvous.h"
 #include "server/worker.h"
 
 /* What a command under way has in its worker, put aside. Everything that points into the worker points to the right
@@ -35,6 +36,7 @@ static void put_aside(struct worker *worker, struct aside *aside)
     aside->stripe_capacity = worker->stripe_capacity;
     worker->access.garbage = NULL;
     worker->access.ready = worker->access.ready_last = NULL;
+    worker->access.has_noted = false; /* what the command under way has noted so far waits with it */
     worker->effects = (struct effects){0};
     worker->scratch = (struct resp_scratch){0};
     worker->positions = (struct key_positions){0};
@@ -73,6 +75,8 @@ void inside_serve(struct worker *worker)
     worker->inside = true;
     if (aof_hold_is_on())
         aof_hold_turn(worker); /* it sends what was written so far */
+    worker_serve_requests(worker);
+    rendezvous_serve(worker);
     loop_serve_inside(worker->loop);
     worker->inside = false;
     put_back(worker, &aside);

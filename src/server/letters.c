@@ -9,6 +9,7 @@ static void note_delivered(struct worker *worker, uint64_t bytes)
     uint64_t before = atomic_fetch_sub(&worker->backlog_bytes, bytes);
 
     worker->turn_mail_bytes += bytes;
+    output_pool_add_transient(loop_output_pool(worker->loop), bytes); /* outputs may refer to what was in it */
     if (before >= LETTERS_BACKLOG_BYTES / 2 && before - bytes < LETTERS_BACKLOG_BYTES / 2) {
         for (uint64_t left = atomic_exchange(&worker->waiting_workers, 0); left != 0; left &= left - 1)
             worker_wake(&worker->server->workers[__builtin_ctzll(left)]);
@@ -24,22 +25,34 @@ static void deliver(struct worker *worker, struct mail *mail)
     note_delivered(worker, bytes);
 }
 
+void letters_wake_later(struct worker *worker, struct worker *receiver)
+{
+    worker->mailed |= UINT64_C(1) << receiver->index;
+    worker->has_lines = true;
+}
+
+void letters_post_mail(struct worker *worker, struct worker *receiver, struct mail *mail)
+{
+    worker_post_quietly(receiver, mail);
+    letters_wake_later(worker, receiver);
+}
+
 void letter_post(struct worker *worker, struct worker *receiver, struct letter *letter, uint64_t contents_bytes)
 {
     letter->mail.deliver = deliver;
     letter->cost_bytes = contents_bytes + LETTER_BYTES;
     if (atomic_fetch_add(&receiver->backlog_bytes, letter->cost_bytes) > LETTERS_BACKLOG_BYTES && receiver != worker)
         worker->slow_workers |= UINT64_C(1) << receiver->index;
-    worker_post_quietly(receiver, &letter->mail);
-    worker->mailed |= UINT64_C(1) << receiver->index;
-    worker->has_lines = true;
+    letters_post_mail(worker, receiver, &letter->mail);
 }
 
 void letters_flush(struct worker *worker)
 {
-    for (uint64_t left = worker->mailed; left != 0; left &= left - 1)
+    const uint64_t self = UINT64_C(1) << worker->index;
+
+    for (uint64_t left = worker->mailed & ~self; left != 0; left &= left - 1)
         worker_wake(&worker->server->workers[__builtin_ctzll(left)]);
-    worker->mailed = 0;
+    worker->mailed &= self;
 }
 
 /* Of the workers that were far behind, those that still are; they wake us when they are not. Both sides write before

@@ -11,6 +11,7 @@ struct client;
 
 enum {
     LETTERS_BACKLOG_BYTES = 4 << 20, /* for one worker, beyond which clients wait until half are delivered */
+    LETTERS_MUCH_BYTES = 8 << 20,    /* beyond which what single clients are sent is counted: one command sends it */
     LETTERS_TURN_BYTES = 1 << 20,    /* that a worker delivers before it sends what it has */
     LETTER_BYTES = 256               /* what a letter counts beside its contents */
 };
@@ -23,7 +24,11 @@ struct letter {
 
 /* The worker's thread. `deliver` is set. contents_bytes: what the letter keeps in memory. */
 void letter_post(struct worker *worker, struct worker *receiver, struct letter *letter, uint64_t contents_bytes);
-void letters_flush(struct worker *worker); /* wakes who has got letters; no lock held */
+/* Mail that is not counted, as it is somebody's reply; likewise. */
+void letters_post_mail(struct worker *worker, struct worker *receiver, struct mail *mail);
+void letters_wake_later(struct worker *worker, struct worker *receiver); /* as if it had got one */
+/* Wakes others who have got letters; no lock held. The worker reads its own at the turn's end. */
+void letters_flush(struct worker *worker);
 /* The client's commands have posted something, perhaps: lets it wait if a worker is far behind. */
 void letters_hold(struct client *client);
 void letters_release_held(struct worker *worker); /* those that need not wait any longer; after a wake */

@@ -8,7 +8,9 @@
 #include "persist/rdb_load.h"
 #include "server/aof_files.h"
 #include "server/aof_load.h"
+#include "server/aof_lock.h"
 #include "server/aof_options.h"
+#include "server/aof_tail.h"
 #include "server/hindrance.h"
 #include "server/persistence.h"
 #include "server/process.h"
@@ -24,7 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAUSE_BYTES = 2 * 1024 * 1024, PROGRESS_US = 5 * 1000 * 1000, GATE_SPINS = 1000 };
+enum { PAUSE_BYTES = 2 * 1024 * 1024, PROGRESS_US = 5 * 1000 * 1000, GATE_SPINS = 1000,
+       LOCK_WAIT_MS = 2000 /* for a server that is just about to end */ };
 
 const char loading_denial[] = "LOADING Redis is loading the dataset in memory";
 
@@ -94,7 +97,6 @@ static bool pause_loading(uint64_t bytes, uint64_t keys, void *context)
 {
     (void)context;
     tell_progress(bytes, keys);
-    mem_thread_publish();
     gate_open(&loader.member);
     own_gate();
     return !atomic_load_explicit(&loader.server->stopping, memory_order_relaxed);
@@ -140,6 +142,7 @@ static void refuse(const char *what, const char *reason, enum status status)
 static void NORETURN end_process(void)
 {
     process_remove_pidfile();
+    aof_lock_leave();
     _exit(EXIT_FAILURE);
 }
 
@@ -156,8 +159,12 @@ static void finish(const struct rdb_load_result *result)
 {
     double seconds = (double)((int64_t)clock_monotonic_us() - GET(start_us)) / 1e6;
 
-    log_notice("Done loading RDB, keys loaded: %" PRIu64 ", keys expired: %" PRIu64 ", empty keys skipped: %" PRIu64
-               ".", result->keys, result->expired, result->empty);
+    if (result->empty != 0)
+        log_notice("Done loading RDB, keys loaded: %" PRIu64 ", keys expired: %" PRIu64 ", empty keys skipped: %" PRIu64
+                   ".", result->keys, result->expired, result->empty);
+    else
+        log_notice("Done loading RDB, keys loaded: %" PRIu64 ", keys expired: %" PRIu64 ".", result->keys,
+                   result->expired);
     log_notice("DB loaded from disk: %.3f seconds", seconds);
     persistence_note_loaded(result->keys, result->expired);
 }
@@ -257,12 +264,18 @@ static enum found find_rdb(uint64_t *size)
 
 static enum found find_aof(struct server *server, uint64_t *size)
 {
+    if (!aof_lock_acquire(LOCK_WAIT_MS)) {
+        log_warning("The server does not start, and leaves the files as they are.");
+        return FOUND_TROUBLE;
+    }
     switch (aof_files_find(true, &loader.manifest, size)) {
     case AOF_FOUND_NOTHING:
         return FOUND_NOTHING;
     case AOF_FOUND_TROUBLE:
         return FOUND_TROUBLE;
     case AOF_FOUND:
+        if (!aof_tail_recover(&loader.manifest))
+            return FOUND_TROUBLE;
         break;
     }
     loader.worker = mem_alloc(sizeof(*loader.worker));

@@ -3,7 +3,10 @@
 #include "base/background.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/aof_writer.h"
+#include "server/client.h"
 #include "server/config.h"
+#include "server/dispatch.h"
 #include "server/latency.h"
 #include "server/options.h"
 #include "server/pause.h"
@@ -117,11 +120,33 @@ bool memory_available(uint64_t *bytes)
 
 /* --------------------------------------------------------------------------------------------------- accounting -- */
 
-uint64_t memory_not_counted(void)
+uint64_t memory_of_journal(void)
 {
     struct journal *journal = &server_instance()->journal;
 
-    return journal_is_on(journal) ? journal_memory_bytes(journal) : 0;
+    return journal_is_on(journal) ? journal_memory_bytes(journal) + aof_writer_memory_bytes() : 0;
+}
+
+uint64_t memory_set_aside(void)
+{
+    const struct server *server = server_instance();
+    uint64_t bytes = memory_of_journal();
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        const struct worker *worker = &server->workers[i];
+
+        bytes += atomic_load_explicit(&worker->backlog_bytes, memory_order_relaxed) +
+                 atomic_load_explicit(&worker->held_bytes, memory_order_relaxed) +
+                 output_pool_transient_bytes(loop_output_pool(worker->loop));
+    }
+    return bytes;
+}
+
+uint64_t memory_counted(void)
+{
+    uint64_t used = mem_used();
+
+    return used - MIN(used, memory_set_aside());
 }
 
 static void note_state(bool exceeded)
@@ -157,7 +182,7 @@ void memory_limit_sample(void)
         least = total / 100 * (100 - percent);
         atomic_store(&machine_available, available);
         if (available < least) /* that much less than now */
-            forced = mem_used() > least - available ? mem_used() - (least - available) : 1;
+            forced = memory_counted() > least - available ? memory_counted() - (least - available) : 1;
     }
     atomic_store(&forced_limit, forced);
     set_limit();
@@ -235,18 +260,15 @@ static enum memory_room evict(struct worker *worker, uint64_t wanted)
 enum memory_room memory_make_room(struct worker *worker)
 {
     uint64_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
-    uint64_t used;
+    uint64_t counted;
     enum memory_room room;
 
-    if (limit == 0 || mem_used() <= limit)
+    if (!memory_limit_is_reached())
         return MEMORY_FINE;
-    /* Blocks for replies to come go before keys do: what deleting a key tells tracking clients fills them, and would be
-     * a reason to delete more. */
-    output_pool_fini(loop_output_pool(worker->loop));
+    output_pool_fini(loop_output_pool(worker->loop)); /* free blocks go before keys do */
     mem_thread_publish();
-    used = mem_used();
-    used -= MIN(used, memory_not_counted());
-    if (used <= limit)
+    counted = memory_counted();
+    if (counted <= limit)
         return MEMORY_FINE;
     if (pause_is_on())
         return MEMORY_SHORT; /* nothing changes in a pause */
@@ -257,11 +279,20 @@ enum memory_room memory_make_room(struct worker *worker)
     if (!gate_enter(&worker->member)) {
         room = MEMORY_SHORT; /* whoever is alone with the data will be done soon */
     } else {
-        room = evict(worker, used - limit);
+        room = evict(worker, counted - limit);
         gate_leave(&worker->member);
+        if (worker->has_lines) /* what is told of keys that went is on its way before anybody looks again */
+            dispatch_show_lines(worker);
     }
     note_state(room != MEMORY_FINE);
     if (room == MEMORY_SHORT)
         loop_timer_start(worker->loop, &worker->evict_timer, TIMER_US, on_timer);
     return room;
+}
+
+void memory_look_for(struct client *client)
+{
+    client->flags &= ~(uint32_t)CLIENT_MEMORY_SHORT;
+    if (memory_limit_is_reached() && memory_make_room(client->worker) == MEMORY_NONE)
+        client->flags |= CLIENT_MEMORY_SHORT;
 }

@@ -40,7 +40,7 @@ void memory_report_collect(struct memory_report *report, const struct server_sta
     report->startup = memory_report_startup();
     report->clients = stats->client_memory_bytes;
     report->client_count = stats->connected_clients;
-    report->journal = memory_not_counted();
+    report->journal = memory_of_journal();
     for (unsigned db = 0; db < server_database_count(); db++) {
         struct keyspace_stats keyspace;
 

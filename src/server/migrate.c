@@ -7,6 +7,7 @@
 #include "server/client.h"
 #include "server/command.h"
 #include "server/dispatch.h"
+#include "server/pause.h"
 #include "server/rdb_options.h"
 #include "server/server.h"
 #include "server/transaction.h"
@@ -35,6 +36,7 @@ struct migration {
     bool is_silent;
     unsigned db, tries;
     bool copies, replaces;
+    bool is_killed;              /* its client was: then no key is deleted here any more */
     struct moving_key *keys;
     struct key *keys_to_hold;    /* the same keys, in a row */
     uint32_t key_count;
@@ -195,7 +197,7 @@ static bool take_away(struct migration *migration, struct access *access)
 
         if (!moving->is_sent)
             continue;
-        if (!migration->order.accepted[moving->command] || migration->copies) {
+        if (!migration->order.accepted[moving->command] || migration->copies || migration->is_killed) {
             moving->is_over = true;
         } else if (is_unchanged(migration, moving, access)) {
             moving->is_over = true;
@@ -237,7 +239,7 @@ static void leave_registry(struct migration *migration)
         hindrance_set(HINDRANCE_MOVING, false);
     spinlock_release(&registry_lock);
     for (unsigned i = 0; i < server->worker_count; i++)
-        worker_wake(&server->workers[i]); /* who was held may go on */
+        worker_wake_parked(&server->workers[i], PARKING_PAUSE); /* who was held may go on */
 }
 
 static void reply_end(struct migration *migration)
@@ -344,7 +346,7 @@ static bool finish(struct worker *worker, struct migration *migration)
 
 void migrate_woken(struct worker *worker)
 {
-    if (LIKELY(!migrate_is_on()) || worker->inside)
+    if (LIKELY(!migrate_is_on()) || worker->inside || pause_holds_writes())
         return;
     LIST_FOREACH_SAFE(node, &answered[worker->index]) {
         if (!finish(worker, container_of(node, struct migration, queue_node)))
@@ -373,14 +375,16 @@ static bool is_moving_locked(struct slice name)
 bool migrate_holds(const struct client *client, const struct command *command, const struct slice *args,
                    uint32_t arg_count, const struct key *keys, uint32_t key_count)
 {
+    enum access_class class;
     bool is_held = false;
 
     if (command->row->access == ACCESS_TRANSACTION)
         return client->transaction != NULL && transaction_may_write(client->transaction);
     if (!command_may_write(command, args, arg_count))
         return false;
-    if ((command->flags & COMMAND_SCRIPT) != 0 || command_access(command, args, arg_count) != ACCESS_STRIPED)
-        return command_access(command, args, arg_count) != ACCESS_FREE;
+    class = command_access(command, args, arg_count);
+    if ((command->flags & COMMAND_SCRIPT) != 0 || class != ACCESS_STRIPED)
+        return class != ACCESS_FREE && class != ACCESS_GATED;
     spinlock_acquire(&registry_lock);
     for (uint32_t i = 0; i < key_count && !is_held; i++)
         is_held = is_moving_locked(keys[i].name);
@@ -388,7 +392,7 @@ bool migrate_holds(const struct client *client, const struct command *command, c
     return is_held;
 }
 
-void migrate_forget(struct client *client)
+void migrate_forget(struct client *client, bool is_killed)
 {
     if (LIKELY(!migrate_is_on()))
         return;
@@ -396,8 +400,10 @@ void migrate_forget(struct client *client)
     LIST_FOREACH(node, &registry) {
         struct migration *migration = container_of(node, struct migration, node);
 
-        if (migration->client == client)
-            migration->client = NULL;
+        if (migration->client != client)
+            continue;
+        migration->client = NULL;
+        migration->is_killed = is_killed;
     }
     spinlock_release(&registry_lock);
 }

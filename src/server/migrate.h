@@ -39,6 +39,6 @@ bool migrate_holds(const struct client *client, const struct command *command, c
                    uint32_t arg_count, const struct key *keys, uint32_t key_count);
 
 void migrate_woken(struct worker *worker);  /* its thread, at each wake: what could not be finished is tried again */
-void migrate_forget(struct client *client); /* it goes; its keys move all the same */
+void migrate_forget(struct client *client, bool is_killed); /* it goes; of one that was killed the keys stay here */
 void migrate_stop(void);                    /* the workers have ended */
 void migrate_teardown(void);                /* and are gone */

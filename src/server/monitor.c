@@ -6,15 +6,17 @@
 #include "base/words.h"
 #include "server/client.h"
 #include "server/request.h"
+#include "server/letters.h"
 #include "server/server.h"
+#include "server/telling.h"
 #include "server/timing.h"
 
 #include <string.h>
 
 _Atomic uint32_t monitor_count; /* global: see monitor.h */
 
-struct lines_mail {
-    struct mail mail;
+struct lines_letter {
+    struct letter letter;
     struct blob *lines;
 };
 
@@ -31,7 +33,7 @@ static void note(const struct request *request)
         words_quote(lines, request_is_redacted(request, i) ? SLICE("(redacted)") : request->args[i]);
     }
     buffer_append_text(lines, "\r\n");
-    request->worker->has_lines = true;
+    telling_note(request->worker, lines->size);
 }
 
 void monitor_note(const struct request *request)
@@ -61,16 +63,16 @@ static void show_lines(struct worker *worker, struct blob *lines)
     }
 }
 
-static void deliver_lines(struct worker *worker, struct mail *mail)
+static void deliver_lines(struct worker *worker, struct letter *letter)
 {
-    struct lines_mail *letter = container_of(mail, struct lines_mail, mail);
+    struct lines_letter *mine = container_of(letter, struct lines_letter, letter);
 
-    show_lines(worker, letter->lines);
-    blob_release(&letter->lines);
-    mem_free(letter);
+    show_lines(worker, mine->lines);
+    blob_release(&mine->lines);
+    mem_free(mine);
 }
 
-void monitor_flush(struct worker *worker)
+void monitor_tell_noted(struct worker *worker)
 {
     struct server *server = worker->server;
     struct blob *lines;
@@ -81,19 +83,13 @@ void monitor_flush(struct worker *worker)
     buffer_fini(&worker->monitor_lines);
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct worker *other = &server->workers[i];
-        struct lines_mail *letter;
-        struct mail *mail;
+        struct lines_letter *mine;
 
         if (atomic_load_explicit(&other->monitor_count, memory_order_relaxed) == 0)
             continue;
-        if (other == worker) {
-            show_lines(worker, lines);
-            continue;
-        }
-        letter = mem_alloc(sizeof(*letter));
-        *letter = (struct lines_mail){.mail = {.deliver = deliver_lines}, .lines = blob_acquire(lines)};
-        mail = &letter->mail;
-        worker_post(other, &mail);
+        mine = mem_alloc(sizeof(*mine));
+        *mine = (struct lines_letter){.letter = {.deliver = deliver_lines}, .lines = blob_acquire(lines)};
+        letter_post(worker, other, &mine->letter, lines->size);
     }
     blob_release(&lines);
 }

@@ -1,5 +1,5 @@
 /* MONITOR: clients that are shown each command as it runs. A worker collects the lines of its commands while it holds
- * stripes, and hands them to the workers that have monitors afterwards, once for all of them. */
+ * stripes, and hands them to the workers that have monitors before it releases them, once for all of them. */
 #pragma once
 
 #include "base/compiler.h"
@@ -22,7 +22,7 @@ static inline bool monitor_is_on(void)
 void monitor_note(const struct request *request); /* a command that has just run; not of those that show themselves */
 /* Commands that run scripts show themselves before they begin, as what they call is shown on the way. */
 void monitor_note_first(const struct request *request);
-void monitor_flush(struct worker *worker);        /* its thread, no lock held: sends what was noted, if anything */
+void monitor_tell_noted(struct worker *worker);   /* for telling.c */
 
 /* The client's own worker. */
 void monitor_start(struct client *client);

@@ -101,8 +101,9 @@ static bool refuse(char *error, size_t error_size, const char *reason)
 enum { BIND_ADDRESSES_MOST = 16 };
 
 static struct {
-    char *items[BIND_ADDRESSES_MOST];
+    char *items[BIND_ADDRESSES_MOST]; /* at the gate alone, as `count` */
     size_t count;
+    struct option_string text;        /* all of them */
 } bound;
 
 const char *const *option_bind_addresses(size_t *count)
@@ -118,6 +119,21 @@ static void forget_addresses(void)
     bound.count = 0;
 }
 
+static void show_addresses(void)
+{
+    struct buffer buffer = {0};
+    struct option_string text = {0};
+
+    for (size_t i = 0; i < bound.count; i++) {
+        buffer_append_text(&buffer, i == 0 ? "" : " ");
+        buffer_append_text(&buffer, bound.items[i]);
+    }
+    if (bound.count != 0)
+        text.data = buffer_take(&buffer, &text.size);
+    text = option_string_replace(&bound.text, text);
+    mem_free(text.data);
+}
+
 static bool set_bind(const struct option_row *row, const struct slice *words, size_t count, char *error,
                      size_t error_size)
 {
@@ -129,16 +145,14 @@ static bool set_bind(const struct option_row *row, const struct slice *words, si
         if (words[i].size != 0)
             bound.items[bound.count++] = mem_copy(words[i].data, words[i].size);
     }
+    show_addresses();
     return true;
 }
 
 static void get_bind(const struct option_row *row, struct buffer *buffer)
 {
     (void)row;
-    for (size_t i = 0; i < bound.count; i++) {
-        buffer_append_text(buffer, i == 0 ? "" : " ");
-        buffer_append_text(buffer, bound.items[i]);
-    }
+    option_string_append(&bound.text, buffer);
 }
 
 /* --- client-output-buffer-limit: groups of CLASS HARD SOFT SECONDS; classes that are not named keep theirs --- */
@@ -422,7 +436,7 @@ const struct option_row server_options[] = {
                 "bind each thread to a processor: false, true, or the first processor, counted from 1"),
     ROW_BOOL("active-client-balancing", &option_active_client_balancing, 1, OPTION_MUTABLE,
              "give new clients to the thread that has fewest"),
-    ROW_INT("min-clients-per-thread", &option_min_clients_per_thread, 20, 0, 400, OPTION_MUTABLE,
+    ROW_INT("min-clients-per-thread", &option_min_clients_per_thread, 1, 0, 400, OPTION_MUTABLE,
             "clients of a thread before the next one gets its first"),
     ROW_ENUM("event-loop", &option_event_loop, LOOP_AUTO, event_loops, OPTION_IMMUTABLE,
              "how to wait for clients: auto, epoll or io_uring"),
@@ -526,5 +540,6 @@ void options_clamp(void)
 void options_teardown(void)
 {
     forget_addresses();
+    show_addresses();
     options_accepted_teardown();
 }

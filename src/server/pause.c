@@ -28,7 +28,7 @@ static void keep_expired(struct server *server, bool keep)
 static void wake_all(struct server *server)
 {
     for (unsigned i = 0; i < server->worker_count; i++)
-        worker_wake(&server->workers[i]);
+        worker_wake_parked(&server->workers[i], PARKING_PAUSE);
 }
 
 static void on_timer(struct loop *loop, struct loop_timer *timer)
@@ -97,6 +97,11 @@ static bool may_write(const struct client *client, const struct command *command
     if (command->row->access == ACCESS_TRANSACTION)
         return client->transaction != NULL && transaction_may_write(client->transaction);
     return command_may_write(command, args, arg_count);
+}
+
+bool pause_holds_writes(void)
+{
+    return mode_of_clients() != PAUSE_NONE && now_ms() < atomic_load(&pause_until_ms);
 }
 
 bool pause_holds(const struct client *client, const struct command *command, const struct slice *args,

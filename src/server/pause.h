@@ -33,6 +33,7 @@ void pause_end(struct server *server);
 void pause_for_lag(bool lags);
 void pause_for_lag_over(void); /* behind it: wakes who waits; under no lock */
 
+bool pause_holds_writes(void); /* CLIENT PAUSE does, of either mode */
 /* Must this command wait? */
 bool pause_holds(const struct client *client, const struct command *command, const struct slice *args,
                  uint32_t arg_count);

@@ -18,7 +18,7 @@
 #include "server/reaper.h"
 #include "server/save_points.h"
 #include "server/server.h"
-#include "server/version.h"
+#include "base/version.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -39,7 +39,6 @@ static struct {
     struct rdb_limits (*limits)(void); /* const */
     char own_temp_path[TEMP_NAME_BYTES]; /* const: of files that no child writes */
     _Atomic bool writes_own;           /* atomic: there may be such a file now; read in a signal's handler */
-    bool wants_child;                  /* worker 0's: it waits for the gate */
     int64_t wish_seconds, wish_changes; /* worker 0's: why */
     /* atomic, relaxed: each is one number, and they need not fit together */
     _Atomic uint64_t saved_changes;    /* changes that the last snapshot has */
@@ -162,8 +161,8 @@ bool persistence_save(struct access *access)
         log_warning("The data could not be saved: %s", result.error);
         return false;
     }
-    log_notice("DB saved on disk: %" PRIu64 " keys, %" PRIu64 " bytes, version %d", result.keys, result.bytes,
-               result.version);
+    log_notice("DB saved on disk");
+    log_notice("RDB: %" PRIu64 " keys, %" PRIu64 " bytes, version %d", result.keys, result.bytes, result.version);
     note_saved(all_changes() + access->dirty); /* what this command has done is counted when it ends */
     return true;
 }
@@ -235,8 +234,9 @@ static void child_done(const struct child_report *report, void *context)
     SET(last_cow_bytes, report->cow_bytes);
     if (report->is_last && report->status == STATUS_OK) {
         note_saved(GET(child_changes));
-        log_notice("Background saving terminated with success: %" PRIu64 " keys, %" PRIu64 " bytes, %" PRIu64
-                   " MB copied meanwhile", report->keys, report->bytes, report->cow_bytes >> 20);
+        log_notice("Background saving terminated with success");
+        log_notice("RDB: %" PRIu64 " keys, %" PRIu64 " bytes, %" PRIu64 " MB copied meanwhile", report->keys,
+                   report->bytes, report->cow_bytes >> 20);
         return;
     }
     make_temp_path(temp_path, report->pid); /* which removes what it has left */
@@ -275,7 +275,7 @@ enum persistence_start persistence_start_child(struct access *access)
         update_denial();
         return PERSISTENCE_FAILED;
     }
-    log_notice("Background saving started");
+    log_notice("Background saving started by pid %d", (int)child_pid());
     return PERSISTENCE_STARTED;
 }
 
@@ -322,19 +322,19 @@ void persistence_look(struct worker *worker)
     reaper_look();
     if (child_running() != CHILD_NONE || loading_runs() || !is_due() ||
         atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) ||
-        atomic_load_explicit(&worker->server->stopping, memory_order_relaxed))
+        atomic_load_explicit(&worker->server->stopping, memory_order_relaxed)) {
+        dispatch_exclusive_drop(worker, GATE_WISH_SAVE); /* somebody else was faster */
         return;
-    state.wants_child = !dispatch_exclusive_begin(worker);
-    if (state.wants_child)
+    }
+    if (!dispatch_exclusive_begin(worker, GATE_WISH_SAVE))
         return; /* looks again when it is woken */
     start_child(worker);
-    worker_time_passed(worker);
     dispatch_exclusive_end(worker);
 }
 
 void persistence_woken(struct worker *worker)
 {
-    if (UNLIKELY(state.wants_child))
+    if (UNLIKELY(dispatch_exclusive_is_wished(worker, GATE_WISH_SAVE)))
         persistence_look(worker);
 }
 

@@ -4,10 +4,11 @@
 #include "base/glob.h"
 #include "base/mem.h"
 #include "server/client.h"
-#include "server/events.h"
 #include "server/letters.h"
+#include "server/options.h"
 #include "server/request.h"
 #include "server/server.h"
+#include "server/telling.h"
 
 #include <string.h>
 
@@ -24,6 +25,7 @@ struct publication {
 
 struct copy {
     struct letter letter;
+    bool is_counted;        /* in the cards of those that it is for */
     struct publication *publication;
 };
 
@@ -85,6 +87,7 @@ static void show(struct client *client)
         client->flags |= CLIENT_PUBSUB;
     } else {
         client->flags &= ~(uint32_t)CLIENT_PUBSUB;
+        atomic_store_explicit(&client->card.letter_bytes, 0, memory_order_relaxed); /* they will not reach it */
         mem_free(session);
         client->pubsub = NULL;
     }
@@ -96,7 +99,7 @@ uint64_t pubsub_subscribe(struct client *client, enum topic_kind kind, struct sl
     struct subscription *subscription;
     struct table *table;
 
-    events_publish_noted(client->worker); /* they came before */
+    telling_noted(client->worker); /* that came before */
     if (client->pubsub == NULL) {
         client->pubsub = mem_alloc_zero(sizeof(*client->pubsub));
         client->pubsub->memory_bytes = sizeof(*client->pubsub);
@@ -182,7 +185,7 @@ void pubsub_leave(struct client *client)
 
 void pubsub_catch_up(struct client *client)
 {
-    events_publish_noted(client->worker);
+    telling_noted(client->worker);
     if (client->pubsub != NULL)
         worker_read_mail_so_far(client->worker);
 }
@@ -236,7 +239,53 @@ struct posting {
 
 static void deliver(struct worker *worker, struct letter *letter);
 
-/* Under the lock of the channel: only puts letters into mailboxes. */
+static size_t counted_bytes(const struct publication *publication)
+{
+    return publication->body->size + sizeof("*3\r\n$7\r\nmessage");
+}
+
+/* Counts a message for a topic's subscribers in one worker, under the topic's lock. Who has passed his limit of output
+ * is to be cut, as he would be if he had it all already. False: they all are. */
+static bool count_for_topic(const struct topic_ticket *ticket, struct worker *receiver, uint64_t bytes, uint64_t most)
+{
+    const struct topic_part *part = topic_part_of(ticket->topic, receiver->index);
+    bool some = false;
+
+    for (uint32_t i = 0; part != NULL && i < part->count; i++) {
+        struct client_card *card = &part->items[i]->client->card;
+        uint64_t pending;
+
+        if (!topic_ticket_reaches(ticket, part->items[i]))
+            continue;
+        pending = atomic_fetch_add_explicit(&card->letter_bytes, bytes, memory_order_relaxed) + bytes +
+                  atomic_load_explicit(&card->output_bytes, memory_order_relaxed);
+        if (pending < most) {
+            some = true;
+        } else if ((atomic_fetch_or_explicit(&card->requests, CLIENT_REQUEST_CUT, memory_order_release) &
+                    CLIENT_REQUEST_CUT) == 0) {
+            atomic_store_explicit(&receiver->has_requests, true, memory_order_release);
+        }
+    }
+    return some;
+}
+
+/* One command may send more than there is memory, and nobody reads before it has ended, or not fast enough. False:
+ * nobody in this worker is to get it any more. */
+static bool count_letter(const struct publication *publication, struct worker *receiver)
+{
+    const uint64_t most = atomic_load_explicit(&option_output_limits[OUTPUT_CLASS_PUBSUB].hard_bytes,
+                                               memory_order_relaxed);
+    const uint64_t bytes = counted_bytes(publication);
+    bool some = false;
+
+    if (publication->channel.topic != NULL)
+        some = count_for_topic(&publication->channel, receiver, bytes, most != 0 ? most : UINT64_MAX);
+    for (uint32_t i = 0; i < publication->ticket_count; i++)
+        some = count_for_topic(&publication->tickets[i], receiver, bytes, most != 0 ? most : UINT64_MAX) || some;
+    return some;
+}
+
+/* Under the lock of the channel, and of the patterns if some fit: only puts letters into mailboxes. */
 static void post(const struct topic_reach *reach, void *context)
 {
     const struct posting *posting = context;
@@ -244,12 +293,20 @@ static void post(const struct topic_reach *reach, void *context)
     struct publication *publication = posting->publication;
 
     for (uint64_t left = reach->workers; left != 0; left &= left - 1) {
-        struct copy *copy = mem_alloc(sizeof(*copy));
+        struct worker *receiver = &worker->server->workers[__builtin_ctzll(left)];
+        bool much = atomic_load_explicit(&receiver->backlog_bytes, memory_order_relaxed) > LETTERS_MUCH_BYTES;
+        struct copy *copy;
 
+        if (UNLIKELY(much) && !count_letter(publication, receiver)) {
+            letters_wake_later(worker, receiver); /* to cut them */
+            continue;
+        }
+        copy = mem_alloc(sizeof(*copy));
         copy->letter.deliver = deliver;
+        copy->is_counted = much;
         copy->publication = publication;
         atomic_fetch_add_explicit(&publication->refs, 1, memory_order_relaxed);
-        letter_post(worker, &worker->server->workers[__builtin_ctzll(left)], &copy->letter, publication->body->size);
+        letter_post(worker, receiver, &copy->letter, publication->body->size);
     }
 }
 
@@ -265,7 +322,7 @@ uint64_t pubsub_publish(struct worker *worker, enum topic_kind kind, struct slic
     struct topic_reach reach = {0};
     struct posting posting = {.worker = worker};
 
-    events_publish_noted(worker); /* they came first */
+    telling_noted(worker); /* that came first */
     if (kind == TOPIC_CHANNEL)
         topics_match(TOPIC_PATTERN, fits_pattern, &channel, &tickets, &reach);
     if (tickets.count != 0 || topics_has(kind, channel, message.hash)) {
@@ -332,7 +389,9 @@ static void form_write(const struct form *form, struct output *output, int proto
     output_append_blob(output, form->body, 0, form->body->size);
 }
 
-static void deliver_to_topic(const struct worker *worker, const struct topic_ticket *ticket, struct blob *body)
+/* counted: what it takes no longer while it is on its way. */
+static void deliver_to_topic(const struct worker *worker, const struct topic_ticket *ticket, struct blob *body,
+                             uint64_t counted)
 {
     const struct topic_part *part = topic_part_of(ticket->topic, worker->index);
     struct form form;
@@ -343,7 +402,11 @@ static void deliver_to_topic(const struct worker *worker, const struct topic_tic
     for (uint32_t i = 0; i < part->count; i++) {
         struct client *client = part->items[i]->client;
 
-        if (!topic_ticket_reaches(ticket, part->items[i]) || conn_is_closing(&client->conn))
+        if (!topic_ticket_reaches(ticket, part->items[i]))
+            continue;
+        if (UNLIKELY(counted != 0))
+            atomic_fetch_sub_explicit(&client->card.letter_bytes, counted, memory_order_relaxed);
+        if (conn_is_closing(&client->conn))
             continue;
         form_write(&form, &client->conn.output, client->proto);
         client_sent_unasked(client);
@@ -355,11 +418,12 @@ static void deliver(struct worker *worker, struct letter *letter)
 {
     struct copy *copy = container_of(letter, struct copy, letter);
     struct publication *publication = copy->publication;
+    const uint64_t counted = UNLIKELY(copy->is_counted) ? counted_bytes(publication) : 0;
 
     if (publication->channel.topic != NULL)
-        deliver_to_topic(worker, &publication->channel, publication->body);
+        deliver_to_topic(worker, &publication->channel, publication->body, counted);
     for (uint32_t i = 0; i < publication->ticket_count; i++)
-        deliver_to_topic(worker, &publication->tickets[i], publication->body);
+        deliver_to_topic(worker, &publication->tickets[i], publication->body, counted);
     publication_release(&copy->publication);
     mem_free(copy);
 }

@@ -86,14 +86,10 @@ static bool needs_memory(const struct client *client, const struct command *comm
 /* Evicts what it can. Who caches keys that go is told before the reply. */
 static COLD bool lacks_memory(struct client *client, const struct command *command)
 {
-    struct worker *worker = client->worker;
-    bool none_made = memory_make_room(worker) == MEMORY_NONE;
-
-    if (worker->has_lines && (client->flags & CLIENT_TRACKING) != 0) {
-        dispatch_show_lines(worker);
-        worker_read_mail_so_far(worker);
-    }
-    return none_made && needs_memory(client, command);
+    memory_look_for(client);
+    if ((client->flags & CLIENT_TRACKING) != 0)
+        worker_read_mail_so_far(client->worker);
+    return (client->flags & CLIENT_MEMORY_SHORT) != 0 && needs_memory(client, command);
 }
 
 static bool is_write(const struct client *client, const struct command *command)
@@ -161,6 +157,7 @@ bool refusal_replies(struct client *client, const struct job *job)
     const char *reason;
 
     dispatch_request_init(&request, client, job, NULL);
+    client->flags &= ~(uint32_t)CLIENT_MEMORY_SHORT;
     if (UNLIKELY(job->refusal != REFUSAL_NONE))
         refuse(&request, job);
     else if (UNLIKELY((reason = protect_command_refusal(command, client)) != NULL))

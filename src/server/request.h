@@ -33,6 +33,8 @@ struct request {
     bool in_script;           /* a script calls it */
     const struct key *ready;  /* of a command that waited: the one of its keys to look at; NULL: all */
     bool blocked;             /* it waits: see blocked.h */
+    bool again;               /* a walk that has done nothing yet: it waits for busy_stripe and is run again */
+    uint32_t busy_stripe;
     bool failed;              /* an error was replied */
     uint64_t redacted;        /* arguments that logs must not show: a bit each, the last one for all from 63 on */
     enum { EFFECT_OWN_WORDS, EFFECT_GIVEN, EFFECT_NONE } effect;
@@ -54,6 +56,14 @@ static inline void request_redact(struct request *request, uint32_t index)
 static inline bool request_is_redacted(const struct request *request, uint32_t index)
 {
     return (request->redacted >> MIN(index, 63U) & 1) != 0;
+}
+
+/* For ACCESS_WALK, before anything was replied or changed. */
+static inline void request_again_after(struct request *request, uint32_t busy_stripe)
+{
+    request->blocked = true;
+    request->again = true;
+    request->busy_stripe = busy_stripe;
 }
 
 /* Checks that reply an error and return false. */

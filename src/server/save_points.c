@@ -11,11 +11,13 @@
 
 enum { POINTS_MOST = 256 };
 
+struct save_point {
+    int64_t seconds, changes;
+};
+
 static struct {
     struct spinlock lock; /* rank LOCK_REGISTRY */
-    struct {
-        int64_t seconds, changes;
-    } points[POINTS_MOST] GUARDED_BY(lock);
+    struct save_point points[POINTS_MOST] GUARDED_BY(lock);
     size_t count GUARDED_BY(lock);
     bool reading, is_first; /* main thread */
 } save;
@@ -65,20 +67,37 @@ static bool set(const struct option_row *row, const struct slice *words, size_t 
     return true;
 }
 
+static size_t copy_points(struct save_point *points)
+{
+    size_t count;
+
+    spinlock_acquire(&save.lock);
+    count = save.count;
+    memcpy(points, save.points, count * sizeof(*points));
+    spinlock_release(&save.lock);
+    return count;
+}
+
 static void get(const struct option_row *row, struct buffer *buffer)
 {
+    struct save_point points[POINTS_MOST];
+    size_t count = copy_points(points);
+
     (void)row;
-    for (size_t i = 0; i < save.count; i++)
-        buffer_printf(buffer, "%s%lld %lld", i == 0 ? "" : " ", (long long)save.points[i].seconds,
-                      (long long)save.points[i].changes);
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(buffer, "%s%lld %lld", i == 0 ? "" : " ", (long long)points[i].seconds,
+                      (long long)points[i].changes);
 }
 
 static void rewrite(const struct option_row *row, struct buffer *buffer)
 {
-    for (size_t i = 0; i < save.count; i++)
-        buffer_printf(buffer, "%s %lld %lld\n", row->name, (long long)save.points[i].seconds,
-                      (long long)save.points[i].changes);
-    if (save.count == 0)
+    struct save_point points[POINTS_MOST];
+    size_t count = copy_points(points);
+
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(buffer, "%s %lld %lld\n", row->name, (long long)points[i].seconds,
+                      (long long)points[i].changes);
+    if (count == 0)
         buffer_printf(buffer, "%s \"\"\n", row->name);
 }
 

@@ -11,6 +11,7 @@
 #include "server/client.h"
 #include "server/client_limit.h"
 #include "server/config.h"
+#include "server/descriptors.h"
 #include "server/dispatch.h"
 #include "server/events.h"
 #include "server/journal_limits.h"
@@ -31,7 +32,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { CLIENTS_A_TURN = 200 };
@@ -260,8 +260,22 @@ static const char *apply_limits(const struct option_row *row)
     return NULL;
 }
 
+static const char *apply_maxclients(const struct option_row *row)
+{
+    static char error[128]; /* guarded by the gate */
+    int64_t clients = OPTION_GET(option_maxclients);
+
+    (void)row;
+    if (descriptors_make_room(&clients, instance->worker_count))
+        return NULL;
+    snprintf(error, sizeof(error), "The operating system is not able to handle the specified number of clients, try "
+             "with %lld", (long long)clients);
+    return error;
+}
+
 static void watch_options(void)
 {
+    config_on_change("maxclients", apply_maxclients);
     config_on_change("tls-port", apply_tls_port);
     config_on_change("port", apply_listeners);
     config_on_change("tls-port", apply_listeners);
@@ -281,7 +295,7 @@ static void watch_options(void)
 static void wake_waiters(uint64_t wait_mask)
 {
     for (; wait_mask != 0; wait_mask &= wait_mask - 1)
-        worker_wake(&instance->workers[__builtin_ctzll(wait_mask)]);
+        worker_wake_parked(&instance->workers[__builtin_ctzll(wait_mask)], PARKING_STRIPE);
 }
 
 static unsigned thread_count_wanted(void)
@@ -291,40 +305,25 @@ static unsigned thread_count_wanted(void)
     return wanted > 0 ? (unsigned)MIN(wanted, (int64_t)WORKERS_MOST) : MIN(thread_cpu_count(), 8U);
 }
 
-static void raise_descriptor_limit(void)
+/* False: there are too few to serve a single client. */
+static bool descriptors_suffice(unsigned worker_count)
 {
-    struct rlimit limit;
-    rlim_t wanted = (rlim_t)OPTION_GET_U64(option_maxclients) + 32 + 8 * WORKERS_MOST;
+    int64_t clients = OPTION_GET(option_maxclients);
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
-        return;
-    limit.rlim_cur = MAX(limit.rlim_cur, MIN(wanted, limit.rlim_max));
-    if (limit.rlim_max < wanted) { /* root may raise it */
-        struct rlimit higher = {wanted, wanted};
-
-        if (setrlimit(RLIMIT_NOFILE, &higher) == 0)
-            return;
-    }
-    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
-        int64_t possible = (int64_t)limit.rlim_cur - 32 - 8 * WORKERS_MOST;
-
-        if (possible < 1)
-            possible = 1;
-        log_warning("You requested maxclients of %lld, but only %lld descriptors may be opened: maxclients is %lld now",
-                    (long long)OPTION_GET(option_maxclients), (long long)limit.rlim_cur, (long long)possible);
-        atomic_store_explicit(&option_maxclients, possible, memory_order_relaxed);
-    }
+    if (!descriptors_make_room(&clients, worker_count))
+        atomic_store_explicit(&option_maxclients, clients, memory_order_relaxed);
+    return clients > 0;
 }
 
 static bool open_listeners(struct server *server)
 {
-    static const char *const names[LISTENERS_MOST] = {"tcp", "tls", "unix"};
+    static const char *const names[LISTENERS_MOST] = {"TCP", "TLS", "unix"};
     char error[LISTENER_ERROR_BYTES];
     bool any = false;
 
     for (unsigned kind = 0; kind < LISTENERS_MOST; kind++) {
         if (!listener_open(server, (enum listener_kind)kind, &server->listeners[kind], error)) {
-            log_warning("%s", error);
+            log_warning("Warning: %s", error);
             log_warning("Failed listening on port %lld (%s), aborting.",
                         (long long)port_of((enum listener_kind)kind), names[kind]);
             return false;
@@ -355,7 +354,6 @@ struct server *server_create(void)
 
     memset(server, 0, sizeof(*server));
     instance = server;
-    raise_descriptor_limit();
     gate_init(&server->gate);
     spinlock_init(&server->script_turn.lock, LOCK_STRIPE);
     journal_init(&server->journal);
@@ -376,7 +374,8 @@ struct server *server_create(void)
     journal_limits_start(&server->journal);
     (void)apply_usage(NULL);
     (void)apply_lazy_free(NULL);
-    if (!certificates_start() || !open_loops(server) || !open_listeners(server))
+    if (!descriptors_suffice(server->worker_count) || !certificates_start() || !open_loops(server) ||
+        !open_listeners(server))
         server_destroy(&server);
     return server;
 }
@@ -434,6 +433,10 @@ void server_run(struct server *server)
     worker_thread(&server->workers[0]);
     for (unsigned i = 1; i < server->worker_count; i++)
         thread_join(&server->workers[i].thread);
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        if (gate_is_owner(&server->workers[i].member)) /* it ended with the gate closed */
+            gate_open(&server->workers[i].member);
+    }
 }
 
 int64_t server_hz(const struct server *server)
@@ -484,6 +487,12 @@ void server_serve_signal(struct server *server)
         soft_shutdown_begin();
     else if (!shutdown_by_itself(&server->workers[0], shutdown_flags_of_signal(signal_number)))
         (void)server_forget_signal(); /* the next one asks anew */
+}
+
+bool server_is_asked_to_stop(void)
+{
+    return atomic_load_explicit(&signal_received, memory_order_relaxed) != 0 && !soft_shutdown_is_wished() &&
+           !soft_shutdown_is_pending();
 }
 
 bool server_forget_signal(void)
@@ -561,9 +570,11 @@ void server_each_client(struct server *server, void (*visit)(const struct client
 }
 
 unsigned server_request_clients(struct server *server, uint32_t request,
-                                bool (*wanted)(struct client_card *card, void *context), void *context)
+                                bool (*wanted)(struct client_card *card, void *context), void *context,
+                                uint64_t *workers)
 {
     unsigned count = 0;
+    uint64_t mask = 0;
 
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct worker *worker = &server->workers[i];
@@ -575,14 +586,19 @@ unsigned server_request_clients(struct server *server, uint32_t request,
 
             if (!wanted(card, context))
                 continue;
+            if ((request & CLIENT_REQUEST_KILL) != 0)
+                (void)client_card_claim(card, CLIENT_WAIT_KILLED);
             atomic_fetch_or_explicit(&card->requests, request, memory_order_release);
             count++;
         }
         spinlock_release(&worker->roster_lock);
         if (count != before) {
             atomic_store_explicit(&worker->has_requests, true, memory_order_release);
+            mask |= UINT64_C(1) << i;
             worker_wake(worker);
         }
     }
+    if (workers != NULL)
+        *workers = mask;
     return count;
 }

@@ -54,18 +54,27 @@ struct server *server_instance(void); /* the one that runs; for INFO and signals
  * after. Any thread. */
 int64_t server_hz(const struct server *server);
 
-/* From any thread: stop cleanly. What is to be done before: shutdown.h. */
+static inline bool server_is_stopping(const struct server *server)
+{
+    return UNLIKELY(atomic_load_explicit(&server->stopping, memory_order_relaxed));
+}
+/* From any thread: stop cleanly. While the caller owns the gate: what it has seen is the last state of the data, as
+ * the gate stays closed. What is to be done before: shutdown.h. */
 void server_stop(struct server *server);
 /* A signal asks to stop: async-signal-safe. Worker 0 does it. */
 void server_stop_from_signal(int signal_number);
 void server_serve_signal(struct server *server); /* worker 0, after a wake; not while cron is paused */
 /* Forgets a signal to stop that was not served yet; false: there is none. Any thread. */
 bool server_forget_signal(void);
+bool server_is_asked_to_stop(void); /* a signal has come and what it wants is under way; any thread */
 void server_pause_cron(struct server *server, bool paused); /* any thread */
-/* Leaves a request (enum client_request_flag) on the cards for which `wanted` is true; returns how many. Any thread. */
+/* Leaves a request (enum client_request_flag) on the cards for which `wanted` is true; returns how many. Who is to be
+ * killed gets no element any more that it waits for. Bit i of *workers (may be NULL): worker i has such clients. Any
+ * thread. */
 struct client_card;
 unsigned server_request_clients(struct server *server, uint32_t request,
-                                bool (*wanted)(struct client_card *card, void *context), void *context);
+                                bool (*wanted)(struct client_card *card, void *context), void *context,
+                                uint64_t *workers);
 /* Calls visit for every client's card, each under its worker's roster lock. */
 void server_each_client(struct server *server, void (*visit)(const struct client_card *card, void *context),
                         void *context);

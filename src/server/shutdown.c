@@ -84,11 +84,10 @@ bool shutdown_by_itself(struct worker *worker, unsigned flags)
 
     if (!shutdown_needs_gate(flags))
         return shutdown_begin(worker->server, flags, NULL);
-    if (!dispatch_exclusive_begin(worker))
+    if (!dispatch_exclusive_begin(worker, GATE_WISH_SHUTDOWN))
         return true; /* not yet: see there */
     access_begin(&worker->access, worker_now_ms(worker), true);
     done = shutdown_begin(worker->server, flags, &worker->access);
-    worker_time_passed(worker);
     dispatch_exclusive_end(worker);
     return done;
 }

@@ -32,6 +32,7 @@ static void add_worker(struct server_stats *stats, const struct worker *worker)
     stats->evicted_clients += read_counter(&worker->stats.evicted_clients);
     stats->output_buffer_limit_disconnections += read_counter(&worker->stats.output_limit_closed);
     stats->lock_waits += read_counter(&worker->stats.lock_waits);
+    stats->parked_retries += read_counter(&worker->stats.parked_retries);
     stats->loop_turns += read_counter(&worker->stats.turns);
     stats->expire_us += read_counter(&worker->stats.expire_us);
     stats->defrag_hits += read_counter(&worker->defrag.counters.hits);
@@ -80,15 +81,23 @@ static void add_card(const struct client_card *card, void *context)
     stats->client_memory_bytes += client_card_memory_bytes(card);
 }
 
+void server_stats_collect_sums(struct server_stats *stats)
+{
+    const struct server *server = server_instance();
+
+    memset(stats, 0, sizeof(*stats));
+    stats->thread_count = server->worker_count;
+    for (unsigned i = 0; i < server->worker_count; i++)
+        add_worker(stats, &server->workers[i]);
+}
+
 void server_stats_collect(struct server_stats *stats)
 {
     struct server *server = server_instance();
     const struct worker *here = worker_self();
     struct rates rates;
 
-    memset(stats, 0, sizeof(*stats));
-    for (unsigned i = 0; i < server->worker_count; i++)
-        add_worker(stats, &server->workers[i]);
+    server_stats_collect_sums(stats);
     server_each_client(server, add_card, stats);
     stats->total_blocking_keys = atomic_load_explicit(&server->store->waited_count, memory_order_relaxed);
     stats->total_blocking_keys_on_nokey = atomic_load_explicit(&server->store->loss_count, memory_order_relaxed);
@@ -100,7 +109,6 @@ void server_stats_collect(struct server_stats *stats)
     stats->output_kb_per_second = rates.output_bytes / 1024;
     stats->turns_per_second = rates.turns;
     stats->average_waiting_commands = rates.waiting_commands;
-    stats->thread_count = server->worker_count;
     stats->current_thread = here != NULL ? here->index : 0;
     stats->loop_name = loop_kind_name(server->workers[0].loop);
     stats->hz = server_hz(server);

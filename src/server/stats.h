@@ -49,6 +49,7 @@ struct server_stats {
     uint64_t output_buffer_limit_disconnections;
     uint64_t acl_denied_auth, acl_denied_command, acl_denied_key, acl_denied_channel;
     uint64_t lock_waits;       /* commands that were parked */
+    uint64_t parked_retries;   /* tries to run one of these */
     uint64_t loop_turns;
     uint64_t defrag_hits, defrag_misses, defrag_key_hits, defrag_key_misses;
     uint64_t defrag_us;        /* during which memory was defragmented */
@@ -77,6 +78,8 @@ struct server_stats {
     int64_t shutdown_in_ms;    /* -1: not shutting down */
 };
 void server_stats_collect(struct server_stats *stats); /* fills all of it */
+/* The sums over the workers only, since start. Async-signal-safe: neither locks nor memory. */
+void server_stats_collect_sums(struct server_stats *stats);
 
 /* What went wrong with one command; summed over the workers. Calls and times: timing.h. False: nothing did. */
 struct command_stats {

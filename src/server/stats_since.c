@@ -50,6 +50,7 @@ static const size_t counter_offsets[] = {
     offsetof(struct server_stats, acl_denied_key),
     offsetof(struct server_stats, acl_denied_channel),
     offsetof(struct server_stats, lock_waits),
+    offsetof(struct server_stats, parked_retries),
     offsetof(struct server_stats, loop_turns),
     offsetof(struct server_stats, expire_us),
     offsetof(struct server_stats, defrag_hits),

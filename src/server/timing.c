@@ -90,9 +90,10 @@ static void get_percents(const struct option_row *row, struct buffer *buffer)
 
 static const struct option_row timing_options[] = {
     ROW_INT("slowlog-log-slower-than", &option_slowlog_slower_than, 10000, -1, INT64_MAX, OPTION_MUTABLE,
-            "microseconds from which on a command goes into the slow log; -1: none does", .apply = apply_thresholds),
+            "microseconds from which on a command goes into the slow log; -1: none does", .apply = apply_thresholds,
+            .alias = "commandlog-execution-slower-than"),
     ROW_INT("slowlog-max-len", &option_slowlog_max_len, 128, 0, INT64_MAX, OPTION_MUTABLE,
-            "entries of the slow log", .apply = slowlog_apply),
+            "entries of the slow log", .apply = slowlog_apply, .alias = "commandlog-slow-execution-max-len"),
     ROW_INT("latency-monitor-threshold", &option_latency_threshold, 0, 0, INT64_MAX, OPTION_MUTABLE,
             "milliseconds from which on LATENCY notes an event; 0: none", .apply = apply_thresholds),
     ROW_BOOL("latency-tracking", &option_latency_tracking, 1, OPTION_MUTABLE, "keep histograms of commands' times",
@@ -199,7 +200,7 @@ void timing_attend(const struct request *request, uint64_t span)
         counter_add(&times->ticks.sum, span);
         counter_add(&times->untracked, 1);
     }
-    if ((request->client->flags & CLIENT_BLOCKED) == 0) /* else it has not ended */
+    if ((request->client->flags & CLIENT_BLOCKED) == 0 || request->client->rendezvous_count != 0) /* it has ended */
         timing_tell(request, tick_to_ns(span) / 1000);
     if (monitor_is_on())
         monitor_note(request);

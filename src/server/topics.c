@@ -155,13 +155,13 @@ struct subscription *topics_subscribe(enum topic_kind kind, struct slice name, u
     topic->workers |= UINT64_C(1) << worker_index;
     *subscription = (struct subscription){.client = client, .topic = topic_acquire(topic), .part = part,
                                           .age = ++topic->age, .end = UINT64_MAX, .index = part->count};
-    spinlock_release(&fraction->lock);
-    list_release(&stale);
     if (part->count == part->capacity) {
         part->capacity = part->capacity != 0 ? part->capacity * 2 : 1;
         part->items = mem_realloc(part->items, part->capacity * sizeof(struct subscription *));
     }
     part->items[part->count++] = subscription;
+    spinlock_release(&fraction->lock);
+    list_release(&stale);
     return subscription;
 }
 
@@ -209,10 +209,13 @@ void topics_leave(struct subscription *subscription)
 void topics_unsubscribe(struct subscription **subscription)
 {
     struct topic *topic = (*subscription)->topic;
+    struct fraction *fraction = fraction_of(topic->kind, topic->hash);
 
     if ((*subscription)->end == UINT64_MAX)
         topics_leave(*subscription);
+    spinlock_acquire(&fraction->lock);
     part_remove((*subscription)->part, (*subscription)->index);
+    spinlock_release(&fraction->lock);
     mem_free(*subscription);
     *subscription = NULL;
     topic_release(&topic);

@@ -3,8 +3,8 @@
  *     registry -> topic -> part of a worker -> subscriptions of that worker's clients
  *
  * The registry and what concerns all workers (how many subscribe, in which workers) is guarded by a few locks, one for
- * each fraction of the names. A part's subscriptions belong to its worker's thread alone: nobody else looks at them, so
- * delivering takes no lock.
+ * each fraction of the names. A part's subscriptions belong to its worker's thread, which changes them under the lock
+ * and reads them without, so delivering takes none.
  *
  * Who publishes gets a ticket: the topic with its age then. Each subscription knows at what age it was made and at what
  * age it was left, so that a message reaches exactly those who subscribed when it was published, whenever their worker
@@ -52,7 +52,7 @@ struct subscription {
 struct topic_part {
     struct topic_part *next;   /* const */
     unsigned worker_index;     /* const */
-    uint32_t count, capacity;  /* owner: the worker, as `items` */
+    uint32_t count, capacity;  /* changed by the worker, under the registry's lock; as `items` */
     struct subscription **items;
 };
 

@@ -8,6 +8,7 @@
 #include "server/options.h"
 #include "server/request.h"
 #include "server/server.h"
+#include "server/telling.h"
 #include "server/tracking_priv.h"
 #include "server/tracking_table.h"
 
@@ -165,7 +166,7 @@ static void note(struct worker *worker, struct tracked_key *tracked, struct clie
     const struct noted noted = {tracked, by != NULL ? client_ref_acquire(by) : NULL};
 
     buffer_append(&worker->invalidated, &noted, sizeof(noted));
-    worker->has_lines = true;
+    telling_note(worker, worker->invalidated.size);
 }
 
 static void note_change(struct store_observer *observer, const struct change *change)
@@ -409,15 +410,17 @@ static void tell_workers(struct worker *worker, const struct noted *noted)
     invalidation_release(&invalidation);
 }
 
-/* The table is kept within tracking-table-max-keys: keys go at random, as if they had changed. A turn does a part. */
-static void shrink(struct worker *worker)
+/* Keys go at random, as if they had changed. */
+bool tracking_shrink(struct worker *worker)
 {
     enum { KEYS_A_TURN = 1000 };
     struct store *store = worker->server->store;
     uint32_t first = (uint32_t)random_u64(random_thread()), done = 0;
 
-    if (LIKELY(!is_over_limit()) || !gate_enter(&worker->member))
-        return;
+    if (LIKELY(!is_over_limit()))
+        return false;
+    if (!gate_enter(&worker->member))
+        return true;
     for (uint32_t i = 0; i <= store->stripe_mask && done < KEYS_A_TURN && is_over_limit(); i++) {
         struct stripe *stripe = &store->stripes[(first + i) & store->stripe_mask];
         struct tracked_key *tracked;
@@ -425,22 +428,24 @@ static void shrink(struct worker *worker)
         if (!tracking_table_has_some(stripe->index) || !spinlock_try(&stripe->lock))
             continue;
         tracked = tracking_table_take_random(stripe->index);
-        stripe_release(store, stripe);
         if (tracked != NULL)
-            note(worker, tracked, NULL);
+            tell_workers(worker, &(struct noted){.tracked = tracked});
+        stripe_release(store, stripe);
         done++;
     }
     gate_leave(&worker->member);
-    if (is_over_limit())
-        worker_wake(worker);
+    if (!is_over_limit())
+        return false;
+    worker_wake(worker);
+    return true;
 }
 
-void tracking_flush(struct worker *worker)
+void tracking_tell_noted(struct worker *worker)
 {
-    struct buffer invalidated;
+    struct buffer invalidated = worker->invalidated;
 
-    shrink(worker);
-    invalidated = worker->invalidated;
+    if (LIKELY(invalidated.size == 0))
+        return;
     buffer_init(&worker->invalidated);
     for (size_t at = 0; at < invalidated.size; at += sizeof(struct noted)) {
         struct noted noted;
@@ -449,12 +454,6 @@ void tracking_flush(struct worker *worker)
         tell_workers(worker, &noted);
     }
     buffer_fini(&invalidated);
-    broadcast_flush(worker);
-}
-
-bool tracking_wants_more(void)
-{
-    return is_over_limit();
 }
 
 /* ------------------------------------------------------------------------------------------------------- around -- */

@@ -4,9 +4,10 @@
  * remembered: the client is told of every change of a key with one of its prefixes (topics of their own). A client may
  * have another one told in its place.
  *
- *     change of a key -> noted by the worker, under the stripe -> tracking_flush -> letters to the clients' workers
+ *     change of a key -> noted by the worker -> letters to the clients' workers; both under the stripe: telling.h
  *
- * A reply that a client was given is always before the invalidation of what it read. */
+ * A reply that a client was given is always before the invalidation of what it read, and behind the invalidations of
+ * what had changed when it was read. */
 #pragma once
 
 #include "base/compiler.h"
@@ -57,5 +58,7 @@ void tracking_note_script_read(const struct request *script, const struct reques
 /* A command of the client is over, or was refused: CLIENT CACHING was for that one. command NULL: there is no such. */
 void tracking_command_over(struct client *client, const struct command *command);
 void tracking_note_flush(struct worker *worker); /* the gate is held: all keys of a database, or of all, have gone */
-void tracking_flush(struct worker *worker);      /* its thread, no lock held: sends what was noted */
-bool tracking_wants_more(void);                  /* the table is too large still: there will be more to send */
+void tracking_tell_noted(struct worker *worker); /* for telling.c */
+/* Its thread, no lock held: the table is kept within tracking-table-max-keys. A turn does a part; true: there is more
+ * to be done. */
+bool tracking_shrink(struct worker *worker);

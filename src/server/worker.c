@@ -22,8 +22,11 @@
 #include "server/memory_limit.h"
 #include "server/migrate.h"
 #include "server/options.h"
+#include "server/parking.h"
 #include "server/pause.h"
 #include "server/persistence.h"
+#include "server/placement.h"
+#include "server/rendezvous.h"
 #include "server/server.h"
 #include "server/soft_shutdown.h"
 #include "server/timing.h"
@@ -36,7 +39,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SECOND_US = 1000 * 1000, HANDSHAKE_LIMIT_MS = 30 * 1000 };
+enum { SECOND_US = 1000 * 1000, HANDSHAKE_LIMIT_US = 30 * SECOND_US };
 
 static _Thread_local struct worker *self;
 
@@ -47,22 +50,25 @@ struct worker *worker_self(void)
 
 static void wake_member(void *context)
 {
-    worker_wake(context);
+    worker_wake_parked(context, PARKING_GATE);
 }
 
 void worker_init(struct worker *worker, struct server *server, unsigned index)
 {
-    *worker = (struct worker){.index = index, .server = server, .turn_us = -1};
+    *worker = (struct worker){.index = index, .server = server};
     mpsc_init(&worker->mailbox);
+    mpsc_init(&worker->calls);
+    list_init(&worker->late_calls);
     atomic_init(&worker->has_requests, false);
     atomic_init(&worker->stop, false);
     spinlock_init(&worker->roster_lock, LOCK_ROSTER);
     list_init(&worker->roster);
     list_init(&worker->clients);
-    list_init(&worker->parked);
+    parking_init(&worker->parking);
+    atomic_init(&worker->parking_news, 0);
     list_init(&worker->leaving_watches);
     list_init(&worker->leaving_blocked);
-    list_init(&worker->served);
+    list_init(&worker->handovers);
     list_init(&worker->monitors);
     list_init(&worker->held);
     list_init(&worker->synced_waits);
@@ -71,6 +77,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     access_init(&worker->access, server->store, &worker->counters);
     defrag_walk_init(&worker->defrag.walk, index, &worker->defrag.counters);
     worker->access.settle = dispatch_settle_access;
+    worker->access.wait_bit = index < WORKERS_MOST ? UINT64_C(1) << index : 0;
     worker->stats.times = timing_create();
     worker->stats.failed_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     worker->stats.rejected_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
@@ -80,8 +87,9 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
 void worker_fini(struct worker *worker)
 {
     atomic_store(&worker->waiting_workers, 0); /* they may have no loop any more */
-    tracking_flush(worker);
     worker_read_mail(worker, UINT64_MAX);
+    placement_fini(worker);
+    rendezvous_leave(worker);
     loop_destroy(&worker->loop);
     gate_part(&worker->member);
     LIST_FOREACH_SAFE(link, &worker->leaving_watches) {
@@ -95,6 +103,7 @@ void worker_fini(struct worker *worker)
     if (!blocked_unlink(worker))
         panic("a stripe is held when the last worker leaves");
     cron_runner_fini(worker);
+    parking_fini(&worker->parking);
     effects_fini(&worker->effects);
     buffer_fini(&worker->monitor_lines);
     buffer_fini(&worker->audit_lines);
@@ -166,6 +175,12 @@ void worker_wake(struct worker *worker)
     loop_wake(worker->loop);
 }
 
+void worker_wake_parked(struct worker *worker, enum parking_news news)
+{
+    atomic_fetch_or_explicit(&worker->parking_news, news, memory_order_release);
+    worker_wake(worker);
+}
+
 struct client *worker_find_client(struct worker *worker, uint64_t id)
 {
     LIST_FOREACH(node, &worker->clients) {
@@ -220,16 +235,37 @@ void worker_read_letters(struct worker *worker, uint64_t bytes)
     }
 }
 
+void worker_read_mail_until(struct worker *worker, const bool *reached)
+{
+    while (!*reached) {
+        struct mpsc_node *node = mpsc_pop(&worker->mailbox);
+
+        if (LIKELY(node != NULL)) {
+            struct mail *mail = container_of(node, struct mail, node);
+
+            mail->deliver(worker, mail);
+        } else {
+            sched_yield(); /* one before it is just being put there */
+        }
+    }
+}
+
 int64_t worker_sample_time(struct worker *worker)
 {
-    worker->turn_us = loop_now_us(worker->loop);
-    worker->now_ms = clock_wall_ms();
+    enum { MS_US = 1000 };
+    int64_t now_us;
+
+    worker->time_tick = tick_now(); /* first, so that the next millisecond never comes unnoticed */
+    now_us = clock_wall_us();
+    worker->now_ms = now_us / MS_US;
+    /* One less: what the clock left out, and the little by which it and the ticks drift apart. */
+    worker->time_span = tick_from_ns((uint64_t)(MS_US - 1 - now_us % MS_US) * 1000);
     return worker->now_ms;
 }
 
 /* ---------------------------------------------------------------------------------------------------- each turn -- */
 
-static void serve_requests(struct worker *worker)
+void worker_serve_requests(struct worker *worker)
 {
     if (!atomic_load_explicit(&worker->has_requests, memory_order_relaxed))
         return;
@@ -237,10 +273,14 @@ static void serve_requests(struct worker *worker)
     (void)atomic_exchange_explicit(&worker->has_requests, false, memory_order_acquire);
     LIST_FOREACH(node, &worker->clients) {
         struct client *client = container_of(node, struct client, node);
-        uint32_t requests = atomic_exchange_explicit(&client->card.requests, 0, memory_order_acquire);
+        /* The kill bit stays: who is killed is not shown or counted any more, though it goes at the turn's end. */
+        uint32_t requests = atomic_fetch_and_explicit(&client->card.requests, CLIENT_REQUEST_KILL,
+                                                      memory_order_acquire);
 
         if ((requests & CLIENT_REQUEST_KILL) != 0)
-            conn_close(&client->conn);
+            client_kill(client);
+        else if ((requests & CLIENT_REQUEST_CUT) != 0)
+            client_cut(client);
         else if ((requests & CLIENT_REQUEST_UNBLOCK) != 0)
             client_serve_unblock(client);
     }
@@ -268,7 +308,6 @@ static void on_wake(struct loop *loop)
 {
     struct worker *worker = loop_user(loop);
 
-    worker_time_passed(worker);
     worker_read_mail(worker, LETTERS_TURN_BYTES);
     if (!mpsc_is_empty(&worker->mailbox))
         worker_wake(worker); /* goes on when what was written so far has been sent */
@@ -278,8 +317,9 @@ static void on_wake(struct loop *loop)
         persistence_woken(worker);
         aof_woken(worker);
     }
-    serve_requests(worker);
-    dispatch_retry_parked(worker);
+    worker_serve_requests(worker);
+    rendezvous_serve(worker);
+    parking_retry(worker);
     cron_runner_woken(worker);
     migrate_woken(worker);
 }
@@ -295,18 +335,32 @@ static void show_loop_stats(struct worker *worker)
     atomic_store_explicit(&worker->stats.turns, stats->turns, memory_order_relaxed);
 }
 
+/* What it has posted to itself, in the turn in which it did: a wake would cost one more. */
+static void read_own_mail(struct worker *worker)
+{
+    worker->mailed = 0;
+    worker_read_mail(worker, LETTERS_TURN_BYTES);
+    if (worker->has_lines)
+        dispatch_show_lines(worker);
+    if (worker->mailed != 0 || !mpsc_is_empty(&worker->mailbox))
+        worker_wake(worker); /* goes on when what was written so far has been sent */
+    worker->mailed = 0;
+}
+
 static void on_turn_end(struct loop *loop)
 {
     struct worker *worker = loop_user(loop);
 
     if (UNLIKELY(worker->has_lines))
         dispatch_show_lines(worker);
-    if (UNLIKELY(!list_is_empty(&worker->served)))
-        blocked_deliver(worker);
+    if (UNLIKELY(worker->mailed != 0))
+        read_own_mail(worker);
     if (UNLIKELY(worker->has_journaled || worker->awaits_disk || aof_hold_is_on()))
         aof_hold_turn(worker);
     if (UNLIKELY(!list_is_empty(&worker->leaving_watches) || !list_is_empty(&worker->leaving_blocked)))
         leave_registries(worker);
+    if (UNLIKELY(!list_is_empty(&worker->late_calls)))
+        rendezvous_turn_end(worker);
     journal_limits_look(&worker->server->journal);
     show_loop_stats(worker);
     mem_thread_publish();
@@ -319,11 +373,10 @@ static void close_idle(struct worker *worker)
     int64_t limit_us = OPTION_GET(option_timeout) * SECOND_US;
     int64_t now_us = loop_now_us(worker->loop);
 
-    (void)worker_sample_time(worker);
     LIST_FOREACH(node, &worker->clients) {
         struct client *client = container_of(node, struct client, node);
         bool is_late = (client->conn.flags & CONN_HANDSHAKE) != 0 &&
-                       worker->now_ms - client->card.created_ms > HANDSHAKE_LIMIT_MS;
+                       (int64_t)clock_monotonic_us() - client->card.created_us > HANDSHAKE_LIMIT_US;
         bool waits = client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0; /* for us, not we for it */
 
         client_check_output(client);
@@ -361,6 +414,7 @@ static void every_second(struct loop *loop, struct loop_timer *timer)
         close_idle(worker);
         overload_tick(worker);
         forget_old_buffers(&worker->stats);
+        output_pool_shrink(loop_output_pool(loop));
     }
     if (worker->index == 0) {
         log_update_zone();
@@ -420,46 +474,6 @@ static void reject(struct worker *worker, int fd, enum listener_kind kind, const
     counter_add(&worker->stats.rejected_connections, 1);
 }
 
-/* The first worker that is not filled yet, else the one with the fewest clients. */
-static struct worker *choose_worker(struct worker *worker)
-{
-    const struct server *server = worker->server;
-    uint64_t enough = OPTION_GET_U64(option_min_clients_per_thread), fewest = UINT64_MAX;
-    struct worker *best = worker;
-
-    if (!OPTION_IS(option_active_client_balancing) || server->worker_count == 1)
-        return worker;
-    for (unsigned i = 0; i < server->worker_count; i++) {
-        struct worker *other = &server->workers[i];
-        uint64_t count = atomic_load_explicit(&other->assigned_count, memory_order_relaxed);
-
-        count -= MIN(count, atomic_load_explicit(&other->closed_count, memory_order_relaxed));
-        if (count < enough)
-            return other;
-        if (count < fewest) {
-            fewest = count;
-            best = other;
-        }
-    }
-    return best;
-}
-
-/* A descriptor on its way to the worker that will own it. */
-struct handover {
-    struct mail mail;
-    int fd;
-    enum listener_kind kind;
-};
-
-static void handover_deliver(struct worker *worker, struct mail *mail)
-{
-    struct handover *handover = container_of(mail, struct handover, mail);
-
-    if (!client_open(worker, handover->fd, handover->kind))
-        log_warning("A connection could not be taken over");
-    mem_free(handover);
-}
-
 /* Counts one more connection, unless there are as many as may be: those that are refused take no place meanwhile. */
 static bool take_place(struct server *server, bool is_local)
 {
@@ -478,7 +492,7 @@ static bool take_place(struct server *server, bool is_local)
 void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *peer, socklen_t peer_size,
                    enum listener_kind kind, void *user)
 {
-    struct worker *worker = user, *owner;
+    struct worker *worker = user;
     struct server *server = worker->server;
     bool is_local = kind == LISTENER_UNIX || admission_is_local(peer);
 
@@ -497,18 +511,7 @@ void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *pee
         reject(worker, fd, kind, worker_protected_text.data, worker_protected_text.size);
         return;
     }
-    owner = choose_worker(worker);
-    atomic_fetch_add_explicit(&owner->assigned_count, 1, memory_order_relaxed);
-    if (owner == worker) {
-        if (!client_open(worker, fd, kind))
-            atomic_fetch_add_explicit(&owner->closed_count, 1, memory_order_relaxed);
-    } else {
-        struct handover *handover = mem_alloc(sizeof(*handover));
-        struct mail *mail = &handover->mail;
-
-        *handover = (struct handover){.mail = {.deliver = handover_deliver}, .fd = fd, .kind = kind};
-        worker_post(owner, &mail);
-    }
+    placement_give(worker, fd, kind);
 }
 
 /* ------------------------------------------------------------------------------------------------------- thread -- */
@@ -531,6 +534,7 @@ void worker_run(void *argument)
 
     self = worker;
     worker->sink.pool = loop_output_pool(worker->loop);
+    log_notice("Thread %u alive.", worker->index);
     loop_timer_start(worker->loop, &worker->second_timer, SECOND_US, every_second);
     if (worker->index == 0)
         loop_timer_start(worker->loop, &worker->rate_timer, SECOND_US / 10, sample_rates);
@@ -543,5 +547,6 @@ void worker_run(void *argument)
     }
     client_close_all(worker);
     loop_turn(worker->loop, 0);
+    gate_rest(&worker->member); /* a loader may wait until all have been inside */
     self = NULL;
 }

@@ -33,6 +33,14 @@ void access_begin(struct access *access, int64_t now_ms, bool exclusive)
     access->found_key = NULL;
 }
 
+void access_advance(struct access *access, int64_t now_ms)
+{
+    access->now_ms = now_ms;
+    if (!access_obeys(access))
+        access->due_ms = now_ms;
+    access->clock = UNLIKELY(access->counts_uses) ? usage_fresh(now_ms) : (uint32_t)(now_ms / 1000) & 0xFFFFFF;
+}
+
 /* ------------------------------------------------------------------------------------------------------ locking -- */
 
 bool access_lock(struct access *access, const uint32_t *stripes, uint32_t count, uint32_t *busy)
@@ -45,7 +53,9 @@ bool access_lock(struct access *access, const uint32_t *stripes, uint32_t count,
         debug_assert(i == 0 || stripes[i - 1] < stripes[i]);
         if (LIKELY(spinlock_try(&stripe->lock)))
             continue;
-        if (spinlock_acquire_bounded(&stripe->lock, ACCESS_LOCK_SPINS))
+        /* Who waits for it already was told that it takes long. */
+        if ((atomic_load_explicit(&stripe->wait_mask, memory_order_relaxed) & access->wait_bit) == 0 &&
+            spinlock_acquire_bounded(&stripe->lock, ACCESS_LOCK_SPINS))
             continue;
         *busy = stripes[i];
         access_unlock(access, stripes, i);
@@ -585,7 +595,7 @@ void access_expire_now(struct access *access, unsigned db, const struct key *key
 
 void access_settle(struct access *access)
 {
-    if ((access->effects != NULL || waiters_are_ready(access)) && access->settle != NULL)
+    if ((access->effects != NULL || waiters_are_ready(access) || access->has_noted) && access->settle != NULL)
         access->settle(access);
 }
 

@@ -37,7 +37,8 @@ struct access {
     struct store *store;
     struct store_counters *counters; /* this thread's */
     struct effects *effects;         /* where deletions by expiry and eviction are recorded; NULL: nobody reads */
-    /* Journals the effects so far and serves who waits for what changed: before stripes are released midway. */
+    /* Journals the effects so far, serves who waits for what changed and tells who listens: before stripes are released
+     * midway. */
     void (*settle)(struct access *access);
     int64_t now_ms;                  /* wall clock, one sample */
     int64_t due_ms;                  /* what has a deadline before this is past it: now, or access_obey */
@@ -45,9 +46,11 @@ struct access {
     bool counts_uses;                /* the clocks are those of usage.h, else seconds */
     bool exclusive;                  /* the gate is held: every stripe is ours */
     bool no_touch;                   /* CLIENT NO-TOUCH: reads leave the clock alone */
+    bool has_noted;                  /* observers noted what they will tell: settle before stripes are released */
     bool unasked;                    /* just now a key changes as its time is over or it is evicted: nobody asked */
     uint64_t dirty;                  /* changes made so far */
     uint32_t lock_id;                /* spinlock_self_id() of this thread */
+    uint64_t wait_bit;               /* const: this thread's in wait masks; 0: it waits for nothing */
     struct access_garbage *garbage;  /* large values, to be freed after the stripes are released: disposal.h */
     struct registered_key *ready, *ready_last; /* keys changed for which somebody waits, in order: waiters.h */
     /* The last lookup, so that a change after a find does not look twice. */
@@ -59,6 +62,8 @@ struct access {
 void access_init(struct access *access, struct store *store, struct store_counters *counters);
 /* A new command: time and dirty count begin anew. */
 void access_begin(struct access *access, int64_t now_ms, bool exclusive);
+/* What is held stays; another command begins with it, at a later time. */
+void access_advance(struct access *access, int64_t now_ms);
 /* After access_begin, for commands of a file or a master: nothing is past its deadline until they say that it is gone,
  * and deadlines in the past are set like others. */
 static inline void access_obey(struct access *access)
@@ -147,19 +152,25 @@ void access_swap_db(struct access *access, unsigned a, unsigned b);
 
 /* --- walking --- */
 
-/* A random key of the database, from the stripes that are free just now (skips busy ones a while); false: empty. The
- * key's bytes are appended to `name`. Locks by itself: no stripe is held, or all. */
-bool access_random_key(struct access *access, unsigned db, struct buffer *name);
+enum access_walk {
+    WALK_DONE,
+    WALK_NOTHING, /* there is no key */
+    WALK_BUSY     /* nothing was done: *busy tells for which stripe to wait */
+};
+
+/* A random key of the database, from a stripe that is free just now if a few draws find one. The key's bytes are
+ * appended to `name`. Locks by itself: no stripe is held, or all. */
+must_check enum access_walk access_random_key(struct access *access, unsigned db, struct buffer *name, uint32_t *busy);
 /* Who walks: keys that are wanted are visited, or deleted if they are past their deadline. */
 struct access_visitor {
     bool (*wanted)(const struct entry *entry, void *context); /* NULL: every key */
     void (*visit)(struct access *access, unsigned db, const struct entry *entry, void *context);
     void *context;
 };
-/* Walks about `want` keys from `cursor` on, stripe by stripe, and returns the next cursor (0: the end). Ends early
- * where a stripe is busy; *busy then tells so. */
-uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want,
-                     const struct access_visitor *visitor, bool *busy);
+/* Walks about `want` keys from `*cursor` on, stripe by stripe, and sets it to the next one (0: the end). Ends early
+ * where a stripe is busy; WALK_BUSY: that was the first, nobody was visited. */
+must_check enum access_walk access_scan(struct access *access, unsigned db, uint64_t *cursor, uint64_t want,
+                                        const struct access_visitor *visitor, uint32_t *busy);
 /* Every key but expired ones, which stay; the gate is held. */
 void access_each(struct access *access, unsigned db, const struct access_visitor *visitor);
 

@@ -105,6 +105,8 @@ void access_swap_db(struct access *access, unsigned a, unsigned b)
 
 /* ------------------------------------------------------------------------------------------------------ walking -- */
 
+enum { RANDOM_BUSY_MOST = 3 /* that many draws of busy stripes, each with its spin, and a random key waits */ };
+
 /* Holds one stripe for a walk; at the gate nothing needs to be taken. */
 static bool walk_lock(struct access *access, uint32_t index)
 {
@@ -141,34 +143,43 @@ static bool random_of_stripe(struct access *access, const struct stripe_db *keys
     return false;
 }
 
-bool access_random_key(struct access *access, unsigned db, struct buffer *name)
+/* The stripe of a random rank, so that every key weighs alike. False: there is no key, or just went. */
+static bool random_stripe(const struct store *store, unsigned db, uint32_t *index)
 {
-    const struct store *store = access->store;
-    uint64_t total = store_key_count(store, db);
+    uint64_t total = store_key_count(store, db), rank = total != 0 ? random_below(random_thread(), total) : 0;
 
-    /* A random rank chooses the stripe, so that every key weighs alike. */
-    for (unsigned try = 0; total != 0 && try < 100; try++, total = store_key_count(store, db)) {
-        uint64_t rank = random_below(random_thread(), total);
+    for (*index = 0; total != 0 && *index <= store->stripe_mask; ++*index) {
+        const struct stripe_db *keys = stripe_db(&store->stripes[*index], db);
+        uint64_t count = keys != NULL ? table_count(&keys->keys) : 0;
 
-        for (uint32_t i = 0; i <= store->stripe_mask; i++) {
-            const struct stripe_db *keys = stripe_db(&store->stripes[i], db);
-            uint64_t count = keys != NULL ? table_count(&keys->keys) : 0;
-            bool found;
-
-            if (rank >= count) {
-                rank -= count;
-                continue;
-            }
-            if (!walk_lock(access, i))
-                break;
-            found = random_of_stripe(access, keys, name);
-            walk_unlock(access, i);
-            if (found)
-                return true;
-            break;
-        }
+        if (rank < count)
+            return true;
+        rank -= count;
     }
     return false;
+}
+
+enum access_walk access_random_key(struct access *access, unsigned db, struct buffer *name, uint32_t *busy)
+{
+    unsigned busy_count = 0;
+    uint32_t index;
+
+    for (unsigned try = 0; try < 100 && busy_count < RANDOM_BUSY_MOST; try++) {
+        bool found;
+
+        if (!random_stripe(access->store, db, &index)) /* if one went meanwhile, another draw finds that out */
+            continue;
+        if (!walk_lock(access, index)) {
+            *busy = index;
+            busy_count++;
+            continue;
+        }
+        found = random_of_stripe(access, stripe_db(&access->store->stripes[index], db), name);
+        walk_unlock(access, index);
+        if (found)
+            return WALK_DONE;
+    }
+    return busy_count != 0 ? WALK_BUSY : WALK_NOTHING;
 }
 
 struct walk {
@@ -230,15 +241,15 @@ static void walk_expire(struct walk *walk)
     buffer_clear(&walk->due);
 }
 
-uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64_t want,
-                     const struct access_visitor *visitor, bool *busy)
+enum access_walk access_scan(struct access *access, unsigned db, uint64_t *cursor, uint64_t want,
+                             const struct access_visitor *visitor, uint32_t *busy)
 {
     const struct store *store = access->store;
     struct walk walk = {.access = access, .visitor = visitor, .db = db, .deletes = !access_keeps_expired(access)};
-    uint64_t position = cursor & ((UINT64_C(1) << TABLE_SCAN_BITS) - 1);
-    uint64_t index = cursor >> TABLE_SCAN_BITS;
+    uint64_t position = *cursor & ((UINT64_C(1) << TABLE_SCAN_BITS) - 1);
+    uint64_t index = *cursor >> TABLE_SCAN_BITS;
+    bool has_begun = false;
 
-    *busy = false;
     for (; index <= store->stripe_mask; index++, position = 0) {
         const struct stripe_db *keys = stripe_db(&store->stripes[index], db);
 
@@ -246,9 +257,13 @@ uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64
             continue;
         if (walk.visited >= want)
             break;
-        *busy = !walk_lock(access, (uint32_t)index);
-        if (*busy)
+        if (!walk_lock(access, (uint32_t)index)) {
+            *busy = (uint32_t)index;
+            if (!has_begun)
+                return WALK_BUSY;
             break;
+        }
+        has_begun = true;
         do
             position = table_scan(&keys->keys, position, want - walk.visited, walk_visit, &walk);
         while (position != 0 && walk.visited < want);
@@ -258,7 +273,8 @@ uint64_t access_scan(struct access *access, unsigned db, uint64_t cursor, uint64
             break;
     }
     buffer_fini(&walk.due);
-    return index <= store->stripe_mask ? index << TABLE_SCAN_BITS | position : 0;
+    *cursor = index <= store->stripe_mask ? index << TABLE_SCAN_BITS | position : 0;
+    return WALK_DONE;
 }
 
 void access_each(struct access *access, unsigned db, const struct access_visitor *visitor)

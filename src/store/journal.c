@@ -14,7 +14,7 @@ void journal_init(struct journal *journal)
 
 /* ------------------------------------------------------------------------------------------------------- blocks -- */
 
-void journal_block_free_data(char *data, size_t used)
+static void release_blobs(char *data, size_t used)
 {
     for (size_t position = 0; position < used;) {
         struct record *record = record_at(data, position);
@@ -23,7 +23,24 @@ void journal_block_free_data(char *data, size_t used)
             blob_release(&record_blobs(record)[i].blob);
         position += record->memory_size;
     }
+}
+
+void journal_block_free_data(char *data, size_t used)
+{
+    release_blobs(data, used);
     mem_free(data);
+}
+
+static void free_records(struct journal *journal, struct journal_block *block)
+{
+    const size_t used = atomic_load_explicit(&block->used, memory_order_acquire);
+
+    if (block->slot == NULL) {
+        journal_block_free_data(block->data, used);
+        return;
+    }
+    release_blobs(block->data, used);
+    journal_tail_give_back(journal, block->tail, block->slot, block->begin_position + used);
 }
 
 void journal_free_chain(struct journal *journal, struct journal_block *block)
@@ -34,7 +51,7 @@ void journal_free_chain(struct journal *journal, struct journal_block *block)
         if (block->place == BLOCK_IN_FILE)
             journal_spill_forget(journal, block);
         else if (block->place == BLOCK_IN_MEMORY)
-            journal_block_free_data(block->data, atomic_load_explicit(&block->used, memory_order_acquire));
+            free_records(journal, block);
         mem_free(block);
         block = next;
     }
@@ -54,15 +71,41 @@ static void look_at_memory_locked(struct journal *journal)
         atomic_store_explicit(&journal->wants_spill, true, memory_order_relaxed);
 }
 
+static uint64_t end_position_locked(const struct journal *journal)
+{
+    const struct journal_block *newest = journal->newest;
+
+    if (newest == NULL)
+        return journal->free_position;
+    return newest->begin_position + atomic_load_explicit(&newest->used, memory_order_relaxed);
+}
+
+/* Where the records go: into the tail, if there is room. */
+static void find_room_locked(struct journal *journal, struct journal_block *block, size_t least_bytes)
+{
+    const size_t slot_room = BLOCK_BYTES - sizeof(struct journal_slot);
+
+    block->memory_bytes = sizeof(*block);
+    if (journal->tail != NULL && least_bytes <= slot_room)
+        block->slot = journal_tail_take_locked(journal->tail, block, block->begin_position, block->begin_offset);
+    if (block->slot != NULL) {
+        block->tail = journal->tail;
+        block->data = (char *)(block->slot + 1);
+        block->capacity = slot_room;
+        return;
+    }
+    block->capacity = MAX(least_bytes, (size_t)BLOCK_BYTES);
+    block->data = mem_alloc(block->capacity);
+    block->memory_bytes += block->capacity;
+}
+
 struct journal_block *journal_block_add_locked(struct journal *journal, size_t least_bytes)
 {
-    size_t capacity = MAX(least_bytes, (size_t)BLOCK_BYTES);
     struct journal_block *block = mem_alloc_zero(sizeof(*block)), *last = journal->newest;
 
-    block->data = mem_alloc(capacity);
-    block->capacity = capacity;
+    block->begin_position = end_position_locked(journal);
     block->begin_offset = journal->end_offset;
-    block->memory_bytes = sizeof(*block) + capacity;
+    find_room_locked(journal, block, least_bytes);
     journal->memory_bytes += block->memory_bytes;
     journal->newest = block;
     if (last != NULL) {
@@ -84,20 +127,31 @@ static bool is_obsolete(const struct journal *journal, const struct journal_bloc
     return block != journal->newest && journal->end_offset - block->end_offset >= journal->retention_bytes;
 }
 
+static COLD void take_oldest_locked(struct journal *journal)
+{
+    struct journal_block *block = journal->oldest;
+
+    if (block->slot != NULL)
+        journal_tail_forget_locked(block->tail, block->slot);
+    if (block == journal->newest)
+        journal->free_position = end_position_locked(journal);
+    journal->oldest = atomic_load_explicit(&block->next, memory_order_relaxed);
+    journal->memory_bytes -= block->memory_bytes;
+    if (block->place == BLOCK_IN_FILE) {
+        journal->spilled_count--;
+        journal->spilled_bytes -= block->file_bytes;
+    }
+}
+
 struct journal_block *journal_take_obsolete_locked(struct journal *journal)
 {
     struct journal_block *first = journal->oldest, *last = NULL;
 
     while (journal->oldest != NULL && is_obsolete(journal, journal->oldest)) {
         last = journal->oldest;
-        journal->oldest = atomic_load_explicit(&last->next, memory_order_relaxed);
-        journal->memory_bytes -= last->memory_bytes;
-        if (last->place == BLOCK_IN_FILE) {
-            journal->spilled_count--;
-            journal->spilled_bytes -= last->file_bytes;
-        }
+        take_oldest_locked(journal);
     }
-    if (last == NULL)
+    if (LIKELY(last == NULL))
         return NULL;
     if (journal->oldest == NULL)
         journal->newest = NULL;
@@ -138,6 +192,10 @@ static struct record *reserve_locked(struct journal *journal, size_t byte_count,
     block->memory_bytes += referenced;
     journal->memory_bytes += referenced;
     atomic_store_explicit(&block->used, used + size, memory_order_release);
+    if (LIKELY(block->slot != NULL))
+        atomic_store_explicit(&block->slot->used, used + size, memory_order_release);
+    if (UNLIKELY(block->slot == NULL || referenced != 0))
+        atomic_store_explicit(&journal->unkept_position, block->begin_position + used + size, memory_order_relaxed);
     journal->end_offset += stream_size;
     return record;
 }
@@ -176,17 +234,19 @@ static void append_text_locked(struct journal *journal, const char *text, size_t
     struct record *record = reserve_locked(journal, size, 0, size, db, flags);
 
     memcpy(record_bytes(record), text, size);
-    record_publish(record);
+    record_publish(record, journal->nonce);
 }
 
 static void append_select_locked(struct journal *journal, unsigned db)
 {
     char text[64], number[NUMBER_I64_SPACE];
-    size_t digits = number_format_u64(number, db);
-    int size = snprintf(text, sizeof(text), "*2\r\n$6\r\nSELECT\r\n$%zu\r\n%s\r\n", digits, number);
+    size_t digits;
+    int size;
 
-    if (journal->last_db == (int)db)
+    if (LIKELY(journal->last_db == (int)db))
         return;
+    digits = number_format_u64(number, db);
+    size = snprintf(text, sizeof(text), "*2\r\n$6\r\nSELECT\r\n$%zu\r\n%s\r\n", digits, number);
     append_text_locked(journal, text, (size_t)size, db, JOURNAL_SELECT);
     journal->last_db = (int)db;
 }
@@ -200,7 +260,7 @@ static uint64_t stream_size(const struct effects *effects, const struct effect *
     return size;
 }
 
-static void fill(struct record *record, const struct effects *effects, const struct effect *effect)
+static void fill(struct record *record, uint64_t nonce, const struct effects *effects, const struct effect *effect)
 {
     for (uint32_t i = 0; i < effect->blob_count; i++) {
         const struct effect_blob *from = &effects->blobs[effect->first_blob + i];
@@ -208,7 +268,7 @@ static void fill(struct record *record, const struct effects *effects, const str
         record_blobs(record)[i] = (struct effect_blob){from->position, blob_acquire(from->blob)};
     }
     memcpy(record_bytes(record), effects->bytes.data + effect->offset, effect->size);
-    record_publish(record);
+    record_publish(record, nonce);
 }
 
 static unsigned flag_of(unsigned hidden_from)
@@ -239,7 +299,7 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
     bool wrapped = transaction || effects->count > 1;
     unsigned wrapper = 0;
     struct journal_block *obsolete;
-    uint64_t end_offset;
+    uint64_t end_offset, nonce;
 
     if (effects->count > countof(few))
         records = mem_alloc(effects->count * sizeof(struct record *));
@@ -260,6 +320,7 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
         append_text_locked(journal, exec, sizeof(exec) - 1, effects->items[effects->count - 1].db,
                            JOURNAL_ENDS | wrapper);
     end_offset = journal->end_offset;
+    nonce = journal->nonce;
     obsolete = journal_take_obsolete_locked(journal);
     if (UNLIKELY(journal->end_offset > journal->lag_bound_offset) &&
         !atomic_load_explicit(&journal->is_lagging, memory_order_relaxed))
@@ -267,7 +328,7 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
     spinlock_release(&journal->lock);
 
     for (uint32_t i = 0; i < effects->count; i++)
-        fill(records[i], effects, &effects->items[i]);
+        fill(records[i], nonce, effects, &effects->items[i]);
     if (records != few)
         mem_free(records);
     journal_free_chain(journal, obsolete);
@@ -284,6 +345,16 @@ uint64_t journal_end_offset(struct journal *journal)
     offset = journal->end_offset;
     spinlock_release(&journal->lock);
     return offset;
+}
+
+uint64_t journal_end_position(struct journal *journal)
+{
+    uint64_t position;
+
+    spinlock_acquire(&journal->lock);
+    position = end_position_locked(journal);
+    spinlock_release(&journal->lock);
+    return position;
 }
 
 void journal_set_retention(struct journal *journal, uint64_t bytes)

@@ -12,7 +12,12 @@
  * read yet and is more than the memory limit goes to a file that has no name. If that file cannot be written, or read
  * again, the reader is lost: it has to begin anew with all data. One that holds writers (the append only file) has a
  * limit instead; when it is further behind, `on_lag` is called, and who calls journal_append is to be kept from it
- * until that is over. */
+ * until that is over.
+ *
+ * Blocks may lie where they outlive the process (journal_tail.h).
+ *
+ * Offsets are of the stream that replicas read; records that these do not get take nothing of it. Positions count what
+ * all records take in memory, so that each record has one of its own. */
 #pragma once
 
 #include "base/list.h"
@@ -25,6 +30,7 @@
 
 struct journal_block;
 struct journal_spill;
+struct journal_tail;
 
 enum journal_flag {
     JOURNAL_BEGINS = 1 << 0,  /* MULTI */
@@ -45,6 +51,10 @@ struct journal {
     struct journal_block *newest GUARDED_BY(lock);
     uint64_t end_offset GUARDED_BY(lock);          /* of the stream: bytes appended so far */
     int last_db GUARDED_BY(lock);                  /* of the last record; -1: the next one selects */
+    uint64_t free_position GUARDED_BY(lock);       /* where the next block begins, if there is none now */
+    struct journal_tail *tail GUARDED_BY(lock);    /* where blocks are made; NULL: in memory of the process */
+    uint64_t nonce GUARDED_BY(lock);               /* the tail's; 0: none */
+    _Atomic uint64_t unkept_position;              /* atomic, relaxed: written under the lock */
     unsigned reader_count GUARDED_BY(lock);
     struct list readers GUARDED_BY(lock);
     uint64_t retention_bytes GUARDED_BY(lock);
@@ -72,6 +82,13 @@ static inline bool journal_is_on(const struct journal *journal)
  * offset behind them. Any thread; the stripes of what changed are held. */
 uint64_t journal_append(struct journal *journal, const struct effects *effects, bool transaction);
 uint64_t journal_end_offset(struct journal *journal);
+uint64_t journal_end_position(struct journal *journal);
+/* What is before it is not all in the tail; what is behind it is. Who has seen the effect of a record (under the lock
+ * of its stripe) sees it counted here. */
+static inline uint64_t journal_unkept_position(const struct journal *journal)
+{
+    return atomic_load_explicit(&journal->unkept_position, memory_order_relaxed);
+}
 void journal_set_retention(struct journal *journal, uint64_t bytes);
 void journal_set_memory_limit(struct journal *journal, uint64_t bytes);
 void journal_set_lag_limit(struct journal *journal, uint64_t bytes);
@@ -102,7 +119,7 @@ struct journal_reader {
     struct journal *journal;
     struct journal_block *block;
     char *data;             /* the block's records, or the copy from the file */
-    size_t position;        /* in the data */
+    size_t position, shown; /* in the data: of the next record, of the last one */
     struct buffer copy;
     unsigned flags;         /* guarded by the lock, like: */
     unsigned skips;         /* records with one of these flags are not shown */
@@ -136,6 +153,10 @@ struct journal_view {
 must_check bool journal_reader_next(struct journal_reader *reader, struct journal_view *view);
 void journal_view_append(const struct journal_view *view, struct buffer *buffer); /* the whole RESP bytes */
 
+/* The same as a position, or that of the record it was shown last. Its own thread. False: not known now, as it reads
+ * from the file. */
+must_check bool journal_reader_position(const struct journal_reader *reader, uint64_t *position);
+must_check bool journal_reader_shown_position(const struct journal_reader *reader, uint64_t *position);
 /* Where the reader is: behind all that it was shown, and what it skipped. Any thread. */
 static inline uint64_t journal_reader_offset(const struct journal_reader *reader)
 {

@@ -202,6 +202,7 @@ static bool show(struct journal_reader *reader, struct journal_view *view)
                                   .bytes = {record_bytes(record), record->byte_count},
                                   .blobs = record_blobs(record),
                                   .blob_count = record->blob_count};
+    reader->shown = reader->position;
     reader->position += record->memory_size;
     atomic_store_explicit(&reader->offset, record->offset + record->stream_size, memory_order_relaxed);
     return true;
@@ -225,6 +226,25 @@ bool journal_reader_next(struct journal_reader *reader, struct journal_view *vie
             return false;
     } while (UNLIKELY((view->flags & reader->skips) != 0));
     return true;
+}
+
+bool journal_reader_position(const struct journal_reader *reader, uint64_t *position)
+{
+    const struct journal_block *block = reader->block;
+
+    if (reader->copy.size == 0)
+        *position = block->begin_position + reader->position;
+    else if (reader->position == reader->copy.size)
+        *position = block->begin_position + atomic_load_explicit(&block->used, memory_order_relaxed);
+    else
+        return false;
+    return true;
+}
+
+bool journal_reader_shown_position(const struct journal_reader *reader, uint64_t *position)
+{
+    *position = reader->block->begin_position + reader->shown;
+    return reader->copy.size == 0;
 }
 
 void journal_view_append(const struct journal_view *view, struct buffer *buffer)

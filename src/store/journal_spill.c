@@ -203,7 +203,7 @@ static struct journal_block *take_candidate(struct journal *journal)
         for (struct journal_block *block = journal->oldest; block != journal->newest && found == NULL;
              block = atomic_load_explicit(&block->next, memory_order_relaxed)) {
             wanted = wanted || block->spiller_count != 0;
-            if (wanted && block->place == BLOCK_IN_MEMORY && block->user_count == 0)
+            if (wanted && block->place == BLOCK_IN_MEMORY && block->slot == NULL && block->user_count == 0)
                 found = block;
         }
     }

@@ -201,14 +201,14 @@ static void check_walk(bool each)
     unsigned seen[KEYS] = {0};
     struct access_visitor visitor = {.visit = visit, .context = seen};
     uint64_t cursor = 0;
-    bool busy;
+    uint32_t busy;
 
     begin();
     if (each) {
         access_each(&access_, 0, &visitor);
     } else {
         do
-            cursor = access_scan(&access_, 0, cursor, 5, &visitor, &busy);
+            assert_int_equal(access_scan(&access_, 0, &cursor, 5, &visitor, &busy), WALK_DONE);
         while (cursor != 0);
     }
     apply_effects();
@@ -220,11 +220,12 @@ static void check_random_key(void)
 {
     struct buffer name = {0};
     unsigned any = 0;
+    uint32_t busy;
 
     begin();
     for (unsigned i = 0; i < KEYS; i++)
         any += model_count(&model[i]) != 0;
-    if (access_random_key(&access_, 0, &name))
+    if (access_random_key(&access_, 0, &name, &busy) == WALK_DONE)
         assert_true(any != 0 && model_count(named(buffer_slice(&name))) != 0);
     buffer_fini(&name);
 }

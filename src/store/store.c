@@ -106,7 +106,9 @@ bool stripe_wait(struct stripe *stripe, unsigned thread_index)
     const uint64_t bit = UINT64_C(1) << thread_index;
     bool asked = (atomic_fetch_or_explicit(&stripe->wait_mask, bit, memory_order_acq_rel) & bit) != 0;
 
-    fence_heavy(); /* either we see the lock free now, or its holder sees our bit after the release */
+    /* A bit that stood there: whoever takes it out wakes us after that, so for what we ask now, too. */
+    if (!asked)
+        fence_heavy(); /* either we see the lock free now, or its holder sees our bit after the release */
     if (atomic_load_explicit(&stripe->lock.holder, memory_order_acquire) != 0)
         return true;
     /* A bit that stood there is another request's of this thread, which waits for its wake: whoever has released the
@@ -156,8 +158,12 @@ void store_database_totals(const struct store *store, unsigned db, struct databa
         totals->expires += atomic_load_explicit(&deadlines->live, memory_order_relaxed);
         sum_ms += (double)atomic_load_explicit(&deadlines->sum_ms, memory_order_relaxed);
     }
-    if (totals->expires != 0)
-        totals->average_deadline_ms = EXPIRY_EPOCH_MS + (int64_t)(sum_ms / (double)totals->expires);
+    if (totals->expires != 0) {
+        double average_ms = (double)EXPIRY_EPOCH_MS + sum_ms / (double)totals->expires;
+
+        /* Rounded it may be 2^63, which no int64_t is. */
+        totals->average_deadline_ms = average_ms < (double)INT64_MAX ? (int64_t)average_ms : INT64_MAX;
+    }
 }
 
 uint64_t store_key_count(const struct store *store, unsigned db)

@@ -151,6 +151,11 @@ static inline uint64_t stripe_take_waiters(struct stripe *stripe)
         return 0;
     return atomic_exchange_explicit(&stripe->wait_mask, 0, memory_order_acq_rel);
 }
+/* Has this thread asked, and was not woken yet? */
+static inline bool stripe_has_waiter(const struct stripe *stripe, unsigned thread_index)
+{
+    return (atomic_load_explicit(&stripe->wait_mask, memory_order_relaxed) >> thread_index & 1) != 0;
+}
 void stripe_release(struct store *store, struct stripe *stripe) NO_THREAD_SAFETY_ANALYSIS;
 /* Asks for a wake-up of thread `thread_index` (0 to 63) at the next release. False: it is free already, try again. A
  * thread may ask for several requests of its own, one after the other; it is woken once for all. */

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/version.h"
 #include "persist/aof_manifest.h"
 #include "persist/aof_read.h"
 #include "persist/rdb_file.h"
@@ -448,6 +449,10 @@ int main(int argc, char **argv)
 {
     struct check check = {.wish = WISH_LOOK};
 
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        puts("keydb-check-aof " KEYDB_VERSION);
+        return EXIT_SUCCESS;
+    }
     if (argc == 3 && strcmp(argv[1], "--fix") == 0) {
         check.wish = WISH_FIX;
     } else if (argc == 4 && strcmp(argv[1], "--truncate-to-timestamp") == 0) {

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/version.h"
 #include "persist/rdb_file.h"
 
 #include <errno.h>
@@ -171,6 +172,10 @@ int main(int argc, char **argv)
 {
     bool lists_keys = argc > 2 && strcmp(argv[1], "--keys") == 0;
 
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        puts("keydb-check-rdb " KEYDB_VERSION);
+        return EXIT_SUCCESS;
+    }
     if (argc != 2 + lists_keys || argv[argc - 1][0] == '\0' || strcmp(argv[1], "--help") == 0) {
         fprintf(stderr, "Usage: %s [--keys] <rdb-file-name>\n", argv[0]);
         return EXIT_USAGE;

@@ -40,8 +40,23 @@ def close_numbers(one, two, tolerance):
     return first == second or first > 0 and second > 0 and abs(first - second) <= tolerance
 
 
+NEWER_FIELDS = (b"inactive", b"active-time")  # of consumers: the oracle is older
+
+
+def without_newer(elements):
+    kept = []
+    for element in elements:
+        if kept and kept[-1][1] in NEWER_FIELDS:
+            kept.pop()
+        else:
+            kept.append(element)
+    return kept
+
+
 def equal_stream(name, oracle, server, loose=False):
     """Equal but for times. How many nodes find the nodes of a stream is everybody's own."""
+    if isinstance(server[1], list) and name.startswith("xinfo"):
+        server = (server[0], without_newer(server[1]))
     if oracle == server or oracle[0] != server[0]:
         return oracle == server
     one, two = oracle[1], server[1]

@@ -1,5 +1,6 @@
 """Rounds of kill -9 at a random moment, while eight clients write: what was acknowledged has to be there afterwards.
 
+Under every policy what was acknowledged survives kill -9. What the policy is about is the loss of power.
 Each client has its own keys and writes rising numbers into them, so that what is found tells how much of what was sent
 has survived: for each key a number between the last one that had to survive and the last one that was sent."""
 import os
@@ -11,13 +12,17 @@ from disk import Disk
 from server import Client, Error, Server
 
 CLIENTS = 8
-GRACE_S = 2.0  # everysec: what was acknowledged that long before may not be lost
-KINDS = ("string", "counter", "list", "pair", "hash", "set", "zset", "stream")
+GRACE_S = 2.0  # everysec, power lost: what was acknowledged that long before may not be lost
+KINDS = ("string", "counter", "list", "pair", "hash", "set", "zset", "stream", "big", "script")
 STATES = {
     "always": {"appendonly": "yes", "appendfsync": "always", "save": ""},
     "everysec": {"appendonly": "yes", "appendfsync": "everysec", "save": ""},
+    "no": {"appendonly": "yes", "appendfsync": "no", "save": ""},
     "rdb": {"appendonly": "no", "save": ""},
 }
+
+
+SCRIPT = "redis.call('RPUSH', KEYS[2], 'x') return redis.call('INCR', KEYS[1])"
 
 
 class Lost(Exception):
@@ -55,13 +60,15 @@ class Writer(threading.Thread):
             "set": [("SADD", key, number)],
             "zset": [("ZADD", key, number, f"m{number}")],
             "stream": [("XADD", key, f"{number}-1", "f", number)],
+            "big": [("SET", key, f"{number}:" + "x" * self.random.choice((20000, 40000, 300000)))],
+            "script": [("EVAL", SCRIPT, 2, key, key + ":list")],
         }[kind]
 
     def run(self):
         try:
             client = Client(self.port)
             while True:
-                batch = [self.random.choice(KINDS) for _ in range(self.random.choice((1, 1, 1, 4, 16)))]
+                batch = [self.random.choice(KINDS) for _ in range(self.random.choice((1, 1, 1, 4, 16, 100)))]
                 expected = []
                 for kind in batch:
                     self.sent[kind] += 1
@@ -87,10 +94,15 @@ class Writer(threading.Thread):
     def found(self, client, kind):
         """The number that is there."""
         key = self.key(kind)
-        if kind == "string":
+        if kind in ("string", "big"):
             return int((client.call("GET", key) or "0:").split(":")[0])
         if kind == "counter":
             return int(client.call("GET", key) or 0)
+        if kind == "script":
+            both = [int(client.call("GET", key) or 0), client.call("LLEN", key + ":list")]
+            if both[0] != both[1]:
+                raise Lost(f"{key}: half a script: {both}")
+            return both[0]
         if kind == "pair":
             both = client.call("MGET", key + ":a", key + ":b")
             if both[0] != both[1]:
@@ -145,7 +157,9 @@ class Series:
         if os.path.exists(self.journal):
             os.unlink(self.journal)
         environment = {"KEYDB_FILE_JOURNAL": self.journal} if with_journal else {}
-        options = dict(STATES[self.name], **{"auto-aof-rewrite-min-size": "64kb",
+        options = dict(STATES[self.name], **{"server-threads": self.random.choice(("1", "4")),
+                                             "min-clients-per-thread": "1",
+                                             "auto-aof-rewrite-min-size": "64kb",
                                              "auto-aof-rewrite-percentage": self.random.choice(("0", "10", "100"))})
         if self.name == "rdb":
             del options["auto-aof-rewrite-min-size"], options["auto-aof-rewrite-percentage"]
@@ -192,7 +206,8 @@ class Series:
                 raise writer.problem
         if power_loss:
             disk.crash(self.journal, self.random, self.random.random() < 0.5)
-        self.verify({"always": killed, "everysec": killed - GRACE_S, "rdb": self.saved_until}[self.name])
+        grace = GRACE_S if power_loss and self.name == "everysec" else 0
+        self.verify(self.saved_until if self.name == "rdb" else killed - grace)
 
     def verify(self, until):
         server = self.start(False)
@@ -212,11 +227,12 @@ def crash_rounds(binary, folder, count, random, report):
     """`count` rounds in series of five, or of two if they are few; every other series with the loss of power. Calls
     report(name, problem)."""
     length = 5 if count >= 100 else 2
-    names = ("always", "everysec", "rdb", "always", "always", "everysec")
+    names = ("everysec", "always", "rdb", "everysec", "no", "always", "always")
     done = 0
     serial = 0
     while done < count:
         name, power_loss = names[serial % len(names)], serial // len(names) % 2 == 1 or serial % 2 == 1
+        power_loss = power_loss and name != "no"
         series = Series(binary, os.path.join(folder, f"series{serial}"), name, random)
         problem = None
         for step in range(min(length, count - done)):

@@ -1,7 +1,8 @@
 /* The source of scripts before it is compiled. Properties:
  *  1. without patched returns the source stays as it is, unless a number is refused, which is part of it;
  *  2. with them only insertions are made, and lines stay lines;
- *  3. what Lua compiles without them it compiles with them, unless that is the first to nest too deeply. */
+ *  3. what is let pass makes no value of LuaJIT's FFI library, which the compiler loads for the first one it meets;
+ *  4. what Lua compiles without them it compiles with them, unless that is the first to nest too deeply. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "script/lua_source.h"
@@ -52,6 +53,9 @@ static void check_compiles(struct slice source)
     if (lua_vm_compile(vm->L, source, "@fuzz", false))
         assert(lua_vm_compile(vm->L, source, "@fuzz", true) || strstr(lua_tostring(vm->L, -1), "too ") != NULL ||
                strstr(lua_tostring(vm->L, -1), "overflow") != NULL);
+    lua_getfield(vm->L, LUA_REGISTRYINDEX, "_LOADED");
+    lua_getfield(vm->L, -1, "ffi");
+    assert(lua_isnil(vm->L, -1));
     lua_settop(vm->L, 0);
     lua_vm_after(vm);
 }

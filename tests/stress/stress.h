@@ -20,6 +20,7 @@ struct options {
     uint64_t seed;
     int server_threads;
     const char *preload; /* a library for the server; NULL: none */
+    const char *dir;     /* where the server keeps its files; NULL: it has none */
     bool strict; /* times are checked, too: a long run */
 };
 
@@ -32,8 +33,10 @@ void part_parking(const struct options *options, double seconds);
 void part_gate(const struct options *options, double seconds);
 void part_waiting(const struct options *options, double seconds);
 void part_messages(const struct options *options, double seconds);
+void part_told(const struct options *options, double seconds);
 void part_leaks(const struct options *options, double seconds);
 void part_lifetimes(const struct options *options, double seconds);
+void part_switches(const struct options *options, double seconds);
 
 /* --- results --- */
 

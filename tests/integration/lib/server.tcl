@@ -158,8 +158,12 @@ proc fresh_dir {} {
     return $dir
 }
 
-proc thread_args {} {
-    return [expr {$::is_oracle ? {} : [list --server-threads $::settings(threads)]}]
+# Connections are dealt out one by one, so that even two of them are on two threads; not dealt: as by default.
+proc thread_args {{dealt 1}} {
+    if {$::is_oracle} {
+        return {}
+    }
+    return [list --server-threads $::settings(threads) {*}[expr {$dealt ? {--min-clients-per-thread 1} : {}}]]
 }
 
 proc server_launch {arguments {input /dev/null}} {
@@ -197,15 +201,17 @@ proc server_set args {
     lset server::stack end [dict merge [lindex $server::stack end] $args]
 }
 
-# Options whose name begins with a dot are for us: .tls 0|1 overrides --tls, .port 0 starts without a plain port.
+# Options whose name begins with a dot are for us: .tls 0|1 overrides --tls, .port 0 starts without a plain port,
+# .dealt 0 leaves it to the server which thread gets a connection.
 proc server_begin {} {
     for {set attempt 0} {$attempt < 5} {incr attempt} {
-        set options [dict merge [dict create .tls $::settings(tls) .port 1 save {} appendonly no] [srv options]]
+        set options [dict merge [dict create .tls $::settings(tls) .port 1 .dealt 1 save {} appendonly no] \
+            [srv options]]
         set dir [fresh_dir]
         set tls [dict get $options .tls]
         set port [expr {[dict get $options .port] ? [free_port] : 0}]
         set tls_port 0
-        set argv [list $::settings(server) --port $port --dir $dir {*}[thread_args]]
+        set argv [list $::settings(server) --port $port --dir $dir {*}[thread_args [dict get $options .dealt]]]
         if {$tls} {
             set tls_port [free_port]
             lappend argv --tls-port $tls_port

@@ -9,8 +9,10 @@ proc aof_manifest {} {
     return [string trim [slurp [aof_folder]/appendonly.aof.manifest]]
 }
 
+# All but the tail, which is there as long as the server is (aof_tail.tcl).
 proc aof_files {} {
-    return [lsort [lmap path [glob -nocomplain -directory [aof_folder] *] {file tail $path}]]
+    set names [lmap path [glob -nocomplain -directory [aof_folder] *] {file tail $path}]
+    return [lsort [lsearch -all -inline -not $names *.tail]]
 }
 
 # The words of an increment's commands.

@@ -57,6 +57,26 @@ with_server {requirepass secret} {
         assert_reply null $c get k
     }
 
+    test "who neither authenticates nor reads is closed" {keydb} {
+        set c [connect]
+        set closed [info_field client_output_buffer_limit_disconnections stats]
+        set commands [string repeat [request set key value] 1000]
+        for {set i 0} {$i < 500} {incr i} {
+            catch {$c -raw $commands}
+        }
+        wait_for {[info_field client_output_buffer_limit_disconnections stats] > $closed}
+        assert {[$c -closed]}
+    }
+
+    test "who does not authenticate and reads is told so, however much comes at once" {keydb} {
+        set c [connect]
+        $c -raw [string repeat [request ping] 20000]
+        for {set i 0} {$i < 20000} {incr i} {
+            $c -reply
+        }
+        assert_reply {status OK} $c auth secret
+    }
+
     test "RESET forgets the authentication" {} {
         set c [connect]
         $c auth secret

@@ -113,7 +113,7 @@ with_server {} {
         assert_equal [lindex $ids 1] [lmap line [client_lines [r client list ID [lindex $ids 1] 999999]] \
             {dict get $line id}]
         assert_equal {} [client_lines [r client list id 999999]]
-        assert_equal 3 [llength [client_lines [r client list type normal]]]
+        wait_for {[llength [client_lines [r client list type normal]]] == 3} ;# others have left
         foreach type {pubsub replica slave master} {
             assert_equal {} [client_lines [r client list TYPE $type]] $type
         }

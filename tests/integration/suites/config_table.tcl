@@ -156,7 +156,7 @@ proc wrong_values name {
     }
 }
 
-with_server {} {
+with_server {.dealt 0} {
     test "every option is there, with its default, its other name, and nothing else is" {keydb} {
         set all [r config get *]
         foreach name [names_of_table] {
@@ -274,7 +274,7 @@ proc assert_everything c {
 
 proc table_server {arguments} {
     set port [free_port]
-    set id [server_launch [concat $arguments [list --port $port] [thread_args]]]
+    set id [server_launch [concat $arguments [list --port $port] [thread_args 0]]]
     wait_until {![process_alive $id] || ![catch {[connect -port $port -tls 0] -typed ping}]} 15000
     if {![process_alive $id]} {
         fail "the server ended:\n[process_log $id]"

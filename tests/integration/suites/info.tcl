@@ -299,3 +299,21 @@ with_server {} {
         assert_equal [dict get $fields connected_clients] $sum
     }
 }
+
+with_server {latency-tracking yes} {
+    test "a colon in the name of a command ends no name of a field" {keydb} {
+        foreach name {host: post} {
+            set c [connect]
+            $c -send $name x
+            assert {[$c -closed]}
+            $c -close
+        }
+        foreach {section before} {commandstats cmdstat_ latencystats latency_percentiles_usec_} {
+            set fields [info_fields $section]
+            foreach name {host_ post} {
+                assert {[dict exists $fields $before$name]} "$before$name in $fields"
+                assert_match {[a-z]*=*} [dict get $fields $before$name]
+            }
+        }
+    }
+}

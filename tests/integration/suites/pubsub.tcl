@@ -100,6 +100,7 @@ with_server {} {
     }
 
     test "sharded channels are a world of their own" {} {
+        wait_for {[r pubsub channels] eq {} && [r pubsub numpat] == 0} ;# others have left
         set c [connect]
         assert_equal {{ssubscribe a 1} {ssubscribe b 2}} [answers $c 2 ssubscribe a b]
         answers $c 1 psubscribe *

@@ -14,6 +14,7 @@ foreach threads {1 4} {
                     assert_equal PONG [$c ping]
                 }
                 $runs -send eval $script 1 x
+                wait_for {[catch {r get x} reply] && [string match BUSY* $reply]}
                 foreach c $others {
                     assert_error "BUSY*" {$c get x}
                     assert_error "BUSY*" {$c flushall}
@@ -60,12 +61,47 @@ foreach threads {1 4} {
         }
     }
 }
-with_server {server-threads 1 busy-reply-threshold 50} {
-    test "SHUTDOWN NOSAVE while a script runs" {} {
-        set runs [connect]
-        $runs -send eval {redis.call('set', KEYS[1], 1) while true do end} 1 x
-        wait_for {![catch {r script kill} reply] || [string match UNKILLABLE* $reply]}
-        r -send shutdown nosave
-        assert_equal 1 [$runs -closed 10000]
-    }
+# Ends a server in the middle of a script: the append only file has all of what it does.
+proc script_not_cut {how} {
+    set folder [fresh_dir]
+    set port [free_port]
+    set arguments [list --port $port --dir $folder --save "" --appendonly yes --server-threads 4 \
+        --min-clients-per-thread 1 --busy-reply-threshold 60000]
+    set id [server_launch $arguments]
+    wait_for {![catch {set other [connect -port $port -tls 0]}]}
+    set runs [connect -port $port -tls 0] ;# of another thread than the first, which a signal reaches
+    $runs -send eval {redis.call('set', KEYS[1], 1)
+        redis.log(redis.LOG_WARNING, 'half of it')
+        local began = os.clock()
+        while os.clock() - began < 0.3 do end
+        redis.call('set', KEYS[2], 1)} 2 first second
+    wait_for {[string match "*half of it*" [process_log $id]]}
+    eval $how
+    assert_equal 0 [process_wait $id]
+    $runs -close
+    $other -close
+    set id [server_launch $arguments]
+    wait_for {![catch {set other [connect -port $port -tls 0]}] && ![catch {$other exists first second} count]}
+    $other -close
+    process_stop $id
+    assert_equal 2 $count
+}
+
+test "SHUTDOWN NOSAVE while a script runs" {} {
+    set port [free_port]
+    set id [server_launch [list --port $port --busy-reply-threshold 50 --save "" \
+        {*}[expr {$::is_oracle ? {} : {--server-threads 1}}]]]
+    wait_for {[string match "*Ready to accept connections*" [process_log $id]]}
+    set runs [connect -port $port -tls 0]
+    set ends [connect -port $port -tls 0]
+    $runs -send eval {redis.call('set', KEYS[1], 1) while true do end} 1 x
+    wait_for {![catch {$ends script kill} reply] || [string match UNKILLABLE* $reply]}
+    $ends -send shutdown nosave
+    assert_equal 1 [$runs -closed 10000]
+    assert_equal 0 [process_wait $id]
+}
+
+foreach how {{process_signal $id TERM} {$other -send shutdown nosave}} {
+    test "a script that is not slow comes to its end before the server: [lindex $how 2]" {noconn keydb} \
+        [list script_not_cut $how]
 }

@@ -53,7 +53,7 @@ proc journal_commands bytes {
 
 # What XINFO tells of all, without what only the one who was asked knows: when consumers were seen.
 proc whole_stream key {
-    return [regsub -all {seen-time \d+} [r xinfo stream $key full count 0] {}]
+    return [regsub -all {(seen|active)-time -?\d+} [r xinfo stream $key full count 0] {}]
 }
 
 with_server {enable-debug-command yes} {

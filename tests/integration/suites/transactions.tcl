@@ -152,7 +152,23 @@ with_server {enable-debug-command yes} {
         wait_for {[lassign [r time] s us; expr {($s - $begin_s) * 1000000 + $us - $begin_us}] > 2000}
     }
 
-    # `watched` before or after the key's time is over. The two commands in one packet see the same time.
+    # Makes the key and watches it while it is there. On a busy machine its time may be over between two commands of one
+    # packet: then once more.
+    proc watch_before_end {make} {
+        set left -2
+        while {$left == -2} {
+            r unwatch
+            r -raw [request {*}$make][request watch k][request pttl k]
+            r -read
+            r -read
+            set left [r -read]
+            if {[lindex $make end-1] ne "px"} {
+                break
+            }
+        }
+    }
+
+    # `watched` before or after the key's time is over.
     test "expired keys, and what takes the whole database" {} {
         set other [connect]
         $other debug set-active-expire 0
@@ -172,15 +188,11 @@ with_server {enable-debug-command yes} {
             $other select 1
             $other {*}[dict get $kinds $other_key]
             $other select 0
-            set packet [request {*}[dict get $kinds $key]]
             if {$watched eq "before"} {
-                append packet [request watch k]
+                watch_before_end [dict get $kinds $key]
             } else {
-                append packet [request ping]
+                r {*}[dict get $kinds $key]
             }
-            r -raw $packet
-            r -read
-            r -read
             wait_until_over
             if {$watched eq "after"} {
                 r watch k

@@ -2,7 +2,7 @@
  * of the protocol's family whose commands are here; keydb_version is our own count. */
 #pragma once
 
-#define KEYDB_VERSION "0.1.0"       /* our own: INFO keydb_version, --version, the log */
+#define KEYDB_VERSION "7.0.0"       /* our own, after 6.3.4: INFO keydb_version, --version, the log */
 #define KEYDB_REDIS_VERSION "7.4.0" /* INFO redis_version, HELLO version */
 #define KEYDB_REDIS_VERSION_NUMBER 0x00070400
 

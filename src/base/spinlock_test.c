@@ -1,0 +1,109 @@
+#include "base/spinlock.h"
+#include "base/background.h"
+#include "base/thread.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct spinlock held, spare;
+static _Atomic bool is_held, may_go;
+static _Atomic unsigned jobs_done;
+
+static void hold(void *argument)
+{
+    (void)argument;
+    spinlock_acquire(&held);
+    atomic_store(&is_held, true);
+    while (!atomic_load(&may_go))
+        fence_pause();
+    spinlock_release(&held);
+}
+
+/* The exit code of a child that runs this. */
+static int in_child(void (*run)(void))
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        run();
+        _exit(0);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void take_held(void)
+{
+    spinlock_alone();
+    spinlock_acquire(&held);
+}
+
+static void take_spare(void)
+{
+    spinlock_alone();
+    spinlock_acquire(&spare);
+    spinlock_release(&spare);
+}
+
+static void child_does_not_wait_for_a_thread_that_is_not_there(void **state)
+{
+    struct thread thread = {0};
+
+    (void)state;
+    spinlock_init(&held, LOCK_REGISTRY);
+    spinlock_init(&spare, LOCK_REGISTRY);
+    thread_start(&thread, "holds", hold, NULL);
+    while (!atomic_load(&is_held))
+        fence_pause();
+    assert_int_equal(in_child(take_held), SPINLOCK_FORSAKEN);
+    assert_int_equal(in_child(take_spare), 0);
+    atomic_store(&may_go, true);
+    thread_join(&thread);
+}
+
+static void count_job(void *argument)
+{
+    (void)argument;
+    atomic_fetch_add(&jobs_done, 1);
+}
+
+static void submit_and_drain(void)
+{
+    unsigned before = atomic_load(&jobs_done);
+
+    background_submit(BACKGROUND_FREE, count_job, NULL);
+    background_drain();
+    if (atomic_load(&jobs_done) != before + 1)
+        _exit(1);
+}
+
+static void child_does_work_of_the_background_itself(void **state)
+{
+    (void)state;
+    background_setup(1);
+    for (int i = 0; i < 50; i++) {
+        background_submit(BACKGROUND_FREE, count_job, NULL);
+        assert_int_equal(in_child(submit_and_drain), 0);
+    }
+    background_teardown();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(child_does_not_wait_for_a_thread_that_is_not_there),
+        cmocka_unit_test(child_does_work_of_the_background_itself),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+# Commands that wait for a stripe, the gate or a pause: each kind is found by what it waits for.
+
+proc parked_so_far {} {
+    return [info_field long_lock_waits cpu]
+}
+
+proc retries {} {
+    return [info_field parked_retries cpu]
+}
+
+# Holds the key's stripe by a background thread; returns when it is held, as a command finds out that waits for it.
+proc hold {key {probe {}}} {
+    if {$probe eq {}} {
+        set probe [list get $key]
+    }
+    set holds [connect]
+    $holds -send debug hold $key 60
+    set before [parked_so_far]
+    wait_for {[[connect] -send {*}$probe] eq {} && [parked_so_far] > $before}
+    return $holds
+}
+
+proc release holds {
+    r debug release hold
+    assert_equal OK [$holds -read]
+}
+
+# So many clients that send `words` and wait.
+proc crowd {count words} {
+    set before [parked_so_far]
+    set clients {}
+    for {set i 0} {$i < $count} {incr i} {
+        set c [connect]
+        $c -send {*}$words
+        lappend clients $c
+    }
+    wait_for {[parked_so_far] >= $before + $count}
+    return $clients
+}
+
+foreach threads {1 4} {
+    with_server [list server-threads $threads min-clients-per-thread 0 enable-debug-command yes \
+                     busy-reply-threshold 20] {
+        test "mail and other stripes let nobody be tried again ($threads threads)" {keydb} {
+            set holds [hold held]
+            set waits [crowd 60 {incr held}]
+            set subscribers [lmap i {1 2 3 4 5 6} {connect}]
+            foreach s $subscribers {
+                $s subscribe news
+            }
+            set before [retries]
+            for {set i 0} {$i < 300} {incr i} {
+                r publish news $i
+                r set other $i
+            }
+            foreach s $subscribers {
+                for {set i 0} {$i < 300} {incr i} {
+                    assert_equal "message news $i" [$s -read]
+                }
+            }
+            assert_equal $before [retries]
+            release $holds
+            set replies [lmap c $waits {$c -read}]
+            assert_equal 60 [llength [lsort -unique $replies]]
+        }
+
+        test "who waits for one stripe is tried until it is held again, in order ($threads threads)" {keydb} {
+            r del list
+            set holds [hold held]
+            set waits {}
+            for {set i 0} {$i < 40} {incr i} {
+                set before [parked_so_far]
+                lappend waits [set c [connect]]
+                $c -raw [request multi][request exists held][request rpush list $i][request exec]
+                wait_for {[parked_so_far] > $before}
+            }
+            set before [retries]
+            release $holds
+            foreach c $waits {
+                $c -read
+                $c -read
+                $c -read
+                $c -read
+            }
+            # Of each worker the first may have met one of another worker.
+            set numbers [r lrange list 0 -1]
+            assert_equal 40 [llength $numbers]
+            if {[info_field server_threads] == 1} {
+                assert_equal [lsort -integer $numbers] $numbers
+            }
+        }
+
+        test "commands of several stripes go on when the last of them is free ($threads threads)" {keydb} {
+            set first [hold a]
+            set waits [crowd 5 {mset a 1 b 1 c 1}]
+            set others [crowd 5 {sunion a b}]
+            assert_equal OK [r set b 2]
+            release $first
+            foreach c $waits {
+                assert_equal OK [$c -read]
+            }
+            foreach c $others {
+                assert_error WRONGTYPE* {$c -read}
+            }
+        }
+
+        test "walks that wait for a stripe go on when it is free ($threads threads)" {keydb} {
+            r flushall
+            r set held 1
+            release [hold elsewhere] ;# where others have waited
+            set holds [hold held randomkey]
+            set waits [crowd 3 randomkey]
+            release $holds
+            foreach c $waits {
+                assert_equal held [$c -read]
+            }
+            r flushall
+        }
+
+        test "CLIENT PAUSE holds what waits for nothing else, and its end lets it go ($threads threads)" {keydb} {
+            set holds [hold held]
+            set waits [crowd 5 {incr held}]
+            r client pause 100000 write
+            set paused [connect]
+            $paused -send incr free
+            wait_for {[string match *cmd=incr* [r client list]]}
+            release $holds
+            # They were tried and are paused now.
+            r client unpause
+            assert_equal {1 2 3 4 5} [lsort -integer [lmap c $waits {$c -read}]]
+            assert_equal 1 [$paused -read]
+        }
+
+        test "what stands behind a slow script is told so, all of it ($threads threads)" {keydb} {
+            set runs [connect]
+            $runs -send eval {while true do end} 1 busy
+            wait_for {![catch {r script kill} reply] || ![string match NOTBUSY* $reply]}
+            assert_error *killed* {$runs -read}
+            set clients [lmap i {1 2 3 4 5 6 7 8} {connect}]
+            $runs -send eval {while true do end} 1 busy
+            wait_for {[catch {r get busy} reply] && [string match BUSY* $reply]}
+            foreach c $clients {
+                $c -send get busy
+                $c -send flushdb
+                $c -send eval {return 1} 0
+            }
+            foreach c $clients {
+                foreach i {1 2 3} {
+                    assert_error BUSY* {$c -read}
+                }
+            }
+            wait_for {![catch {r script kill} reply]}
+            assert_error *killed* {$runs -read}
+            assert_equal OK [r flushdb]
+        }
+
+        test "clients that leave while they wait are forgotten ($threads threads)" {keydb} {
+            set holds [hold held]
+            set waits [crowd 20 {incr held}]
+            set ids [lmap line [client_lines [r client list]] {
+                expr {[dict get $line cmd] eq "incr" ? [dict get $line id] : [continue]}
+            }]
+            assert_equal 20 [llength $ids]
+            foreach {stays leaves} $ids {
+                assert_equal 1 [r client kill id $leaves]
+            }
+            wait_for {[llength [regexp -all -inline {cmd=incr} [r client list]]] == 10}
+            release $holds
+            foreach c $waits {
+                if {![catch {$c -read} reply]} {
+                    lappend replies $reply
+                }
+            }
+            assert_equal {1 2 3 4 5 6 7 8 9 10} [lsort -integer $replies]
+            assert_equal 10 [r get held]
+        }
+    }
+}

@@ -1,0 +1,192 @@
+# Used memory is one number with one meaning: what is allocated, whichever thread does it. maxmemory looks at that
+# number less what is not the data's and soon gone (server/memory_limit.h), and everybody asks the same question.
+
+# Off by what threads keep to themselves (base/mem.h), and what a few commands take while we ask.
+proc difference_allowed {} {
+    return [expr {($::settings(threads) + 8) * 65536 + 262144}]
+}
+
+proc used_less_allocated {} {
+    set fields [info_fields memory]
+    return [expr {[dict get $fields used_memory] - [dict get $fields allocator_allocated]}]
+}
+
+proc wait_for_honest_count {} {
+    wait_for {abs([used_less_allocated]) < [difference_allowed]}
+}
+
+proc counted_memory {} {
+    set fields [info_fields memory]
+    return [expr {[dict get $fields used_memory] - [dict get $fields mem_not_counted_for_evict]}]
+}
+
+# Sets PREFIX:0 to PREFIX:`keys` over and over, in pipelines; returns the replies that were errors.
+proc overwrite {prefix keys count value} {
+    set c [connect]
+    set refused 0
+    for {set i 0} {$i < $count} {incr i 100} {
+        for {set k $i} {$k < $i + 100} {incr k} {
+            $c -send set $prefix:[expr {$k % $keys}] $value
+        }
+        for {set k $i} {$k < $i + 100} {incr k} {
+            incr refused [catch {$c -read}]
+        }
+    }
+    $c -close
+    return $refused
+}
+
+# With a short backlog its thread frees nearly every block of the journal.
+with_server {appendonly yes appendfsync no repl-backlog-size 16kb} {
+    test "what the append only file's thread frees is not used any more" {keydb} {
+        set before [info_field used_memory]
+        assert_equal 0 [overwrite key 1000 20000 [string repeat x 1000]]
+        wait_for {[info_field aof_buffer_length] == 0}
+        wait_for_honest_count
+        r flushall
+        wait_for_honest_count
+        assert_range [expr {[info_field used_memory] - $before}] -1000000 3000000
+    }
+
+    test "at maxmemory with the append only file keys are overwritten without end" {keydb} {
+        with_config {maxmemory 0 maxmemory-policy allkeys-lru} {
+            overwrite key 1000 1000 [string repeat x 1000]
+            r config resetstat
+            r config set maxmemory [expr {[counted_memory] + 4000000}]
+            assert_equal 0 [overwrite key 1000 20000 [string repeat x 1000]]
+            assert_equal 1000 [r dbsize]
+            assert_equal 0 [info_field evicted_keys]
+        }
+    }
+}
+
+# So full that each write has to evict first.
+proc fill_to_the_brim {} {
+    overwrite key 3000 3000 [string repeat x 1000]
+    r config set maxmemory [expr {[counted_memory] - 500000}]
+}
+
+set runs {"without the append only file" no "with the append only file" yes}
+foreach {name aof} $runs {
+    with_server [list appendonly $aof appendfsync no maxmemory-policy allkeys-lru] [string map [list @name $name] {
+        test "at the limit a script may write what other commands may, @name" {} {
+            fill_to_the_brim
+            for {set i 0} {$i < 500} {incr i} {
+                assert_equal OK [r eval {return redis.call('set', KEYS[1], ARGV[1])} 1 key:$i [string repeat y 1000]]
+            }
+            assert {[info_field evicted_keys] > 0}
+            assert {[r dbsize] > 2000}
+            r config set maxmemory 0
+        }
+
+        test "at the limit a transaction with a script runs as a whole, @name" {} {
+            fill_to_the_brim
+            for {set i 0} {$i < 200} {incr i} {
+                set value [string repeat $i 3000]
+                r multi
+                r set first:$i $value
+                r eval {return redis.call('set', KEYS[1], ARGV[1])} 1 second:$i $value
+                r set third:$i $value
+                assert_equal {OK OK OK} [r exec]
+            }
+            r config set maxmemory 0
+        }
+    }]
+}
+
+with_server {maxmemory-policy noeviction} {
+    test "what finds no room before it begins is refused: scripts, also inside of EXEC" {} {
+        r set key value
+        r multi
+        assert_equal QUEUED [r eval {return redis.call('set', KEYS[1], 1)} 1 key]
+        assert_equal QUEUED [r get key]
+        set other [connect]
+        $other config set maxmemory 1
+        assert_error "OOM*" {$other eval {return redis.call('set', KEYS[1], 1)} 1 key}
+        assert_equal value [$other eval {return redis.call('get', KEYS[1])} 1 key]
+        assert_equal 1 [$other eval {redis.call('del', KEYS[1]) return redis.call('incr', KEYS[1])} 1 key]
+        assert_match {{OOM*} 1} [r exec]
+        $other config set maxmemory 0
+        $other -close
+    }
+}
+
+# What eviction tells clients must not be a reason to evict.
+proc read_all_names {c} {
+    assert_equal 3000 [$c eval {
+        for i = 1, 3000 do redis.call('exists', string.rep('n', 1000) .. i) end
+        return 3000
+    } 0]
+}
+
+proc fill_names {} {
+    r flushall
+    r eval {for i = 1, 3000 do redis.call('set', string.rep('n', 1000) .. i, 'v') end} 0
+    assert_equal 3000 [r dbsize]
+    r config resetstat
+}
+
+# Takes `bytes` of memory away and returns how many keys have gone for that, once no more go.
+proc evicted_for bytes {
+    wait_for {[counted_memory] > $bytes + 2000000} ;# all that was told before has been delivered
+    set used [expr {[counted_memory] - $bytes}]
+    r config set maxmemory $used
+    wait_for {[counted_memory] <= $used + 16384}
+    for {set i 0} {$i < 300} {incr i} {
+        r ping
+    }
+    set evicted [info_field evicted_keys]
+    r config set maxmemory 0
+    return $evicted
+}
+
+foreach {file options} {
+    {} {} {, with output that waits for the disk} {appendonly yes appendfsync always}
+} {
+# Over TLS each session that has to send takes buffers of its own, which is no feedback.
+with_server [list .tls 0 maxmemory-policy allkeys-lru {*}$options] {
+    foreach {name tracking} {"" {} " that have another told" redirect " in broadcast mode" bcast} {
+        test "clients that track$name do not drive out more keys$file" {} [string map [list @tracking $tracking] {
+            fill_names
+            set alone [evicted_for 400000]
+            assert_range $alone 100 600
+            fill_names
+            set clients {}
+            set listener [connect -proto 3]
+            set listener_id [$listener client id]
+            for {set i 0} {$i < 30} {incr i} {
+                set c [connect -proto 3]
+                switch "@tracking" {
+                    redirect { $c client tracking on redirect $listener_id }
+                    bcast { $c client tracking on bcast }
+                    default { $c client tracking on }
+                }
+                read_all_names $c
+                lappend clients $c
+            }
+            assert_range [evicted_for 400000] 1 [expr {$alone * 3 / 2}]
+            foreach c [list {*}$clients $listener] {
+                $c -close
+            }
+        }]
+    }
+
+    test "nor do those who hear of keys that are evicted$file" {} {
+        fill_names
+        set alone [evicted_for 400000]
+        fill_names
+        set clients {}
+        for {set i 0} {$i < 30} {incr i} {
+            set c [connect -proto 3]
+            $c subscribe __keyevent@0__:evicted
+            lappend clients $c
+        }
+        with_config {notify-keyspace-events Ee} {
+            assert_range [evicted_for 400000] 1 [expr {$alone * 3 / 2}]
+        }
+        foreach c $clients {
+            $c -close
+        }
+    }
+}
+}
