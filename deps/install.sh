@@ -57,7 +57,8 @@ is_there() {
     cmd:*) first_command "${1#cmd:}" >/dev/null ;;
     pkg:*) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "${1#pkg:}" ;;
     lib:*) ldconfig -p 2>/dev/null | grep -q "[[:space:]]${1#lib:} " ;;
-    tcl:*) command -v tclsh >/dev/null 2>&1 && echo "package require ${1#tcl:}" | tclsh >/dev/null 2>&1 ;;
+    tcl:*) command -v tclsh >/dev/null 2>&1 &&
+        echo "exit [catch {package require ${1#tcl:}}]" | tclsh >/dev/null 2>&1 ;;
     fuzzer:*) links_fuzzer "${1#fuzzer:}" ;;
     *) echo "deps: unknown check '$1' in $table" >&2; exit 2 ;;
     esac

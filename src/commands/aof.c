@@ -66,7 +66,7 @@ static void put_counts(struct output *out, bool is_synced)
 
 static void reply_later(struct client *client, bool is_synced)
 {
-    if (aof_state() == AOF_OFF && !is_synced)
+    if (!aof_is_on() && !is_synced)
         resp_write_error_text(&client->conn.output, off_error);
     else
         put_counts(&client->conn.output, is_synced);
@@ -81,7 +81,7 @@ static void cmd_waitaof(struct request *request)
 
     if (!parse_wait(request, &local, &replicas, &timeout_ms))
         return;
-    if (local != 0 && aof_state() == AOF_OFF) {
+    if (local != 0 && !aof_is_on()) {
         reply_error(request, off_error);
         return;
     }

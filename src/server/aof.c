@@ -39,7 +39,7 @@ enum {
 enum phase { PHASE_NONE, PHASE_CHILD, PHASE_COMMIT };
 
 static struct {
-    _Atomic enum aof_state state; /* atomic: changed by who owns the gate, from STARTING to ON by the writer */
+    _Atomic enum aof_state state; /* atomic: changed by who owns the gate, from STARTING to ON by the writer (CAS) */
     _Atomic enum phase phase;     /* atomic, release and acquire: hands over what follows */
     struct aof_set files;       /* the writer's while it runs, else of who owns the gate, or of the COMMIT phase */
     char temp_base[64], child_temp[64], temp_increment[NAME_BYTES];
@@ -58,6 +58,18 @@ static struct {
 enum aof_state aof_state(void)
 {
     return GET(state);
+}
+
+bool aof_is_on(void)
+{
+    enum aof_state now = GET(state);
+
+    return now == AOF_STARTING || now == AOF_ON || (now == AOF_STOPPING && OPTION_IS(option_appendonly));
+}
+
+bool aof_order_pending(void)
+{
+    return GET(state) == AOF_STOPPING || aof_writer_is_dropping();
 }
 
 static enum phase phase_now(void)
@@ -192,6 +204,15 @@ static void note_failure(void)
     SET(tells_delay, true);
 }
 
+/* Unless it has been told to stop. */
+static void note_started(void)
+{
+    enum aof_state state = AOF_STARTING;
+
+    if (atomic_compare_exchange_strong(&aof.state, &state, AOF_ON))
+        aof_hold_update();
+}
+
 /* In the writer's thread, or in the background. */
 static void committed(bool good)
 {
@@ -199,10 +220,8 @@ static void committed(bool good)
         SET(last_was_good, true);
         SET(failures, 0);
         SET(tells_delay, false);
-        if (GET(state) == AOF_STARTING && aof.has_writer) { /* else it began before, and the next one is the first */
-            SET(state, AOF_ON);
-            aof_hold_update();
-        }
+        if (aof.has_writer) /* else it began before, and the next one is the first */
+            note_started();
         log_notice("Background AOF rewrite finished successfully");
     } else {
         remove_file(aof.temp_base);
@@ -318,11 +337,19 @@ static bool is_in_transaction(void)
     return worker != NULL && worker->running != NULL && worker->running->in_exec;
 }
 
+/* Nobody waits for it here. One that began with a rewrite which failed is of no use. */
+static bool is_writer_in_the_way(void)
+{
+    if (GET(state) == AOF_STARTING)
+        aof_writer_end(false);
+    return GET(state) == AOF_STOPPING || aof_writer_is_ending();
+}
+
 enum aof_rewrite_start aof_rewrite(struct access *access)
 {
     if (phase_now() != PHASE_NONE)
         return AOF_REWRITE_RUNS;
-    if (child_running() != CHILD_NONE || is_in_transaction()) {
+    if (child_running() != CHILD_NONE || is_in_transaction() || is_writer_in_the_way()) {
         SET(is_scheduled, true);
         log_notice("AOF background was scheduled");
         return AOF_REWRITE_SCHEDULED;
@@ -385,7 +412,7 @@ static bool is_due(double *growth)
 
 static void rewrite_at_gate(struct worker *worker, double growth)
 {
-    if (!dispatch_exclusive_begin(worker, GATE_WISH_REWRITE))
+    if (!dispatch_exclusive_begin(worker, GATE_WISH_AOF))
         return; /* looks again when it is woken */
     if (growth > 0)
         log_notice("Starting automatic rewriting of AOF on %.0f%% growth", growth);
@@ -396,7 +423,8 @@ static void rewrite_at_gate(struct worker *worker, double growth)
 
 static bool may_begin(const struct worker *worker)
 {
-    return phase_now() == PHASE_NONE && child_running() == CHILD_NONE && !loading_runs() &&
+    return GET(state) != AOF_STOPPING && !aof_writer_is_ending() && phase_now() == PHASE_NONE && child_running() == CHILD_NONE &&
+           !loading_runs() &&
            !atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) &&
            !atomic_load_explicit(&worker->server->stopping, memory_order_relaxed);
 }
@@ -408,21 +436,9 @@ static void rewrite_if_due(struct worker *worker)
     if (may_begin(worker) && is_due(&growth))
         rewrite_at_gate(worker, growth);
     else
-        dispatch_exclusive_drop(worker, GATE_WISH_REWRITE); /* somebody else was faster */
+        dispatch_exclusive_drop(worker, GATE_WISH_AOF); /* somebody else was faster */
 }
 
-void aof_look(struct worker *worker)
-{
-    if (phase_now() == PHASE_CHILD && aof_writer_split_failed())
-        child_stop(CHILD_AOF);
-    rewrite_if_due(worker);
-}
-
-void aof_woken(struct worker *worker)
-{
-    if (UNLIKELY(dispatch_exclusive_is_wished(worker, GATE_WISH_REWRITE)))
-        rewrite_if_due(worker);
-}
 
 /* ---------------------------------------------------------------------------------------------------- on and off -- */
 
@@ -496,33 +512,54 @@ void aof_begin(void)
     aof_hold_update();
 }
 
-static void turn_off(void)
+/* The gate is owned, or the workers have ended. */
+static void begin_to_stop(void)
 {
+    const bool was_on = GET(state) == AOF_ON;
+
     child_stop(CHILD_AOF);
-    if (!aof_writer_stop())
-        log_warning("The AOF is not all on the disk.");
-    if (GET(state) == AOF_STARTING)
-        remove_file(aof.temp_increment);
-    SET(state, AOF_OFF);
+    SET(state, AOF_STOPPING);
     SET(is_scheduled, false);
     SET(failures, 0);
     SET(tells_delay, false);
+    aof_writer_end(was_on);
+    aof_hold_update();
+}
+
+/* Likewise. Waits for the writer, if it has not ended. */
+static void finish_stopping(void)
+{
+    if (!aof_writer_stop())
+        log_warning("The AOF is not all on the disk.");
+    if (aof.temp_increment[0] != '\0')
+        remove_file(aof.temp_increment); /* if it had not become an increment */
+    SET(state, AOF_OFF);
     aof_hold_update();
     aof_lock_release();
 }
 
-static const char *apply_appendonly(const struct option_row *row)
+/* Who gave an order hears of it when it is done. */
+static void reply_when_done(void)
+{
+    const struct worker *worker = worker_self();
+
+    if (worker != NULL && worker->running != NULL)
+        aof_hold_until_done(worker->running->client);
+}
+
+static void turn_off(void)
+{
+    begin_to_stop();
+    if (!aof_writer_is_ending())
+        finish_stopping();
+    else
+        reply_when_done();
+}
+
+static const char *turn_on(void)
 {
     static const char failed[] = "Unable to turn on AOF. Check server logs.";
 
-    (void)row;
-    if (!OPTION_IS(option_appendonly)) {
-        if (GET(state) != AOF_OFF)
-            turn_off();
-        return NULL;
-    }
-    if (GET(state) != AOF_OFF)
-        return NULL;
     if (!aof_lock_acquire(0))
         return failed;
     SET(state, AOF_STARTING);
@@ -534,6 +571,49 @@ static const char *apply_appendonly(const struct option_row *row)
         return NULL;
     turn_off();
     return failed;
+}
+
+static const char *apply_appendonly(const struct option_row *row)
+{
+    enum aof_state state = GET(state);
+
+    (void)row;
+    if (!OPTION_IS(option_appendonly)) {
+        if (state == AOF_STARTING || state == AOF_ON)
+            turn_off();
+        return NULL;
+    }
+    return state == AOF_OFF ? turn_on() : NULL;
+}
+
+/* Somebody may have said `yes` since: then there is nobody left whom a failure could be told. */
+static void finish_at_gate(struct worker *worker)
+{
+    if (!dispatch_exclusive_begin(worker, GATE_WISH_AOF))
+        return; /* looks again when it is woken */
+    finish_stopping();
+    if (OPTION_IS(option_appendonly)) {
+        access_begin(&worker->access, worker_now_ms(worker), true);
+        if (turn_on() != NULL)
+            log_warning("The append only file stays off, though appendonly is yes.");
+    }
+    dispatch_exclusive_end(worker);
+}
+
+void aof_look(struct worker *worker)
+{
+    if (phase_now() == PHASE_CHILD && aof_writer_split_failed())
+        child_stop(CHILD_AOF);
+    if (GET(state) != AOF_STOPPING)
+        rewrite_if_due(worker);
+    else if (!aof_writer_is_ending())
+        finish_at_gate(worker);
+}
+
+void aof_woken(struct worker *worker)
+{
+    if (UNLIKELY(GET(state) == AOF_STOPPING) || UNLIKELY(dispatch_exclusive_is_wished(worker, GATE_WISH_AOF)))
+        aof_look(worker);
 }
 
 static const char *apply_appendfsync(const struct option_row *row)
@@ -548,6 +628,8 @@ static const char *apply_history(const struct option_row *row)
 {
     (void)row;
     aof_writer_drop_history();
+    if (aof_writer_is_dropping())
+        reply_when_done();
     return NULL;
 }
 
@@ -557,7 +639,9 @@ void aof_stop(void)
         return;
     if (GET(state) == AOF_ON)
         log_notice("Calling fsync() on the AOF file.");
-    turn_off();
+    if (GET(state) != AOF_STOPPING)
+        begin_to_stop();
+    finish_stopping();
 }
 
 /* ------------------------------------------------------------------------------------------------------ figures -- */
@@ -568,7 +652,7 @@ void aof_stats(struct aof_stats *stats)
 
     *stats = (struct aof_stats){
         .is_rewriting = runs,
-        .is_scheduled = GET(is_scheduled),
+        .is_scheduled = GET(is_scheduled) || (GET(state) == AOF_STOPPING && aof_is_on()),
         .last_was_good = GET(last_was_good),
         .last_duration_s = GET(last_duration_s),
         .running_s = runs ? ((int64_t)clock_monotonic_us() - GET(started_us)) / (1000 * 1000) : -1,

@@ -1,7 +1,11 @@
 /* The append only file: on and off, its rewriting, and what INFO tells. Who writes it: aof_writer.h; whose replies wait
  * for the disk: aof_hold.h; what it consists of: persist/aof_set.h; who reads it at start: loading.h.
  *
- *     off --CONFIG SET appendonly yes--> starting --first rewrite done--> on --CONFIG SET appendonly no--> off
+ *     off --CONFIG SET appendonly yes--> starting --first rewrite done--> on --CONFIG SET appendonly no--> stopping
+ *      '----------------------------------------- the writer has written and synced everything -----------------'
+ *
+ * Who says appendonly no gets the reply when it is off; all others go on meanwhile. What is said of appendonly while it
+ * stops counts once it is off.
  *
  * A rewrite: at the gate a child is forked, and the writer is told to begin a new increment there; the child writes a
  * base; the writer puts it in the place of the old one and of what came before the new increment. While starting there
@@ -38,8 +42,10 @@ void aof_stop(void); /* the workers have ended: everything goes to the disk */
 
 /* --- any thread --- */
 
-enum aof_state { AOF_OFF, AOF_STARTING, AOF_ON };
+enum aof_state { AOF_OFF, AOF_STARTING, AOF_ON, AOF_STOPPING };
 enum aof_state aof_state(void);
+bool aof_order_pending(void); /* the file is being switched off, or its history removed */
+bool aof_is_on(void); /* what comes now is, or is going to be, in it: starting, on, or on again when it has stopped */
 /* The path of the folder with the files, as it is (or would be) used. To be freed. */
 char *aof_folder_path(void);
 

@@ -19,6 +19,7 @@ static struct spinlock update_lock = {.rank = LOCK_REGISTRY}; /* guards the chan
 struct held_output {
     struct list_node node; /* worker's held_outputs */
     struct client *client;
+    bool until_done;        /* see aof_hold_until_done */
     struct {
         uint64_t position; /* in the journal */
         size_t bytes;
@@ -75,10 +76,10 @@ static void wake_all(void)
 
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct worker *worker = &server->workers[i];
-        bool waits = atomic_exchange(&worker->synced_wanted, 0) != 0;
 
-        if (atomic_exchange(&worker->acked_wanted, 0) != 0 || waits)
-            worker_wake(worker);
+        atomic_store(&worker->synced_wanted, 0);
+        atomic_store(&worker->acked_wanted, 0);
+        worker_wake(worker);
     }
 }
 
@@ -109,7 +110,7 @@ bool aof_hold_is_waited_for(void)
 static void end_wait(struct synced_wait *wait)
 {
     struct client *client = wait->client;
-    bool is_synced = aof_state() == AOF_ON && aof_synced_offset() >= wait->offset;
+    bool is_synced = aof_hold_is_on() && aof_synced_offset() >= wait->offset;
     void (*reply)(struct client *client, bool is_synced) = wait->reply;
 
     loop_timer_stop(client->worker->loop, &wait->timer);
@@ -256,6 +257,17 @@ void aof_hold_unfence(struct client *client)
     client->worker->awaits_disk = true;
 }
 
+void aof_hold_until_done(struct client *client)
+{
+    aof_hold_fence(client);
+    client->held_output->until_done = true;
+}
+
+static bool waits_otherwise(const struct held_output *held)
+{
+    return held->client->rendezvous_count != 0 || (held->until_done && aof_order_pending());
+}
+
 static void hold(struct conn *conn, void *context)
 {
     const uint64_t *position = context;
@@ -293,7 +305,7 @@ static bool release_up_to(struct worker *worker, uint64_t acked)
         struct conn *conn = &held->client->conn;
         const size_t bytes = output_memory_estimate(&conn->output);
 
-        if (held->client->rendezvous_count != 0) {
+        if (waits_otherwise(held)) {
             held_bytes += bytes;
             continue;
         }
@@ -324,8 +336,10 @@ static uint64_t position_needed(const struct worker *worker)
     if (!aof_hold_is_on())
         return 0;
     if (OPTION_GET(option_appendfsync) == AOF_SYNC_ALWAYS)
-        return journal_end_position(journal);
-    return LIKELY(!aof_writer_fails()) ? journal_unkept_position(journal) : 0; /* else clients hear of it: MISCONF */
+        return MIN(journal_end_position(journal), aof_writer_end_position());
+    if (UNLIKELY(aof_writer_fails()))
+        return 0; /* clients hear of it: MISCONF */
+    return MIN(journal_unkept_position(journal), aof_writer_end_position());
 }
 
 static void hold_output(struct worker *worker)
@@ -351,7 +365,7 @@ void aof_hold_update(void)
 {
     /* Who owns the gate and the writer may be here at once: who comes last has seen what both have changed. */
     spinlock_acquire(&update_lock);
-    atomic_store(&aof_hold_on, aof_state() == AOF_ON);
+    atomic_store(&aof_hold_on, aof_state() == AOF_ON || aof_state() == AOF_STOPPING);
     spinlock_release(&update_lock);
     wake_all(); /* they look again */
 }

@@ -38,6 +38,8 @@ void aof_hold_forget(struct client *client); /* it leaves */
 /* The client's output, with the reply that is being written, is held until aof_hold_unfence: rendezvous.h. */
 void aof_hold_fence(struct client *client);
 void aof_hold_unfence(struct client *client);
+/* Likewise, while an order to the file's writer is carried out: aof_order_pending. */
+void aof_hold_until_done(struct client *client);
 /* The client waits until everything up to `offset` of the journal is on the disk, or for ever, in both cases at most
  * timeout_ms (0: no limit). Then `reply` is told whether it is on the disk. */
 enum aof_wait { AOF_WAIT_SYNCED, AOF_WAIT_FOR_EVER };

@@ -587,9 +587,11 @@ bool aof_load_again(struct worker *worker)
     /* Without an AOF a rewrite leaves files that can be loaded, too. So can they be while the first rewrite has not
      * begun; once it has, what it writes must not be of other data than what comes after it. */
     aof_stats(&stats);
-    if ((aof_state() == AOF_STARTING && stats.is_rewriting) || (aof_state() == AOF_ON && !aof_writer_settle())) {
+    if ((aof_state() == AOF_STARTING && stats.is_rewriting) || aof_state() == AOF_STOPPING ||
+        (aof_state() == AOF_ON && !aof_writer_settle())) {
         log_warning("The append only file cannot be loaded: %s", aof_state() == AOF_ON
-                    ? "not everything could be written to it" : "its first rewrite is not done yet");
+                    ? "not everything could be written to it" : aof_state() == AOF_STOPPING
+                    ? "it is being switched off" : "its first rewrite is not done yet");
         return false;
     }
     switch (aof_files_find(false, &manifest, &bytes)) {

@@ -12,6 +12,7 @@
 #include "server/child.h"
 #include "server/hindrance.h"
 #include "server/process.h"
+#include "server/server.h"
 #include "store/journal_tail.h"
 
 #include <errno.h>
@@ -36,6 +37,11 @@ enum {
 
 enum rest { AWAKE, NAPS, SLEEPS };
 
+/* In the journal, twice: as its records are numbered, and as they are placed. */
+struct stream_place {
+    uint64_t offset, position;
+};
+
 enum split { SPLIT_NONE, SPLIT_WANTED, SPLIT_DONE, SPLIT_FAILED };
 
 static struct {
@@ -44,12 +50,14 @@ static struct {
     struct journal *journal;       /* const while it runs, like the next */
     struct aof_set *files;
     struct spinlock lock;          /* rank LOCK_REGISTRY: orders */
-    bool wants_stop GUARDED_BY(lock), wants_settled GUARDED_BY(lock), wants_commit GUARDED_BY(lock);
-    uint64_t split_offset GUARDED_BY(lock), split_position GUARDED_BY(lock);
+    bool wants_settled GUARDED_BY(lock), wants_commit GUARDED_BY(lock);
+    struct stream_place split_at GUARDED_BY(lock), end_at GUARDED_BY(lock);
     struct aof_commit commit GUARDED_BY(lock);
     _Atomic enum split split;      /* atomic: who owns the gate says WANTED, the writer the others */
-    _Atomic bool wants_drop;       /* atomic, seq_cst: history is to go before who waits hears that all is settled */
-    _Atomic bool reads;            /* atomic, seq_cst, with `split`: see read_journal */
+    _Atomic bool ends;             /* atomic, seq_cst, set under the lock: it is to end */
+    _Atomic bool has_ended;        /* atomic, release, acquire: the thread touches nothing any more */
+    _Atomic uint64_t drops_wanted, drops_done; /* atomic, seq_cst: how often history was to go, and went */
+    _Atomic bool reads;            /* atomic, seq_cst, with `split` and `ends`: see read_journal */
     _Atomic enum rest rest;        /* atomic, seq_cst: see sleep_until */
     _Atomic bool runs;             /* atomic, release, acquire: changed by who owns the gate */
     /* the writer's */
@@ -66,7 +74,7 @@ static struct {
     bool split_unsynced;           /* likewise of those before the split */
     int error;                     /* errno of what failed last */
     /* atomic, relaxed, written by the writer: for INFO; synced: release, what it covers is on the disk */
-    _Atomic uint64_t written_position, synced_position;
+    _Atomic uint64_t written_position, synced_position, end_position;
     _Atomic uint64_t written, synced, acked, size_bytes, rewritten_bytes, buffer_bytes, syncs, slow_syncs;
     _Atomic bool is_syncing, failed, needs_rewrite;
     _Atomic int shown_error;
@@ -175,29 +183,37 @@ static void take_record(const struct journal_view *view)
     aof_text_add(&writer.text, view);
 }
 
-static bool has_come_to(uint64_t offset, uint64_t position)
+static bool has_come_to(const struct stream_place *place)
 {
     note_position();
-    return writer.read_offset >= offset && (!writer.position_is_known || writer.read_position >= position);
+    return writer.read_offset >= place->offset &&
+           (!writer.position_is_known || writer.read_position >= place->position);
 }
 
-/* Up to a batch, but not past a split. Who wants one has the gate, so that nothing is added, and waits until we are not
- * here: either we see the order, or all that we take comes before it. */
+/* What comes behind it is not to be read yet. False: there is no such place. */
+static bool find_limit(struct stream_place *limit)
+{
+    bool splits = atomic_load(&writer.split) == SPLIT_WANTED;
+
+    if (LIKELY(!splits && !atomic_load(&writer.ends)))
+        return false;
+    spinlock_acquire(&writer.lock);
+    *limit = splits ? writer.split_at : writer.end_at;
+    spinlock_release(&writer.lock);
+    return true;
+}
+
+/* Up to a batch, but not past a split, nor past the end. Who orders one has the gate, so that nothing is added, and
+ * waits until we are not here: either we see the order, or all that we take comes before it. */
 static void read_journal(void)
 {
-    uint64_t offset = 0, position = 0; /* of the split */
-    bool splits;
+    struct stream_place limit;
     struct journal_view view;
+    bool is_limited;
 
     atomic_store(&writer.reads, true);
-    splits = atomic_load(&writer.split) == SPLIT_WANTED;
-    if (UNLIKELY(splits)) {
-        spinlock_acquire(&writer.lock);
-        offset = writer.split_offset;
-        position = writer.split_position;
-        spinlock_release(&writer.lock);
-    }
-    while ((LIKELY(!splits) || !has_come_to(offset, position)) && writer.text.bytes.size < BATCH_BYTES &&
+    is_limited = find_limit(&limit);
+    while ((LIKELY(!is_limited) || !has_come_to(&limit)) && writer.text.bytes.size < BATCH_BYTES &&
            journal_reader_next(&writer.reader, &view))
         take_record(&view);
     note_position();
@@ -474,15 +490,14 @@ static void split(void)
 
 static void split_if_wanted(void)
 {
-    uint64_t offset, position;
+    struct stream_place place;
 
     if (LIKELY(atomic_load_explicit(&writer.split, memory_order_acquire) != SPLIT_WANTED))
         return;
     spinlock_acquire(&writer.lock);
-    offset = writer.split_offset;
-    position = writer.split_position;
+    place = writer.split_at;
     spinlock_release(&writer.lock);
-    if (has_come_to(offset, position) && writer.text.bytes.size == 0)
+    if (has_come_to(&place) && writer.text.bytes.size == 0)
         split();
 }
 
@@ -590,9 +605,10 @@ static bool has_orders(void)
     bool any;
 
     spinlock_acquire(&writer.lock);
-    any = writer.wants_stop || writer.wants_settled || writer.wants_commit;
+    any = writer.wants_settled || writer.wants_commit;
     spinlock_release(&writer.lock);
-    return any || atomic_load_explicit(&writer.split, memory_order_acquire) == SPLIT_WANTED;
+    return any || atomic_load(&writer.ends) || aof_writer_is_dropping() ||
+           atomic_load_explicit(&writer.split, memory_order_acquire) == SPLIT_WANTED;
 }
 
 static void get_up(void)
@@ -635,14 +651,15 @@ static void rest(bool good, size_t written_bytes)
 
 /* ------------------------------------------------------------------------------------------------------- thread -- */
 
-static bool is_to_stop(void)
+/* Everything that was in the journal when it was told to end is in the file. */
+static bool is_at_end(void)
 {
-    bool stop;
+    struct stream_place end;
 
     spinlock_acquire(&writer.lock);
-    stop = writer.wants_stop;
+    end = writer.end_at;
     spinlock_release(&writer.lock);
-    return stop;
+    return has_come_to(&end) && writer.text.bytes.size == 0;
 }
 
 /* Whoever waits owns the gate: the journal does not grow. */
@@ -655,11 +672,19 @@ static void answer_settled(void)
     if (settled)
         writer.wants_settled = false;
     spinlock_release(&writer.lock);
-    if (!wanted || !settled)
+    if (wanted && settled)
+        (void)sem_post(&writer.settled);
+}
+
+static void drop_if_wanted(void)
+{
+    uint64_t wanted = atomic_load(&writer.drops_wanted);
+
+    if (LIKELY(wanted == atomic_load(&writer.drops_done)))
         return;
-    if (atomic_exchange(&writer.wants_drop, false))
-        drop_history(writer.files);
-    (void)sem_post(&writer.settled);
+    drop_history(writer.files);
+    atomic_store(&writer.drops_done, wanted);
+    aof_hold_update();
 }
 
 static void answer_writers(void)
@@ -675,30 +700,41 @@ static void look_at_tail(void)
                     strerror(errno));
 }
 
-static void run(void *argument)
+static void write_until_end(void)
 {
-    bool stops, good;
+    bool ends, good;
     size_t bytes;
 
-    (void)argument;
     do {
-        stops = is_to_stop();
+        ends = atomic_load(&writer.ends);
         read_journal();
         bytes = writer.text.bytes.size;
         good = write_out();
         if (good)
             split_if_wanted();
         commit_if_wanted();
+        if (ends && writer.is_temporary)
+            return;
+        drop_if_wanted();
         answer_writers();
         sync_if_due();
         answer_writers();
         look_at_tail();
         answer_settled();
-        if (!stops)
+        if (!ends)
             rest(good, bytes);
-    } while (!stops || (good && GET(written_position) != journal_end_position(writer.journal)));
+    } while (!ends || (good && !is_at_end()));
     if (is_unsynced() && sync_file())
         publish_synced();
+    answer_writers();
+}
+
+static void run(void *argument)
+{
+    (void)argument;
+    write_until_end();
+    atomic_store_explicit(&writer.has_ended, true, memory_order_release);
+    worker_wake(&server_instance()->workers[0]);
 }
 
 /* Without one replies wait until what they tell of is written. */
@@ -736,7 +772,11 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
     spinlock_init(&writer.lock, LOCK_REGISTRY);
     (void)sem_init(&writer.woken, 0, 0);
     (void)sem_init(&writer.settled, 0, 0);
-    writer.wants_stop = writer.wants_settled = writer.wants_commit = false;
+    writer.wants_settled = writer.wants_commit = false;
+    atomic_store(&writer.ends, false);
+    atomic_store(&writer.has_ended, false);
+    SET(end_position, UINT64_MAX);
+    atomic_store(&writer.drops_done, atomic_load(&writer.drops_wanted));
     atomic_store(&writer.split, SPLIT_NONE);
     writer.split_unsynced = false;
     begin_file(file, size);
@@ -764,20 +804,52 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
     thread_start(&writer.thread, "aof-writer", run, NULL);
 }
 
+static struct stream_place journal_end(void)
+{
+    return (struct stream_place){journal_end_offset(writer.journal), journal_end_position(writer.journal)};
+}
+
+static void wait_until_seen(void)
+{
+    while (atomic_load(&writer.reads)) /* a batch at most */
+        (void)sched_yield();
+    aof_writer_poke();
+}
+
+void aof_writer_end(bool counts)
+{
+    if (!GET(runs) || atomic_load(&writer.ends))
+        return;
+    spinlock_acquire(&writer.lock);
+    writer.end_at = journal_end();
+    SET(end_position, counts ? writer.end_at.position : 0);
+    atomic_store(&writer.ends, true);
+    spinlock_release(&writer.lock);
+    wait_until_seen();
+}
+
+bool aof_writer_is_ending(void)
+{
+    return GET(runs) && atomic_load(&writer.ends) &&
+           !atomic_load_explicit(&writer.has_ended, memory_order_acquire);
+}
+
+uint64_t aof_writer_end_position(void)
+{
+    return GET(end_position);
+}
+
 bool aof_writer_stop(void)
 {
     bool good;
 
     if (!GET(runs))
         return true;
-    spinlock_acquire(&writer.lock);
-    writer.wants_stop = true;
-    spinlock_release(&writer.lock);
-    aof_writer_poke();
+    aof_writer_end(true);
     thread_join(&writer.thread);
     good = !GET(failed) && !GET(needs_rewrite);
     journal_reader_close(&writer.reader);
-    close_tail(good);
+    close_tail(good || writer.is_temporary);
     file_close(&writer.file);
     buffer_fini(&writer.text.bytes);
     SET(buffer_bytes, 0);
@@ -785,6 +857,7 @@ bool aof_writer_stop(void)
     SET(needs_rewrite, false);
     update_denial();
     SET(runs, false);
+    aof_hold_update(); /* nobody waits for an order any more */
     return good;
 }
 
@@ -815,21 +888,23 @@ void aof_writer_drop_history(void)
 {
     if (!GET(runs))
         return;
-    atomic_store(&writer.wants_drop, true);
-    (void)!aof_writer_settle();
+    (void)atomic_fetch_add(&writer.drops_wanted, 1);
+    aof_writer_hurry();
+}
+
+bool aof_writer_is_dropping(void)
+{
+    return GET(runs) && atomic_load(&writer.drops_wanted) != atomic_load(&writer.drops_done);
 }
 
 void aof_writer_split(void)
 {
     assert(GET(runs));
     spinlock_acquire(&writer.lock);
-    writer.split_offset = journal_end_offset(writer.journal);
-    writer.split_position = journal_end_position(writer.journal);
+    writer.split_at = journal_end();
     spinlock_release(&writer.lock);
     atomic_store(&writer.split, SPLIT_WANTED);
-    while (atomic_load(&writer.reads)) /* a batch at most */
-        (void)sched_yield();
-    aof_writer_poke();
+    wait_until_seen();
 }
 
 bool aof_writer_split_failed(void)
@@ -847,18 +922,18 @@ void aof_writer_forget_split(void)
 
 bool aof_writer_commit(const struct aof_commit *commit)
 {
-    bool stops;
+    bool ends;
 
     spinlock_acquire(&writer.lock);
-    stops = writer.wants_stop; /* from then on, until it is started again */
-    if (!stops) {
+    ends = atomic_load(&writer.ends); /* from then on, until it is started again */
+    if (!ends) {
         writer.commit = *commit;
         writer.wants_commit = true;
     }
     spinlock_release(&writer.lock);
-    if (!stops)
+    if (!ends)
         aof_writer_poke();
-    return !stops;
+    return !ends;
 }
 
 uint64_t aof_acked_position(void)

@@ -4,7 +4,8 @@
  *     journal -> buffer -> the last increment -> synced
  *        `read` <= end     `written` <= read    `synced` <= written        offsets in the journal's stream
  *
- * It alone touches the files while it runs. What others want of it are orders, which it takes between two writes.
+ * It alone touches the files while it runs. What others want of it are orders, which it takes between two writes. Only
+ * who calls aof_writer_settle, or aof_writer_stop before it has ended, waits for it.
  *
  * What it has not got to survives the process in the journal's tail (store/journal_tail.h), a file beside the others:
  * the writer says in it from where on it is needed. Who starts next appends that to the last increment (aof_tail.h). */
@@ -23,19 +24,26 @@
  * one (of a first rewrite) counts for nothing yet, until it has become an increment. */
 void aof_writer_start(struct journal *journal, struct aof_set *files, struct file *file, uint64_t size,
                       bool is_temporary);
-/* Writes and syncs what there is, and ends. The file is closed, the others stay the caller's. False: not everything is
- * on the disk, the log says why. */
+/* It is to write and sync what the journal has by now, and to end; then worker 0 is woken. `counts`: replies rely on
+ * that. A temporary file gets no more. Nobody waits. */
+void aof_writer_end(bool counts);
+/* Waits until it has ended; it is told to if it was not. The file is closed, the others are the caller's again. False:
+ * not everything is on the disk, the log says why. */
 bool aof_writer_stop(void);
 /* Waits until everything is written; false: it cannot be written. */
 must_check bool aof_writer_settle(void);
-/* Files that are not needed any more go now, unless aof-disable-auto-gc says that they stay. */
-void aof_writer_drop_history(void);
 /* What comes from now on goes into a new increment. */
 void aof_writer_split(void);
 bool aof_writer_runs(void); /* any thread: as it was last */
 
 /* --- any thread --- */
 
+/* Files that are not needed any more go soon, unless aof-disable-auto-gc says that they stay. When that is done,
+ * aof_hold_update is called. */
+void aof_writer_drop_history(void);
+bool aof_writer_is_dropping(void);
+bool aof_writer_is_ending(void); /* it was told to: aof_writer_stop would wait */
+uint64_t aof_writer_end_position(void); /* in the journal: it has to write what comes before; UINT64_MAX: everything */
 void aof_writer_sleep(uint32_t us); /* before each write, for tests: as if the disk were slow. 0: not */
 void aof_writer_poke(void); /* there may be something new: in the journal, among the options */
 void aof_writer_hurry(void); /* somebody waits for it */

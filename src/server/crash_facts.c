@@ -150,7 +150,7 @@ static void say_persistence(void)
     crash_say("\n# Persistence\n");
     say_number("loading", loading_runs());
     say_number("rdb_bgsave_in_progress", child_running() == CHILD_RDB);
-    say_number("aof_enabled", aof_state() != AOF_OFF);
+    say_number("aof_enabled", aof_is_on());
     say_number("aof_rewrite_in_progress", child_running() == CHILD_AOF);
 }
 

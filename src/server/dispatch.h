@@ -49,7 +49,7 @@ must_check bool dispatch_run_unasked(struct worker *worker, const struct key *ke
 
 /* Alone with the data for a moment, outside any command: true between begin and end; false: ask again after a wake, or
  * drop the wish, as the gate stays closed for who is first in its queue. */
-enum gate_wish { GATE_WISH_SAVE = 1 << 0, GATE_WISH_REWRITE = 1 << 1, GATE_WISH_SHUTDOWN = 1 << 2 };
+enum gate_wish { GATE_WISH_SAVE = 1 << 0, GATE_WISH_AOF = 1 << 1, GATE_WISH_SHUTDOWN = 1 << 2 };
 must_check bool dispatch_exclusive_begin(struct worker *worker, enum gate_wish wish);
 void dispatch_exclusive_end(struct worker *worker);
 void dispatch_exclusive_drop(struct worker *worker, enum gate_wish wish); /* fine if there is none */

@@ -27,7 +27,7 @@ bool info_has_aof(void)
 
 void put_aof_enabled(struct buffer *buffer)
 {
-    buffer_append_u64(buffer, info_has_aof());
+    buffer_append_u64(buffer, aof_is_on());
 }
 
 void put_aof_rewrite_in_progress(struct buffer *buffer)
