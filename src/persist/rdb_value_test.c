@@ -354,6 +354,9 @@ static void examples_are_read(void **state)
     }
 }
 
+/* There is one thread, and the thread sanitizer takes minutes. */
+enum { ROUNDS = THREAD_SANITIZER ? 300 : 3000, ROUNDS_DAMAGED = THREAD_SANITIZER ? 4 : 40 };
+
 /* Any byte changed to anything, and any end missing: no harm, and what is accepted is whole. */
 static void damage(struct slice good)
 {
@@ -618,7 +621,7 @@ static void values_come_back(void **state)
     const struct key key = key_make(SLICE("k"));
 
     (void)state;
-    for (int round = 0; round < 3000; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         enum value_type type = (enum value_type)random_below(&random_, TYPE_STREAM + 1);
         struct value made = type != TYPE_STRING ? random_value(type) : (struct value){NULL, ENCODING_RAW};
         int version = (int)random_below(&random_, 5) + 8;
@@ -645,7 +648,7 @@ static void values_come_back(void **state)
         sort_words(&after);
         if (holds_all(entry, version) && !slice_equal(buffer_slice(&before), buffer_slice(&after)))
             fail_msg("type %d in version %d:\n%s\n%s", (int)type, version, buffer_text(&before), buffer_text(&after));
-        if (round < 40)
+        if (round < ROUNDS_DAMAGED)
             damage(body);
         rdb_value_destroy(&value);
         writer.out.data[random_below(&random_, writer.out.size)] ^= 4;
