@@ -9,6 +9,7 @@
 #include "data/zset.h"
 #include "persist/byte_io.h"
 #include "persist/rdb_payload.h"
+#include "persist/rdb_save.h"
 #include "store/members.h"
 
 #include <errno.h>
@@ -27,12 +28,14 @@ struct dumper {
     int error;          /* errno of it */
     uint64_t keys;
     bool stopped;
+    bool has_too_much;  /* libraries, for the version that was wished for */
     /* of the key under way */
     struct slice key;
     const char *command;
     unsigned width;     /* words an item: 1, or 2 for pairs */
     uint64_t left;      /* items to come */
     unsigned room;      /* of the command under way, in items */
+    bool as_fields;     /* deadlines of its members are told as those of fields */
 };
 
 static void flush(struct dumper *dumper, size_t limit)
@@ -158,12 +161,10 @@ static void dump_string(struct dumper *dumper, const struct entry *entry)
 
 static void dump_payload(struct dumper *dumper, const struct entry *entry)
 {
-    const struct rdb_write_options options = {.least = RDB_VERSION_WRITTEN_LEAST, .most = RDB_VERSION_MOST,
-                                              .compresses = true};
     int64_t expire_ms = entry_expire_ms(entry);
     struct rdb_writer writer;
 
-    rdb_writer_init(&writer, &options, NULL);
+    rdb_writer_init(&writer, &dumper->request->payload, NULL);
     rdb_payload_write(&writer, entry);
     put_count(dumper, '*', 5);
     put_text(dumper, "RESTORE");
@@ -182,7 +183,7 @@ static bool has_commands(const struct entry *entry)
     case TYPE_SET:
     case TYPE_HASH:
     case TYPE_ZSET:
-        return (entry->flags & ENTRY_MEMBERS) == 0;
+        return true;
     default:
         return false;
     }
@@ -223,6 +224,33 @@ static void dump_deadline(struct dumper *dumper, const struct entry *entry)
     put_number(dumper, expire_ms);
 }
 
+static void dump_member_deadline(struct slice member, int64_t expire_ms, void *context)
+{
+    struct dumper *dumper = context;
+
+    flush(dumper, FLUSH_BYTES);
+    put_count(dumper, '*', dumper->as_fields ? 6 : 4);
+    put_text(dumper, dumper->as_fields ? "HPEXPIREAT" : "PEXPIREMEMBERAT");
+    put(dumper, dumper->key);
+    if (!dumper->as_fields)
+        put(dumper, member);
+    put_number(dumper, expire_ms);
+    if (!dumper->as_fields)
+        return;
+    put_text(dumper, "FIELDS");
+    put_number(dumper, 1);
+    put(dumper, member);
+}
+
+/* For hashes in the words of Redis 7.4, if version 12 is allowed; else in KeyDB's. */
+static void dump_member_deadlines(struct dumper *dumper, const struct entry *entry)
+{
+    if ((entry->flags & ENTRY_MEMBERS) == 0)
+        return;
+    dumper->as_fields = entry->type == TYPE_HASH && dumper->request->payload.most >= RDB_VERSION_FIELD_DEADLINES;
+    entry_each_member_deadline(entry, dump_member_deadline, dumper);
+}
+
 static void rest_after_key(struct dumper *dumper)
 {
     int64_t delay_us = dumper->request->key_delay_us;
@@ -247,6 +275,7 @@ static void dump_key(struct access *access, unsigned db, const struct entry *ent
     dumper->key = entry_key(entry);
     if (has_commands(entry)) {
         dump_by_type(dumper, entry);
+        dump_member_deadlines(dumper, entry);
         dump_deadline(dumper, entry);
     } else {
         dump_payload(dumper, entry);
@@ -261,6 +290,12 @@ static void dump_key(struct access *access, unsigned db, const struct entry *ent
 
 static void dump_library(struct slice source, void *context)
 {
+    struct dumper *dumper = context;
+
+    if (dumper->request->payload.most < RDB_VERSION_LISTPACKS) {
+        dumper->has_too_much = true;
+        return;
+    }
     put_count(context, '*', 3);
     put_text(context, "FUNCTION");
     put_text(context, "LOAD");
@@ -277,6 +312,7 @@ static void dump_all(struct dumper *dumper)
         buffer_printf(&dumper->out, "#TS:%" PRId64 "\r\n", clock_wall_ms() / 1000);
     if (dumper->request->libraries != NULL)
         dumper->request->libraries(dump_library, dumper);
+    dumper->stopped = dumper->has_too_much;
     for (unsigned db = 0; db < snapshot_database_bound(keys) && !dumper->stopped; db++) {
         snapshot_totals(keys, db, &totals);
         if (totals.keys == 0)
@@ -297,6 +333,13 @@ static enum status fail(const char *what, const char *path, enum status status, 
     return status;
 }
 
+static enum status status_of(const struct dumper *dumper)
+{
+    if (dumper->has_too_much)
+        return STATUS_UNSUPPORTED;
+    return dumper->status == STATUS_OK && dumper->stopped ? STATUS_INTERRUPTED : dumper->status;
+}
+
 enum status aof_dump_save(const struct aof_dump_request *request, char *error, size_t error_size)
 {
     struct dumper dumper = {.request = request};
@@ -312,8 +355,10 @@ enum status aof_dump_save(const struct aof_dump_request *request, char *error, s
     file_sink_init(&sink, file, request->starts_writeback);
     dumper.sink = &sink.sink;
     dump_all(&dumper);
-    status = dumper.status == STATUS_OK && dumper.stopped ? STATUS_INTERRUPTED : dumper.status;
-    if (status != STATUS_OK) {
+    status = status_of(&dumper);
+    if (status == STATUS_UNSUPPORTED) {
+        (void)snprintf(error, error_size, "cannot write %s: %s", request->temp_path, rdb_too_old_for_libraries);
+    } else if (status != STATUS_OK) {
         errno = status == STATUS_INTERRUPTED ? 0 : dumper.error;
         (void)fail("cannot write", request->temp_path, status, error, error_size);
     } else {

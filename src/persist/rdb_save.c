@@ -11,6 +11,9 @@
 
 enum { PROGRESS_KEYS = 1024 };
 
+const char rdb_too_old_for_libraries[] =
+    "there are functions, which need version 10, and rdb-version is 9: set it to auto";
+
 struct saver {
     const struct rdb_save_request *request;
     struct rdb_writer writer;
@@ -189,7 +192,7 @@ static void explain(struct rdb_save_result *result, enum status status, int erro
     const char *reason = status == STATUS_INTERRUPTED || error == 0 ? status_text(status) : strerror(error);
 
     if (status == STATUS_UNSUPPORTED)
-        reason = "there are functions, which need version 10, and rdb-version is 9: set it to auto";
+        reason = rdb_too_old_for_libraries;
     if (status != STATUS_OK)
         (void)snprintf(result->error, sizeof(result->error), "%s %s: %s", what, path, reason);
 }

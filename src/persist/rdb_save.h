@@ -5,6 +5,9 @@
 #include "store/snapshot.h"
 #include "store/usage.h"
 
+/* Why a file that is to be read by programs of before version 10 cannot be written. */
+extern const char rdb_too_old_for_libraries[];
+
 struct rdb_aux {
     struct slice name, value;
 };

@@ -167,7 +167,8 @@ static enum status write_base(struct snapshot *keys, struct child_report *report
                                           .starts_writeback = base.starts_writeback,
                                           .writes_time = OPTION_IS(option_aof_timestamps),
                                           .key_delay_us = rdb_save_delay_us(),
-                                          .libraries = libraries_each,
+                                          .payload = rdb_payload_options(),
+                                         .libraries = libraries_each,
                                           .progress = tell_progress, .context = report};
     enum status status = aof.is_rdb ? persistence_save_base(&base, keys, error, CHILD_ERROR_BYTES)
                                     : aof_dump_save(&dump, error, CHILD_ERROR_BYTES);
@@ -423,8 +424,8 @@ static void rewrite_at_gate(struct worker *worker, double growth)
 
 static bool may_begin(const struct worker *worker)
 {
-    return GET(state) != AOF_STOPPING && !aof_writer_is_ending() && phase_now() == PHASE_NONE && child_running() == CHILD_NONE &&
-           !loading_runs() &&
+    return GET(state) != AOF_STOPPING && !aof_writer_is_ending() && phase_now() == PHASE_NONE &&
+           child_running() == CHILD_NONE && !loading_runs() &&
            !atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) &&
            !atomic_load_explicit(&worker->server->stopping, memory_order_relaxed);
 }
