@@ -6,6 +6,9 @@
 #include "store/entry.h"
 #include "store/jobs.h"
 
+#define FAR_MS (INT64_C(1) << 42) /* 139 years after EXPIRY_EPOCH_MS: from there on */
+#define FAR_UNIT_MS (INT64_C(1) << 20)
+
 static void next_update(struct expiry *expiry)
 {
     int64_t next_ms = expiry->count != 0 ? expiry->records[0].when_ms : INT64_MAX;
@@ -27,7 +30,8 @@ static void records_clear(struct expiry *expiry)
     expiry->records = NULL;
     expiry->count = expiry->capacity = 0;
     atomic_store_explicit(&expiry->live, 0, memory_order_relaxed);
-    atomic_store_explicit(&expiry->sum_ms, 0, memory_order_relaxed);
+    atomic_store_explicit(&expiry->near_sum_ms, 0, memory_order_relaxed);
+    atomic_store_explicit(&expiry->far_sum, 0, memory_order_relaxed);
     next_update(expiry);
 }
 
@@ -168,22 +172,46 @@ static void rebuild(struct expiry *expiry, const struct table *keys)
     }
 }
 
+/* A deadline's place in the sums: *units of the sum that is returned. */
+static _Atomic int64_t *sum_of(struct expiry *expiry, int64_t when_ms, int64_t *units)
+{
+    const int64_t ms = when_ms - EXPIRY_EPOCH_MS;
+
+    *units = ms < FAR_MS ? ms : ms / FAR_UNIT_MS;
+    return ms < FAR_MS ? &expiry->near_sum_ms : &expiry->far_sum;
+}
+
+/* Two million deadlines fit, near or far, in this stripe alone; more would wrap, without harm but to INFO's average. */
+static void sum_add(struct expiry *expiry, int64_t when_ms, int sign)
+{
+    int64_t units;
+    _Atomic int64_t *sum = sum_of(expiry, when_ms, &units);
+    const uint64_t before = (uint64_t)atomic_load_explicit(sum, memory_order_relaxed);
+
+    atomic_store_explicit(sum, (int64_t)(sign > 0 ? before + (uint64_t)units : before - (uint64_t)units),
+                          memory_order_relaxed);
+}
+
+double expiry_sum_ms(const struct expiry *expiry)
+{
+    return (double)atomic_load_explicit(&expiry->near_sum_ms, memory_order_relaxed) +
+           (double)atomic_load_explicit(&expiry->far_sum, memory_order_relaxed) * FAR_UNIT_MS;
+}
+
 void expiry_changed(struct expiry *expiry, uint64_t hash, int64_t before_ms, int64_t after_ms,
                     const struct table *keys)
 {
     uint64_t live = atomic_load_explicit(&expiry->live, memory_order_relaxed);
-    int64_t sum_ms = atomic_load_explicit(&expiry->sum_ms, memory_order_relaxed);
 
     if (before_ms != EXPIRE_NEVER) {
         live--;
-        sum_ms = (int64_t)((uint64_t)sum_ms - (uint64_t)(before_ms - EXPIRY_EPOCH_MS));
+        sum_add(expiry, before_ms, -1);
     }
     if (after_ms != EXPIRE_NEVER) {
         live++;
-        sum_ms = (int64_t)((uint64_t)sum_ms + (uint64_t)(after_ms - EXPIRY_EPOCH_MS));
+        sum_add(expiry, after_ms, 1);
     }
     atomic_store_explicit(&expiry->live, live, memory_order_relaxed);
-    atomic_store_explicit(&expiry->sum_ms, sum_ms, memory_order_relaxed);
     if (after_ms != EXPIRE_NEVER && (before_ms == EXPIRE_NEVER || before_ms > after_ms))
         expiry_put_back(expiry, hash, after_ms);
     /* Rebuilding walks the table, so it waits until a share of the keys could be superfluous: constant cost a call. */
@@ -216,8 +244,8 @@ void expiry_relocate(struct expiry *expiry, struct mem_mover *mover)
 
 struct validate_context {
     const struct expiry *expiry;
+    struct expiry sums; /* of what is there */
     uint64_t live;
-    int64_t sum_ms;
 };
 
 static void validate_visit(void *item, void *context)
@@ -232,7 +260,7 @@ static void validate_visit(void *item, void *context)
     if (when_ms == EXPIRE_NEVER)
         return;
     validate->live++;
-    validate->sum_ms += when_ms - EXPIRY_EPOCH_MS;
+    sum_add(&validate->sums, when_ms, 1);
     for (uint32_t i = 0; i < validate->expiry->count && !covered; i++) {
         const struct expiry_record *record = &validate->expiry->records[i];
 
@@ -243,13 +271,14 @@ static void validate_visit(void *item, void *context)
 
 void expiry_validate(const struct expiry *expiry, const struct table *keys)
 {
-    struct validate_context validate = {expiry, 0, 0};
+    struct validate_context validate = {.expiry = expiry};
 
     for (uint32_t i = 1; i < expiry->count; i++)
         assert(expiry->records[(i - 1) / 2].when_ms <= expiry->records[i].when_ms);
     table_each(keys, validate_visit, &validate);
     assert(validate.live == atomic_load_explicit(&expiry->live, memory_order_relaxed));
-    assert(validate.sum_ms == atomic_load_explicit(&expiry->sum_ms, memory_order_relaxed));
+    assert(validate.sums.near_sum_ms == atomic_load_explicit(&expiry->near_sum_ms, memory_order_relaxed));
+    assert(validate.sums.far_sum == atomic_load_explicit(&expiry->far_sum, memory_order_relaxed));
     if (members_of(expiry) != NULL)
         expiry_validate(members_of(expiry), keys);
     if (jobs_of(expiry) != NULL)

@@ -23,7 +23,8 @@ struct expiry_record {
 
 struct expiry {
     _Atomic uint64_t live;       /* keys that have a deadline */
-    _Atomic int64_t sum_ms;      /* of their deadlines, less EXPIRY_EPOCH_MS each */
+    _Atomic int64_t near_sum_ms; /* of their deadlines, less EXPIRY_EPOCH_MS each; without those that are far off */
+    _Atomic int64_t far_sum;     /* of those, in coarse units: a million deadlines at the end of time are no overflow */
     _Atomic int64_t next_ms;     /* the first record's time; INT64_MAX: none */
     struct expiry_record *records;
     uint32_t count, capacity;
@@ -33,6 +34,7 @@ struct expiry {
 };
 
 #define EXPIRY_EPOCH_MS INT64_C(1700000000000) /* keeps the sums small */
+double expiry_sum_ms(const struct expiry *expiry); /* of deadlines, less EXPIRY_EPOCH_MS each; any thread */
 
 struct expiry *expiry_create(void);
 void expiry_destroy(struct expiry **expiry);

@@ -156,7 +156,7 @@ void store_database_totals(const struct store *store, unsigned db, struct databa
         if (deadlines == NULL)
             continue;
         totals->expires += atomic_load_explicit(&deadlines->live, memory_order_relaxed);
-        sum_ms += (double)atomic_load_explicit(&deadlines->sum_ms, memory_order_relaxed);
+        sum_ms += expiry_sum_ms(deadlines);
     }
     if (totals->expires != 0) {
         double average_ms = (double)EXPIRY_EPOCH_MS + sum_ms / (double)totals->expires;
