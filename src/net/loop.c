@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/tick.h"
 #include "net/loop_priv.h"
 #include "net/tls_priv.h"
 
@@ -266,6 +267,49 @@ static int64_t loop_timeout(struct loop *loop, int64_t timeout_us)
     return timeout_us;
 }
 
+static uint64_t ticks_since(uint64_t from)
+{
+    const uint64_t span = tick_now() - from;
+
+    return (int64_t)span < 0 ? 0 : span;
+}
+
+static void add_relaxed(_Atomic uint64_t *sum, uint64_t ticks) /* the loop's thread alone adds */
+{
+    atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + ticks, memory_order_relaxed);
+}
+
+static void note_turn(struct loop *loop)
+{
+    const uint64_t ticks = ticks_since(loop->served_from);
+    uint64_t longest = atomic_load_explicit(&loop->longest_ticks, memory_order_relaxed);
+
+    add_relaxed(&loop->serving_ticks, ticks);
+    while (ticks > longest && !atomic_compare_exchange_weak_explicit(&loop->longest_ticks, &longest, ticks,
+                                                                    memory_order_relaxed, memory_order_relaxed)) {
+    } /* somebody has forgotten it meanwhile */
+}
+
+/* Timers are seldom due: the clock is read for those that are. */
+static void loop_run_due_timers(struct loop *loop)
+{
+    uint64_t from;
+
+    if (loop->timer_count == 0 || loop->timers[0]->due_us > loop->now_us)
+        return;
+    from = tick_now();
+    loop_run_timers(loop);
+    add_relaxed(&loop->upkeep_ticks, ticks_since(from));
+}
+
+static void loop_end_turn(struct loop *loop)
+{
+    const uint64_t from = tick_now();
+
+    loop->options.on_turn_end(loop);
+    add_relaxed(&loop->upkeep_ticks, ticks_since(from));
+}
+
 void loop_turn(struct loop *loop, int64_t timeout_us)
 {
     timeout_us = loop_timeout(loop, timeout_us);
@@ -275,8 +319,7 @@ void loop_turn(struct loop *loop, int64_t timeout_us)
     loop->stats.waits += timeout_us != 0;
     atomic_store_explicit(&loop->serving_since_us, 0, memory_order_relaxed);
     loop->backend->wait(loop, timeout_us);
-    if (loop->timer_count > 0)
-        loop_run_timers(loop);
+    loop_run_due_timers(loop);
     if (loop_rise(loop)) {
         loop->stats.wakes++;
         if (loop->options.on_wake != NULL)
@@ -287,13 +330,14 @@ void loop_turn(struct loop *loop, int64_t timeout_us)
     if (loop->handshakes.spent_us != 0 || loop->handshakes.first != NULL)
         tls_run_handshakes(loop);
     if (loop->options.on_turn_end != NULL)
-        loop->options.on_turn_end(loop);
+        loop_end_turn(loop);
     if (loop->dirty.first != NULL)
         loop_flush(loop);
     else
         output_pool_tried(&loop->pool);
     if (loop->closing.first != NULL)
         loop_finish_closing(loop);
+    note_turn(loop);
 }
 
 /* The handler under way reads from the loop's buffers: others get fresh ones. Who is closed meanwhile stays in memory
@@ -417,6 +461,7 @@ int64_t loop_update_time(struct loop *loop)
 void loop_wait_over(struct loop *loop)
 {
     atomic_store_explicit(&loop->serving_since_us, loop_update_time(loop), memory_order_relaxed);
+    loop->served_from = tick_now();
 }
 
 int64_t loop_serving_us(const struct loop *loop)
@@ -442,4 +487,16 @@ struct output_pool *loop_output_pool(struct loop *loop)
 const struct loop_stats *loop_stats(const struct loop *loop)
 {
     return &loop->stats;
+}
+
+void loop_times(const struct loop *loop, struct loop_times *times)
+{
+    times->serving = atomic_load_explicit(&loop->serving_ticks, memory_order_relaxed);
+    times->upkeep = atomic_load_explicit(&loop->upkeep_ticks, memory_order_relaxed);
+    times->longest = atomic_load_explicit(&loop->longest_ticks, memory_order_relaxed);
+}
+
+void loop_forget_longest(struct loop *loop)
+{
+    atomic_store_explicit(&loop->longest_ticks, 0, memory_order_relaxed);
 }

@@ -61,12 +61,15 @@ struct watch_slot {
     uint32_t generation;
 };
 
-/* owner: the loop's thread, but wake_state, wake_fd and serving_since_us */
+/* owner: the loop's thread, but wake_state, wake_fd and what is atomic */
 struct loop {
     const struct loop_backend *backend;
     void *backend_state;
     int64_t now_us;
     _Atomic int64_t serving_since_us;           /* atomic, relaxed: others look; 0: it waits */
+    uint64_t served_from;                       /* ticks: when this turn's wait was over */
+    _Atomic uint64_t serving_ticks, upkeep_ticks; /* atomic, relaxed: others look */
+    _Atomic uint64_t longest_ticks;             /* likewise; others set it to 0 */
     char *input;                                /* LOOP_HEADROOM_BYTES + LOOP_INPUT_BYTES */
     char *cipher;                               /* LOOP_CIPHER_BYTES + LOOP_GATHER_BYTES, at the first TLS connection */
     size_t direct_taken;                        /* said by conn_receive_direct() during on_data */

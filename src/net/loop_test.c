@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/random.h"
+#include "base/tick.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -66,6 +67,46 @@ static void turns_and_time(void **state)
     assert_true((uint64_t)loop_now_us(loop) >= begin + 20000);
     assert_int_equal(loop_stats(loop)->turns, 2);
     assert_int_equal(loop_stats(loop)->waits, 1);
+}
+
+static uint64_t spun; /* ticks */
+
+static void spin(struct loop *turned, struct loop_timer *timer)
+{
+    const uint64_t from = tick_now(), begin_us = clock_monotonic_us();
+
+    (void)turned;
+    (void)timer;
+    while (clock_monotonic_us() - begin_us < 2000) {
+    }
+    spun = tick_now() - from;
+}
+
+static void turns_are_measured_without_their_waits(void **state)
+{
+    const int64_t wait_us = 20000;
+    struct loop_timer timer = {0};
+    struct loop_times times;
+    uint64_t from = tick_now();
+
+    (void)state;
+    loop_times(loop, &times);
+    assert_int_equal(times.serving, 0);
+    loop_turn(loop, wait_us);
+    loop_times(loop, &times);
+    assert_true(times.serving > 0);
+    assert_true(times.serving <= tick_now() - from - tick_from_ns((uint64_t)wait_us * 999));
+    loop_timer_start(loop, &timer, 0, spin);
+    loop_turn(loop, 0);
+    loop_times(loop, &times);
+    assert_true(times.upkeep >= spun);
+    assert_true(times.serving >= times.upkeep);
+    assert_true(times.longest >= spun);
+    assert_true(times.longest <= times.serving);
+    loop_forget_longest(loop);
+    loop_times(loop, &times);
+    assert_int_equal(times.longest, 0);
+    assert_true(times.serving >= spun);
 }
 
 static void own_wake_is_not_lost(void **state)
@@ -297,6 +338,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FOR(turns_and_time),
+        FOR(turns_are_measured_without_their_waits),
         FOR(own_wake_is_not_lost),
         FOR(no_wake_is_lost),
         FOR(timers_fire_in_order),

@@ -355,17 +355,21 @@ static uint64_t run_command_since(struct client *client, const struct job *job, 
     return start;
 }
 
-static void count_commands(struct client *client, const struct job *last, uint64_t count)
+/* Those up to the last of a group, which took so many ticks, with what was run within them. */
+static void count_commands(struct client *client, const struct job *last, uint64_t count, uint64_t ticks)
 {
     counter_add(&client->worker->stats.commands, count);
+    counter_add(&client->worker->stats.command_ticks, (int64_t)ticks < 0 ? 0 : ticks);
     atomic_store_explicit(&client->card.command_id, last->command->id, memory_order_relaxed);
 }
 
 static void run_command(struct client *client, const struct job *job, const struct key *keys, bool exclusive)
 {
-    (void)run_command_since(client, job, keys, exclusive, tick_now());
+    const uint64_t start = tick_now();
+    const uint64_t end = run_command_since(client, job, keys, exclusive, start);
+
     telling_noted(client->worker);
-    count_commands(client, job, 1);
+    count_commands(client, job, 1, end - start);
 }
 
 void dispatch_run_nested(struct request *outer, const struct command *command, const struct slice *args,
@@ -597,14 +601,14 @@ static enum run_result run_walk_command(struct client *client, const struct job 
     struct request request;
 
     do {
-        uint64_t start = tick_now();
+        uint64_t start = tick_now(), end;
 
         begin_request(&request, client, job, keys, false, start);
-        (void)execute(&request, start);
+        end = execute(&request, start);
         if (!request.again) {
             finish_request(&request);
             telling_noted(worker);
-            count_commands(client, job, 1);
+            count_commands(client, job, 1, end - start);
             return RUN_DONE;
         }
     } while (!wait_for(worker, &worker->server->store->stripes[request.busy_stripe]));
@@ -712,7 +716,7 @@ static enum run_result run_group(struct client *client, struct job *first, const
     struct worker *worker = client->worker;
     const bool tracks = (client->flags & CLIENT_TRACKING) != 0;
     struct reply_place place;
-    uint64_t time;
+    uint64_t start, time;
 
     if (!gate_enter(&worker->member))
         return RUN_CLOSED;
@@ -727,11 +731,11 @@ static enum run_result run_group(struct client *client, struct job *first, const
         prefetch_group(worker, first, end - 1, client->db);
     if (UNLIKELY(tracks))
         reply_place_take(&place, client);
-    time = tick_now();
+    start = time = tick_now();
     for (const struct job *job = first; job < end; job++)
         time = run_command_since(client, job, &worker->keys[job->first_key], false, time);
     telling_noted(worker);
-    count_commands(client, end - 1, (uint64_t)(end - first));
+    count_commands(client, end - 1, (uint64_t)(end - first), time - start);
     access_unlock(&worker->access, worker->stripes, worker->stripe_count);
     gate_leave(&worker->member);
     if (UNLIKELY(tracks))

@@ -23,22 +23,23 @@
 /* In printing order. */
 static const struct {
     const char *name, *title;
-    bool is_default;
+    enum { SHOWN_BY_DEFAULT, SHOWN_BY_ALL, SHOWN_BY_NAME } shown; /* each also by what stands behind it */
 } sections[] = {
-    {"server", "Server", true},
-    {"clients", "Clients", true},
-    {"memory", "Memory", true},
-    {"persistence", "Persistence", true},
-    {"stats", "Stats", true},
-    {"replication", "Replication", true},
-    {"cpu", "CPU", true},
-    {"modules", "Modules", true},
-    {"commandstats", "Commandstats", false},
-    {"errorstats", "Errorstats", true},
-    {"latencystats", "Latencystats", false},
-    {"cluster", "Cluster", true},
-    {"keyspace", "Keyspace", true},
-    {"keydb", "KeyDB", true},
+    {"server", "Server", SHOWN_BY_DEFAULT},
+    {"clients", "Clients", SHOWN_BY_DEFAULT},
+    {"memory", "Memory", SHOWN_BY_DEFAULT},
+    {"persistence", "Persistence", SHOWN_BY_DEFAULT},
+    {"stats", "Stats", SHOWN_BY_DEFAULT},
+    {"replication", "Replication", SHOWN_BY_DEFAULT},
+    {"cpu", "CPU", SHOWN_BY_DEFAULT},
+    {"modules", "Modules", SHOWN_BY_DEFAULT},
+    {"commandstats", "Commandstats", SHOWN_BY_ALL},
+    {"errorstats", "Errorstats", SHOWN_BY_DEFAULT},
+    {"latencystats", "Latencystats", SHOWN_BY_ALL},
+    {"cluster", "Cluster", SHOWN_BY_DEFAULT},
+    {"keyspace", "Keyspace", SHOWN_BY_DEFAULT},
+    {"keydb", "KeyDB", SHOWN_BY_DEFAULT},
+    {"debug", "Debug", SHOWN_BY_NAME},
 };
 
 enum { SECTION_COUNT = countof(sections), TABLES_MOST = 64 };
@@ -146,7 +147,8 @@ static void choose(bool wanted[SECTION_COUNT], struct slice word)
     size_t index = slice_equal_text_nocase(word, "module_list") ? section_index(SLICE("modules")) : section_index(word);
 
     for (size_t i = 0; i < SECTION_COUNT; i++) {
-        if (i == index || all || (usual && sections[i].is_default))
+        if (i == index || (all && sections[i].shown <= SHOWN_BY_ALL) ||
+            (usual && sections[i].shown == SHOWN_BY_DEFAULT))
             wanted[i] = true;
     }
 }

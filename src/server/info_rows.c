@@ -9,6 +9,7 @@
 #include "server/config.h"
 #include "server/defrag_cycle.h"
 #include "server/info_aof.h"
+#include "server/info_listeners.h"
 #include "server/info_persistence.h"
 #include "server/memory_limit.h"
 #include "server/memory_report.h"
@@ -297,6 +298,13 @@ PUT_STAT(query_buffer_limit_disconnections)
 PUT_STAT(output_buffer_limit_disconnections)
 PUT_STAT(loop_turns)
 PUT_U64(turns_per_second, now.stats->turns_per_second + 0.5)
+PUT_U64(turn_us, now.stats->turn_us + 0.5)
+PUT_STAT(loop_us)
+PUT_STAT(command_us)
+PUT_STAT(aof_us)
+PUT_STAT(upkeep_us)
+PUT_STAT(turn_us_most)
+PUT_STAT(turn_commands_most)
 PUT_STAT(expire_cuts)
 PUT_U64(expire_ms, now.stats->expire_us / 1000)
 PUT_U64(defrag_running, defrag_cycle_percent())
@@ -514,6 +522,7 @@ const struct info_field info_server_rows[] = {
     ROW("server", "lru_clock", lru_clock),
     ROW("server", "executable", executable),
     ROW("server", "config_file", config_file),
+    {.section = "server", .append = info_append_listeners},
     ROW("server", "io_threads_active", zero),
     ROW("server", "availability_zone", availability_zone),
     ROW("server", "features", nothing),
@@ -687,7 +696,10 @@ const struct info_field info_server_rows[] = {
     ROW("stats", "reply_buffer_shrinks", zero),
     ROW("stats", "reply_buffer_expands", zero),
     ROW("stats", "eventloop_cycles", loop_turns),
+    ROW("stats", "eventloop_duration_sum", loop_us),
+    ROW("stats", "eventloop_duration_cmd_sum", command_us),
     ROW("stats", "instantaneous_eventloop_cycles_per_sec", turns_per_second),
+    ROW("stats", "instantaneous_eventloop_duration_usec", turn_us),
     ROW("stats", "acl_access_denied_auth", acl_denied_auth),
     ROW("stats", "acl_access_denied_cmd", acl_denied_command),
     ROW("stats", "acl_access_denied_key", acl_denied_key),
@@ -719,5 +731,10 @@ const struct info_field info_server_rows[] = {
     LINES("latencystats", latency_lines),
     ROW("cluster", "cluster_enabled", zero),
     LINES("keyspace", database_lines),
+
+    ROW("debug", "eventloop_duration_aof_sum", aof_us),
+    ROW("debug", "eventloop_duration_cron_sum", upkeep_us),
+    ROW("debug", "eventloop_duration_max", turn_us_most),
+    ROW("debug", "eventloop_cmd_per_cycle_max", turn_commands_most),
 };
 const size_t info_server_row_count = countof(info_server_rows);

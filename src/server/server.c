@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/tick.h"
 #include "server/acl.h"
 #include "server/certificates.h"
 #include "server/client.h"
@@ -521,11 +522,14 @@ void server_sample_rates(struct server *server)
 
     for (unsigned i = 0; i < server->worker_count; i++) {
         const struct worker_stats *stats = &server->workers[i].stats;
+        struct loop_times times;
 
         now.commands += atomic_load_explicit(&stats->commands, memory_order_relaxed);
         now.net_in += atomic_load_explicit(&stats->net_in, memory_order_relaxed);
         now.net_out += atomic_load_explicit(&stats->net_out, memory_order_relaxed);
         now.turns += atomic_load_explicit(&stats->turns, memory_order_relaxed);
+        loop_times(server->workers[i].loop, &times);
+        now.serving_us += tick_to_ns(times.serving) / 1000;
         now.waiting += atomic_load_explicit(&stats->parked_count, memory_order_relaxed);
     }
     if (oldest->at_us != 0 && now.at_us > oldest->at_us && now.commands >= oldest->commands) {
@@ -537,6 +541,8 @@ void server_sample_rates(struct server *server)
         atomic_store_explicit(&meter->net_out, (now.net_out - oldest->net_out) * 1000000 / span_us,
                               memory_order_relaxed);
         atomic_store_explicit(&meter->turns, (now.turns - oldest->turns) * 1000000 / span_us, memory_order_relaxed);
+        atomic_store_explicit(&meter->serving_us, (now.serving_us - oldest->serving_us) * 1000000 / span_us,
+                              memory_order_relaxed);
     }
     meter->samples[meter->next] = now;
     meter->next = (meter->next + 1) % RATE_SAMPLES;
@@ -550,6 +556,7 @@ void server_rates(const struct server *server, struct rates *rates)
     rates->operations = (double)atomic_load_explicit(&server->meter.commands, memory_order_relaxed);
     rates->input_bytes = (double)atomic_load_explicit(&server->meter.net_in, memory_order_relaxed);
     rates->turns = (double)atomic_load_explicit(&server->meter.turns, memory_order_relaxed);
+    rates->serving_us = (double)atomic_load_explicit(&server->meter.serving_us, memory_order_relaxed);
     rates->waiting_commands = (double)atomic_load_explicit(&server->meter.waiting_millis, memory_order_relaxed) / 1000;
     rates->output_bytes = (double)atomic_load_explicit(&server->meter.net_out, memory_order_relaxed);
 }

@@ -29,15 +29,16 @@ struct server {
     struct rate_meter {              /* owner: worker 0's thread, but for `now` */
         struct rate_sample {
             int64_t at_us;
-            uint64_t commands, net_in, net_out, turns, waiting;
+            uint64_t commands, net_in, net_out, turns, serving_us, waiting;
         } samples[RATE_SAMPLES];
         unsigned next;
-        _Atomic uint64_t commands, net_in, net_out, turns, waiting_millis; /* atomic: per second, of the last 1.6 s */
+        /* atomic: per second, of the last 1.6 s */
+        _Atomic uint64_t commands, net_in, net_out, turns, serving_us, waiting_millis;
     } meter;
 };
 
 struct rates {
-    double operations, input_bytes, output_bytes, turns; /* per second */
+    double operations, input_bytes, output_bytes, turns, serving_us; /* per second */
     double waiting_commands;                             /* on average */
 };
 void server_rates(const struct server *server, struct rates *rates); /* any thread */

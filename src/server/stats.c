@@ -1,6 +1,7 @@
 #include "server/stats.h"
 
 #include "base/clock.h"
+#include "base/tick.h"
 #include "server/client.h"
 #include "server/defrag_cycle.h"
 #include "server/server.h"
@@ -10,6 +11,27 @@
 static uint64_t read_counter(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static uint64_t ticks_to_us(uint64_t ticks)
+{
+    return tick_to_ns(ticks) / 1000;
+}
+
+static void add_turns(struct server_stats *stats, const struct worker *worker)
+{
+    uint64_t aof_us = ticks_to_us(read_counter(&worker->stats.aof_ticks)), upkeep_us;
+    struct loop_times times;
+
+    loop_times(worker->loop, &times);
+    upkeep_us = ticks_to_us(times.upkeep);
+    stats->loop_turns += read_counter(&worker->stats.turns);
+    stats->loop_us += ticks_to_us(times.serving);
+    stats->command_us += ticks_to_us(read_counter(&worker->stats.command_ticks));
+    stats->aof_us += aof_us;
+    stats->upkeep_us += upkeep_us > aof_us ? upkeep_us - aof_us : 0; /* a turn's end adds the latter first */
+    stats->turn_us_most = MAX(stats->turn_us_most, ticks_to_us(times.longest));
+    stats->turn_commands_most = MAX(stats->turn_commands_most, read_counter(&worker->stats.turn_commands_most));
 }
 
 static void add_worker(struct server_stats *stats, const struct worker *worker)
@@ -33,7 +55,7 @@ static void add_worker(struct server_stats *stats, const struct worker *worker)
     stats->output_buffer_limit_disconnections += read_counter(&worker->stats.output_limit_closed);
     stats->lock_waits += read_counter(&worker->stats.lock_waits);
     stats->parked_retries += read_counter(&worker->stats.parked_retries);
-    stats->loop_turns += read_counter(&worker->stats.turns);
+    add_turns(stats, worker);
     stats->expire_us += read_counter(&worker->stats.expire_us);
     stats->defrag_hits += read_counter(&worker->defrag.counters.hits);
     stats->defrag_misses += read_counter(&worker->defrag.counters.misses);
@@ -108,11 +130,22 @@ void server_stats_collect(struct server_stats *stats)
     stats->input_kb_per_second = rates.input_bytes / 1024;
     stats->output_kb_per_second = rates.output_bytes / 1024;
     stats->turns_per_second = rates.turns;
+    stats->turn_us = rates.turns > 0 ? rates.serving_us / rates.turns : 0;
     stats->average_waiting_commands = rates.waiting_commands;
     stats->current_thread = here != NULL ? here->index : 0;
     stats->loop_name = loop_kind_name(server->workers[0].loop);
     stats->hz = server_hz(server);
     stats->shutdown_in_ms = -1;
+}
+
+void server_stats_forget_most(void)
+{
+    struct server *server = server_instance();
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        loop_forget_longest(server->workers[i].loop);
+        atomic_store_explicit(&server->workers[i].stats.turn_commands_most, 0, memory_order_relaxed);
+    }
 }
 
 bool server_command_stats(uint32_t command_id, struct command_stats *stats)

@@ -51,6 +51,9 @@ struct server_stats {
     uint64_t lock_waits;       /* commands that were parked */
     uint64_t parked_retries;   /* tries to run one of these */
     uint64_t loop_turns;
+    uint64_t loop_us, command_us, aof_us, upkeep_us; /* that turns took, and of that commands, the append-only file,
+                                                      * timers and other ends of turns */
+    uint64_t turn_us_most, turn_commands_most; /* of one turn of one worker */
     uint64_t defrag_hits, defrag_misses, defrag_key_hits, defrag_key_misses;
     uint64_t defrag_us;        /* during which memory was defragmented */
     uint64_t expire_us;        /* spent on looking for keys whose time is over */
@@ -61,6 +64,7 @@ struct server_stats {
     double input_kb_per_second;
     double output_kb_per_second;
     double turns_per_second;
+    double turn_us;            /* of one turn, on average */
     double average_waiting_commands;
     uint64_t waiting_commands; /* parked now: for a stripe or the gate */
 
@@ -78,6 +82,7 @@ struct server_stats {
     int64_t shutdown_in_ms;    /* -1: not shutting down */
 };
 void server_stats_collect(struct server_stats *stats); /* fills all of it */
+void server_stats_forget_most(void); /* the most in one turn is that of turns from now on */
 /* The sums over the workers only, since start. Async-signal-safe: neither locks nor memory. */
 void server_stats_collect_sums(struct server_stats *stats);
 

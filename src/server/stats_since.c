@@ -52,6 +52,10 @@ static const size_t counter_offsets[] = {
     offsetof(struct server_stats, lock_waits),
     offsetof(struct server_stats, parked_retries),
     offsetof(struct server_stats, loop_turns),
+    offsetof(struct server_stats, loop_us),
+    offsetof(struct server_stats, command_us),
+    offsetof(struct server_stats, aof_us),
+    offsetof(struct server_stats, upkeep_us),
     offsetof(struct server_stats, expire_us),
     offsetof(struct server_stats, defrag_hits),
     offsetof(struct server_stats, defrag_misses),
@@ -98,6 +102,7 @@ void stats_since_reset(void)
     struct code_list list = {0}, old_codes;
 
     server_stats_collect(stats);
+    server_stats_forget_most();
     for (uint32_t id = 0; id < command_count(); id++)
         (void)server_command_stats(id, &commands[id]);
     server_error_stats(note_code, &list);

@@ -335,6 +335,29 @@ static void show_loop_stats(struct worker *worker)
     atomic_store_explicit(&worker->stats.turns, stats->turns, memory_order_relaxed);
 }
 
+/* How many commands this turn has run, if no turn had so many. */
+static void note_turn_commands(struct worker_stats *stats)
+{
+    const uint64_t commands = atomic_load_explicit(&stats->commands, memory_order_relaxed);
+    const uint64_t count = commands - stats->commands_before;
+    uint64_t most = atomic_load_explicit(&stats->turn_commands_most, memory_order_relaxed);
+
+    stats->commands_before = commands;
+    while (count > most && !atomic_compare_exchange_weak_explicit(&stats->turn_commands_most, &most, count,
+                                                                 memory_order_relaxed, memory_order_relaxed)) {
+    } /* somebody has reset it meanwhile */
+}
+
+static void look_after_aof(struct worker *worker)
+{
+    const uint64_t from = tick_now();
+    uint64_t ticks;
+
+    aof_hold_turn(worker);
+    ticks = tick_now() - from;
+    counter_add(&worker->stats.aof_ticks, (int64_t)ticks < 0 ? 0 : ticks);
+}
+
 /* What it has posted to itself, in the turn in which it did: a wake would cost one more. */
 static void read_own_mail(struct worker *worker)
 {
@@ -356,13 +379,14 @@ static void on_turn_end(struct loop *loop)
     if (UNLIKELY(worker->mailed != 0))
         read_own_mail(worker);
     if (UNLIKELY(worker->has_journaled || worker->awaits_disk || aof_hold_is_on()))
-        aof_hold_turn(worker);
+        look_after_aof(worker);
     if (UNLIKELY(!list_is_empty(&worker->leaving_watches) || !list_is_empty(&worker->leaving_blocked)))
         leave_registries(worker);
     if (UNLIKELY(!list_is_empty(&worker->late_calls)))
         rendezvous_turn_end(worker);
     journal_limits_look(&worker->server->journal);
     show_loop_stats(worker);
+    note_turn_commands(&worker->stats);
     mem_thread_publish();
 }
 

@@ -271,6 +271,13 @@ with_server {} {
         assert_equal 0 [info_field acl_access_denied_auth stats]
     }
 
+    test "the listeners" {keydb} {
+        set binds [join [lmap address [lindex [r config get bind] 1] {string cat ,bind= $address}] {}]
+        set number [expr {$::settings(tls) ? 2 : 0}]
+        set port [expr {$::settings(tls) ? [srv tls_port] : [srv port]}]
+        assert_equal "name=[lindex {tcp - tls} $number]$binds,port=$port" [info_field listener$number server]
+    }
+
     test "the names of sections" {} {
         set titles {{words} {
             lmap line [lsearch -all -inline [split [r info {*}$words] "\n"] "# *"] {string trim $line "# \r"}
@@ -315,5 +322,56 @@ with_server {latency-tracking yes} {
                 assert_match {[a-z]*=*} [dict get $fields $before$name]
             }
         }
+    }
+}
+
+with_server {enable-debug-command local} {
+    test "what turns of the loops take" {keydb} {
+        set names {eventloop_cycles eventloop_duration_sum eventloop_duration_cmd_sum
+            instantaneous_eventloop_cycles_per_sec instantaneous_eventloop_duration_usec}
+        set debug_names {eventloop_duration_aof_sum eventloop_duration_cron_sum eventloop_duration_max
+            eventloop_cmd_per_cycle_max}
+        set c [connect]
+        $c debug sleep 0.05
+        $c -raw [string repeat "PING\r\n" 40]
+        for {set i 0} {$i < 40} {incr i} {
+            assert_equal +PONG [$c -line]
+        }
+        wait_for {[info_field eventloop_duration_max debug] >= 50000}
+        assert_equal [list {*}$debug_names] [dict keys [info_fields debug]]
+        set fields [info_fields stats]
+        foreach name $names {
+            assert_match {[0-9]*} [dict get $fields $name]
+        }
+        assert {[dict get $fields eventloop_duration_cmd_sum] >= 50000}
+        assert {[dict get $fields eventloop_duration_sum] >= 50000}
+        wait_for {[info_field instantaneous_eventloop_duration_usec stats] > 0}
+        assert {[info_field eventloop_cmd_per_cycle_max debug] >= 40}
+        foreach words {{} all everything default} {
+            assert {![string match *eventloop_duration_max* [r info {*}$words]]} $words
+        }
+        # What was is forgotten; the turn that forgets it counts.
+        $c -close
+        r config resetstat
+        assert_range [info_field eventloop_cmd_per_cycle_max debug] 0 39
+        assert {[info_field eventloop_duration_cmd_sum stats] < [dict get $fields eventloop_duration_cmd_sum]}
+    }
+}
+
+with_server {.tls 1 unixsocket s tls-auth-clients no} {
+    test "each listener has a line, as Redis 7.2 prints it" {keydb} {
+        set listeners {{} {dict filter [info_fields server] key listener*}}
+        set lines {{port tls_port binds} {
+            list listener0 name=tcp$binds,port=$port listener1 name=unix,bind=s listener2 name=tls$binds,port=$tls_port
+        }}
+        assert_equal [apply $lines [srv port] [srv tls_port] ",bind=*,bind=-::*"] [apply $listeners]
+        assert_match *config_file:*\nlistener0:*io_threads_active:* [r info server]
+        r config set bind "127.0.0.1 -::1" port [set port [free_port]] tls-port [set tls_port [free_port]]
+        assert_equal [apply $lines $port $tls_port ,bind=127.0.0.1,bind=-::1] [apply $listeners]
+        r config set bind 127.0.0.1 tls-port 0
+        assert_equal [lrange [apply $lines $port 0 ,bind=127.0.0.1] 0 3] [apply $listeners]
+        r config set port 0
+        assert_equal {listener1 name=unix,bind=s} [apply $listeners]
+        r config set port [srv port] tls-port [srv tls_port]
     }
 }
