@@ -28,10 +28,9 @@ TOOLS = {"redis-cli": "keydb-cli", "redis-benchmark": "keydb-benchmark", "redis-
 # What cannot be changed in this server while it runs, and can, or is not there, in the suite's.
 OUR_FIXED_OPTIONS = [
     "active-replica", "aof-rewrite-cpulist", "bgsave-cpulist", "bio-cpulist", "cluster-databases", "enable-motd",
-    "event-loop", "multi-master", "repl-backlog-disk-reserve", "server-cpulist", "server-thread-affinity",
-    "server-threads",
-    "storage-cache-mode", "storage-provider-options", "time-thread-priority", "tls-auditlog-blocklist",
-    "unixsocketgroup", "use-fork", "version-override",
+    "event-loop", "mptcp", "multi-master", "repl-backlog-disk-reserve", "repl-mptcp", "server-cpulist",
+    "server-thread-affinity", "server-threads", "storage-cache-mode", "storage-provider-options",
+    "time-thread-priority", "tls-auditlog-blocklist", "unixsocketgroup", "use-fork", "version-override",
 ]
 # Below the range from which the kernel takes ports for outgoing connections.
 PORT_FIRST, PORT_LAST, PORT_COUNT = 20100, 32000, 200
