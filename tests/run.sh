@@ -187,6 +187,7 @@ group_stress() {
 }
 
 group_conformance() {
+    run_program "conformance, the gauge itself" 60 tests/conformance/gauge_test.py
     case $level in
     whole) run_suite "conformance" 1500 conformance --server "$server" --oracle "$ORACLE" ;;
     *) run_suite "conformance, fast part" 180 conformance --server "$server" --oracle "$ORACLE" --fast ;;

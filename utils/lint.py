@@ -11,7 +11,8 @@ Prints "file:line: message" for each breach and ends with exit code 1 if there w
     system's;
  3. no mutable variable with external linkage outside main.c, unless its line says why: /* global: why */;
  4. lines of at most 120 columns, no tabs for indentation, no white space at the end, no reminders to do it later;
- 5. scripts are at least well-formed.
+ 5. scripts are at least well-formed;
+ 6. each row of the conformance tests' table is compared by exactly one run (tests/conformance/table.py).
 """
 import ast
 import hashlib
@@ -368,6 +369,17 @@ def check_scripts(files, texts):
                 breach(tcl_files[0], 1, f"tcl: {line}")
 
 
+# ---- 6. the table of conformance tests ----
+
+def check_conformance_table():
+    run = subprocess.run([sys.executable, "tests/conformance/table.py"], capture_output=True, text=True)
+    for line in run.stdout.splitlines():
+        path, number, message = line.split(":", 2)
+        breach(path, int(number), message.strip())
+    if run.returncode and not run.stdout:
+        breach("tests/conformance/table.py", 1, run.stderr.strip()[-200:])
+
+
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     arguments = sys.argv[1:]
@@ -389,6 +401,7 @@ def main():
             check_pragma_once(path, texts[path])
             headers.append(path)
     check_scripts(files, texts)
+    check_conformance_table()
     if with_headers:
         check_headers_alone(headers)
     for path, line, message in sorted(breaches):

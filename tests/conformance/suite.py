@@ -82,6 +82,15 @@ def prepare(folder):
     return suite
 
 
+def units(suite):
+    """What the suite runs when nobody says what."""
+    with open(os.path.join(suite, "tests", "test_helper.tcl"), encoding="utf-8") as file:
+        found = re.search(r"^set ::all_tests \{([^{}]*)\}", file.read(), re.M)
+    if not found:
+        raise Trouble("test_helper.tcl is not what it was")
+    return found.group(1).split()
+
+
 def _unpack(archive, suite):
     with tarfile.open(archive) as package:
         for member in package:
@@ -284,8 +293,9 @@ class Runner:
                     self.ports.add(port)
                     return port
 
-    def run(self, unit, mode, seconds, arguments=()):
-        """Verdicts and the output of one run of the unit; mode is plain or tls."""
+    def run(self, unit, mode, seconds, arguments=(), threads=None):
+        """Verdicts and the output of one run of the unit; mode is plain or tls. Threads of the server, if nobody has
+        chosen others for all runs."""
         place = _workplace(self.folder, self.suite, self.server, self.oracle)
         self.places.add(place)
         port = self._take_ports()
@@ -296,8 +306,8 @@ class Runner:
             command.append("--dont-clean")
         if mode == "tls":
             command.append("--tls")
-        if self.threads:
-            command += ["--config", "server-threads", str(self.threads)]
+        if self.threads or threads:
+            command += ["--config", "server-threads", str(self.threads or threads)]
         verdicts = Verdicts()
         begin = time.monotonic()
         if self.ended:
