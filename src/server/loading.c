@@ -36,6 +36,7 @@ static struct {
     struct thread thread;
     struct gate_member member;
     sem_t woken;                /* by the gate */
+    sem_t begun;                /* by each worker */
     void (*leave)(void);        /* const; NULL: nothing to do in the end */
     void (*loaded)(void);       /* const; NULL: nobody wants to know */
     struct file *file;          /* the loader's, like what follows. NULL: the data comes from the AOF */
@@ -72,12 +73,16 @@ static void wake(void *context)
     (void)sem_post(&loader.woken);
 }
 
+static void wait_for(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) != 0 && errno == EINTR)
+        ;
+}
+
 static void own_gate(void)
 {
-    while (!gate_try_own(&loader.member, GATE_SPINS)) {
-        while (sem_wait(&loader.woken) != 0 && errno == EINTR)
-            ;
-    }
+    while (!gate_try_own(&loader.member, GATE_SPINS))
+        wait_for(&loader.woken);
 }
 
 static void tell_progress(uint64_t bytes, uint64_t keys)
@@ -219,6 +224,8 @@ static void load_aof(void)
 static void run(void *argument)
 {
     (void)argument;
+    for (unsigned i = 0; i < loader.server->worker_count; i++)
+        wait_for(&loader.begun);
     if (loader.worker != NULL)
         load_aof();
     else
@@ -233,6 +240,12 @@ static void run(void *argument)
     hindrance_set(HINDRANCE_LOADING, false);
     gate_open(&loader.member);
     gate_part(&loader.member);
+}
+
+void loading_worker_runs(void)
+{
+    if (loader.server != NULL)
+        (void)sem_post(&loader.begun);
 }
 
 void loading_on_end(void (*leave)(void))
@@ -315,6 +328,7 @@ bool loading_start(struct server *server)
     SET(start_us, (int64_t)clock_monotonic_us());
     loader.next_progress_us = clock_monotonic_us() + PROGRESS_US;
     (void)sem_init(&loader.woken, 0, 0);
+    (void)sem_init(&loader.begun, 0, 0);
     gate_join(&server->gate, &loader.member, wake, NULL);
     own_gate(); /* nobody is inside yet */
     hindrance_set(HINDRANCE_LOADING, true);

@@ -19,6 +19,7 @@
 #include "server/dispatch.h"
 #include "server/latency.h"
 #include "server/letters.h"
+#include "server/loading.h"
 #include "server/memory_limit.h"
 #include "server/migrate.h"
 #include "server/options.h"
@@ -559,6 +560,7 @@ void worker_run(void *argument)
     self = worker;
     worker->sink.pool = loop_output_pool(worker->loop);
     log_notice("Thread %u alive.", worker->index);
+    loading_worker_runs();
     loop_timer_start(worker->loop, &worker->second_timer, SECOND_US, every_second);
     if (worker->index == 0)
         loop_timer_start(worker->loop, &worker->rate_timer, SECOND_US / 10, sample_rates);

@@ -52,6 +52,20 @@ test "what the log says from start to end" {keydb} {
     process_stop $id
 }
 
+# Whoever looks why the server is not there reads the end of the log.
+test "what keeps the server from starting is the last line" {keydb} {
+    foreach {name options} {dump.rdb {} appendonly.aof {--appendonly yes}} {
+        for {set i 0} {$i < 10} {incr i} {
+            set dir [fresh_dir]
+            spit $dir/$name "!!!"
+            set id [server_launch [list --port [free_port] --dir $dir --server-threads 4 {*}$options]]
+            assert_equal 1 [process_wait $id]
+            set lines [split [string trim [process_log $id]] "\n"]
+            assert_match "*$name*The server does not start*" [lindex $lines end]
+        }
+    }
+}
+
 with_server {} {
     test "the version is the one after KeyDB 6.3.4" {keydb} {
         assert_equal 7.0.0 [info_field keydb_version server]
