@@ -2,6 +2,37 @@
 
 #include <sched.h>
 
+/* Whom to wake. Waking is a system call: it comes after the lock's release. A member may stand here more than once, as
+ * the head of the queue and as one of all. */
+struct wakes {
+    unsigned count;
+    struct {
+        gate_wake_fn wake;
+        void *context;
+    } items[GATE_MEMBERS_MOST + 4];
+};
+
+static void acquire(struct gate *gate, struct wakes *wakes) ACQUIRES(gate->lock)
+{
+    wakes->count = 0;
+    spinlock_acquire(&gate->lock);
+}
+
+static void wake_later(struct wakes *wakes, const struct gate_member *member)
+{
+    assert(wakes->count < countof(wakes->items));
+    wakes->items[wakes->count].wake = member->wake;
+    wakes->items[wakes->count].context = member->wake_context;
+    wakes->count++;
+}
+
+static void release_and_wake(struct gate *gate, const struct wakes *wakes) RELEASES(gate->lock)
+{
+    spinlock_release(&gate->lock);
+    for (unsigned i = 0; i < wakes->count; i++)
+        wakes->items[i].wake(wakes->items[i].context);
+}
+
 void gate_init(struct gate *gate)
 {
     atomic_init(&gate->state, GATE_OPEN);
@@ -10,6 +41,7 @@ void gate_init(struct gate *gate)
     list_init(&gate->queue);
     gate->owner = NULL;
     gate->escalating = NULL;
+    gate->member_count = 0;
 }
 
 void gate_fini(struct gate *gate)
@@ -27,6 +59,8 @@ void gate_join(struct gate *gate, struct gate_member *member, gate_wake_fn wake,
     member->wake_context = context;
     spinlock_acquire(&gate->lock);
     list_push_back(&gate->members, &member->member_node);
+    gate->member_count++;
+    assert(gate->member_count <= GATE_MEMBERS_MOST);
     spinlock_release(&gate->lock);
 }
 
@@ -68,12 +102,12 @@ static bool all_out(struct gate *gate, const struct gate_member *but)
     return out;
 }
 
-static void wake_head_locked(struct gate *gate)
+static void wake_head_locked(struct gate *gate, struct wakes *wakes)
 {
-    struct gate_member *head = queue_head_locked(gate);
+    const struct gate_member *head = queue_head_locked(gate);
 
     if (head != NULL)
-        head->wake(head->wake_context);
+        wake_later(wakes, head);
 }
 
 static bool is_closed_locked(const struct gate *gate)
@@ -82,28 +116,28 @@ static bool is_closed_locked(const struct gate *gate)
 }
 
 /* Everybody who waited has been inside: now the next owner may close it. */
-static void settle_locked(struct gate *gate)
+static void settle_locked(struct gate *gate, struct wakes *wakes)
 {
     if (atomic_load_explicit(&gate->state, memory_order_relaxed) != GATE_OPEN_TO_WAITERS ||
         somebody_waits_locked(gate))
         return;
     atomic_store_explicit(&gate->state, GATE_OPEN, memory_order_release);
-    wake_head_locked(gate);
+    wake_head_locked(gate, wakes);
 }
 
-static void reopen_locked(struct gate *gate)
+static void reopen_locked(struct gate *gate, struct wakes *wakes)
 {
     atomic_store_explicit(&gate->state, GATE_OPEN_TO_WAITERS, memory_order_release);
-    settle_locked(gate);
+    settle_locked(gate, wakes);
     LIST_FOREACH(node, &gate->members) {
-        struct gate_member *member = container_of(node, struct gate_member, member_node);
+        const struct gate_member *member = container_of(node, struct gate_member, member_node);
 
         if (member->waiting || member->queued)
-            member->wake(member->wake_context);
+            wake_later(wakes, member);
     }
 }
 
-static bool withdraw_locked(struct gate_member *member)
+static bool withdraw_locked(struct gate_member *member, struct wakes *wakes)
 {
     struct gate *gate = member->gate;
     bool was_head = queue_head_locked(gate) == member;
@@ -113,66 +147,70 @@ static bool withdraw_locked(struct gate_member *member)
     list_remove(&member->queue_node);
     member->queued = false;
     if (was_head && gate->owner == NULL && gate->escalating == NULL)
-        reopen_locked(gate);
+        reopen_locked(gate, wakes);
     return true;
 }
 
 void gate_part(struct gate_member *member)
 {
     struct gate *gate = member->gate;
+    struct wakes wakes;
 
-    spinlock_acquire(&gate->lock);
+    acquire(gate, &wakes);
     assert(gate->owner != member);
-    (void)withdraw_locked(member);
+    (void)withdraw_locked(member, &wakes);
     list_remove(&member->member_node);
     member->waiting = false;
-    settle_locked(gate);
+    settle_locked(gate, &wakes);
     if (is_closed_locked(gate) && gate->owner == NULL)
-        wake_head_locked(gate);
-    spinlock_release(&gate->lock);
+        wake_head_locked(gate, &wakes);
+    release_and_wake(gate, &wakes);
 }
 
 bool gate_enter_slow(struct gate_member *member)
 {
     struct gate *gate = member->gate;
+    struct wakes wakes;
     bool entered = false;
 
     /* Step back first, so that who closes never waits for a thread that waits for this lock. */
     atomic_store_explicit(&member->inside, 0, memory_order_release);
-    spinlock_acquire(&gate->lock);
+    acquire(gate, &wakes);
     if (!is_closed_locked(gate)) {
         atomic_store_explicit(&member->inside, 1, memory_order_relaxed);
         member->waiting = false;
-        settle_locked(gate);
+        settle_locked(gate, &wakes);
         entered = true; /* closing takes the lock: it comes after us and sees the flag */
     } else {
         member->waiting = true;
         if (gate->owner == NULL && gate->escalating == NULL && all_out_locked(gate, NULL))
-            wake_head_locked(gate); /* it may have seen us inside a moment ago */
+            wake_head_locked(gate, &wakes); /* it may have seen us inside a moment ago */
     }
-    spinlock_release(&gate->lock);
+    release_and_wake(gate, &wakes);
     return entered;
 }
 
 void gate_leave_slow(struct gate_member *member)
 {
     struct gate *gate = member->gate;
+    struct wakes wakes;
 
-    spinlock_acquire(&gate->lock);
+    acquire(gate, &wakes);
     if (is_closed_locked(gate) && gate->owner == NULL && all_out_locked(gate, NULL))
-        wake_head_locked(gate);
-    spinlock_release(&gate->lock);
+        wake_head_locked(gate, &wakes);
+    release_and_wake(gate, &wakes);
 }
 
 bool gate_try_own(struct gate_member *member, unsigned spin_count)
 {
     struct gate *gate = member->gate;
+    struct wakes wakes;
     bool mine = false;
 
     assert(!gate_is_inside(member));
-    spinlock_acquire(&gate->lock);
+    acquire(gate, &wakes);
     member->waiting = false; /* it asks for the gate: that is its turn */
-    settle_locked(gate);
+    settle_locked(gate, &wakes);
     if (!member->queued) {
         list_push_back(&gate->queue, &member->queue_node);
         member->queued = true;
@@ -182,7 +220,7 @@ bool gate_try_own(struct gate_member *member, unsigned spin_count)
         if (mine)
             atomic_store_explicit(&gate->state, GATE_CLOSED, memory_order_release);
     }
-    spinlock_release(&gate->lock);
+    release_and_wake(gate, &wakes);
     if (!mine)
         return false;
     fence_heavy();
@@ -206,24 +244,26 @@ bool gate_try_own(struct gate_member *member, unsigned spin_count)
 void gate_withdraw(struct gate_member *member)
 {
     struct gate *gate = member->gate;
+    struct wakes wakes;
 
-    spinlock_acquire(&gate->lock);
+    acquire(gate, &wakes);
     /* To ask for the gate ended its waiting for an open one; what it could not enter for has to be tried again. */
-    if (withdraw_locked(member))
-        member->wake(member->wake_context);
-    spinlock_release(&gate->lock);
+    if (withdraw_locked(member, &wakes))
+        wake_later(&wakes, member);
+    release_and_wake(gate, &wakes);
 }
 
 void gate_rest(struct gate_member *member)
 {
     struct gate *gate = member->gate;
+    struct wakes wakes;
 
     assert(!gate_is_inside(member));
-    spinlock_acquire(&gate->lock);
-    (void)withdraw_locked(member);
+    acquire(gate, &wakes);
+    (void)withdraw_locked(member, &wakes);
     member->waiting = false;
-    settle_locked(gate);
-    spinlock_release(&gate->lock);
+    settle_locked(gate, &wakes);
+    release_and_wake(gate, &wakes);
 }
 
 bool gate_is_owner(struct gate_member *member)
@@ -240,12 +280,13 @@ bool gate_is_owner(struct gate_member *member)
 void gate_open(struct gate_member *member)
 {
     struct gate *gate = member->gate;
+    struct wakes wakes;
 
-    spinlock_acquire(&gate->lock);
+    acquire(gate, &wakes);
     assert(gate->owner == member);
     gate->owner = NULL;
-    reopen_locked(gate);
-    spinlock_release(&gate->lock);
+    reopen_locked(gate, &wakes);
+    release_and_wake(gate, &wakes);
 }
 
 void gate_escalate(struct gate_member *member)
@@ -269,10 +310,11 @@ void gate_escalate(struct gate_member *member)
 void gate_descend(struct gate_member *member)
 {
     struct gate *gate = member->gate;
+    struct wakes wakes;
 
-    spinlock_acquire(&gate->lock);
+    acquire(gate, &wakes);
     assert(gate->escalating == member);
     gate->escalating = NULL;
-    reopen_locked(gate);
-    spinlock_release(&gate->lock);
+    reopen_locked(gate, &wakes);
+    release_and_wake(gate, &wakes);
 }

@@ -19,7 +19,10 @@
 #include "base/list.h"
 #include "base/spinlock.h"
 
-typedef void (*gate_wake_fn)(void *context); /* called under the gate's lock, from any thread: only wake */
+enum { GATE_MEMBERS_MOST = 128 };
+
+/* From any thread, under no lock; once more perhaps just after the member has parted. */
+typedef void (*gate_wake_fn)(void *context);
 
 struct gate;
 
@@ -44,6 +47,7 @@ struct gate {
     CACHE_ALIGNED _Atomic uint32_t state; /* atomic: enum gate_state; read on each entry, written under lock */
     CACHE_ALIGNED struct spinlock lock;
     struct list members GUARDED_BY(lock);
+    unsigned member_count GUARDED_BY(lock);
     struct list queue GUARDED_BY(lock);    /* who wants to own it, first come first */
     struct gate_member *owner GUARDED_BY(lock);
     struct gate_member *escalating GUARDED_BY(lock);
