@@ -11,7 +11,7 @@
 #include <string.h>
 
 static _Atomic int64_t option_backlog_size, option_memory_limit, option_lag_limit; /* global: option storage */
-static _Atomic bool moving;      /* global: a background thread is at it, or will be */
+static _Atomic bool tending;     /* global: a background thread is at it, or will be */
 static _Atomic bool file_failed; /* global: the last time; so that it is told once */
 static bool told_of_lag;         /* global: worker 0's */
 
@@ -54,22 +54,22 @@ void journal_limits_start(struct journal *journal)
     (void)apply(NULL);
 }
 
-static void move_out(void *argument)
+static void tend(void *argument)
 {
-    bool good = journal_spill(argument);
+    bool good = journal_tend(argument);
 
     if (!good && !atomic_exchange(&file_failed, true))
         log_warning("What slow replicas have not read yet cannot be written to a file: %s. They will have to begin "
                     "anew, with all data.", strerror(errno));
     if (good && atomic_exchange(&file_failed, false))
         log_notice("What slow replicas have not read yet can be written to a file again.");
-    atomic_store(&moving, false);
+    atomic_store(&tending, false);
 }
 
-void journal_limits_move_out(struct journal *journal)
+void journal_limits_tend(struct journal *journal)
 {
-    if (!atomic_exchange(&moving, true))
-        background_submit(BACKGROUND_OTHER, move_out, journal);
+    if (!atomic_exchange(&tending, true))
+        background_submit(BACKGROUND_OTHER, tend, journal);
 }
 
 void journal_limits_tell(const struct journal *journal)

@@ -10,12 +10,12 @@ struct server;
 
 void journal_limits_setup(void);                         /* the options; once */
 void journal_limits_start(struct journal *journal);      /* before the workers start */
-void journal_limits_move_out(struct journal *journal);   /* what is too much, in the background */
+void journal_limits_tend(struct journal *journal);       /* in the background */
 void journal_limits_tell(const struct journal *journal); /* the log, from time to time, of who is kept waiting */
 
 /* At the end of a turn; any worker. Costs a load. */
 static inline void journal_limits_look(struct journal *journal)
 {
-    if (UNLIKELY(journal_wants_spill(journal)))
-        journal_limits_move_out(journal);
+    if (UNLIKELY(journal_wants_tending(journal)))
+        journal_limits_tend(journal);
 }

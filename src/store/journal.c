@@ -68,7 +68,7 @@ void journal_fini(struct journal *journal)
 static void look_at_memory_locked(struct journal *journal)
 {
     if (journal->memory_limit_bytes != 0 && journal->memory_bytes > journal->memory_limit_bytes)
-        atomic_store_explicit(&journal->wants_spill, true, memory_order_relaxed);
+        atomic_store_explicit(&journal->wants_tending, true, memory_order_relaxed);
 }
 
 static uint64_t end_position_locked(const struct journal *journal)
@@ -141,6 +141,14 @@ static COLD void take_oldest_locked(struct journal *journal)
         journal->spilled_count--;
         journal->spilled_bytes -= block->file_bytes;
     }
+}
+
+/* Somebody else is to free what nobody needs any more. */
+static void look_for_obsolete_locked(struct journal *journal)
+{
+    if (journal->oldest != NULL && UNLIKELY(is_obsolete(journal, journal->oldest)) &&
+        !atomic_load_explicit(&journal->wants_tending, memory_order_relaxed))
+        atomic_store_explicit(&journal->wants_tending, true, memory_order_relaxed);
 }
 
 struct journal_block *journal_take_obsolete_locked(struct journal *journal)
@@ -298,7 +306,6 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
     struct record *few[16], **records = few;
     bool wrapped = transaction || effects->count > 1;
     unsigned wrapper = 0;
-    struct journal_block *obsolete;
     uint64_t end_offset, nonce;
 
     if (effects->count > countof(few))
@@ -321,7 +328,7 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
                            JOURNAL_ENDS | wrapper);
     end_offset = journal->end_offset;
     nonce = journal->nonce;
-    obsolete = journal_take_obsolete_locked(journal);
+    look_for_obsolete_locked(journal);
     if (UNLIKELY(journal->end_offset > journal->lag_bound_offset) &&
         !atomic_load_explicit(&journal->is_lagging, memory_order_relaxed))
         (void)journal_look_at_lag_locked(journal, false);
@@ -331,7 +338,6 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
         fill(records[i], nonce, effects, &effects->items[i]);
     if (records != few)
         mem_free(records);
-    journal_free_chain(journal, obsolete);
     return end_offset;
 }
 
@@ -359,13 +365,10 @@ uint64_t journal_end_position(struct journal *journal)
 
 void journal_set_retention(struct journal *journal, uint64_t bytes)
 {
-    struct journal_block *obsolete;
-
     spinlock_acquire(&journal->lock);
     journal->retention_bytes = bytes;
-    obsolete = journal_take_obsolete_locked(journal);
+    look_for_obsolete_locked(journal);
     spinlock_release(&journal->lock);
-    journal_free_chain(journal, obsolete);
 }
 
 void journal_set_memory_limit(struct journal *journal, uint64_t bytes)

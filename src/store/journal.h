@@ -44,8 +44,8 @@ enum journal_flag {
 struct journal {
     _Atomic bool on;                               /* atomic: switched at the gate, read under stripes */
     _Atomic bool is_lagging;                       /* atomic, relaxed: changed under the lock */
-    _Atomic bool wants_spill;                      /* atomic, relaxed: journal_spill has something to do */
-    _Atomic bool is_spilling;                      /* atomic: one thread does */
+    _Atomic bool wants_tending;                    /* atomic, relaxed: journal_tend has something to do */
+    _Atomic bool is_tended;                        /* atomic: one thread does */
     struct spinlock lock;                          /* rank LOCK_JOURNAL */
     struct journal_block *oldest GUARDED_BY(lock);
     struct journal_block *newest GUARDED_BY(lock);
@@ -100,13 +100,15 @@ struct journal_stats {
 void journal_stats(struct journal *journal, struct journal_stats *stats);
 uint64_t journal_memory_bytes(struct journal *journal);
 
-/* Is more in memory than may be? Costs a load; then journal_spill is to be called, by a thread that may wait for a
- * disk. It returns at once if another is at it. Returns false if the file could not be written; errno says why. */
-static inline bool journal_wants_spill(const struct journal *journal)
+/* Is there something that nobody needs any more, or more in memory than may be? Costs a load; then journal_tend is to
+ * be called, by a thread that may wait for a disk: who appends holds stripes, and does nothing of that. It frees and
+ * moves to the file, and returns at once if another is at it. Returns false if the file could not be written; errno
+ * says why. */
+static inline bool journal_wants_tending(const struct journal *journal)
 {
-    return atomic_load_explicit(&journal->wants_spill, memory_order_relaxed);
+    return atomic_load_explicit(&journal->wants_tending, memory_order_relaxed);
 }
-bool journal_spill(struct journal *journal);
+bool journal_tend(struct journal *journal);
 
 enum journal_reader_flag {
     JOURNAL_READER_SPILLS = 1 << 0,

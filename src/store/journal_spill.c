@@ -264,14 +264,25 @@ static bool settle(struct journal *journal, struct journal_block *block, bool sa
     return data != NULL || saved;
 }
 
-bool journal_spill(struct journal *journal)
+static void free_obsolete(struct journal *journal)
+{
+    struct journal_block *obsolete;
+
+    spinlock_acquire(&journal->lock);
+    obsolete = journal_take_obsolete_locked(journal);
+    spinlock_release(&journal->lock);
+    journal_free_chain(journal, obsolete);
+}
+
+bool journal_tend(struct journal *journal)
 {
     struct journal_block *block;
     int error = 0;
 
-    if (atomic_exchange_explicit(&journal->is_spilling, true, memory_order_acquire))
+    if (atomic_exchange_explicit(&journal->is_tended, true, memory_order_acquire))
         return true;
-    atomic_store_explicit(&journal->wants_spill, false, memory_order_relaxed);
+    atomic_store_explicit(&journal->wants_tending, false, memory_order_relaxed);
+    free_obsolete(journal);
     while ((block = take_candidate(journal)) != NULL) {
         bool saved = save_block(journal->spill, block);
 
@@ -280,7 +291,7 @@ bool journal_spill(struct journal *journal)
         if (!settle(journal, block, saved))
             break;
     }
-    atomic_store_explicit(&journal->is_spilling, false, memory_order_release);
+    atomic_store_explicit(&journal->is_tended, false, memory_order_release);
     errno = error;
     return error == 0;
 }

@@ -19,6 +19,13 @@ enum { WRITERS = 3, APPENDS = 8000 };
 
 static struct journal journal;
 
+/* As a worker does at its turn's end. */
+static void tend_if_wanted(void)
+{
+    if (journal_wants_tending(&journal))
+        assert_true(journal_tend(&journal));
+}
+
 static void append(unsigned db, const char *const *words, size_t count)
 {
     struct effects effects = {0};
@@ -349,6 +356,7 @@ static void blocks_that_were_read_are_freed(void **state)
         append(0, set, 3);
         while (i % 100 == 0 && journal_reader_next(&reader, &view))
             continue;
+        tend_if_wanted();
         most = MAX(most, journal_memory_bytes(&journal));
     }
     assert_true(most < 1024 * 1024);
@@ -357,6 +365,7 @@ static void blocks_that_were_read_are_freed(void **state)
         append(0, set, 3);
         while (i % 100 == 0 && journal_reader_next(&reader, &view))
             continue;
+        tend_if_wanted();
     }
     assert_true(journal_memory_bytes(&journal) > 4 * 1024 * 1024); /* kept though everybody has read it */
     journal_reader_close(&reader);
@@ -428,8 +437,7 @@ static void what_a_slow_reader_needs_goes_to_a_file(void **state)
         for (unsigned i = 0; i < 800; i++)
             append_numbered(count++);
         read_numbered(&fast, &fast_next);
-        if (journal_wants_spill(&journal))
-            assert_true(journal_spill(&journal));
+        tend_if_wanted();
         most = MAX(most, journal_memory_bytes(&journal));
         if (random_below(&random, 15) == 0) {
             read_numbered(&slow, &slow_next);
@@ -449,6 +457,37 @@ static void what_a_slow_reader_needs_goes_to_a_file(void **state)
     journal_fini(&journal);
 }
 
+/* Who appends holds stripes: what is in the file, which many threads and a disk may keep waiting, it leaves alone. */
+static void who_appends_frees_nothing(void **state)
+{
+    struct journal_reader slow;
+    struct journal_stats before, after;
+    unsigned count = 0, next = 0;
+
+    (void)state;
+    journal_init(&journal);
+    journal_set_memory_limit(&journal, 1 << 20);
+    journal_set_retention(&journal, 32 << 20);
+    journal_reader_open(&slow, &journal);
+    journal_reader_set(&slow, JOURNAL_READER_SPILLS, 0);
+    while (count < 8000)
+        append_numbered(count++);
+    assert_true(journal_tend(&journal));
+    read_numbered(&slow, &next);
+    journal_stats(&journal, &before);
+    assert_true(before.spilled_bytes != 0);
+    journal_set_retention(&journal, 1); /* all of it is obsolete now */
+    append_numbered(count++);
+    journal_stats(&journal, &after);
+    assert_int_equal(after.spilled_bytes, before.spilled_bytes);
+    assert_true(journal_wants_tending(&journal));
+    assert_true(journal_tend(&journal));
+    journal_stats(&journal, &after);
+    assert_int_equal(after.spilled_bytes, 0);
+    journal_reader_close(&slow);
+    journal_fini(&journal);
+}
+
 /* Nobody lets go: all stays in memory. */
 static void who_keeps_it_keeps_it_in_memory(void **state)
 {
@@ -461,8 +500,8 @@ static void who_keeps_it_keeps_it_in_memory(void **state)
     journal_reader_open(&keeper, &journal);
     for (unsigned i = 0; i < 8000; i++)
         append_numbered(i);
-    assert_true(journal_wants_spill(&journal));
-    assert_true(journal_spill(&journal));
+    assert_true(journal_wants_tending(&journal));
+    assert_true(journal_tend(&journal));
     assert_true(journal_memory_bytes(&journal) > 5 << 20);
     read_numbered(&keeper, &next);
     assert_int_equal(next, 8000);
@@ -488,7 +527,7 @@ static void a_broken_disk_is_the_slow_readers_misfortune(void **state)
             for (unsigned i = 0; i < 3000; i++) {
                 append_numbered(i);
                 if (i % 1000 == 999) {
-                    bool good = journal_spill(&journal);
+                    bool good = journal_tend(&journal);
 
                     assert_true(good || fault_fired());
                     assert_true(journal_memory_bytes(&journal) < 2 << 20); /* two blocks that are in use */
@@ -526,7 +565,7 @@ static void what_others_need_stays_when_the_disk_fails(void **state)
     for (unsigned i = 0; i < 3000; i++)
         append_numbered(i);
     assert_true(fault_arm_how(FAULT_OPEN, 0, FAULT_HOW_ENOSPC));
-    assert_false(journal_spill(&journal));
+    assert_false(journal_tend(&journal));
     fault_disarm();
     read_numbered(&slow, &slow_next);
     read_numbered(&keeper, &next);
@@ -559,7 +598,7 @@ static void readers_open_at_an_offset(void **state)
         offsets[count] = journal_end_offset(&journal);
         append_numbered(count);
         if (count == 3000)
-            assert_true(journal_spill(&journal));
+            assert_true(journal_tend(&journal));
     }
     end = journal_end_offset(&journal);
     for (unsigned i = 0; i < 200; i++) {
@@ -642,7 +681,7 @@ static void spill_often(void *argument)
 {
     (void)argument;
     while (!atomic_load(&appended_all)) {
-        (void)journal_spill(&journal);
+        (void)journal_tend(&journal);
         sched_yield();
     }
 }
@@ -698,6 +737,7 @@ int main(void)
         cmocka_unit_test(writers_do_not_mix),
         cmocka_unit_test(blocks_that_were_read_are_freed),
         cmocka_unit_test(what_a_slow_reader_needs_goes_to_a_file),
+        cmocka_unit_test(who_appends_frees_nothing),
         cmocka_unit_test(who_keeps_it_keeps_it_in_memory),
         cmocka_unit_test(a_broken_disk_is_the_slow_readers_misfortune),
         cmocka_unit_test(what_others_need_stays_when_the_disk_fails),
