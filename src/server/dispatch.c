@@ -439,6 +439,7 @@ static bool turn_take(struct worker *worker)
         if (wait_for(worker, turn))
             return false;
     }
+    worker->access.is_script = true;
     return true;
 }
 
@@ -449,6 +450,7 @@ static void turn_give(struct worker *worker)
         gate_descend(&worker->member);
     }
     stripe_release(worker->server->store, &worker->server->script_turn);
+    worker->access.is_script = false;
 }
 
 void dispatch_escalate(struct worker *worker)

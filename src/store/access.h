@@ -45,6 +45,7 @@ struct access {
     uint32_t clock;                  /* a new entry's; without counts_uses also that of an entry in use */
     bool counts_uses;                /* the clocks are those of usage.h, else seconds */
     bool exclusive;                  /* the gate is held: every stripe is ours */
+    bool is_script;                  /* stripes may be held for long: what is large is given up at once */
     bool no_touch;                   /* CLIENT NO-TOUCH: reads leave the clock alone */
     bool has_noted;                  /* observers noted what they will tell: settle before stripes are released */
     bool unasked;                    /* just now a key changes as its time is over or it is evicted: nobody asked */

@@ -392,6 +392,43 @@ static void a_lookup_without_the_stripe_is_caught(void **state)
     teardown();
 }
 
+/* Neither freed nor handed over while the stripe is held. */
+static void a_large_value_is_given_up_behind_the_release(void **state)
+{
+    struct key key = key_make(SLICE("large"));
+    struct random random = test_random(__func__);
+
+    (void)state;
+    setup(&random);
+    begin();
+    for (int later = 0; later < 2; later++) {
+        struct blob *blob = blob_create(1 << 20);
+        uint32_t stripe = access_stripe_of(&access_, &key), busy;
+        uint64_t pending, done_before, done;
+        struct change change;
+
+        atomic_store(&store->frees_later, FREE_UNLINK | (later != 0 ? FREE_SERVER_DEL : 0));
+        access_.exclusive = false;
+        memset(blob->data, 'x', blob->size);
+        assert_true(access_lock(&access_, &stripe, 1, &busy));
+        change_begin(&change, &access_, 0, &key);
+        change_put_blob(&change, blob, EXPIRE_NEVER);
+        change_end(&change, EVENT_STRING, "set");
+        access_background_frees(&pending, &done_before);
+        assert_true(access_delete(&access_, 0, &key));
+        access_background_frees(&pending, &done);
+        assert_int_equal(pending, 0);
+        assert_int_equal(done, done_before);
+        assert_int_equal(blob_is_exclusive(blob), 0);
+        access_unlock(&access_, &stripe, 1);
+        access_background_frees(&pending, &done);
+        assert_int_equal(done, done_before + (uint64_t)later);
+        assert_true(blob_is_exclusive(blob));
+        blob_release(&blob);
+    }
+    teardown();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +436,7 @@ int main(void)
         cmocka_unit_test(due_keys_go_and_only_those),
         cmocka_unit_test(watchers_learn_of_changes),
         cmocka_unit_test(a_lookup_without_the_stripe_is_caught),
+        cmocka_unit_test(a_large_value_is_given_up_behind_the_release),
     };
 
     fence_setup();

@@ -32,6 +32,7 @@ void access_background_frees(uint64_t *pending, uint64_t *done)
 /* A large value whose key has gone. */
 struct access_garbage {
     struct access_garbage *next;
+    bool in_background;
     void (*destroy)(struct value value);
     struct value value;
 };
@@ -48,12 +49,20 @@ static void garbage_job(void *argument)
     disposal_done(1);
 }
 
+static void garbage_end(struct access_garbage *garbage)
+{
+    if (garbage->in_background)
+        disposal_submit(1, garbage_job, garbage);
+    else
+        garbage_free(garbage);
+}
+
 struct access_garbage *disposal_of_garbage(struct access_garbage *garbage)
 {
     while (garbage != NULL) {
         struct access_garbage *next = garbage->next;
 
-        garbage_free(garbage);
+        garbage_end(garbage);
         garbage = next;
     }
     return NULL;
@@ -64,11 +73,15 @@ static void free_large(struct access *access, enum free_reason reason, void (*de
 {
     struct access_garbage *garbage = mem_alloc(sizeof(*garbage));
 
-    *garbage = (struct access_garbage){access->garbage, destroy, value};
-    if ((atomic_load_explicit(&access->store->frees_later, memory_order_relaxed) & reason) != 0)
-        disposal_submit(1, garbage_job, garbage);
-    else if (access->exclusive)
-        garbage_free(garbage); /* no stripe is held, and nothing is released in the end */
+    *garbage = (struct access_garbage){
+        .next = access->garbage,
+        .in_background = (atomic_load_explicit(&access->store->frees_later, memory_order_relaxed) & reason) != 0,
+        .destroy = destroy,
+        .value = value,
+    };
+    /* At the gate no stripe is held, and nothing is released in the end; a script may make garbage without end. */
+    if (access->exclusive || access->is_script)
+        garbage_end(garbage);
     else
         access->garbage = garbage;
 }

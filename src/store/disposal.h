@@ -1,6 +1,7 @@
-/* Giving up values. A small one is freed on the spot. Giving back a large one takes long and asks the system, so that
- * never happens while a stripe is held: either a background thread does it, or the thread that held the stripe right
- * after their release. Which of the two depends on why the value goes: see enum free_reason. */
+/* Giving up values. A small one is freed on the spot. Giving back a large one takes long and asks the system, and so
+ * does waking a background thread: neither happens while a stripe is held, but right after the release, when the value
+ * is freed or handed over. Which of the two depends on why it goes: see enum free_reason. Scripts alone, which hold
+ * their stripes for long anyway, do it at once. */
 #pragma once
 
 #include "store/access.h"
