@@ -74,6 +74,6 @@ void cmd_client_unblock(struct request *request)
     if (!request_arg_i64(request, 2, &id))
         return;
     unblocking.id = (uint64_t)id;
-    server_request_clients(request->worker->server, CLIENT_REQUEST_UNBLOCK, unblock, &unblocking, NULL);
+    server_request_clients(request->worker, CLIENT_REQUEST_UNBLOCK, unblock, &unblocking, NULL);
     reply_int(request, unblocking.done);
 }

@@ -607,7 +607,7 @@ static void cmd_client_kill(struct request *request)
 
     if (!parse_victims(request, &victims))
         return;
-    count = server_request_clients(worker->server, CLIENT_REQUEST_KILL, is_victim, &victims, &workers) + victims.me;
+    count = server_request_clients(worker, CLIENT_REQUEST_KILL, is_victim, &victims, &workers) + victims.me;
     if ((workers & (UINT64_C(1) << worker->index)) != 0)
         worker_serve_requests(worker);
     if (request->arg_count > 3)

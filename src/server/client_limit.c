@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "server/client.h"
 #include "server/config.h"
+#include "server/letters.h"
 #include "server/options.h"
 #include "server/server.h"
 
@@ -119,12 +120,13 @@ static void evict(struct worker *worker, uint64_t limit)
         struct victim victim = {.id = weights.items[i].id};
 
         weights.total -= weights.items[i].bytes;
-        if (server_request_clients(worker->server, CLIENT_REQUEST_KILL, is_victim, &victim, NULL) != 0) {
+        if (server_request_clients(worker, CLIENT_REQUEST_KILL, is_victim, &victim, NULL) != 0) {
             counter_add(&worker->stats.evicted_clients, 1);
             log_notice("Evicting client: %s", buffer_text(&victim.line));
         }
         buffer_fini(&victim.line);
     }
+    letters_flush(worker); /* perhaps between two turns */
     mem_free(weights.items);
 }
 

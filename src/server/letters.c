@@ -31,6 +31,14 @@ void letters_wake_later(struct worker *worker, struct worker *receiver)
     worker->has_lines = true;
 }
 
+void letters_call_later(struct worker *worker, struct worker *receiver)
+{
+    if (receiver == worker)
+        worker_wake(worker); /* it is awake: no system call */
+    else
+        letters_wake_later(worker, receiver);
+}
+
 void letters_post_mail(struct worker *worker, struct worker *receiver, struct mail *mail)
 {
     worker_post_quietly(receiver, mail);

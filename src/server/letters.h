@@ -27,6 +27,8 @@ void letter_post(struct worker *worker, struct worker *receiver, struct letter *
 /* Mail that is not counted, as it is somebody's reply; likewise. */
 void letters_post_mail(struct worker *worker, struct worker *receiver, struct mail *mail);
 void letters_wake_later(struct worker *worker, struct worker *receiver); /* as if it had got one */
+/* The same for what is looked at after a wake only: the worker itself is woken, too. */
+void letters_call_later(struct worker *worker, struct worker *receiver);
 /* Wakes others who have got letters; no lock held. The worker reads its own at the turn's end. */
 void letters_flush(struct worker *worker);
 /* The client's commands have posted something, perhaps: lets it wait if a worker is far behind. */

@@ -7,6 +7,7 @@
 #include "server/client.h"
 #include "server/command.h"
 #include "server/dispatch.h"
+#include "server/letters.h"
 #include "server/pause.h"
 #include "server/rdb_options.h"
 #include "server/server.h"
@@ -458,7 +459,7 @@ static void begin(struct request *request, struct migration *migration)
     request->blocked = true;
     client_block(client, NULL);
     mail->deliver = submit;
-    worker_post(request->worker, &mail); /* its own: it is awake */
+    letters_post_mail(request->worker, request->worker, mail); /* read at the turn's end, when no lock is held */
 }
 
 /* With what is held: for who may not be left in the middle. */

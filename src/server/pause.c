@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "server/client.h"
+#include "server/letters.h"
 #include "server/server.h"
 #include "server/transaction.h"
 
@@ -25,10 +26,20 @@ static void keep_expired(struct server *server, bool keep)
     atomic_store_explicit(&server->store->keeps_expired, keep, memory_order_relaxed);
 }
 
+/* A worker does it when it has released its stripes: UNPAUSE may stand in a transaction. */
 static void wake_all(struct server *server)
 {
-    for (unsigned i = 0; i < server->worker_count; i++)
-        worker_wake_parked(&server->workers[i], PARKING_PAUSE);
+    struct worker *self = worker_self();
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        struct worker *worker = &server->workers[i];
+
+        worker_note_parked(worker, PARKING_PAUSE);
+        if (self != NULL)
+            letters_call_later(self, worker);
+        else
+            worker_wake(worker);
+    }
 }
 
 static void on_timer(struct loop *loop, struct loop_timer *timer)

@@ -5,6 +5,7 @@
 #include "server/acl_client.h"
 #include "server/aof_hold.h"
 #include "server/client.h"
+#include "server/letters.h"
 #include "server/request.h"
 #include "server/server.h"
 
@@ -171,10 +172,10 @@ void rendezvous_begin(struct client *client, uint64_t workers, enum rendezvous_k
         list_node_init(&call->late_node);
         mail->deliver = deliver_call;
         if (kind == RENDEZVOUS_COMMANDS) {
-            worker_post(other, &mail);
+            letters_post_mail(worker, other, mail);
         } else {
             mpsc_push(&other->calls, &mail->node);
-            worker_wake(other);
+            letters_wake_later(worker, other);
         }
     }
 }

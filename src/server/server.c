@@ -16,6 +16,7 @@
 #include "server/dispatch.h"
 #include "server/events.h"
 #include "server/journal_limits.h"
+#include "server/letters.h"
 #include "server/memory_limit.h"
 #include "server/options.h"
 #include "server/options_process.h"
@@ -472,7 +473,7 @@ void server_stop_from_signal(int signal_number)
         _exit(1);
     }
     if (server != NULL)
-        worker_wake(&server->workers[0]);
+        loop_wake(server->workers[0].loop); /* whatever the thread holds that the signal has interrupted */
 }
 
 void server_serve_signal(struct server *server)
@@ -576,10 +577,11 @@ void server_each_client(struct server *server, void (*visit)(const struct client
     }
 }
 
-unsigned server_request_clients(struct server *server, uint32_t request,
+unsigned server_request_clients(struct worker *asking, uint32_t request,
                                 bool (*wanted)(struct client_card *card, void *context), void *context,
                                 uint64_t *workers)
 {
+    struct server *server = asking->server;
     unsigned count = 0;
     uint64_t mask = 0;
 
@@ -602,7 +604,7 @@ unsigned server_request_clients(struct server *server, uint32_t request,
         if (count != before) {
             atomic_store_explicit(&worker->has_requests, true, memory_order_release);
             mask |= UINT64_C(1) << i;
-            worker_wake(worker);
+            letters_call_later(asking, worker);
         }
     }
     if (workers != NULL)

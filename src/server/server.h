@@ -70,10 +70,10 @@ bool server_forget_signal(void);
 bool server_is_asked_to_stop(void); /* a signal has come and what it wants is under way; any thread */
 void server_pause_cron(struct server *server, bool paused); /* any thread */
 /* Leaves a request (enum client_request_flag) on the cards for which `wanted` is true; returns how many. Who is to be
- * killed gets no element any more that it waits for. Bit i of *workers (may be NULL): worker i has such clients. Any
- * thread. */
+ * killed gets no element any more that it waits for. Bit i of *workers (may be NULL): worker i has such clients. By a
+ * worker, which wakes the others by letters_flush: in a transaction it holds stripes. */
 struct client_card;
-unsigned server_request_clients(struct server *server, uint32_t request,
+unsigned server_request_clients(struct worker *asking, uint32_t request,
                                 bool (*wanted)(struct client_card *card, void *context), void *context,
                                 uint64_t *workers);
 /* Calls visit for every client's card, each under its worker's roster lock. */

@@ -176,9 +176,14 @@ void worker_wake(struct worker *worker)
     loop_wake(worker->loop);
 }
 
-void worker_wake_parked(struct worker *worker, enum parking_news news)
+void worker_note_parked(struct worker *worker, enum parking_news news)
 {
     atomic_fetch_or_explicit(&worker->parking_news, news, memory_order_release);
+}
+
+void worker_wake_parked(struct worker *worker, enum parking_news news)
+{
+    worker_note_parked(worker, news);
     worker_wake(worker);
 }
 

@@ -186,8 +186,9 @@ void worker_run(void *worker); /* a thread_fn: until worker->stop */
 bool worker_open_loop(struct worker *worker); /* false: the system refuses; errno */
 /* Counts an error reply under its code: the first of several words, ERR if there is but one or if it is very long. */
 void worker_count_error(struct worker *worker, struct slice text);
-void worker_wake(struct worker *worker); /* any thread */
-void worker_wake_parked(struct worker *worker, enum parking_news news); /* any thread: with that for what is parked */
+void worker_wake(struct worker *worker); /* any thread; no lock is held, or it is the worker's own */
+void worker_wake_parked(struct worker *worker, enum parking_news news); /* the same, with that for what is parked */
+void worker_note_parked(struct worker *worker, enum parking_news news); /* any thread: to be woken by the caller */
 struct client *worker_find_client(struct worker *worker, uint64_t id); /* its thread; NULL: it has gone */
 /* Any thread. Hands the mail over: *mail is NULL afterwards. */
 void worker_post(struct worker *worker, struct mail **mail);
