@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "base/panic.h"
 #include "base/thread.h"
 
@@ -45,22 +46,22 @@ static struct job *wait_for_job(void)
 {
     struct list_node *node;
 
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     while (list_is_empty(&jobs) && is_running)
         pthread_cond_wait(&work_came, &lock);
     node = list_pop_front(&jobs);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return node == NULL ? NULL : container_of(node, struct job, node);
 }
 
 static void finish_job(struct job *job)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     pending[job->kind]--;
     done[job->kind]++;
     if (--pending_sum == 0)
         pthread_cond_broadcast(&work_done);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     mem_free_sized(job, sizeof(*job));
 }
 
@@ -83,12 +84,12 @@ static void background_main(void *argument)
 
 static void lock_for_fork(void)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
 }
 
 static void unlock_after_fork(void)
 {
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
 }
 
 /* Its threads are not there: what is submitted is done at once. */
@@ -99,7 +100,7 @@ static void forget_in_child(void)
     pending_sum = 0;
     for (unsigned kind = 0; kind < BACKGROUND_KIND_COUNT; kind++)
         pending[kind] = 0;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
 }
 
 void background_setup(unsigned thread_count)
@@ -116,19 +117,19 @@ void background_setup(unsigned thread_count)
         done[kind] = 0;
     threads = mem_alloc_zero(thread_count * sizeof(*threads));
     running_count = thread_count;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     is_running = true;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     for (unsigned i = 0; i < thread_count; i++)
         thread_start(&threads[i], "background", background_main, NULL);
 }
 
 void background_teardown(void)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     is_running = false;
     pthread_cond_broadcast(&work_came);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     for (unsigned i = 0; i < running_count; i++)
         thread_join(&threads[i]);
     mem_free(threads);
@@ -144,7 +145,7 @@ void background_submit(enum background_kind kind, background_fn run, void *argum
     job->kind = kind;
     job->run = run;
     job->argument = argument;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     is_queued = is_running;
     if (is_queued) {
         list_push_back(&jobs, &job->node);
@@ -152,7 +153,7 @@ void background_submit(enum background_kind kind, background_fn run, void *argum
         pending_sum++;
         pthread_cond_signal(&work_came);
     }
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (!is_queued) {
         mem_free_sized(job, sizeof(*job));
         run(argument);
@@ -163,9 +164,9 @@ static size_t read_counter(const size_t *counter)
 {
     size_t value;
 
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     value = *counter;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return value;
 }
 
@@ -181,8 +182,8 @@ size_t background_done(enum background_kind kind)
 
 void background_drain(void)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     while (pending_sum != 0)
         pthread_cond_wait(&work_done, &lock);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
 }

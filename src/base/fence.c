@@ -1,5 +1,7 @@
 #include "base/fence.h"
 
+#include "base/spinlock.h"
+
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@ void fence_setup(void)
 
 void fence_heavy(void)
 {
+    spinlock_assert_may_sleep();
     fence_full();
     if (fence_is_asymmetric)
         membarrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED);

@@ -9,6 +9,7 @@
 #include "base/file_journal.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/mutex.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -144,36 +145,36 @@ static bool same_folder(const char *a, const char *b)
 
 static void crash_opened(const char *path, bool was_there)
 {
-    pthread_mutex_lock(&crash_lock);
+    mutex_lock(&crash_lock);
     if (!was_there) {
         crash_record_locked(CRASH_CREATED, path, NULL);
         crash_set_synced_locked(path, 0);
     } else if (crash_find_locked(path) == NULL) {
         crash_set_synced_locked(path, length_of(path));
     }
-    pthread_mutex_unlock(&crash_lock);
+    mutex_unlock(&crash_lock);
 }
 
 static void crash_synced(const char *path, int fd)
 {
     struct stat info;
 
-    pthread_mutex_lock(&crash_lock);
+    mutex_lock(&crash_lock);
     if (fstat(fd, &info) == 0)
         crash_set_synced_locked(path, (uint64_t)info.st_size);
-    pthread_mutex_unlock(&crash_lock);
+    mutex_unlock(&crash_lock);
 }
 
 static void crash_truncated(const char *path, uint64_t size)
 {
-    pthread_mutex_lock(&crash_lock);
+    mutex_lock(&crash_lock);
     crash_set_synced_locked(path, MIN(crash_synced_locked(path), size));
-    pthread_mutex_unlock(&crash_lock);
+    mutex_unlock(&crash_lock);
 }
 
 static void crash_folder_synced(const char *path)
 {
-    pthread_mutex_lock(&crash_lock);
+    mutex_lock(&crash_lock);
     LIST_FOREACH_SAFE(node, &crash_changes) {
         struct crash_change *change = container_of(node, struct crash_change, node);
 
@@ -183,7 +184,7 @@ static void crash_folder_synced(const char *path)
             unlink(change->saved);
         crash_change_destroy(change);
     }
-    pthread_mutex_unlock(&crash_lock);
+    mutex_unlock(&crash_lock);
 }
 
 /* rename and unlink, recorded: the call itself happens under the lock, so that record and fact agree. */
@@ -193,7 +194,7 @@ static int crash_rename(const char *from, const char *to)
     uint64_t synced_bytes;
     int result;
 
-    pthread_mutex_lock(&crash_lock);
+    mutex_lock(&crash_lock);
     change = crash_record_locked(CRASH_RENAMED, to, from);
     crash_save_locked(change);
     synced_bytes = crash_synced_locked(from);
@@ -209,7 +210,7 @@ static int crash_rename(const char *from, const char *to)
         crash_change_destroy(change);
         errno = error;
     }
-    pthread_mutex_unlock(&crash_lock);
+    mutex_unlock(&crash_lock);
     return result;
 }
 
@@ -218,7 +219,7 @@ static int crash_remove(const char *path)
     struct crash_change *change;
     int result;
 
-    pthread_mutex_lock(&crash_lock);
+    mutex_lock(&crash_lock);
     change = crash_record_locked(CRASH_REMOVED, path, NULL);
     crash_save_locked(change);
     result = unlink(path);
@@ -230,7 +231,7 @@ static int crash_remove(const char *path)
         crash_change_destroy(change);
         errno = error;
     }
-    pthread_mutex_unlock(&crash_lock);
+    mutex_unlock(&crash_lock);
     return result;
 }
 
@@ -254,13 +255,13 @@ static void crash_forget_everything_locked(void)
 
 void file_crash_model(bool on)
 {
-    pthread_mutex_lock(&crash_lock);
+    mutex_lock(&crash_lock);
     if (crash_is_on)
         crash_forget_everything_locked();
     list_init(&crash_files);
     list_init(&crash_changes);
     crash_is_on = on;
-    pthread_mutex_unlock(&crash_lock);
+    mutex_unlock(&crash_lock);
 }
 
 static void crash_undo_locked(const struct crash_change *change)
@@ -281,7 +282,7 @@ static void crash_undo_locked(const struct crash_change *change)
 
 void fault_crash_apply(void)
 {
-    pthread_mutex_lock(&crash_lock);
+    mutex_lock(&crash_lock);
     assert(crash_is_on);
     while (!list_is_empty(&crash_changes)) {
         struct crash_change *change = container_of(list_last(&crash_changes), struct crash_change, node);
@@ -296,7 +297,7 @@ void fault_crash_apply(void)
             assert(false);
     }
     crash_forget_everything_locked();
-    pthread_mutex_unlock(&crash_lock);
+    mutex_unlock(&crash_lock);
 }
 
 /* --- system calls that can be made to fail --- */
@@ -313,6 +314,7 @@ static int sys_open(const char *path, int flags)
     bool was_there = true;
     int fd;
 
+    spinlock_assert_may_sleep();
     if (fault_hit(FAULT_OPEN, &how))
         return fail_as(how);
     if (UNLIKELY(crash_is_on || file_journal_is_on))
@@ -338,6 +340,7 @@ static bool may_move(unsigned kind, size_t *size)
 {
     enum fault_how how;
 
+    spinlock_assert_may_sleep();
     if (!fault_hit(kind, &how))
         return true;
     if (how == FAULT_HOW_SHORT) {
@@ -352,6 +355,7 @@ static int sys_sync(int fd, bool data_only)
 {
     enum fault_how how;
 
+    spinlock_assert_may_sleep();
     if (fault_hit(FAULT_SYNC, &how))
         return fail_as(how);
     return data_only ? fdatasync(fd) : fsync(fd);
@@ -361,6 +365,7 @@ static int sys_rename(const char *from, const char *to)
 {
     enum fault_how how;
 
+    spinlock_assert_may_sleep();
     if (fault_hit(FAULT_RENAME, &how))
         return fail_as(how);
     if (UNLIKELY(file_journal_is_on))
@@ -372,6 +377,7 @@ static int sys_remove(const char *path)
 {
     enum fault_how how;
 
+    spinlock_assert_may_sleep();
     if (fault_hit(FAULT_REMOVE, &how))
         return fail_as(how);
     if (UNLIKELY(file_journal_is_on))
@@ -383,6 +389,7 @@ static int sys_truncate(int fd, uint64_t size)
 {
     enum fault_how how;
 
+    spinlock_assert_may_sleep();
     if (fault_hit(FAULT_TRUNCATE, &how))
         return fail_as(how);
     return ftruncate(fd, (off_t)size);
@@ -469,6 +476,7 @@ void file_close(struct file **file)
     *file = NULL;
     if (gone == NULL)
         return;
+    spinlock_assert_may_sleep();
     if (gone->is_temp && sys_remove(gone->path) != 0)
         errno = error; /* it stays behind, under a name that is never read */
     close(gone->fd); /* what had to be on the disk was synced: an error here has no meaning left */

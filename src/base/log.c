@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log_priv.h"
 #include "base/number.h"
+#include "base/spinlock.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -163,6 +164,7 @@ void log_write_list(enum log_level level, const char *format, va_list arguments)
 
     if (!log_wants(level) || level >= LOG_LEVEL_NOTHING)
         return;
+    spinlock_assert_may_sleep();
     size = vsnprintf(message, sizeof(message), format, arguments); /* %m: errno is as it was */
     size = MIN(MAX(size, 0), LOG_MESSAGE_LIMIT_BYTES - 1);
     about.role = role_letter();
@@ -183,6 +185,7 @@ void log_raw(enum log_level level, const char *text, size_t size)
 
     if (!log_wants(level) || level >= LOG_LEVEL_NOTHING)
         return;
+    spinlock_assert_may_sleep();
     write_out(text, size);
     to_syslog(level, text, MIN(size, (size_t)INT_MAX));
     errno = error;

@@ -30,6 +30,19 @@ void spinlock_rank_released(const struct spinlock *lock)
     assert(held_counts[lock->rank] > 0);
     held_counts[lock->rank]--;
 }
+
+static _Thread_local bool stripes_are_excused;
+
+void spinlock_assert_may_sleep(void)
+{
+    for (unsigned rank = LOCK_NONE; rank < LOCK_RANK_COUNT; rank++)
+        assert(held_counts[rank] == 0 || (rank == LOCK_STRIPE && stripes_are_excused));
+}
+
+void spinlock_excuse_stripes(bool excused)
+{
+    stripes_are_excused = excused;
+}
 #endif
 
 bool spinlock_acquire_bounded(struct spinlock *lock, unsigned spin_count)

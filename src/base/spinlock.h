@@ -40,12 +40,19 @@ static inline uint32_t spinlock_self_id(void)
     return LIKELY(spinlock_self != 0) ? spinlock_self : spinlock_self_assign();
 }
 
+/* Where a call begins that may sleep or take long (files, mutexes, waking a thread): no spinlock is held there. Debug
+ * builds check. A thread whose stripes are held for long anyway, since it runs a script, says so meanwhile: then it may
+ * hold those, and nothing else. */
 #ifdef KEYDB_DEBUG
 void spinlock_rank_acquired(const struct spinlock *lock);
 void spinlock_rank_released(const struct spinlock *lock);
+void spinlock_assert_may_sleep(void);
+void spinlock_excuse_stripes(bool excused);
 #else
 static inline void spinlock_rank_acquired(const struct spinlock *lock) { (void)lock; }
 static inline void spinlock_rank_released(const struct spinlock *lock) { (void)lock; }
+static inline void spinlock_assert_may_sleep(void) {}
+static inline void spinlock_excuse_stripes(bool excused) { (void)excused; }
 #endif
 
 static inline void spinlock_init(struct spinlock *lock, enum lock_rank rank)

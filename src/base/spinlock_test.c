@@ -1,11 +1,14 @@
 #include "base/spinlock.h"
 #include "base/background.h"
+#include "base/file.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -98,11 +101,81 @@ static void child_does_work_of_the_background_itself(void **state)
     background_teardown();
 }
 
+#ifdef KEYDB_DEBUG
+static struct spinlock stripe;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static bool dies(void (*run)(void))
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        close(STDERR_FILENO); /* what it says is as it should be */
+        run();
+        _exit(0);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    return WIFSIGNALED(status);
+}
+
+static void take_mutex_under_registry(void)
+{
+    spinlock_acquire(&spare);
+    mutex_lock(&mutex);
+}
+
+static void open_file_under_stripe(void)
+{
+    spinlock_acquire(&stripe);
+    if (file_remove("/there/is/none") != STATUS_NOT_FOUND)
+        _exit(1);
+}
+
+static void submit_after_release(void)
+{
+    spinlock_acquire(&stripe);
+    spinlock_release(&stripe);
+    background_submit(BACKGROUND_FREE, count_job, NULL);
+}
+
+static void submit_under_excused_stripe(void)
+{
+    spinlock_excuse_stripes(true);
+    spinlock_acquire(&stripe);
+    background_submit(BACKGROUND_FREE, count_job, NULL);
+}
+
+static void submit_under_registry_of_excused(void)
+{
+    spinlock_excuse_stripes(true);
+    spinlock_acquire(&spare);
+    background_submit(BACKGROUND_FREE, count_job, NULL);
+}
+
+static void who_holds_a_lock_neither_sleeps_nor_asks_the_system(void **state)
+{
+    (void)state;
+    spinlock_init(&spare, LOCK_REGISTRY);
+    spinlock_init(&stripe, LOCK_STRIPE);
+    assert_true(dies(take_mutex_under_registry));
+    assert_true(dies(open_file_under_stripe));
+    assert_false(dies(submit_after_release));
+    assert_false(dies(submit_under_excused_stripe));
+    assert_true(dies(submit_under_registry_of_excused));
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(child_does_not_wait_for_a_thread_that_is_not_there),
         cmocka_unit_test(child_does_work_of_the_background_itself),
+#ifdef KEYDB_DEBUG
+        cmocka_unit_test(who_holds_a_lock_neither_sleeps_nor_asks_the_system),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/panic.h"
+#include "base/spinlock.h"
 #include "base/thread_priv.h"
 
 #include <limits.h>
@@ -64,6 +65,7 @@ void thread_start(struct thread *thread, const char *name, thread_fn run, void *
     sigset_t before;
     int error;
 
+    spinlock_assert_may_sleep();
     assert(!thread->started);
     snprintf(thread->name, sizeof(thread->name), "%s", name);
     (void)thread_self_index(); /* the main thread is number 0 */

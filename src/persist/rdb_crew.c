@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "store/disposal.h"
 #include "store/members.h"
@@ -69,11 +70,11 @@ static struct batch *batch_take(struct rdb_crew *crew)
 {
     struct batch *batch;
 
-    pthread_mutex_lock(&crew->lock);
+    mutex_lock(&crew->lock);
     batch = crew->spare;
     if (batch != NULL)
         crew->spare = batch->next;
-    pthread_mutex_unlock(&crew->lock);
+    mutex_unlock(&crew->lock);
     if (batch == NULL)
         batch = mem_alloc_zero(sizeof(*batch));
     return batch;
@@ -105,14 +106,14 @@ static struct slice item_rest(const struct item *item)
 
 static void note_failure(struct rdb_crew *crew, enum status status, uint64_t offset, const char *error)
 {
-    pthread_mutex_lock(&crew->lock);
+    mutex_lock(&crew->lock);
     if (offset < atomic_load_explicit(&crew->failed_at, memory_order_relaxed)) {
         atomic_store_explicit(&crew->failed_at, offset, memory_order_relaxed);
         crew->failure.status = status;
         crew->failure.failed_at = offset;
         (void)snprintf(crew->failure.error, sizeof(crew->failure.error), "%s", error);
     }
-    pthread_mutex_unlock(&crew->lock);
+    mutex_unlock(&crew->lock);
 }
 
 static void put_deadline(struct slice member, int64_t when_ms, void *context)
@@ -258,21 +259,21 @@ static void run_hand(void *argument)
 
     hand->access = &hand->own;
     access_begin(hand->access, crew->request->access->now_ms, true);
-    pthread_mutex_lock(&crew->lock);
+    mutex_lock(&crew->lock);
     while ((batch = wait_for_batch(hand)) != NULL) {
         size_t bytes = batch->items.size;
 
-        pthread_mutex_unlock(&crew->lock);
+        mutex_unlock(&crew->lock);
         put_batch(hand, batch);
         disposal_after_release(hand->access);
         batch_clear(batch);
-        pthread_mutex_lock(&crew->lock);
+        mutex_lock(&crew->lock);
         batch->next = crew->spare;
         crew->spare = batch;
         crew->under_way_bytes -= bytes;
         pthread_cond_signal(&crew->done);
     }
-    pthread_mutex_unlock(&crew->lock);
+    mutex_unlock(&crew->lock);
 }
 
 /* Waits until at most so much is under way. */
@@ -296,7 +297,7 @@ static void send(struct hand *hand)
     }
     hand->filling = NULL;
     batch->next = NULL;
-    pthread_mutex_lock(&crew->lock);
+    mutex_lock(&crew->lock);
     wait_for_hands(crew, UNDER_WAY_BYTES);
     if (hand->first != NULL)
         hand->last->next = batch;
@@ -305,7 +306,7 @@ static void send(struct hand *hand)
     hand->last = batch;
     crew->under_way_bytes += batch->items.size;
     pthread_cond_signal(&hand->wanted);
-    pthread_mutex_unlock(&crew->lock);
+    mutex_unlock(&crew->lock);
     hand->filling = batch_take(crew);
 }
 
@@ -351,14 +352,14 @@ void rdb_crew_rest(struct rdb_crew *crew, struct rdb_crew_totals *totals)
 {
     for (uint32_t i = 0; i < crew->hand_count; i++)
         send(&crew->hands[i]);
-    pthread_mutex_lock(&crew->lock);
+    mutex_lock(&crew->lock);
     wait_for_hands(crew, 0);
     *totals = crew->failure;
     for (uint32_t i = 0; i < crew->hand_count; i++) {
         totals->keys += crew->hands[i].keys;
         totals->empty += crew->hands[i].empty;
     }
-    pthread_mutex_unlock(&crew->lock);
+    mutex_unlock(&crew->lock);
 }
 
 static void hand_init(struct hand *hand, struct rdb_crew *crew)
@@ -418,11 +419,11 @@ void rdb_crew_destroy(struct rdb_crew **crew)
     if (self == NULL)
         return;
     rdb_crew_rest(self, &totals);
-    pthread_mutex_lock(&self->lock);
+    mutex_lock(&self->lock);
     self->ends = true;
     for (uint32_t i = 0; i < self->thread_count; i++)
         pthread_cond_signal(&self->hands[i].wanted);
-    pthread_mutex_unlock(&self->lock);
+    mutex_unlock(&self->lock);
     for (uint32_t i = 0; i < self->hand_count; i++)
         hand_fini(&self->hands[i]);
     batches_free(&self->spare);

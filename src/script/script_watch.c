@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/fence.h"
+#include "base/mutex.h"
 #include "base/tick.h"
 #include "base/thread.h"
 #include "server/worker.h"
@@ -65,23 +66,23 @@ static bool ends(void)
 {
     bool now;
 
-    pthread_mutex_lock(&watch.lock);
+    mutex_lock(&watch.lock);
     now = watch.ends;
-    pthread_mutex_unlock(&watch.lock);
+    mutex_unlock(&watch.lock);
     return now;
 }
 
 /* Until a script begins, or the end. */
 static void sleep_until_wanted(void)
 {
-    pthread_mutex_lock(&watch.lock);
+    mutex_lock(&watch.lock);
     atomic_store_explicit(&watch.sleeps, true, memory_order_relaxed);
     fence_heavy(); /* from here on whoever begins a script sees that */
     if (look_at_all())
         atomic_store_explicit(&watch.sleeps, false, memory_order_relaxed);
     while (atomic_load_explicit(&watch.sleeps, memory_order_relaxed) && !watch.ends)
         pthread_cond_wait(&watch.changed, &watch.lock);
-    pthread_mutex_unlock(&watch.lock);
+    mutex_unlock(&watch.lock);
 }
 
 static void watch_scripts(void *argument)
@@ -103,12 +104,12 @@ static void watch_scripts(void *argument)
 /* The first script of all starts the thread. */
 static void wake(void)
 {
-    pthread_mutex_lock(&watch.lock);
+    mutex_lock(&watch.lock);
     if (!watch.thread.started)
         thread_start(&watch.thread, "script-watch", watch_scripts, NULL);
     atomic_store_explicit(&watch.sleeps, false, memory_order_relaxed);
     pthread_cond_signal(&watch.changed);
-    pthread_mutex_unlock(&watch.lock);
+    mutex_unlock(&watch.lock);
 }
 
 void script_watch_begin(const struct worker *worker)
@@ -144,9 +145,9 @@ void script_watch_setup(void (*ring)(void))
 
 void script_watch_teardown(void)
 {
-    pthread_mutex_lock(&watch.lock);
+    mutex_lock(&watch.lock);
     watch.ends = true;
     pthread_cond_signal(&watch.changed);
-    pthread_mutex_unlock(&watch.lock);
+    mutex_unlock(&watch.lock);
     thread_join(&watch.thread);
 }

@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "server/aof.h"
 #include "server/aof_options.h"
 
@@ -128,30 +129,30 @@ bool aof_lock_acquire(unsigned wait_ms)
 {
     bool good = true;
 
-    pthread_mutex_lock(&owned.lock);
+    mutex_lock(&owned.lock);
     if (owned.users == 0)
         good = take_locked(wait_ms);
     if (good)
         owned.users++;
     else
         drop_locked();
-    pthread_mutex_unlock(&owned.lock);
+    mutex_unlock(&owned.lock);
     return good;
 }
 
 void aof_lock_release(void)
 {
-    pthread_mutex_lock(&owned.lock);
+    mutex_lock(&owned.lock);
     assert(owned.users > 0);
     if (--owned.users == 0)
         drop_locked();
-    pthread_mutex_unlock(&owned.lock);
+    mutex_unlock(&owned.lock);
 }
 
 void aof_lock_leave(void)
 {
-    pthread_mutex_lock(&owned.lock);
+    mutex_lock(&owned.lock);
     owned.users = 0;
     drop_locked();
-    pthread_mutex_unlock(&owned.lock);
+    mutex_unlock(&owned.lock);
 }

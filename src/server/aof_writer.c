@@ -581,6 +581,7 @@ static void wait_on(sem_t *sem, uint64_t until_us)
 
 static void wake(enum rest rest)
 {
+    spinlock_assert_may_sleep();
     if (atomic_compare_exchange_strong(&writer.rest, &rest, AWAKE))
         (void)sem_post(&writer.woken);
 }

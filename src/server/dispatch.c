@@ -440,6 +440,7 @@ static bool turn_take(struct worker *worker)
             return false;
     }
     worker->access.is_script = true;
+    spinlock_excuse_stripes(true);
     return true;
 }
 
@@ -450,6 +451,7 @@ static void turn_give(struct worker *worker)
         gate_descend(&worker->member);
     }
     stripe_release(worker->server->store, &worker->server->script_turn);
+    spinlock_excuse_stripes(false);
     worker->access.is_script = false;
 }
 

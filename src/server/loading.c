@@ -70,6 +70,7 @@ void loading_stats(struct loading_stats *stats)
 static void wake(void *context)
 {
     (void)context;
+    spinlock_assert_may_sleep();
     (void)sem_post(&loader.woken);
 }
 

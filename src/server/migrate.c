@@ -1,6 +1,7 @@
 #include "server/migrate.h"
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "base/number.h"
 #include "base/thread.h"
 #include "persist/rdb_payload.h"
@@ -281,7 +282,7 @@ static struct migration *next_in_queue(bool *stops)
     struct list_node *node;
     struct timespec until;
 
-    pthread_mutex_lock(&queue_mutex);
+    mutex_lock(&queue_mutex);
     if (list_is_empty(&queue) && !thread_stops) {
         set_deadline(&until);
         (void)pthread_cond_timedwait(&queue_filled, &queue_mutex, &until);
@@ -290,7 +291,7 @@ static struct migration *next_in_queue(bool *stops)
     if (node != NULL)
         list_remove(node);
     *stops = thread_stops;
-    pthread_mutex_unlock(&queue_mutex);
+    mutex_unlock(&queue_mutex);
     return node != NULL ? container_of(node, struct migration, queue_node) : NULL;
 }
 
@@ -321,12 +322,12 @@ static void submit(struct worker *worker, struct mail *mail)
     struct migration *migration = container_of(mail, struct migration, mail);
 
     (void)worker;
-    pthread_mutex_lock(&queue_mutex);
+    mutex_lock(&queue_mutex);
     if (!thread.started && !thread_stops)
         thread_start(&thread, "migrate", work, NULL);
     list_push_back(&queue, &migration->queue_node);
     pthread_cond_signal(&queue_filled);
-    pthread_mutex_unlock(&queue_mutex);
+    mutex_unlock(&queue_mutex);
 }
 
 /* False: something is in the way, and we will be woken. */
@@ -500,10 +501,10 @@ void migrate_run(struct request *request, struct migrate_wish *wish)
 void migrate_stop(void)
 {
     pthread_once(&once, setup_once);
-    pthread_mutex_lock(&queue_mutex);
+    mutex_lock(&queue_mutex);
     thread_stops = true;
     pthread_cond_signal(&queue_filled);
-    pthread_mutex_unlock(&queue_mutex);
+    mutex_unlock(&queue_mutex);
     migrate_links_interrupt();
     thread_join(&thread);
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "base/stack_trace.h"
 #include "base/thread.h"
 #include "server/config.h"
@@ -100,11 +101,11 @@ static bool wait_ms(int64_t ms)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
-    pthread_mutex_lock(&watchdog.lock);
+    mutex_lock(&watchdog.lock);
     if (!watchdog.ends)
         pthread_cond_timedwait(&watchdog.changed, &watchdog.lock, &until);
     goes_on = !watchdog.ends;
-    pthread_mutex_unlock(&watchdog.lock);
+    mutex_unlock(&watchdog.lock);
     return goes_on;
 }
 
@@ -125,9 +126,9 @@ static const char *apply_period(const struct option_row *row)
     (void)row;
     if (OPTION_GET(option_watchdog_period) != 0 && !watchdog.thread.started)
         thread_start(&watchdog.thread, "watchdog", watch_workers, NULL);
-    pthread_mutex_lock(&watchdog.lock);
+    mutex_lock(&watchdog.lock);
     pthread_cond_signal(&watchdog.changed);
-    pthread_mutex_unlock(&watchdog.lock);
+    mutex_unlock(&watchdog.lock);
     return NULL;
 }
 
@@ -149,10 +150,10 @@ void watchdog_setup(struct server *server)
 
 void watchdog_stop(void)
 {
-    pthread_mutex_lock(&watchdog.lock);
+    mutex_lock(&watchdog.lock);
     watchdog.ends = true;
     pthread_cond_signal(&watchdog.changed);
-    pthread_mutex_unlock(&watchdog.lock);
+    mutex_unlock(&watchdog.lock);
     thread_join(&watchdog.thread);
 }
 

@@ -173,6 +173,8 @@ void worker_count_error(struct worker *worker, struct slice text)
 
 void worker_wake(struct worker *worker)
 {
+    if (worker != self) /* else it is awake: no system call */
+        spinlock_assert_may_sleep();
     loop_wake(worker->loop);
 }
 

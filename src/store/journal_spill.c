@@ -4,6 +4,7 @@
 #include "store/journal_priv.h"
 
 #include "base/file.h"
+#include "base/mutex.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -137,12 +138,12 @@ static bool save_block(struct journal_spill *spill, struct journal_block *block)
     bool good;
     int error;
 
-    pthread_mutex_lock(&spill->mutex);
+    mutex_lock(&spill->mutex);
     good = open_file(spill) && write_block(spill, block);
     error = errno;
     if (spill->buffer.capacity > 2 * WRITE_BYTES)
         buffer_fini(&spill->buffer);
-    pthread_mutex_unlock(&spill->mutex);
+    mutex_unlock(&spill->mutex);
     errno = error;
     return good;
 }
@@ -159,11 +160,11 @@ bool journal_spill_load(struct journal *journal, const struct journal_block *blo
         errno = ENOMEM;
         return false;
     }
-    pthread_mutex_lock(&spill->mutex);
+    mutex_lock(&spill->mutex);
     status = file_pread(spill->file, bytes->data, block->file_bytes, block->file_offset, &got);
     if (status == STATUS_OK && got < block->file_bytes)
         errno = EIO;
-    pthread_mutex_unlock(&spill->mutex);
+    mutex_unlock(&spill->mutex);
     if (status != STATUS_OK || got < block->file_bytes)
         return false;
     bytes->size = got;
@@ -172,7 +173,7 @@ bool journal_spill_load(struct journal *journal, const struct journal_block *blo
 
 static void give_back(struct journal_spill *spill, uint64_t offset, uint64_t size)
 {
-    pthread_mutex_lock(&spill->mutex);
+    mutex_lock(&spill->mutex);
     if (--spill->block_count == 0) {
         file_close(&spill->file);
     } else { /* not every file system can: then the room is free with the last block */
@@ -181,7 +182,7 @@ static void give_back(struct journal_spill *spill, uint64_t offset, uint64_t siz
 
         (void)result;
     }
-    pthread_mutex_unlock(&spill->mutex);
+    mutex_unlock(&spill->mutex);
 }
 
 void journal_spill_forget(struct journal *journal, const struct journal_block *block)
