@@ -168,7 +168,14 @@ $(OUT)/sources: FORCE
 $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
 	@echo "  compile $(BUILD) $<"
-	@$(COMPILE) -MMD -MP -c $< -o $@
+	@$(COMPILE) $(FLAGS_OF_FILE) -MMD -MP -c $< -o $@
+
+# An error of Lua leaves C functions without their exit, which the thread sanitizer would wait for on its stack of calls
+# until there is no room left on that.
+ifeq ($(BUILD),tsan)
+$(OUT)/obj/src/script/%.o: FLAGS_OF_FILE := $(if $(CC_IS_CLANG),-mllvm -tsan-instrument-func-entry-exit=0,\
+    --param=tsan-instrument-func-entry-exit=0)
+endif
 
 $(LIBRARY): $(call object,$(LIBRARY_SOURCES)) $(OUT)/sources
 	@rm -f $@
