@@ -346,8 +346,20 @@ static bool is_writer_in_the_way(void)
     return GET(state) == AOF_STOPPING || aof_writer_is_ending();
 }
 
+static bool start_locked(struct access *access)
+{
+    if (!aof_lock_acquire(0))
+        return false;
+    if (start_rewrite(access))
+        return true;
+    aof_lock_release();
+    return false;
+}
+
 enum aof_rewrite_start aof_rewrite(struct access *access)
 {
+    bool started;
+
     if (phase_now() != PHASE_NONE)
         return AOF_REWRITE_RUNS;
     if (child_running() != CHILD_NONE || is_in_transaction() || is_writer_in_the_way()) {
@@ -355,15 +367,11 @@ enum aof_rewrite_start aof_rewrite(struct access *access)
         log_notice("AOF background was scheduled");
         return AOF_REWRITE_SCHEDULED;
     }
-    SET(is_scheduled, false);
     SET(started_us, (int64_t)clock_monotonic_us());
     (void)atomic_fetch_add_explicit(&aof.rewrites, 1, memory_order_relaxed);
-    if (!aof_lock_acquire(0)) {
-        note_failure();
-        return AOF_REWRITE_FAILED;
-    }
-    if (!start_rewrite(access)) {
-        aof_lock_release();
+    started = start_locked(access);
+    SET(is_scheduled, false); /* not before: who looks finds it scheduled, or begun */
+    if (!started) {
         note_failure();
         return AOF_REWRITE_FAILED;
     }

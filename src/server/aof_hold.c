@@ -170,7 +170,7 @@ static void forget_wait(struct client *client)
 static void serve_waits(struct worker *worker)
 {
     uint64_t lowest = UINT64_MAX, synced;
-    bool is_off = aof_state() == AOF_OFF;
+    bool is_off = aof_state() == AOF_OFF, counts = aof_hold_is_on(); /* else the first files are not in place yet */
 
     LIST_FOREACH(node, &worker->synced_waits) {
         const struct synced_wait *wait = container_of(node, struct synced_wait, node);
@@ -185,7 +185,7 @@ static void serve_waits(struct worker *worker)
     LIST_FOREACH_SAFE(node, &worker->synced_waits) {
         struct synced_wait *wait = container_of(node, struct synced_wait, node);
 
-        if (wait->how == AOF_WAIT_SYNCED && (wait->offset <= synced || is_off) &&
+        if (wait->how == AOF_WAIT_SYNCED && ((counts && wait->offset <= synced) || is_off) &&
             client_end_wait(wait->client, wait->client->wait_count))
             end_wait(wait);
     }

@@ -44,7 +44,7 @@ proc aof_increment {{number 1}} {
 }
 
 proc wait_for_rewrite {} {
-    wait_for {[info_field aof_rewrite_in_progress] == 0 && [info_field aof_rewrite_scheduled] == 0} 30000
+    wait_for {[info_field aof_rewrite_scheduled] == 0 && [info_field aof_rewrite_in_progress] == 0} 30000
 }
 
 proc rewrite {} {
