@@ -304,6 +304,13 @@ proc info_field {name args} {
     return [dict get [info_fields {*}$args] $name]
 }
 
+# What is allocated is known where the allocator tells of all that goes through it; the sanitizers' do not.
+proc memory_needs_jemalloc {} {
+    if {![string match jemalloc* [info_field mem_allocator memory]]} {
+        skip "used memory is compared with jemalloc's statistics"
+    }
+}
+
 proc client_lines text {
     set lines {}
     foreach line [split [string trimright $text "\n"] "\n"] {

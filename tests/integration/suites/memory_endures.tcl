@@ -8,6 +8,7 @@ proc endures_difference {} {
 
 # What each of some 16 threads has not published yet and what the allocator keeps for it, and some per cent.
 proc assert_honest {} {
+    memory_needs_jemalloc
     wait_for {abs([endures_difference]) < 2000000 + [info_field allocator_allocated] / 50}
 }
 

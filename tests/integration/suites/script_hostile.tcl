@@ -15,12 +15,19 @@ proc hostile_scripts {section} {
     return $scripts
 }
 
+# It ends, but the sanitizers take their time over each error.
+proc hostile_over script {
+    if {![wait_until {![catch {r ping}]} 60000]} {
+        fail "still busy: $script"
+    }
+}
+
 # Runs it; what it answers is its own affair, also if the client cannot read so deep an answer.
 proc hostile_run {script args} {
     set c [connect]
     catch {$c {*}$args}
     $c -close
-    assert_equal PONG [r ping] "after $script"
+    hostile_over $script
 }
 
 # Until a script is slow and has been told to end. Others are answered meanwhile, with an error or not.
@@ -55,7 +62,7 @@ foreach threads {1 4} {
                 $c auth low low
                 catch {$c eval_ro $script 0}
                 $c -close
-                assert_equal PONG [r ping] "after $script"
+                hostile_over $script
             }
             r acl deluser low
         }
@@ -67,7 +74,7 @@ foreach threads {1 4} {
                 hostile_run $script fcall h 0
                 catch {r function load replace "#!lua name=l\nlocal function f() $script end f()
                     redis.register_function('l', f)"}
-                assert_equal PONG [r ping] "after loading $script"
+                hostile_over $script
             }
             foreach script {{while true do end} {local function f() return f() end f()}
                             {local s = ('a'):rep(100) s:find(('a?'):rep(100) .. s)}} {
@@ -81,8 +88,8 @@ foreach threads {1 4} {
         test "hostile jobs ($threads threads)" {slow keydb} {
             foreach script [lrange [hostile_scripts ends] 0 10] {
                 r keydb.cron job single 0 1 $script
-                wait_for {[r exists job] == 0}
-                assert_equal PONG [r ping] "after $script"
+                wait_for {![catch {r exists job} left] && $left == 0} 60000
+                hostile_over $script
             }
             r keydb.cron job single 0 1 {local function f() while true do pcall(f) end end f()}
             hostile_kill [connect] {} script job
