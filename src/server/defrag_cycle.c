@@ -14,7 +14,10 @@ enum {
     SECOND_US = 1000000,
     SLICE_MOST_US = 500, /* when a pause was longer than it should be */
     REST_US = SECOND_US,
-    USEFUL_SHARE = 1000   /* a walk that moves less than one block in so many is followed by a rest */
+    USEFUL_SHARE = 1000,  /* a walk that moves less than one block in so many was for nothing */
+    PAUSE_LEAST_S = 10,   /* after a run that was given up */
+    PAUSE_MOST_S = 640,
+    MORE_HOLES_SHARE = 4  /* more by one in so many: somebody has deleted, so it is worth a try */
 };
 
 static _Atomic int64_t option_on, option_ignore_bytes, option_lower, option_upper; /* global: option storage */
@@ -23,6 +26,12 @@ static _Atomic int64_t option_cycle_min, option_cycle_max, option_scan_fields;  
 static _Atomic unsigned running_percent;     /* atomic: relaxed; written by worker 0 */
 static _Atomic uint64_t running_since_us;    /* atomic: relaxed; monotonic, 0: not running */
 static _Atomic uint64_t earlier_us;          /* atomic: relaxed; of runs that have ended */
+static _Atomic uint64_t run_count;           /* atomic: relaxed; written by worker 0: the number of this run */
+
+static struct {
+    uint64_t pause_s;                        /* 0: none was given up since there was nothing to do */
+    uint64_t until_us, holes_bytes;          /* when and with what it is tried again */
+} given_up; /* owner: worker 0 */
 
 /* ----------------------------------------------------------------------------------------------------- options -- */
 
@@ -70,11 +79,12 @@ static unsigned percent_for(double holes_percent)
     return (unsigned)(least + (MAX(most, least) - least) * MIN(share, 1));
 }
 
-static unsigned percent_now(void)
+static unsigned percent_now(uint64_t *holes_bytes)
 {
     struct mem_stats memory;
     double holes_percent;
 
+    *holes_bytes = 0;
     if (!OPTION_IS(option_on))
         return 0;
     if (mem_move_is_everything())
@@ -84,15 +94,16 @@ static unsigned percent_now(void)
     mem_stats(&memory);
     if (memory.allocated == 0 || memory.active < memory.allocated)
         return 0;
-    holes_percent = (double)(memory.active - memory.allocated) / (double)memory.allocated * 100;
-    if (memory.active - memory.allocated < OPTION_GET_U64(option_ignore_bytes) ||
-        holes_percent < (double)OPTION_GET(option_lower))
+    *holes_bytes = memory.active - memory.allocated;
+    holes_percent = (double)*holes_bytes / (double)memory.allocated * 100;
+    if (*holes_bytes < OPTION_GET_U64(option_ignore_bytes) || holes_percent < (double)OPTION_GET(option_lower))
         return 0;
     return percent_for(holes_percent);
 }
 
 static void run_begins(unsigned percent)
 {
+    atomic_fetch_add_explicit(&run_count, 1, memory_order_relaxed);
     atomic_store_explicit(&running_since_us, clock_monotonic_us(), memory_order_relaxed);
     log_verbose("Starting active defrag, %u%% of a processor's time", percent);
 }
@@ -106,19 +117,66 @@ static void run_ends(void)
     log_verbose("Active defrag done in %llu ms", (unsigned long long)(current_us / 1000));
 }
 
+/* ---------------------------------------------------------------------------------------- what is not worth it -- */
+
+static bool is_useless(const struct server *server)
+{
+    uint64_t run = atomic_load_explicit(&run_count, memory_order_relaxed);
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        if (atomic_load_explicit(&server->workers[i].defrag.useless_run, memory_order_relaxed) != run)
+            return false;
+    }
+    return !mem_move_is_everything();
+}
+
+static void give_up(uint64_t now_us, uint64_t holes_bytes)
+{
+    given_up.pause_s = MIN(MAX(given_up.pause_s * 2, (uint64_t)PAUSE_LEAST_S), (uint64_t)PAUSE_MOST_S);
+    given_up.until_us = now_us + given_up.pause_s * SECOND_US;
+    given_up.holes_bytes = holes_bytes;
+    log_verbose("Active defrag finds nothing to move: it pauses for %llu s, unless there are more holes",
+                (unsigned long long)given_up.pause_s);
+}
+
+static bool is_worth_a_try(uint64_t now_us, uint64_t holes_bytes)
+{
+    return given_up.pause_s == 0 || now_us >= given_up.until_us ||
+           holes_bytes > given_up.holes_bytes + given_up.holes_bytes / MORE_HOLES_SHARE;
+}
+
+/* What is to be done, with regard to what it has been good for. */
+static unsigned percent_worth_it(uint64_t now_us, bool runs)
+{
+    uint64_t holes_bytes;
+    unsigned percent = percent_now(&holes_bytes);
+
+    if (percent == 0) {
+        given_up.pause_s = 0;
+    } else if (runs && is_useless(server_instance())) {
+        give_up(now_us, holes_bytes);
+        percent = 0;
+    } else if (!runs && !mem_move_is_everything() && !is_worth_a_try(now_us, holes_bytes)) {
+        percent = 0;
+    }
+    return percent;
+}
+
 void defrag_cycle_sample(void)
 {
     static uint64_t looked_us; /* owner: worker 0 */
     unsigned before = defrag_cycle_percent(), percent;
     uint64_t now_us;
 
-    if (LIKELY(!OPTION_IS(option_on)) && before == 0)
+    if (LIKELY(!OPTION_IS(option_on)) && before == 0) {
+        given_up.pause_s = 0; /* who switches it on again wants a try */
         return;
+    }
     now_us = clock_monotonic_us();
     if (OPTION_IS(option_on) && now_us - looked_us < SECOND_US)
         return;
     looked_us = now_us;
-    percent = percent_now();
+    percent = percent_worth_it(now_us, before != 0);
     if (before == 0 && percent != 0)
         run_begins(percent);
     else if (before != 0 && percent == 0)
@@ -169,6 +227,17 @@ static uint64_t slice_us(const struct worker *worker, uint64_t now_us, unsigned 
     return MIN(pause_us * percent / pause_parts(worker, percent), (uint64_t)SLICE_MOST_US);
 }
 
+/* A walk of an earlier run may be half through, and what it met is no news. */
+static void begin_walk(struct worker *worker)
+{
+    uint64_t run = atomic_load_explicit(&run_count, memory_order_relaxed);
+
+    if (worker->defrag.run == run)
+        return;
+    worker->defrag.run = run;
+    defrag_walk_init(&worker->defrag.walk, worker->index, &worker->defrag.counters);
+}
+
 /* Inside the gate. False: the worker has gone through its stripes for next to nothing. */
 static bool work(struct worker *worker, unsigned percent)
 {
@@ -176,11 +245,13 @@ static bool work(struct worker *worker, unsigned percent)
     uint64_t begin_us = clock_monotonic_us(), end_us;
     bool was_useful = true;
 
+    begin_walk(worker);
     access_begin(&worker->access, worker_now_ms(worker), false);
     walk->most_fields = OPTION_GET_U64(option_scan_fields);
     if (!work_until(worker, begin_us + slice_us(worker, begin_us, percent))) {
         was_useful = walk->moved * USEFUL_SHARE > walk->seen;
         walk->moved = walk->seen = 0;
+        atomic_store_explicit(&worker->defrag.useless_run, was_useful ? 0 : worker->defrag.run, memory_order_relaxed);
     }
     end_us = clock_monotonic_us();
     worker->defrag.slice_end_us = end_us;

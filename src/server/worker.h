@@ -147,6 +147,8 @@ struct worker {
     struct {
         struct defrag_counters counters;
         struct defrag_walk walk;
+        uint64_t run;                 /* to which run the walk belongs (defrag_cycle.c) */
+        _Atomic uint64_t useless_run; /* atomic, relaxed: in which it went through all for nothing; read by worker 0 */
         uint64_t slice_end_us;        /* monotonic: when it worked last */
         struct loop_timer timer;
     } defrag;

@@ -114,6 +114,49 @@ with_server {enable-debug-command yes} {
     }
 }
 
+# Scripts stay where they are: the holes that keys left between them are nothing that walking over keys can close.
+with_server {} {
+    test "it ends when the holes are not those of keys, and begins again when there are more" {keydb} {
+        if {![has_jemalloc]} {
+            skip "built without jemalloc"
+        }
+        set filler "--[string repeat x 400]\nreturn "
+        for {set i 0} {$i < 20000} {incr i 100} {
+            for {set k $i} {$k < $i + 100} {incr k} {
+                r -send script load $filler$k
+                r -send set between:$k $filler$k
+            }
+            for {set k 0} {$k < 200} {incr k} {
+                r -read
+            }
+        }
+        r flushall sync
+        for {set i 0} {$i < 2000} {incr i} {
+            r set key:$i $i
+        }
+        r config set active-defrag-ignore-bytes 1mb active-defrag-threshold-lower 10 active-defrag-cycle-max 60 \
+            activedefrag yes
+        wait_for {[info_field active_defrag_running memory] != 0}
+        wait_for {[info_field active_defrag_running memory] == 0} 30000
+        assert {[frag_percent] > 10}
+        assert {[info_field allocator_frag_bytes memory] > 1048576}
+        assert {[info_field active_defrag_misses stats] > 0}
+        for {set i 0} {$i < 100000} {incr i 1000} {
+            for {set k $i} {$k < $i + 1000} {incr k} {
+                r -send set key:$k [string repeat x 100]
+            }
+            for {set k 0} {$k < 1000} {incr k} {
+                r -read
+            }
+        }
+        thin_out 100000 6
+        set before [info_field active_defrag_hits stats]
+        wait_for {[info_field active_defrag_hits stats] > $before + 5000} 30000
+        wait_for {[info_field active_defrag_running memory] == 0} 30000
+        r config set activedefrag no
+    }
+}
+
 # Everything moves, all the time; also where the sanitizers bring their own allocator.
 with_server {enable-debug-command yes} {
     proc defrag_everything {} {
