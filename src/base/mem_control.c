@@ -43,6 +43,12 @@ int mem_control_set_text(const char *name, const char *value)
     return ENOENT;
 }
 
+int mem_control_act(const char *name)
+{
+    (void)name;
+    return ENOENT;
+}
+
 #else
 
 static void (*run_inside)(void); /* global: for tests, by one thread */
@@ -171,6 +177,21 @@ int mem_control_set_text(const char *name, const char *value)
     if (!is_text(name))
         return EINVAL;
     return mallctl(name, NULL, NULL, &value, sizeof(value));
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t size = strlen(name), end_size = strlen(end);
+
+    return size >= end_size && strcmp(name + size - end_size, end) == 0;
+}
+
+/* An arena that is reset or destroyed takes what is in use with it. */
+int mem_control_act(const char *name)
+{
+    if (ends_with(name, ".reset") || ends_with(name, ".destroy"))
+        return EPERM;
+    return mallctl(name, NULL, NULL, NULL, 0);
 }
 
 #endif

@@ -12,6 +12,7 @@ must_check int mem_control_number(const char *name, uint64_t *value); /* up to 6
 must_check int mem_control_set_number(const char *name, uint64_t value);
 must_check int mem_control_text(const char *name, const char **value); /* constant as long as it is not changed */
 must_check int mem_control_set_text(const char *name, const char *value);
+must_check int mem_control_act(const char *name); /* a name that stands for something to do; EPERM: not that */
 
 /* For tests: `run` is called while the allocator asks for pages, with locks of its own held, and must not return;
  * without jemalloc it is called as it is. */

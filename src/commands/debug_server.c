@@ -468,12 +468,29 @@ static void debug_mallctl(struct request *request)
     mem_free(name);
 }
 
+/* For names that stand for something to do, as thread.tcache.flush. */
+static void act(struct request *request, char *name)
+{
+    int error = mem_control_act(name);
+
+    if (error == 0)
+        reply_ok(request);
+    else
+        reply_control_error(request, error);
+    mem_free(name);
+}
+
 static void debug_mallctl_str(struct request *request)
 {
     char *name = mem_copy(request_arg(request, 2).data, request_arg(request, 2).size);
     const char *value = NULL;
-    int error = mem_control_text(name, &value);
+    int error;
 
+    if (request->arg_count == 4 && slice_equal(request_arg(request, 3), SLICE("VOID"))) {
+        act(request, name);
+        return;
+    }
+    error = mem_control_text(name, &value);
     if (error == 0 && request->arg_count == 4) {
         char *wanted = mem_copy(request_arg(request, 3).data, request_arg(request, 3).size);
 
@@ -524,8 +541,8 @@ const struct debug_row debug_server_rows[] = {
     {"mallctl", "<name> [<number>]",
      "Read (and change) a number of the memory allocator.",
      debug_mallctl, 3, 4, ACCESS_FREE, 0, 0},
-    {"mallctl-str", "<name> [<text>]",
-     "Read (and change) a text of the memory allocator.",
+    {"mallctl-str", "<name> [<text>|VOID]",
+     "Read (and change) a text of the memory allocator; with VOID, let it do what the name stands for.",
      debug_mallctl_str, 3, 4, ACCESS_FREE, 0, 0},
     {"pause-cron", "<0|1>",
      "With 1, nothing is done that is done from time to time: no expiry in the background, no closing of idle\n"

@@ -146,6 +146,9 @@ with_server {enable-debug-command yes} {
         assert_equal 4321 [r debug mallctl arenas.dirty_decay_ms]
         r debug mallctl arenas.dirty_decay_ms $before
         assert_match {[1-9].*} [r debug mallctl-str version]
+        assert_equal OK [r debug mallctl-str thread.tcache.flush VOID]
+        assert_refused "ERR No such file or directory" r debug mallctl-str nosuch VOID
+        assert_refused "ERR Operation not permitted" r debug mallctl-str arena.0.reset VOID
         assert_refused "ERR No such file or directory" r debug mallctl nosuch
         assert_refused "ERR No such file or directory" r debug mallctl-str nosuch
         assert_refused "ERR Invalid argument" r debug mallctl-str arenas.page
