@@ -178,7 +178,7 @@ void resp_scratch_fini(struct resp_scratch *scratch);
  * scratch. Usually owns nothing; if `blobs` is set, resp_command_fini() releases what was not taken. */
 struct resp_blob_arg {
     uint32_t arg_index;
-    struct blob *blob;                  /* holds exactly the argument's bytes; owned by the command */
+    struct blob *blob;                  /* holds exactly the argument's bytes; owned by the command. NULL: see lacks */
 };
 
 struct resp_command {
@@ -197,6 +197,14 @@ struct resp_command {
 };
 
 struct blob *resp_command_take_blob(struct resp_command *command, uint32_t arg_index); /* NULL: not in a blob */
+bool resp_command_lacks_slow(const struct resp_command *command);
+
+/* Is an argument missing, for which there was no memory? Asked before any blob is taken. */
+static ALWAYS_INLINE bool resp_command_lacks(const struct resp_command *command)
+{
+    return UNLIKELY(command->blobs != NULL) && resp_command_lacks_slow(command);
+}
+
 void resp_command_fini_slow(struct resp_command *command);
 
 static ALWAYS_INLINE void resp_command_fini(struct resp_command *command)
@@ -235,7 +243,7 @@ enum resp_result resp_parse(struct resp_parser *parser, char *data, size_t size,
 
 /* After RESP_LARGE: the caller has all large_size bytes in `blob` (which must hold exactly them; a reference is
  * taken) and took them out of the stream: the range it presents next is the first large_offset bytes as before,
- * followed by what came behind the bulk. */
+ * followed by what came behind the bulk. NULL: the bytes are gone; the argument is empty, and the command lacks it. */
 void resp_parser_large_done(struct resp_parser *parser, struct blob *blob);
 
 static ALWAYS_INLINE void resp_scratch_reset(struct resp_scratch *scratch)

@@ -45,7 +45,8 @@ struct resp_progress {
     bool in_bulk;
     size_t bulk_size;
     size_t size_bytes;
-    struct blob *large; /* in_bulk: the argument is here, its bytes are not in the range */
+    bool has_large;     /* in_bulk: the argument has come, its bytes are not in the range */
+    struct blob *large; /* ... but here; NULL: nowhere */
     struct resp_blob_arg *blobs;
     struct progress_arg *args;
 };
@@ -104,6 +105,15 @@ struct blob *resp_command_take_blob(struct resp_command *command, uint32_t arg_i
     return NULL;
 }
 
+bool resp_command_lacks_slow(const struct resp_command *command)
+{
+    for (uint32_t i = 0; i < command->blob_count; i++) {
+        if (command->blobs[i].blob == NULL)
+            return true;
+    }
+    return false;
+}
+
 void resp_command_fini_slow(struct resp_command *command)
 {
     for (uint32_t i = 0; i < command->blob_count; i++)
@@ -149,12 +159,13 @@ static void progress_add_arg(struct resp_progress *progress, size_t offset, size
 
 static void progress_add_large(struct resp_progress *progress)
 {
-    size_t size = progress->large->size;
+    size_t size = progress->large != NULL ? progress->large->size : 0;
 
     progress->blobs = mem_realloc(progress->blobs, (progress->blob_count + 1) * sizeof(*progress->blobs));
     progress->blobs[progress->blob_count++] =
         (struct resp_blob_arg){.arg_index = progress->arg_count, .blob = progress->large};
     progress->large = NULL;
+    progress->has_large = false;
     progress_add_arg(progress, OFFSET_IN_BLOB, size);
 }
 
@@ -215,6 +226,11 @@ static bool take_line(struct resp_progress *progress, const char *data, size_t s
     return true;
 }
 
+static struct slice large_slice(const struct blob *blob)
+{
+    return blob != NULL ? blob_slice(blob) : SLICE_EMPTY;
+}
+
 static enum resp_result finish_command(struct resp_parser *parser, char *data, struct resp_command *command)
 {
     struct resp_progress *progress = parser->progress;
@@ -224,7 +240,7 @@ static enum resp_result finish_command(struct resp_parser *parser, char *data, s
     for (uint32_t i = 0; i < progress->arg_count; i++) {
         struct progress_arg arg = progress->args[i];
 
-        args[i] = arg.offset == OFFSET_IN_BLOB ? blob_slice(progress->blobs[blob_index++].blob)
+        args[i] = arg.offset == OFFSET_IN_BLOB ? large_slice(progress->blobs[blob_index++].blob)
                                                : slice_make(data + arg.offset, arg.size);
     }
     parser->scratch->next = args + progress->arg_count;
@@ -290,7 +306,7 @@ static enum resp_result parse_args(struct resp_parser *parser, char *data, size_
         }
         if (there < progress->bulk_size + 2)
             return RESP_MORE;
-        if (progress->large != NULL)
+        if (progress->has_large)
             progress_add_large(progress);
         else
             progress_add_arg(progress, progress->position, progress->bulk_size);
@@ -428,9 +444,10 @@ void resp_parser_large_done(struct resp_parser *parser, struct blob *blob)
     struct resp_progress *progress = parser->progress;
 
     assert(progress != NULL);
-    assert(progress->in_bulk && progress->large == NULL);
-    assert(blob->size == progress->bulk_size);
-    progress->large = blob_acquire(blob);
+    assert(progress->in_bulk && !progress->has_large);
+    assert(blob == NULL || blob->size == progress->bulk_size);
+    progress->has_large = true;
+    progress->large = blob != NULL ? blob_acquire(blob) : NULL;
     progress->bulk_size = 0; /* only CR LF are still in the range */
 }
 

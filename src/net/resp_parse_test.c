@@ -383,6 +383,38 @@ static void large_is_said_at_the_limit(void **state)
     resp_scratch_fini(&scratch);
 }
 
+static void a_command_lacks_what_was_thrown_away(void **state)
+{
+    static const struct slice thrown = SLICE("*3\r\n$3\r\nSET\r\n$40000\r\n");
+    struct resp_scratch scratch = {0};
+    struct resp_parser parser;
+    struct resp_command command;
+    struct buffer input = {0};
+
+    (void)state;
+    buffer_append_slice(&input, thrown);
+    resp_parser_init(&parser, &known_large, &scratch);
+    assert_int_equal(resp_parse(&parser, input.data, input.size, &command), RESP_LARGE);
+    resp_parser_large_done(&parser, NULL);
+    buffer_append_slice(&input, SLICE("\r\n$1\r\nv\r\n*1\r\n$4\r\nPING\r\n"));
+    assert_int_equal(resp_parse(&parser, input.data, input.size, &command), RESP_COMMAND);
+    assert_true(resp_command_lacks(&command));
+    assert_int_equal(command.arg_count, 3);
+    assert_int_equal(command.args[1].size, 0);
+    assert_true(slice_equal_text(command.args[2], "v"));
+    assert_null(resp_command_take_blob(&command, 1));
+    buffer_consume(&input, command.consumed);
+    resp_command_fini(&command);
+    resp_scratch_reset(&scratch);
+    assert_int_equal(resp_parse(&parser, input.data, input.size, &command), RESP_COMMAND);
+    assert_false(resp_command_lacks(&command));
+    assert_true(slice_equal_text(command.args[0], "PING"));
+    resp_command_fini(&command);
+    resp_parser_fini(&parser);
+    resp_scratch_fini(&scratch);
+    buffer_fini(&input);
+}
+
 static void blobs_can_be_taken(void **state)
 {
     struct resp_scratch scratch = {0};
@@ -482,6 +514,7 @@ int main(void)
         cmocka_unit_test(large_bulks_in_blobs),
         cmocka_unit_test(large_is_said_at_the_limit),
         cmocka_unit_test(blobs_can_be_taken),
+        cmocka_unit_test(a_command_lacks_what_was_thrown_away),
         cmocka_unit_test(pieces_do_not_matter),
     };
 

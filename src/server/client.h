@@ -124,6 +124,7 @@ struct client {
     struct blob *direct;             /* a large bulk under way: as much of it as has memory yet */
     struct blob *direct_before;      /* NULL, or the smaller one from which the first part is being copied: direct.c */
     size_t direct_copied;            /* ... so much of it */
+    bool direct_is_lost;             /* there is no memory for it: its bytes are thrown away as they come */
     size_t direct_received;          /* of the bulk, with the piece that is being received */
     size_t direct_size;              /* of the whole bulk */
     size_t direct_bytes;             /* memory it has, until its command runs */

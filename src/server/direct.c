@@ -41,6 +41,24 @@ static void release_later(struct blob **blob)
     *blob = NULL;
 }
 
+/* Memory cannot be had: what there is is given back, and the rest of the argument is read into memory that nobody
+ * reads. The command is refused when it is complete; those behind it are none the worse. */
+static void lose(struct client *client)
+{
+    direct_forget(client);
+    client->direct_is_lost = true;
+    client->direct_bytes = 0;
+}
+
+/* How much the next piece of a lost argument takes. */
+static size_t next_lost_piece(struct client *client)
+{
+    size_t size = MIN(client->direct_size - client->direct_received, sizeof(client->worker->discarded));
+
+    client->direct_received += size;
+    return size;
+}
+
 static void copy_piece(struct client *client, size_t most)
 {
     struct blob *from = client->direct_before;
@@ -73,32 +91,32 @@ void direct_begin(struct client *client, const struct resp_command *words, char 
 
     client->direct_size = words->large_size;
     blob = blob_try_create(direct_capacity(client, MAX((size_t)DIRECT_FIRST_BYTES, here * 2)));
+    client->direct_received = here;
     if (blob == NULL) {
-        dispatch_protocol_error(client, SLICE("Protocol error: invalid bulk length"));
+        lose(client);
+        conn_receive_direct(&client->conn, client->worker->discarded, next_lost_piece(client), here);
         return;
     }
     memcpy(blob->data, data + words->large_offset, here);
     client->direct = blob;
     client->direct_bytes = blob->capacity;
-    client->direct_received = here;
     conn_receive_direct(&client->conn, blob->data + here, next_piece(client), here);
 }
 
-/* False: no memory, or too much; the client has been told. */
+static bool is_too_much(const struct client *client)
+{
+    return client->direct_received > OPTION_GET_U64(option_client_query_buffer_limit);
+}
+
+/* False: there is no memory for more. */
 static bool grow(struct client *client)
 {
     struct blob *larger;
 
-    if (client->direct_received > OPTION_GET_U64(option_client_query_buffer_limit)) {
-        client_close_for_query(client);
-        return false;
-    }
     copy_piece(client, SIZE_MAX);
     larger = blob_try_create(direct_capacity(client, client->direct_received));
-    if (larger == NULL) {
-        dispatch_protocol_error(client, SLICE("Protocol error: invalid bulk length"));
+    if (larger == NULL)
         return false;
-    }
     client->direct_before = client->direct;
     client->direct = larger;
     client->direct_copied = 0;
@@ -107,15 +125,29 @@ static bool grow(struct client *client)
     return true;
 }
 
+static void lost_done(struct client *client)
+{
+    if (client->direct_received == client->direct_size) {
+        client->direct_is_lost = false;
+        resp_parser_large_done(&client->parser, NULL);
+        return;
+    }
+    conn_receive_direct_more(&client->conn, client->worker->discarded, next_lost_piece(client));
+}
+
 void direct_done(struct client *client)
 {
     struct blob *blob = client->direct;
     char *next;
 
+    if (client->direct_is_lost) {
+        lost_done(client);
+        return;
+    }
     copy_piece(client, DIRECT_PIECE_BYTES);
     if (client->direct_received == client->direct_size) {
         copy_piece(client, SIZE_MAX);
-        if (client->direct_received > OPTION_GET_U64(option_client_query_buffer_limit)) {
+        if (is_too_much(client)) {
             client_close_for_query(client);
             return;
         }
@@ -125,8 +157,16 @@ void direct_done(struct client *client)
         client_update_card(client);
         return;
     }
-    if (client->direct_received == blob->capacity && !grow(client))
+    if (client->direct_received == blob->capacity && is_too_much(client)) {
+        client_close_for_query(client);
         return;
+    }
+    if (client->direct_received == blob->capacity && !grow(client)) {
+        lose(client);
+        client_update_card(client);
+        conn_receive_direct_more(&client->conn, client->worker->discarded, next_lost_piece(client));
+        return;
+    }
     next = client->direct->data + client->direct_received;
     conn_receive_direct_more(&client->conn, next, next_piece(client));
 }

@@ -95,6 +95,10 @@ static void job_prepare(struct worker *worker, struct job *job)
         job->refusal = REFUSAL_ARITY;
         return;
     }
+    if (resp_command_lacks(&job->words)) {
+        job->refusal = REFUSAL_NO_MEMORY;
+        return;
+    }
     job->access = command_access(command, job->words.args, job->words.arg_count);
     if (LIKELY(job->access == ACCESS_STRIPED && command->simple_keys && command->first_key == command->last_key)) {
         keys_reserve(worker, 1);

@@ -68,6 +68,9 @@ static void refuse(struct request *request, const struct job *job)
         reply_errorf(request, "ERR wrong number of arguments for '%.*s' command",
                      (int)job->command->full_name.size, job->command->full_name.data);
         break;
+    case REFUSAL_NO_MEMORY:
+        refuse_for(request, "OOM there is no memory for an argument of this command");
+        break;
     case REFUSAL_NONE:
         break;
     }

@@ -65,7 +65,7 @@ struct worker_stats {
 };
 
 /* Why a command cannot run, whatever the state of its client. */
-enum job_refusal { REFUSAL_NONE, REFUSAL_UNKNOWN, REFUSAL_UNKNOWN_SUBCOMMAND, REFUSAL_ARITY };
+enum job_refusal { REFUSAL_NONE, REFUSAL_UNKNOWN, REFUSAL_UNKNOWN_SUBCOMMAND, REFUSAL_ARITY, REFUSAL_NO_MEMORY };
 
 /* One parsed command on its way to run. */
 struct job {
@@ -162,6 +162,7 @@ struct worker {
     struct resp_scratch scratch;
     struct resp_limits limits, limits_unauthenticated;
     struct output sink;               /* replies nobody wants */
+    char discarded[16384];            /* arguments for which there is no memory: written alone */
     struct job jobs[GROUP_MOST];
     struct key_positions positions;
     struct key *keys;                 /* of the jobs */

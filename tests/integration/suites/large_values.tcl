@@ -29,5 +29,32 @@ foreach loop {epoll io_uring} {
             wait_for {[info_field used_memory memory] < (20 << 20)}
             assert_equal 0 [r exists k]
         }
+
+        test "a value for which there is no memory is refused, and what is behind it is served ($loop)" {keydb} {
+            if {![string match jemalloc* [info_field mem_allocator memory]]} {
+                skip "the allocators of sanitizers end the process themselves"
+            }
+            r set k old
+            r config resetstat
+            regexp {VmSize:\s+(\d+) kB} [slurp /proc/[srv pid]/status] -> kilobytes
+            exec prlimit --as=[expr {($kilobytes + (48 << 10)) << 10}]: --pid [srv pid]
+            set refusal "OOM there is no memory for an argument of this command"
+            set value "\$[expr {200 << 20}]\r\n[string repeat $::block 200]\r\n"
+            r -raw "*3\r\n\$3\r\nSET\r\n\$1\r\nk\r\n$value" "*2\r\n\$3\r\nGET\r\n\$1\r\nk\r\n"
+            assert_equal [list error $refusal] [r -reply]
+            assert_equal old [r -read]
+            r multi
+            r -raw "*3\r\n\$3\r\nSET\r\n\$1\r\nk\r\n$value"
+            assert_equal [list error $refusal] [r -reply]
+            assert_refused "EXECABORT Transaction discarded because of previous errors." r exec
+            assert_equal old [r get k]
+            assert_equal count=2 [info_field errorstat_OOM errorstats]
+            assert_match *rejected_calls=2* [info_field cmdstat_set commandstats]
+            assert_match "*qbuf-free=0 *" [r client info]
+            exec prlimit --as=unlimited: --pid [srv pid]
+            r -raw "*3\r\n\$3\r\nSET\r\n\$1\r\nk\r\n$value"
+            assert_equal OK [r -read]
+            assert_equal [expr {200 << 20}] [r strlen k]
+        }
     }
 }
