@@ -231,6 +231,8 @@ struct resp_parser {
 void resp_parser_init(struct resp_parser *parser, const struct resp_limits *limits, struct resp_scratch *scratch);
 void resp_parser_fini(struct resp_parser *parser);      /* also: forget an unfinished command */
 
+/* What an unfinished command takes beside the range; without the bytes of large arguments, and with them. */
+size_t resp_parser_table_bytes(const struct resp_parser *parser);
 size_t resp_parser_memory_bytes(const struct resp_parser *parser);
 
 static inline bool resp_parser_is_idle(const struct resp_parser *parser)

@@ -24,6 +24,7 @@ enum {
     FAST_ARGS_MAX = 1024,
     CHUNK_SLOTS = 1024,             /* 16 KiB; every chunk has at least these */
     PROGRESS_ARGS_MIN = 8,
+    PROGRESS_CHUNK_ARGS = 4095,     /* 64 KiB with its link */
     STRANGER_ARGS_MAX = 10,
     STRANGER_BULK_BYTES_MAX = 16384,
 };
@@ -40,7 +41,7 @@ struct resp_progress {
     size_t scanned;
     uint64_t arg_total; /* 0: the first line is not complete */
     uint32_t arg_count;
-    uint32_t arg_capacity;
+    uint32_t arg_capacity; /* of args */
     uint32_t blob_count;
     bool in_bulk;
     size_t bulk_size;
@@ -48,8 +49,18 @@ struct resp_progress {
     bool has_large;     /* in_bulk: the argument has come, its bytes are not in the range */
     struct blob *large; /* ... but here; NULL: nowhere */
     struct resp_blob_arg *blobs;
-    struct progress_arg *args;
+    struct progress_arg *args;     /* the first PROGRESS_CHUNK_ARGS; those behind are in chunks, so none is copied */
+    struct progress_chunk *chunks; /* in their order */
+    struct progress_chunk *last;
+    size_t table_bytes; /* memory that all but the blobs' bytes take */
+    size_t blob_bytes;  /* memory that those take */
 };
+
+struct progress_chunk {
+    struct progress_chunk *next;
+    struct progress_arg args[PROGRESS_CHUNK_ARGS];
+};
+static_assert(sizeof(struct progress_chunk) <= 65536, "a chunk wastes nothing of what it takes");
 
 struct resp_scratch_chunk {
     struct resp_scratch_chunk *next;
@@ -127,8 +138,10 @@ void resp_command_fini_slow(struct resp_command *command)
 
 static struct resp_progress *progress_of(struct resp_parser *parser)
 {
-    if (parser->progress == NULL)
+    if (parser->progress == NULL) {
         parser->progress = mem_alloc_zero(sizeof(*parser->progress));
+        parser->progress->table_bytes = mem_usable(parser->progress);
+    }
     return parser->progress;
 }
 
@@ -144,16 +157,57 @@ static void progress_destroy(struct resp_progress **handle)
     blob_release(&progress->large);
     mem_free(progress->blobs);
     mem_free(progress->args);
+    while (progress->chunks != NULL) {
+        struct progress_chunk *chunk = progress->chunks;
+
+        progress->chunks = chunk->next;
+        mem_free(chunk);
+    }
     mem_free(progress);
+}
+
+static void progress_grow_args(struct resp_progress *progress)
+{
+    const uint32_t doubled = MAX(progress->arg_capacity * 2, (uint32_t)PROGRESS_ARGS_MIN);
+
+    progress->table_bytes -= mem_usable(progress->args);
+    progress->arg_capacity = MIN(doubled, (uint32_t)PROGRESS_CHUNK_ARGS);
+    progress->args = mem_realloc(progress->args, progress->arg_capacity * sizeof(*progress->args));
+    progress->table_bytes += mem_usable(progress->args);
+}
+
+static void progress_add_chunk(struct resp_progress *progress)
+{
+    struct progress_chunk *chunk = mem_alloc(sizeof(*chunk));
+
+    chunk->next = NULL;
+    if (progress->last == NULL)
+        progress->chunks = chunk;
+    else
+        progress->last->next = chunk;
+    progress->last = chunk;
+    progress->table_bytes += mem_usable(chunk);
+}
+
+/* Where the next argument is noted. */
+static struct progress_arg *progress_slot(struct resp_progress *progress)
+{
+    const uint32_t index = progress->arg_count % PROGRESS_CHUNK_ARGS;
+
+    if (progress->arg_count >= PROGRESS_CHUNK_ARGS) {
+        if (index == 0)
+            progress_add_chunk(progress);
+        return &progress->last->args[index];
+    }
+    if (index == progress->arg_capacity)
+        progress_grow_args(progress);
+    return &progress->args[index];
 }
 
 static void progress_add_arg(struct resp_progress *progress, size_t offset, size_t size)
 {
-    if (progress->arg_count == progress->arg_capacity) {
-        progress->arg_capacity = MAX(progress->arg_capacity * 2, (uint32_t)PROGRESS_ARGS_MIN);
-        progress->args = mem_realloc(progress->args, progress->arg_capacity * sizeof(*progress->args));
-    }
-    progress->args[progress->arg_count++] = (struct progress_arg){offset, size};
+    *progress_slot(progress) = (struct progress_arg){offset, size};
+    progress->arg_count++;
     progress->size_bytes += size;
 }
 
@@ -161,7 +215,9 @@ static void progress_add_large(struct resp_progress *progress)
 {
     size_t size = progress->large != NULL ? progress->large->size : 0;
 
+    progress->table_bytes -= mem_usable(progress->blobs);
     progress->blobs = mem_realloc(progress->blobs, (progress->blob_count + 1) * sizeof(*progress->blobs));
+    progress->table_bytes += mem_usable(progress->blobs);
     progress->blobs[progress->blob_count++] =
         (struct resp_blob_arg){.arg_index = progress->arg_count, .blob = progress->large};
     progress->large = NULL;
@@ -179,14 +235,14 @@ void resp_parser_fini(struct resp_parser *parser)
     progress_destroy(&parser->progress);
 }
 
+size_t resp_parser_table_bytes(const struct resp_parser *parser)
+{
+    return parser->progress != NULL ? parser->progress->table_bytes : 0;
+}
+
 size_t resp_parser_memory_bytes(const struct resp_parser *parser)
 {
-    const struct resp_progress *progress = parser->progress;
-
-    if (progress == NULL)
-        return 0;
-    return sizeof(*progress) + progress->arg_capacity * sizeof(*progress->args) +
-           progress->blob_count * sizeof(*progress->blobs);
+    return parser->progress != NULL ? parser->progress->table_bytes + parser->progress->blob_bytes : 0;
 }
 
 /* ------------------------------------------------------------------------------------------- the careful way -- */
@@ -235,11 +291,19 @@ static enum resp_result finish_command(struct resp_parser *parser, char *data, s
 {
     struct resp_progress *progress = parser->progress;
     struct slice *args = scratch_room(parser->scratch, progress->arg_count);
+    const struct progress_chunk *chunk = progress->chunks;
+    const struct progress_arg *from = progress->args;
     uint32_t blob_index = 0;
 
-    for (uint32_t i = 0; i < progress->arg_count; i++) {
-        struct progress_arg arg = progress->args[i];
+    for (uint32_t i = 0, k = 0; i < progress->arg_count; i++, k++) {
+        struct progress_arg arg;
 
+        if (k == PROGRESS_CHUNK_ARGS) {
+            from = chunk->args;
+            chunk = chunk->next;
+            k = 0;
+        }
+        arg = from[k];
         args[i] = arg.offset == OFFSET_IN_BLOB ? large_slice(progress->blobs[blob_index++].blob)
                                                : slice_make(data + arg.offset, arg.size);
     }
@@ -447,7 +511,10 @@ void resp_parser_large_done(struct resp_parser *parser, struct blob *blob)
     assert(progress->in_bulk && !progress->has_large);
     assert(blob == NULL || blob->size == progress->bulk_size);
     progress->has_large = true;
-    progress->large = blob != NULL ? blob_acquire(blob) : NULL;
+    if (blob != NULL) {
+        progress->large = blob_acquire(blob);
+        progress->blob_bytes += blob_footprint(blob);
+    }
     progress->bulk_size = 0; /* only CR LF are still in the range */
 }
 

@@ -415,6 +415,41 @@ static void a_command_lacks_what_was_thrown_away(void **state)
     buffer_fini(&input);
 }
 
+/* As many arguments as the table's pieces hold, one less, one more. */
+static void tables_of_all_sizes(void **state)
+{
+    static const uint32_t counts[] = {1, 8, 9, 4094, 4095, 4096, 8190, 8191, 20000};
+    struct resp_scratch scratch = {0};
+    struct resp_parser parser;
+    struct resp_command command;
+
+    (void)state;
+    resp_parser_init(&parser, &known_large, &scratch);
+    for (size_t i = 0; i < countof(counts); i++) {
+        struct buffer input = {0};
+
+        buffer_printf(&input, "*%u\r\n", counts[i]);
+        for (uint32_t k = 0; k < counts[i]; k++)
+            buffer_printf(&input, "$5\r\n%05u\r\n", k);
+        assert_int_equal(resp_parse(&parser, input.data, input.size - 1, &command), RESP_MORE);
+        assert_true(resp_parser_table_bytes(&parser) >= (counts[i] - 1) * 2 * sizeof(size_t));
+        assert_true(resp_parser_table_bytes(&parser) <= counts[i] * 4 * sizeof(size_t) + 70000);
+        assert_int_equal(resp_parse(&parser, input.data, input.size, &command), RESP_COMMAND);
+        assert_int_equal(command.arg_count, counts[i]);
+        for (uint32_t k = 0; k < counts[i]; k++) {
+            char wanted[16];
+
+            snprintf(wanted, sizeof(wanted), "%05u", k);
+            assert_true(slice_equal_text(command.args[k], wanted));
+        }
+        resp_command_fini(&command);
+        resp_scratch_reset(&scratch);
+        buffer_fini(&input);
+    }
+    resp_parser_fini(&parser);
+    resp_scratch_fini(&scratch);
+}
+
 static void blobs_can_be_taken(void **state)
 {
     struct resp_scratch scratch = {0};
@@ -513,6 +548,7 @@ int main(void)
         cmocka_unit_test(batches_keep_their_arguments),
         cmocka_unit_test(large_bulks_in_blobs),
         cmocka_unit_test(large_is_said_at_the_limit),
+        cmocka_unit_test(tables_of_all_sizes),
         cmocka_unit_test(blobs_can_be_taken),
         cmocka_unit_test(a_command_lacks_what_was_thrown_away),
         cmocka_unit_test(pieces_do_not_matter),

@@ -39,7 +39,10 @@ static size_t on_data(struct conn *conn, char *data, size_t size)
     struct client *client = client_of(conn);
     size_t done = dispatch_data(client, data, size);
 
-    if (UNLIKELY(size - done > OPTION_GET_U64(option_client_query_buffer_limit)))
+    /* Large arguments have been counted one by one. */
+    if (UNLIKELY(size - done + resp_parser_table_bytes(&client->parser) >
+                 OPTION_GET_U64(option_client_query_buffer_limit)) &&
+        !conn_is_closing(conn))
         client_close_for_query(client);
     return done;
 }
@@ -338,7 +341,7 @@ static inline void show_buffer(_Atomic uint64_t *field, uint64_t value, _Atomic 
 /* Bytes of a large argument that are here. */
 static size_t direct_received(const struct client *client)
 {
-    return client->direct != NULL ? client->direct_received - client->conn.direct_size : client->direct_bytes;
+    return client->direct != NULL ? client->direct_received - client->conn.direct_size : 0;
 }
 
 void client_show_query(struct client *client)
@@ -349,6 +352,7 @@ void client_show_query(struct client *client)
     show64(&card->query_bytes, conn_kept_size(&client->conn) + direct_received(client));
     show_buffer(&card->query_capacity, conn_kept_capacity(&client->conn) + client->direct_bytes,
                 &stats->recent_input[stats->recent_index]);
+    show64(&card->unfinished_bytes, resp_parser_memory_bytes(&client->parser));
 }
 
 void client_show_output(struct client *client)
@@ -386,7 +390,9 @@ void client_update_card(struct client *client)
         show64(&card->multi_bytes, queued > 0 ? transaction_memory_bytes(client->transaction) : 0);
     }
     if (UNLIKELY(conn_kept_capacity(&client->conn) != 0 || client->direct_bytes != 0 ||
-                 atomic_load_explicit(&card->query_capacity, memory_order_relaxed) != 0))
+                 !resp_parser_is_idle(&client->parser) ||
+                 atomic_load_explicit(&card->query_capacity, memory_order_relaxed) != 0 ||
+                 atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed) != 0))
         client_show_query(client); /* requests usually come whole, and nothing is kept */
     atomic_store_explicit(&card->bytes_in, client->conn.bytes_in, memory_order_relaxed);
     atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
@@ -518,6 +524,7 @@ static void append_flags(struct buffer *buffer, const struct client_card *card)
 uint64_t client_card_memory_bytes(const struct client_card *card)
 {
     return sizeof(struct client) + atomic_load_explicit(&card->query_capacity, memory_order_relaxed) +
+           atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed) +
            atomic_load_explicit(&card->output_bytes, memory_order_relaxed) +
            atomic_load_explicit(&card->multi_bytes, memory_order_relaxed) +
            atomic_load_explicit(&card->pubsub_bytes, memory_order_relaxed) +
@@ -549,7 +556,8 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
                   atomic_load_explicit(&card->queued_count, memory_order_relaxed),
                   (unsigned long long)query_bytes,
                   (unsigned long long)(query_capacity - MIN(query_bytes, query_capacity)),
-                  (unsigned long long)atomic_load_explicit(&card->args_bytes, memory_order_relaxed),
+                  (unsigned long long)(atomic_load_explicit(&card->args_bytes, memory_order_relaxed) +
+                                       atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed)),
                   (unsigned long long)atomic_load_explicit(&card->multi_bytes, memory_order_relaxed),
                   (unsigned long long)output_bytes,
                   (unsigned long long)atomic_load_explicit(&card->output_pieces, memory_order_relaxed),

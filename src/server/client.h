@@ -94,6 +94,7 @@ struct client_card {
     _Atomic uint64_t prefix_bytes;  /* that the prefixes take of which it wants to know all changes */
     _Atomic int64_t active_ms;      /* wall clock of the last command */
     _Atomic uint64_t query_bytes, query_capacity, args_bytes;
+    _Atomic uint64_t unfinished_bytes; /* memory of an incomplete command's arguments, beside its input */
     _Atomic uint64_t output_bytes;  /* what waits to be sent, if it has to wait or is much */
     _Atomic uint64_t letter_bytes;  /* atomic: on their way to it, of what is counted: pubsub.c */
     _Atomic uint64_t output_pieces; /* of those, behind the first */
@@ -127,7 +128,7 @@ struct client {
     bool direct_is_lost;             /* there is no memory for it: its bytes are thrown away as they come */
     size_t direct_received;          /* of the bulk, with the piece that is being received */
     size_t direct_size;              /* of the whole bulk */
-    size_t direct_bytes;             /* memory it has, until its command runs */
+    size_t direct_bytes;             /* memory it has, until it is complete */
     uint64_t counted_bytes;          /* its part of worker->clients_bytes */
     char *audit;                     /* fingerprint under which its commands are logged; NULL: they are not */
     int64_t output_soft_since_ms;    /* when the soft output limit was passed; 0: it is not */

@@ -152,6 +152,7 @@ void direct_done(struct client *client)
             return;
         }
         blob->size = client->direct_size;
+        client->direct_bytes = 0; /* from now on the parser has it */
         resp_parser_large_done(&client->parser, blob);
         blob_release(&client->direct);
         client_update_card(client);

@@ -857,7 +857,6 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
     size_t done = 0;
     enum resp_result result = RESP_COMMAND;
 
-    client->direct_bytes = 0;
     if (UNLIKELY(atomic_load(&worker->backlog_bytes) != 0) && listens(client))
         worker_read_mail_so_far(worker); /* what was sent to it before comes before its replies */
     while (done < size && (result == RESP_COMMAND || result == RESP_EMPTY) && client->parked == NULL &&

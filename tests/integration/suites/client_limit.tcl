@@ -122,3 +122,41 @@ with_server {maxmemory-clients 3000000} {
         assert_equal 1 [expr {[info_field evicted_clients stats] - $before}]
     }
 }
+
+# What the server allocates beside what it did before, and what it says that this client takes.
+proc agree {before id} {
+    set grown [expr {[info_field used_memory memory] - $before}]
+    set total [total_of $id]
+    return [expr {$grown > 1000000 && abs($total - $grown) < $grown / 25}]
+}
+
+with_server {} {
+    test "what an unfinished command takes is all told" {keydb} {
+        set few [string repeat "\$1\r\na\r\n" 100000]
+        set large "\$1\r\nk\r\n\$5000000\r\n[string repeat v 5000000]\r\n"
+        foreach {head piece times} [list "*20000000\r\n" $few 20 "*20000000\r\n" $large 3] {
+            set before [info_field used_memory memory]
+            lassign [numbered] c id
+            $c -raw $head
+            for {set i 0} {$i < $times} {incr i} {
+                $c -raw $piece
+            }
+            wait_for {[regexp {argv-mem=(\d+)} [r client list id $id] -> bytes] && $bytes >= 15000000}
+            wait_for {[agree $before $id]}
+            $c -close
+            wait_for {![is_listed $id]}
+            wait_for {[info_field used_memory memory] < $before + 1000000}
+        }
+    }
+
+    test "the table of an unfinished command counts for client-query-buffer-limit" {keydb} {
+        r config set client-query-buffer-limit 1mb
+        lassign [numbered] c id
+        catch {$c -raw "*20000000\r\n" [string repeat "\$1\r\na\r\n" 70000]}
+        assert {[$c -closed]}
+        assert_equal 1 [info_field client_query_buffer_limit_disconnections stats]
+        # An argument received on its own counts once, and so a command may be larger than that.
+        lassign [numbered] c id
+        assert_equal OK [$c mset a [string repeat v 700000] b [string repeat v 700000]]
+    }
+}
