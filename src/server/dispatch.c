@@ -663,6 +663,8 @@ enum run_result dispatch_run_alone(struct client *client, const struct job *job,
 {
     struct worker *worker = client->worker;
 
+    if (UNLIKELY(job->by_gate))
+        return run_exclusive(client, job, keys);
     switch (job->access) {
     case ACCESS_STRIPED:
         worker->stripe_count = 0;

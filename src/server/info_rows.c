@@ -337,6 +337,8 @@ PUT(cpu_user_children, seconds(buffer, now.children.ru_utime))
 PUT_STAT(thread_count)
 PUT_STAT(lock_waits)
 PUT_STAT(parked_retries)
+PUT_STAT(parked_by_gate)
+PUT_STAT(parked_tries_most)
 
 static struct timeval time_of_ticks(unsigned long ticks, unsigned long per_second)
 {
@@ -724,6 +726,8 @@ const struct info_field info_server_rows[] = {
     ROW("cpu", "server_threads", thread_count),
     ROW("cpu", "long_lock_waits", lock_waits),
     ROW("cpu", "parked_retries", parked_retries),
+    ROW("cpu", "parked_by_gate", parked_by_gate),
+    ROW("cpu", "parked_tries_most", parked_tries_most),
     LINES("cpu", main_thread_times),
 
     LINES("commandstats", command_lines),

@@ -11,6 +11,11 @@
 #include "server/refusal.h"
 #include "server/server.h"
 
+enum {
+    MANY_STRIPES = 16, /* up to here a command gets on by itself: most of them need one */
+    TRIES_MOST = 3     /* to have more than that at once */
+};
+
 /* A command that waits, with its own copy of the words. */
 struct parked {
     struct list_node node; /* of those that wait for the same */
@@ -20,6 +25,7 @@ struct parked {
     struct job job;
     struct kept_words words;
     bool asked;  /* its last try was RUN_ASKED: in the list of the gate */
+    unsigned tries; /* in which it did not get all of its stripes */
 };
 
 /* Those who wait for one stripe. While there are some the worker's bit stands in the stripe's wait mask, or it has been
@@ -112,6 +118,26 @@ static void set_asked(struct worker *worker, struct parked *parked, bool asked)
     parked->asked = asked;
 }
 
+/* Of many stripes one may be held at any time, by a script that is run again and again, say: who takes all or none
+ * might never get them. The gate has a queue. It is asked for when the stripe that was busy has been released: what
+ * held it is not inside then. To spin for each stripe, with those below it held, would be no better: a script may hold
+ * it, and all others who need one of those below would wait for that script. */
+static void count_try(struct parked *parked, enum run_result result)
+{
+    struct worker *worker = parked->client->worker;
+    const enum access_class class = parked->job.access;
+
+    if (result != RUN_BUSY || (class != ACCESS_STRIPED && class != ACCESS_TRANSACTION) ||
+        worker->busy_stripe == &worker->server->script_turn || worker->stripe_count <= MANY_STRIPES)
+        return;
+    if (++parked->tries > atomic_load_explicit(&worker->stats.parked_tries_most, memory_order_relaxed))
+        atomic_store_explicit(&worker->stats.parked_tries_most, parked->tries, memory_order_relaxed);
+    if (parked->tries != TRIES_MOST)
+        return;
+    parked->job.by_gate = true;
+    counter_add(&worker->stats.parked_by_gate, 1);
+}
+
 void parking_add(struct client *client, struct job *job, const struct key *keys, enum run_result why)
 {
     struct worker *worker = client->worker;
@@ -120,6 +146,7 @@ void parking_add(struct client *client, struct job *job, const struct key *keys,
     parked->client = client;
     parked->number = worker->parking.next_number++;
     parked->asked = false;
+    parked->tries = 0;
     set_asked(worker, parked, why == RUN_ASKED);
     kept_words_make(&parked->words, job->words.args, job->words.arg_count, job->words.blobs, job->words.blob_count,
                     keys, job->key_count);
@@ -128,6 +155,7 @@ void parking_add(struct client *client, struct job *job, const struct key *keys,
     parked->job.words.blobs = parked->words.blobs;
     parked->job.words.blob_count = parked->words.blob_count;
     parked->job.first_key = 0;
+    count_try(parked, why);
     client->parked = parked;
     put(parked, place_for(worker, why));
     show_pause(client, why == RUN_PAUSED);
@@ -204,6 +232,7 @@ static bool is_paused(const struct parked *parked)
 static enum run_result run(struct parked *parked)
 {
     struct client *client = parked->client;
+    enum run_result result;
 
     counter_add(&client->worker->stats.parked_retries, 1);
     /* What stands in the queue for the gate was let through already, and only its turn opens the gate again; but a
@@ -212,7 +241,9 @@ static enum run_result run(struct parked *parked)
         return is_paused(parked) ? RUN_PAUSED : dispatch_run_alone(client, &parked->job, parked->words.keys);
     if (refusal_replies_meanwhile(client, &parked->job))
         return RUN_DONE;
-    return dispatch_run_now(client, &parked->job, parked->words.keys);
+    result = dispatch_run_now(client, &parked->job, parked->words.keys);
+    count_try(parked, result);
+    return result;
 }
 
 /* What a try came to, or would have come to. */

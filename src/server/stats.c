@@ -55,6 +55,8 @@ static void add_worker(struct server_stats *stats, const struct worker *worker)
     stats->output_buffer_limit_disconnections += read_counter(&worker->stats.output_limit_closed);
     stats->lock_waits += read_counter(&worker->stats.lock_waits);
     stats->parked_retries += read_counter(&worker->stats.parked_retries);
+    stats->parked_by_gate += read_counter(&worker->stats.parked_by_gate);
+    stats->parked_tries_most = MAX(stats->parked_tries_most, read_counter(&worker->stats.parked_tries_most));
     add_turns(stats, worker);
     stats->expire_us += read_counter(&worker->stats.expire_us);
     stats->defrag_hits += read_counter(&worker->defrag.counters.hits);

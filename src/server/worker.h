@@ -50,6 +50,8 @@ struct worker_stats {
     _Atomic uint64_t denied_commands, denied_keys, denied_channels;
     _Atomic uint64_t parked_count;  /* commands that wait now */
     _Atomic uint64_t parked_retries; /* tries to run one */
+    _Atomic uint64_t parked_by_gate; /* of many stripes, which they did not get all at once */
+    _Atomic uint64_t parked_tries_most; /* of one of these */
     _Atomic uint64_t timed_waits;   /* blocked clients with a time-out now */
     _Atomic uint64_t recent_input[RECENT_SECONDS], recent_output[RECENT_SECONDS]; /* largest buffers, by second */
     unsigned recent_index;          /* owner: the worker; the current second's */
@@ -74,6 +76,7 @@ struct job {
     enum job_refusal refusal;
     enum access_class access;
     uint32_t first_key, key_count; /* in worker->keys */
+    bool by_gate;                  /* takes the gate instead of stripes: parking.c */
     size_t end;                    /* where the next command begins in the bytes presented */
 };
 

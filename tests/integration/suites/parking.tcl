@@ -8,6 +8,35 @@ proc retries {} {
     return [info_field parked_retries cpu]
 }
 
+proc numbers count {
+    set numbers {}
+    for {set i 0} {$i < $count} {incr i} {
+        lappend numbers $i
+    }
+    return $numbers
+}
+
+# Runs the body beside scripts on the key `counter`, one at the heels of the other, until what it does has taken the
+# gate some times; what it asks, by the client in `asks_name`, needs very many stripes.
+proc beside_scripts {asks_name round_name body} {
+    upvar 1 $asks_name asks $round_name round
+    set script {local n = 0 for i = 1, 100000 do n = n + i end return redis.call('incr', KEYS[1])}
+    set flood [connect]
+    set asks [connect]
+    set before [info_field parked_by_gate cpu]
+    for {set round 0} {$round < 300 && [info_field parked_by_gate cpu] < $before + 4} {incr round} {
+        r del counter
+        $flood -raw [string repeat [request eval $script 1 counter] 100]
+        wait_for {[r exists counter]}
+        uplevel 1 $body
+        for {set i 1} {$i <= 100} {incr i} {
+            $flood -read
+        }
+    }
+    assert {[info_field parked_by_gate cpu] >= $before + 4}
+    assert {[info_field parked_tries_most cpu] <= 3}
+}
+
 # Holds the key's stripe by a background thread; returns when it is held, as a command finds out that waits for it.
 proc hold {key {probe {}}} {
     if {$probe eq {}} {
@@ -101,6 +130,32 @@ foreach threads {1 4} {
             }
             foreach c $others {
                 assert_error WRONGTYPE* {$c -read}
+            }
+        }
+
+        if {$threads > 1} {
+            test "a read of very many keys has its stripes after three tries, or the gate" {keydb} {
+                beside_scripts asks round {
+                    set reply [$asks mget counter {*}[lmap i [numbers 2000] {string cat key: $i}]]
+                    assert_equal 2001 [llength $reply]
+                }
+            }
+
+            test "a write of very many keys has its stripes after three tries, or the gate" {keydb} {
+                beside_scripts asks round {
+                    assert_equal OK [$asks mset {*}[concat {*}[lmap i [numbers 2000] {list key:$i $round}]] counter 0]
+                }
+            }
+
+            test "a transaction of very many keys has its stripes after three tries, or the gate" {keydb} {
+                beside_scripts asks round {
+                    $asks multi
+                    foreach i [numbers 100] {
+                        $asks incr counted:$i
+                    }
+                    $asks get counter
+                    assert_equal [lrepeat 100 [expr {$round + 1}]] [lrange [$asks exec] 0 99]
+                }
             }
         }
 
