@@ -124,7 +124,7 @@ void acl_refresh_clients(struct worker *worker)
         struct client *client = container_of(node, struct client, node);
 
         if (!conn_is_closing(&client->conn) && !refresh_client(client))
-            conn_close(&client->conn);
+            client_kill(client);
     }
 }
 

@@ -657,7 +657,8 @@ void aof_stop(void)
 
 void aof_stats(struct aof_stats *stats)
 {
-    bool runs = phase_now() != PHASE_NONE;
+    /* While the child is not taken leave of the next rewrite would have to wait. */
+    bool runs = phase_now() != PHASE_NONE || child_running() == CHILD_AOF;
 
     *stats = (struct aof_stats){
         .is_rewriting = runs,

@@ -66,11 +66,18 @@ static void withdraw(struct client *client)
     tracking_disable(client);
 }
 
+/* It goes at the turn's end; until then nobody is shown it. */
+static void client_hide(struct client *client)
+{
+    atomic_fetch_or_explicit(&client->card.requests, CLIENT_REQUEST_KILL, memory_order_release);
+}
+
 void client_kill(struct client *client)
 {
     const struct request *running = client->worker->running;
 
     assert(client->worker == worker_self());
+    client_hide(client);
     conn_close(&client->conn);
     migrate_forget(client, true);
     if (running == NULL || running->client != client)
@@ -417,6 +424,7 @@ static void close_for_output(struct client *client, const char *which)
     log_warning("Client id=%llu addr=%s closed for overcoming of output buffer limits (%s).",
                 (unsigned long long)client->id, client->card.address, which);
     counter_add(&client->worker->stats.output_limit_closed, 1);
+    client_hide(client);
     conn_close(&client->conn);
 }
 

@@ -200,3 +200,26 @@ with_server {enable-debug-command yes} {
         assert {[info_field rendezvous_count stats] > 0}
     }
 }
+
+with_server {server-threads 4 min-clients-per-thread 1} {
+    test "whom ACL SETUSER closes is not shown behind its reply" {} {
+        for {set round 0} {$round < 100} {incr round} {
+            r acl setuser reader on nopass resetchannels &news +@all
+            set readers {}
+            for {set i 0} {$i < 4} {incr i} {
+                set c [connect]
+                $c auth reader any
+                $c client setname reader$i
+                $c subscribe news
+                lappend readers $c
+            }
+            r acl setuser reader resetchannels
+            assert_equal 0 [regexp -all {name=reader} [r client list]] "round $round"
+            foreach c $readers {
+                assert {[$c -closed 5000]}
+                $c -close
+            }
+        }
+        r acl deluser reader
+    }
+}
