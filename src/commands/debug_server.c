@@ -379,6 +379,16 @@ static void debug_loadaof(struct request *request)
         reply_error(request, "ERR Error trying to load the AOF files, check server logs.");
 }
 
+static void debug_aof_sync_fail(struct request *request)
+{
+    int64_t fail;
+
+    if (!request_arg_i64(request, 2, &fail))
+        return;
+    aof_writer_fail_syncs(fail != 0);
+    reply_ok(request);
+}
+
 /* A minute is the most. */
 static void debug_aof_flush_sleep(struct request *request)
 {
@@ -508,6 +518,9 @@ const struct debug_row debug_server_rows[] = {
     {"aof-flush-sleep", "<microseconds>",
      "Let the append only file's writer sleep so long, a minute at most, before each write.",
      debug_aof_flush_sleep, 3, 3, ACCESS_FREE, 0, 0},
+    {"aof-sync-fail", "<0|1>",
+     "Let each sync of the append only file's last part fail, or work again.",
+     debug_aof_sync_fail, 3, 3, ACCESS_FREE, 0, 0},
     {"assert", "",
      "Fail an assertion: the server ends.",
      debug_assert_failure, 2, UINT32_MAX, ACCESS_FREE, 0, 0},

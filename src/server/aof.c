@@ -404,6 +404,31 @@ static bool is_put_off(void)
     return true;
 }
 
+/* How long after a sync that failed a rewrite is to make it well: at once, unless those before it were in vain. */
+static int64_t healing_delay_s(uint32_t vain)
+{
+    if (vain == 0)
+        return 0;
+    if (vain < FAILURES_FREE)
+        return RETRY_S;
+    return MIN(INT64_C(60) << MIN(vain - FAILURES_FREE, 6U), INT64_C(60) * DELAY_MOST_MINUTES);
+}
+
+/* A disk whose syncs go on failing is not worn out by rewrites, each of which is a success by itself. */
+static bool is_healing_put_off(const struct aof_writer_stats *now)
+{
+    static uint32_t told; /* owner: worker 0; of so many in vain */
+    const int64_t delay_s = healing_delay_s(now->vain_rewrites);
+
+    if ((int64_t)time(NULL) >= now->sync_failed_s + delay_s)
+        return false;
+    if (now->vain_rewrites >= FAILURES_FREE && told != now->vain_rewrites)
+        log_warning("Syncs of the AOF have failed after each of %u rewrites, will retry in %" PRId64 " minutes",
+                    (unsigned)now->vain_rewrites, delay_s / 60);
+    told = now->vain_rewrites;
+    return true;
+}
+
 /* *growth: in percent, where that is the reason; else 0. */
 static bool is_due(double *growth)
 {
@@ -415,6 +440,8 @@ static bool is_due(double *growth)
     if (GET(is_scheduled) || now.needs_rewrite)
         *growth = 0;
     else if (!grew)
+        return false;
+    if (!GET(is_scheduled) && now.needs_rewrite && is_healing_put_off(&now))
         return false;
     return !is_put_off();
 }

@@ -72,11 +72,15 @@ static struct {
     bool is_temporary;             /* the file */
     bool sync_failed;              /* of the file: what it holds on the disk is not known */
     bool split_unsynced;           /* likewise of those before the split */
+    bool heals;                    /* a base was made for that, and no sync has shown yet that it was of use */
     int error;                     /* errno of what failed last */
     /* atomic, relaxed, written by the writer: for INFO; synced: release, what it covers is on the disk */
     _Atomic uint64_t written_position, synced_position, end_position;
     _Atomic uint64_t written, synced, acked, size_bytes, rewritten_bytes, buffer_bytes, syncs, slow_syncs;
     _Atomic bool is_syncing, failed, needs_rewrite;
+    _Atomic uint32_t vain_rewrites; /* one after the other: see stats */
+    _Atomic int64_t sync_failed_s;
+    _Atomic bool syncs_fail;        /* atomic, relaxed: aof_writer_fail_syncs */
     _Atomic int shown_error;
     _Atomic uint32_t flush_sleep_us; /* atomic, relaxed: aof_writer_sleep */
 } writer;
@@ -309,6 +313,41 @@ static bool write_out(void)
 
 /* ------------------------------------------------------------------------------------------------------ syncing -- */
 
+static void note_vain_rewrite(void)
+{
+    writer.heals = false;
+    SET(vain_rewrites, GET(vain_rewrites) + 1);
+}
+
+/* There is a new base. Where it was made because a sync had failed, the next sync will tell whether it was of use. */
+static void note_base(void)
+{
+    const bool was_unwell = GET(needs_rewrite);
+
+    if (was_unwell && writer.sync_failed) /* that of the file behind it, too */
+        note_vain_rewrite();
+    else
+        writer.heals = was_unwell;
+    SET(needs_rewrite, writer.sync_failed);
+}
+
+/* One of a file that began beside a rewrite which is still to come says nothing about that. */
+static void note_sync_success(void)
+{
+    if (GET(needs_rewrite))
+        return;
+    writer.heals = false;
+    SET(vain_rewrites, 0);
+}
+
+static enum status sync_of_file(void)
+{
+    if (LIKELY(!GET(syncs_fail)))
+        return file_sync(writer.file);
+    errno = EIO;
+    return STATUS_IO;
+}
+
 /* After a sync that failed nobody knows what the disk has, and asking again would be told that all is well. So the file
  * is never trusted again: a new base is written, with new files behind it. */
 static void note_sync_failure(void)
@@ -317,6 +356,9 @@ static void note_sync_failure(void)
 
     SET(shown_error, error);
     writer.sync_failed = true;
+    SET(sync_failed_s, (int64_t)time(NULL));
+    if (writer.heals)
+        note_vain_rewrite();
     SET(needs_rewrite, true);
     update_denial();
     log_warning("Fail to fsync the AOF file: %s. What was written last may not be on the disk. Writes are refused "
@@ -333,7 +375,7 @@ static bool sync_file(void)
     SET(is_syncing, true);
     if (UNLIKELY(OPTION_GET(option_aof_sync_delay) != 0))
         (void)usleep((useconds_t)OPTION_GET(option_aof_sync_delay));
-    status = file_sync(writer.file);
+    status = sync_of_file();
     SET(is_syncing, false);
     writer.synced_us = clock_monotonic_us();
     if (writer.synced_us - start_us > SLOW_SYNC_US) {
@@ -342,8 +384,10 @@ static bool sync_file(void)
                    (writer.synced_us - start_us) / 1000);
     }
     SET(syncs, GET(syncs) + 1);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        note_sync_success();
         return true;
+    }
     note_sync_failure();
     return false;
 }
@@ -540,7 +584,7 @@ static bool commit_base(const struct aof_commit *commit)
         return false;
     SET(size_bytes, aof_set_bytes(writer.files));
     SET(rewritten_bytes, GET(size_bytes));
-    SET(needs_rewrite, writer.sync_failed);
+    note_base();
     if (!writer.sync_failed) {
         update_denial();
         if (sync_file())
@@ -800,6 +844,8 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
     SET(rewritten_bytes, GET(size_bytes));
     SET(failed, false);
     SET(needs_rewrite, false);
+    SET(vain_rewrites, 0);
+    writer.heals = false;
     update_denial();
     atomic_store_explicit(&writer.runs, true, memory_order_release); /* what INFO looks at is there */
     thread_start(&writer.thread, "aof-writer", run, NULL);
@@ -870,6 +916,11 @@ bool aof_writer_runs(void)
 void aof_writer_sleep(uint32_t us)
 {
     SET(flush_sleep_us, us);
+}
+
+void aof_writer_fail_syncs(bool fail)
+{
+    SET(syncs_fail, fail);
 }
 
 bool aof_writer_settle(void)
@@ -966,6 +1017,8 @@ void aof_writer_stats(struct aof_writer_stats *stats)
         .is_syncing = GET(is_syncing),
         .is_well = !GET(failed) && !GET(needs_rewrite),
         .needs_rewrite = GET(needs_rewrite),
+        .vain_rewrites = GET(vain_rewrites),
+        .sync_failed_s = GET(sync_failed_s),
     };
 }
 

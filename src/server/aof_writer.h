@@ -45,6 +45,7 @@ bool aof_writer_is_dropping(void);
 bool aof_writer_is_ending(void); /* it was told to: aof_writer_stop would wait */
 uint64_t aof_writer_end_position(void); /* in the journal: it has to write what comes before; UINT64_MAX: everything */
 void aof_writer_sleep(uint32_t us); /* before each write, for tests: as if the disk were slow. 0: not */
+void aof_writer_fail_syncs(bool fail); /* those of the file that is written to, for tests: EIO */
 void aof_writer_poke(void); /* there may be something new: in the journal, among the options */
 void aof_writer_hurry(void); /* somebody waits for it */
 /* The split that was asked for has failed: the base that is being written has no use. */
@@ -79,6 +80,8 @@ struct aof_writer_stats {
     bool is_syncing;
     bool is_well;             /* the last write and sync */
     bool needs_rewrite;       /* a sync failed: only a new base makes it well again */
+    uint32_t vain_rewrites;   /* that were made for that since a sync worked last, and after which one failed again */
+    int64_t sync_failed_s;    /* when the last one failed */
 };
 void aof_writer_stats(struct aof_writer_stats *stats);
 void aof_writer_stats_reset(void);

@@ -612,6 +612,42 @@ test "a sync that fails is healed by a rewrite, and nobody is told that it worke
     }
 }
 
+proc log_count text {
+    return [regexp -all -- $text [slurp [srv log]]]
+}
+
+# The rewrite itself works each time: what fails is the sync of what is written behind it.
+with_server {appendonly yes appendfsync everysec enable-debug-command yes auto-aof-rewrite-percentage 0} {
+    test "while syncs go on failing rewrites come more and more seldom, until one works again" {keydb} {
+        set again {Syncs of the AOF have failed after each of 3 rewrites, will retry in 1 minutes}
+        assert_equal OK [r set a 1]
+        assert_equal {1 0} [r waitaof 1 0 0]
+        set rewrites [info_field aof_rewrites persistence]
+        r debug aof-sync-fail 1
+        r set b 1
+        wait_for {[log_count $again] == 1}
+        assert_equal 3 [expr {[info_field aof_rewrites persistence] - $rewrites}]
+        assert_equal 4 [log_count {Fail to fsync}]
+        assert_equal err [info_field aof_last_write_status persistence]
+        assert_error MISCONF* {r set c 1}
+        # Nobody has to wait who asks for one; and once it works the next failure is healed at once.
+        r debug aof-sync-fail 0
+        r bgrewriteaof
+        assert_equal {1 0} [r waitaof 1 0 0]
+        wait_for {[info_field aof_last_write_status persistence] eq "ok"}
+        assert_equal OK [r set c 1]
+        assert_equal {1 0} [r waitaof 1 0 0]
+        r debug aof-sync-fail 1
+        r set d 1
+        wait_for {[log_count $again] == 2}
+        assert_equal 8 [log_count {Fail to fsync}]
+        assert_equal 7 [expr {[info_field aof_rewrites persistence] - $rewrites}]
+        r debug aof-sync-fail 0
+        r bgrewriteaof
+        assert_equal {1 0} [r waitaof 1 0 0]
+    }
+}
+
 test "a write that fails is made good, and refuses writes meanwhile" {noconn slow} {
     with_each_fault write torn {appendfsync everysec} {
         set client [connect]
