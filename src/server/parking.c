@@ -119,9 +119,9 @@ static void set_asked(struct worker *worker, struct parked *parked, bool asked)
 }
 
 /* Of many stripes one may be held at any time, by a script that is run again and again, say: who takes all or none
- * might never get them. The gate has a queue. It is asked for when the stripe that was busy has been released: what
- * held it is not inside then. To spin for each stripe, with those below it held, would be no better: a script may hold
- * it, and all others who need one of those below would wait for that script. */
+ * might never get them. The gate has a queue. It is asked for when the stripe that was busy has been released; at
+ * worst the next script is inside by then, and all wait for its end. To spin for each stripe, with those below it held,
+ * bounds nothing: a script may hold it for longer than others can wait for those. */
 static void count_try(struct parked *parked, enum run_result result)
 {
     struct worker *worker = parked->client->worker;
