@@ -231,9 +231,11 @@ struct resp_parser {
 void resp_parser_init(struct resp_parser *parser, const struct resp_limits *limits, struct resp_scratch *scratch);
 void resp_parser_fini(struct resp_parser *parser);      /* also: forget an unfinished command */
 
-/* What an unfinished command takes beside the range; without the bytes of large arguments, and with them. */
+/* What an unfinished command takes beside the range: the table of its arguments; the large arguments that have come,
+ * their sizes and their memory. */
 size_t resp_parser_table_bytes(const struct resp_parser *parser);
-size_t resp_parser_memory_bytes(const struct resp_parser *parser);
+size_t resp_parser_large_size(const struct resp_parser *parser);
+size_t resp_parser_large_bytes(const struct resp_parser *parser);
 
 static inline bool resp_parser_is_idle(const struct resp_parser *parser)
 {

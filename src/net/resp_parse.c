@@ -53,6 +53,7 @@ struct resp_progress {
     struct progress_chunk *chunks; /* in their order */
     struct progress_chunk *last;
     size_t table_bytes; /* memory that all but the blobs' bytes take */
+    size_t blob_size;   /* of all blobs */
     size_t blob_bytes;  /* memory that those take */
 };
 
@@ -240,9 +241,14 @@ size_t resp_parser_table_bytes(const struct resp_parser *parser)
     return parser->progress != NULL ? parser->progress->table_bytes : 0;
 }
 
-size_t resp_parser_memory_bytes(const struct resp_parser *parser)
+size_t resp_parser_large_size(const struct resp_parser *parser)
 {
-    return parser->progress != NULL ? parser->progress->table_bytes + parser->progress->blob_bytes : 0;
+    return parser->progress != NULL ? parser->progress->blob_size : 0;
+}
+
+size_t resp_parser_large_bytes(const struct resp_parser *parser)
+{
+    return parser->progress != NULL ? parser->progress->blob_bytes : 0;
 }
 
 /* ------------------------------------------------------------------------------------------- the careful way -- */
@@ -513,6 +519,7 @@ void resp_parser_large_done(struct resp_parser *parser, struct blob *blob)
     progress->has_large = true;
     if (blob != NULL) {
         progress->large = blob_acquire(blob);
+        progress->blob_size += blob->size;
         progress->blob_bytes += blob_footprint(blob);
     }
     progress->bulk_size = 0; /* only CR LF are still in the range */

@@ -356,10 +356,12 @@ void client_show_query(struct client *client)
     struct client_card *card = &client->card;
     struct worker_stats *stats = &client->worker->stats;
 
-    show64(&card->query_bytes, conn_kept_size(&client->conn) + direct_received(client));
-    show_buffer(&card->query_capacity, conn_kept_capacity(&client->conn) + client->direct_bytes,
+    show64(&card->query_bytes, conn_kept_size(&client->conn) + direct_received(client) +
+                                   resp_parser_large_size(&client->parser));
+    show_buffer(&card->query_capacity,
+                conn_kept_capacity(&client->conn) + client->direct_bytes + resp_parser_large_bytes(&client->parser),
                 &stats->recent_input[stats->recent_index]);
-    show64(&card->unfinished_bytes, resp_parser_memory_bytes(&client->parser));
+    show64(&card->unfinished_bytes, resp_parser_table_bytes(&client->parser));
 }
 
 void client_show_output(struct client *client)

@@ -71,7 +71,7 @@ static void copy_piece(struct client *client, size_t most)
     client->direct_copied += size;
     if (client->direct_copied == from->capacity) {
         release_later(&client->direct_before);
-        client->direct_bytes = client->direct->capacity;
+        client->direct_bytes = blob_footprint(client->direct);
     }
 }
 
@@ -99,7 +99,7 @@ void direct_begin(struct client *client, const struct resp_command *words, char 
     }
     memcpy(blob->data, data + words->large_offset, here);
     client->direct = blob;
-    client->direct_bytes = blob->capacity;
+    client->direct_bytes = blob_footprint(blob);
     conn_receive_direct(&client->conn, blob->data + here, next_piece(client), here);
 }
 
@@ -120,7 +120,7 @@ static bool grow(struct client *client)
     client->direct_before = client->direct;
     client->direct = larger;
     client->direct_copied = 0;
-    client->direct_bytes = larger->capacity + client->direct_before->capacity;
+    client->direct_bytes = blob_footprint(larger) + blob_footprint(client->direct_before);
     client_update_card(client);
     return true;
 }

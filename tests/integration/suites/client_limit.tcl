@@ -134,14 +134,14 @@ with_server {} {
     test "what an unfinished command takes is all told" {keydb} {
         set few [string repeat "\$1\r\na\r\n" 100000]
         set large "\$1\r\nk\r\n\$5000000\r\n[string repeat v 5000000]\r\n"
-        foreach {head piece times} [list "*20000000\r\n" $few 20 "*20000000\r\n" $large 3] {
+        foreach {field piece times} [list argv-mem $few 20 qbuf $large 3] {
             set before [info_field used_memory memory]
             lassign [numbered] c id
-            $c -raw $head
+            $c -raw "*20000000\r\n"
             for {set i 0} {$i < $times} {incr i} {
                 $c -raw $piece
             }
-            wait_for {[regexp {argv-mem=(\d+)} [r client list id $id] -> bytes] && $bytes >= 15000000}
+            wait_for {[regexp " $field=(\\d+)" [r client list id $id] -> bytes] && $bytes >= 15000000}
             wait_for {[agree $before $id]}
             $c -close
             wait_for {![is_listed $id]}
