@@ -3,10 +3,12 @@
 proc listener {{pattern __key*__*}} {
     set c [connect]
     $c psubscribe $pattern
+    set ::events_half($c) {}
     return $c
 }
 
-# What came up to now, each as {db key event}; of both forms the one by key, and the other is checked to match.
+# What came up to now, each as {db key event}; of both forms the one by key, and the other is checked to follow. What
+# other threads tell of other keys may come between the two, also our mark for the end.
 proc events c {
     r publish __keyend__ end
     set found {}
@@ -15,11 +17,15 @@ proc events c {
         if {$channel eq "__keyend__"} {
             return $found
         }
-        assert [regexp {^__keyspace@(\d+)__:(.*)$} $channel all db key]
-        lappend found [list $db $key $message]
-        lassign [$c -read] kind pattern channel other
-        assert_equal "__keyevent@${db}__:$message" $channel
-        assert_equal $key $other
+        if {[regexp {^__keyspace@(\d+)__:(.*)$} $channel all db key]} {
+            lappend found [list $db $key $message]
+            lappend ::events_half($c) [list $db $key $message]
+        } else {
+            assert [regexp {^__keyevent@(\d+)__:(.*)$} $channel all db event]
+            set half [lsearch -exact $::events_half($c) [list $db $message $event]]
+            assert {$half >= 0} "$channel of $message"
+            set ::events_half($c) [lreplace $::events_half($c) $half $half]
+        }
     }
 }
 
