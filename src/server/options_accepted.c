@@ -9,14 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum reason { PERSISTENCE, REPLICATION, CLUSTER, TYPES, EVICTION, LATER, OTHERWISE };
+enum reason { PERSISTENCE, REPLICATION, CLUSTER, TYPES, LATER, OTHERWISE };
 
 static const char *const reasons[] = {
     [PERSISTENCE] = "this version saves and loads in one way only",
     [REPLICATION] = "this version does not replicate",
     [CLUSTER] = "this version is no cluster node",
     [TYPES] = "this version has no values it would be about",
-    [EVICTION] = "this version does not evict",
     [LATER] = "this version does not have what it would be about",
     [OTHERWISE] = "this server works differently and has nothing to adjust there",
 };
