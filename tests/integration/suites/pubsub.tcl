@@ -165,20 +165,20 @@ with_server {} {
         set c [connect]
         $c multi
         $c set x 1
-        $c subscribe a b
+        $c subscribe exec.a exec.b ;# nobody of an earlier test, who may still be leaving
         $c get x
-        $c unsubscribe a
+        $c unsubscribe exec.a
         $c -send exec
-        assert_equal {OK {subscribe a 1} {subscribe b 2} 1} [$c -read] ;# two for the second command
-        assert_equal {unsubscribe a 1} [$c -read]
+        assert_equal {OK {subscribe exec.a 1} {subscribe exec.b 2} 1} [$c -read] ;# two for the second command
+        assert_equal {unsubscribe exec.a 1} [$c -read]
         r multi
-        r publish b 1
+        r publish exec.b 1
         r set x 2
-        r publish b 2
-        r publish a 3
+        r publish exec.b 2
+        r publish exec.a 3
         assert_equal {1 OK 1 0} [r exec]
-        assert_equal {message b 1} [$c -read]
-        assert_equal {message b 2} [$c -read]
+        assert_equal {message exec.b 1} [$c -read]
+        assert_equal {message exec.b 2} [$c -read]
     }
 
     test "a reply of EXEC is not torn by what it publishes to its own client" {keydb} {
