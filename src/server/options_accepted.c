@@ -195,11 +195,13 @@ const char *options_accepted_reason(const struct option_row *row)
 {
     const struct accepted *from = accepted_of(row);
 
-    for (size_t i = 0; from == NULL && i < countof(idle_options); i++) {
+    if (from != NULL)
+        return reasons[from->reason];
+    for (size_t i = 0; i < countof(idle_options); i++) {
         if (strcmp(row->name, idle_options[i].name) == 0)
             return reasons[idle_options[i].reason];
     }
-    return from != NULL ? reasons[from->reason] : NULL;
+    return NULL;
 }
 
 static const char *check_only_preset(const struct option_row *row, int64_t number, struct slice text)
