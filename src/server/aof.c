@@ -168,7 +168,7 @@ static enum status write_base(struct snapshot *keys, struct child_report *report
                                           .writes_time = OPTION_IS(option_aof_timestamps),
                                           .key_delay_us = rdb_save_delay_us(),
                                           .payload = rdb_payload_options(),
-                                         .libraries = libraries_each,
+                                          .libraries = libraries_each,
                                           .progress = tell_progress, .context = report};
     enum status status = aof.is_rdb ? persistence_save_base(&base, keys, error, CHILD_ERROR_BYTES)
                                     : aof_dump_save(&dump, error, CHILD_ERROR_BYTES);
@@ -475,7 +475,6 @@ static void rewrite_if_due(struct worker *worker)
         dispatch_exclusive_drop(worker, GATE_WISH_AOF); /* somebody else was faster */
 }
 
-
 /* ---------------------------------------------------------------------------------------------------- on and off -- */
 
 /* There is no manifest: the data as it is becomes the first base. */
@@ -551,10 +550,10 @@ void aof_begin(void)
 /* The gate is owned, or the workers have ended. */
 static void begin_to_stop(void)
 {
-    const bool was_on = GET(state) == AOF_ON;
+    /* In one step, as the writer may just be about to say that the first files are in place. */
+    const bool was_on = atomic_exchange(&aof.state, AOF_STOPPING) == AOF_ON;
 
     child_stop(CHILD_AOF);
-    SET(state, AOF_STOPPING);
     SET(is_scheduled, false);
     SET(failures, 0);
     SET(tells_delay, false);

@@ -55,8 +55,9 @@ static struct {
     struct aof_commit commit GUARDED_BY(lock);
     _Atomic enum split split;      /* atomic: who owns the gate says WANTED, the writer the others */
     _Atomic bool ends;             /* atomic, seq_cst, set under the lock: it is to end */
-    _Atomic bool has_ended;        /* atomic, release, acquire: the thread touches nothing any more */
+    _Atomic bool has_ended;        /* atomic, release, acquire: the thread touches nothing of this any more */
     _Atomic uint64_t drops_wanted, drops_done; /* atomic, seq_cst: how often history was to go, and went */
+    _Atomic uint64_t end_position; /* atomic, relaxed, written with `ends`: what replies rely on comes before it */
     _Atomic bool reads;            /* atomic, seq_cst, with `split` and `ends`: see read_journal */
     _Atomic enum rest rest;        /* atomic, seq_cst: see sleep_until */
     _Atomic bool runs;             /* atomic, release, acquire: changed by who owns the gate */
@@ -75,7 +76,7 @@ static struct {
     bool heals;                    /* a base was made for that, and no sync has shown yet that it was of use */
     int error;                     /* errno of what failed last */
     /* atomic, relaxed, written by the writer: for INFO; synced: release, what it covers is on the disk */
-    _Atomic uint64_t written_position, synced_position, end_position;
+    _Atomic uint64_t written_position, synced_position;
     _Atomic uint64_t written, synced, acked, size_bytes, rewritten_bytes, buffer_bytes, syncs, slow_syncs;
     _Atomic bool is_syncing, failed, needs_rewrite;
     _Atomic uint32_t vain_rewrites; /* one after the other: see stats */
