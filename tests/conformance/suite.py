@@ -17,9 +17,7 @@ import threading
 import time
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-SOURCES = """deb-src [signed-by=%s] http://deb.debian.org/debian bookworm main
-deb-src [signed-by=%s] http://deb.debian.org/debian-security bookworm-security main
-""" % (KEYRING, KEYRING)
+CODENAME = "bookworm"
 VERSION = "7.0."
 WANTED = re.compile(r"^[^/]+/(tests/.*|utils/gen-test-certs\.sh)$")
 # The programs that the suite starts as src/NAME; ours stand under their own names in the server's folder.
@@ -46,6 +44,17 @@ def _call(command, **more):
         raise Trouble("%s\n%s" % (" ".join(command), done.stdout[-2000:]))
 
 
+def _sources():
+    """Where this machine has its packages from is where their sources are."""
+    done = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)",
+                           "Created-By: Packages"], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    found = sorted({" ".join(line) for line in lines if len(line) == 3 and line[1].startswith(CODENAME)})
+    if not found:
+        raise Trouble("needs Debian 12's package lists: apt-get knows of no %s" % CODENAME)
+    return "".join("deb-src [signed-by=%s] %s\n" % (KEYRING, line) for line in found)
+
+
 def _fetch(folder):
     """Downloads the source package into the folder, with package lists that live and die in there."""
     if not shutil.which("apt-get"):
@@ -55,7 +64,7 @@ def _fetch(folder):
     os.makedirs(os.path.join(archives, "archives", "partial"))
     sources = os.path.join(folder, "sources.list")
     with open(sources, "w", encoding="ascii") as file:
-        file.write(SOURCES)
+        file.write(_sources())
     apt = ["apt-get", "-qq", "-o", "Dir::Etc::sourcelist=" + sources, "-o", "Dir::Etc::sourceparts=/dev/null",
            "-o", "Dir::State::lists=" + lists, "-o", "Dir::Cache=" + archives, "-o", "APT::Sandbox::User=root"]
     _call([*apt, "update"], cwd=folder, timeout=300)
