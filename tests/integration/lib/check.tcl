@@ -306,6 +306,31 @@ proc info_field {name args} {
     return [dict get [info_fields {*}$args] $name]
 }
 
+# How often a command has had to wait for a key that somebody held for long.
+proc parked_so_far {} {
+    return [info_field long_lock_waits cpu]
+}
+
+# Does a GET of the key wait?
+proc get_is_parked key {
+    set c [connect]
+    set before [parked_so_far]
+    $c -send get $key
+    pause 10
+    return [expr {[parked_so_far] > $before}]
+}
+
+# Connections on different workers, as the server places them one after the other.
+proc connect_many count {
+    set clients {}
+    for {set i 0} {$i < $count} {incr i} {
+        set c [connect]
+        $c ping
+        lappend clients $c
+    }
+    return $clients
+}
+
 # What is allocated is known where the allocator tells of all that goes through it; the sanitizers' do not.
 proc memory_needs_jemalloc {} {
     if {![string match jemalloc* [info_field mem_allocator memory]]} {

@@ -5,20 +5,9 @@ proc client_id c {
     return [$c client id]
 }
 
-# Connections on different workers, as the server places them one after the other.
-proc spread count {
-    set all {}
-    for {set i 0} {$i < $count} {incr i} {
-        set c [connect]
-        $c ping
-        lappend all $c
-    }
-    return $all
-}
-
 with_server {enable-debug-command yes} {
     test "who is killed takes no element that comes afterwards" {} {
-        foreach c [spread 4] {
+        foreach c [connect_many 4] {
             for {set round 0} {$round < 25} {incr round} {
                 set victim [connect]
                 set id [client_id $victim]
@@ -34,7 +23,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "the same within a transaction" {} {
-        foreach c [spread 4] {
+        foreach c [connect_many 4] {
             set victim [connect]
             set id [client_id $victim]
             $victim -send blpop list 0
@@ -50,7 +39,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "who is killed changes nothing behind the reply" {} {
-        foreach c [spread 4] {
+        foreach c [connect_many 4] {
             for {set round 0} {$round < 10} {incr round} {
                 set victim [connect]
                 set id [client_id $victim]
@@ -70,7 +59,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "who is killed gets no message, and none is counted for it" {} {
-        foreach c [spread 4] {
+        foreach c [connect_many 4] {
             set victim [connect]
             set id [client_id $victim]
             $victim subscribe channel
@@ -87,7 +76,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "who is killed is not there any more behind the reply" {} {
-        foreach c [spread 4] {
+        foreach c [connect_many 4] {
             for {set round 0} {$round < 25} {incr round} {
                 set victim [connect]
                 set id [client_id $victim]
@@ -100,7 +89,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "MIGRATE of a killed client deletes nothing behind the reply" {} {
-        foreach c [spread 4] {
+        foreach c [connect_many 4] {
             set ::accepted {}
             set target [socket -server {apply {{socket host port} {lappend ::accepted $socket}}} -myaddr 127.0.0.1 0]
             $c set moving value
@@ -122,7 +111,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "behind the reply of CLIENT PAUSE no script writes" {} {
-        foreach c [spread 4] {
+        foreach c [connect_many 4] {
             set writer [connect]
             $c set counter 0
             $writer -send eval {
@@ -140,7 +129,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "behind the reply of ACL SETUSER and DELUSER nothing is done for who may not any more" {} {
-        foreach c [spread 4] {
+        foreach c [connect_many 4] {
             foreach change {{acl setuser worker off -@all} {acl deluser worker}} {
                 $c acl setuser worker on nopass ~* +@all
                 set victim [connect]
@@ -161,7 +150,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "messages are journaled beside CONFIG SET appendonly yes and no" {} {
-        set publishers [spread 6]
+        set publishers [connect_many 6]
         for {set round 0} {$round < 6} {incr round} {
             foreach mode {yes no} {
                 foreach p $publishers {
@@ -181,7 +170,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "a change of an option holds for all connections behind the reply" {} {
-        set all [spread 8]
+        set all [connect_many 8]
         foreach c [lrange $all 0 3] {
             foreach limit {1048576 2097152} {
                 assert_equal OK [$c config set proto-max-bulk-len $limit]

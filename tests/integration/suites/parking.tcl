@@ -1,9 +1,5 @@
 # Commands that wait for a stripe, the gate or a pause: each kind is found by what it waits for.
 
-proc parked_so_far {} {
-    return [info_field long_lock_waits cpu]
-}
-
 proc retries {} {
     return [info_field parked_retries cpu]
 }

@@ -32,18 +32,6 @@ proc away_from workers {
     skip "too few workers"
 }
 
-proc parked_so_far {} {
-    return [info_field long_lock_waits cpu]
-}
-
-proc get_is_parked key {
-    set c [connect]
-    set before [parked_so_far]
-    $c -send get $key
-    pause 10
-    return [expr {[parked_so_far] > $before}]
-}
-
 with_server {enable-debug-command yes} {
     test "long lists and sets, whole and in part" {} {
         set elements [numbers 3000]

@@ -1,15 +1,5 @@
 # Many clients at once, which on KeyDB sit on several workers: nothing may be lost, torn or reordered.
 
-proc crowd count {
-    set clients {}
-    for {set i 0} {$i < $count} {incr i} {
-        set c [connect]
-        $c ping
-        lappend clients $c
-    }
-    return $clients
-}
-
 proc drain {clients count} {
     foreach c $clients {
         for {set i 0} {$i < $count} {incr i} {
@@ -20,7 +10,7 @@ proc drain {clients count} {
 
 with_server {} {
     test "INCR from 16 clients adds up" {} {
-        set clients [crowd 16]
+        set clients [connect_many 16]
         set each 1500
         for {set i 0} {$i < $each} {incr i 50} {
             foreach c $clients {
@@ -43,7 +33,7 @@ with_server {} {
     }
 
     test "APPEND loses no byte" {} {
-        set clients [crowd 12]
+        set clients [connect_many 12]
         set letter 65
         foreach c $clients {
             for {set i 0} {$i < 400} {incr i} {
@@ -63,7 +53,7 @@ with_server {} {
     }
 
     test "transactions are not mixed with others" {} {
-        set clients [crowd 8]
+        set clients [connect_many 8]
         for {set round 0} {$round < 60} {incr round} {
             foreach c $clients {
                 $c -send multi
@@ -90,7 +80,7 @@ with_server {} {
     }
 
     test "MSET and MGET of several keys are never seen half" {} {
-        set clients [crowd 10]
+        set clients [connect_many 10]
         set keys {k1 k2 k3 k4 k5 k6 k7 k8}
         set pairs {}
         foreach key $keys {
@@ -114,7 +104,7 @@ with_server {} {
     }
 
     test "keys given in opposite order do not lock each other out" {} {
-        set clients [crowd 12]
+        set clients [connect_many 12]
         for {set round 0} {$round < 100} {incr round} {
             foreach {c d} $clients {
                 $c -send mset a 1 b 2 c 3 d 4
@@ -130,7 +120,7 @@ with_server {} {
     }
 
     test "of two who watch the same key one wins" {} {
-        set clients [crowd 8]
+        set clients [connect_many 8]
         r set tickets 60
         set sold 0
         while {[r get tickets] > 0} {
@@ -160,7 +150,7 @@ with_server {} {
     }
 
     test "optimistic increments, every conflict is seen" {} {
-        set clients [crowd 6]
+        set clients [connect_many 6]
         set done 0
         for {set round 0} {$round < 80} {incr round} {
             foreach c $clients {
@@ -182,11 +172,11 @@ with_server {} {
     }
 
     test "CLIENT KILL reaches every worker" {} {
-        foreach c [crowd 24] {
+        foreach c [connect_many 24] {
             assert_reply {int 1} r client kill id [$c client id]
             assert {[$c -closed]}
         }
-        set clients [crowd 24]
+        set clients [connect_many 24]
         assert_reply {int 24} r client kill type normal
         foreach c $clients {
             assert {[$c -closed]}
@@ -195,7 +185,7 @@ with_server {} {
     }
 
     test "clients kill one another" {} {
-        set clients [crowd 16]
+        set clients [connect_many 16]
         set ids [lmap c $clients {$c client id}]
         foreach c $clients id [lreverse $ids] {
             catch {$c -send client kill id $id skipme no}
@@ -208,9 +198,9 @@ with_server {} {
     }
 
     test "CLIENT LIST while clients come and go" {} {
-        set steady [crowd 10]
+        set steady [connect_many 10]
         for {set round 0} {$round < 30} {incr round} {
-            set brief [crowd 5]
+            set brief [connect_many 5]
             foreach c $steady {
                 $c -send client list
                 $c -send info clients
@@ -227,7 +217,7 @@ with_server {} {
     }
 
     test "FLUSHALL and SWAPDB while others write" {} {
-        set clients [crowd 12]
+        set clients [connect_many 12]
         for {set round 0} {$round < 40} {incr round} {
             set i 0
             foreach c $clients {
@@ -254,7 +244,7 @@ with_server {} {
     }
 
     test "KEYS, SCAN, RANDOMKEY, DBSIZE while others write" {} {
-        set clients [crowd 8]
+        set clients [connect_many 8]
         for {set i 0} {$i < 300} {incr i} {
             r set stays:$i v
         }
@@ -282,7 +272,7 @@ with_server {} {
     }
 
     test "1 MiB values from several clients at once" {} {
-        set clients [crowd 6]
+        set clients [connect_many 6]
         set values {}
         for {set i 0} {$i < 6} {incr i} {
             lappend values [pattern_bytes 1048576 $i]
@@ -308,7 +298,7 @@ with_server {} {
         set old [pattern_bytes 3000000 1]
         set new [pattern_bytes 3000000 2]
         r set k $old
-        set readers [crowd 6]
+        set readers [connect_many 6]
         foreach c $readers {
             $c -send get k
             $c -send get k
@@ -327,7 +317,7 @@ with_server {} {
     }
 
     test "CONFIG SET while others work" {} {
-        set clients [crowd 8]
+        set clients [connect_many 8]
         for {set round 0} {$round < 30} {incr round} {
             foreach c $clients {
                 $c -send incr n
@@ -341,7 +331,7 @@ with_server {} {
     }
 
     test "expiring keys under many hands" {} {
-        set clients [crowd 8]
+        set clients [connect_many 8]
         for {set round 0} {$round < 20} {incr round} {
             foreach c $clients {
                 for {set i 0} {$i < 30} {incr i} {
@@ -386,20 +376,9 @@ proc worker_of client {
     return $worker
 }
 
-proc parked_so_far {} {
-    return [info_field long_lock_waits cpu]
-}
-
 # Returns when the key's stripe is held by somebody: a GET of it waits.
 proc wait_for_holder key {
     wait_for {[get_is_parked $key]}
-}
-proc get_is_parked key {
-    set c [connect]
-    set before [parked_so_far]
-    $c -send get $key
-    pause 10
-    return [expr {[parked_so_far] > $before}]
 }
 
 with_server {min-clients-per-thread 0 enable-debug-command yes} {

@@ -1,22 +1,11 @@
 # RANDOMKEY and SCAN beside a part of the keys that somebody holds for long: they find others, or wait.
 
-proc parked_so_far {} {
-    return [info_field long_lock_waits cpu]
-}
-
 # A client in whose name the key is held, once it is.
 proc hold {key seconds} {
     set holds [connect]
     $holds -send debug hold $key $seconds
     wait_for {[get_is_parked $key]}
     return $holds
-}
-proc get_is_parked key {
-    set c [connect]
-    set before [parked_so_far]
-    $c -send get $key
-    pause 10
-    return [expr {[parked_so_far] > $before}]
 }
 
 proc release holds {
