@@ -12,8 +12,8 @@
 #   make unit | integration | differential | stress | conformance | fault | clients | fuzz      one group of tests
 #
 # Variants: BUILD=release (default), debug, asan, tsan, fuzz, valgrind. CC=clang works too. LTO=1 for link-time optimization.
-# New files need no mention here: src/FOLDER/NAME.c belongs to the library, src/FOLDER/NAME_test.c is a unit test
-# program, src/tools/NAME.c a tool, tests/fuzz/NAME.c a fuzz target.
+# New files need no mention here: src/FOLDER/NAME.c or src/FOLDER/ROOM/NAME.c belongs to the library, NAME_test.c beside
+# it is a unit test program, src/tools/NAME.c a tool, tests/fuzz/NAME.c a fuzz target.
 
 BUILD ?= release
 OUT ?= build/$(BUILD)
@@ -134,7 +134,7 @@ LINK = $(CC) $(CFLAGS_ALL) $(CFLAGS) $(LDFLAGS_ALL) $(LDFLAGS)
 # ---------------------------------------------------------------------------------------------------------------
 # What there is
 
-SOURCES := $(sort $(wildcard src/*/*.c))
+SOURCES := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 TEST_SOURCES := $(filter %_test.c,$(SOURCES))
 TOOL_SOURCES := $(filter-out %_test.c,$(filter src/tools/%,$(SOURCES)))
 LIBRARY_SOURCES := $(filter-out $(TEST_SOURCES) src/tools/%,$(SOURCES))

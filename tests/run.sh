@@ -136,7 +136,7 @@ run_suite() {
 
 # Every unit test of the sources, not what an older build has left behind.
 group_unit() {
-    for source in src/*/*_test.c; do
+    for source in src/*/*_test.c src/*/*/*_test.c; do
         [ -e "$source" ] || continue
         name=${source#src/}
         name=${name%.c}

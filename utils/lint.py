@@ -6,7 +6,7 @@
 Prints "file:line: message" for each breach and ends with exit code 1 if there was one. Rules:
 
  1. layering: a folder of src/ includes from itself and from the folders before it in FOLDERS, tools/ from what
-    is below server/ only, a unit test also cmocka;
+    is below server/ only, a unit test also cmocka; so there is no cycle between files of different folders;
  2. a header compiles alone and has "#pragma once"; a source file includes its own header first, then ours, then the
     system's;
  3. no mutable variable with external linkage outside main.c, unless its line says why: /* global: why */;
@@ -24,8 +24,86 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-FOLDERS = ["base", "net", "data", "store", "persist", "server", "commands", "replicate", "script", "module",
-           "cluster", "flash"]
+# The stack, bottom first. Replication and the cluster will stand where the comment says.
+FOLDERS = ["base", "net", "data", "store", "persist",
+           "server/config", "server/process", "server/command", "server/core", "server/observe", "server/tls",
+           "server/pubsub", "server/acl", "server/durable", "server/memory", "server/run", "server/upkeep",
+           "server/diagnose",
+           # replication, cluster
+           "commands/shared", "commands/keys", "commands/string", "commands/collection", "commands/sorted_set",
+           "commands/stream", "commands/connection", "commands/debug", "commands/admin",
+           "script"]
+# Arrows that still point up; nothing may be added.
+ARROWS_UP = set("""
+server/acl/acl_client>server/run/rendezvous
+server/acl/acl_client>server/run/transaction
+server/config/config_load>server/durable/save_points
+server/config/config_test>server/durable/save_points
+server/config/options>server/pubsub/events
+server/config/options>server/pubsub/tracking
+server/core/client>server/acl/acl_client
+server/core/client>server/acl/acl_user
+server/core/client>server/durable/aof_hold
+server/core/client>server/memory/client_limit
+server/core/client>server/pubsub/monitor
+server/core/client>server/pubsub/pubsub
+server/core/client>server/pubsub/tracking
+server/core/client>server/run/blocked
+server/core/client>server/run/direct
+server/core/client>server/run/dispatch
+server/core/client>server/run/migrate
+server/core/client>server/run/parking
+server/core/client>server/run/transaction
+server/core/client>server/tls/certificates
+server/core/client>server/tls/tls_peers
+server/core/server>server/acl/acl
+server/core/server>server/durable/persistence
+server/core/server>server/memory/client_limit
+server/core/server>server/memory/memory_limit
+server/core/server>server/observe/timing
+server/core/server>server/pubsub/events
+server/core/server>server/pubsub/tracking
+server/core/server>server/run/dispatch
+server/core/server>server/run/soft_shutdown
+server/core/server>server/tls/certificates
+server/core/server>server/tls/tls_peers
+server/core/server>server/upkeep/journal_limits
+server/core/server>server/upkeep/shutdown
+server/core/stats>server/upkeep/defrag_cycle
+server/core/worker>server/acl/acl
+server/core/worker>server/durable/aof
+server/core/worker>server/durable/aof_hold
+server/core/worker>server/durable/loading
+server/core/worker>server/durable/persistence
+server/core/worker>server/memory/client_limit
+server/core/worker>server/memory/memory_limit
+server/core/worker>server/observe/latency
+server/core/worker>server/observe/timing
+server/core/worker>server/pubsub/tracking
+server/core/worker>server/run/blocked
+server/core/worker>server/run/dispatch
+server/core/worker>server/run/migrate
+server/core/worker>server/run/parking
+server/core/worker>server/run/pause
+server/core/worker>server/run/placement
+server/core/worker>server/run/rendezvous
+server/core/worker>server/run/soft_shutdown
+server/core/worker>server/tls/certificates
+server/core/worker>server/upkeep/active_expiry
+server/core/worker>server/upkeep/cron_runner
+server/core/worker>server/upkeep/defrag_cycle
+server/core/worker>server/upkeep/journal_limits
+server/durable/aof>server/run/dispatch
+server/durable/loading>server/run/aof_load
+server/durable/persistence>server/run/dispatch
+server/memory/memory_limit>server/run/dispatch
+server/memory/memory_limit>server/run/pause
+server/observe/timing>server/pubsub/monitor
+server/observe/timing>server/tls/tls_peers
+server/process/process>server/core/server
+server/run/soft_shutdown>server/upkeep/shutdown
+server/tls/certificates>server/diagnose/info
+""".split())
 TOOLS_MAY = ["base", "net", "data", "store", "persist", "tools"]
 WIDTH = 120
 
@@ -104,9 +182,16 @@ def check_lines(path, text):
 
 # ---- 1. layering, 2. order of includes ----
 
-def may_include(path, folder, target_folder):
+def folder_of(name):
+    """The folder of a path below src/: "base", "server/core"; "" for main.c."""
+    return name.rpartition("/")[0]
+
+
+def may_include(path, folder, target_folder, name):
     if path == "src/main.c":
         return target_folder in FOLDERS
+    if f"{path[4:-2]}>{name[:-2]}" in ARROWS_UP:
+        return True
     if folder == "tools":
         return target_folder in TOOLS_MAY
     return (folder in FOLDERS and target_folder in FOLDERS and
@@ -127,13 +212,10 @@ def check_includes(path, text):
     if not path.startswith("src/"):
         return
 
-    parts = path.split("/")
-    folder = parts[1] if len(parts) > 2 else ""
+    folder = folder_of(path[len("src/"):])
     if folder and folder not in FOLDERS and folder != "tools":
         breach(path, 1, f"src/{folder} has no place in the order of the folders ({', '.join(FOLDERS)})")
         return
-    if len(parts) > 3:
-        breach(path, 1, "folders of src/ have no folders inside")
 
     is_test = path.endswith("_test.c")
     for number, kind, name in includes:
@@ -146,8 +228,8 @@ def check_includes(path, text):
         if not os.path.exists("src/" + name):
             breach(path, number, f"include \"{name}\": there is no src/{name}")
             continue
-        target_folder = name.split("/")[0]
-        if not may_include(path, folder, target_folder):
+        target_folder = folder_of(name)
+        if not may_include(path, folder, target_folder, name):
             breach(path, number, f"include points up: {folder or 'main.c'} must not know {target_folder}")
         if name.endswith("_priv.h") and target_folder != folder:
             breach(path, number, f"{name} is private to src/{target_folder}")

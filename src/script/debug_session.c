@@ -11,11 +11,11 @@
 #include "script/script_api.h"
 #include "script/script_busy.h"
 #include "script/script_host_priv.h"
-#include "server/child.h"
-#include "server/client.h"
-#include "server/dispatch.h"
-#include "server/reaper.h"
-#include "server/server.h"
+#include "server/core/client.h"
+#include "server/core/server.h"
+#include "server/durable/child.h"
+#include "server/process/reaper.h"
+#include "server/run/dispatch.h"
 
 #include <errno.h>
 #include <signal.h>

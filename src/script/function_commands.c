@@ -6,7 +6,7 @@
 #include "script/functions.h"
 #include "script/script_busy.h"
 #include "script/scripts.h"
-#include "server/monitor.h"
+#include "server/pubsub/monitor.h"
 
 static struct script_host *host_of(struct request *request)
 {

@@ -2,19 +2,19 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/version.h"
 #include "script/debug_session.h"
 #include "script/lua_values.h"
 #include "script/script_busy.h"
 #include "script/script_host_priv.h"
 #include "script/script_watch.h"
-#include "server/acl_client.h"
-#include "server/child.h"
-#include "server/client.h"
-#include "server/dispatch.h"
-#include "server/protect.h"
-#include "server/refusal.h"
-#include "server/server.h"
-#include "base/version.h"
+#include "server/acl/acl_client.h"
+#include "server/core/client.h"
+#include "server/core/server.h"
+#include "server/durable/child.h"
+#include "server/run/dispatch.h"
+#include "server/run/protect.h"
+#include "server/run/refusal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,11 +7,11 @@
 #include "base/tick.h"
 #include "script/script_api.h"
 #include "script/script_host_priv.h"
-#include "server/busy.h"
-#include "server/client.h"
-#include "server/config.h"
-#include "server/inside.h"
-#include "server/server.h"
+#include "server/config/config.h"
+#include "server/core/client.h"
+#include "server/core/server.h"
+#include "server/run/busy.h"
+#include "server/run/inside.h"
 
 enum { WORDS_SHOWN = 128, SERVE_EVERY_US = 5000, STOP_WAITS_MS = 5000 };
 

@@ -8,9 +8,9 @@
 #include "script/script_settings.h"
 #include "script/script_watch.h"
 #include "script/scripts.h"
-#include "server/libraries.h"
-#include "server/monitor.h"
-#include "server/script_facts.h"
+#include "server/diagnose/script_facts.h"
+#include "server/durable/libraries.h"
+#include "server/pubsub/monitor.h"
 
 static bool read_key_count(struct request *request, uint32_t *key_count)
 {

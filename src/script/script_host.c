@@ -9,10 +9,10 @@
 #include "script/script_busy.h"
 #include "script/script_host_priv.h"
 #include "script/script_watch.h"
-#include "server/client.h"
-#include "server/dispatch.h"
-#include "server/refusal.h"
-#include "server/server.h"
+#include "server/core/client.h"
+#include "server/core/server.h"
+#include "server/run/dispatch.h"
+#include "server/run/refusal.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "base/table.h"
 #include "script/lua_vm.h"
 #include "script/script_cache.h"
-#include "server/request.h"
+#include "server/core/request.h"
 
 struct script_host;
 struct script_host *script_host_here(struct worker *worker); /* this worker's; NULL: no memory for a Lua state */

@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "base/fence.h"
 #include "base/mutex.h"
-#include "base/tick.h"
 #include "base/thread.h"
-#include "server/worker.h"
+#include "base/tick.h"
+#include "server/core/worker.h"
 
 #include <errno.h>
 #include <pthread.h>

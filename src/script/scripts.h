@@ -1,7 +1,7 @@
 /* Scripts and functions: what main.c sets up, and the commands. */
 #pragma once
 
-#include "server/command.h"
+#include "server/command/command.h"
 
 extern const struct command_row script_commands[];   /* script_commands.c */
 extern const struct command_row function_commands[]; /* function_commands.c */

@@ -5,8 +5,8 @@
  * of their type: relocate in store.h), groups and directories of the tables, records of deadlines. What stays, because
  * others look at it without that lock: the stripes, their databases, struct expiry, blobs that a reply or the journal
  * refers to, and what is registered by key. Prefetching without the lock takes no more than the address of a stripe
- * (server/dispatch.c); of a table's root it would take the address, too, and fetch a line that may be freed by then,
- * which does nothing: it follows no pointer.
+ * (server/run/dispatch.c); of a table's root it would take the address, too, and fetch a line that may be freed by
+ * then, which does nothing: it follows no pointer.
  *
  * Pointers to entries and slots, also those of an access, are void after a step. A walk belongs to one thread. */
 #pragma once

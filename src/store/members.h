@@ -11,8 +11,8 @@
  * event of the type, then "del".
  *
  * A member's deadline goes with the member: who removes one (HDEL), or gives it a new life (HSET), says so with
- * change_member_expire(..., EXPIRE_NEVER); commands do it by `edit_forget` (commands/typed.h). A key's other changes
- * leave deadlines alone; they are copied and moved with its value, and go when another value takes its place. */
+ * change_member_expire(..., EXPIRE_NEVER); commands do it by `edit_forget` (commands/shared/typed.h). A key's other
+ * changes leave deadlines alone; these are copied and moved with its value, and go when another takes its place. */
 #pragma once
 
 #include "store/access.h"

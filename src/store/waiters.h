@@ -2,7 +2,7 @@
  *
  * A waiter has a node at each of its keys, guarded by the key's stripe. Every change of a key for which somebody waits
  * makes it ready: the access that changed it lists it, and before the stripes are released whoever runs commands takes
- * the ready keys one after the other and serves those who wait (server/blocked.h). So nobody comes between.
+ * the ready keys one after the other and serves those who wait (server/run/blocked.h). So nobody comes between.
  *
  * To serve a waiter may change a second key, its target (BLMOVE). Its stripe is noted in the stripes of the waiter's
  * keys as a need: who is about to change keys there takes the stripes needed as well. */

@@ -1,11 +1,11 @@
 /* Rules of users, and the file that has them: whatever is accepted is told in words that are accepted again and mean
  * the same, and what is not accepted changes nothing. */
 #include "fuzz.h"
-#include "server/acl.h"
-#include "server/acl_check.h"
-#include "server/acl_file.h"
-#include "server/acl_user.h"
-#include "server/command.h"
+#include "server/acl/acl.h"
+#include "server/acl/acl_check.h"
+#include "server/acl/acl_file.h"
+#include "server/acl/acl_user.h"
+#include "server/command/command.h"
 
 #include "base/hash.h"
 

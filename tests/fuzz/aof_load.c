@@ -7,15 +7,15 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "commands/families.h"
-#include "commands/type_options.h"
+#include "commands/shared/families.h"
+#include "commands/shared/type_options.h"
 #include "fuzz.h"
-#include "server/aof_load.h"
-#include "server/aof_options.h"
-#include "server/config.h"
-#include "server/info.h"
-#include "server/persistence.h"
-#include "server/server.h"
+#include "server/config/config.h"
+#include "server/core/server.h"
+#include "server/diagnose/info.h"
+#include "server/durable/aof_options.h"
+#include "server/durable/persistence.h"
+#include "server/run/aof_load.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -5,10 +5,10 @@
  * touch files are left out (fuzz inputs with such lines are skipped). */
 #include "base/words.h"
 #include "fuzz.h"
-#include "server/config.h"
-#include "server/options.h"
-#include "server/options_accepted.h"
-#include "server/save_points.h"
+#include "server/config/config.h"
+#include "server/config/options.h"
+#include "server/config/options_accepted.h"
+#include "server/durable/save_points.h"
 
 #include <stdio.h>
 #include <stdlib.h>

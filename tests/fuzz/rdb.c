@@ -2,8 +2,8 @@
  * version that can hold it and read again, it has the same fingerprint. */
 #include "base/hash.h"
 #include "base/mem.h"
-#include "commands/digest.h"
-#include "commands/type_options.h"
+#include "commands/keys/digest.h"
+#include "commands/shared/type_options.h"
 #include "data/list.h"
 #include "data/stream_value.h"
 #include "fuzz.h"

@@ -2,8 +2,8 @@
  * the same keys and values. A failure says what, on one line, and where, within the file. */
 #include "base/hash.h"
 #include "base/mem.h"
-#include "commands/digest.h"
-#include "commands/type_options.h"
+#include "commands/keys/digest.h"
+#include "commands/shared/type_options.h"
 #include "data/list.h"
 #include "data/nested.h"
 #include "data/stream_value.h"

@@ -1,5 +1,5 @@
 # Used memory is one number with one meaning: what is allocated, whichever thread does it. maxmemory looks at that
-# number less what is not the data's and soon gone (server/memory_limit.h), and everybody asks the same question.
+# number less what is not the data's and soon gone (server/memory/memory_limit.h), and everybody asks the same question.
 
 # Off by what threads keep to themselves (base/mem.h), by what a few commands take while we ask, and by what jemalloc
 # keeps in each thread's cache: that is free, but its statistics take it for allocated.

@@ -1,0 +1,299 @@
+/* What is asked of servers in a group (replicas, cluster) and of those with modules, as one answers that has none: most
+ * clients, and all monitoring, ask. Commands of Redis 7.0 and KeyDB that mean nothing here are rows too, marked absent:
+ * rules for users and rename-command may name them. */
+#include "commands/shared/families.h"
+
+#include "base/number.h"
+#include "server/core/client.h"
+#include "server/core/request.h"
+#include "server/durable/aof_hold.h"
+
+/* ------------------------------------------------------------------------------------------------------ cluster -- */
+
+static void cmd_no_cluster(struct request *request)
+{
+    reply_error(request, "ERR This instance has cluster support disabled");
+}
+
+/* ------------------------------------------------------------------------------------------------------ modules -- */
+
+static void cmd_module_list(struct request *request)
+{
+    reply_array(request, 0);
+}
+
+static void cmd_module_load(struct request *request)
+{
+    reply_error(request, "ERR Error loading the extension. This server has no interface for modules.");
+}
+
+static void cmd_module_unload(struct request *request)
+{
+    reply_error(request, "ERR Error unloading module: no such module with that name");
+}
+
+static void cmd_module_help(struct request *request)
+{
+    static const char *const lines[] = {
+        "LIST",
+        "    The modules that are loaded: none, as this server has no interface for them.",
+        "LOAD <path> [<arg> ...]",
+        "    Refused, as is LOADEX.",
+        "UNLOAD <name>",
+        "    Refused: there is none.",
+    };
+
+    reply_help(request, lines, countof(lines));
+}
+
+/* ----------------------------------------------------------------------------------------------------- replicas -- */
+
+static void cmd_role(struct request *request)
+{
+    reply_array(request, 3);
+    reply_bulk(request, SLICE("master"));
+    reply_int(request, 0); /* the offset of replication, as INFO has it */
+    reply_array(request, 0);
+}
+
+static void reply_none(struct client *client, bool is_synced)
+{
+    (void)is_synced;
+    resp_write_int(&client->conn.output, 0);
+}
+
+/* There is nobody who could acknowledge anything: who asks for more than nobody waits for the time given. */
+static void cmd_wait(struct request *request)
+{
+    int64_t replicas, timeout_ms;
+
+    if (!request_arg_i64(request, 1, &replicas))
+        return;
+    if (!number_parse_i64(request_arg(request, 2), &timeout_ms)) {
+        reply_error(request, "ERR timeout is not an integer or out of range");
+        return;
+    }
+    if (timeout_ms < 0) {
+        reply_error(request, "ERR timeout is negative");
+        return;
+    }
+    if (replicas <= 0 || request->in_exec) {
+        reply_int(request, 0);
+        return;
+    }
+    request->blocked = true;
+    aof_hold_client(request->client, 0, AOF_WAIT_FOR_EVER, timeout_ms, reply_none);
+}
+
+static void cmd_replicaof(struct request *request)
+{
+    if (request_arg_is(request, 1, "no") && request_arg_is(request, 2, "one"))
+        reply_ok(request); /* so it is */
+    else
+        reply_error(request, "ERR This server cannot be a replica");
+}
+
+static void cmd_failover(struct request *request)
+{
+    if (request->arg_count == 2 && request_arg_is(request, 1, "abort"))
+        reply_error(request, "ERR No failover in progress.");
+    else
+        reply_error(request, "ERR FAILOVER requires connected replicas.");
+}
+
+/* --------------------------------------------------------------------------------------------------------- rows -- */
+
+static const struct command_row cluster_subcommands[] = {
+    {.name = "addslots", .run = cmd_no_cluster, .arity = -3, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "3.0.0", .summary = "Gives slots to this node.", .complexity = "O(N) for N slots",
+     .syntax = "CLUSTER ADDSLOTS slot [slot ...]"},
+    {.name = "addslotsrange", .run = cmd_no_cluster, .arity = -4, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "7.0.0", .summary = "Gives ranges of slots to this node.", .complexity = "O(N) for N slots",
+     .syntax = "CLUSTER ADDSLOTSRANGE start-slot end-slot [start-slot end-slot ...]"},
+    {.name = "bumpepoch", .run = cmd_no_cluster, .arity = 2, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "3.0.0", .summary = "Takes a new epoch of the configuration.", .complexity = "O(1)",
+     .syntax = "CLUSTER BUMPEPOCH", .tips = "nondeterministic_output"},
+    {.name = "count-failure-reports", .run = cmd_no_cluster, .arity = 3, .access = ACCESS_FREE,
+     .flags = "admin stale", .categories = "@admin @slow @dangerous", .group = "cluster", .since = "3.0.0",
+     .summary = "How many nodes say that a node fails.", .complexity = "O(N) for N reports",
+     .syntax = "CLUSTER COUNT-FAILURE-REPORTS node-id", .tips = "nondeterministic_output"},
+    {.name = "countkeysinslot", .run = cmd_no_cluster, .arity = 3, .access = ACCESS_FREE, .flags = "stale",
+     .categories = "@slow", .group = "cluster", .since = "3.0.0", .summary = "How many keys a slot has.",
+     .complexity = "O(1)", .syntax = "CLUSTER COUNTKEYSINSLOT slot"},
+    {.name = "delslots", .run = cmd_no_cluster, .arity = -3, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "3.0.0", .summary = "Takes slots away from this node.", .complexity = "O(N) for N slots",
+     .syntax = "CLUSTER DELSLOTS slot [slot ...]"},
+    {.name = "delslotsrange", .run = cmd_no_cluster, .arity = -4, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "7.0.0", .summary = "Takes ranges of slots away from this node.", .complexity = "O(N) for N slots",
+     .syntax = "CLUSTER DELSLOTSRANGE start-slot end-slot [start-slot end-slot ...]"},
+    {.name = "failover", .run = cmd_no_cluster, .arity = -2, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "3.0.0", .summary = "A replica takes the place of its master.", .complexity = "O(1)",
+     .syntax = "CLUSTER FAILOVER [FORCE|TAKEOVER]"},
+    {.name = "flushslots", .run = cmd_no_cluster, .arity = 2, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "3.0.0", .summary = "Takes all slots away from this node.", .complexity = "O(1)",
+     .syntax = "CLUSTER FLUSHSLOTS"},
+    {.name = "forget", .run = cmd_no_cluster, .arity = 3, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "3.0.0", .summary = "Removes a node from those that are known.", .complexity = "O(1)",
+     .syntax = "CLUSTER FORGET node-id"},
+    {.name = "getkeysinslot", .run = cmd_no_cluster, .arity = 4, .access = ACCESS_FREE, .flags = "stale",
+     .categories = "@slow", .group = "cluster", .since = "3.0.0", .summary = "Names of keys in a slot.",
+     .complexity = "O(N) for N keys", .syntax = "CLUSTER GETKEYSINSLOT slot count",
+     .tips = "nondeterministic_output"},
+    {.name = "help", .run = cmd_no_cluster, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale",
+     .categories = "@slow", .group = "cluster", .since = "5.0.0", .summary = "What the subcommands are.",
+     .complexity = "O(1)", .syntax = "CLUSTER HELP"},
+    {.name = "info", .run = cmd_no_cluster, .arity = 2, .access = ACCESS_FREE, .flags = "stale",
+     .categories = "@slow", .group = "cluster", .since = "3.0.0",
+     .summary = "The state of the cluster, as this node sees it.", .complexity = "O(1)", .syntax = "CLUSTER INFO",
+     .tips = "nondeterministic_output"},
+    {.name = "keyslot", .run = cmd_no_cluster, .arity = 3, .access = ACCESS_FREE, .flags = "stale",
+     .categories = "@slow", .group = "cluster", .since = "3.0.0", .summary = "The slot of a key.",
+     .complexity = "O(N) for N bytes", .syntax = "CLUSTER KEYSLOT key"},
+    {.name = "links", .run = cmd_no_cluster, .arity = 2, .access = ACCESS_FREE, .flags = "stale",
+     .categories = "@slow", .group = "cluster", .since = "7.0.0", .summary = "The connections to other nodes.",
+     .complexity = "O(N) for N nodes", .syntax = "CLUSTER LINKS", .tips = "nondeterministic_output"},
+    {.name = "meet", .run = cmd_no_cluster, .arity = -4, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "3.0.0", .summary = "Makes a node known to this one.", .complexity = "O(1)",
+     .syntax = "CLUSTER MEET ip port [cluster_bus_port]", .history = "4.0.0=The port of the bus may be given."},
+    {.name = "myid", .run = cmd_no_cluster, .arity = 2, .access = ACCESS_FREE, .flags = "stale",
+     .categories = "@slow", .group = "cluster", .since = "3.0.0", .summary = "The id of this node.",
+     .complexity = "O(1)", .syntax = "CLUSTER MYID"},
+    {.name = "nodes", .run = cmd_no_cluster, .arity = 2, .access = ACCESS_FREE, .flags = "stale",
+     .categories = "@slow", .group = "cluster", .since = "3.0.0", .summary = "The nodes, and who has which slots.",
+     .complexity = "O(N) for N nodes", .syntax = "CLUSTER NODES", .tips = "nondeterministic_output"},
+    {.name = "replicas", .run = cmd_no_cluster, .arity = 3, .access = ACCESS_FREE, .flags = "admin stale",
+     .categories = "@admin @slow @dangerous", .group = "cluster", .since = "5.0.0",
+     .summary = "The replicas of a node.", .complexity = "O(N) for N replicas", .syntax = "CLUSTER REPLICAS node-id",
+     .tips = "nondeterministic_output"},
+    {.name = "replicate", .run = cmd_no_cluster, .arity = 3, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "3.0.0", .summary = "This node becomes a replica of another.", .complexity = "O(1)",
+     .syntax = "CLUSTER REPLICATE node-id"},
+    {.name = "reset", .run = cmd_no_cluster, .arity = -2, .access = ACCESS_FREE, .flags = "admin noscript stale",
+     .categories = "@admin @slow @dangerous", .group = "cluster", .since = "3.0.0",
+     .summary = "This node forgets the cluster.", .complexity = "O(N) for N nodes",
+     .syntax = "CLUSTER RESET [HARD|SOFT]"},
+    {.name = "saveconfig", .run = cmd_no_cluster, .arity = 2, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "3.0.0", .summary = "Writes the configuration of the nodes to the disk.", .complexity = "O(1)",
+     .syntax = "CLUSTER SAVECONFIG"},
+    {.name = "set-config-epoch", .run = cmd_no_cluster, .arity = 3, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "3.0.0", .summary = "Sets the epoch of a node that knows no other.", .complexity = "O(1)",
+     .syntax = "CLUSTER SET-CONFIG-EPOCH config-epoch"},
+    {.name = "setslot", .run = cmd_no_cluster, .arity = -4, .access = ACCESS_FREE,
+     .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
+     .since = "3.0.0", .summary = "Whose a slot is, or becomes.", .complexity = "O(1)",
+     .syntax = "CLUSTER SETSLOT slot (IMPORTING node-id|MIGRATING node-id|NODE node-id|STABLE)"},
+    {.name = "shards", .run = cmd_no_cluster, .arity = 2, .access = ACCESS_FREE, .flags = "stale",
+     .categories = "@slow", .group = "cluster", .since = "7.0.0",
+     .summary = "Masters with their replicas and slots.", .complexity = "O(N) for N nodes",
+     .syntax = "CLUSTER SHARDS", .tips = "nondeterministic_output"},
+    {.name = "slaves", .run = cmd_no_cluster, .arity = 3, .access = ACCESS_FREE, .flags = "admin stale deprecated",
+     .categories = "@admin @slow @dangerous", .group = "cluster", .since = "3.0.0",
+     .summary = "The replicas of a node.", .complexity = "O(N) for N replicas", .syntax = "CLUSTER SLAVES node-id",
+     .tips = "nondeterministic_output", .deprecated_since = "5.0.0", .replaced_by = "`CLUSTER REPLICAS`"},
+    {.name = "slots", .run = cmd_no_cluster, .arity = 2, .access = ACCESS_FREE, .flags = "stale deprecated",
+     .categories = "@slow", .group = "cluster", .since = "3.0.0", .summary = "Who has which slots.",
+     .complexity = "O(N) for N nodes", .syntax = "CLUSTER SLOTS", .tips = "nondeterministic_output",
+     .history = "4.0.0=Ids of nodes.|7.0.0=More about where nodes are found.",
+     .deprecated_since = "7.0.0", .replaced_by = "`CLUSTER SHARDS`"},
+    {0},
+};
+
+static const struct command_row module_subcommands[] = {
+    {.name = "help", .run = cmd_module_help, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale",
+     .categories = "@slow", .group = "server", .since = "5.0.0", .summary = "What the subcommands are.",
+     .complexity = "O(1)", .syntax = "MODULE HELP"},
+    {.name = "list", .run = cmd_module_list, .arity = 2, .access = ACCESS_FREE, .flags = "admin noscript",
+     .categories = "@admin @slow @dangerous", .group = "server", .since = "4.0.0",
+     .summary = "The modules that are loaded.", .complexity = "O(N) for N modules", .syntax = "MODULE LIST",
+     .tips = "nondeterministic_output_order"},
+    {.name = "load", .run = cmd_module_load, .arity = -3, .access = ACCESS_FREE,
+     .flags = "admin noscript no_async_loading", .categories = "@admin @slow @dangerous", .group = "server",
+     .since = "4.0.0", .summary = "Loads a module.", .complexity = "O(1)",
+     .syntax = "MODULE LOAD path [arg [arg ...]]"},
+    {.name = "loadex", .run = cmd_module_load, .arity = -3, .access = ACCESS_FREE,
+     .flags = "admin noscript no_async_loading", .categories = "@admin @slow @dangerous", .group = "server",
+     .since = "7.0.0", .summary = "Loads a module, with options.", .complexity = "O(1)",
+     .syntax = "MODULE LOADEX path [CONFIG name value [CONFIG name value ...]] [ARGS arg [ARGS arg ...]]"},
+    {.name = "unload", .run = cmd_module_unload, .arity = 3, .access = ACCESS_FREE,
+     .flags = "admin noscript no_async_loading", .categories = "@admin @slow @dangerous", .group = "server",
+     .since = "4.0.0", .summary = "Takes a module out.", .complexity = "O(1)", .syntax = "MODULE UNLOAD name"},
+    {0},
+};
+
+const struct command_row standalone_commands[] = {
+    {.name = "asking", .run = cmd_no_cluster, .arity = 1, .access = ACCESS_FREE, .flags = "fast",
+     .categories = "@fast @connection", .group = "cluster", .since = "3.0.0",
+     .summary = "The next command may use a slot that is being moved here.", .complexity = "O(1)",
+     .syntax = "ASKING"},
+    {.name = "cluster", .arity = -2, .access = ACCESS_FREE, .categories = "@slow", .group = "cluster",
+     .since = "3.0.0", .summary = "A container of commands about a cluster.",
+     .complexity = "Depends on the subcommand.", .syntax = "CLUSTER subcommand [arg ...]",
+     .subcommands = cluster_subcommands},
+    {.name = "failover", .run = cmd_failover, .arity = -1, .access = ACCESS_FREE, .flags = "admin noscript stale",
+     .categories = "@admin @slow @dangerous", .group = "server", .since = "6.2.0",
+     .summary = "A replica takes the place of this server.", .complexity = "O(1)",
+     .syntax = "FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]"},
+    {.name = "keydb.mvccrestore", .run = cmd_no_cluster, .arity = 5, .access = ACCESS_FREE,
+     .flags = "write denyoom absent", .categories = "@keyspace @write @slow @dangerous",
+     .keys = "OW,UPDATE@index:1@range:0,1,0", .group = "generic", .since = "6.0.18",
+     .summary = "Active replicas: RESTORE, unless the key has changed since.", .complexity = "O(N) for N elements",
+     .syntax = "KEYDB.MVCCRESTORE key timestamp deadline serialized-value"},
+    {.name = "module", .arity = -2, .access = ACCESS_FREE, .categories = "@slow", .group = "server",
+     .since = "4.0.0", .summary = "A container of commands about modules.",
+     .complexity = "Depends on the subcommand.", .syntax = "MODULE subcommand [arg ...]",
+     .subcommands = module_subcommands},
+    {.name = "psync", .run = cmd_no_cluster, .arity = -3, .access = ACCESS_FREE,
+     .flags = "admin noscript no_async_loading no_multi absent", .categories = "@admin @slow @dangerous",
+     .group = "server", .since = "2.8.0", .summary = "A replica asks for the stream of changes.",
+     .syntax = "PSYNC replicationid offset"},
+    {.name = "readonly", .run = cmd_no_cluster, .arity = 1, .access = ACCESS_FREE, .flags = "loading stale fast",
+     .categories = "@fast @connection", .group = "cluster", .since = "3.0.0",
+     .summary = "This connection may read from a replica in a cluster.", .complexity = "O(1)", .syntax = "READONLY"},
+    {.name = "readwrite", .run = cmd_no_cluster, .arity = 1, .access = ACCESS_FREE, .flags = "loading stale fast",
+     .categories = "@fast @connection", .group = "cluster", .since = "3.0.0", .summary = "The end of READONLY.",
+     .complexity = "O(1)", .syntax = "READWRITE"},
+    {.name = "replconf", .run = cmd_no_cluster, .arity = -1, .access = ACCESS_FREE,
+     .flags = "admin noscript loading stale allow_busy syscmd absent", .categories = "@admin @slow @dangerous",
+     .group = "server", .since = "3.0.0", .summary = "A replica tells of itself.", .complexity = "O(1)",
+     .syntax = "REPLCONF"},
+    {.name = "replicaof", .run = cmd_replicaof, .arity = 3, .access = ACCESS_FREE,
+     .flags = "admin noscript stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "server",
+     .since = "5.0.0", .summary = "Whose replica this server is; NO ONE: nobody's.", .complexity = "O(1)",
+     .syntax = "REPLICAOF (host port|NO ONE)"},
+    {.name = "restore-asking", .run = cmd_no_cluster, .arity = -4, .access = ACCESS_FREE,
+     .flags = "write denyoom asking syscmd absent", .categories = "@keyspace @write @slow @dangerous",
+     .keys = "OW,UPDATE@index:1@range:0,1,0", .group = "server", .since = "3.0.0",
+     .summary = "RESTORE, while a slot is moved.", .complexity = "O(N) for N elements",
+     .syntax = "RESTORE-ASKING key ttl serialized-value"},
+    {.name = "role", .run = cmd_role, .arity = 1, .access = ACCESS_FREE, .flags = "noscript loading stale fast",
+     .categories = "@admin @fast @dangerous", .group = "server", .since = "2.8.12",
+     .summary = "Master or replica, and of whom.", .complexity = "O(1)", .syntax = "ROLE"},
+    {.name = "rreplay", .run = cmd_no_cluster, .arity = -3, .access = ACCESS_FREE,
+     .flags = "readonly noprop stale fast absent", .categories = "@read @fast", .group = "server", .since = "0.9.5",
+     .summary = "Active replicas: commands that another server has run.", .complexity = "That of the commands.",
+     .syntax = "RREPLAY uuid commands [db [timestamp]]"},
+    {.name = "slaveof", .run = cmd_replicaof, .arity = 3, .access = ACCESS_FREE,
+     .flags = "admin noscript stale no_async_loading deprecated", .categories = "@admin @slow @dangerous",
+     .group = "server", .since = "1.0.0", .summary = "The older name of REPLICAOF.", .complexity = "O(1)",
+     .syntax = "SLAVEOF (host port|NO ONE)", .deprecated_since = "5.0.0", .replaced_by = "`REPLICAOF`"},
+    {.name = "sync", .run = cmd_no_cluster, .arity = 1, .access = ACCESS_FREE,
+     .flags = "admin noscript no_async_loading no_multi absent", .categories = "@admin @slow @dangerous",
+     .group = "server", .since = "1.0.0", .summary = "A replica asks for everything.", .syntax = "SYNC"},
+    {.name = "wait", .run = cmd_wait, .arity = 3, .access = ACCESS_FREE, .flags = "noscript",
+     .categories = "@slow @connection", .group = "generic", .since = "3.0.0",
+     .summary = "Waits until replicas have what was done so far.", .complexity = "O(1)",
+     .syntax = "WAIT numreplicas timeout", .tips = "request_policy:all_shards response_policy:agg_min"},
+    {0},
+};

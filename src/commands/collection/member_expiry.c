@@ -1,0 +1,436 @@
+/* Deadlines of members: of fields by HEXPIRE and its like, of members of any type by EXPIREMEMBER and its like.
+ * TTL, PTTL and PERSIST, which take a member, too, are with the other commands about keys (expire.c). */
+#include "commands/shared/families.h"
+
+#include "base/mem.h"
+#include "base/number.h"
+#include "commands/keys/expire.h"
+#include "commands/shared/typed.h"
+#include "data/hash.h"
+
+/* ---------------------------------------------------------------------------------------------------- of fields -- */
+
+enum { NO_FIELD = -2, NO_DEADLINE = -1, NOT_MET = 0, DONE = 1, GONE = 2 }; /* what is replied of a field */
+
+/* FIELDS numfields field [field ...]: arguments [first, end). */
+struct fields {
+    uint32_t first, end;
+};
+
+static bool parse_fields(struct request *request, uint32_t index, const char *count_error, struct fields *fields)
+{
+    int64_t count;
+
+    if (!request_arg_is(request, index, "FIELDS")) {
+        reply_error(request, "ERR Mandatory argument FIELDS is missing or not at the right position");
+        return false;
+    }
+    if (!request_arg_range(request, index + 1, 1, INT64_MAX, &count, count_error))
+        return false;
+    if (count != (int64_t)request->arg_count - index - 2) {
+        reply_error(request, "ERR The `numfields` parameter must match the number of arguments");
+        return false;
+    }
+    *fields = (struct fields){index + 2, request->arg_count};
+    return true;
+}
+
+static void reply_no_key(struct request *request, struct fields fields)
+{
+    reply_array(request, fields.end - fields.first);
+    for (uint32_t i = fields.first; i < fields.end; i++)
+        reply_int(request, NO_FIELD);
+}
+
+enum condition { ANY, NX, XX, GT, LT };
+
+static enum condition parse_condition(struct request *request, uint32_t index)
+{
+    static const char *const names[] = {[NX] = "NX", [XX] = "XX", [GT] = "GT", [LT] = "LT"};
+
+    for (enum condition condition = NX; condition <= LT; condition++) {
+        if (request_arg_is(request, index, names[condition]))
+            return condition;
+    }
+    return ANY;
+}
+
+/* A field without deadline lives longer than any. */
+static bool condition_holds(enum condition condition, int64_t current_ms, int64_t wanted_ms)
+{
+    bool expires = current_ms != EXPIRE_NEVER;
+
+    switch (condition) {
+    case NX:
+        return !expires;
+    case XX:
+        return expires;
+    case GT:
+        return expires && wanted_ms > current_ms;
+    case LT:
+        return !expires || wanted_ms < current_ms;
+    default:
+        return true;
+    }
+}
+
+struct hexpire {
+    struct edit edit;
+    enum condition condition;
+    int64_t expire_ms;
+    struct slice *done; /* fields that got the deadline, or went */
+    uint32_t done_count;
+};
+
+static int64_t expire_field(struct hexpire *hexpire, struct slice field, int64_t due_ms)
+{
+    struct edit *edit = &hexpire->edit;
+
+    if (!hash_has(edit->value, field))
+        return NO_FIELD;
+    if (!condition_holds(hexpire->condition, entry_member_expire_ms(change_entry(&edit->change), field),
+                         hexpire->expire_ms))
+        return NOT_MET;
+    hexpire->done[hexpire->done_count++] = field;
+    if (hexpire->expire_ms <= due_ms) {
+        edit_forget(edit, field);
+        (void)hash_remove(&edit->value, field);
+        return GONE;
+    }
+    change_member_expire(&edit->change, field, hexpire->expire_ms);
+    edit->has_deadlines = true;
+    return DONE;
+}
+
+/* Others are told what came of it: fields that are gone, or when they go. */
+static void hexpire_effect(struct request *request, const struct hexpire *hexpire, bool is_past)
+{
+    struct slice *words = mem_alloc((5 + hexpire->done_count) * sizeof(*words));
+    char text[NUMBER_I64_SPACE], count[NUMBER_I64_SPACE];
+    uint32_t used = 0;
+
+    words[used++] = is_past ? SLICE("HDEL") : SLICE("HPEXPIREAT");
+    words[used++] = request_arg(request, 1);
+    if (!is_past) {
+        words[used++] = slice_make(text, number_format_i64(text, hexpire->expire_ms));
+        words[used++] = SLICE("FIELDS");
+        words[used++] = slice_make(count, number_format_i64(count, hexpire->done_count));
+    }
+    memcpy(&words[used], hexpire->done, hexpire->done_count * sizeof(*words));
+    effect_set(request, words, used + hexpire->done_count);
+    mem_free(words);
+}
+
+static void hexpire_fields(struct request *request, struct hexpire *hexpire, struct fields fields)
+{
+    const bool is_past = hexpire->expire_ms <= request->access->due_ms;
+
+    hexpire->done = mem_alloc((fields.end - fields.first) * sizeof(*hexpire->done));
+    hexpire->done_count = 0;
+    reply_array(request, fields.end - fields.first);
+    for (uint32_t i = fields.first; i < fields.end; i++)
+        reply_int(request, expire_field(hexpire, request_arg(request, i), request->access->due_ms));
+    if (hexpire->done_count != 0) {
+        if (hash_count(hexpire->edit.value) == 0)
+            edit_end_empty(&hexpire->edit, EVENT_HASH, "hdel");
+        else
+            edit_end(&hexpire->edit, EVENT_HASH, is_past ? "hdel" : "hexpire");
+        hexpire_effect(request, hexpire, is_past);
+    }
+    mem_free(hexpire->done);
+}
+
+static bool parse_deadline(struct request *request, enum lifetime lifetime, int64_t *expire_ms)
+{
+    int64_t number;
+
+    if (!request_arg_i64(request, 2, &number))
+        return false;
+    if (number < 0) {
+        reply_error(request, "ERR invalid expire time, must be >= 0");
+        return false;
+    }
+    if (!expire_arg(request, 2, lifetime, expire_ms))
+        return false;
+    if (*expire_ms > FIELD_DEADLINE_MOST_MS) {
+        reply_errorf(request, "ERR invalid expire time in '%s' command", request->command->row->name);
+        return false;
+    }
+    return true;
+}
+
+static void hexpire_command(struct request *request, enum lifetime lifetime)
+{
+    struct hexpire hexpire;
+    struct fields fields;
+
+    if (!parse_deadline(request, lifetime, &hexpire.expire_ms))
+        return;
+    hexpire.condition = parse_condition(request, 3);
+    if (!parse_fields(request, hexpire.condition != ANY ? 4 : 3, "ERR Parameter `numFields` should be greater than 0",
+                      &fields) ||
+        !edit_begin(&hexpire.edit, request, &request->keys[0], TYPE_HASH))
+        return;
+    if (hexpire.edit.is_new)
+        reply_no_key(request, fields);
+    else
+        hexpire_fields(request, &hexpire, fields);
+}
+
+static void cmd_hexpire(struct request *request)
+{
+    hexpire_command(request, LIFETIME_SECONDS);
+}
+
+static void cmd_hpexpire(struct request *request)
+{
+    hexpire_command(request, LIFETIME_MS);
+}
+
+static void cmd_hexpireat(struct request *request)
+{
+    hexpire_command(request, LIFETIME_AT_SECONDS);
+}
+
+static void cmd_hpexpireat(struct request *request)
+{
+    hexpire_command(request, LIFETIME_AT_MS);
+}
+
+#define COUNT_ERROR "ERR Number of fields must be a positive integer"
+
+static int64_t persist_field(struct edit *edit, struct slice field)
+{
+    if (!hash_has(edit->value, field))
+        return NO_FIELD;
+    if (entry_member_expire_ms(change_entry(&edit->change), field) == EXPIRE_NEVER)
+        return NO_DEADLINE;
+    edit_forget(edit, field);
+    return DONE;
+}
+
+static void cmd_hpersist(struct request *request)
+{
+    struct fields fields;
+    struct edit edit;
+    bool any = false;
+
+    if (!parse_fields(request, 2, COUNT_ERROR, &fields) ||
+        !edit_begin(&edit, request, &request->keys[0], TYPE_HASH))
+        return;
+    if (edit.is_new) {
+        reply_no_key(request, fields);
+        return;
+    }
+    reply_array(request, fields.end - fields.first);
+    for (uint32_t i = fields.first; i < fields.end; i++) {
+        int64_t result = persist_field(&edit, request_arg(request, i));
+
+        any = any || result == DONE;
+        reply_int(request, result);
+    }
+    if (any)
+        edit_end(&edit, EVENT_HASH, "hpersist");
+}
+
+/* What is told of a deadline. */
+typedef int64_t (*tell_fn)(int64_t expire_ms, int64_t now_ms);
+
+static void tell_deadlines(struct request *request, tell_fn tell)
+{
+    const struct entry *entry;
+    struct fields fields;
+
+    if (!parse_fields(request, 2, COUNT_ERROR, &fields))
+        return;
+    entry = access_read(request->access, request->db, &request->keys[0]);
+    if (entry == NULL) {
+        reply_no_key(request, fields);
+        return;
+    }
+    if (!request_expect_type(request, entry, TYPE_HASH))
+        return;
+    reply_array(request, fields.end - fields.first);
+    for (uint32_t i = fields.first; i < fields.end; i++) {
+        struct slice field = request_arg(request, i);
+        int64_t expire_ms = entry_member_expire_ms(entry, field);
+
+        if (expire_ms != EXPIRE_NEVER)
+            reply_int(request, tell(expire_ms, request->access->now_ms));
+        else
+            reply_int(request, hash_has(entry_value(entry), field) ? NO_DEADLINE : NO_FIELD);
+    }
+}
+
+static int64_t seconds_up(int64_t ms)
+{
+    return ms / 1000 + (ms % 1000 > 0);
+}
+
+static int64_t tell_rest_seconds(int64_t expire_ms, int64_t now_ms)
+{
+    return seconds_up(expire_ms - now_ms);
+}
+
+static int64_t tell_rest_ms(int64_t expire_ms, int64_t now_ms)
+{
+    return expire_ms - now_ms;
+}
+
+static int64_t tell_seconds(int64_t expire_ms, int64_t now_ms)
+{
+    (void)now_ms;
+    return seconds_up(expire_ms);
+}
+
+static int64_t tell_ms(int64_t expire_ms, int64_t now_ms)
+{
+    (void)now_ms;
+    return expire_ms;
+}
+
+static void cmd_httl(struct request *request)
+{
+    tell_deadlines(request, tell_rest_seconds);
+}
+
+static void cmd_hpttl(struct request *request)
+{
+    tell_deadlines(request, tell_rest_ms);
+}
+
+static void cmd_hexpiretime(struct request *request)
+{
+    tell_deadlines(request, tell_seconds);
+}
+
+static void cmd_hpexpiretime(struct request *request)
+{
+    tell_deadlines(request, tell_ms);
+}
+
+/* -------------------------------------------------------------------------------------- of members of any type -- */
+
+static void member_effect(struct request *request, struct slice member, int64_t expire_ms)
+{
+    char text[NUMBER_I64_SPACE];
+
+    effect_set(request, (const struct slice[]){SLICE("PEXPIREMEMBERAT"), request_arg(request, 1), member,
+                                               slice_make(text, number_format_i64(text, expire_ms))}, 4);
+}
+
+/* A deadline in the past is taken, and the member goes as if its time had come just now. */
+static void expire_member(struct request *request, int64_t expire_ms)
+{
+    const bool is_past = expire_ms <= request->access->due_ms;
+    const struct key *key = &request->keys[0];
+    struct slice member = request_arg(request, 2);
+    struct change change;
+
+    change_begin(&change, request->access, request->db, key);
+    change_member_expire(&change, member, is_past ? 0 : expire_ms);
+    change_end(&change, EVENT_GENERIC, NULL);
+    if (is_past) {
+        access_expire_members(request->access, request->db, key); /* which is all that others hear */
+        effect_none(request);
+    } else {
+        member_effect(request, member, expire_ms);
+    }
+}
+
+static void expire_member_command(struct request *request, enum lifetime lifetime)
+{
+    const struct value_member_ops *ops;
+    const struct entry *entry;
+    int64_t expire_ms;
+
+    if (!expire_arg(request, 3, lifetime, &expire_ms))
+        return;
+    entry = access_find(request->access, request->db, &request->keys[0]);
+    if (entry == NULL) {
+        reply_int(request, 0);
+        return;
+    }
+    ops = entry_member_ops(request->access->store, entry);
+    if (ops == NULL) {
+        reply_error(request, "ERR object type is unsupported");
+        return;
+    }
+    if (!ops->has(entry_value(entry), request_arg(request, 2))) {
+        reply_int(request, 0);
+        return;
+    }
+    expire_member(request, expire_ms);
+    reply_int(request, 1);
+}
+
+static void cmd_expiremember(struct request *request)
+{
+    enum lifetime lifetime = LIFETIME_SECONDS;
+
+    if (request->arg_count > 5) {
+        reply_error(request, "ERR Invalid number of arguments");
+        return;
+    }
+    if (request->arg_count == 5) {
+        if (request_arg_is(request, 4, "MS")) {
+            lifetime = LIFETIME_MS;
+        } else if (!request_arg_is(request, 4, "S")) {
+            reply_error(request, "ERR Invalid unit arg");
+            return;
+        }
+    }
+    expire_member_command(request, lifetime);
+}
+
+static void cmd_expirememberat(struct request *request)
+{
+    expire_member_command(request, LIFETIME_AT_SECONDS);
+}
+
+static void cmd_pexpirememberat(struct request *request)
+{
+    expire_member_command(request, LIFETIME_AT_MS);
+}
+
+/* -------------------------------------------------------------------------------------------------------- rows -- */
+
+#define HASH_ROW(name_, run_, arity_, flags_, keys_, class_, syntax_, summary_, ...)                                   \
+    {.name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_),                   \
+     .categories = class_ " @hash @fast", .keys = (keys_), .group = "hash", .since = "7.4.0", .summary = (summary_),   \
+     .complexity = "O(N) for N fields", .syntax = syntax_ " FIELDS numfields field [field ...]", ##__VA_ARGS__}
+#define SET_ROW(name_, run_, argument_, summary_)                                                                      \
+    HASH_ROW(name_, run_, -6, "write denyoom fast", "RW,UPDATE@index:1@range:0,1,0", "@write",                         \
+             argument_ " [NX|XX|GT|LT]", summary_)
+#define GET_ROW(name_, run_, syntax_, summary_, ...)                                                                   \
+    HASH_ROW(name_, run_, -5, "readonly fast", "RO,ACCESS@index:1@range:0,1,0", "@read", syntax_, summary_,            \
+             ##__VA_ARGS__)
+#define MEMBER_ROW(name_, run_, arity_, since_, argument_, summary_)                                                   \
+    {.name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = "write fast",               \
+     .categories = "@keyspace @write @fast", .keys = "RW,UPDATE@index:1@range:0,1,0", .group = "generic",              \
+     .since = (since_), .summary = (summary_), .complexity = "O(1)", .syntax = (argument_)}
+
+const struct command_row member_expiry_commands[] = {
+    SET_ROW("hexpire", cmd_hexpire, "HEXPIRE key seconds", "Lets fields live for so many seconds."),
+    SET_ROW("hpexpire", cmd_hpexpire, "HPEXPIRE key milliseconds", "Lets fields live for so many milliseconds."),
+    SET_ROW("hexpireat", cmd_hexpireat, "HEXPIREAT key unix-time-seconds",
+            "Lets fields live until a time, given in seconds since 1970."),
+    SET_ROW("hpexpireat", cmd_hpexpireat, "HPEXPIREAT key unix-time-milliseconds",
+            "Lets fields live until a time, given in milliseconds since 1970."),
+    HASH_ROW("hpersist", cmd_hpersist, -5, "write fast", "RW,UPDATE@index:1@range:0,1,0", "@write", "HPERSIST key",
+             "Takes the deadlines of fields away."),
+    GET_ROW("httl", cmd_httl, "HTTL key", "Tells how many seconds fields have left.",
+            .tips = "nondeterministic_output"),
+    GET_ROW("hpttl", cmd_hpttl, "HPTTL key", "Tells how many milliseconds fields have left.",
+            .tips = "nondeterministic_output"),
+    GET_ROW("hexpiretime", cmd_hexpiretime, "HEXPIRETIME key", "Tells when fields expire, in seconds since 1970."),
+    GET_ROW("hpexpiretime", cmd_hpexpiretime, "HPEXPIRETIME key",
+            "Tells when fields expire, in milliseconds since 1970."),
+    MEMBER_ROW("expiremember", cmd_expiremember, -4, "5.1.0", "EXPIREMEMBER key subkey delay [s|ms]",
+               "Lets a member live for so long; in seconds, or in the unit given."),
+    MEMBER_ROW("expirememberat", cmd_expirememberat, 4, "5.1.0", "EXPIREMEMBERAT key subkey unix-time-seconds",
+               "Lets a member live until a time, given in seconds since 1970."),
+    MEMBER_ROW("pexpirememberat", cmd_pexpirememberat, 4, "6.0.8", "PEXPIREMEMBERAT key subkey unix-time-milliseconds",
+               "Lets a member live until a time, given in milliseconds since 1970."),
+    {.name = NULL},
+};

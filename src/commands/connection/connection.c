@@ -1,0 +1,814 @@
+/* The connection and its session: PING, ECHO, SELECT, QUIT, RESET, AUTH, HELLO, CLIENT. All of it is free of stripes
+ * and gate: a connection is its worker's, and what others may know of it stands on its card. */
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/number.h"
+#include "base/version.h"
+#include "commands/connection/client_control.h"
+#include "commands/connection/client_tracking.h"
+#include "commands/shared/families.h"
+#include "server/acl/acl_client.h"
+#include "server/acl/acl_user.h"
+#include "server/core/client.h"
+#include "server/core/request.h"
+#include "server/core/server.h"
+#include "server/pubsub/monitor.h"
+#include "server/pubsub/pubsub.h"
+#include "server/pubsub/tracking.h"
+#include "server/run/dispatch.h"
+#include "server/run/rendezvous.h"
+#include "server/run/soft_shutdown.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char wrong_password[] = "WRONGPASS invalid username-password pair or user is disabled.";
+
+/* How much of a word of the client is repeated in an error. */
+static int shown_size(struct slice word)
+{
+    return (int)MIN(word.size, (size_t)128);
+}
+
+/* ----------------------------------------------------------------------------------------------- small commands -- */
+
+/* Clients that read messages over RESP2 expect an array. */
+static void reply_pong_as_message(struct request *request)
+{
+    reply_array(request, 2);
+    reply_text(request, "pong");
+    reply_bulk(request, request->arg_count == 2 ? request_arg(request, 1) : SLICE_EMPTY);
+}
+
+static void cmd_ping(struct request *request)
+{
+    if (request->arg_count > 2)
+        reply_errorf(request, "ERR wrong number of arguments for '%s' command", request->command->row->name);
+    else if (soft_shutdown_is_pending() && (request->client->flags & CLIENT_MONITOR) == 0)
+        reply_error(request, "SHUTDOWN PENDING");
+    else if ((request->client->flags & CLIENT_PUBSUB) != 0 && request->proto == 2)
+        reply_pong_as_message(request);
+    else if (request->arg_count == 2)
+        reply_bulk(request, request_arg(request, 1));
+    else
+        reply_status(request, "PONG");
+}
+
+static void cmd_echo(struct request *request)
+{
+    reply_bulk(request, request_arg(request, 1));
+}
+
+static void cmd_select(struct request *request)
+{
+    unsigned db;
+
+    if (!request_arg_db(request, 1, &db, NULL))
+        return;
+    request->client->db = db;
+    reply_ok(request);
+}
+
+static void cmd_quit(struct request *request)
+{
+    reply_ok(request);
+    conn_close_after_flush(&request->client->conn);
+}
+
+/* POST and Host: are not for us: a web browser was made to send something here that looks like a request of HTTP, and
+ * its body may hold commands. Nothing of what follows is run. */
+static void cmd_not_for_us(struct request *request)
+{
+    enum { LOG_AGAIN_MS = 60000 };
+    static _Atomic int64_t logged_ms; /* atomic: when it was last said, relaxed */
+    int64_t now_ms = request->access->now_ms, last_ms = atomic_load_explicit(&logged_ms, memory_order_relaxed);
+
+    if ((last_ms == 0 || now_ms - last_ms > LOG_AGAIN_MS) &&
+        atomic_compare_exchange_strong_explicit(&logged_ms, &last_ms, now_ms, memory_order_relaxed,
+                                                memory_order_relaxed))
+        log_warning("Possible SECURITY ATTACK detected: %s speaks HTTP (POST or Host:), as a web browser does that was "
+                    "led here by a page it shows. Its connection is closed.", request->client->card.address);
+    conn_close(&request->client->conn);
+}
+
+static void cmd_reset(struct request *request)
+{
+    const uint32_t session_flags = CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP | CLIENT_REPLY_SKIP_NEXT | CLIENT_NO_EVICT |
+                                   CLIENT_NO_TOUCH;
+    struct client *client = request->client;
+
+    pubsub_catch_up(client);
+    client_reset_transaction(client);
+    monitor_stop(client);
+    pubsub_leave(client);
+    tracking_disable(client);
+    client->flags &= ~session_flags;
+    client->db = 0;
+    client->proto = 2;
+    client_set_name(client, &client->card.name, SLICE_EMPTY);
+    acl_client_enter(client);
+    resp_write_status(&client->conn.output, SLICE("RESET")); /* the replies are on again */
+}
+
+/* ----------------------------------------------------------------------------------------------- who is it, what -- */
+
+/* Replies an error if that is not the user's password. */
+static bool authenticate(struct request *request, struct slice name, struct slice password)
+{
+    struct acl_user *user = acl_authenticate(name, password);
+
+    if (user == NULL) {
+        acl_note_wrong_password(request, name);
+        reply_error(request, wrong_password);
+        return false;
+    }
+    acl_client_become(request->client, &user);
+    return true;
+}
+
+static void cmd_auth(struct request *request)
+{
+    bool names_user = request->arg_count == 3;
+
+    for (uint32_t i = 1; i < request->arg_count; i++)
+        request_redact(request, i);
+    if (request->arg_count > 3)
+        reply_syntax_error(request);
+    else if (!names_user && atomic_load_explicit(&acl_default_is_nopass, memory_order_relaxed))
+        reply_error(request, "ERR AUTH <password> called without any password configured for the default user. Are "
+                             "you sure your configuration is correct?");
+    else if (authenticate(request, names_user ? request_arg(request, 1) : SLICE("default"),
+                          request_arg(request, request->arg_count - 1)))
+        reply_ok(request);
+}
+
+/* Names must be plain, so that CLIENT LIST can be read. */
+static bool is_plain(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '!' || text.data[i] > '~')
+            return false;
+    }
+    return true;
+}
+
+static bool set_client_name(struct request *request, struct slice name)
+{
+    if (!is_plain(name)) {
+        reply_error(request, "ERR Client names cannot contain spaces, newlines or special characters.");
+        return false;
+    }
+    client_set_name(request->client, &request->client->card.name, name);
+    return true;
+}
+
+/* The options of HELLO, each done as it is read. */
+static bool hello_options(struct request *request)
+{
+    for (uint32_t i = 2; i < request->arg_count; i++) {
+        uint32_t more = request->arg_count - 1 - i;
+
+        if (request_arg_is(request, i, "auth") && more >= 2) {
+            request_redact(request, i + 1);
+            request_redact(request, i + 2);
+            if (!authenticate(request, request_arg(request, i + 1), request_arg(request, i + 2)))
+                return false;
+            i += 2;
+        } else if (request_arg_is(request, i, "setname") && more >= 1) {
+            if (!set_client_name(request, request_arg(request, i + 1)))
+                return false;
+            i += 1;
+        } else {
+            reply_errorf(request, "ERR Syntax error in HELLO option '%.*s'", shown_size(request_arg(request, i)),
+                         request_arg(request, i).data);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void reply_hello(struct request *request)
+{
+    reply_map(request, 7);
+    reply_text(request, "server");
+    reply_text(request, "redis");
+    reply_text(request, "version");
+    reply_text(request, KEYDB_REDIS_VERSION);
+    reply_text(request, "proto");
+    reply_int(request, request->proto);
+    reply_text(request, "id");
+    reply_int(request, (int64_t)request->client->id);
+    reply_text(request, "mode");
+    reply_text(request, "standalone");
+    reply_text(request, "role");
+    reply_text(request, "master");
+    reply_text(request, "modules");
+    reply_array(request, 0);
+}
+
+static void cmd_hello(struct request *request)
+{
+    struct client *client = request->client;
+    int64_t proto = client->proto;
+
+    if (request->arg_count > 1 &&
+        !request_arg_range(request, 1, INT64_MIN, INT64_MAX, &proto,
+                           "ERR Protocol version is not an integer or out of range"))
+        return;
+    if (proto < 2 || proto > 3) {
+        reply_error(request, "NOPROTO unsupported protocol version");
+        return;
+    }
+    if (!hello_options(request))
+        return;
+    if (!client_is_authenticated(client)) {
+        reply_error(request, "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+                             "AUTH <user> <pass> option can be used to authenticate the client and select the RESP "
+                             "protocol version at the same time");
+        return;
+    }
+    if (!request->in_exec)
+        pubsub_catch_up(client);
+    client->proto = (uint8_t)proto;
+    request->proto = (int)proto;
+    reply_hello(request);
+}
+
+/* -------------------------------------------------------------------------------------------------- CLIENT: mine -- */
+
+static void cmd_client_id(struct request *request)
+{
+    reply_int(request, (int64_t)request->client->id);
+}
+
+static void cmd_client_getname(struct request *request)
+{
+    const char *name = request->client->card.name; /* only its owner changes it */
+
+    if (name != NULL)
+        reply_text(request, name);
+    else
+        reply_null(request);
+}
+
+static void cmd_client_setname(struct request *request)
+{
+    if (set_client_name(request, request_arg(request, 2)))
+        reply_ok(request);
+}
+
+static void cmd_client_setinfo(struct request *request)
+{
+    struct client_card *card = &request->client->card;
+    struct slice option = request_arg(request, 2), value = request_arg(request, 3);
+    char **field;
+
+    if (request_arg_is(request, 2, "lib-name")) {
+        field = &card->library_name;
+    } else if (request_arg_is(request, 2, "lib-ver")) {
+        field = &card->library_version;
+    } else {
+        reply_errorf(request, "ERR Unrecognized option '%.*s'", shown_size(option), option.data);
+        return;
+    }
+    if (!is_plain(value)) {
+        reply_errorf(request, "ERR %.*s cannot contain spaces, newlines or special characters.", shown_size(option),
+                     option.data);
+        return;
+    }
+    client_set_name(request->client, field, value);
+    reply_ok(request);
+}
+
+/* ON or OFF as argument 2; replies an error and returns false if it is neither. */
+static bool switch_flag(struct request *request, uint32_t flag)
+{
+    if (request_arg_is(request, 2, "on")) {
+        request->client->flags |= flag;
+    } else if (request_arg_is(request, 2, "off")) {
+        request->client->flags &= ~flag;
+    } else {
+        reply_syntax_error(request);
+        return false;
+    }
+    return true;
+}
+
+static void cmd_client_no_evict(struct request *request)
+{
+    if (switch_flag(request, CLIENT_NO_EVICT))
+        reply_ok(request);
+}
+
+static void cmd_client_no_touch(struct request *request)
+{
+    if (switch_flag(request, CLIENT_NO_TOUCH))
+        reply_ok(request);
+}
+
+static void cmd_client_reply(struct request *request)
+{
+    struct client *client = request->client;
+
+    if (request_arg_is(request, 2, "on")) {
+        client->flags &= ~(uint32_t)(CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP | CLIENT_REPLY_SKIP_NEXT);
+        resp_write_ok(&client->conn.output); /* request->out may still be the one that nobody reads */
+    } else if (request_arg_is(request, 2, "off")) {
+        client->flags |= CLIENT_REPLY_OFF;
+    } else if (!request_arg_is(request, 2, "skip")) {
+        reply_syntax_error(request);
+    } else if ((client->flags & CLIENT_REPLY_OFF) == 0) {
+        client->flags |= CLIENT_REPLY_SKIP_NEXT;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ CLIENT: others -- */
+
+/* Types as clients name them. */
+enum client_type { CLIENT_TYPE_NORMAL, CLIENT_TYPE_REPLICA, CLIENT_TYPE_PUBSUB, CLIENT_TYPE_MASTER };
+
+static bool parse_client_type(struct request *request, uint32_t index, enum client_type *type)
+{
+    static const struct {
+        const char *word;
+        enum client_type type;
+    } words[] = {
+        {"normal", CLIENT_TYPE_NORMAL}, {"slave", CLIENT_TYPE_REPLICA},  {"replica", CLIENT_TYPE_REPLICA},
+        {"pubsub", CLIENT_TYPE_PUBSUB}, {"master", CLIENT_TYPE_MASTER},
+        {"primary", CLIENT_TYPE_MASTER},
+    };
+
+    for (size_t i = 0; i < countof(words); i++) {
+        if (request_arg_is(request, index, words[i].word)) {
+            *type = words[i].type;
+            return true;
+        }
+    }
+    reply_errorf(request, "ERR Unknown client type '%.*s'", shown_size(request_arg(request, index)),
+                 request_arg(request, index).data);
+    return false;
+}
+
+static enum client_type card_type(const struct client_card *card)
+{
+    return (atomic_load_explicit(&card->flags, memory_order_relaxed) & CLIENT_PUBSUB) != 0 ? CLIENT_TYPE_PUBSUB
+                                                                                            : CLIENT_TYPE_NORMAL;
+}
+
+static bool is_being_killed(const struct client_card *card)
+{
+    return (atomic_load_explicit(&card->requests, memory_order_relaxed) & CLIENT_REQUEST_KILL) != 0;
+}
+
+/* The lines of CLIENT LIST, found under one roster lock after the other, then put in order. */
+struct roster_line {
+    uint64_t id;
+    size_t offset, size;
+};
+
+struct roster_lines {
+    struct buffer text;
+    struct roster_line *items;
+    size_t count, capacity;
+    bool any_type;
+    enum client_type type;
+};
+
+static void add_line(const struct client_card *card, void *context)
+{
+    struct roster_lines *lines = context;
+    struct roster_line line = {.id = card->id, .offset = lines->text.size};
+
+    if (is_being_killed(card) || (!lines->any_type && card_type(card) != lines->type))
+        return;
+    client_card_print(card, &lines->text);
+    buffer_append_char(&lines->text, '\n');
+    line.size = lines->text.size - line.offset;
+    if (lines->count == lines->capacity) {
+        lines->capacity = lines->capacity * 2 + 16;
+        lines->items = mem_realloc(lines->items, lines->capacity * sizeof(struct roster_line));
+    }
+    lines->items[lines->count++] = line;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    uint64_t first = ((const struct roster_line *)a)->id, second = ((const struct roster_line *)b)->id;
+
+    return (first > second) - (first < second);
+}
+
+static void append_line(struct buffer *text, const struct roster_lines *lines, const struct roster_line *line)
+{
+    buffer_append(text, lines->text.data + line->offset, line->size);
+}
+
+/* Of the clients named from argument 3 on, in that order. */
+static void append_lines_of_ids(struct request *request, struct buffer *text, const struct roster_lines *lines)
+{
+    for (uint32_t i = 3; i < request->arg_count; i++) {
+        struct roster_line wanted = {0};
+        const struct roster_line *line;
+
+        if (lines->count == 0 || !number_parse_u64(request_arg(request, i), &wanted.id))
+            continue; /* below zero: nobody */
+        line = bsearch(&wanted, lines->items, lines->count, sizeof(wanted), compare_lines);
+        if (line != NULL)
+            append_line(text, lines, line);
+    }
+}
+
+/* The card of who asks shows this very command. */
+static void show_own_card(struct request *request)
+{
+    size_t args_bytes = 0;
+
+    for (uint32_t i = 0; i < request->arg_count; i++)
+        args_bytes += request_arg(request, i).size;
+    client_update_card(request->client);
+    client_show_running(request->client, request->command, dispatch_query_bytes(request), args_bytes);
+}
+
+/* Its memory is part of the input, which is not the client's for longer than the command runs. */
+static void restore_own_card(struct request *request)
+{
+    client_show_running(request->client, request->command, conn_kept_size(&request->client->conn), 0);
+}
+
+static void reply_roster(struct request *request, const struct roster_lines *filter, bool by_id)
+{
+    struct roster_lines lines = *filter;
+    struct buffer text = {0};
+
+    show_own_card(request);
+    server_each_client(request->worker->server, add_line, &lines);
+    restore_own_card(request);
+    if (lines.count != 0)
+        qsort(lines.items, lines.count, sizeof(struct roster_line), compare_lines);
+    if (by_id) {
+        append_lines_of_ids(request, &text, &lines);
+    } else {
+        for (size_t i = 0; i < lines.count; i++)
+            append_line(&text, &lines, &lines.items[i]);
+    }
+    reply_verbatim(request, "txt", buffer_slice(&text));
+    buffer_fini(&text);
+    buffer_fini(&lines.text);
+    mem_free(lines.items);
+}
+
+static void cmd_client_list(struct request *request)
+{
+    struct roster_lines filter = {.any_type = true};
+    bool by_id = false;
+    int64_t id;
+
+    if (request->arg_count == 4 && request_arg_is(request, 2, "type")) {
+        filter.any_type = false;
+        if (!parse_client_type(request, 3, &filter.type))
+            return;
+    } else if (request->arg_count > 3 && request_arg_is(request, 2, "id")) {
+        by_id = true;
+        for (uint32_t i = 3; i < request->arg_count; i++) {
+            if (!request_arg_range(request, i, INT64_MIN, INT64_MAX, &id, "ERR Invalid client ID"))
+                return;
+        }
+    } else if (request->arg_count != 2) {
+        reply_syntax_error(request);
+        return;
+    }
+    reply_roster(request, &filter, by_id);
+}
+
+static void cmd_client_info(struct request *request)
+{
+    struct buffer text = {0};
+
+    show_own_card(request);
+    client_card_print(&request->client->card, &text);
+    restore_own_card(request);
+    buffer_append_char(&text, '\n');
+    reply_verbatim(request, "txt", buffer_slice(&text));
+    buffer_fini(&text);
+}
+
+/* Whom CLIENT KILL means; data NULL or 0: any. */
+struct victims {
+    const struct client *asking;
+    uint64_t id;
+    struct slice address, local_address, user;
+    int64_t least_age_s;
+    int64_t now_us; /* monotonic */
+    bool any_type, skip_me;
+    enum client_type type;
+    bool me; /* the one who asks is among them; it goes after its reply */
+};
+
+static bool is_meant(const struct client_card *card, const struct victims *victims)
+{
+    return (victims->id == 0 || card->id == victims->id) &&
+           (victims->address.data == NULL || slice_equal_text(victims->address, card->address)) &&
+           (victims->local_address.data == NULL || slice_equal_text(victims->local_address, card->local_address)) &&
+           (victims->user.data == NULL || slice_equal(victims->user, card->user->name)) &&
+           (victims->any_type || card_type(card) == victims->type) &&
+           (victims->now_us - card->created_us) / (1000 * 1000) >= victims->least_age_s;
+}
+
+static bool is_victim(struct client_card *card, void *context)
+{
+    struct victims *victims = context;
+
+    if (is_being_killed(card) || !is_meant(card, victims))
+        return false;
+    if (card != &victims->asking->card)
+        return true;
+    victims->me = !victims->skip_me;
+    return false;
+}
+
+static bool is_user(struct slice name)
+{
+    struct acl_user *user = acl_find(name);
+    bool found = user != NULL;
+
+    acl_user_release(&user);
+    return found;
+}
+
+static bool parse_victim_option(struct request *request, uint32_t index, struct victims *victims)
+{
+    struct slice value = request_arg(request, index + 1);
+    int64_t number;
+
+    if (request_arg_is(request, index, "id")) {
+        if (!request_arg_range(request, index + 1, 1, INT64_MAX, &number, "ERR client-id should be greater than 0"))
+            return false;
+        victims->id = (uint64_t)number;
+    } else if (request_arg_is(request, index, "type")) {
+        victims->any_type = false;
+        return parse_client_type(request, index + 1, &victims->type);
+    } else if (request_arg_is(request, index, "addr")) {
+        victims->address = value;
+    } else if (request_arg_is(request, index, "laddr")) {
+        victims->local_address = value;
+    } else if (request_arg_is(request, index, "user")) {
+        if (!is_user(value)) {
+            reply_errorf(request, "ERR No such user '%.*s'", shown_size(value), value.data);
+            return false;
+        }
+        victims->user = value;
+    } else if (request_arg_is(request, index, "skipme") && slice_equal_text_nocase(value, "yes")) {
+        victims->skip_me = true;
+    } else if (request_arg_is(request, index, "skipme") && slice_equal_text_nocase(value, "no")) {
+        victims->skip_me = false;
+    } else if (request_arg_is(request, index, "maxage")) {
+        if (!request_arg_range(request, index + 1, INT64_MIN, INT64_MAX, &number,
+                               "ERR maxage is not an integer or out of range"))
+            return false;
+        if (number <= 0) {
+            reply_error(request, "ERR maxage should be greater than 0");
+            return false;
+        }
+        victims->least_age_s = number;
+    } else {
+        reply_syntax_error(request);
+        return false;
+    }
+    return true;
+}
+
+static bool parse_victims(struct request *request, struct victims *victims)
+{
+    if (request->arg_count == 3) {
+        victims->address = request_arg(request, 2);
+        victims->skip_me = false;
+        return true;
+    }
+    if (request->arg_count % 2 != 0) {
+        reply_syntax_error(request);
+        return false;
+    }
+    for (uint32_t i = 2; i < request->arg_count; i += 2) {
+        if (!parse_victim_option(request, i, victims))
+            return false;
+    }
+    return true;
+}
+
+static void cmd_client_kill(struct request *request)
+{
+    struct victims victims = {.asking = request->client, .any_type = true, .skip_me = true,
+                              .now_us = (int64_t)clock_monotonic_us()};
+    struct worker *worker = request->worker;
+    uint64_t workers = 0;
+    unsigned count;
+
+    if (!parse_victims(request, &victims))
+        return;
+    count = server_request_clients(worker, CLIENT_REQUEST_KILL, is_victim, &victims, &workers) + victims.me;
+    if ((workers & (UINT64_C(1) << worker->index)) != 0)
+        worker_serve_requests(worker);
+    if (request->arg_count > 3)
+        reply_int(request, count);
+    else if (count != 0)
+        reply_ok(request);
+    else
+        reply_error(request, "ERR No such client");
+    rendezvous_begin(request->client, workers, RENDEZVOUS_REQUESTS);
+    if (victims.me)
+        conn_close_after_flush(&request->client->conn);
+}
+
+static void cmd_client_help(struct request *request)
+{
+    static const char *const lines[] = {
+        "CACHING (YES|NO)",
+        "    Whether the keys of the next command are tracked, with OPTIN or OPTOUT.",
+        "GETNAME",
+        "    The name of this connection.",
+        "GETREDIR",
+        "    The client that gets the invalidations of this one; -1: no tracking.",
+        "ID",
+        "    The number of this connection.",
+        "INFO",
+        "    What CLIENT LIST tells of this connection.",
+        "KILL <ip:port>",
+        "    Close the connection made from <ip:port>.",
+        "KILL <option> <value> [<option> <value> [...]]",
+        "    Close all connections that fit every option:",
+        "    * ID <client-id>",
+        "    * ADDR (<ip:port>|<unixsocket>:0): made from there",
+        "    * LADDR (<ip:port>|<unixsocket>:0): made to there",
+        "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+        "    * USER <username>",
+        "    * MAXAGE <seconds>: at least that old",
+        "    * SKIPME (YES|NO): whether this connection stays (default: yes)",
+        "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)] [ID <client-id> [<client-id> ...]]",
+        "    A line for each connection.",
+        "NO-EVICT (ON|OFF)",
+        "    Keep this connection when memory for clients is short.",
+        "NO-TOUCH (ON|OFF)",
+        "    Let reads of this connection leave the keys' last use as it was.",
+        "PAUSE <timeout> [WRITE|ALL]",
+        "    Let commands wait for <timeout> milliseconds: those that write, or all (the default).",
+        "REPLY (ON|OFF|SKIP)",
+        "    Whether commands of this connection are replied to; SKIP: all but the next one.",
+        "SETINFO (LIB-NAME|LIB-VER) <value>",
+        "    Tell the client library and its version.",
+        "SETNAME <name>",
+        "    Name this connection.",
+        "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [PREFIX ...]] [OPTIN] [OPTOUT] [NOLOOP]",
+        "    Tell this connection when keys change that it has read (BCAST: all keys, or those with a prefix).",
+        "TRACKINGINFO",
+        "    How this connection tracks keys.",
+        "UNBLOCK <client-id> [TIMEOUT|ERROR]",
+        "    End the wait of a blocked connection as if its time was over, or with an error.",
+        "UNPAUSE",
+        "    End what PAUSE began.",
+    };
+
+    reply_help(request, lines, countof(lines));
+}
+
+/* -------------------------------------------------------------------------------------------------------- rows -- */
+
+#define CLIENT_ROW_MINE .access = ACCESS_FREE, .flags = "noscript loading stale sentinel", \
+    .categories = "@slow @connection", .group = "connection", .complexity = "O(1)"
+#define CLIENT_ROW_ADMIN .access = ACCESS_FREE, .flags = "admin noscript loading stale sentinel", \
+    .categories = "@admin @slow @dangerous @connection", .group = "connection"
+
+static const struct command_row client_subcommands[] = {
+    {.name = "caching", .run = cmd_client_caching, .arity = 3, CLIENT_ROW_MINE, .since = "6.0.0",
+     .summary = "Says whether the next command's keys are to be tracked.", .syntax = "CLIENT CACHING (YES|NO)"},
+    {.name = "getname", .run = cmd_client_getname, .arity = 2, CLIENT_ROW_MINE, .since = "2.6.9",
+     .summary = "Returns the name of the connection.", .syntax = "CLIENT GETNAME"},
+    {.name = "getredir", .run = cmd_client_getredir, .arity = 2, CLIENT_ROW_MINE, .since = "6.0.0",
+     .summary = "Returns the client to which invalidations of this connection go.", .syntax = "CLIENT GETREDIR"},
+    {.name = "help", .run = cmd_client_help, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale sentinel",
+     .categories = "@slow @connection", .group = "connection", .since = "5.0.0",
+     .summary = "Explains the subcommands.", .complexity = "O(1)", .syntax = "CLIENT HELP"},
+    {.name = "id", .run = cmd_client_id, .arity = 2, CLIENT_ROW_MINE, .since = "5.0.0",
+     .summary = "Returns the number of the connection, which is never used again.", .syntax = "CLIENT ID"},
+    {.name = "info", .run = cmd_client_info, .arity = 2, CLIENT_ROW_MINE, .since = "6.2.0",
+     .summary = "Describes the connection.", .syntax = "CLIENT INFO", .tips = "nondeterministic_output"},
+    {.name = "kill", .run = cmd_client_kill, .arity = -3, CLIENT_ROW_ADMIN, .since = "2.4.0",
+     .summary = "Closes connections.", .complexity = "O(N) where N is the number of connections",
+     .syntax = "CLIENT KILL (ip:port|(ID client-id|TYPE (normal|master|slave|replica|pubsub)|USER username|"
+               "ADDR ip:port|LADDR ip:port|SKIPME (YES|NO)|MAXAGE maxage) [(ID client-id|TYPE (normal|master|slave|"
+               "replica|pubsub)|USER username|ADDR ip:port|LADDR ip:port|SKIPME (YES|NO)|MAXAGE maxage) ...])",
+     .arg_since = "ID:2.8.12 TYPE:2.8.12 master:3.2.0 replica:5.0.0 LADDR:6.2.0 MAXAGE:7.4.0",
+     .history = "2.8.12=The form with options.|2.8.12=The option ID.|3.2.0=The type master.|"
+                "5.0.0=The type replica, another word for slave.|6.2.0=The option LADDR.|7.4.0=The option MAXAGE."},
+    {.name = "list", .run = cmd_client_list, .arity = -2, CLIENT_ROW_ADMIN, .since = "2.4.0",
+     .summary = "Describes all connections.", .complexity = "O(N) where N is the number of connections",
+     .syntax = "CLIENT LIST [TYPE (normal|master|replica|pubsub)] [ID client-id [client-id ...]]",
+     .arg_since = "TYPE:5.0.0 ID:6.2.0", .tips = "nondeterministic_output",
+     .history = "2.8.12=The field id.|5.0.0=The option TYPE.|6.0.0=The field user.|6.2.0=The option ID, and the fields "
+                "laddr, argv-mem, tot-mem and redir.|7.0.0=The fields resp, multi-mem, rbs and rbp.|"
+                "7.0.3=The field ssub."},
+    {.name = "no-evict", .run = cmd_client_no_evict, .arity = 3, CLIENT_ROW_ADMIN, .since = "7.0.0",
+     .summary = "Protects the connection when memory for clients is short.", .complexity = "O(1)",
+     .syntax = "CLIENT NO-EVICT (ON|OFF)"},
+    {.name = "no-touch", .run = cmd_client_no_touch, .arity = 3, CLIENT_ROW_MINE, .since = "7.2.0",
+     .summary = "Lets reads of the connection leave the last use of keys as it was.",
+     .syntax = "CLIENT NO-TOUCH (ON|OFF)"},
+    {.name = "pause", .run = cmd_client_pause, .arity = -3, CLIENT_ROW_ADMIN, .since = "2.9.50",
+     .summary = "Lets commands of all connections, or those that write, wait for a while.", .complexity = "O(1)",
+     .syntax = "CLIENT PAUSE timeout [WRITE|ALL]", .arg_since = "mode:6.2.0",
+     .history = "6.2.0=CLIENT PAUSE WRITE, and the word mode."},
+    {.name = "reply", .run = cmd_client_reply, .arity = 3, CLIENT_ROW_MINE, .since = "3.2.0",
+     .summary = "Switches the replies to the connection on and off.", .syntax = "CLIENT REPLY (ON|OFF|SKIP)"},
+    {.name = "setinfo", .run = cmd_client_setinfo, .arity = 4, CLIENT_ROW_MINE, .since = "7.2.0",
+     .summary = "Tells the client library and its version.",
+     .syntax = "CLIENT SETINFO (lib-name libname|lib-ver libver)",
+     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
+    {.name = "setname", .run = cmd_client_setname, .arity = 3, CLIENT_ROW_MINE, .since = "2.6.9",
+     .summary = "Names the connection.", .syntax = "CLIENT SETNAME connection-name"},
+    {.name = "tracking", .run = cmd_client_tracking, .arity = -3, CLIENT_ROW_MINE, .since = "6.0.0",
+     .summary = "Switches on and off that the connection is told when what it has read changes.",
+     .syntax = "CLIENT TRACKING (ON|OFF) [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] "
+               "[OPTOUT] [NOLOOP]"},
+    {.name = "trackinginfo", .run = cmd_client_trackinginfo, .arity = 2, CLIENT_ROW_MINE, .since = "6.2.0",
+     .summary = "Returns how the connection tracks what it reads.", .syntax = "CLIENT TRACKINGINFO"},
+    {.name = "unblock", .run = cmd_client_unblock, .arity = -3, CLIENT_ROW_ADMIN, .since = "5.0.0",
+     .summary = "Ends the wait of a connection that is blocked by a command.",
+     .complexity = "O(log N) where N is the number of connections",
+     .syntax = "CLIENT UNBLOCK client-id [TIMEOUT|ERROR]"},
+    {.name = "unpause", .run = cmd_client_unpause, .arity = 2, CLIENT_ROW_ADMIN, .since = "6.2.0",
+     .summary = "Ends what CLIENT PAUSE began.", .complexity = "O(N) where N is the number of connections that wait",
+     .syntax = "CLIENT UNPAUSE"},
+    {0},
+};
+
+const struct command_row connection_commands[] = {
+    {
+        .name = "auth", .run = cmd_auth, .arity = -2, .access = ACCESS_FREE,
+        .flags = "noscript loading stale fast no_auth allow_busy sentinel", .categories = "@fast @connection",
+        .group = "connection", .since = "1.0.0", .summary = "Authenticates the connection.",
+        .complexity = "O(N) where N is the number of passwords of the user", .syntax = "AUTH [username] password",
+        .arg_since = "username:6.0.0", .history = "6.0.0=The name of a user before the password.",
+    },
+    {
+        .name = "client", .arity = -2, .access = ACCESS_FREE, .flags = "sentinel", .categories = "@slow",
+        .group = "connection", .since = "2.4.0", .summary = "A container of commands about connections.",
+        .complexity = "Depends on the subcommand.", .syntax = "CLIENT subcommand [arg ...]",
+        .subcommands = client_subcommands,
+    },
+    {
+        .name = "echo", .run = cmd_echo, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale fast",
+        .categories = "@fast @connection", .group = "connection", .since = "1.0.0",
+        .summary = "Returns its argument.", .complexity = "O(1)", .syntax = "ECHO message",
+    },
+    {
+        .name = "hello", .run = cmd_hello, .arity = -1, .access = ACCESS_FREE,
+        .flags = "noscript loading stale fast no_auth allow_busy sentinel", .categories = "@fast @connection",
+        .group = "connection", .since = "6.0.0",
+        .summary = "Introduces the server, and chooses the protocol of the connection.", .complexity = "O(1)",
+        .syntax = "HELLO [protover [AUTH username password] [SETNAME clientname]]",
+        .history = "6.2.0=The protocol may be left out: it stays, and the reply tells it.",
+    },
+    {
+        .name = "host:", .run = cmd_not_for_us, .arity = -1, .access = ACCESS_FREE,
+        .flags = "readonly loading stale no_auth allow_busy unqueued ends_multi", .categories = "@read @slow",
+        .group = "generic", .since = "3.2.7", .summary = "A line of HTTP: closes the connection.",
+        .complexity = "O(1)", .syntax = "HOST: [arg ...]",
+    },
+    {
+        .name = "ping", .run = cmd_ping, .arity = -1, .access = ACCESS_FREE, .flags = "fast sentinel subscribed",
+        .categories = "@fast @connection @replication", .group = "connection", .since = "1.0.0",
+        .summary = "Replies PONG, or its argument.", .complexity = "O(1)", .syntax = "PING [message]",
+        .tips = "request_policy:all_shards response_policy:all_succeeded",
+    },
+    {
+        .name = "post", .run = cmd_not_for_us, .arity = -1, .access = ACCESS_FREE,
+        .flags = "readonly loading stale no_auth allow_busy unqueued ends_multi", .categories = "@read @slow",
+        .group = "generic", .since = "3.2.7", .summary = "A line of HTTP: closes the connection.",
+        .complexity = "O(1)", .syntax = "POST [arg ...]",
+    },
+    {
+        .name = "quit", .run = cmd_quit, .arity = -1, .access = ACCESS_FREE,
+        .flags = "noscript loading stale fast no_auth allow_busy unqueued ends_multi subscribed",
+        .categories = "@fast @connection", .group = "connection", .since = "1.0.0",
+        .summary = "Closes the connection.", .complexity = "O(1)", .syntax = "QUIT",
+    },
+    {
+        .name = "replping", .run = cmd_ping, .arity = -1, .access = ACCESS_FREE, .flags = "stale fast",
+        .categories = "@fast @connection", .group = "generic", .since = "6.2.0",
+        .summary = "Replies as PING: how servers ask one another whether they are there.", .complexity = "O(1)",
+        .syntax = "REPLPING [message]",
+    },
+    {
+        .name = "reset", .run = cmd_reset, .arity = 1, .access = ACCESS_FREE,
+        .flags = "noscript loading stale fast no_auth allow_busy unqueued ends_multi subscribed",
+        .categories = "@fast @connection", .group = "connection", .since = "6.2.0",
+        .summary = "Makes the connection as it was when it was opened.", .complexity = "O(1)", .syntax = "RESET",
+    },
+    {
+        .name = "select", .run = cmd_select, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale fast",
+        .categories = "@fast @connection", .group = "connection", .since = "1.0.0",
+        .summary = "Chooses the database of the connection.", .complexity = "O(1)", .syntax = "SELECT index",
+    },
+    {0},
+};

@@ -1,0 +1,237 @@
+/* DUMP, RESTORE: values as bytes that other servers read, too. */
+#include "commands/shared/families.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/number.h"
+#include "commands/shared/type_options.h"
+#include "commands/shared/typed.h"
+#include "persist/rdb_payload.h"
+#include "server/core/client.h"
+#include "server/durable/rdb_options.h"
+#include "store/usage.h"
+
+#include <inttypes.h>
+
+/* ------------------------------------------------------------------------------------------------------- DUMP -- */
+
+static void cmd_dump(struct request *request)
+{
+    const struct entry *entry = access_read(request->access, request->db, &request->keys[0]);
+    const struct rdb_write_options options = rdb_payload_options();
+    struct rdb_writer writer;
+
+    if (entry == NULL) {
+        reply_null(request);
+        return;
+    }
+    rdb_writer_init(&writer, &options, NULL);
+    rdb_payload_write(&writer, entry);
+    reply_bulk(request, buffer_slice(&writer.out));
+    rdb_writer_fini(&writer);
+}
+
+/* ---------------------------------------------------------------------------------------------------- RESTORE -- */
+
+struct restore {
+    int64_t expire_ms; /* EXPIRE_NEVER: no deadline */
+    bool is_relative;
+    bool replaces;
+    int64_t idle_s;    /* -1: not told */
+    int64_t frequency; /* -1: not told */
+};
+
+enum { ARG_KEY = 1, ARG_TTL = 2, ARG_PAYLOAD = 3, ARG_OPTIONS = 4 };
+
+static bool parse_number(struct request *request, uint32_t at, int64_t most, int64_t *number, const char *error)
+{
+    if (!request_arg_i64(request, at, number))
+        return false;
+    if (*number >= 0 && *number <= most)
+        return true;
+    reply_error(request, error);
+    return false;
+}
+
+/* IDLETIME, FREQ: of one of them, not of both. False: no such option, or a mistake that was replied. */
+static bool parse_use(struct request *request, struct restore *restore, uint32_t at)
+{
+    bool has_value = at + 1 < request->arg_count;
+
+    if (has_value && request_arg_is(request, at, "idletime") && restore->frequency < 0)
+        return parse_number(request, at + 1, INT64_MAX, &restore->idle_s,
+                            "ERR Invalid IDLETIME value, must be >= 0");
+    if (has_value && request_arg_is(request, at, "freq") && restore->idle_s < 0)
+        return parse_number(request, at + 1, USAGE_MOST_COUNT, &restore->frequency,
+                            "ERR Invalid FREQ value, must be >= 0 and <= 255");
+    reply_syntax_error(request);
+    return false;
+}
+
+static bool parse_options(struct request *request, struct restore *restore)
+{
+    *restore = (struct restore){.is_relative = true, .idle_s = -1, .frequency = -1};
+    for (uint32_t i = ARG_OPTIONS; i < request->arg_count; i++) {
+        if (request_arg_is(request, i, "replace"))
+            restore->replaces = true;
+        else if (request_arg_is(request, i, "absttl"))
+            restore->is_relative = false;
+        else if (!parse_use(request, restore, i++))
+            return false;
+    }
+    return true;
+}
+
+static bool parse_deadline(struct request *request, struct restore *restore)
+{
+    int64_t ms;
+
+    if (!parse_number(request, ARG_TTL, INT64_MAX, &ms, "ERR Invalid TTL value, must be >= 0"))
+        return false;
+    if (ms != 0 && restore->is_relative && __builtin_add_overflow(ms, request->access->now_ms, &ms))
+        ms = 1; /* no such time: clients get what they get elsewhere, a key that is gone */
+    restore->expire_ms = ms != 0 ? ms : EXPIRE_NEVER;
+    return true;
+}
+
+/* False: the payload is no value, which was replied. */
+static bool read_payload(struct request *request, struct rdb_reader *reader, struct rdb_value *value)
+{
+    const struct rdb_limits limits = type_rdb_limits();
+    struct slice body;
+
+    if (!rdb_payload_check(request_arg(request, ARG_PAYLOAD), &body)) {
+        reply_error(request, "ERR DUMP payload version or checksum are wrong");
+        return false;
+    }
+    rdb_reader_init_memory(reader, body);
+    if (rdb_payload_read(reader, &limits, value) && !value->is_empty)
+        return true;
+    log_verbose("A payload of RESTORE is refused, its integrity check failed: at byte %" PRIu64 ": %s",
+                reader->failed_at, reader->status != STATUS_OK ? reader->error : "there is nothing in it");
+    rdb_reader_fini(reader);
+    reply_error(request, "ERR Bad data format");
+    return false;
+}
+
+static void put_member_deadline(struct slice member, int64_t when_ms, void *context)
+{
+    change_member_expire(context, member, when_ms);
+}
+
+static void put_value(struct request *request, struct change *change, const struct restore *restore,
+                      struct rdb_value *value)
+{
+    const struct access *access = request->access;
+    struct entry *entry;
+
+    if (value->type == TYPE_STRING)
+        change_put_string(change, value->text, restore->expire_ms);
+    else
+        change_put_value(change, value->type, value->value, restore->expire_ms);
+    value->value.data = NULL;
+    entry = change_entry(change);
+    if (restore->idle_s >= 0 && !access->counts_uses)
+        entry->clock = (access->clock - (uint32_t)MIN(restore->idle_s, (int64_t)0xffffff)) & 0xffffff;
+    if (restore->frequency >= 0 && access->counts_uses)
+        entry->clock = (access->clock & ~(uint32_t)0xff) | (uint32_t)restore->frequency;
+    deadlines_each_due(&value->members, DEADLINE_NONE, put_member_deadline, change);
+}
+
+/* Others are told the time itself. */
+static void tell_deadline(struct request *request, const struct restore *restore)
+{
+    char text[NUMBER_I64_SPACE];
+    struct slice *words;
+
+    if (!restore->is_relative || restore->expire_ms == EXPIRE_NEVER)
+        return;
+    words = mem_alloc((request->arg_count + 1) * sizeof(*words));
+    memcpy(words, request->args, request->arg_count * sizeof(*words));
+    words[ARG_TTL] = slice_make(text, number_format_i64(text, restore->expire_ms));
+    words[request->arg_count] = SLICE("ABSTTL");
+    effect_set(request, words, request->arg_count + 1);
+    mem_free(words);
+}
+
+/* The deadline is over already: what was there goes, and nothing comes. */
+static void leave_nothing(struct request *request, struct change *change)
+{
+    const struct slice words[] = {SLICE("DEL"), request_arg(request, ARG_KEY)};
+    bool is_there = change_entry(change) != NULL;
+
+    change_abandon(change);
+    if (is_there && access_delete(request->access, request->db, &request->keys[0]))
+        effect_set(request, words, countof(words));
+}
+
+static void make_key(struct request *request, struct change *change, const struct restore *restore,
+                     struct rdb_value *value)
+{
+    struct access *access = request->access;
+    bool is_there = change_entry(change) != NULL;
+
+    put_value(request, change, restore, value);
+    change_end(change, EVENT_GENERIC, NULL);
+    if (is_there)
+        access_event(access, request->db, change->key, EVENT_NEW, "new");
+    access_event(access, request->db, change->key, EVENT_GENERIC, "restore");
+    tell_deadline(request, restore);
+}
+
+/* Jobs run with all rights (KEYDB.CRON): who has fewer may make none. */
+static bool may_make(struct request *request, const struct rdb_value *value)
+{
+    if (value->type != TYPE_CRON || request->client == NULL || (request->client->flags & CLIENT_RESTRICTED) == 0)
+        return true;
+    reply_error(request, "NOPERM A job runs with all permissions, so only users who have all of them may make one");
+    return false;
+}
+
+static void cmd_restore(struct request *request)
+{
+    struct access *access = request->access;
+    const struct key *key = &request->keys[0];
+    struct rdb_reader reader;
+    struct restore restore;
+    struct rdb_value value;
+    struct change change;
+
+    if (!parse_options(request, &restore))
+        return;
+    if (!restore.replaces && access_find(access, request->db, key) != NULL) {
+        reply_error(request, "BUSYKEY Target key name already exists.");
+        return;
+    }
+    if (!parse_deadline(request, &restore) || !read_payload(request, &reader, &value))
+        return;
+    if (!may_make(request, &value)) {
+        rdb_value_destroy(&value);
+        rdb_reader_fini(&reader);
+        return;
+    }
+    change_begin(&change, access, request->db, key);
+    if (restore.expire_ms != EXPIRE_NEVER && restore.expire_ms <= access->due_ms)
+        leave_nothing(request, &change);
+    else
+        make_key(request, &change, &restore, &value);
+    reply_ok(request);
+    rdb_value_destroy(&value);
+    rdb_reader_fini(&reader);
+}
+
+const struct command_row dump_commands[] = {
+    {.name = "dump", .run = cmd_dump, .arity = 2, .access = ACCESS_STRIPED, .flags = "readonly",
+     .categories = "@keyspace @read @slow", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "generic",
+     .since = "2.6.0", .summary = "Gives a value as bytes, for RESTORE.",
+     .complexity = "O(1) to find the key, O(N*M) for N parts of M bytes", .syntax = "DUMP key",
+     .tips = "nondeterministic_output"},
+    {.name = "restore", .run = cmd_restore, .arity = -4, .access = ACCESS_STRIPED, .flags = "write denyoom",
+     .categories = "@keyspace @write @slow @dangerous", .keys = "OW,UPDATE@index:1@range:0,1,0", .group = "generic",
+     .since = "2.6.0", .summary = "Makes a key from the bytes that DUMP gave.",
+     .complexity = "O(1) to make the key, O(N*M) for N parts of M bytes; O(N*M*log(N)) for sorted sets",
+     .syntax = "RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+     .arg_since = "REPLACE:3.0.0 ABSTTL:5.0.0 IDLETIME:5.0.0 FREQ:5.0.0",
+     .history = "3.0.0=The word REPLACE.|5.0.0=The word ABSTTL.|5.0.0=The options IDLETIME and FREQ."},
+    {.name = NULL},
+};

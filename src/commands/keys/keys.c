@@ -1,0 +1,397 @@
+/* Keys whatever they hold: DEL, EXISTS, RENAME, COPY, MOVE, OBJECT and the like, and TIME. */
+#include "commands/shared/families.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "commands/shared/object.h"
+#include "server/config/options.h"
+#include "server/core/request.h"
+#include "store/usage.h"
+
+/* --- being there --- */
+
+static void delete_keys(struct request *request, enum free_reason reason)
+{
+    int64_t count = 0;
+
+    for (uint32_t i = 0; i < request->key_count; i++)
+        count += access_delete_for(request->access, request->db, &request->keys[i], reason);
+    reply_int(request, count);
+}
+
+static void cmd_del(struct request *request)
+{
+    delete_keys(request, FREE_USER_DEL);
+}
+
+static void cmd_unlink(struct request *request)
+{
+    delete_keys(request, FREE_UNLINK);
+}
+
+static void cmd_exists(struct request *request)
+{
+    int64_t count = 0;
+
+    for (uint32_t i = 0; i < request->key_count; i++)
+        count += access_peek(request->access, request->db, &request->keys[i]) != NULL;
+    reply_int(request, count);
+}
+
+/* Also for a client whose reads leave no trace: this is how it says that a key is in use. */
+static void cmd_touch(struct request *request)
+{
+    bool no_touch = request->access->no_touch;
+    int64_t count = 0;
+
+    request->access->no_touch = false;
+    for (uint32_t i = 0; i < request->key_count; i++)
+        count += access_read(request->access, request->db, &request->keys[i]) != NULL;
+    request->access->no_touch = no_touch;
+    reply_int(request, count);
+}
+
+static void cmd_mexists(struct request *request)
+{
+    reply_array(request, request->key_count);
+    for (uint32_t i = 0; i < request->key_count; i++)
+        reply_bool(request, access_read(request->access, request->db, &request->keys[i]) != NULL);
+}
+
+static void cmd_type(struct request *request)
+{
+    const struct entry *entry = access_peek(request->access, request->db, &request->keys[0]);
+
+    reply_status(request, entry != NULL ? entry_type_name(entry) : "none");
+}
+
+/* --- going elsewhere --- */
+
+/* Where a value goes to. A key that was there before is gone then, so what comes is a new one also to those who listen
+ * for new keys. The event itself is the caller's to tell: others may come first. */
+static void arrive(struct change *to, bool replaced)
+{
+    change_end(to, EVENT_GENERIC, NULL);
+    if (replaced)
+        access_event(to->access, to->db, to->key, EVENT_NEW, "new");
+}
+
+static void move_value(struct request *request, unsigned to_db, const struct key *to_key, const char *from_event,
+                       const char *to_event)
+{
+    struct access *access = request->access;
+    const struct key *from_key = &request->keys[0];
+    bool replaced = access_probe(access, to_db, to_key) != NULL;
+    const struct entry *entry = access_probe(access, request->db, from_key);
+    struct change from, to;
+
+    assert(entry != NULL); /* the caller has looked */
+    change_begin(&from, access, request->db, from_key);
+    change_begin(&to, access, to_db, to_key);
+    change_move_value(&to, &from, entry_expire_ms(entry));
+    arrive(&to, replaced);
+    change_end(&from, EVENT_GENERIC, from_event);
+    access_event(access, to_db, to_key, EVENT_GENERIC, to_event);
+}
+
+/* False: there is no such key to rename, which was replied. */
+static bool check_source(struct request *request)
+{
+    if (access_find(request->access, request->db, &request->keys[0]) != NULL)
+        return true;
+    reply_error(request, "ERR no such key");
+    return false;
+}
+
+static bool is_same_key(const struct request *request)
+{
+    return slice_equal(request->keys[0].name, request->keys[1].name);
+}
+
+static void cmd_rename(struct request *request)
+{
+    if (!check_source(request))
+        return;
+    if (!is_same_key(request))
+        move_value(request, request->db, &request->keys[1], "rename_from", "rename_to");
+    reply_ok(request);
+}
+
+static void cmd_renamenx(struct request *request)
+{
+    if (!check_source(request))
+        return;
+    if (is_same_key(request) || access_find(request->access, request->db, &request->keys[1]) != NULL) {
+        reply_int(request, 0);
+        return;
+    }
+    move_value(request, request->db, &request->keys[1], "rename_from", "rename_to");
+    reply_int(request, 1);
+}
+
+static void reply_same_object(struct request *request)
+{
+    reply_error(request, "ERR source and destination objects are the same");
+}
+
+static void cmd_move(struct request *request)
+{
+    const struct key *key = &request->keys[0];
+    unsigned db;
+
+    if (!request_arg_db(request, 2, &db, NULL))
+        return;
+    if (db == request->db) {
+        reply_same_object(request);
+        return;
+    }
+    if (access_find(request->access, request->db, key) == NULL || access_find(request->access, db, key) != NULL) {
+        reply_int(request, 0);
+        return;
+    }
+    move_value(request, db, key, "move_from", "move_to");
+    reply_int(request, 1);
+}
+
+static bool parse_copy_options(struct request *request, unsigned *db, bool *replace)
+{
+    *db = request->db;
+    *replace = false;
+    for (uint32_t i = 3; i < request->arg_count; i++) {
+        if (request_arg_is(request, i, "REPLACE")) {
+            *replace = true;
+        } else if (request_arg_is(request, i, "DB") && i + 1 < request->arg_count) {
+            if (!request_arg_db(request, ++i, db, NULL))
+                return false;
+        } else {
+            reply_syntax_error(request);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void cmd_copy(struct request *request)
+{
+    struct access *access = request->access;
+    const struct key *to_key = &request->keys[1];
+    const struct entry *from;
+    struct change to;
+    unsigned db;
+    bool replace, there;
+
+    if (!parse_copy_options(request, &db, &replace))
+        return;
+    if (db == request->db && is_same_key(request)) {
+        reply_same_object(request);
+        return;
+    }
+    from = access_read(access, request->db, &request->keys[0]);
+    if (from == NULL) {
+        reply_int(request, 0);
+        return;
+    }
+    there = access_find(access, db, to_key) != NULL;
+    if (there && !replace) {
+        reply_int(request, 0);
+        return;
+    }
+    change_begin(&to, access, db, to_key);
+    change_copy_value(&to, from, entry_expire_ms(from));
+    arrive(&to, there);
+    access_event(access, db, to_key, EVENT_GENERIC, "copy_to");
+    reply_int(request, 1);
+}
+
+/* --- OBJECT --- */
+
+/* Looks at a key without touching it; it counts as a hit or a miss, but is no event. NULL: null was replied. */
+static const struct entry *object_entry(struct request *request)
+{
+    struct access *access = request->access;
+    const struct entry *entry = access_probe(access, request->db, &request->keys[0]);
+
+    counter_add(entry != NULL ? &access->counters->hits : &access->counters->misses, 1);
+    if (entry == NULL)
+        reply_null(request);
+    return entry;
+}
+
+static void cmd_object_encoding(struct request *request)
+{
+    const struct entry *entry = object_entry(request);
+
+    if (entry != NULL)
+        reply_text(request, entry_encoding_name(entry));
+}
+
+static bool counts_uses(const struct request *request)
+{
+    return request->access->counts_uses;
+}
+
+static void cmd_object_freq(struct request *request)
+{
+    const struct entry *entry = object_entry(request);
+    const struct usage_rule rule = {(uint32_t)OPTION_GET(option_lfu_log_factor),
+                                    (uint32_t)OPTION_GET(option_lfu_decay_time)};
+
+    if (entry == NULL)
+        return;
+    if (counts_uses(request))
+        reply_int(request, usage_count(entry->clock, request->access->now_ms, rule));
+    else
+        reply_error(request, "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note "
+                             "that when switching between policies at runtime LRU and LFU data will take some time to "
+                             "adjust.");
+}
+
+static void reply_idle_seconds(struct request *request, const struct entry *entry)
+{
+    if (counts_uses(request))
+        reply_error(request, "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when "
+                             "switching between policies at runtime LRU and LFU data will take some time to adjust.");
+    else
+        reply_int(request, (request->access->clock - entry->clock) & 0xFFFFFF);
+}
+
+static void cmd_object_idletime(struct request *request)
+{
+    const struct entry *entry = object_entry(request);
+
+    if (entry != NULL)
+        reply_idle_seconds(request, entry);
+}
+
+int64_t object_refcount(const struct entry *entry)
+{
+    enum { SMALL_INTEGERS = 10000 };
+    bool clocks_differ = OPTION_GET(option_maxmemory) != 0 &&
+                         (OPTION_GET(option_maxmemory_policy) & (POLICY_LRU | POLICY_LFU)) != 0;
+
+    if (clocks_differ || !entry_is_int(entry) || entry_int(entry) < 0 || entry_int(entry) >= SMALL_INTEGERS)
+        return 1;
+    return INT32_MAX;
+}
+
+static void cmd_object_refcount(struct request *request)
+{
+    const struct entry *entry = object_entry(request);
+
+    if (entry != NULL)
+        reply_int(request, object_refcount(entry));
+}
+
+/* Nobody keeps the time of a key's last change; its last use is the closest there is. */
+static void cmd_object_lastmodified(struct request *request)
+{
+    const struct entry *entry = object_entry(request);
+
+    if (entry != NULL)
+        reply_idle_seconds(request, entry);
+}
+
+static void cmd_object_help(struct request *request)
+{
+    static const char *const lines[] = {
+        "ENCODING <key>",
+        "    Tell how the value is kept in memory.",
+        "FREQ <key>",
+        "    Tell how often the key is used, on a logarithmic scale. Needs an LFU",
+        "    maxmemory policy.",
+        "IDLETIME <key>",
+        "    Tell for how many seconds nobody has used the key.",
+        "LASTMODIFIED <key>",
+        "    Tell for how many seconds nobody has changed the key, as far as is known.",
+        "REFCOUNT <key>",
+        "    Tell how many users the value has.",
+    };
+
+    reply_help(request, lines, countof(lines));
+}
+
+/* --- beside the keys --- */
+
+static void cmd_time(struct request *request)
+{
+    enum { US_A_SECOND = 1000000 };
+    int64_t now_us = clock_wall_us();
+
+    reply_array(request, 2);
+    resp_write_bulk_int(request->out, now_us / US_A_SECOND);
+    resp_write_bulk_int(request->out, now_us % US_A_SECOND);
+}
+
+/* A promise that reads to come see all writes so far: here every read does. */
+static void cmd_lfence(struct request *request)
+{
+    reply_ok(request);
+}
+
+/* --- rows --- */
+
+#define KEYS_ROW(name_, run_, arity_, flags_, categories_, keys_, since_, complexity_, syntax_, summary_, ...)         \
+    {.name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_),                   \
+     .categories = (categories_), .keys = (keys_), .group = "generic", .since = (since_),                              \
+     .complexity = (complexity_), .syntax = (syntax_), .summary = (summary_), ##__VA_ARGS__}
+#define DELETE_ROW(name_, run_, flags_, categories_, since_, syntax_, summary_)                                        \
+    KEYS_ROW(name_, run_, -2, flags_, categories_, "RM,DELETE@index:1@range:-1,1,0", since_, "O(N) for N keys",        \
+             syntax_, summary_, .tips = "request_policy:multi_shard response_policy:agg_sum")
+#define OBJECT_ROW(name_, run_, since_, syntax_, summary_)                                                             \
+    KEYS_ROW(name_, run_, 3, "readonly", "@keyspace @read @slow", "RO@index:2@range:0,1,0", since_, "O(1)", syntax_,   \
+             summary_, .tips = "nondeterministic_output")
+
+static const struct command_row object_commands[] = {
+    OBJECT_ROW("encoding", cmd_object_encoding, "2.2.3", "OBJECT ENCODING key", "Tells how a value is kept."),
+    OBJECT_ROW("freq", cmd_object_freq, "4.0.0", "OBJECT FREQ key", "Tells how often a key is used."),
+    OBJECT_ROW("idletime", cmd_object_idletime, "2.2.3", "OBJECT IDLETIME key",
+               "Tells for how long nobody has used a key."),
+    OBJECT_ROW("lastmodified", cmd_object_lastmodified, "5.1.0", "OBJECT LASTMODIFIED key",
+               "Tells for how long nobody has changed a key."),
+    OBJECT_ROW("refcount", cmd_object_refcount, "2.2.3", "OBJECT REFCOUNT key", "Tells how many users a value has."),
+    {.name = "help", .run = cmd_object_help, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale",
+     .categories = "@keyspace @slow", .group = "generic", .since = "6.2.0", .summary = "Describes the subcommands.",
+     .complexity = "O(1)", .syntax = "OBJECT HELP"},
+    {.name = NULL},
+};
+
+const struct command_row keys_commands[] = {
+    DELETE_ROW("del", cmd_del, "write", "@keyspace @write @slow", "1.0.0", "DEL key [key ...]", "Deletes keys."),
+    DELETE_ROW("unlink", cmd_unlink, "write fast", "@keyspace @write @fast", "4.0.0", "UNLINK key [key ...]",
+               "Deletes keys; their memory is freed in the background."),
+    DELETE_ROW("expdel", cmd_del, "write", "@keyspace @write @slow", "5.1.0", "EXPDEL key [key ...]", "Deletes keys."),
+    KEYS_ROW("exists", cmd_exists, -2, "readonly fast", "@keyspace @read @fast", "RO@index:1@range:-1,1,0", "1.0.0",
+             "O(N) for N keys", "EXISTS key [key ...]", "Tells how many of the keys are there.",
+             .history = "3.0.3=Several keys.", .tips = "request_policy:multi_shard response_policy:agg_sum"),
+    KEYS_ROW("keydb.mexists", cmd_mexists, -2, "readonly fast", "@keyspace @read @fast", "RO@index:1@range:-1,1,0",
+             "6.0.13", "O(N) for N keys", "KEYDB.MEXISTS key [key ...]", "Tells of each key if it is there."),
+    KEYS_ROW("touch", cmd_touch, -2, "readonly fast", "@keyspace @read @fast", "RO@index:1@range:-1,1,0", "3.2.1",
+             "O(N) for N keys", "TOUCH key [key ...]", "Counts as a use of the keys; tells how many are there.",
+             .tips = "request_policy:multi_shard response_policy:agg_sum"),
+    KEYS_ROW("type", cmd_type, 2, "readonly fast", "@keyspace @read @fast", "RO@index:1@range:0,1,0", "1.0.0", "O(1)",
+             "TYPE key", "Tells what kind of value a key holds."),
+    KEYS_ROW("rename", cmd_rename, 3, "write", "@keyspace @write @slow",
+             "RW,ACCESS,DELETE@index:1@range:0,1,0 OW,UPDATE@index:2@range:0,1,0", "1.0.0", "O(1)",
+             "RENAME key newkey", "Gives a key another name, which is overwritten."),
+    KEYS_ROW("renamenx", cmd_renamenx, 3, "write fast", "@keyspace @write @fast",
+             "RW,ACCESS,DELETE@index:1@range:0,1,0 OW,INSERT@index:2@range:0,1,0", "1.0.0", "O(1)",
+             "RENAMENX key newkey", "Gives a key another name unless that is taken.",
+             .history = "3.2.0=Two equal names are no error."),
+    KEYS_ROW("copy", cmd_copy, -3, "write denyoom", "@keyspace @write @slow",
+             "RO,ACCESS@index:1@range:0,1,0 OW,UPDATE@index:2@range:0,1,0", "6.2.0",
+             "O(N) for N elements of a value, O(1) for a string",
+             "COPY source destination [DB destination-db] [REPLACE]", "Copies a value to another key."),
+    KEYS_ROW("move", cmd_move, 3, "write fast", "@keyspace @write @fast", "RW,ACCESS,UPDATE@index:1@range:0,1,0",
+             "1.0.0", "O(1)", "MOVE key db", "Moves a key to another database."),
+    {.name = "object", .arity = -2, .access = ACCESS_STRIPED, .categories = "@slow", .group = "generic",
+     .since = "2.2.3", .summary = "Looks into the insides of values.", .complexity = "O(1)",
+     .syntax = "OBJECT subcommand [arg ...]", .subcommands = object_commands},
+    {.name = "lfence", .run = cmd_lfence, .arity = 1, .access = ACCESS_FREE, .flags = "readonly stale",
+     .categories = "@read @slow", .group = "generic", .since = "6.3.0",
+     .summary = "Makes reads to come see all writes so far.", .complexity = "O(1)", .syntax = "LFENCE"},
+    {.name = "time", .run = cmd_time, .arity = 1, .access = ACCESS_FREE, .flags = "loading stale fast",
+     .categories = "@fast", .group = "server", .since = "2.6.0",
+     .summary = "Tells the time: seconds since 1970, and microseconds.", .complexity = "O(1)", .syntax = "TIME",
+     .tips = "nondeterministic_output"},
+    {.name = NULL},
+};

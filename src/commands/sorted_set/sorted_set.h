@@ -1,0 +1,65 @@
+/* What the commands of sorted sets have in common. */
+#pragma once
+
+#include "commands/shared/type_options.h"
+#include "commands/shared/typed.h"
+#include "data/zset.h"
+
+/* How members are replied: alone, each followed by its score, or each with its score in an array of two. */
+enum zset_form { ZSET_MEMBERS, ZSET_FLAT_SCORES, ZSET_NESTED_SCORES };
+
+static inline enum zset_form zset_form_of(const struct request *request, bool with_scores)
+{
+    return !with_scores ? ZSET_MEMBERS : request->proto == 3 ? ZSET_NESTED_SCORES : ZSET_FLAT_SCORES;
+}
+
+static inline bool zset_read(struct request *request, const struct key *key, struct value *zset)
+{
+    return typed_read(request, key, TYPE_ZSET, zset);
+}
+
+static inline bool zset_edit(struct edit *edit, struct request *request, const struct key *key)
+{
+    return edit_begin(edit, request, key, TYPE_ZSET);
+}
+
+/* Takes a span out of the set that is being edited; ends the edit with this event. An empty set goes with its key. */
+void zset_end_with_removal(struct edit *edit, struct zset_span span, const char *event);
+/* The same when members were taken out already, and their deadlines. */
+void zset_end_removal(struct edit *edit, const char *event);
+
+/* The members of a span as an array, with its head. */
+void zset_reply_span(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,
+                     enum zset_form form);
+void zset_reply_members(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,
+                        enum zset_form form); /* the same without head */
+/* A key becomes this set (owned from now on), or goes if there are no members. Replies how many there are. */
+void zset_store(struct request *request, const struct key *key, struct value zset, const char *event);
+
+/* Checks that reply an error and return false. */
+must_check bool zset_parse_score(struct request *request, uint32_t index, double *score);
+must_check bool zset_parse_scores(struct request *request, uint32_t least_index, uint32_t most_index,
+                                  struct zset_scores *scores);
+must_check bool zset_parse_members(struct request *request, uint32_t least_index, uint32_t most_index,
+                                   struct zset_members *members);
+must_check bool zset_check_member(struct request *request, struct slice member); /* not too long */
+
+/* --- adding --- */
+
+struct zset_adding {
+    bool only_new, only_there;      /* NX, XX */
+    bool only_greater, only_less;   /* GT, LT: what is there changes only this way */
+    bool counts_changes, increases; /* CH, INCR */
+    double score;                   /* of the member at hand, or what is added to its score */
+    bool is_nan;                    /* the sum is none */
+};
+
+struct zset_scored {
+    struct slice member;
+    double score;
+};
+
+enum { ZSET_SCORED_ROOM = 16 }; /* so many need no allocation */
+
+/* Adds to the first key, and replies. True: something changed. */
+bool zset_add(struct request *request, struct zset_adding *adding, const struct zset_scored *members, uint32_t count);

@@ -1,0 +1,149 @@
+/* What the commands of sorted sets have in common: replies, storing, parsing of bounds. */
+#include "commands/sorted_set/sorted_set.h"
+
+#include "base/number.h"
+
+#include <math.h>
+
+/* ----------------------------------------------------------------------------------------------------- replies -- */
+
+static void reply_member(struct output *out, int proto, struct slice member, double score, enum zset_form form)
+{
+    if (form == ZSET_NESTED_SCORES)
+        resp_write_array(out, proto, 2);
+    resp_write_bulk(out, member);
+    if (form != ZSET_MEMBERS)
+        resp_write_double(out, proto, score);
+}
+
+void zset_reply_members(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,
+                        enum zset_form form)
+{
+    struct zset_walk walk;
+    struct slice member;
+    double score;
+
+    if (span.end == span.first)
+        return;
+    zset_walk_begin(&walk, zset, span, backwards);
+    while (zset_walk_next(&walk, &member, &score))
+        reply_member(out, proto, member, score, form);
+}
+
+void zset_reply_span(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,
+                     enum zset_form form)
+{
+    uint64_t count = span.end - span.first;
+
+    resp_write_array(out, proto, form == ZSET_FLAT_SCORES ? count * 2 : count);
+    zset_reply_members(out, proto, zset, span, backwards, form);
+}
+
+/* ----------------------------------------------------------------------------------------------------- storing -- */
+
+void zset_end_removal(struct edit *edit, const char *event)
+{
+    if (zset_count(edit->value) == 0)
+        edit_end_empty(edit, EVENT_ZSET, event);
+    else
+        edit_end(edit, EVENT_ZSET, event);
+}
+
+static void forget_span(struct edit *edit, struct zset_span span)
+{
+    struct zset_walk walk;
+    struct slice member;
+    double score;
+
+    zset_walk_begin(&walk, edit->value, span, false);
+    while (zset_walk_next(&walk, &member, &score))
+        edit_forget(edit, member);
+}
+
+void zset_end_with_removal(struct edit *edit, struct zset_span span, const char *event)
+{
+    if (UNLIKELY(edit->has_deadlines))
+        forget_span(edit, span);
+    zset_remove_span(&edit->value, span);
+    zset_end_removal(edit, event);
+}
+
+void zset_store(struct request *request, const struct key *key, struct value zset, const char *event)
+{
+    uint64_t count = zset_count(zset);
+    struct change change;
+
+    if (count == 0) {
+        zset_ops.destroy(zset);
+        (void)access_delete(request->access, request->db, key);
+    } else {
+        (void)access_probe(request->access, request->db, key);
+        change_begin(&change, request->access, request->db, key);
+        change_put_value(&change, TYPE_ZSET, zset, EXPIRE_NEVER);
+        change_end(&change, EVENT_ZSET, event);
+    }
+    reply_int(request, (int64_t)count);
+}
+
+/* ----------------------------------------------------------------------------------------------------- parsing -- */
+
+bool zset_parse_score(struct request *request, uint32_t index, double *score)
+{
+    if (number_parse_double(request_arg(request, index), score))
+        return true;
+    reply_error(request, "ERR value is not a valid float");
+    return false;
+}
+
+/* A bound of scores is less strict than a score: blanks may precede it, nothing is 0, what is too large or too small
+ * for a double is infinite or 0, and it ends at a zero byte. */
+static bool parse_score_bound(struct slice text, double *score, bool *excluded)
+{
+    const char *zero = text.size != 0 ? memchr(text.data, '\0', text.size) : NULL;
+
+    if (zero != NULL)
+        text.size = (size_t)(zero - text.data);
+    *excluded = text.size != 0 && text.data[0] == '(';
+    if (*excluded)
+        text = slice_skip(text, 1);
+    if (text.size == 0) {
+        *score = 0;
+        return true;
+    }
+    return number_parse_double_clamped(text, score);
+}
+
+bool zset_parse_scores(struct request *request, uint32_t least_index, uint32_t most_index, struct zset_scores *scores)
+{
+    if (parse_score_bound(request_arg(request, least_index), &scores->least, &scores->above_least) &&
+        parse_score_bound(request_arg(request, most_index), &scores->most, &scores->below_most))
+        return true;
+    reply_error(request, "ERR min or max is not a float");
+    return false;
+}
+
+static bool parse_lex_bound(struct slice text, struct zset_lex_bound *bound)
+{
+    char kind = text.size != 0 ? text.data[0] : '\0';
+
+    *bound = (struct zset_lex_bound){.kind = ZINDEX_LEX_MEMBER, .member = SLICE_EMPTY, .excluded = kind == '('};
+    if (kind == '[' || kind == '(')
+        bound->member = slice_skip(text, 1);
+    else if (kind == '-' && text.size == 1)
+        bound->kind = ZINDEX_LEX_FIRST;
+    else if (kind == '+' && text.size == 1)
+        bound->kind = ZINDEX_LEX_LAST;
+    else
+        return false;
+    return true;
+}
+
+bool zset_parse_members(struct request *request, uint32_t least_index, uint32_t most_index,
+                        struct zset_members *members)
+{
+    if (parse_lex_bound(request_arg(request, least_index), &members->least) &&
+        parse_lex_bound(request_arg(request, most_index), &members->most))
+        return true;
+    reply_error(request, "ERR min or max not valid string range item");
+    return false;
+}

@@ -1,0 +1,480 @@
+/* Streams: adding, removing and reading entries. Groups of consumers are in stream_group.c. */
+#include "commands/shared/families.h"
+
+#include "base/mem.h"
+#include "commands/shared/type_options.h"
+#include "commands/stream/stream_args.h"
+
+enum { TRIM_LIMIT_NODES = 100, TRIM_LIMIT_DEFAULT = 10000, TRIM_LIMIT_MOST = 1000000, WORDS_ON_STACK = 32 };
+
+/* ------------------------------------------------------------------------------------------------------ options -- */
+
+/* XADD and XTRIM: what stands between the key and the id. */
+struct add_options {
+    enum { TRIM_NONE, TRIM_MAXLEN, TRIM_MINID } trim_by;
+    struct stream_trim trim;
+    uint32_t sign_arg;      /* of "~"; 0: there is none */
+    uint32_t threshold_arg;
+    bool has_limit;
+    bool no_make;
+    enum { ID_GIVEN, ID_OF_NOW, ID_NEXT_OF_MS } id_form;
+    struct stream_id id;
+    uint32_t id_arg;        /* 0: not reached */
+};
+
+static bool parse_trim(struct request *request, struct add_options *options, uint32_t *index)
+{
+    bool by_length = request_arg_is(request, *index, "MAXLEN");
+    int64_t length = 0;
+
+    if (options->trim_by != TRIM_NONE) {
+        reply_error(request, "ERR syntax error, MAXLEN and MINID options at the same time are not compatible");
+        return false;
+    }
+    options->trim_by = by_length ? TRIM_MAXLEN : TRIM_MINID;
+    options->trim.by = by_length ? STREAM_TRIM_LENGTH : STREAM_TRIM_ID;
+    ++*index;
+    if (*index + 1 < request->arg_count && request_arg_is(request, *index, "~"))
+        options->sign_arg = (*index)++;
+    else if (*index + 1 < request->arg_count && request_arg_is(request, *index, "="))
+        ++*index;
+    options->trim.whole_nodes = options->sign_arg != 0;
+    options->threshold_arg = *index;
+    if (!by_length)
+        return stream_arg_id(request, *index, 0, &options->trim.id);
+    if (!request_arg_i64(request, *index, &length))
+        return false;
+    options->trim.length = (uint64_t)length;
+    if (length < 0)
+        reply_error(request, "ERR The MAXLEN argument must be >= 0.");
+    return length >= 0;
+}
+
+static bool parse_limit(struct request *request, struct add_options *options, uint32_t index)
+{
+    int64_t limit;
+
+    if (!request_arg_i64(request, index, &limit))
+        return false;
+    options->trim.removal_limit = (uint64_t)limit;
+    options->has_limit = true;
+    if (limit < 0)
+        reply_error(request, "ERR The LIMIT argument must be >= 0.");
+    return limit >= 0;
+}
+
+static bool parse_new_id(struct request *request, struct add_options *options, uint32_t index)
+{
+    struct slice text = request_arg(request, index);
+
+    options->id_arg = index;
+    if (slice_equal(text, SLICE("*"))) {
+        options->id_form = ID_OF_NOW;
+        return true;
+    }
+    if (text.size > 2 && memcmp(text.data + text.size - 2, "-*", 2) == 0) {
+        options->id_form = ID_NEXT_OF_MS;
+        text.size -= 2;
+        if (memchr(text.data, '-', text.size) == NULL && stream_id_parse(text, 0, &options->id))
+            return true;
+    }
+    return stream_arg_id(request, index, 0, &options->id);
+}
+
+/* LIMIT makes sense with "~" alone, where there always is one. */
+static bool settle_limit(struct request *request, struct add_options *options)
+{
+    uint64_t entries = type_stream_limits().node_entries;
+
+    if (options->has_limit && options->trim_by == TRIM_NONE) {
+        reply_error(request, "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy");
+        return false;
+    }
+    if (access_obeys(request->access)) { /* redis-server writes "=" for "~", and leaves its LIMIT as it was */
+        options->trim.removal_limit = UINT64_MAX;
+        return true;
+    }
+    if (options->has_limit && options->sign_arg == 0) {
+        reply_error(request, "ERR syntax error, LIMIT cannot be used without the special ~ option");
+        return false;
+    }
+    if (options->sign_arg != 0 && !options->has_limit)
+        options->trim.removal_limit =
+            entries == 0 ? TRIM_LIMIT_DEFAULT : MIN(entries, (uint64_t)TRIM_LIMIT_MOST) * TRIM_LIMIT_NODES;
+    options->trim.removal_limit = MIN(options->trim.removal_limit, options->has_limit ? UINT64_MAX : TRIM_LIMIT_MOST);
+    return true;
+}
+
+/* From argument 2 on; with an id (XADD) it ends there. False: an error was replied. */
+static bool parse_options(struct request *request, struct add_options *options, bool with_id)
+{
+    uint32_t i = 2;
+
+    *options = (struct add_options){.trim_by = TRIM_NONE};
+    for (; i < request->arg_count && options->id_arg == 0; i++) {
+        bool has_value = i + 1 < request->arg_count, done = true;
+
+        if (has_value && (request_arg_is(request, i, "MAXLEN") || request_arg_is(request, i, "MINID"))) {
+            done = parse_trim(request, options, &i);
+        } else if (has_value && request_arg_is(request, i, "LIMIT")) {
+            done = parse_limit(request, options, ++i);
+        } else if (with_id && request_arg_is(request, i, "NOMKSTREAM")) {
+            options->no_make = true;
+        } else if (with_id) {
+            done = parse_new_id(request, options, i);
+        } else {
+            reply_syntax_error(request);
+            return false;
+        }
+        if (!done)
+            return false;
+    }
+    return settle_limit(request, options);
+}
+
+/* From which id on entries stay when nothing more is to go. */
+static struct stream_id least_id(const struct stream *stream)
+{
+    return stream_length(stream) != 0 ? stream_front_id(stream) : STREAM_ID_MOST;
+}
+
+/* The effect says what came of "*" and "~": the id, and which entries are left. */
+static void effect_settled(struct request *request, const struct add_options *options, const struct stream *stream)
+{
+    char id[STREAM_ID_TEXT_BYTES], threshold[STREAM_ID_TEXT_BYTES];
+    struct slice few[WORDS_ON_STACK], *words = few;
+    uint32_t count = 0;
+
+    if (request->access->effects == NULL || (options->sign_arg == 0 && options->id_form == ID_GIVEN))
+        return;
+    if (request->arg_count > WORDS_ON_STACK)
+        words = mem_alloc(request->arg_count * sizeof(*words));
+    for (uint32_t i = 0; i < request->arg_count; i++) {
+        struct slice *word = &words[count++];
+
+        *word = request_arg(request, i);
+        if (i == options->id_arg && options->id_form != ID_GIVEN) {
+            *word = stream_id_format(stream_last_id(stream), id);
+        } else if (options->sign_arg == 0) {
+            continue;
+        } else if (i == options->sign_arg) {
+            *word = SLICE("=");
+        } else if (i == options->threshold_arg) {
+            *word = options->trim_by == TRIM_MINID
+                        ? stream_id_format(least_id(stream), threshold)
+                        : slice_make(threshold, number_format_u64(threshold, stream_length(stream)));
+        } else if (i >= 2 && (i < options->id_arg || options->id_arg == 0) && request_arg_is(request, i, "LIMIT")) {
+            count--; /* it has no meaning with "=" */
+            i++;
+        }
+    }
+    effect_set(request, words, count);
+    if (words != few)
+        mem_free(words);
+}
+
+/* --------------------------------------------------------------------------------------------- adding, removing -- */
+
+static bool edit_stream(struct edit *edit, struct request *request)
+{
+    return edit_begin(edit, request, &request->keys[0], TYPE_STREAM);
+}
+
+/* The id of a new entry, above the last one. False: there is none, which was replied. */
+static bool choose_id(struct request *request, const struct add_options *options, struct stream_id last,
+                      struct stream_id *id)
+{
+    uint64_t now = (uint64_t)MAX(request->access->now_ms, INT64_C(0));
+
+    if (last.ms == UINT64_MAX && last.seq == UINT64_MAX) {
+        reply_error(request, "ERR The stream has exhausted the last possible ID, unable to add more items");
+        return false;
+    }
+    *id = options->id_form == ID_OF_NOW ? (struct stream_id){now, 0} : options->id;
+    if (options->id_form == ID_OF_NOW && now <= last.ms) {
+        *id = last;
+        return stream_id_increment(id);
+    }
+    if (options->id_form == ID_NEXT_OF_MS && id->ms == last.ms && last.seq != UINT64_MAX)
+        id->seq = last.seq + 1;
+    if (stream_id_compare(*id, last) > 0)
+        return true;
+    reply_error(request, "ERR The ID specified in XADD is equal or smaller than the target stream top item");
+    return false;
+}
+
+/* False: it was refused, which was replied. */
+static bool add_entry(struct request *request, const struct add_options *options, struct stream *stream,
+                      struct stream_id *id)
+{
+    const struct stream_limits limits = type_stream_limits();
+    uint32_t first = options->id_arg + 1;
+
+    if (!choose_id(request, options, stream_last_id(stream), id))
+        return false;
+    if (stream_append(stream, *id, &request->args[first], (request->arg_count - first) / 2, &limits))
+        return true;
+    reply_error(request, "ERR Elements are too large to be stored");
+    return false;
+}
+
+static void cmd_xadd(struct request *request)
+{
+    struct add_options options;
+    struct stream *stream;
+    struct stream_id id;
+    struct edit edit;
+    bool trimmed;
+
+    if (!parse_options(request, &options, true))
+        return;
+    if (options.id_arg == 0 || request->arg_count - options.id_arg < 3 ||
+        (request->arg_count - options.id_arg) % 2 == 0) {
+        reply_error(request, "ERR wrong number of arguments for 'xadd' command");
+        return;
+    }
+    if (options.id_form == ID_GIVEN && stream_id_is_zero(options.id)) {
+        reply_error(request, "ERR The ID specified in XADD must be greater than 0-0");
+        return;
+    }
+    if (!edit_stream(&edit, request))
+        return;
+    if (edit.is_new && options.no_make) {
+        reply_null(request);
+        return;
+    }
+    if (edit.is_new)
+        edit.value = stream_value(stream_create());
+    stream = stream_of(edit.value);
+    if (!add_entry(request, &options, stream, &id)) {
+        if (edit.is_new)
+            stream_destroy(&stream);
+        return;
+    }
+    trimmed = options.trim_by != TRIM_NONE && stream_trim(stream, &options.trim) != 0;
+    edit_end(&edit, EVENT_STREAM, "xadd");
+    if (trimmed)
+        access_event(request->access, request->db, &request->keys[0], EVENT_STREAM, "xtrim");
+    effect_settled(request, &options, stream);
+    reply_stream_id(request, id);
+}
+
+static void cmd_xtrim(struct request *request)
+{
+    struct add_options options;
+    struct edit edit;
+    uint64_t removed = 0;
+
+    if (!parse_options(request, &options, false))
+        return;
+    if (options.trim_by == TRIM_NONE) {
+        reply_error(request, "ERR syntax error, XTRIM must be called with a trimming strategy");
+        return;
+    }
+    if (!edit_stream(&edit, request))
+        return;
+    if (!edit.is_new)
+        removed = stream_trim(stream_of(edit.value), &options.trim);
+    if (removed != 0) {
+        edit_end(&edit, EVENT_STREAM, "xtrim");
+        effect_settled(request, &options, stream_of(edit.value));
+    }
+    reply_int(request, (int64_t)removed);
+}
+
+static void cmd_xdel(struct request *request)
+{
+    struct edit edit;
+    struct stream_id id;
+    int64_t removed = 0;
+
+    if (!edit_stream(&edit, request))
+        return;
+    for (uint32_t i = 2; !edit.is_new && i < request->arg_count; i++) /* all must be ids before any goes */
+        if (!stream_arg_id(request, i, 0, &id))
+            return;
+    for (uint32_t i = 2; !edit.is_new && i < request->arg_count; i++)
+        removed += stream_id_parse(request_arg(request, i), 0, &id) && stream_delete(stream_of(edit.value), id);
+    if (removed != 0)
+        edit_end(&edit, EVENT_STREAM, "xdel");
+    reply_int(request, removed);
+}
+
+/* ------------------------------------------------------------------------------------------------------- XSETID -- */
+
+struct new_ids {
+    struct stream_id last_id;
+    struct stream_id max_deleted_id; /* 0-0: as it was */
+    int64_t entries_added;           /* -1: as it was */
+};
+
+static bool parse_new_ids(struct request *request, struct new_ids *ids)
+{
+    *ids = (struct new_ids){.entries_added = -1};
+    if (!stream_arg_id(request, 2, 0, &ids->last_id))
+        return false;
+    for (uint32_t i = 3; i < request->arg_count; i += 2) {
+        bool has_value = i + 1 < request->arg_count;
+
+        if (has_value && request_arg_is(request, i, "ENTRIESADDED")) {
+            if (!request_arg_i64(request, i + 1, &ids->entries_added))
+                return false;
+            if (ids->entries_added < 0) {
+                reply_error(request, "ERR entries_added must be positive");
+                return false;
+            }
+        } else if (has_value && request_arg_is(request, i, "MAXDELETEDID")) {
+            if (!stream_arg_id(request, i + 1, 0, &ids->max_deleted_id))
+                return false;
+            if (stream_id_compare(ids->last_id, ids->max_deleted_id) < 0) {
+                reply_error(request, "ERR The ID specified in XSETID is smaller than the provided "
+                                     "max_deleted_entry_id");
+                return false;
+            }
+        } else {
+            reply_syntax_error(request);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Do they suit the stream? False: no, which was replied. Entries that were deleted count too: their ids must not come
+ * again behind others. */
+static bool check_new_ids(struct request *request, const struct stream *stream, struct new_ids *ids)
+{
+    if (stream_id_compare(ids->last_id, stream_top_id(stream)) < 0) {
+        reply_error(request, "ERR The ID specified in XSETID is smaller than the target stream top item");
+        return false;
+    }
+    if (ids->entries_added == -1)
+        ids->entries_added = (int64_t)stream_entries_added(stream);
+    if ((uint64_t)ids->entries_added < stream_length(stream)) {
+        reply_error(request, "ERR The entries_added specified in XSETID is smaller than the target stream length");
+        return false;
+    }
+    if (stream_id_is_zero(ids->max_deleted_id))
+        ids->max_deleted_id = stream_max_deleted_id(stream);
+    if (stream_id_compare(ids->last_id, ids->max_deleted_id) < 0 ||
+        stream_id_compare(ids->last_id, stream_tail_id(stream)) < 0) {
+        reply_error(request, "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id");
+        return false;
+    }
+    return true;
+}
+
+static void cmd_xsetid(struct request *request)
+{
+    struct stream *stream;
+    struct new_ids ids;
+    struct edit edit;
+
+    if (!parse_new_ids(request, &ids) || !edit_stream(&edit, request))
+        return;
+    if (edit.is_new) {
+        reply_error(request, "ERR no such key");
+        return;
+    }
+    stream = stream_of(edit.value);
+    if (!check_new_ids(request, stream, &ids))
+        return;
+    stream_set_ids(stream, ids.last_id, ids.max_deleted_id, (uint64_t)ids.entries_added);
+    edit_end(&edit, EVENT_STREAM, "xsetid");
+    reply_ok(request);
+}
+
+/* ----------------------------------------------------------------------------------------------------- reading -- */
+
+static void cmd_xlen(struct request *request)
+{
+    const struct stream *stream;
+
+    if (stream_read_arg(request, &request->keys[0], &stream))
+        reply_int(request, stream != NULL ? (int64_t)stream_length(stream) : 0);
+}
+
+/* From `start_arg` to `end_arg`, or back. */
+static void range(struct request *request, uint32_t start_arg, uint32_t end_arg, bool backwards)
+{
+    const struct stream *stream;
+    struct stream_id start, end;
+    struct stream_iter iter;
+    int64_t count = INT64_MAX;
+
+    if (!stream_arg_start(request, start_arg, &start) || !stream_arg_end(request, end_arg, &end))
+        return;
+    for (uint32_t i = 4; i < request->arg_count; i += 2) {
+        if (i + 1 == request->arg_count || !request_arg_is(request, i, "COUNT")) {
+            reply_syntax_error(request);
+            return;
+        }
+        if (!request_arg_i64(request, i + 1, &count))
+            return;
+    }
+    if (!stream_read_arg(request, &request->keys[0], &stream))
+        return;
+    if (stream == NULL) {
+        reply_array(request, 0);
+    } else if (count <= 0) {
+        reply_null_array(request);
+    } else {
+        (backwards ? stream_iter_init_backwards : stream_iter_init)(&iter, stream, start, end);
+        reply_stream_entries(request, &iter, (uint64_t)count);
+    }
+}
+
+static void cmd_xrange(struct request *request)
+{
+    range(request, 2, 3, false);
+}
+
+static void cmd_xrevrange(struct request *request)
+{
+    range(request, 3, 2, true);
+}
+
+/* -------------------------------------------------------------------------------------------------------- rows -- */
+
+const struct command_row stream_commands[] = {
+    {.name = "xadd", .run = cmd_xadd, .arity = -5, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
+     .categories = "@write @stream @fast", .keys = "RW,UPDATE@index:1@range:0,1,0",
+     .key_notes = "entries that are trimmed go", .group = "stream",
+     .since = "5.0.0", .summary = "Adds an entry to a stream; with MAXLEN or MINID trims the stream, too.",
+     .complexity = "O(1); with trimming O(N) for N entries that go",
+     .history = "6.2.0=The options `NOMKSTREAM`, `MINID` and `LIMIT`.|7.0.0=Ids with a time and `*`.",
+     .syntax = "XADD key [NOMKSTREAM] [(MAXLEN|MINID) [=|~] threshold [LIMIT count]] (*|id) field value "
+               "[field value ...]",
+     .arg_since = "NOMKSTREAM:6.2.0 MINID:6.2.0 LIMIT:6.2.0", .tips = "nondeterministic_output"},
+    {.name = "xtrim", .run = cmd_xtrim, .arity = -4, .access = ACCESS_STRIPED, .flags = "write",
+     .categories = "@write @stream @slow", .keys = "RW,DELETE@index:1@range:0,1,0", .group = "stream",
+     .since = "5.0.0", .summary = "Removes the oldest entries of a stream.",
+     .complexity = "O(N) for N entries that go, little where whole nodes go",
+     .syntax = "XTRIM key ((MAXLEN|MINID) [=|~] threshold [LIMIT count])", .arg_since = "MINID:6.2.0 LIMIT:6.2.0",
+     .tips = "nondeterministic_output",
+     .history = "6.2.0=The options `MINID` and `LIMIT`."},
+    {.name = "xdel", .run = cmd_xdel, .arity = -3, .access = ACCESS_STRIPED, .flags = "write fast",
+     .categories = "@write @stream @fast", .keys = "RW,DELETE@index:1@range:0,1,0", .group = "stream",
+     .since = "5.0.0", .summary = "Removes entries of a stream.", .complexity = "O(N) for N ids",
+     .syntax = "XDEL key id [id ...]"},
+    {.name = "xsetid", .run = cmd_xsetid, .arity = -3, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
+     .categories = "@write @stream @fast", .keys = "RW,UPDATE@index:1@range:0,1,0", .group = "stream",
+     .since = "5.0.0",
+     .summary = "Sets the last id of a stream, and what it remembers of entries that were added and deleted.",
+     .complexity = "O(1)", .syntax = "XSETID key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id]",
+     .arg_since = "ENTRIESADDED:7.0.0 MAXDELETEDID:7.0.0",
+     .history = "7.0.0=The options `ENTRIESADDED` and `MAXDELETEDID`."},
+    {.name = "xlen", .run = cmd_xlen, .arity = 2, .access = ACCESS_STRIPED, .flags = "readonly fast",
+     .categories = "@read @stream @fast", .keys = "RO@index:1@range:0,1,0", .group = "stream", .since = "5.0.0",
+     .summary = "Tells how many entries a stream has.", .complexity = "O(1)", .syntax = "XLEN key"},
+    {.name = "xrange", .run = cmd_xrange, .arity = -4, .access = ACCESS_STRIPED, .flags = "readonly alone",
+     .categories = "@read @stream @slow", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "stream", .since = "5.0.0",
+     .summary = "Returns the entries of an interval of ids.", .complexity = "O(N) for N entries returned",
+     .syntax = "XRANGE key start end [COUNT count]",
+     .history = "6.2.0=Ends that do not belong to the interval."},
+    {.name = "xrevrange", .run = cmd_xrevrange, .arity = -4, .access = ACCESS_STRIPED, .flags = "readonly alone",
+     .categories = "@read @stream @slow", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "stream", .since = "5.0.0",
+     .summary = "Returns the entries of an interval of ids, the last one first.",
+     .complexity = "O(N) for N entries returned", .syntax = "XREVRANGE key end start [COUNT count]",
+     .history = "6.2.0=Ends that do not belong to the interval."},
+    {.name = NULL},
+};

@@ -1,0 +1,59 @@
+#include "commands/stream/stream_effects.h"
+
+struct stream_consumer *group_use_consumer(struct group_use *use)
+{
+    int64_t now_ms = use->request->access->now_ms;
+
+    if (use->consumer == NULL)
+        use->consumer = stream_consumer_find(use->group, use->consumer_name);
+    if (use->consumer == NULL) {
+        use->consumer = stream_consumer_create(use->group, use->consumer_name, now_ms);
+        use->made_consumer = true;
+    }
+    use->consumer->seen_ms = now_ms;
+    return use->consumer;
+}
+
+void group_use_end(struct group_use *use)
+{
+    if (use->made_consumer)
+        access_event(use->request->access, use->request->db, use->key, EVENT_STREAM, "xgroup-createconsumer");
+}
+
+void effect_claim(const struct group_use *use, struct stream_id id, const struct stream_pending *pending)
+{
+    char id_text[STREAM_ID_TEXT_BYTES], last_text[STREAM_ID_TEXT_BYTES], time[NUMBER_I64_SPACE],
+        deliveries[NUMBER_I64_SPACE];
+
+    if (use->request->access->effects == NULL)
+        return;
+    effect_set(use->request,
+               (const struct slice[]){SLICE("XCLAIM"), use->key->name, use->group_name,
+                                      stream_consumer_name(pending->consumer), SLICE("0"),
+                                      stream_id_format(id, id_text), SLICE("TIME"),
+                                      slice_make(time, number_format_i64(time, pending->delivery_ms)),
+                                      SLICE("RETRYCOUNT"),
+                                      slice_make(deliveries, number_format_u64(deliveries, pending->delivery_count)),
+                                      SLICE("FORCE"), SLICE("JUSTID"), SLICE("LASTID"),
+                                      stream_id_format(use->group->last_id, last_text)},
+               14);
+}
+
+void effect_group_position(const struct group_use *use)
+{
+    char id_text[STREAM_ID_TEXT_BYTES], read[NUMBER_I64_SPACE];
+
+    effect_set(use->request,
+               (const struct slice[]){SLICE("XGROUP"), SLICE("SETID"), use->key->name, use->group_name,
+                                      stream_id_format(use->group->last_id, id_text), SLICE("ENTRIESREAD"),
+                                      slice_make(read, number_format_i64(read, use->group->entries_read))},
+               7);
+}
+
+void effect_consumer(const struct group_use *use)
+{
+    effect_set(use->request,
+               (const struct slice[]){SLICE("XGROUP"), SLICE("CREATECONSUMER"), use->key->name, use->group_name,
+                                      use->consumer_name},
+               5);
+}

@@ -1,0 +1,494 @@
+/* XREAD and XREADGROUP: what is new in several streams, for those who wait for it too. */
+#include "commands/shared/families.h"
+
+#include "base/mem.h"
+#include "commands/stream/stream_effects.h"
+#include "server/run/blocked.h"
+
+enum { STREAMS_ON_STACK = 8 };
+
+/* ------------------------------------------------------------------------------------------------------ options -- */
+
+struct reading {
+    bool in_group;
+    struct slice group, consumer;
+    bool noack;
+    uint64_t count;        /* at most so many entries of each stream */
+    bool waits;
+    int64_t timeout_ms;
+    uint32_t first_key;    /* the argument; ids follow the keys */
+    uint32_t stream_count; /* 0: STREAMS was not reached */
+};
+
+/* The number behind COUNT or BLOCK. NULL: fine; else the error. */
+static const char *parse_number(struct slice option, struct slice text, int64_t now_ms, struct reading *reading)
+{
+    int64_t number;
+
+    if (slice_equal_text_nocase(option, "COUNT")) {
+        if (!number_parse_i64(text, &number))
+            return "ERR value is not an integer or out of range";
+        reading->count = number <= 0 ? UINT64_MAX : (uint64_t)number;
+        return NULL;
+    }
+    if (!number_parse_i64(text, &number))
+        return "ERR timeout is not an integer or out of range";
+    if (number < 0)
+        return "ERR timeout is negative";
+    if (number > INT64_MAX - now_ms)
+        return "ERR timeout is out of range";
+    reading->waits = true;
+    reading->timeout_ms = number;
+    return NULL;
+}
+
+static const char *parse_streams(uint32_t index, uint32_t arg_count, struct reading *reading)
+{
+    reading->first_key = index + 1;
+    reading->stream_count = (arg_count - index - 1) / 2;
+    if ((arg_count - index - 1) % 2 != 0)
+        return "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.";
+    return NULL;
+}
+
+static const char no_wait[] = "BLOCK option from scripts"; /* what is replied names the command */
+
+/* NULL: fine; else the error. */
+static const char *parse_reading(const struct request *request, bool in_group, int64_t now_ms, struct reading *reading)
+{
+    const struct slice *args = request->args;
+    const uint32_t arg_count = request->arg_count;
+    const char *error = NULL;
+    uint32_t i = 1;
+
+    *reading = (struct reading){.count = UINT64_MAX};
+    for (; i < arg_count && reading->stream_count == 0 && error == NULL; i++) {
+        uint32_t more = arg_count - i - 1;
+
+        if (more != 0 && request->in_script && slice_equal_text_nocase(args[i], "BLOCK")) {
+            error = no_wait;
+        } else if (more != 0 &&
+                   (slice_equal_text_nocase(args[i], "COUNT") || slice_equal_text_nocase(args[i], "BLOCK"))) {
+            error = parse_number(args[i], args[i + 1], now_ms, reading);
+            i++;
+        } else if (more != 0 && slice_equal_text_nocase(args[i], "STREAMS")) {
+            error = parse_streams(i, arg_count, reading);
+        } else if (more >= 2 && slice_equal_text_nocase(args[i], "GROUP")) {
+            if (!in_group)
+                error = "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.";
+            reading->in_group = true;
+            reading->group = args[++i];
+            reading->consumer = args[++i];
+        } else if (slice_equal_text_nocase(args[i], "NOACK")) {
+            if (!in_group)
+                error = "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.";
+            reading->noack = true;
+        } else {
+            error = "ERR syntax error";
+        }
+    }
+    if (error == NULL && reading->stream_count == 0)
+        error = "ERR syntax error";
+    if (error == NULL && in_group && !reading->in_group)
+        error = "ERR Missing GROUP option for XREADGROUP";
+    return error;
+}
+
+/* The word STREAMS, at `first` or later; names of groups may be "STREAMS", too. arg_count: there is none. */
+static uint32_t find_streams(const struct slice *args, uint32_t arg_count, uint32_t first)
+{
+    uint32_t i = 1;
+
+    while (i < arg_count && (i < first || !slice_equal_text_nocase(args[i], "STREAMS"))) {
+        if (slice_equal_text_nocase(args[i], "COUNT") || slice_equal_text_nocase(args[i], "BLOCK"))
+            i += i + 1 < arg_count && slice_equal_text_nocase(args[i + 1], "STREAMS") ? 1 : 2;
+        else if (slice_equal_text_nocase(args[i], "GROUP"))
+            i += 3;
+        else
+            i++;
+    }
+    if (i < arg_count)
+        return i;
+    for (i = first; i < arg_count && !slice_equal_text_nocase(args[i], "STREAMS"); i++)
+        ; /* words are wrong, so nothing will be read: what looks like keys counts as keys */
+    return i;
+}
+
+static bool find_keys_behind(const struct slice *args, uint32_t arg_count, uint32_t first,
+                             struct key_positions *positions)
+{
+    uint32_t i = find_streams(args, arg_count, first), keys;
+
+    if (i + 2 >= arg_count)
+        return false;
+    keys = (arg_count - i - 1) / 2;
+    for (uint32_t k = 0; k < keys; k++)
+        key_positions_add(positions, i + 1 + k, KEY_RO | KEY_ACCESS);
+    return true;
+}
+
+static bool find_keys(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
+{
+    return find_keys_behind(args, arg_count, 1, positions);
+}
+
+/* GROUP and two words have to come before. */
+static bool find_group_keys(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
+{
+    return find_keys_behind(args, arg_count, 4, positions);
+}
+
+/* ----------------------------------------------------------------------------------------------- what to read -- */
+
+static struct slice id_text(const struct request *request, const struct reading *reading, uint32_t index)
+{
+    return request_arg(request, reading->first_key + reading->stream_count + index);
+}
+
+/* A group's reader wants what nobody of the group has had. */
+static bool wants_new(const struct request *request, const struct reading *reading, uint32_t index)
+{
+    return reading->in_group && slice_equal(id_text(request, reading, index), SLICE(">"));
+}
+
+static bool refuse_id(struct request *request, const struct reading *reading, struct slice text)
+{
+    if (slice_equal(text, SLICE("+")))
+        reply_error(request, "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history "
+                             "of this consumer by specifying a proper ID, or use the > ID to get new messages. The + "
+                             "ID would just return an empty result set.");
+    else if (!reading->in_group)
+        reply_error(request, "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> "
+                             "<consumer> option.");
+    else
+        reply_error(request, "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history "
+                             "of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ "
+                             "ID would just return an empty result set.");
+    return false;
+}
+
+/* What the last entry that is there comes after; of an empty stream all is new. */
+static struct stream_id before_top(const struct stream *stream)
+{
+    struct stream_id id = stream_top_id(stream);
+
+    (void)!stream_id_decrement(&id);
+    return id;
+}
+
+/* After which id to read from the stream (NULL: there is none). False: an error was replied. */
+static bool start_of(struct request *request, const struct reading *reading, uint32_t index,
+                     const struct stream *stream, struct stream_id *after)
+{
+    struct slice text = id_text(request, reading, index);
+    bool is_dollar = slice_equal(text, SLICE("$")), is_plus = slice_equal(text, SLICE("+"));
+
+    if (slice_equal(text, SLICE(">")) || is_dollar || is_plus) {
+        if ((is_dollar || is_plus) == reading->in_group)
+            return refuse_id(request, reading, text);
+        *after = STREAM_ID_LEAST;
+        if (is_dollar && stream != NULL)
+            *after = stream_last_id(stream);
+        else if (is_plus && stream != NULL)
+            *after = before_top(stream);
+        return true;
+    }
+    return stream_arg_id(request, reading->first_key + reading->stream_count + index, 0, after);
+}
+
+/* Of all streams; false: an error was replied. */
+static bool find_starts(struct request *request, const struct reading *reading, struct stream_id *starts)
+{
+    for (uint32_t i = 0; i < reading->stream_count; i++) {
+        const struct stream *stream;
+
+        if (!stream_read_arg(request, &request->keys[i], &stream))
+            return false;
+        if (reading->in_group && (stream == NULL || stream_group_find(stream, reading->group) == NULL)) {
+            reply_error_about(request, "NOGROUP No such key '@' or consumer group '@' in XREADGROUP with GROUP option",
+                              (const struct slice[]){request->keys[i].name, reading->group});
+            return false;
+        }
+        if (!start_of(request, reading, i, stream, &starts[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool has_entries_after(const struct stream *stream, struct stream_id id)
+{
+    return stream_id_compare(stream_last_id(stream), id) > 0 && stream_id_compare(stream_top_id(stream), id) > 0;
+}
+
+/* Is there something to reply? What a consumer has had already is always told, even if it is nothing. */
+static bool has_news(const struct request *request, const struct reading *reading, uint32_t index,
+                     const struct stream *stream, struct stream_id after)
+{
+    if (!reading->in_group)
+        return stream != NULL && has_entries_after(stream, after);
+    return !wants_new(request, reading, index) ||
+           has_entries_after(stream, stream_group_find(stream, reading->group)->last_id);
+}
+
+/* ----------------------------------------------------------------------------------------------------- replies -- */
+
+static void iter_init_after(struct stream_iter *iter, const struct stream *stream, struct stream_id after)
+{
+    bool more = stream_id_increment(&after);
+
+    assert(more); /* there is something behind it */
+    stream_iter_init(iter, stream, after, STREAM_ID_MOST);
+}
+
+/* Hands entries to the consumer that nobody of the group has had. */
+static uint64_t deliver_new(struct group_use *use, const struct reading *reading)
+{
+    struct request *request = use->request;
+    struct stream_consumer *consumer = group_use_consumer(use);
+    uint64_t count = 0, field_count;
+    struct stream_iter iter;
+    struct stream_id id;
+
+    iter_init_after(&iter, use->stream, use->group->last_id);
+    if (reading->noack && use->made_consumer)
+        effect_consumer(use);
+    for (; count < reading->count && stream_iter_next(&iter, &id, &field_count); count++) {
+        reply_stream_entry(request, &iter, id, field_count);
+        stream_group_advance(use->stream, use->group, id);
+        if (!reading->noack) {
+            struct stream_pending *pending = stream_pending_assign(use->group, id, consumer);
+
+            pending->delivery_ms = request->access->now_ms;
+            pending->delivery_count = 1;
+            effect_claim(use, id, pending);
+        }
+    }
+    stream_iter_fini(&iter);
+    consumer->active_ms = request->access->now_ms;
+    if (reading->noack)
+        effect_group_position(use);
+    return count;
+}
+
+/* What the consumer has had and not acknowledged, once more; of entries that are gone only the id. */
+static uint64_t deliver_again(struct group_use *use, const struct reading *reading, struct stream_id after)
+{
+    struct request *request = use->request;
+    struct stream_consumer *consumer = group_use_consumer(use);
+    uint64_t count = 0, field_count;
+    struct radix_iter pending;
+    bool more;
+
+    if (use->made_consumer)
+        effect_consumer(use);
+    stream_iter_init_find(&use->entries, use->stream);
+    radix_iter_init(&pending, consumer->pending);
+    more = stream_id_increment(&after) && stream_pending_seek(&pending, after);
+    for (; more && count < reading->count; count++) {
+        struct stream_pending *record = pending.value;
+        struct stream_id id = stream_pending_id(&pending);
+
+        if (stream_iter_find(&use->entries, id, &field_count)) {
+            reply_stream_entry(request, &use->entries, id, field_count);
+            record->delivery_ms = request->access->now_ms;
+            record->delivery_count++;
+        } else {
+            reply_array(request, 2);
+            reply_stream_id(request, id);
+            reply_null_array(request);
+        }
+        more = radix_next(&pending);
+    }
+    radix_iter_fini(&pending);
+    stream_iter_fini(&use->entries);
+    return count;
+}
+
+static void serve_group(struct request *request, const struct reading *reading, uint32_t index, struct stream_id after)
+{
+    struct group_use use = {.request = request, .key = &request->keys[index], .group_name = reading->group,
+                            .consumer_name = reading->consumer};
+    struct resp_deferred head = resp_begin_deferred(request->out);
+    struct edit edit;
+    uint64_t count;
+
+    if (!edit_begin(&edit, request, use.key, TYPE_STREAM))
+        return; /* not to be: it was looked at before */
+    use.stream = stream_of(edit.value);
+    use.group = stream_group_find(use.stream, use.group_name);
+    count = wants_new(request, reading, index) ? deliver_new(&use, reading) : deliver_again(&use, reading, after);
+    edit_end(&edit, EVENT_STREAM, NULL);
+    group_use_end(&use);
+    resp_end_deferred(request->out, request->proto, head, RESP_ARRAY, count);
+}
+
+/* The key and its entries; there is something. */
+static void serve(struct request *request, const struct reading *reading, uint32_t index, const struct stream *stream,
+                  struct stream_id after)
+{
+    struct stream_iter iter;
+
+    if (request->proto == 2)
+        reply_array(request, 2);
+    reply_bulk(request, request->keys[index].name);
+    if (reading->in_group) {
+        serve_group(request, reading, index, after);
+        return;
+    }
+    iter_init_after(&iter, stream, after);
+    reply_stream_entries(request, &iter, reading->count);
+}
+
+static const struct stream *probe(struct request *request, const struct key *key)
+{
+    const struct entry *entry = access_probe(request->access, request->db, key);
+
+    return entry != NULL ? stream_of(entry_value(entry)) : NULL;
+}
+
+/* False: there is nothing, and nothing was replied. */
+static bool serve_all(struct request *request, const struct reading *reading, const struct stream_id *starts)
+{
+    struct resp_deferred head;
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < reading->stream_count; i++) {
+        const struct stream *stream = probe(request, &request->keys[i]);
+
+        if (!has_news(request, reading, i, stream, starts[i]))
+            continue;
+        if (count++ == 0)
+            head = resp_begin_deferred(request->out);
+        serve(request, reading, i, stream, starts[i]);
+    }
+    if (count != 0)
+        resp_end_deferred(request->out, request->proto, head, request->proto == 2 ? RESP_ARRAY : RESP_MAP, count);
+    return count != 0;
+}
+
+/* ----------------------------------------------------------------------------------------------------- waiting -- */
+
+/* A group that has gone is an answer, too. */
+static bool can_serve(const struct request *request, const struct entry *entry)
+{
+    const struct stream *stream = stream_of(entry_value(entry));
+    uint32_t index = (uint32_t)(request->ready - request->keys);
+    bool in_group = (request->command->flags & COMMAND_WRITE) != 0;
+    struct stream_id after = STREAM_ID_LEAST;
+    struct reading reading;
+
+    if (parse_reading(request, in_group, 0, &reading) != NULL)
+        return false;
+    if (in_group)
+        return stream_group_find(stream, reading.group) == NULL || has_news(request, &reading, index, stream, after);
+    return stream_id_parse(id_text(request, &reading, index), 0, &after) && has_entries_after(stream, after);
+}
+
+/* Runs for a client that has waited: of the one stream that is ready. */
+static void serve_ready(struct request *request, const struct reading *reading)
+{
+    uint32_t index = (uint32_t)(request->ready - request->keys);
+    const struct entry *entry = access_read(request->access, request->db, request->ready);
+    struct stream_id after;
+
+    if (entry == NULL || entry->type != TYPE_STREAM) {
+        reply_error(request, "UNBLOCKED the stream key no longer exists");
+    } else if (reading->in_group && stream_group_find(stream_of(entry_value(entry)), reading->group) == NULL) {
+        reply_error(request, "NOGROUP the consumer group this client was blocked on no longer exists");
+    } else if (start_of(request, reading, index, NULL, &after)) {
+        if (request->proto == 2)
+            reply_array(request, 1);
+        else
+            reply_map(request, 1);
+        serve(request, reading, index, stream_of(entry_value(entry)), after);
+    }
+}
+
+/* "$" is what it was when it came; so is "+". */
+static void wait_for_streams(struct request *request, const struct reading *reading, const struct stream_id *starts)
+{
+    struct slice *words = mem_alloc(request->arg_count * sizeof(*words));
+    char(*texts)[STREAM_ID_TEXT_BYTES] = mem_alloc(reading->stream_count * sizeof(*texts));
+
+    memcpy(words, request->args, request->arg_count * sizeof(*words));
+    for (uint32_t i = 0; i < reading->stream_count; i++) {
+        if (slice_equal(id_text(request, reading, i), SLICE("$")) ||
+            slice_equal(id_text(request, reading, i), SLICE("+")))
+            words[reading->first_key + reading->stream_count + i] = stream_id_format(starts[i], texts[i]);
+    }
+    block_client(request, &(const struct block_wish){.type = TYPE_STREAM,
+                                                     .keys = request->keys,
+                                                     .key_count = request->key_count,
+                                                     .timeout_ms = reading->timeout_ms,
+                                                     .wants_losses = reading->in_group,
+                                                     .can_serve = can_serve,
+                                                     .args = words});
+    mem_free(texts);
+    mem_free(words);
+}
+
+/* ---------------------------------------------------------------------------------------------------- commands -- */
+
+static void read_streams(struct request *request, bool in_group)
+{
+    struct stream_id few[STREAMS_ON_STACK], *starts = few;
+    struct reading reading;
+    const char *error = parse_reading(request, in_group, request->access->now_ms, &reading);
+
+    if (error == no_wait) {
+        reply_errorf(request, "ERR %.*s command is not allowed with %s", (int)request->args[0].size,
+                     request->args[0].data, error);
+        return;
+    }
+    if (error != NULL) {
+        reply_error(request, error);
+        return;
+    }
+    assert(request->key_count == reading.stream_count); /* find_keys reads the words as we do */
+    effect_none(request); /* what is to be told is said entry by entry */
+    if (request->ready != NULL) {
+        serve_ready(request, &reading);
+        return;
+    }
+    if (reading.stream_count > STREAMS_ON_STACK)
+        starts = mem_alloc(reading.stream_count * sizeof(*starts));
+    if (find_starts(request, &reading, starts) && !serve_all(request, &reading, starts)) {
+        if (reading.waits)
+            wait_for_streams(request, &reading, starts);
+        else
+            reply_null_array(request);
+    }
+    if (starts != few)
+        mem_free(starts);
+}
+
+static void cmd_xread(struct request *request)
+{
+    read_streams(request, false);
+}
+
+static void cmd_xreadgroup(struct request *request)
+{
+    read_streams(request, true);
+}
+
+/* -------------------------------------------------------------------------------------------------------- rows -- */
+
+const struct command_row stream_read_commands[] = {
+    {.name = "xread", .run = cmd_xread, .arity = -4, .access = ACCESS_STRIPED,
+     .flags = "readonly blocking movablekeys alone", .categories = "@read @stream @slow @blocking",
+     .keys = "RO,ACCESS@keyword:STREAMS,1@range:-1,1,2", .group = "stream", .since = "5.0.0",
+     .summary = "Returns entries of several streams that come after given ids, or waits for them.",
+     .complexity = "O(N) for N entries returned",
+     .syntax = "XREAD [COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]", .find_keys = find_keys},
+    {.name = "xreadgroup", .run = cmd_xreadgroup, .arity = -7, .access = ACCESS_STRIPED,
+     .flags = "write blocking movablekeys alone", .categories = "@write @stream @slow @blocking",
+     .keys = "RO,ACCESS@keyword:STREAMS,4@range:-1,1,2", .group = "stream", .since = "5.0.0",
+     .summary = "Returns entries of several streams that no consumer of the group has had, or waits for them; or "
+                "those a consumer has had and not acknowledged.",
+     .complexity = "O(N) for N entries returned",
+     .syntax = "XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id "
+               "[id ...]",
+     .find_keys = find_group_keys},
+    {.name = NULL},
+};

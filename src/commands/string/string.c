@@ -1,0 +1,662 @@
+/* Strings. Plain forms come first in each function: they are what servers do all day. */
+#include "commands/string/string.h"
+
+#include "base/mem.h"
+#include "base/number.h"
+#include "commands/keys/expire.h"
+#include "commands/shared/families.h"
+#include "commands/shared/range.h"
+
+#include <math.h>
+
+/* --- shared pieces --- */
+
+static inline void put_argument(const struct request *request, struct change *change, uint32_t index,
+                                int64_t expire_ms)
+{
+    if (UNLIKELY(request->blob_count != 0) && request_arg(request, index).size > ENTRY_INLINE_BYTES) {
+        struct blob *blob = request_arg_blob(request, index);
+
+        if (blob != NULL) {
+            change_put_blob(change, blob, expire_ms);
+            return;
+        }
+    }
+    change_put_string(change, request_arg(request, index), expire_ms);
+}
+
+/* The key's value becomes argument `index`. Looking first lets an expired value go with all that belongs to it. */
+static inline void set_to_argument(const struct request *request, const struct key *key, uint32_t index,
+                                   int64_t expire_ms)
+{
+    struct change change;
+
+    (void)access_probe(request->access, request->db, key);
+    change_begin(&change, request->access, request->db, key);
+    put_argument(request, &change, index, expire_ms);
+    change_end(&change, EVENT_STRING, "set");
+}
+
+static void set_until(const struct request *request, const struct key *key, uint32_t index, int64_t expire_ms)
+{
+    set_to_argument(request, key, index, expire_ms);
+    access_event(request->access, request->db, key, EVENT_GENERIC, "expire");
+}
+
+/* "SET key value PXAT ms": what a lifetime counted from now is for everybody else. */
+static void effect_set_until(struct request *request, uint32_t value_index, int64_t expire_ms)
+{
+    char text[NUMBER_I64_SPACE];
+    const struct slice words[] = {SLICE("SET"), request_arg(request, 1), request_arg(request, value_index),
+                                  SLICE("PXAT"), slice_make(text, number_format_i64(text, expire_ms))};
+
+    effect_set(request, words, countof(words));
+}
+
+/* --- options of SET and GETEX --- */
+
+enum set_flag {
+    SET_NX = 1 << 0,
+    SET_XX = 1 << 1,
+    SET_GET = 1 << 2
+};
+
+struct set_options {
+    unsigned flags; /* enum set_flag */
+    enum lifetime lifetime;
+    uint32_t time_index; /* the argument with the time */
+};
+
+static const struct {
+    const char *word;
+    enum lifetime lifetime;
+} lifetimes[] = {
+    {"EX", LIFETIME_SECONDS},   {"PX", LIFETIME_MS},        {"EXAT", LIFETIME_AT_SECONDS},
+    {"PXAT", LIFETIME_AT_MS},   {"KEEPTTL", LIFETIME_KEEP}, {"PERSIST", LIFETIME_PERSIST},
+};
+
+static enum lifetime lifetime_of_word(struct slice word)
+{
+    for (size_t i = 0; i < countof(lifetimes); i++) {
+        if (slice_equal_text_nocase(word, lifetimes[i].word))
+            return lifetimes[i].lifetime;
+    }
+    return LIFETIME_NONE;
+}
+
+static bool lifetime_takes_time(enum lifetime lifetime)
+{
+    return lifetime >= LIFETIME_SECONDS && lifetime <= LIFETIME_AT_MS;
+}
+
+/* One word, once more is fine, another kind beside it is not. `index` moves over what it takes. */
+static bool parse_lifetime(const struct request *request, uint32_t *index, enum lifetime unknown,
+                           struct set_options *options)
+{
+    enum lifetime lifetime = lifetime_of_word(request_arg(request, *index));
+
+    if (lifetime == LIFETIME_NONE || lifetime == unknown)
+        return false;
+    if (options->lifetime != LIFETIME_NONE && options->lifetime != lifetime)
+        return false;
+    options->lifetime = lifetime;
+    if (lifetime_takes_time(lifetime)) {
+        if (*index + 1 == request->arg_count)
+            return false;
+        options->time_index = ++*index;
+    }
+    return true;
+}
+
+static bool parse_condition(const struct request *request, uint32_t index, struct set_options *options)
+{
+    unsigned flag;
+
+    if (request_arg_is(request, index, "NX"))
+        flag = SET_NX;
+    else if (request_arg_is(request, index, "XX"))
+        flag = SET_XX;
+    else
+        return false;
+    options->flags |= flag;
+    return true;
+}
+
+static bool parse_set_options(struct request *request, struct set_options *options)
+{
+    *options = (struct set_options){0};
+    for (uint32_t i = 3; i < request->arg_count; i++) {
+        if (request_arg_is(request, i, "GET"))
+            options->flags |= SET_GET;
+        else if (!parse_condition(request, i, options) &&
+                 !parse_lifetime(request, &i, LIFETIME_PERSIST, options))
+            return false;
+    }
+    return (options->flags & (SET_NX | SET_XX)) != (SET_NX | SET_XX);
+}
+
+/* --- SET and its relatives --- */
+
+/* GET is for the one who asked; all others get the command without it. */
+static void effect_set_without_get(struct request *request)
+{
+    struct slice *words = mem_alloc(request->arg_count * sizeof(struct slice));
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < request->arg_count; i++) {
+        if (i < 3 || !request_arg_is(request, i, "GET"))
+            words[count++] = request_arg(request, i);
+    }
+    effect_set(request, words, count);
+    mem_free(words);
+}
+
+static NOINLINE void set_with_options(struct request *request)
+{
+    const struct key *key = &request->keys[0];
+    struct set_options options;
+    struct entry *entry;
+    int64_t expire_ms = EXPIRE_NEVER;
+    bool timed, get;
+
+    if (!parse_set_options(request, &options)) {
+        reply_syntax_error(request);
+        return;
+    }
+    timed = lifetime_takes_time(options.lifetime);
+    get = (options.flags & SET_GET) != 0;
+    if (timed && !expire_arg_positive(request, options.time_index, options.lifetime, &expire_ms))
+        return;
+    if (options.lifetime == LIFETIME_KEEP)
+        expire_ms = EXPIRE_KEEP;
+    if (get) {
+        if (!string_read(request, key, &entry))
+            return;
+        reply_string(request, entry); /* before it is overwritten */
+    } else {
+        entry = access_find(request->access, request->db, key);
+    }
+    if ((options.flags & (entry != NULL ? SET_NX : SET_XX)) != 0) {
+        if (!get)
+            reply_null(request);
+        return;
+    }
+    if (timed) {
+        set_until(request, key, 2, expire_ms);
+        effect_set_until(request, 2, expire_ms);
+    } else {
+        set_to_argument(request, key, 2, expire_ms);
+        if (get)
+            effect_set_without_get(request);
+    }
+    if (!get)
+        reply_ok(request);
+}
+
+static void cmd_set(struct request *request)
+{
+    if (UNLIKELY(request->arg_count != 3)) {
+        set_with_options(request);
+        return;
+    }
+    set_to_argument(request, &request->keys[0], 2, EXPIRE_NEVER);
+    reply_ok(request);
+}
+
+/* What SET does with its key depends on GET. */
+static bool set_find_keys(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
+{
+    uint32_t flags = KEY_OW | KEY_UPDATE;
+
+    for (uint32_t i = 3; i < arg_count; i++) {
+        if (slice_equal_text_nocase(args[i], "GET"))
+            flags = KEY_RW | KEY_ACCESS | KEY_UPDATE;
+    }
+    key_positions_add(positions, 1, flags);
+    return true;
+}
+
+static void cmd_setnx(struct request *request)
+{
+    const struct key *key = &request->keys[0];
+
+    if (access_find(request->access, request->db, key) != NULL) {
+        reply_int(request, 0);
+        return;
+    }
+    set_to_argument(request, key, 2, EXPIRE_NEVER);
+    reply_int(request, 1);
+}
+
+static void set_for(struct request *request, enum lifetime lifetime)
+{
+    int64_t expire_ms;
+
+    if (!expire_arg_positive(request, 2, lifetime, &expire_ms))
+        return;
+    set_until(request, &request->keys[0], 3, expire_ms);
+    effect_set_until(request, 3, expire_ms);
+    reply_ok(request);
+}
+
+static void cmd_setex(struct request *request)
+{
+    set_for(request, LIFETIME_SECONDS);
+}
+
+static void cmd_psetex(struct request *request)
+{
+    set_for(request, LIFETIME_MS);
+}
+
+static void cmd_getset(struct request *request)
+{
+    const struct slice words[] = {SLICE("SET"), request_arg(request, 1), request_arg(request, 2)};
+    struct entry *entry;
+
+    if (!string_read(request, &request->keys[0], &entry))
+        return;
+    reply_string(request, entry);
+    set_to_argument(request, &request->keys[0], 2, EXPIRE_NEVER);
+    effect_set(request, words, countof(words));
+}
+
+/* --- GET and its relatives --- */
+
+static void cmd_get(struct request *request)
+{
+    struct entry *entry;
+
+    if (string_read(request, &request->keys[0], &entry))
+        reply_string(request, entry);
+}
+
+static void cmd_getdel(struct request *request)
+{
+    const struct key *key = &request->keys[0];
+    const struct slice words[] = {OPTION_IS(option_lazyfree_lazy_user_del) ? SLICE("UNLINK") : SLICE("DEL"),
+                                  key->name};
+    struct entry *entry;
+
+    if (!string_read(request, key, &entry))
+        return;
+    reply_string(request, entry);
+    if (access_delete_for(request->access, request->db, key, FREE_USER_DEL))
+        effect_set(request, words, countof(words));
+}
+
+static void getex_persist(struct request *request, const struct key *key, const struct entry *entry)
+{
+    const struct slice words[] = {SLICE("PERSIST"), key->name};
+
+    if (expire_remove(request, key, entry))
+        effect_set(request, words, countof(words));
+}
+
+static void getex_expire(struct request *request, const struct key *key, int64_t expire_ms)
+{
+    if (expire_ms <= request->access->due_ms) {
+        expire_delete(request, key);
+    } else {
+        expire_set(request, key, expire_ms);
+        expire_effect(request, expire_ms, request->arg_count);
+    }
+}
+
+static void cmd_getex(struct request *request)
+{
+    const struct key *key = &request->keys[0];
+    struct set_options options = {0};
+    struct entry *entry;
+    int64_t expire_ms;
+    bool timed;
+
+    for (uint32_t i = 2; i < request->arg_count; i++) {
+        if (!parse_lifetime(request, &i, LIFETIME_KEEP, &options)) {
+            reply_syntax_error(request);
+            return;
+        }
+    }
+    if (!string_read(request, key, &entry))
+        return;
+    timed = lifetime_takes_time(options.lifetime);
+    if (entry != NULL && timed && !expire_arg_positive(request, options.time_index, options.lifetime, &expire_ms))
+        return;
+    reply_string(request, entry);
+    if (entry == NULL)
+        return;
+    if (timed)
+        getex_expire(request, key, expire_ms);
+    else if (options.lifetime == LIFETIME_PERSIST)
+        getex_persist(request, key, entry);
+}
+
+static void cmd_mget(struct request *request)
+{
+    reply_array(request, request->key_count);
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        const struct entry *entry = access_read(request->access, request->db, &request->keys[i]);
+
+        reply_string(request, entry != NULL && entry->type == TYPE_STRING ? entry : NULL);
+    }
+}
+
+/* --- MSET --- */
+
+static bool check_pairs(struct request *request)
+{
+    if (LIKELY(request->arg_count % 2 == 1))
+        return true;
+    reply_errorf(request, "ERR wrong number of arguments for '%s' command", request->command->row->name);
+    return false;
+}
+
+static void set_pairs(const struct request *request)
+{
+    for (uint32_t i = 0; i < request->key_count; i++)
+        set_to_argument(request, &request->keys[i], 2 * i + 2, EXPIRE_NEVER);
+}
+
+static void cmd_mset(struct request *request)
+{
+    if (!check_pairs(request))
+        return;
+    set_pairs(request);
+    reply_ok(request);
+}
+
+static void cmd_msetnx(struct request *request)
+{
+    if (!check_pairs(request))
+        return;
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        if (access_find(request->access, request->db, &request->keys[i]) != NULL) {
+            reply_int(request, 0);
+            return;
+        }
+    }
+    set_pairs(request);
+    reply_int(request, 1);
+}
+
+/* --- parts of strings --- */
+
+static void cmd_append(struct request *request)
+{
+    const struct key *key = &request->keys[0];
+    struct slice more = request_arg(request, 2);
+    struct change change;
+    struct entry *entry;
+    size_t size = 0;
+    char *bytes;
+
+    if (!string_find(request, key, &entry))
+        return;
+    if (entry != NULL) {
+        size = entry_string_size(entry);
+        if (!string_check_size(request, (uint64_t)size + more.size))
+            return;
+    }
+    change_begin(&change, request->access, request->db, key);
+    if (entry == NULL) {
+        put_argument(request, &change, 2, EXPIRE_NEVER);
+    } else {
+        bytes = change_edit_string(&change, size + more.size);
+        if (more.size != 0)
+            memcpy(bytes + size, more.data, more.size);
+    }
+    change_end(&change, EVENT_STRING, "append");
+    reply_int(request, (int64_t)(size + more.size));
+}
+
+static void cmd_strlen(struct request *request)
+{
+    struct entry *entry;
+
+    if (string_read(request, &request->keys[0], &entry))
+        reply_int(request, entry != NULL ? (int64_t)entry_string_size(entry) : 0);
+}
+
+static void cmd_setrange(struct request *request)
+{
+    const struct key *key = &request->keys[0];
+    struct slice part = request_arg(request, 3);
+    struct change change;
+    struct entry *entry;
+    int64_t offset;
+    size_t size;
+
+    if (!request_arg_i64(request, 2, &offset))
+        return;
+    if (offset < 0) {
+        reply_error(request, "ERR offset is out of range");
+        return;
+    }
+    if (!string_find(request, key, &entry))
+        return;
+    size = entry != NULL ? entry_string_size(entry) : 0;
+    if (part.size == 0) { /* nothing to write: nothing changes, no key is made */
+        reply_int(request, (int64_t)size);
+        return;
+    }
+    if (!string_check_size(request, (uint64_t)offset + part.size)) /* both below 2^63 */
+        return;
+    size = MAX(size, (size_t)offset + part.size);
+    change_begin(&change, request->access, request->db, key);
+    memcpy(change_edit_string(&change, size) + offset, part.data, part.size);
+    change_end(&change, EVENT_STRING, "setrange");
+    reply_int(request, (int64_t)size);
+}
+
+static void cmd_getrange(struct request *request)
+{
+    char scratch[ENTRY_INT_TEXT_BYTES];
+    int64_t start, end;
+    struct entry *entry;
+    struct blob *blob;
+    size_t first, count;
+
+    if (!request_arg_i64(request, 2, &start) || !request_arg_i64(request, 3, &end))
+        return;
+    if (!string_read(request, &request->keys[0], &entry))
+        return;
+    if (entry == NULL || !range_of_bytes(start, end, entry_string_size(entry), &first, &count)) {
+        reply_bulk(request, SLICE_EMPTY);
+        return;
+    }
+    blob = entry_blob(entry);
+    if (blob != NULL)
+        resp_write_bulk_blob(request->out, blob, first, count);
+    else
+        reply_bulk(request, slice_make(entry_string(entry, scratch).data + first, count));
+}
+
+/* --- numbers --- */
+
+/* The number a string is; an absent key is 0. False: it is none, which was replied. */
+static bool read_number(struct request *request, const struct entry *entry, int64_t *number)
+{
+    char scratch[ENTRY_INT_TEXT_BYTES];
+
+    if (entry == NULL)
+        *number = 0;
+    else if (LIKELY(entry->encoding == ENCODING_INT))
+        *number = entry_int(entry);
+    else if (!number_parse_i64(entry_string(entry, scratch), number)) {
+        reply_error(request, "ERR value is not an integer or out of range");
+        return false;
+    }
+    return true;
+}
+
+static inline void add_to_key(struct request *request, int64_t amount)
+{
+    const struct key *key = &request->keys[0];
+    struct change change;
+    struct entry *entry;
+    int64_t number;
+
+    if (!string_find(request, key, &entry) || !read_number(request, entry, &number))
+        return;
+    if (__builtin_add_overflow(number, amount, &number)) {
+        reply_error(request, "ERR increment or decrement would overflow");
+        return;
+    }
+    change_begin(&change, request->access, request->db, key);
+    change_put_int(&change, number, EXPIRE_KEEP);
+    change_end(&change, EVENT_STRING, "incrby");
+    reply_int(request, number);
+}
+
+static void cmd_incr(struct request *request)
+{
+    add_to_key(request, 1);
+}
+
+static void cmd_decr(struct request *request)
+{
+    add_to_key(request, -1);
+}
+
+static void cmd_incrby(struct request *request)
+{
+    int64_t amount;
+
+    if (request_arg_i64(request, 2, &amount))
+        add_to_key(request, amount);
+}
+
+static void cmd_decrby(struct request *request)
+{
+    int64_t amount;
+
+    if (!request_arg_i64(request, 2, &amount))
+        return;
+    if (amount == INT64_MIN) { /* it has no opposite */
+        reply_error(request, "ERR decrement would overflow");
+        return;
+    }
+    add_to_key(request, -amount);
+}
+
+static bool read_float(struct request *request, const struct entry *entry, long double *number)
+{
+    char scratch[ENTRY_INT_TEXT_BYTES];
+
+    *number = 0;
+    if (entry == NULL || number_parse_long_double(entry_string(entry, scratch), number))
+        return true;
+    reply_error(request, "ERR value is not a valid float");
+    return false;
+}
+
+/* The text stays text, also where it looks like an integer: the next increment is one of floats again. */
+static void put_text(struct change *change, struct slice text)
+{
+    struct entry *entry;
+
+    memcpy(change_edit_string(change, text.size), text.data, text.size);
+    entry = change_entry(change);
+    if (text.size <= ENTRY_EMBSTR_BYTES && entry_blob(entry) == NULL)
+        entry->encoding = ENCODING_EMBSTR;
+}
+
+static void cmd_incrbyfloat(struct request *request)
+{
+    const struct key *key = &request->keys[0];
+    char digits[NUMBER_LONG_DOUBLE_HUMAN_SPACE];
+    struct change change;
+    struct entry *entry;
+    long double number, amount;
+    struct slice text;
+
+    if (!string_find(request, key, &entry) || !read_float(request, entry, &number) ||
+        !request_arg_long_double(request, 2, &amount))
+        return;
+    number += amount;
+    if (!isfinite(number)) {
+        reply_error(request, "ERR increment would produce NaN or Infinity");
+        return;
+    }
+    text = slice_make(digits, number_format_long_double_human(digits, number));
+    change_begin(&change, request->access, request->db, key);
+    put_text(&change, text);
+    change_end(&change, EVENT_STRING, "incrbyfloat");
+    reply_bulk(request, text);
+    /* Others get the sum: their floats may round otherwise. */
+    effect_set(request, (const struct slice[]){SLICE("SET"), key->name, text, SLICE("KEEPTTL")}, 4);
+}
+
+/* --- rows --- */
+
+#define KEY_SPEC(flags_) flags_ "@index:1@range:0,1,0"
+#define STRING_ROW(name_, run_, arity_, flags_, categories_, keys_, since_, complexity_, syntax_, summary_, ...)       \
+    {.name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_),                   \
+     .categories = (categories_), .keys = (keys_), .group = "string", .since = (since_),                               \
+     .complexity = (complexity_), .syntax = (syntax_), .summary = (summary_), ##__VA_ARGS__}
+
+const struct command_row string_commands[] = {
+    STRING_ROW("get", cmd_get, 2, "readonly fast", "@read @string @fast", KEY_SPEC("RO,ACCESS"), "1.0.0", "O(1)",
+               "GET key", "Returns a string."),
+    STRING_ROW("set", cmd_set, -3, "write denyoom", "@write @string @slow",
+               KEY_SPEC("RW,ACCESS,UPDATE,VARIABLE_FLAGS"), "1.0.0", "O(1)",
+               "SET key value [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|"
+               "PXAT unix-time-milliseconds|KEEPTTL]",
+               "Makes a key a string, whatever it was before.",
+               .arg_since = "condition:2.6.12 GET:6.2.0 EX:2.6.12 PX:2.6.12 EXAT:6.2.0 PXAT:6.2.0 KEEPTTL:6.0.0",
+               .history = "2.6.12=The options `EX`, `PX`, `NX` and `XX`.|6.0.0=The option `KEEPTTL`.|"
+                          "6.2.0=The options `GET`, `EXAT` and `PXAT`.|7.0.0=`NX` and `GET` may stand together.",
+               .key_notes = "`GET` makes it RW and ACCESS.", .find_keys = set_find_keys),
+    STRING_ROW("setnx", cmd_setnx, 3, "write denyoom fast", "@write @string @fast", KEY_SPEC("OW,INSERT"), "1.0.0",
+               "O(1)", "SETNX key value", "Sets a string if there is no such key."),
+    STRING_ROW("setex", cmd_setex, 4, "write denyoom", "@write @string @slow", KEY_SPEC("OW,UPDATE"), "2.0.0",
+               "O(1)", "SETEX key seconds value", "Sets a string that lives for so many seconds."),
+    STRING_ROW("psetex", cmd_psetex, 4, "write denyoom", "@write @string @slow", KEY_SPEC("OW,UPDATE"), "2.6.0",
+               "O(1)", "PSETEX key milliseconds value", "Sets a string that lives for so many milliseconds."),
+    STRING_ROW("getset", cmd_getset, 3, "write denyoom fast deprecated", "@write @string @fast",
+               KEY_SPEC("RW,ACCESS,UPDATE"), "1.0.0", "O(1)", "GETSET key value",
+               "Sets a string and returns the one before.",
+               .deprecated_since = "6.2.0", .replaced_by = "`SET` with the `!GET` argument"),
+    STRING_ROW("getdel", cmd_getdel, 2, "write fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,DELETE"), "6.2.0",
+               "O(1)", "GETDEL key", "Returns a string and deletes its key."),
+    STRING_ROW("getex", cmd_getex, -2, "write fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"), "6.2.0",
+               "O(1)",
+               "GETEX key [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST]",
+               "Returns a string; may give its key another lifetime.",
+               .key_notes = "RW and UPDATE, for the key's lifetime may change."),
+    STRING_ROW("append", cmd_append, 3, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,INSERT"), "2.0.0",
+               "O(M) for M bytes that are added (amortized)", "APPEND key value",
+               "Adds bytes to the end of a string; makes it if there is none."),
+    STRING_ROW("strlen", cmd_strlen, 2, "readonly fast", "@read @string @fast", KEY_SPEC("RO"), "2.2.0", "O(1)",
+               "STRLEN key", "Tells how many bytes a string has."),
+    STRING_ROW("setrange", cmd_setrange, 4, "write denyoom", "@write @string @slow", KEY_SPEC("RW,UPDATE"), "2.2.0",
+               "O(M) for M bytes that are written, and for what the string grows by", "SETRANGE key offset value",
+               "Overwrites a part of a string, which grows as needed."),
+    STRING_ROW("getrange", cmd_getrange, 4, "readonly", "@read @string @slow", KEY_SPEC("RO,ACCESS"), "2.4.0",
+               "O(N) for N bytes that are returned", "GETRANGE key start end", "Returns a part of a string."),
+    STRING_ROW("substr", cmd_getrange, 4, "readonly deprecated", "@read @string @slow", KEY_SPEC("RO,ACCESS"),
+               "1.0.0", "O(N) for N bytes that are returned", "SUBSTR key start end", "Returns a part of a string.",
+               .deprecated_since = "2.0.0", .replaced_by = "`GETRANGE`"),
+    STRING_ROW("mget", cmd_mget, -2, "readonly fast", "@read @string @fast", "RO,ACCESS@index:1@range:-1,1,0",
+               "1.0.0", "O(N) for N keys", "MGET key [key ...]", "Returns several strings.",
+               .tips = "request_policy:multi_shard"),
+    STRING_ROW("mset", cmd_mset, -3, "write denyoom", "@write @string @slow", "OW,UPDATE@index:1@range:-1,2,0",
+               "1.0.1", "O(N) for N keys", "MSET key value [key value ...]", "Sets several strings at once.",
+               .tips = "request_policy:multi_shard response_policy:all_succeeded"),
+    STRING_ROW("msetnx", cmd_msetnx, -3, "write denyoom", "@write @string @slow", "OW,INSERT@index:1@range:-1,2,0",
+               "1.0.1", "O(N) for N keys", "MSETNX key value [key value ...]",
+               "Sets several strings at once if none of the keys is there.",
+               .tips = "request_policy:multi_shard response_policy:agg_min"),
+    STRING_ROW("incr", cmd_incr, 2, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"),
+               "1.0.0", "O(1)", "INCR key", "Adds one to a number; an absent one is 0."),
+    STRING_ROW("decr", cmd_decr, 2, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"),
+               "1.0.0", "O(1)", "DECR key", "Takes one off a number; an absent one is 0."),
+    STRING_ROW("incrby", cmd_incrby, 3, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"),
+               "1.0.0", "O(1)", "INCRBY key increment", "Adds to a number; an absent one is 0."),
+    STRING_ROW("decrby", cmd_decrby, 3, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"),
+               "1.0.0", "O(1)", "DECRBY key decrement", "Subtracts from a number; an absent one is 0."),
+    STRING_ROW("incrbyfloat", cmd_incrbyfloat, 3, "write denyoom fast", "@write @string @fast",
+               KEY_SPEC("RW,ACCESS,UPDATE"), "2.6.0", "O(1)", "INCRBYFLOAT key increment",
+               "Adds to a number that may have a fraction; an absent one is 0."),
+    {.name = NULL},
+};

@@ -1,0 +1,267 @@
+#include "server/acl/acl.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "base/spinlock.h"
+#include "server/acl/acl_check.h"
+#include "server/acl/acl_log.h"
+#include "server/acl/acl_user.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Atomic uint32_t acl_generation;    /* global: see acl.h */
+_Atomic bool acl_default_is_nopass; /* global: see acl.h */
+
+static struct {
+    struct spinlock lock; /* rank LOCK_REGISTRY */
+    struct acl_user **users GUARDED_BY(lock); /* by name */
+    size_t count GUARDED_BY(lock);
+    size_t capacity GUARDED_BY(lock);
+    uint64_t next_identity GUARDED_BY(lock);
+} registry;
+
+/* ----------------------------------------------------------------------------------------------------- the list -- */
+
+/* The place of that name, or where it would stand. */
+static bool find_locked(struct slice name, size_t *index) REQUIRES(registry.lock)
+{
+    size_t from = 0, to = registry.count;
+
+    spinlock_assert_held(&registry.lock);
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        int order = slice_compare(registry.users[middle]->name, name);
+
+        if (order == 0) {
+            *index = middle;
+            return true;
+        }
+        if (order < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    *index = from;
+    return false;
+}
+
+static bool is_default(struct slice name)
+{
+    return slice_equal_text(name, "default");
+}
+
+/* A version is in its place from now on. */
+static void show_locked(const struct acl_user *user) REQUIRES(registry.lock)
+{
+    if (is_default(user->name))
+        atomic_store_explicit(&acl_default_is_nopass, (user->flags & ACL_NOPASS) != 0, memory_order_relaxed);
+}
+
+static void outdate(struct acl_user *user)
+{
+    atomic_store_explicit(&user->is_outdated, true, memory_order_relaxed);
+}
+
+static void tell_change(void)
+{
+    atomic_fetch_add_explicit(&acl_generation, 1, memory_order_release);
+}
+
+struct acl_user *acl_find(struct slice name)
+{
+    struct acl_user *user = NULL;
+    size_t index;
+
+    spinlock_acquire(&registry.lock);
+    if (find_locked(name, &index))
+        user = acl_user_acquire(registry.users[index]);
+    spinlock_release(&registry.lock);
+    return user;
+}
+
+struct acl_user *acl_default(void)
+{
+    struct acl_user *user = acl_find(SLICE("default"));
+
+    assert(user != NULL);
+    return user;
+}
+
+struct acl_user **acl_list(size_t *count)
+{
+    struct acl_user **users;
+
+    spinlock_acquire(&registry.lock);
+    *count = registry.count;
+    users = mem_alloc(registry.count * sizeof(*users));
+    for (size_t i = 0; i < registry.count; i++)
+        users[i] = acl_user_acquire(registry.users[i]);
+    spinlock_release(&registry.lock);
+    return users;
+}
+
+void acl_list_release(struct acl_user **users, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        acl_user_release(&users[i]);
+    mem_free(users);
+}
+
+struct acl_user *acl_authenticate(struct slice name, struct slice password)
+{
+    struct acl_user *user = acl_find(name);
+
+    if (user != NULL && ((user->flags & ACL_ON) == 0 ||
+                         ((user->flags & ACL_NOPASS) == 0 && !acl_user_knows(user, password))))
+        acl_user_release(&user);
+    return user;
+}
+
+/* ------------------------------------------------------------------------------------------------------ changes -- */
+
+static void insert_locked(size_t index, struct acl_user *user) REQUIRES(registry.lock)
+{
+    if (registry.count == registry.capacity) {
+        registry.capacity = registry.capacity * 2 + 16;
+        registry.users = mem_realloc(registry.users, registry.capacity * sizeof(*registry.users));
+    }
+    memmove(&registry.users[index + 1], &registry.users[index],
+            (registry.count - index) * sizeof(*registry.users));
+    registry.users[index] = user;
+    registry.count++;
+    user->identity = ++registry.next_identity;
+    show_locked(user);
+}
+
+/* Puts the new version, handed over, into the place of `old` (NULL: there was no such user), unless that is not there
+ * any more. */
+static bool publish(struct acl_user *old, struct acl_user *user)
+{
+    size_t index;
+    bool found, done;
+
+    spinlock_acquire(&registry.lock);
+    found = find_locked(user->name, &index);
+    done = found ? registry.users[index] == old : old == NULL;
+    if (done && found) {
+        outdate(old);
+        registry.users[index] = user;
+        show_locked(user);
+    } else if (done) {
+        insert_locked(index, user);
+    }
+    spinlock_release(&registry.lock);
+    if (done && found)
+        acl_user_release(&(struct acl_user *){old}); /* the registry's */
+    return done;
+}
+
+bool acl_edit(struct slice name, acl_edit_fn edit, void *context)
+{
+    for (;;) {
+        struct acl_user *old = acl_find(name);
+        struct acl_user *draft = old != NULL ? acl_user_copy(old) : acl_user_create(name);
+        bool wanted = edit(draft, context), done = false;
+
+        if (wanted) {
+            acl_user_seal(draft);
+            done = publish(old, draft);
+        }
+        acl_user_release(&old);
+        if (!done)
+            acl_user_release(&draft);
+        if (done)
+            tell_change();
+        if (done || !wanted)
+            return wanted;
+    }
+}
+
+bool acl_delete(struct slice name)
+{
+    struct acl_user *gone = NULL;
+    size_t index;
+
+    assert(!is_default(name));
+    spinlock_acquire(&registry.lock);
+    if (find_locked(name, &index)) {
+        gone = registry.users[index];
+        outdate(gone);
+        registry.count--;
+        memmove(&registry.users[index], &registry.users[index + 1],
+                (registry.count - index) * sizeof(*registry.users));
+    }
+    spinlock_release(&registry.lock);
+    if (gone == NULL)
+        return false;
+    acl_user_release(&gone);
+    tell_change();
+    return true;
+}
+
+static int compare_users(const void *a, const void *b)
+{
+    return slice_compare((*(struct acl_user *const *)a)->name, (*(struct acl_user *const *)b)->name);
+}
+
+void acl_replace_all(struct acl_user **users, size_t count)
+{
+    struct acl_user **fresh = mem_alloc(MAX(count, (size_t)1) * sizeof(*fresh)), **old;
+    size_t old_count;
+
+    memcpy(fresh, users, count * sizeof(*fresh));
+    qsort(fresh, count, sizeof(*fresh), compare_users);
+    spinlock_acquire(&registry.lock);
+    for (size_t i = 0; i < count; i++) {
+        size_t index;
+
+        fresh[i]->identity = find_locked(fresh[i]->name, &index) ? registry.users[index]->identity
+                                                                 : ++registry.next_identity;
+        show_locked(fresh[i]);
+    }
+    old = registry.users;
+    old_count = registry.count;
+    for (size_t i = 0; i < old_count; i++)
+        outdate(old[i]);
+    registry.users = fresh;
+    registry.count = registry.capacity = count;
+    spinlock_release(&registry.lock);
+    acl_list_release(old, old_count);
+    tell_change();
+}
+
+static bool set_password(struct acl_user *draft, void *context)
+{
+    acl_user_set_password(draft, *(const struct slice *)context);
+    return true;
+}
+
+void acl_set_default_password(struct slice password)
+{
+    bool done = acl_edit(SLICE("default"), set_password, &password);
+
+    assert(done);
+}
+
+/* ------------------------------------------------------------------------------------------------ start and end -- */
+
+void acl_setup(void)
+{
+    struct acl_user *user;
+    bool done;
+
+    spinlock_init(&registry.lock, LOCK_REGISTRY);
+    acl_log_setup();
+    user = acl_user_create_default();
+    done = publish(NULL, user);
+    assert(done);
+}
+
+void acl_teardown(void)
+{
+    acl_list_release(registry.users, registry.count);
+    registry.users = NULL;
+    registry.count = registry.capacity = 0;
+    acl_log_teardown();
+}

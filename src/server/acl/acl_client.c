@@ -1,0 +1,292 @@
+#include "server/acl/acl_client.h"
+
+#include "net/tls.h"
+#include "server/acl/acl_options.h"
+#include "server/acl/acl_user.h"
+#include "server/core/client.h"
+#include "server/core/request.h"
+#include "server/core/server.h"
+#include "server/pubsub/pubsub.h"
+#include "server/run/rendezvous.h"
+#include "server/run/transaction.h"
+
+/* --------------------------------------------------------------------------------------------------------- whose -- */
+
+static void set_user(struct client *client, struct acl_user *user)
+{
+    struct acl_user *old = client->card.user;
+
+    spinlock_acquire(&client->worker->roster_lock);
+    client->card.user = user;
+    spinlock_release(&client->worker->roster_lock);
+    client->flags = user == NULL || user->may_everything ? client->flags & ~(uint32_t)CLIENT_RESTRICTED
+                                                         : client->flags | CLIENT_RESTRICTED;
+    acl_user_release(&old);
+}
+
+static bool needs_no_password(const struct acl_user *user)
+{
+    return (user->flags & (ACL_ON | ACL_NOPASS)) == (ACL_ON | ACL_NOPASS);
+}
+
+void acl_client_enter(struct client *client)
+{
+    struct acl_user *user = acl_default();
+
+    set_user(client, user);
+    client_set_authenticated(client, needs_no_password(user));
+}
+
+void acl_client_leave(struct client *client)
+{
+    set_user(client, NULL);
+}
+
+void acl_client_become(struct client *client, struct acl_user **user)
+{
+    set_user(client, *user);
+    *user = NULL;
+    client_set_authenticated(client, true);
+}
+
+/* A name that does not fit is nobody's. A user who is off stays outside, as with a password. */
+void acl_client_recognise(struct client *client)
+{
+    char name[512];
+    size_t size;
+    struct acl_user *user;
+
+    if (OPTION_GET(option_tls_auth_clients_user) == TLS_USER_OFF)
+        return;
+    size = tls_conn_peer_common_name(&client->conn, name, sizeof(name));
+    if (size == 0 || size == sizeof(name) - 1)
+        return;
+    user = acl_find(slice_make(name, size));
+    if (user != NULL && (user->flags & ACL_ON) != 0)
+        acl_client_become(client, &user);
+    acl_user_release(&user);
+}
+
+struct slice acl_client_name(const struct client *client)
+{
+    return client->card.user->name;
+}
+
+/* ------------------------------------------------------------------------------------------------------ changes -- */
+
+struct subscriptions {
+    const struct acl_user *user;
+    enum topic_kind kind;
+    bool are_allowed;
+};
+
+static void look_at_subscription(struct slice name, void *context)
+{
+    struct subscriptions *all = context;
+
+    all->are_allowed = all->are_allowed && acl_may_channel(all->user, name, all->kind == TOPIC_PATTERN);
+}
+
+/* What it subscribes to it may still subscribe to. */
+static bool may_keep_subscriptions(const struct client *client, const struct acl_user *user)
+{
+    struct subscriptions all = {.user = user, .are_allowed = true};
+
+    for (int kind = 0; kind < PUBSUB_KINDS; kind++) {
+        all.kind = (enum topic_kind)kind;
+        pubsub_each(client, all.kind, look_at_subscription, &all);
+    }
+    return all.are_allowed;
+}
+
+/* False: its user is gone, or may not have what it subscribes to any more. */
+static bool refresh_client(struct client *client)
+{
+    struct acl_user *old = client->card.user, *user;
+
+    if (!atomic_load_explicit(&old->is_outdated, memory_order_relaxed))
+        return true;
+    user = acl_find(old->name);
+    if (user == NULL || user->identity != old->identity) {
+        acl_user_release(&user);
+        return false;
+    }
+    set_user(client, user);
+    if (!client_is_authenticated(client) && needs_no_password(user))
+        client_set_authenticated(client, true);
+    return user->may_everything || may_keep_subscriptions(client, user);
+}
+
+void acl_refresh_clients(struct worker *worker)
+{
+    worker->acl_generation = atomic_load_explicit(&acl_generation, memory_order_acquire);
+    LIST_FOREACH(node, &worker->clients) {
+        struct client *client = container_of(node, struct client, node);
+
+        if (!conn_is_closing(&client->conn) && !refresh_client(client))
+            client_kill(client);
+    }
+}
+
+void acl_spread(struct client *client)
+{
+    if (!refresh_client(client)) {
+        acl_client_enter(client); /* it did that to itself: it gets the reply yet */
+        conn_close_after_flush(&client->conn);
+    }
+    acl_refresh(client->worker);
+    rendezvous_begin(client, RENDEZVOUS_ALL, RENDEZVOUS_COMMANDS);
+}
+
+/* ----------------------------------------------------------------------------------------------------- refusals -- */
+
+/* The log tells what CLIENT LIST would. */
+static void show_command(struct client *client, const struct command *command)
+{
+    client_update_card(client);
+    atomic_store_explicit(&client->card.command_id, command->id, memory_order_relaxed);
+}
+
+static void count_refusal(struct worker *worker, enum acl_verdict verdict)
+{
+    switch (verdict) {
+    case ACL_DENIED_COMMAND:
+        counter_add(&worker->stats.denied_commands, 1);
+        break;
+    case ACL_DENIED_KEY:
+        counter_add(&worker->stats.denied_keys, 1);
+        break;
+    case ACL_DENIED_CHANNEL:
+        counter_add(&worker->stats.denied_channels, 1);
+        break;
+    case ACL_ALLOWED:
+        break;
+    }
+}
+
+void acl_note_refusal(struct client *client, struct acl_decision decision, enum acl_context context,
+                      const struct command *command, const struct slice *args)
+{
+    static const enum acl_reason reasons[] = {[ACL_DENIED_COMMAND] = ACL_REASON_COMMAND,
+                                              [ACL_DENIED_KEY] = ACL_REASON_KEY,
+                                              [ACL_DENIED_CHANNEL] = ACL_REASON_CHANNEL};
+    struct slice object = decision.verdict == ACL_DENIED_COMMAND ? command->full_name : args[decision.arg_index];
+
+    count_refusal(client->worker, decision.verdict);
+    show_command(client, command);
+    acl_log_add(reasons[decision.verdict], context, object, acl_client_name(client), client,
+                worker_now_ms(client->worker));
+}
+
+void acl_note_wrong_password(const struct request *request, struct slice user)
+{
+    counter_add(&request->worker->stats.auth_failures, 1);
+    show_command(request->client, request->command);
+    acl_log_add(ACL_REASON_AUTH, request->in_exec ? ACL_CONTEXT_MULTI : ACL_CONTEXT_TOPLEVEL, request_arg(request, 0),
+                user, request->client, worker_now_ms(request->worker));
+}
+
+static void reply_refusal(struct request *request, struct acl_decision decision)
+{
+    switch (decision.verdict) {
+    case ACL_DENIED_COMMAND:
+        reply_errorf(request, "%sNOPERM this user has no permissions to run the '%.*s' command",
+                     request->command->row->access == ACCESS_TRANSACTION ? REFUSED_EXEC : "",
+                     (int)request->command->full_name.size, request->command->full_name.data);
+        break;
+    case ACL_DENIED_KEY:
+        reply_error(request, "NOPERM this user has no permissions to access one of the keys used as arguments");
+        break;
+    case ACL_DENIED_CHANNEL:
+        reply_error(request, "NOPERM this user has no permissions to access one of the channels used as arguments");
+        break;
+    case ACL_ALLOWED:
+        break;
+    }
+}
+
+bool acl_refuses(struct request *request)
+{
+    struct client *client = request->client;
+    struct acl_decision decision = acl_check(client->card.user, request->command, request->args, request->arg_count);
+
+    if (decision.verdict == ACL_ALLOWED)
+        return false;
+    acl_note_refusal(client, decision, client->transaction != NULL ? ACL_CONTEXT_MULTI : ACL_CONTEXT_TOPLEVEL,
+                     request->command, request->args);
+    reply_refusal(request, decision);
+    return true;
+}
+
+bool acl_refuses_queued(struct request *exec, const struct command *command, const struct slice *args,
+                        uint32_t arg_count)
+{
+    static const char *const reasons[] = {
+        [ACL_DENIED_COMMAND] = "no permission to execute the command or subcommand",
+        [ACL_DENIED_KEY] = "no permission to touch the specified keys",
+        [ACL_DENIED_CHANNEL] = "no permission to access one of the channels used as arguments to the command",
+    };
+    struct acl_decision decision = acl_check(exec->client->card.user, command, args, arg_count);
+
+    if (decision.verdict == ACL_ALLOWED)
+        return false;
+    acl_note_refusal(exec->client, decision, ACL_CONTEXT_MULTI, command, args);
+    reply_errorf(exec, "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC "
+                       "call. This command is no longer allowed for the following reason: %s",
+                 reasons[decision.verdict]);
+    return true;
+}
+
+const char *acl_refusal_in_script(struct client *client, const struct command *command, const struct slice *args,
+                                  uint32_t arg_count)
+{
+    static const char *const errors[] = {
+        [ACL_DENIED_COMMAND] = "ERR The user executing the script can't run this command or subcommand",
+        [ACL_DENIED_KEY] = "ERR The user executing the script can't access at least one of the keys mentioned in the "
+                           "command arguments",
+        [ACL_DENIED_CHANNEL] = "ERR The user executing the script can't publish to the channel mentioned in the "
+                               "command",
+    };
+    struct acl_decision decision;
+
+    if (LIKELY((client->flags & CLIENT_RESTRICTED) == 0))
+        return NULL;
+    decision = acl_check(client->card.user, command, args, arg_count);
+    if (decision.verdict == ACL_ALLOWED)
+        return NULL;
+    acl_note_refusal(client, decision, ACL_CONTEXT_LUA, command, args);
+    return errors[decision.verdict];
+}
+
+bool acl_refuses_served(struct request *request, const struct acl_user *user, struct acl_decision *decision)
+{
+    struct acl_user *now = NULL;
+
+    *decision = (struct acl_decision){ACL_ALLOWED, 0};
+    if (LIKELY(!atomic_load_explicit(&user->is_outdated, memory_order_relaxed)))
+        return false; /* it was asked when it came */
+    now = acl_find(user->name);
+    if (now != NULL && now->identity == user->identity)
+        *decision = acl_check(now, request->command, request->args, request->arg_count);
+    else
+        decision->verdict = ACL_DENIED_COMMAND;
+    acl_user_release(&now);
+    if (decision->verdict == ACL_ALLOWED)
+        return false;
+    reply_refusal(request, *decision);
+    return true;
+}
+
+bool acl_client_may(const struct client *client, const struct command *command, const struct slice *args,
+                    uint32_t arg_count)
+{
+    return acl_check(client->card.user, command, args, arg_count).verdict == ACL_ALLOWED;
+}
+
+bool acl_may_read_all_keys(const struct request *request)
+{
+    const struct client *client = request->client;
+
+    return (client->flags & CLIENT_RESTRICTED) == 0 ||
+           acl_may_all_keys(client->card.user, request->command, request->args, request->arg_count, ACL_READ);
+}

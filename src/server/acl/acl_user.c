@@ -1,0 +1,860 @@
+#include "server/acl/acl_user.h"
+
+#include "base/assert.h"
+#include "base/buffer.h"
+#include "base/mem.h"
+#include "server/acl/acl_options.h"
+#include "server/command/command.h"
+#include "server/command/command_words.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <string.h>
+
+const char *acl_error_text(enum acl_error error)
+{
+    static const char *const texts[] = {
+        [ACL_FINE] = "",
+        [ACL_SYNTAX] = "Syntax error",
+        [ACL_UNKNOWN_COMMAND] = "Unknown command or category name in ACL",
+        [ACL_NESTED_FIRST_ARG] = "Allowing first-arg of a subcommand is not supported",
+        [ACL_ALL_KEYS_ALREADY] = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does "
+                                 "not have any effect. Try 'resetkeys' to start with an empty list of patterns",
+        [ACL_ALL_CHANNELS_ALREADY] = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid "
+                                     "and does not have any effect. Try 'resetchannels' to start with an empty list "
+                                     "of channels",
+        [ACL_NO_SUCH_PASSWORD] = "The password you are trying to remove from the user does not exist",
+        [ACL_BAD_HASH] = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal "
+                         "characters",
+    };
+
+    return texts[error];
+}
+
+/* ------------------------------------------------------------------------------------------------- small pieces -- */
+
+/* Room for one more item at the end of a growing array. */
+static void *grow(void *items, uint32_t count, uint32_t *capacity, size_t item_size)
+{
+    if (count < *capacity)
+        return items;
+    *capacity = *capacity * 2 + 4;
+    return mem_realloc(items, *capacity * item_size);
+}
+
+static struct slice keep(struct slice text)
+{
+    return slice_make(mem_copy(text.size != 0 ? text.data : "", text.size), text.size);
+}
+
+static void forget(struct slice text)
+{
+    mem_free((void *)(uintptr_t)text.data);
+}
+
+static void texts_add(struct acl_texts *texts, struct slice text)
+{
+    texts->items = grow(texts->items, texts->count, &texts->capacity, sizeof(*texts->items));
+    texts->items[texts->count++] = keep(text);
+}
+
+static bool texts_have(const struct acl_texts *texts, struct slice text)
+{
+    for (uint32_t i = 0; i < texts->count; i++) {
+        if (slice_equal(texts->items[i], text))
+            return true;
+    }
+    return false;
+}
+
+static void texts_clear(struct acl_texts *texts)
+{
+    for (uint32_t i = 0; i < texts->count; i++)
+        forget(texts->items[i]);
+    mem_free(texts->items);
+    *texts = (struct acl_texts){0};
+}
+
+static void texts_copy(struct acl_texts *to, const struct acl_texts *from)
+{
+    *to = (struct acl_texts){0};
+    for (uint32_t i = 0; i < from->count; i++)
+        texts_add(to, from->items[i]);
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool has_blanks(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        if (is_blank(text.data[i]) || text.data[i] == '\0')
+            return true;
+    }
+    return false;
+}
+
+bool acl_name_is_fine(struct slice name)
+{
+    return !has_blanks(name);
+}
+
+/* ---------------------------------------------------------------------------------------------------- selectors -- */
+
+static size_t bits_size(void)
+{
+    return (command_count() + 63) / 64 * sizeof(uint64_t);
+}
+
+static void selector_init(struct acl_selector *selector)
+{
+    *selector = (struct acl_selector){.commands = mem_alloc_zero(bits_size() + sizeof(uint64_t)),
+                                      .has_all_channels = acl_channels_are_free()};
+}
+
+static void first_args_clear(struct acl_selector *selector)
+{
+    for (uint32_t i = 0; i < selector->first_arg_count; i++)
+        forget(selector->first_args[i].text);
+    mem_free(selector->first_args);
+    selector->first_args = NULL;
+    selector->first_arg_count = selector->first_arg_capacity = 0;
+}
+
+static void keys_clear(struct acl_selector *selector)
+{
+    for (uint32_t i = 0; i < selector->key_count; i++)
+        forget(selector->keys[i].text);
+    mem_free(selector->keys);
+    selector->keys = NULL;
+    selector->key_count = selector->key_capacity = 0;
+    selector->has_all_keys = false;
+}
+
+static void channels_clear(struct acl_selector *selector)
+{
+    texts_clear(&selector->channels);
+    selector->has_all_channels = false;
+}
+
+static void selector_fini(struct acl_selector *selector)
+{
+    first_args_clear(selector);
+    keys_clear(selector);
+    channels_clear(selector);
+    texts_clear(&selector->rules);
+    mem_free(selector->commands);
+}
+
+static void add_key(struct acl_selector *selector, struct slice text, uint32_t permissions)
+{
+    selector->keys = grow(selector->keys, selector->key_count, &selector->key_capacity, sizeof(*selector->keys));
+    selector->keys[selector->key_count++] = (struct acl_key_pattern){keep(text), permissions};
+}
+
+static void add_first_arg(struct acl_selector *selector, uint32_t command_id, struct slice text)
+{
+    selector->first_args = grow(selector->first_args, selector->first_arg_count, &selector->first_arg_capacity,
+                                sizeof(*selector->first_args));
+    selector->first_args[selector->first_arg_count++] = (struct acl_first_arg){command_id, keep(text)};
+}
+
+static void selector_copy(struct acl_selector *to, const struct acl_selector *from)
+{
+    *to = (struct acl_selector){.has_all_commands = from->has_all_commands,
+                                .has_all_keys = from->has_all_keys,
+                                .has_all_channels = from->has_all_channels,
+                                .begins_with_all = from->begins_with_all,
+                                .commands = mem_copy(from->commands, bits_size())};
+    for (uint32_t i = 0; i < from->first_arg_count; i++)
+        add_first_arg(to, from->first_args[i].command_id, from->first_args[i].text);
+    for (uint32_t i = 0; i < from->key_count; i++)
+        add_key(to, from->keys[i].text, from->keys[i].permissions);
+    texts_copy(&to->channels, &from->channels);
+    texts_copy(&to->rules, &from->rules);
+}
+
+/* -------------------------------------------------------------------------------------------- rules on commands -- */
+
+static struct slice rule_subject(struct slice rule)
+{
+    return slice_skip(rule, 1); /* the sign */
+}
+
+/* "config" covers "config|get". */
+static bool covers(struct slice subject, struct slice other)
+{
+    return slice_starts_with(other, subject) && (other.size == subject.size || other.data[subject.size] == '|');
+}
+
+/* The rule comes last, and takes the place of those that said something about the same. */
+static void add_rule(struct acl_selector *selector, char sign, struct slice subject)
+{
+    struct acl_texts *rules = &selector->rules;
+    struct buffer rule = {0};
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < rules->count; i++) {
+        if (covers(subject, rule_subject(rules->items[i])))
+            forget(rules->items[i]);
+        else
+            rules->items[kept++] = rules->items[i];
+    }
+    rules->count = kept;
+    buffer_append_char(&rule, sign);
+    buffer_append_slice(&rule, subject);
+    texts_add(rules, buffer_slice(&rule));
+    buffer_fini(&rule);
+}
+
+static void set_all_commands(struct acl_selector *selector, bool allowed)
+{
+    memset(selector->commands, allowed ? 0xff : 0, bits_size());
+    first_args_clear(selector);
+    texts_clear(&selector->rules);
+    selector->begins_with_all = allowed;
+}
+
+static void forget_first_args_of(struct acl_selector *selector, uint32_t command_id)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < selector->first_arg_count; i++) {
+        if (selector->first_args[i].command_id == command_id)
+            forget(selector->first_args[i].text);
+        else
+            selector->first_args[kept++] = selector->first_args[i];
+    }
+    selector->first_arg_count = kept;
+}
+
+static void set_command(struct acl_selector *selector, const struct command *command, bool allowed)
+{
+    uint64_t bit = UINT64_C(1) << (command->id % 64);
+
+    if (allowed)
+        selector->commands[command->id / 64] |= bit;
+    else
+        selector->commands[command->id / 64] &= ~bit;
+    forget_first_args_of(selector, command->id);
+    for (uint32_t i = 0; i < command->subcommand_count; i++)
+        set_command(selector, &command->subcommands[i], allowed);
+}
+
+static enum acl_error apply_category(struct acl_selector *selector, struct slice name, bool allowed)
+{
+    char subject[32] = "@";
+    uint64_t category;
+
+    if (slice_equal_text_nocase(name, "all")) {
+        set_all_commands(selector, allowed);
+        return ACL_FINE;
+    }
+    category = command_category_of_word(name);
+    if (category == 0 || name.size > sizeof(subject) - 2)
+        return ACL_UNKNOWN_COMMAND;
+    for (uint32_t id = 0; id < command_count(); id++) {
+        const struct command *command = command_at(id);
+
+        if ((command->categories & category) != 0) {
+            uint64_t bit = UINT64_C(1) << (id % 64);
+
+            selector->commands[id / 64] = allowed ? selector->commands[id / 64] | bit
+                                                  : selector->commands[id / 64] & ~bit;
+            forget_first_args_of(selector, id);
+        }
+    }
+    memcpy(subject + 1, command_category_name((unsigned)__builtin_ctzll(category)), name.size);
+    add_rule(selector, allowed ? '+' : '-', slice_make(subject, name.size + 1));
+    return ACL_FINE;
+}
+
+/* By the name it has in the documentation, also when rename-command gave it another. */
+static const struct command *find_command(struct slice name)
+{
+    const struct command *command = command_find_full(name);
+
+    if (command != NULL && slice_equal_nocase(command->full_name, name))
+        return command;
+    for (uint32_t id = 0; id < command_count(); id++) {
+        if (slice_equal_nocase(command_at(id)->full_name, name))
+            return command_at(id);
+    }
+    return NULL;
+}
+
+/* "select|0", where "0" is no subcommand: the form is kept for old rules. */
+static enum acl_error allow_first_arg(struct acl_selector *selector, struct slice name)
+{
+    struct slice parent = name, arg;
+    const struct command *command;
+    struct buffer subject = {0};
+
+    while (parent.size != 0 && parent.data[parent.size - 1] != '|')
+        parent.size--;
+    if (parent.size == 0)
+        return ACL_UNKNOWN_COMMAND;
+    parent.size--;
+    arg = slice_skip(name, parent.size + 1);
+    command = find_command(parent);
+    if (command == NULL)
+        return ACL_UNKNOWN_COMMAND;
+    if (arg.size == 0 || has_blanks(arg))
+        return ACL_SYNTAX;
+    if (command->container != NULL)
+        return ACL_NESTED_FIRST_ARG;
+    if (command->subcommand_count != 0)
+        return ACL_UNKNOWN_COMMAND;
+    for (uint32_t i = 0; i < selector->first_arg_count; i++) {
+        if (selector->first_args[i].command_id == command->id && slice_equal_nocase(selector->first_args[i].text, arg))
+            return ACL_FINE;
+    }
+    add_first_arg(selector, command->id, arg);
+    buffer_append_slice(&subject, command->full_name);
+    buffer_append_char(&subject, '|');
+    buffer_append_slice(&subject, arg);
+    add_rule(selector, '+', buffer_slice(&subject));
+    buffer_fini(&subject);
+    return ACL_FINE;
+}
+
+static enum acl_error apply_command(struct acl_selector *selector, struct slice name, bool allowed)
+{
+    const struct command *command;
+
+    if (name.size != 0 && name.data[0] == '@')
+        return apply_category(selector, slice_skip(name, 1), allowed);
+    command = find_command(name);
+    if (command == NULL)
+        return allowed ? allow_first_arg(selector, name) : ACL_UNKNOWN_COMMAND;
+    set_command(selector, command, allowed);
+    add_rule(selector, allowed ? '+' : '-', command->full_name);
+    return ACL_FINE;
+}
+
+/* ---------------------------------------------------------------------------------- rules on keys and channels -- */
+
+static enum acl_error allow_all_keys(struct acl_selector *selector)
+{
+    keys_clear(selector);
+    selector->has_all_keys = true;
+    return ACL_FINE;
+}
+
+static enum acl_error apply_key(struct acl_selector *selector, struct slice pattern, uint32_t permissions)
+{
+    if (selector->has_all_keys)
+        return ACL_ALL_KEYS_ALREADY;
+    if (has_blanks(pattern))
+        return ACL_SYNTAX;
+    for (uint32_t i = 0; i < selector->key_count; i++) {
+        if (slice_equal(selector->keys[i].text, pattern)) {
+            selector->keys[i].permissions |= permissions;
+            return ACL_FINE;
+        }
+    }
+    add_key(selector, pattern, permissions);
+    return ACL_FINE;
+}
+
+/* "%R~pattern": letters, then the pattern. */
+static enum acl_error apply_key_with_permissions(struct acl_selector *selector, struct slice rule)
+{
+    uint32_t permissions = 0;
+    size_t at = 1;
+
+    if (selector->has_all_keys)
+        return ACL_ALL_KEYS_ALREADY;
+    for (; at < rule.size && rule.data[at] != '~'; at++) {
+        uint32_t permission = slice_lower(rule.data[at]) == 'r'   ? (uint32_t)ACL_READ
+                              : slice_lower(rule.data[at]) == 'w' ? (uint32_t)ACL_WRITE
+                                                                  : 0;
+
+        if (permission == 0 || (permissions & permission) != 0)
+            return ACL_SYNTAX;
+        permissions |= permission;
+    }
+    if (permissions == 0)
+        return ACL_SYNTAX;
+    return apply_key(selector, slice_skip(rule, MIN(at + 1, rule.size)), permissions);
+}
+
+static enum acl_error apply_channel(struct acl_selector *selector, struct slice pattern)
+{
+    if (slice_equal_text(pattern, "*")) {
+        channels_clear(selector);
+        selector->has_all_channels = true;
+        return ACL_FINE;
+    }
+    if (selector->has_all_channels)
+        return ACL_ALL_CHANNELS_ALREADY;
+    if (has_blanks(pattern))
+        return ACL_SYNTAX;
+    if (!texts_have(&selector->channels, pattern))
+        texts_add(&selector->channels, pattern);
+    return ACL_FINE;
+}
+
+/* Rules that may stand inside "( ... )", too. */
+static enum acl_error selector_apply(struct acl_selector *selector, struct slice rule)
+{
+    switch (rule.data[0]) {
+    case '+':
+        return apply_command(selector, slice_skip(rule, 1), true);
+    case '-':
+        return apply_command(selector, slice_skip(rule, 1), false);
+    case '~':
+        return slice_equal_text(rule, "~*") ? allow_all_keys(selector)
+                                            : apply_key(selector, slice_skip(rule, 1), ACL_READ_WRITE);
+    case '%':
+        return apply_key_with_permissions(selector, rule);
+    case '&':
+        return apply_channel(selector, slice_skip(rule, 1));
+    default:
+        break;
+    }
+    if (slice_equal_text_nocase(rule, "allcommands"))
+        set_all_commands(selector, true);
+    else if (slice_equal_text_nocase(rule, "nocommands"))
+        set_all_commands(selector, false);
+    else if (slice_equal_text_nocase(rule, "allkeys"))
+        return allow_all_keys(selector);
+    else if (slice_equal_text_nocase(rule, "resetkeys"))
+        keys_clear(selector);
+    else if (slice_equal_text_nocase(rule, "allchannels"))
+        return apply_channel(selector, SLICE("*"));
+    else if (slice_equal_text_nocase(rule, "resetchannels"))
+        channels_clear(selector);
+    else
+        return ACL_SYNTAX;
+    return ACL_FINE;
+}
+
+/* ---------------------------------------------------------------------------------------------------- passwords -- */
+
+void acl_hash(struct slice password, unsigned char hash[ACL_HASH_BYTES])
+{
+    unsigned size = 0;
+    int done = EVP_Digest(password.data, password.size, hash, &size, EVP_sha256(), NULL);
+
+    assert(done == 1);
+    assert(size == ACL_HASH_BYTES);
+}
+
+void acl_hash_print(const unsigned char hash[ACL_HASH_BYTES], char text[ACL_HASH_TEXT_BYTES])
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < ACL_HASH_BYTES; i++) {
+        text[2 * i] = digits[hash[i] >> 4];
+        text[2 * i + 1] = digits[hash[i] & 15];
+    }
+}
+
+static bool hash_parse(struct slice text, unsigned char hash[ACL_HASH_BYTES])
+{
+    if (text.size != ACL_HASH_TEXT_BYTES)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        unsigned value;
+
+        if (c >= '0' && c <= '9')
+            value = (unsigned)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            value = (unsigned)(c - 'a') + 10;
+        else
+            return false;
+        hash[i / 2] = (unsigned char)(i % 2 == 0 ? value << 4 : hash[i / 2] | value);
+    }
+    return true;
+}
+
+/* Looks at all of them, so that the time tells nothing. hash_count: none. */
+static uint32_t find_hash(const struct acl_user *user, const unsigned char hash[ACL_HASH_BYTES])
+{
+    uint32_t found = user->hash_count;
+
+    for (uint32_t i = 0; i < user->hash_count; i++) {
+        if (CRYPTO_memcmp(user->hashes[i], hash, ACL_HASH_BYTES) == 0)
+            found = i;
+    }
+    return found;
+}
+
+bool acl_user_knows(const struct acl_user *user, struct slice password)
+{
+    unsigned char hash[ACL_HASH_BYTES];
+
+    acl_hash(password, hash);
+    return find_hash(user, hash) != user->hash_count;
+}
+
+static void clear_hashes(struct acl_user *user)
+{
+    mem_free(user->hashes);
+    user->hashes = NULL;
+    user->hash_count = user->hash_capacity = 0;
+}
+
+static void add_hash(struct acl_user *user, const unsigned char hash[ACL_HASH_BYTES])
+{
+    if (find_hash(user, hash) == user->hash_count) {
+        user->hashes = grow(user->hashes, user->hash_count, &user->hash_capacity, sizeof(*user->hashes));
+        memcpy(user->hashes[user->hash_count++], hash, ACL_HASH_BYTES);
+    }
+    user->flags &= ~(uint32_t)ACL_NOPASS;
+}
+
+static enum acl_error remove_hash(struct acl_user *user, const unsigned char hash[ACL_HASH_BYTES])
+{
+    uint32_t index = find_hash(user, hash);
+
+    if (index == user->hash_count)
+        return ACL_NO_SUCH_PASSWORD;
+    user->hash_count--;
+    memmove(user->hashes[index], user->hashes[index + 1], (user->hash_count - index) * sizeof(*user->hashes));
+    return ACL_FINE;
+}
+
+static enum acl_error apply_password(struct acl_user *user, struct slice rule)
+{
+    struct slice text = slice_skip(rule, 1);
+    unsigned char hash[ACL_HASH_BYTES];
+
+    if (rule.data[0] == '>' || rule.data[0] == '<')
+        acl_hash(text, hash);
+    else if (!hash_parse(text, hash))
+        return ACL_BAD_HASH;
+    if (rule.data[0] == '<' || rule.data[0] == '!')
+        return remove_hash(user, hash);
+    add_hash(user, hash);
+    return ACL_FINE;
+}
+
+void acl_user_set_password(struct acl_user *user, struct slice password)
+{
+    unsigned char hash[ACL_HASH_BYTES];
+
+    clear_hashes(user);
+    user->flags |= ACL_NOPASS;
+    if (password.size == 0)
+        return;
+    acl_hash(password, hash);
+    add_hash(user, hash);
+}
+
+/* -------------------------------------------------------------------------------------------------------- users -- */
+
+struct acl_user *acl_user_create(struct slice name)
+{
+    struct acl_user *user = mem_alloc_zero(sizeof(*user));
+
+    atomic_init(&user->refs, 1);
+    user->name = keep(name);
+    user->selectors = mem_alloc(sizeof(*user->selectors));
+    user->selector_count = 1;
+    selector_init(&user->selectors[0]);
+    acl_user_seal(user);
+    return user;
+}
+
+struct acl_user *acl_user_create_default(void)
+{
+    static const char *const rules[] = {"on", "nopass", "allkeys", "allchannels", "allcommands"};
+    struct acl_user *user = acl_user_create(SLICE("default"));
+
+    for (size_t i = 0; i < countof(rules); i++) {
+        enum acl_error error = acl_user_apply(user, slice_from_text(rules[i]));
+
+        assert(error == ACL_FINE);
+    }
+    acl_user_seal(user);
+    return user;
+}
+
+struct acl_user *acl_user_copy(const struct acl_user *user)
+{
+    struct acl_user *copy = mem_alloc_zero(sizeof(*copy));
+
+    atomic_init(&copy->refs, 1);
+    copy->identity = user->identity;
+    copy->name = keep(user->name);
+    copy->flags = user->flags;
+    copy->may_everything = user->may_everything;
+    for (uint32_t i = 0; i < user->hash_count; i++) {
+        copy->hashes = grow(copy->hashes, i, &copy->hash_capacity, sizeof(*copy->hashes));
+        memcpy(copy->hashes[copy->hash_count++], user->hashes[i], ACL_HASH_BYTES);
+    }
+    copy->selectors = mem_alloc(user->selector_count * sizeof(*copy->selectors));
+    copy->selector_count = user->selector_count;
+    for (uint32_t i = 0; i < user->selector_count; i++)
+        selector_copy(&copy->selectors[i], &user->selectors[i]);
+    return copy;
+}
+
+struct acl_user *acl_user_acquire(struct acl_user *user)
+{
+    atomic_fetch_add_explicit(&user->refs, 1, memory_order_relaxed);
+    return user;
+}
+
+void acl_user_release(struct acl_user **user)
+{
+    struct acl_user *gone = *user;
+
+    *user = NULL;
+    if (gone == NULL || atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (uint32_t i = 0; i < gone->selector_count; i++)
+        selector_fini(&gone->selectors[i]);
+    mem_free(gone->selectors);
+    mem_free(gone->hashes);
+    forget(gone->name);
+    mem_free(gone);
+}
+
+/* "%RW~*" is a pattern like others, but leaves nothing to be asked. */
+static bool has_all_keys(const struct acl_selector *selector)
+{
+    for (uint32_t i = 0; i < selector->key_count; i++) {
+        if (selector->keys[i].permissions == ACL_READ_WRITE && slice_equal_text(selector->keys[i].text, "*"))
+            return true;
+    }
+    return selector->has_all_keys;
+}
+
+void acl_user_seal(struct acl_user *user)
+{
+    user->may_everything = false;
+    for (uint32_t i = 0; i < user->selector_count; i++) {
+        struct acl_selector *selector = &user->selectors[i];
+
+        selector->has_all_commands = true;
+        for (uint32_t id = 0; id < command_count(); id++)
+            selector->has_all_commands = selector->has_all_commands &&
+                                         (selector->commands[id / 64] >> (id % 64) & 1) != 0;
+        user->may_everything = user->may_everything || (selector->has_all_commands && has_all_keys(selector) &&
+                                                        selector->has_all_channels);
+    }
+}
+
+static void clear_selectors(struct acl_user *user)
+{
+    while (user->selector_count > 1)
+        selector_fini(&user->selectors[--user->selector_count]);
+}
+
+static void reset(struct acl_user *user)
+{
+    clear_hashes(user);
+    clear_selectors(user);
+    selector_fini(&user->selectors[0]);
+    selector_init(&user->selectors[0]);
+    user->flags = ACL_SANITIZE;
+}
+
+/* "(~a +get)": rules between the parentheses, separated by blanks. */
+static enum acl_error add_selector(struct acl_user *user, struct slice rule)
+{
+    struct slice rest = slice_make(rule.data + 1, rule.size - 2);
+    struct acl_selector selector;
+    enum acl_error error = ACL_FINE;
+
+    selector_init(&selector);
+    while (error == ACL_FINE && rest.size != 0) {
+        const char *blank = memchr(rest.data, ' ', rest.size);
+        struct slice word = slice_make(rest.data, blank != NULL ? (size_t)(blank - rest.data) : rest.size);
+
+        /* A pattern that ends with a parenthesis would end the selector when it is read again. */
+        if (word.size != 0)
+            error = word.data[word.size - 1] == ')' ? ACL_SYNTAX : selector_apply(&selector, word);
+        rest = slice_skip(rest, blank != NULL ? word.size + 1 : word.size);
+    }
+    if (error != ACL_FINE) {
+        selector_fini(&selector);
+        return error;
+    }
+    user->selectors = mem_realloc(user->selectors, (user->selector_count + 1) * sizeof(*user->selectors));
+    user->selectors[user->selector_count++] = selector;
+    return ACL_FINE;
+}
+
+static bool apply_flag(struct acl_user *user, struct slice rule)
+{
+    static const struct {
+        const char *word;
+        uint32_t set, cleared;
+    } flags[] = {
+        {"on", ACL_ON, 0},
+        {"off", 0, ACL_ON},
+        {"sanitize-payload", ACL_SANITIZE, ACL_SKIP_SANITIZE},
+        {"skip-sanitize-payload", ACL_SKIP_SANITIZE, ACL_SANITIZE},
+    };
+
+    for (size_t i = 0; i < countof(flags); i++) {
+        if (slice_equal_text_nocase(rule, flags[i].word)) {
+            user->flags = (user->flags | flags[i].set) & ~flags[i].cleared;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum acl_error acl_user_apply(struct acl_user *user, struct slice rule)
+{
+    if (rule.size == 0 || apply_flag(user, rule))
+        return ACL_FINE;
+    if (strchr("><#!", rule.data[0]) != NULL && rule.data[0] != '\0')
+        return apply_password(user, rule);
+    if (rule.data[0] == '(' && rule.size > 1 && rule.data[rule.size - 1] == ')')
+        return add_selector(user, rule);
+    if (slice_equal_text_nocase(rule, "nopass")) {
+        clear_hashes(user);
+        user->flags |= ACL_NOPASS;
+    } else if (slice_equal_text_nocase(rule, "resetpass")) {
+        clear_hashes(user);
+        user->flags &= ~(uint32_t)ACL_NOPASS;
+    } else if (slice_equal_text_nocase(rule, "clearselectors")) {
+        clear_selectors(user);
+    } else if (slice_equal_text_nocase(rule, "reset")) {
+        reset(user);
+    } else {
+        return selector_apply(&user->selectors[0], rule);
+    }
+    return ACL_FINE;
+}
+
+/* -------------------------------------------------------------------------------------------------------- words -- */
+
+static bool opens(struct slice word)
+{
+    return word.size != 0 && word.data[0] == '(';
+}
+
+static bool closes(struct slice word)
+{
+    return word.size != 0 && word.data[word.size - 1] == ')';
+}
+
+bool acl_rule_next(struct acl_rule_reader *reader, struct slice *rule)
+{
+    struct buffer joined = {0};
+    size_t size;
+
+    mem_free(reader->joined);
+    reader->joined = NULL;
+    if (reader->at == reader->count)
+        return false;
+    *rule = reader->words[reader->at++];
+    if (!opens(*rule) || closes(*rule))
+        return true;
+    buffer_append_slice(&joined, *rule);
+    while (reader->at < reader->count && !closes(*rule)) {
+        *rule = reader->words[reader->at++];
+        buffer_append_char(&joined, ' ');
+        buffer_append_slice(&joined, *rule);
+    }
+    reader->joined = buffer_take(&joined, &size);
+    *rule = slice_make(reader->joined, size);
+    return true;
+}
+
+const struct slice *acl_rules_unmatched(const struct slice *words, size_t count)
+{
+    const struct slice *open = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        if (open == NULL && opens(words[i]))
+            open = &words[i];
+        if (open != NULL && closes(words[i]))
+            open = NULL;
+    }
+    return open;
+}
+
+/* ----------------------------------------------------------------------------------------------------- printing -- */
+
+static void print_word(struct buffer *buffer, const char *before, struct slice word, size_t start)
+{
+    if (buffer->size != start)
+        buffer_append_char(buffer, ' ');
+    buffer_append_text(buffer, before);
+    buffer_append_slice(buffer, word);
+}
+
+void acl_selector_print_commands(const struct acl_selector *selector, struct buffer *buffer)
+{
+    buffer_append_text(buffer, selector->begins_with_all ? "+@all" : "-@all");
+    for (uint32_t i = 0; i < selector->rules.count; i++)
+        print_word(buffer, "", selector->rules.items[i], 0);
+}
+
+void acl_selector_print_keys(const struct acl_selector *selector, struct buffer *buffer)
+{
+    static const char *const signs[] = {[ACL_READ] = "%R~", [ACL_WRITE] = "%W~", [ACL_READ_WRITE] = "~"};
+    size_t start = buffer->size;
+
+    if (selector->has_all_keys)
+        buffer_append_text(buffer, "~*");
+    for (uint32_t i = 0; i < selector->key_count; i++) {
+        const struct acl_key_pattern *key = &selector->keys[i];
+        bool is_star = key->permissions == ACL_READ_WRITE && slice_equal_text(key->text, "*");
+
+        /* "~*" would be the rule behind which no other pattern may stand. */
+        print_word(buffer, is_star ? "%RW~" : signs[key->permissions], key->text, start);
+    }
+}
+
+void acl_selector_print_channels(const struct acl_selector *selector, struct buffer *buffer)
+{
+    size_t start = buffer->size;
+
+    if (selector->has_all_channels)
+        buffer_append_text(buffer, "&*");
+    for (uint32_t i = 0; i < selector->channels.count; i++)
+        print_word(buffer, "&", selector->channels.items[i], start);
+}
+
+static void print_selector(const struct acl_selector *selector, struct buffer *buffer)
+{
+    size_t start = buffer->size;
+
+    acl_selector_print_keys(selector, buffer);
+    if (buffer->size != start)
+        buffer_append_char(buffer, ' ');
+    if (!selector->has_all_channels)
+        buffer_append_text(buffer, "resetchannels ");
+    start = buffer->size;
+    acl_selector_print_channels(selector, buffer);
+    if (buffer->size != start)
+        buffer_append_char(buffer, ' ');
+    acl_selector_print_commands(selector, buffer);
+}
+
+void acl_user_print_rules(const struct acl_user *user, struct buffer *buffer)
+{
+    buffer_append_text(buffer, (user->flags & ACL_ON) != 0 ? "on " : "off ");
+    if ((user->flags & ACL_NOPASS) != 0)
+        buffer_append_text(buffer, "nopass ");
+    if ((user->flags & ACL_SANITIZE) != 0)
+        buffer_append_text(buffer, "sanitize-payload ");
+    if ((user->flags & ACL_SKIP_SANITIZE) != 0)
+        buffer_append_text(buffer, "skip-sanitize-payload ");
+    for (uint32_t i = 0; i < user->hash_count; i++) {
+        char text[ACL_HASH_TEXT_BYTES];
+
+        acl_hash_print(user->hashes[i], text);
+        buffer_append_char(buffer, '#');
+        buffer_append(buffer, text, sizeof(text));
+        buffer_append_char(buffer, ' ');
+    }
+    print_selector(&user->selectors[0], buffer);
+    for (uint32_t i = 1; i < user->selector_count; i++) {
+        buffer_append_text(buffer, " (");
+        print_selector(&user->selectors[i], buffer);
+        buffer_append_char(buffer, ')');
+    }
+}

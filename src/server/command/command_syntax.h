@@ -1,0 +1,33 @@
+/* The `syntax` of a command row as a tree of arguments, for COMMAND DOCS. */
+#pragma once
+
+#include "server/command/command.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum syntax_type {
+    SYNTAX_STRING, SYNTAX_INTEGER, SYNTAX_DOUBLE, SYNTAX_KEY, SYNTAX_PATTERN, SYNTAX_UNIX_TIME, SYNTAX_TOKEN,
+    SYNTAX_ONEOF, SYNTAX_BLOCK
+};
+
+struct syntax_list {
+    struct syntax_node **nodes;
+    size_t count;
+};
+
+struct syntax_node {
+    char *name;
+    enum syntax_type type;
+    int key_spec_index;          /* -1: none */
+    char *token;                 /* NULL: none */
+    struct slice since, deprecated_since; /* empty: the command's */
+    bool optional, multiple, multiple_token;
+    struct syntax_list children; /* ONEOF, BLOCK */
+};
+
+/* A container of subcommands has no arguments of its own. Release the list in the end. */
+void syntax_parse(const struct command *command, struct syntax_list *list);
+void syntax_release(struct syntax_list *list);
+
+const char *syntax_type_name(enum syntax_type type); /* "pure-token" */

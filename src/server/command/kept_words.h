@@ -1,0 +1,24 @@
+/* A command's words, kept beyond the input they were parsed from: of a command that is parked, queued or waits. */
+#pragma once
+
+#include "net/resp.h"
+#include "server/command/command.h"
+#include "store/access.h"
+
+struct kept_words {
+    struct slice *args;
+    uint32_t arg_count;
+    struct resp_blob_arg *blobs; /* each with a reference of its own */
+    uint32_t blob_count;
+    struct key *keys;            /* their names are among the words */
+    uint32_t key_count;
+    char *bytes;                 /* of the words that are not in blobs */
+    size_t memory_bytes;         /* of all this but the blobs */
+};
+
+/* key_count 0: there are none, or kept_words_find_keys looks for them. */
+void kept_words_make(struct kept_words *kept, const struct slice *args, uint32_t arg_count,
+                     const struct resp_blob_arg *blobs, uint32_t blob_count, const struct key *keys,
+                     uint32_t key_count);
+void kept_words_find_keys(struct kept_words *kept, const struct command *command);
+void kept_words_fini(struct kept_words *kept);

@@ -1,0 +1,30 @@
+/* What the files of the configuration share. */
+#pragma once
+
+#include "server/config/config.h"
+
+struct config_row {
+    const struct option_row *row;
+    bool given;             /* in a file or on the command line */
+    config_apply_fn *hooks; /* config_on_change */
+    size_t hook_count;
+};
+
+struct config_state {
+    struct config_row *rows;
+    size_t row_count, row_capacity;
+    void (**reset_hooks)(void);
+    size_t reset_hook_count;
+    const struct config_directive **directives;
+    size_t directive_count;
+    char *file_path; /* NULL: none */
+    char *executable_path;
+    int arg_count;
+    char **args;
+};
+extern struct config_state config_state; /* global: see config.c */
+
+struct config_row *config_find_row(struct slice name); /* NULL: none */
+const struct config_directive *config_find_directive(struct slice name); /* NULL: none */
+void config_add_accepted(void);
+void config_add_file_only(void); /* directives for parts that are not there: see config_directives.c */

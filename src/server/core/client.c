@@ -1,0 +1,590 @@
+#include "server/core/client.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/tls.h"
+#include "server/acl/acl_client.h"
+#include "server/acl/acl_user.h"
+#include "server/config/options.h"
+#include "server/core/admission.h"
+#include "server/core/client_ref.h"
+#include "server/core/letters.h"
+#include "server/core/server.h"
+#include "server/durable/aof_hold.h"
+#include "server/memory/client_limit.h"
+#include "server/pubsub/monitor.h"
+#include "server/pubsub/pubsub.h"
+#include "server/pubsub/tracking.h"
+#include "server/run/blocked.h"
+#include "server/run/direct.h"
+#include "server/run/dispatch.h"
+#include "server/run/migrate.h"
+#include "server/run/parking.h"
+#include "server/run/transaction.h"
+#include "server/tls/certificates.h"
+#include "server/tls/tls_peers.h"
+#include "store/watch.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static struct client *client_of(struct conn *conn)
+{
+    return container_of(conn, struct client, conn);
+}
+
+static size_t on_data(struct conn *conn, char *data, size_t size)
+{
+    struct client *client = client_of(conn);
+    size_t done = dispatch_data(client, data, size);
+
+    /* Large arguments have been counted one by one. */
+    if (UNLIKELY(size - done + resp_parser_table_bytes(&client->parser) >
+                 OPTION_GET_U64(option_client_query_buffer_limit)) &&
+        !conn_is_closing(conn))
+        client_close_for_query(client);
+    return done;
+}
+
+static void on_direct_done(struct conn *conn)
+{
+    direct_done(client_of(conn));
+}
+
+/* It takes part in nothing any more. Called again when the connection goes: then there is nothing left to do. Its
+ * parked command stays until then, as the list of those may be under way; it is not run. */
+static void withdraw(struct client *client)
+{
+    blocked_forget(client);
+    aof_hold_forget(client);
+    migrate_forget(client, false);
+    client_reset_transaction(client);
+    monitor_stop(client);
+    pubsub_leave(client);
+    letters_leave(client);
+    tracking_disable(client);
+}
+
+/* It goes at the turn's end; until then nobody is shown it. */
+static void client_hide(struct client *client)
+{
+    atomic_fetch_or_explicit(&client->card.requests, CLIENT_REQUEST_KILL, memory_order_release);
+}
+
+void client_kill(struct client *client)
+{
+    const struct request *running = client->worker->running;
+
+    assert(client->worker == worker_self());
+    client_hide(client);
+    conn_close(&client->conn);
+    migrate_forget(client, true);
+    if (running == NULL || running->client != client)
+        withdraw(client);
+}
+
+static void client_destroy(struct client *client)
+{
+    struct worker *worker = client->worker;
+
+    parking_forget(client);
+    withdraw(client);
+    tls_peers_leave(client);
+    client_limit_leave(client);
+    list_remove(&client->node);
+    spinlock_acquire(&worker->roster_lock);
+    list_remove(&client->card.node);
+    spinlock_release(&worker->roster_lock);
+    acl_client_leave(client);
+    client_ref_leave(client);
+    mem_free(client->card.address);
+    mem_free(client->card.name);
+    mem_free(client->card.library_name);
+    mem_free(client->card.library_version);
+    resp_parser_fini(&client->parser);
+    direct_forget(client);
+    atomic_fetch_sub_explicit(&worker->server->client_count, 1, memory_order_relaxed);
+    counter_add(&worker->stats.client_count, UINT64_MAX); /* minus one */
+    atomic_fetch_add_explicit(&worker->closed_count, 1, memory_order_relaxed);
+    mem_free(client);
+}
+
+static void log_closed(const struct client *client)
+{
+    struct buffer line = {0};
+
+    client_card_print(&client->card, &line);
+    log_verbose("Client closed connection %s", buffer_text(&line));
+    buffer_fini(&line);
+}
+
+static void on_closed(struct conn *conn, enum conn_close_reason reason, const char *detail)
+{
+    struct client *client = client_of(conn);
+
+    if (reason == CONN_CLOSED_HANDSHAKE)
+        log_verbose("Error accepting a client connection: %s addr=%s", detail, client->card.address);
+    else if (reason == CONN_CLOSED_ERROR)
+        log_verbose("Reading from client: %s id=%llu addr=%s", detail, (unsigned long long)client->id,
+                    client->card.address);
+    else if (reason == CONN_CLOSED_PEER && log_wants(LOG_LEVEL_VERBOSE))
+        log_closed(client);
+    client_destroy(client);
+}
+
+static bool is_from_here(const struct client *client)
+{
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof(peer);
+
+    return getpeername(client->conn.fd, (struct sockaddr *)&peer, &size) == 0 && admission_is_local(&peer);
+}
+
+/* Only TLS connections: what waits for the handshake's end, because of who it is or because now it can be read. */
+static void on_open(struct conn *conn)
+{
+    struct client *client = client_of(conn);
+
+    if (worker_is_protected(client->worker->server) && !is_from_here(client)) {
+        counter_add(&client->worker->stats.rejected_connections, 1);
+        output_append(&conn->output, worker_protected_text.data, worker_protected_text.size);
+        conn_close_after_flush(conn);
+    } else if (!tls_peers_admit(client)) {
+        conn_close(conn);
+    } else {
+        acl_client_recognise(client);
+    }
+}
+
+/* What the card told of output is over. */
+static void on_drained(struct conn *conn)
+{
+    struct client *client = client_of(conn);
+
+    client_show_output(client);
+    if (client_limit_is_on())
+        client_limit_note(client);
+}
+
+static const struct conn_handler client_handler = {
+    .on_open = on_open,
+    .on_data = on_data,
+    .on_direct_done = on_direct_done,
+    .on_drained = on_drained,
+    .on_closed = on_closed,
+};
+
+struct client *client_of_conn(struct conn *conn)
+{
+    return conn->handler == &client_handler ? client_of(conn) : NULL;
+}
+
+static char *address_texts(const struct conn *conn, char **local)
+{
+    char peer[CONN_ADDRESS_TEXT_BYTES], own[CONN_ADDRESS_TEXT_BYTES], *both;
+    size_t peer_size = conn_peer_text(conn, peer), own_size = conn_local_text(conn, own);
+
+    both = mem_alloc(peer_size + own_size + 2);
+    memcpy(both, peer, peer_size + 1);
+    *local = both + peer_size + 1;
+    memcpy(*local, own, own_size + 1);
+    return both;
+}
+
+static void card_init(struct client *client, int64_t now_ms)
+{
+    struct client_card *card = &client->card;
+
+    card->id = client->id;
+    card->created_us = (int64_t)clock_monotonic_us();
+    card->fd = client->conn.fd;
+    card->address = address_texts(&client->conn, &card->local_address);
+    atomic_init(&card->command_id, UINT32_MAX);
+    atomic_init(&card->queued_count, -1);
+    atomic_init(&card->redirect, -1);
+    atomic_init(&card->active_ms, now_ms);
+    atomic_init(&card->proto, 2);
+    client_update_card(client);
+}
+
+bool client_open(struct worker *worker, int fd, enum listener_kind kind)
+{
+    struct server *server = worker->server;
+    struct tls_context *tls = kind == LISTENER_TLS ? certificates_acquire() : NULL;
+    struct client *client = mem_alloc_zero(sizeof(*client));
+    bool open = (kind != LISTENER_TLS || tls != NULL) &&
+                conn_open(worker->loop, &client->conn, fd, &client_handler, tls);
+
+    tls_context_release(&tls);
+    if (!open) {
+        atomic_fetch_sub_explicit(&server->client_count, 1, memory_order_relaxed);
+        mem_free(client);
+        close(fd);
+        return false;
+    }
+    client->worker = worker;
+    client->id = atomic_fetch_add_explicit(&server->next_client_id, 1, memory_order_relaxed) + 1;
+    client->proto = 2;
+    client->flags = (kind == LISTENER_TLS ? CLIENT_TLS : 0U) | (kind == LISTENER_UNIX ? CLIENT_UNIX : 0U);
+    resp_parser_init(&client->parser, &worker->limits_unauthenticated, &worker->scratch);
+    acl_client_enter(client);
+    if (kind != LISTENER_UNIX && OPTION_GET(option_tcp_keepalive) != 0 &&
+        !conn_set_keepalive(&client->conn, (int)OPTION_GET(option_tcp_keepalive)))
+        log_debug("No keepalive probes for client id=%llu", (unsigned long long)client->id);
+    card_init(client, worker_now_ms(worker));
+    list_push_back(&worker->clients, &client->node);
+    spinlock_acquire(&worker->roster_lock);
+    list_push_back(&worker->roster, &client->card.node);
+    spinlock_release(&worker->roster_lock);
+    log_verbose(kind == LISTENER_UNIX ? "Accepted connection to %s" : "Accepted %s", client->card.address);
+    counter_add(&worker->stats.connections_received, 1);
+    counter_add(&worker->stats.client_count, 1);
+    return true;
+}
+
+void client_set_authenticated(struct client *client, bool authenticated)
+{
+    client->flags = authenticated ? client->flags | CLIENT_AUTHENTICATED
+                                  : client->flags & ~(uint32_t)CLIENT_AUTHENTICATED;
+    client->parser.limits = authenticated ? &client->worker->limits : &client->worker->limits_unauthenticated;
+}
+
+bool client_card_claim(struct client_card *card, enum client_wait how)
+{
+    uint32_t expected = CLIENT_WAIT_ON;
+
+    return atomic_compare_exchange_strong(&card->wait, &expected, (uint32_t)how);
+}
+
+bool client_end_wait(struct client *client, uint64_t wait_count)
+{
+    if ((client->flags & CLIENT_BLOCKED) == 0 || client->wait_count != wait_count)
+        return false;
+    return client->on_unblock == NULL || client_card_claim(&client->card, CLIENT_WAIT_NONE);
+}
+
+void client_serve_unblock(struct client *client)
+{
+    uint32_t how = atomic_load(&client->card.wait);
+
+    if (how != CLIENT_WAIT_TIMEOUT && how != CLIENT_WAIT_ERROR)
+        return;
+    atomic_store(&client->card.wait, CLIENT_WAIT_NONE);
+    client->on_unblock(client, how == CLIENT_WAIT_ERROR);
+}
+
+void client_block(struct client *client, void (*on_unblock)(struct client *client, bool with_error))
+{
+    client->flags |= CLIENT_BLOCKED;
+    client->wait_count++;
+    client->on_unblock = on_unblock;
+    atomic_store(&client->card.wait, on_unblock != NULL ? CLIENT_WAIT_ON : CLIENT_WAIT_NONE);
+    conn_pause_blocked(&client->conn);
+}
+
+void client_unblock(struct client *client)
+{
+    client->flags &= ~(uint32_t)CLIENT_BLOCKED;
+    client_update_card(client);
+    conn_write_pending(&client->conn);
+    conn_resume(&client->conn);
+}
+
+void client_unwatch(struct client *client)
+{
+    if (client->watches == NULL)
+        return;
+    /* Stripes may be held just now: the worker unlinks it when none is. */
+    list_push_back(&client->worker->leaving_watches, &client->watches->node);
+    client->watches = NULL;
+    client->watched_count = 0;
+}
+
+void client_reset_transaction(struct client *client)
+{
+    transaction_destroy(&client->transaction);
+    client_unwatch(client);
+}
+
+void client_set_name(struct client *client, char **field, struct slice text)
+{
+    char *fresh = NULL, *old;
+
+    if (text.size != 0) {
+        fresh = mem_alloc(text.size + 1);
+        memcpy(fresh, text.data, text.size);
+        fresh[text.size] = '\0';
+    }
+    spinlock_acquire(&client->worker->roster_lock);
+    old = *field;
+    *field = fresh;
+    spinlock_release(&client->worker->roster_lock);
+    mem_free(old);
+}
+
+static inline void show32(_Atomic uint32_t *field, uint32_t value)
+{
+    if (atomic_load_explicit(field, memory_order_relaxed) != value)
+        atomic_store_explicit(field, value, memory_order_relaxed);
+}
+
+static inline void show64(_Atomic uint64_t *field, uint64_t value)
+{
+    if (atomic_load_explicit(field, memory_order_relaxed) != value)
+        atomic_store_explicit(field, value, memory_order_relaxed);
+}
+
+/* A buffer's size, which also counts for the largest of the current second. */
+static inline void show_buffer(_Atomic uint64_t *field, uint64_t value, _Atomic uint64_t *largest)
+{
+    if (LIKELY(atomic_load_explicit(field, memory_order_relaxed) == value))
+        return;
+    atomic_store_explicit(field, value, memory_order_relaxed);
+    if (value > atomic_load_explicit(largest, memory_order_relaxed))
+        atomic_store_explicit(largest, value, memory_order_relaxed);
+}
+
+/* Bytes of a large argument that are here. */
+static size_t direct_received(const struct client *client)
+{
+    return client->direct != NULL ? client->direct_received - client->conn.direct_size : 0;
+}
+
+void client_show_query(struct client *client)
+{
+    struct client_card *card = &client->card;
+    struct worker_stats *stats = &client->worker->stats;
+
+    show64(&card->query_bytes, conn_kept_size(&client->conn) + direct_received(client) +
+                                   resp_parser_large_size(&client->parser));
+    show_buffer(&card->query_capacity,
+                conn_kept_capacity(&client->conn) + client->direct_bytes + resp_parser_large_bytes(&client->parser),
+                &stats->recent_input[stats->recent_index]);
+    show64(&card->unfinished_bytes, resp_parser_table_bytes(&client->parser));
+}
+
+void client_show_output(struct client *client)
+{
+    struct client_card *card = &client->card;
+    struct worker_stats *stats = &client->worker->stats;
+    uint64_t bytes = conn_output_size(&client->conn);
+
+    show_buffer(&card->output_bytes, bytes, &stats->recent_output[stats->recent_index]);
+    show64(&card->output_pieces, output_more_count(&client->conn.output));
+    atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
+    if (bytes != 0)
+        conn_want_drained(&client->conn);
+}
+
+void client_show_running(struct client *client, const struct command *command, size_t query_bytes, size_t args_bytes)
+{
+    atomic_store_explicit(&client->card.command_id, command->id, memory_order_relaxed);
+    atomic_store_explicit(&client->card.query_bytes, query_bytes, memory_order_relaxed);
+    atomic_store_explicit(&client->card.args_bytes, args_bytes, memory_order_relaxed);
+}
+
+void client_update_card(struct client *client)
+{
+    struct client_card *card = &client->card;
+    int32_t queued = client->transaction != NULL ? (int32_t)transaction_count(client->transaction) : -1;
+
+    atomic_store_explicit(&card->active_ms, client->worker->now_ms, memory_order_relaxed);
+    show32(&card->flags, client->flags);
+    show32(&card->db, client->db);
+    show32(&card->proto, client->proto);
+    show32(&card->watched_count, client->watched_count);
+    if (UNLIKELY(queued >= 0 || atomic_load_explicit(&card->queued_count, memory_order_relaxed) != queued)) {
+        atomic_store_explicit(&card->queued_count, queued, memory_order_relaxed);
+        show64(&card->multi_bytes, queued > 0 ? transaction_memory_bytes(client->transaction) : 0);
+    }
+    if (UNLIKELY(conn_kept_capacity(&client->conn) != 0 || client->direct_bytes != 0 ||
+                 !resp_parser_is_idle(&client->parser) ||
+                 atomic_load_explicit(&card->query_capacity, memory_order_relaxed) != 0 ||
+                 atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed) != 0))
+        client_show_query(client); /* requests usually come whole, and nothing is kept */
+    atomic_store_explicit(&card->bytes_in, client->conn.bytes_in, memory_order_relaxed);
+    atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
+    /* Little output is gone in a moment: only what has to wait, or is much, is told, and then also when it is gone. */
+    if (UNLIKELY((client->conn.flags & CONN_BLOCKED_OUT) != 0 ||
+                 output_size(&client->conn.output) >= OUTPUT_BLOCK_BYTES))
+        client_show_output(client);
+    if (client_limit_is_on())
+        client_limit_note(client);
+}
+
+void client_close_for_query(struct client *client)
+{
+    log_warning("Closing client that reached max query buffer length: id=%llu addr=%s",
+                (unsigned long long)client->id, client->card.address);
+    counter_add(&client->worker->stats.query_limit_closed, 1);
+    conn_close(&client->conn);
+}
+
+static void close_for_output(struct client *client, const char *which)
+{
+    log_warning("Client id=%llu addr=%s closed for overcoming of output buffer limits (%s).",
+                (unsigned long long)client->id, client->card.address, which);
+    counter_add(&client->worker->stats.output_limit_closed, 1);
+    client_hide(client);
+    conn_close(&client->conn);
+}
+
+void client_cut(struct client *client)
+{
+    if (!conn_is_closing(&client->conn))
+        close_for_output(client, "hard");
+}
+
+/* Apart from its caller, which usually has nothing to do and needs no stack for that. */
+static NOINLINE void check_output(struct client *client, const struct output_limit *limit, uint64_t hard, uint64_t soft)
+{
+    uint64_t size = conn_output_size(&client->conn);
+    int64_t now_ms = worker_now_ms(client->worker);
+
+    if (hard != 0 && size >= hard) {
+        close_for_output(client, "hard");
+        return;
+    }
+    if (soft == 0 || size < soft) {
+        client->output_soft_since_ms = 0;
+    } else if (client->output_soft_since_ms == 0) {
+        client->output_soft_since_ms = now_ms;
+    } else if (now_ms - client->output_soft_since_ms >
+               (int64_t)atomic_load_explicit(&limit->soft_seconds, memory_order_relaxed) * 1000) {
+        close_for_output(client, "soft");
+    }
+}
+
+static const struct output_limit *output_limit_of(const struct client *client)
+{
+    return &option_output_limits[(client->flags & CLIENT_PUBSUB) != 0 ? OUTPUT_CLASS_PUBSUB : OUTPUT_CLASS_NORMAL];
+}
+
+void client_check_output(struct client *client)
+{
+    const struct output_limit *limit = output_limit_of(client);
+    uint64_t hard = atomic_load_explicit(&limit->hard_bytes, memory_order_relaxed);
+    uint64_t soft = atomic_load_explicit(&limit->soft_bytes, memory_order_relaxed);
+
+    if (UNLIKELY(hard != 0 || soft != 0))
+        check_output(client, limit, hard, soft);
+}
+
+uint64_t client_output_limit_bytes(const struct client *client)
+{
+    uint64_t hard = atomic_load_explicit(&output_limit_of(client)->hard_bytes, memory_order_relaxed);
+
+    return hard != 0 ? hard : UINT64_MAX;
+}
+
+void client_check_stranger(struct client *client)
+{
+    if (!client_is_authenticated(client) && conn_output_size(&client->conn) >= STRANGER_OUTPUT_BYTES &&
+        !conn_is_closing(&client->conn))
+        close_for_output(client, "not authenticated");
+}
+
+void client_sent_unasked(struct client *client)
+{
+    conn_write_pending(&client->conn);
+    client_check_output(client);
+    if ((client->conn.flags & CONN_BLOCKED_OUT) != 0 || output_size(&client->conn.output) >= OUTPUT_BLOCK_BYTES) {
+        client_show_output(client);
+        if (client_limit_is_on())
+            client_limit_note(client);
+    }
+}
+
+void client_close_all(struct worker *worker)
+{
+    LIST_FOREACH(node, &worker->clients)
+        conn_close(&container_of(node, struct client, node)->conn);
+}
+
+static void append_flags(struct buffer *buffer, const struct client_card *card)
+{
+    uint32_t flags = atomic_load_explicit(&card->flags, memory_order_relaxed);
+    size_t before = buffer->size;
+
+    if ((flags & CLIENT_MONITOR) != 0)
+        buffer_append_char(buffer, 'O');
+    if ((flags & CLIENT_PUBSUB) != 0)
+        buffer_append_char(buffer, 'P');
+    if (atomic_load_explicit(&card->queued_count, memory_order_relaxed) >= 0)
+        buffer_append_char(buffer, 'x');
+    if ((flags & (CLIENT_BLOCKED | CLIENT_PAUSED)) != 0)
+        buffer_append_char(buffer, 'b');
+    if ((flags & CLIENT_TRACKING) != 0)
+        buffer_append_char(buffer, 't');
+    if ((flags & CLIENT_TRACKING_BROKEN) != 0)
+        buffer_append_char(buffer, 'R');
+    if ((flags & CLIENT_TRACKING_BCAST) != 0)
+        buffer_append_char(buffer, 'B');
+    if ((flags & CLIENT_UNIX) != 0)
+        buffer_append_char(buffer, 'U');
+    if ((flags & CLIENT_NO_EVICT) != 0)
+        buffer_append_char(buffer, 'e');
+    if ((flags & CLIENT_NO_TOUCH) != 0)
+        buffer_append_char(buffer, 'T');
+    if (buffer->size == before)
+        buffer_append_char(buffer, 'N');
+}
+
+uint64_t client_card_memory_bytes(const struct client_card *card)
+{
+    return sizeof(struct client) + atomic_load_explicit(&card->query_capacity, memory_order_relaxed) +
+           atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed) +
+           atomic_load_explicit(&card->output_bytes, memory_order_relaxed) +
+           atomic_load_explicit(&card->multi_bytes, memory_order_relaxed) +
+           atomic_load_explicit(&card->pubsub_bytes, memory_order_relaxed) +
+           atomic_load_explicit(&card->prefix_bytes, memory_order_relaxed) +
+           watch_memory_bytes(atomic_load_explicit(&card->watched_count, memory_order_relaxed));
+}
+
+void client_card_print(const struct client_card *card, struct buffer *buffer)
+{
+    int64_t now_ms = clock_wall_ms();
+    uint32_t command_id = atomic_load_explicit(&card->command_id, memory_order_relaxed);
+    uint64_t query_bytes = atomic_load_explicit(&card->query_bytes, memory_order_relaxed);
+    uint64_t query_capacity = atomic_load_explicit(&card->query_capacity, memory_order_relaxed);
+    uint64_t output_bytes = atomic_load_explicit(&card->output_bytes, memory_order_relaxed);
+
+    buffer_printf(buffer, "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=",
+                  (unsigned long long)card->id, card->address, card->local_address, card->fd,
+                  card->name != NULL ? card->name : "",
+                  (long long)(((int64_t)clock_monotonic_us() - card->created_us) / (1000 * 1000)),
+                  (long long)(MAX(now_ms - atomic_load_explicit(&card->active_ms, memory_order_relaxed), 0) / 1000));
+    append_flags(buffer, card);
+    buffer_printf(buffer,
+                  " db=%u sub=%u psub=%u ssub=%u multi=%d qbuf=%llu qbuf-free=%llu argv-mem=%llu multi-mem=%llu"
+                  " rbs=0 rbp=0 obl=%llu oll=%llu omem=%llu tot-mem=%llu events=%s cmd=",
+                  atomic_load_explicit(&card->db, memory_order_relaxed),
+                  atomic_load_explicit(&card->subscription_counts[TOPIC_CHANNEL], memory_order_relaxed),
+                  atomic_load_explicit(&card->subscription_counts[TOPIC_PATTERN], memory_order_relaxed),
+                  atomic_load_explicit(&card->subscription_counts[TOPIC_SHARD], memory_order_relaxed),
+                  atomic_load_explicit(&card->queued_count, memory_order_relaxed),
+                  (unsigned long long)query_bytes,
+                  (unsigned long long)(query_capacity - MIN(query_bytes, query_capacity)),
+                  (unsigned long long)(atomic_load_explicit(&card->args_bytes, memory_order_relaxed) +
+                                       atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed)),
+                  (unsigned long long)atomic_load_explicit(&card->multi_bytes, memory_order_relaxed),
+                  (unsigned long long)output_bytes,
+                  (unsigned long long)atomic_load_explicit(&card->output_pieces, memory_order_relaxed),
+                  (unsigned long long)output_bytes,
+                  (unsigned long long)client_card_memory_bytes(card),
+                  output_bytes != 0 ? "rw" : "r");
+    if (command_id == UINT32_MAX)
+        buffer_append_text(buffer, "NULL");
+    else
+        buffer_append_slice(buffer, command_at(command_id)->full_name);
+    buffer_printf(buffer,
+                  " user=%s redir=%lld resp=%u watch=%u lib-name=%s lib-ver=%s tot-net-in=%llu tot-net-out=%llu",
+                  card->user->name.data, (long long)atomic_load_explicit(&card->redirect, memory_order_relaxed),
+                  atomic_load_explicit(&card->proto, memory_order_relaxed),
+                  atomic_load_explicit(&card->watched_count, memory_order_relaxed),
+                  card->library_name != NULL ? card->library_name : "",
+                  card->library_version != NULL ? card->library_version : "",
+                  (unsigned long long)atomic_load_explicit(&card->bytes_in, memory_order_relaxed),
+                  (unsigned long long)atomic_load_explicit(&card->bytes_out, memory_order_relaxed));
+}

@@ -1,0 +1,118 @@
+/* One command at work: what its function gets. Everything is the caller's and lives until the function returns; the
+ * stripes of its keys are held (or the gate, as the row says), so a function neither locks nor blocks.
+ *
+ * A command replies through reply_*, looks and changes through store/access.h with request->access, and leaves the
+ * journal alone: dispatch records the command's own words if it changed something. SPOP and the like say otherwise
+ * with effect_set / effect_add / effect_none. */
+#pragma once
+
+#include "base/slice.h"
+#include "net/resp.h"
+#include "server/command/command.h"
+#include "store/access.h"
+
+struct client;
+struct worker;
+struct server;
+
+struct request {
+    const struct command *command;
+    const struct slice *args; /* args[0] is the name */
+    uint32_t arg_count;
+    uint32_t key_count;
+    const struct key *keys;   /* of the key arguments, in the order command_keys tells them */
+    struct access *access;
+    struct client *client;    /* who asked; NULL: a client of another worker may be, which waited (ready is set) */
+    struct worker *worker;
+    struct output *out;
+    int proto;                /* 2 or 3 */
+    unsigned db;
+    const struct resp_blob_arg *blobs; /* arguments that are whole blobs */
+    uint32_t blob_count;
+    bool in_exec;             /* part of EXEC or a script */
+    bool in_script;           /* a script calls it */
+    const struct key *ready;  /* of a command that waited: the one of its keys to look at; NULL: all */
+    bool blocked;             /* it waits: see blocked.h */
+    bool again;               /* a walk that has done nothing yet: it waits for busy_stripe and is run again */
+    uint32_t busy_stripe;
+    bool failed;              /* an error was replied */
+    uint64_t redacted;        /* arguments that logs must not show: a bit each, the last one for all from 63 on */
+    enum { EFFECT_OWN_WORDS, EFFECT_GIVEN, EFFECT_NONE } effect;
+};
+
+/* The blob that holds argument `index`, if it came in one; NULL: copy the slice. Not acquired. */
+struct blob *request_arg_blob(const struct request *request, uint32_t index);
+static inline struct slice request_arg(const struct request *request, uint32_t index) { return request->args[index]; }
+static inline bool request_arg_is(const struct request *request, uint32_t index, const char *word)
+{
+    return slice_equal_text_nocase(request->args[index], word); /* any case */
+}
+
+/* The argument is a secret: the slow log and monitors show "(redacted)". */
+static inline void request_redact(struct request *request, uint32_t index)
+{
+    request->redacted |= UINT64_C(1) << MIN(index, 63U);
+}
+static inline bool request_is_redacted(const struct request *request, uint32_t index)
+{
+    return (request->redacted >> MIN(index, 63U) & 1) != 0;
+}
+
+/* For ACCESS_WALK, before anything was replied or changed. */
+static inline void request_again_after(struct request *request, uint32_t busy_stripe)
+{
+    request->blocked = true;
+    request->again = true;
+    request->busy_stripe = busy_stripe;
+}
+
+/* Checks that reply an error and return false. */
+must_check bool request_expect_type(struct request *request, const struct entry *entry, enum value_type type);
+must_check bool request_arg_i64(struct request *request, uint32_t index, int64_t *number); /* "not an integer" */
+must_check bool request_arg_range(struct request *request, uint32_t index, int64_t least, int64_t most,
+                                  int64_t *number, const char *error); /* error NULL: the usual text */
+must_check bool request_arg_long_double(struct request *request, uint32_t index, long double *number);
+must_check bool request_arg_db(struct request *request, uint32_t index, unsigned *db, const char *error);
+
+/* Replies. */
+static inline void reply_ok(struct request *request) { resp_write_ok(request->out); }
+static inline void reply_int(struct request *request, int64_t number) { resp_write_int(request->out, number); }
+static inline void reply_bulk(struct request *request, struct slice bytes) { resp_write_bulk(request->out, bytes); }
+static inline void reply_text(struct request *request, const char *text)
+{
+    resp_write_bulk(request->out, slice_from_text(text));
+}
+static inline void reply_null(struct request *request) { resp_write_null(request->out, request->proto); }
+static inline void reply_null_array(struct request *request) { resp_write_null_array(request->out, request->proto); }
+static inline void reply_array(struct request *request, uint64_t count)
+{
+    resp_write_array(request->out, request->proto, count);
+}
+static inline void reply_map(struct request *request, uint64_t pairs)
+{
+    resp_write_map(request->out, request->proto, pairs);
+}
+static inline void reply_set(struct request *request, uint64_t count)
+{
+    resp_write_set(request->out, request->proto, count);
+}
+static inline void reply_bool(struct request *request, bool value)
+{
+    resp_write_bool(request->out, request->proto, value);
+}
+void reply_status(struct request *request, const char *text);
+void reply_string(struct request *request, const struct entry *entry); /* a string entry as bulk; NULL: null */
+void reply_verbatim(struct request *request, const char *format, struct slice text);
+void reply_error(struct request *request, const char *text); /* "ERR ..." with its code; marks the request failed */
+void reply_errorf(struct request *request, const char *format, ...) PRINTF_LIKE(2, 3);
+void reply_help(struct request *request, const char *const *lines, size_t count); /* HELP of a container command */
+void reply_syntax_error(struct request *request);     /* "ERR syntax error" */
+void reply_subcommand_error(struct request *request);        /* there is no such subcommand */
+void reply_subcommand_syntax_error(struct request *request); /* it is there, and takes other arguments */
+
+/* What goes to the journal instead of the command's own words. The array is copied. */
+void effect_set(struct request *request, const struct slice *args, uint32_t arg_count); /* only this */
+void effect_add(struct request *request, const struct slice *args, uint32_t arg_count); /* after what was set so far */
+void effect_none(struct request *request);
+/* Others are to hear of it who have subscribers of their own; it is no change, and no file keeps it. */
+void effect_message(struct request *request, const struct slice *args, uint32_t arg_count);

@@ -1,0 +1,81 @@
+/* The server: workers, listeners, the store and the journal put together; start, stop, and what spans workers. */
+#pragma once
+
+#include "base/gate.h"
+#include "net/listener.h"
+#include "server/core/admission.h"
+#include "server/core/worker.h"
+#include "store/journal.h"
+#include "store/store.h"
+
+enum { LISTENERS_MOST = 3, RATE_SAMPLES = 16 };
+
+struct server {
+    struct store *store;      /* const */
+    struct journal journal;
+    struct gate gate;
+    struct stripe script_turn;       /* its lock: the script's that runs with stripes; taken before them */
+    struct worker *workers;   /* const */
+    unsigned worker_count;    /* const */
+    _Atomic uint64_t client_count;   /* atomic: connections, all workers */
+    _Atomic uint64_t next_client_id; /* atomic */
+    _Atomic bool stopping;           /* atomic */
+    _Atomic bool cron_paused;        /* atomic, relaxed: what is done from time to time rests (DEBUG PAUSE-CRON) */
+    struct listener_group *listeners[LISTENERS_MOST]; /* by enum listener_kind; changed at the gate */
+    char *listener_wishes[LISTENERS_MOST];            /* port and addresses they were opened for; likewise */
+    bool runs;                       /* const while workers run: then listeners replace others */
+    int64_t started_us;              /* const */
+    struct overload overload;        /* see there */
+    struct rate_meter {              /* owner: worker 0's thread, but for `now` */
+        struct rate_sample {
+            int64_t at_us;
+            uint64_t commands, net_in, net_out, turns, serving_us, waiting;
+        } samples[RATE_SAMPLES];
+        unsigned next;
+        /* atomic: per second, of the last 1.6 s */
+        _Atomic uint64_t commands, net_in, net_out, turns, serving_us, waiting_millis;
+    } meter;
+};
+
+struct rates {
+    double operations, input_bytes, output_bytes, turns, serving_us; /* per second */
+    double waiting_commands;                             /* on average */
+};
+void server_rates(const struct server *server, struct rates *rates); /* any thread */
+void server_sample_rates(struct server *server);                     /* worker 0, ten times a second */
+
+/* NULL: it could not be set up; the reason is in the log. */
+struct server *server_create(void);
+void server_destroy(struct server **server);
+void server_run(struct server *server); /* returns after a clean stop */
+
+struct server *server_instance(void); /* the one that runs; for INFO and signals */
+
+/* Background turns a second: hz, with dynamic-hz doubled (up to 500) until no turn has more than 200 clients to look
+ * after. Any thread. */
+int64_t server_hz(const struct server *server);
+
+static inline bool server_is_stopping(const struct server *server)
+{
+    return UNLIKELY(atomic_load_explicit(&server->stopping, memory_order_relaxed));
+}
+/* From any thread: stop cleanly. While the caller owns the gate: what it has seen is the last state of the data, as
+ * the gate stays closed. What is to be done before: shutdown.h. */
+void server_stop(struct server *server);
+/* A signal asks to stop: async-signal-safe. Worker 0 does it. */
+void server_stop_from_signal(int signal_number);
+void server_serve_signal(struct server *server); /* worker 0, after a wake; not while cron is paused */
+/* Forgets a signal to stop that was not served yet; false: there is none. Any thread. */
+bool server_forget_signal(void);
+bool server_is_asked_to_stop(void); /* a signal has come and what it wants is under way; any thread */
+void server_pause_cron(struct server *server, bool paused); /* any thread */
+/* Leaves a request (enum client_request_flag) on the cards for which `wanted` is true; returns how many. Who is to be
+ * killed gets no element any more that it waits for. Bit i of *workers (may be NULL): worker i has such clients. By a
+ * worker, which wakes the others by letters_flush: in a transaction it holds stripes. */
+struct client_card;
+unsigned server_request_clients(struct worker *asking, uint32_t request,
+                                bool (*wanted)(struct client_card *card, void *context), void *context,
+                                uint64_t *workers);
+/* Calls visit for every client's card, each under its worker's roster lock. */
+void server_each_client(struct server *server, void (*visit)(const struct client_card *card, void *context),
+                        void *context);

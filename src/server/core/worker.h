@@ -1,0 +1,237 @@
+/* A worker: one thread with an event loop and the clients it owns, a member of the gate, with a mailbox.
+ *
+ * Threads: a worker's fields are its own thread's, except what says otherwise. */
+#pragma once
+
+#include "base/gate.h"
+#include "base/list.h"
+#include "base/mpsc.h"
+#include "base/thread.h"
+#include "base/tick.h"
+#include "net/listener.h"
+#include "net/loop.h"
+#include "net/resp.h"
+#include "server/command/command.h"
+#include "server/core/stats.h"
+#include "store/access.h"
+#include "store/defrag.h"
+#include "store/effects.h"
+#include "store/eviction.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct client;
+struct cron_runner;
+struct request;
+struct server;
+struct worker;
+
+enum { WORKERS_MOST = 64, GROUP_MOST = 8 };
+enum { WORKER_OF_LOADER = WORKERS_MOST }; /* index of one that has no clients and is none of the server's: loading.c */
+
+/* A message: delivered by the receiving worker in its own thread, outside the gate; `deliver` frees it. */
+struct mail {
+    struct mpsc_node node;
+    void (*deliver)(struct worker *worker, struct mail *mail);
+};
+
+/* Counters of one worker, read by others (relaxed) and summed on demand. */
+struct worker_stats {
+    _Atomic uint64_t connections_received, rejected_connections, commands, errors, lock_waits;
+    _Atomic uint64_t query_limit_closed, output_limit_closed, evicted_clients;
+    _Atomic uint64_t net_in, net_out, reads, writes, turns;
+    _Atomic uint64_t command_ticks; /* that commands took */
+    _Atomic uint64_t aof_ticks;     /* that looking after the append-only file took, at the ends of turns */
+    _Atomic uint64_t turn_commands_most; /* in one turn; CONFIG RESETSTAT, in any thread, sets it to 0 */
+    uint64_t commands_before;       /* owner: the worker; when the turn before ended */
+    _Atomic uint64_t expire_us, expire_cuts, auth_failures;
+    _Atomic uint64_t denied_commands, denied_keys, denied_channels;
+    _Atomic uint64_t parked_count;  /* commands that wait now */
+    _Atomic uint64_t parked_retries; /* tries to run one */
+    _Atomic uint64_t parked_by_gate; /* of many stripes, which they did not get all at once */
+    _Atomic uint64_t parked_tries_most; /* of one of these */
+    _Atomic uint64_t timed_waits;   /* blocked clients with a time-out now */
+    _Atomic uint64_t recent_input[RECENT_SECONDS], recent_output[RECENT_SECONDS]; /* largest buffers, by second */
+    unsigned recent_index;          /* owner: the worker; the current second's */
+    _Atomic uint64_t client_count;
+    struct command_times *times;    /* by command id */
+    _Atomic uint64_t *failed_calls; /* by command id */
+    _Atomic uint64_t *rejected_calls;
+    _Atomic uint32_t error_code_count;
+    struct error_count {
+        char code[ERROR_CODE_BYTES]; /* const once error_code_count covers it */
+        _Atomic uint64_t count;
+    } error_codes[ERROR_CODES_MOST + 1]; /* the last is for all codes for which there is no room */
+};
+
+/* Why a command cannot run, whatever the state of its client. */
+enum job_refusal { REFUSAL_NONE, REFUSAL_UNKNOWN, REFUSAL_UNKNOWN_SUBCOMMAND, REFUSAL_ARITY, REFUSAL_NO_MEMORY };
+
+/* One parsed command on its way to run. */
+struct job {
+    struct resp_command words;
+    const struct command *command; /* NULL: unknown */
+    enum job_refusal refusal;
+    enum access_class access;
+    uint32_t first_key, key_count; /* in worker->keys */
+    bool by_gate;                  /* takes the gate instead of stripes: parking.c */
+    size_t end;                    /* where the next command begins in the bytes presented */
+};
+
+/* Commands that wait: parking.h. */
+struct parking {
+    struct list gate, paused;       /* of struct parked */
+    struct list queues;             /* of struct parked_queue: one for each stripe that somebody waits for */
+    struct parked_queue *by_stripe; /* NULL: nobody has ever waited */
+    unsigned asked_count;           /* of those who have asked for the gate */
+    uint64_t next_number;
+};
+/* What may let parked commands go on. */
+enum parking_news {
+    PARKING_STRIPE = 1 << 0, /* a stripe was released, and the worker's bit taken out of its wait mask */
+    PARKING_GATE = 1 << 1,   /* it is open, or may be had */
+    PARKING_PAUSE = 1 << 2,
+    PARKING_BUSY = 1 << 3    /* a script runs for long: who waits for what it has is told so */
+};
+
+struct worker {
+    unsigned index;       /* const */
+    uint32_t acl_generation; /* of the users that its clients have: see acl_client.h */
+    struct server *server; /* const */
+    struct thread thread;
+    struct loop *loop;
+    struct gate_member member;
+    struct mpsc mailbox;              /* any thread pushes */
+    struct mpsc calls;                /* likewise: rendezvous.c */
+    struct list late_calls;           /* of those, what waits for a script's end */
+    _Atomic bool has_requests;        /* atomic: a card of ours carries a request */
+    _Atomic bool stop;                /* atomic: leave the loop */
+    struct spinlock roster_lock;      /* rank LOCK_ROSTER */
+    struct list roster GUARDED_BY(roster_lock); /* of struct client_card */
+    struct list clients;
+    struct parking parking;
+    struct stripe *busy_stripe;       /* that the last command was not to have */
+    _Atomic uint32_t parking_news;    /* atomic: enum parking_news, not looked at yet */
+    struct list leaving_watches;      /* of struct watch_set: to be unlinked */
+    struct list leaving_blocked;      /* of struct blocked: likewise */
+    struct list handovers;            /* connections on their way to others: placement.c */
+    struct list monitors;             /* clients */
+    struct list tracking_clients;     /* of struct tracking */
+    struct list held;                 /* clients that published faster than others deliver: see letters.h */
+    struct list synced_waits;         /* clients that wait for the disk: aof_hold.c */
+    struct list held_outputs;         /* of clients: likewise, in no order */
+    _Atomic uint64_t held_bytes;      /* atomic, relaxed: their memory, at the last turn's end */
+    uint64_t mailed;                  /* bit i: worker i, or this one, has mail of ours and was not woken yet */
+    uint64_t slow_workers;            /* bit i: worker i was found far behind with its mail */
+    uint64_t turn_mail_bytes;         /* delivered in this turn */
+    _Atomic uint64_t backlog_bytes;   /* atomic, seq_cst: mail for this worker that counts, not delivered yet */
+    _Atomic uint64_t waiting_workers; /* atomic, seq_cst: bit i: worker i is to be woken when that has become less */
+    _Atomic uint32_t monitor_count;   /* atomic, relaxed: of those; others read it */
+    struct buffer monitor_lines;      /* what the commands of this moment look like to monitors */
+    struct buffer audit_lines;        /* and in the log, for clients that are audited */
+    struct buffer events;             /* keyspace events of this moment: events.c */
+    struct buffer invalidated, broadcasts; /* keys that changed in it: tracking.c, broadcast.c */
+    bool has_lines;                   /* audit_lines has something, or there are workers to wake for their mail */
+    bool has_journaled;               /* in this turn */
+    bool awaits_disk;                 /* the two lists of those that wait for it are not both empty */
+    /* atomic, seq_cst: one more than the journal's offset up to which the AOF is to be synced, or replies may be sent,
+     * for the worker to be woken; 0: it need not */
+    _Atomic uint64_t synced_wanted, acked_wanted;
+    bool may_own_gate;                /* it stands in the gate's queue, for a parked command or a wish */
+    unsigned gate_wishes;             /* enum gate_wish: what it asks the gate for by itself */
+    bool inside;                      /* serves other clients from inside of a script: inside.h */
+    bool escalated;                   /* the running command is alone since dispatch_escalate */
+    struct store_counters counters;
+    struct eviction_pool eviction_pool;
+    enum eviction_measure eviction_measure; /* what the pool's scores are of */
+    bool eviction_expiring_only;
+    struct {
+        struct defrag_counters counters;
+        struct defrag_walk walk;
+        uint64_t run;                 /* to which run the walk belongs (defrag_cycle.c) */
+        _Atomic uint64_t useless_run; /* atomic, relaxed: in which it went through all for nothing; read by worker 0 */
+        uint64_t slice_end_us;        /* monotonic: when it worked last */
+        struct loop_timer timer;
+    } defrag;
+    struct worker_stats stats;
+    _Atomic uint64_t clients_bytes;   /* atomic, relaxed: memory of its clients, while client_limit is on */
+    _Atomic uint64_t assigned_count;  /* atomic: connections given to it, by whoever accepts */
+    _Atomic uint64_t closed_count;    /* atomic: of those, gone */
+    struct access access;
+    struct effects effects;
+    const struct request *running;    /* NULL: no command; for the crash report */
+    struct resp_scratch scratch;
+    struct resp_limits limits, limits_unauthenticated;
+    struct output sink;               /* replies nobody wants */
+    char discarded[16384];            /* arguments for which there is no memory: written alone */
+    struct job jobs[GROUP_MOST];
+    struct key_positions positions;
+    struct key *keys;                 /* of the jobs */
+    uint32_t key_count, key_capacity;
+    uint32_t *stripes;                /* to lock: ascending */
+    uint32_t stripe_count, stripe_capacity;
+    int64_t now_ms;                   /* wall clock, read at time_tick; the next millisecond begins time_span later */
+    uint64_t time_tick, time_span;    /* ticks; see worker_time_at */
+    uint32_t expire_stripe;           /* where active expiry goes on */
+    struct cron_runner *cron;         /* NULL: it has run no job yet */
+    struct loop_timer second_timer, expire_timer, rate_timer, pause_timer, evict_timer, handover_timer;
+};
+
+/* The worker whose thread this is; NULL in other threads. */
+struct worker *worker_self(void);
+/* Carries out what others have asked of its clients (enum client_request_flag). Its thread. */
+void worker_serve_requests(struct worker *worker);
+
+void worker_init(struct worker *worker, struct server *server, unsigned index);
+void worker_fini(struct worker *worker);
+/* Watches the listeners, before any worker's thread starts: the first to run may replace them (CONFIG SET port). */
+void worker_listen(struct worker *worker);
+void worker_run(void *worker); /* a thread_fn: until worker->stop */
+bool worker_open_loop(struct worker *worker); /* false: the system refuses; errno */
+/* Counts an error reply under its code: the first of several words, ERR if there is but one or if it is very long. */
+void worker_count_error(struct worker *worker, struct slice text);
+void worker_wake(struct worker *worker); /* any thread; no lock is held, or it is the worker's own */
+void worker_wake_parked(struct worker *worker, enum parking_news news); /* the same, with that for what is parked */
+void worker_note_parked(struct worker *worker, enum parking_news news); /* any thread: to be woken by the caller */
+struct client *worker_find_client(struct worker *worker, uint64_t id); /* its thread; NULL: it has gone */
+/* Any thread. Hands the mail over: *mail is NULL afterwards. */
+void worker_post(struct worker *worker, struct mail **mail);
+void worker_post_quietly(struct worker *worker, struct mail *mail); /* without waking it; also under locks */
+/* Its thread, no lock held, outside the gate: delivers what is there, until mail that counts `most_bytes` was. */
+void worker_read_mail(struct worker *worker, uint64_t most_bytes);
+/* Likewise: at least all that was posted before the call. */
+/* All letters (letters.h) that count so far; waits for those that are just being put into the mailbox. */
+void worker_read_letters(struct worker *worker, uint64_t bytes);
+/* Likewise: all that was posted before the mail that sets `reached`. */
+void worker_read_mail_until(struct worker *worker, const bool *reached);
+static inline void worker_read_mail_so_far(struct worker *worker)
+{
+    uint64_t bytes = atomic_load(&worker->backlog_bytes);
+
+    if (UNLIKELY(bytes != 0))
+        worker_read_letters(worker, bytes);
+}
+
+/* Protected mode: clients from elsewhere are sent the text and closed, until there is a password. */
+bool worker_is_protected(const struct server *server);
+extern const struct slice worker_protected_text;
+
+/* A listener's on_accept; `user` is the worker. */
+void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *peer, socklen_t peer_size,
+                   enum listener_kind kind, void *user);
+
+/* The wall clock in ms. It is read at most once a millisecond: in between the ticks tell that the last reading still
+ * holds. Its jumps are seen within a millisecond, and are not smoothed: deadlines are times of the wall clock. */
+int64_t worker_sample_time(struct worker *worker);
+/* At `tick`, a reading of tick_now in this thread, as commands get theirs; never a time before it. */
+static ALWAYS_INLINE int64_t worker_time_at(struct worker *worker, uint64_t tick)
+{
+    /* A tick before the last reading is far beyond the span, too. */
+    return LIKELY(tick - worker->time_tick < worker->time_span) ? worker->now_ms : worker_sample_time(worker);
+}
+static inline int64_t worker_now_ms(struct worker *worker)
+{
+    return worker_time_at(worker, tick_now());
+}

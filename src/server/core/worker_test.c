@@ -1,0 +1,107 @@
+#include "base/mem.h"
+#include "server/core/worker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct worker *worker;
+
+static int setup(void **state)
+{
+    (void)state;
+    worker = mem_alloc_zero(sizeof(*worker));
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    mem_free(worker);
+    return 0;
+}
+
+static uint64_t count_of(const char *code)
+{
+    const struct worker_stats *stats = &worker->stats;
+
+    for (uint32_t i = 0; i < atomic_load(&stats->error_code_count); i++) {
+        if (strcmp(stats->error_codes[i].code, code) == 0)
+            return atomic_load(&stats->error_codes[i].count);
+    }
+    return 0;
+}
+
+static void count(const char *text)
+{
+    worker_count_error(worker, slice_from_text(text));
+}
+
+static void codes_are_the_first_of_several_words(void **state)
+{
+    (void)state;
+    count("WRONGTYPE Operation against a key");
+    count("WRONGTYPE once more");
+    count("alone");
+    count("");
+    count(" begins with a blank");
+    count("a:b#c\td e");
+    assert_int_equal(count_of("WRONGTYPE"), 2);
+    assert_int_equal(count_of("ERR"), 2);
+    assert_int_equal(count_of(""), 1);
+    assert_int_equal(count_of("a_b_c_d"), 1);
+    assert_int_equal(atomic_load(&worker->stats.errors), 6);
+}
+
+static void a_long_code_is_none(void **state)
+{
+    const char *code = "abcdefghijklmnopqrstuvwxyz01234"; /* 31 */
+
+    (void)state;
+    for (int size = 29; size <= 31; size++) {
+        char text[64];
+
+        snprintf(text, sizeof(text), "%.*s text", size, code);
+        count(text);
+    }
+    assert_int_equal(count_of("abcdefghijklmnopqrstuvwxyz012"), 1);
+    assert_int_equal(count_of("abcdefghijklmnopqrstuvwxyz0123"), 1);
+    assert_int_equal(count_of("ERR"), 1);
+}
+
+static void codes_beyond_the_limit_count_together(void **state)
+{
+    char text[64];
+
+    (void)state;
+    for (int i = 0; i < ERROR_CODES_MOST; i++) {
+        snprintf(text, sizeof(text), "E%d text", i);
+        count(text);
+    }
+    assert_int_equal(atomic_load(&worker->stats.error_code_count), ERROR_CODES_MOST);
+    assert_int_equal(count_of("E127"), 1);
+    assert_int_equal(count_of(ERROR_CODE_OVERFLOW), 0);
+    count("ONE too many");
+    assert_int_equal(count_of(ERROR_CODE_OVERFLOW), 1);
+    count("ANOTHER too many");
+    count("ONE too many");
+    count("E0 is known");
+    assert_int_equal(count_of(ERROR_CODE_OVERFLOW), 3);
+    assert_int_equal(count_of("E0"), 2);
+    assert_int_equal(atomic_load(&worker->stats.error_code_count), ERROR_CODES_MOST + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(codes_are_the_first_of_several_words, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_long_code_is_none, setup, teardown),
+        cmocka_unit_test_setup_teardown(codes_beyond_the_limit_count_together, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+#include "server/diagnose/crash_facts.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/version.h"
+#include "server/acl/acl_user.h"
+#include "server/config/config.h"
+#include "server/config/options.h"
+#include "server/config/options_process.h"
+#include "server/core/client.h"
+#include "server/core/request.h"
+#include "server/core/server.h"
+#include "server/core/stats.h"
+#include "server/core/worker.h"
+#include "server/diagnose/info.h"
+#include "server/durable/aof.h"
+#include "server/durable/child.h"
+#include "server/durable/loading.h"
+#include "server/pubsub/topics.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 1024, ARGS_MOST = 32, ARG_BYTES = 128, US_PER_SECOND = 1000000 };
+
+static uint64_t start_us; /* const after setup; monotonic */
+
+void crash_facts_setup(void)
+{
+    start_us = clock_monotonic_us();
+}
+
+/* Whole numbers and texts only: for these glibc's formatting neither locks nor allocates. */
+void crash_say(const char *format, ...)
+{
+    char line[LINE_BYTES];
+    va_list arguments;
+    int size;
+
+    va_start(arguments, format);
+    size = vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    log_from_signal_raw(line, (size_t)MIN(MAX(size, 0), LINE_BYTES - 1));
+}
+
+/* ------------------------------------------------------------------------------------------------------- client -- */
+
+/* What cannot be printed is a dot. */
+static void say_argument(unsigned index, struct slice word)
+{
+    char shown[ARG_BYTES + 1];
+    size_t size = MIN(word.size, (size_t)ARG_BYTES);
+
+    for (size_t i = 0; i < size; i++)
+        shown[i] = word.data[i] >= ' ' && word.data[i] <= '~' ? word.data[i] : '.';
+    shown[size] = '\0';
+    crash_say("argv[%u]: '%s'%s\n", index, shown, word.size > size ? "..." : "");
+}
+
+static unsigned long long u64(const _Atomic uint64_t *number)
+{
+    return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+static unsigned u32(const _Atomic uint32_t *number)
+{
+    return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+static const char *text_or_none(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+static void say_session(const struct client_card *card)
+{
+    crash_say("id=%llu addr=%.100s laddr=%.100s fd=%d name=%.128s age=%lld flags=0x%x db=%u resp=%u user=%.128s "
+              "lib-name=%.64s lib-ver=%.64s",
+              (unsigned long long)card->id, card->address, card->local_address, card->fd, text_or_none(card->name),
+              ((long long)clock_monotonic_us() - (long long)card->created_us) / US_PER_SECOND, u32(&card->flags),
+              u32(&card->db), u32(&card->proto), card->user->name.data, text_or_none(card->library_name),
+              text_or_none(card->library_version));
+}
+
+static void say_work(const struct client_card *card, struct slice command)
+{
+    crash_say(" cmd=%.*s multi=%d watch=%u sub=%u psub=%u ssub=%u qbuf=%llu argv-mem=%llu multi-mem=%llu oll=%llu "
+              "omem=%llu tot-mem=%llu tot-net-in=%llu tot-net-out=%llu\n",
+              (int)command.size, command.data, (int)atomic_load_explicit(&card->queued_count, memory_order_relaxed),
+              u32(&card->watched_count), u32(&card->subscription_counts[TOPIC_CHANNEL]),
+              u32(&card->subscription_counts[TOPIC_PATTERN]), u32(&card->subscription_counts[TOPIC_SHARD]),
+              u64(&card->query_bytes), u64(&card->args_bytes), u64(&card->multi_bytes), u64(&card->output_pieces),
+              u64(&card->output_bytes), (unsigned long long)client_card_memory_bytes(card), u64(&card->bytes_in),
+              u64(&card->bytes_out));
+}
+
+void crash_facts_client(void)
+{
+    const struct worker *worker = worker_self();
+    const struct request *request = worker != NULL ? worker->running : NULL;
+
+    if (request == NULL) {
+        crash_say("%s\n",
+                  worker != NULL ? "none: this worker was not running a command" : "none: this thread is no worker");
+        return;
+    }
+    crash_say("argc: %u\n", request->arg_count);
+    for (unsigned i = 0; i < request->arg_count && i < ARGS_MOST; i++) {
+        if (i == 0 || !OPTION_IS(option_hide_user_data_from_log))
+            say_argument(i, request->args[i]);
+    }
+    if (request->client == NULL)
+        return;
+    say_session(&request->client->card); /* its texts are guarded by the roster lock, but replaced by this thread */
+    say_work(&request->client->card, request->command->full_name);
+}
+
+/* --------------------------------------------------------------------------------------------------------- info -- */
+
+static void say_number(const char *name, uint64_t number)
+{
+    crash_say("%s:%llu\n", name, (unsigned long long)number);
+}
+
+static void say_server(void)
+{
+    crash_say("# Server\nredis_version:" KEYDB_REDIS_VERSION "\nkeydb_version:" KEYDB_VERSION "\n"
+              "redis_git_sha1:" KEYDB_GIT_SHA1 "\nredis_build_id:%llx\nprocess_id:%ld\nrun_id:%s\n",
+              (unsigned long long)config_build_id(), (long)getpid(), info_run_id());
+    say_number("tcp_port", OPTION_GET_U64(option_port));
+    say_number("uptime_in_seconds", (clock_monotonic_us() - start_us) / US_PER_SECOND);
+    say_number("configured_hz", OPTION_GET_U64(option_hz));
+    crash_say("executable:%.500s\nconfig_file:%.400s\n", config_executable_path(), config_file_path());
+}
+
+static void say_memory(void)
+{
+    crash_say("\n# Memory\n");
+    say_number("used_memory", mem_used());
+    say_number("used_memory_peak", mem_peak());
+    say_number("used_memory_rss", mem_rss());
+    say_number("maxmemory", OPTION_GET_U64(option_maxmemory));
+    crash_say("mem_allocator:%s\n", mem_allocator_name());
+}
+
+static void say_persistence(void)
+{
+    crash_say("\n# Persistence\n");
+    say_number("loading", loading_runs());
+    say_number("rdb_bgsave_in_progress", child_running() == CHILD_RDB);
+    say_number("aof_enabled", aof_is_on());
+    say_number("aof_rewrite_in_progress", child_running() == CHILD_AOF);
+}
+
+static void say_counters(const struct server_stats *stats)
+{
+    crash_say("\n# Stats\n");
+    say_number("total_connections_received", stats->connections_received);
+    say_number("total_commands_processed", stats->commands_processed);
+    say_number("total_net_input_bytes", stats->net_input_bytes);
+    say_number("total_net_output_bytes", stats->net_output_bytes);
+    say_number("rejected_connections", stats->rejected_connections);
+    say_number("expired_keys", stats->expired_keys);
+    say_number("evicted_keys", stats->evicted_keys);
+    say_number("evicted_clients", stats->evicted_clients);
+    say_number("keyspace_hits", stats->keyspace_hits);
+    say_number("keyspace_misses", stats->keyspace_misses);
+    say_number("total_error_replies", stats->error_replies);
+    say_number("total_reads_processed", stats->reads_processed);
+    say_number("total_writes_processed", stats->writes_processed);
+    say_number("long_lock_waits", stats->lock_waits);
+    say_number("waiting_commands", stats->waiting_commands);
+    say_number("eventloop_cycles", stats->loop_turns);
+}
+
+static void say_threads(const struct server_stats *stats)
+{
+    crash_say("\n# KeyDB\n");
+    for (unsigned i = 0; i < stats->thread_count; i++)
+        crash_say("worker%u:clients=%llu,commands=%llu,errors=%llu,lock_waits=%llu,turns=%llu\n", i,
+                  (unsigned long long)stats->thread_clients[i], (unsigned long long)stats->threads[i].commands,
+                  (unsigned long long)stats->threads[i].errors, (unsigned long long)stats->threads[i].lock_waits,
+                  (unsigned long long)stats->threads[i].loop_turns);
+}
+
+static void say_clients(const struct server_stats *stats)
+{
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < stats->thread_count; i++)
+        count += stats->thread_clients[i];
+    crash_say("\n# Clients\n");
+    say_number("connected_clients", count);
+    say_number("maxclients", OPTION_GET_U64(option_maxclients));
+}
+
+static void say_keyspace(void)
+{
+    crash_say("\n# Keyspace\n");
+    for (unsigned db = 0; db < server_database_count(); db++) {
+        struct keyspace_stats stats;
+
+        server_keyspace_stats(db, &stats);
+        if (stats.keys != 0)
+            crash_say("db%u:keys=%llu,expires=%llu\n", db, (unsigned long long)stats.keys,
+                      (unsigned long long)stats.expires);
+    }
+}
+
+/* The lines of INFO that are sums over the workers and single words of memory. */
+void crash_facts_info(void)
+{
+    struct server_stats stats;
+
+    say_server();
+    say_memory();
+    if (server_instance() == NULL)
+        return;
+    server_stats_collect_sums(&stats);
+    say_clients(&stats);
+    say_persistence();
+    say_counters(&stats);
+    say_threads(&stats);
+    say_keyspace();
+}

@@ -1,0 +1,384 @@
+#include "server/durable/aof_hold.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/spinlock.h"
+#include "server/core/client.h"
+#include "server/core/server.h"
+#include "server/durable/aof.h"
+#include "server/durable/aof_options.h"
+#include "server/durable/aof_writer.h"
+
+#include <stdint.h>
+
+_Atomic bool aof_hold_on; /* global: see the header */
+static struct spinlock update_lock = {.rank = LOCK_REGISTRY}; /* guards the change of aof_hold_on */
+
+/* What a client's connection may not send yet. At most two marks: what was written first, and what came since; so what
+ * waits first is sent in its time, however much comes behind it. Its worker's. */
+struct held_output {
+    struct list_node node; /* worker's held_outputs */
+    struct client *client;
+    bool until_done;        /* see aof_hold_until_done */
+    struct {
+        uint64_t position; /* in the journal */
+        size_t bytes;
+    } first, later;
+};
+
+/* A client that waits; its worker's. */
+struct synced_wait {
+    struct list_node node; /* worker's synced_waits */
+    struct client *client;
+    uint64_t offset;
+    enum aof_wait how;
+    struct loop_timer timer;
+    void (*reply)(struct client *client, bool is_synced);
+};
+
+/* ------------------------------------------------------------------------------------------------------ waking -- */
+
+/* To be woken when the writer has come to `offset`. The look at how far it is comes after this: one of the two sees the
+ * other. */
+static void want(_Atomic uint64_t *wanted, uint64_t offset)
+{
+    uint64_t before = atomic_load_explicit(wanted, memory_order_relaxed);
+
+    if (before == 0 || offset + 1 < before)
+        atomic_store(wanted, offset + 1);
+}
+
+static bool take(_Atomic uint64_t *wanted, uint64_t offset)
+{
+    uint64_t before = atomic_load(wanted);
+
+    return before != 0 && before <= offset + 1 && atomic_compare_exchange_strong(wanted, &before, 0);
+}
+
+void aof_hold_tell(void)
+{
+    struct server *server = server_instance();
+    uint64_t synced = aof_synced_offset(), acked = aof_acked_position();
+
+    atomic_thread_fence(memory_order_seq_cst);
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        struct worker *worker = &server->workers[i];
+        bool is_reached = take(&worker->synced_wanted, synced);
+
+        if (take(&worker->acked_wanted, acked) || is_reached)
+            worker_wake(worker);
+    }
+}
+
+static void wake_all(void)
+{
+    struct server *server = server_instance();
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        struct worker *worker = &server->workers[i];
+
+        atomic_store(&worker->synced_wanted, 0);
+        atomic_store(&worker->acked_wanted, 0);
+        worker_wake(worker);
+    }
+}
+
+bool aof_hold_is_held(void)
+{
+    const struct server *server = server_instance();
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        if (atomic_load(&server->workers[i].acked_wanted) != 0)
+            return true;
+    }
+    return false;
+}
+
+bool aof_hold_is_waited_for(void)
+{
+    const struct server *server = server_instance();
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        if (atomic_load_explicit(&server->workers[i].synced_wanted, memory_order_relaxed) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* ----------------------------------------------------------------------------------------------------- clients -- */
+
+static void end_wait(struct synced_wait *wait)
+{
+    struct client *client = wait->client;
+    bool is_synced = aof_hold_is_on() && aof_synced_offset() >= wait->offset;
+    void (*reply)(struct client *client, bool is_synced) = wait->reply;
+
+    loop_timer_stop(client->worker->loop, &wait->timer);
+    list_remove(&wait->node);
+    mem_free(wait);
+    reply(client, is_synced);
+    client_unblock(client);
+}
+
+static void on_timeout(struct loop *loop, struct loop_timer *timer)
+{
+    struct synced_wait *wait = container_of(timer, struct synced_wait, timer);
+
+    (void)loop;
+    if (client_end_wait(wait->client, wait->client->wait_count))
+        end_wait(wait);
+}
+
+static struct synced_wait *find(struct client *client)
+{
+    LIST_FOREACH(node, &client->worker->synced_waits) {
+        struct synced_wait *wait = container_of(node, struct synced_wait, node);
+
+        if (wait->client == client)
+            return wait;
+    }
+    return NULL;
+}
+
+static void on_unblock(struct client *client, bool with_error)
+{
+    struct synced_wait *wait = find(client);
+
+    if (!with_error) {
+        end_wait(wait);
+        return;
+    }
+    loop_timer_stop(client->worker->loop, &wait->timer);
+    list_remove(&wait->node);
+    mem_free(wait);
+    resp_write_error_text(&client->conn.output, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    client_unblock(client);
+}
+
+static void forget_wait(struct client *client)
+{
+    struct synced_wait *wait = list_is_empty(&client->worker->synced_waits) ? NULL : find(client);
+
+    if (wait == NULL)
+        return;
+    loop_timer_stop(client->worker->loop, &wait->timer);
+    list_remove(&wait->node);
+    mem_free(wait);
+}
+
+/* Those whose offset is synced are answered; the lowest of the others is wanted. */
+static void serve_waits(struct worker *worker)
+{
+    uint64_t lowest = UINT64_MAX, synced;
+    bool is_off = aof_state() == AOF_OFF, counts = aof_hold_is_on(); /* else the first files are not in place yet */
+
+    LIST_FOREACH(node, &worker->synced_waits) {
+        const struct synced_wait *wait = container_of(node, struct synced_wait, node);
+
+        if (wait->how == AOF_WAIT_SYNCED)
+            lowest = MIN(lowest, wait->offset);
+    }
+    if (lowest != UINT64_MAX)
+        want(&worker->synced_wanted, lowest);
+    synced = aof_synced_offset();
+
+    LIST_FOREACH_SAFE(node, &worker->synced_waits) {
+        struct synced_wait *wait = container_of(node, struct synced_wait, node);
+
+        if (wait->how == AOF_WAIT_SYNCED && ((counts && wait->offset <= synced) || is_off) &&
+            client_end_wait(wait->client, wait->client->wait_count))
+            end_wait(wait);
+    }
+}
+
+void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, int64_t timeout_ms,
+                     void (*reply)(struct client *client, bool is_synced))
+{
+    struct worker *worker = client->worker;
+    struct synced_wait *wait = mem_alloc_zero(sizeof(*wait));
+
+    wait->client = client;
+    wait->offset = offset;
+    wait->how = how;
+    wait->reply = reply;
+    list_push_back(&worker->synced_waits, &wait->node);
+    worker->awaits_disk = true;
+    client_block(client, on_unblock);
+    if (timeout_ms != 0) {
+        int64_t late_us = (int64_t)clock_monotonic_us() - loop_now_us(worker->loop);
+
+        loop_timer_start(worker->loop, &wait->timer, MIN(timeout_ms, INT64_MAX / 2000) * 1000 + MAX(late_us, 0),
+                         on_timeout);
+    }
+    if (how == AOF_WAIT_SYNCED) {
+        want(&worker->synced_wanted, offset);
+        aof_writer_poke(); /* it may rest because nobody waited */
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------ output -- */
+
+static void release(struct held_output *held)
+{
+    held->client->held_output = NULL;
+    list_remove(&held->node);
+    mem_free(held);
+}
+
+void aof_hold_forget(struct client *client)
+{
+    forget_wait(client);
+    if (client->held_output != NULL)
+        release(client->held_output);
+}
+
+static struct held_output *held_create(struct client *client)
+{
+    struct held_output *held = mem_alloc_zero(sizeof(*held));
+
+    held->client = client;
+    client->held_output = held;
+    list_push_back(&client->worker->held_outputs, &held->node);
+    conn_hold(&client->conn);
+    return held;
+}
+
+void aof_hold_fence(struct client *client)
+{
+    if (client->held_output == NULL)
+        (void)held_create(client);
+    client->worker->awaits_disk = true;
+}
+
+/* What waits for nothing else goes at the turn's end. */
+void aof_hold_unfence(struct client *client)
+{
+    assert(client->held_output != NULL && client->rendezvous_count == 0);
+    client->worker->awaits_disk = true;
+}
+
+void aof_hold_until_done(struct client *client)
+{
+    aof_hold_fence(client);
+    client->held_output->until_done = true;
+}
+
+static bool waits_otherwise(const struct held_output *held)
+{
+    return held->client->rendezvous_count != 0 || (held->until_done && aof_order_pending());
+}
+
+static void hold(struct conn *conn, void *context)
+{
+    const uint64_t *position = context;
+    struct client *client = client_of_conn(conn);
+    struct held_output *held = client != NULL ? client->held_output : NULL;
+    size_t fresh = output_size(&conn->output);
+
+    if (client == NULL || (conn->flags & CONN_CLOSING) != 0 || fresh == 0)
+        return;
+    if (held == NULL) {
+        held = held_create(client);
+    } else {
+        fresh = conn_held_size(conn) - held->first.bytes - held->later.bytes;
+        if (fresh == 0)
+            return;
+    }
+    if (held->first.bytes == 0) {
+        held->first.bytes = fresh;
+        held->first.position = *position;
+    } else {
+        held->later.bytes += fresh;
+        held->later.position = *position;
+    }
+}
+
+/* Sends what has come to the disk; the rest waits on. Returns whether any of it waits for the disk. */
+static bool release_up_to(struct worker *worker, uint64_t acked)
+{
+    struct output_pool *pool = loop_output_pool(worker->loop);
+    uint64_t held_bytes = 0;
+    bool waits = false;
+
+    LIST_FOREACH_SAFE(node, &worker->held_outputs) {
+        struct held_output *held = container_of(node, struct held_output, node);
+        struct conn *conn = &held->client->conn;
+        const size_t bytes = output_memory_estimate(&conn->output);
+
+        if (waits_otherwise(held)) {
+            held_bytes += bytes;
+            continue;
+        }
+        if (held->first.position <= acked)
+            output_pool_add_transient(pool, bytes);
+        while (held->first.bytes != 0 && held->first.position <= acked) {
+            conn_clear(conn, held->first.bytes);
+            held->first = held->later;
+            held->later.bytes = 0;
+        }
+        if (held->first.bytes == 0) {
+            conn_unhold(conn);
+            release(held);
+        } else {
+            waits = true;
+            held_bytes += bytes;
+        }
+    }
+    atomic_store_explicit(&worker->held_bytes, held_bytes, memory_order_relaxed);
+    return waits;
+}
+
+/* How far the file has to be before what was written in this turn may be sent. */
+static uint64_t position_needed(const struct worker *worker)
+{
+    struct journal *journal = &worker->server->journal;
+
+    if (!aof_hold_is_on())
+        return 0;
+    if (OPTION_GET(option_appendfsync) == AOF_SYNC_ALWAYS)
+        return MIN(journal_end_position(journal), aof_writer_end_position());
+    if (UNLIKELY(aof_writer_fails()))
+        return 0; /* clients hear of it: MISCONF */
+    return MIN(journal_unkept_position(journal), aof_writer_end_position());
+}
+
+static void hold_output(struct worker *worker)
+{
+    uint64_t needed = position_needed(worker), acked = aof_acked_position();
+
+    if (acked < needed)
+        loop_each_written(worker->loop, hold, &needed);
+    if (LIKELY(list_is_empty(&worker->held_outputs)) &&
+        LIKELY(atomic_load_explicit(&worker->held_bytes, memory_order_relaxed) == 0))
+        return;
+    if (!release_up_to(worker, needed != 0 ? acked : UINT64_MAX))
+        return;
+    want(&worker->acked_wanted, acked + 1);
+    aof_writer_hurry();
+    if (aof_acked_position() != acked || position_needed(worker) == 0)
+        worker_wake(worker); /* the writer may have missed what we want: look again */
+}
+
+/* -------------------------------------------------------------------------------------------------------- turns -- */
+
+void aof_hold_update(void)
+{
+    /* Who owns the gate and the writer may be here at once: who comes last has seen what both have changed. */
+    spinlock_acquire(&update_lock);
+    atomic_store(&aof_hold_on, aof_state() == AOF_ON || aof_state() == AOF_STOPPING);
+    spinlock_release(&update_lock);
+    wake_all(); /* they look again */
+}
+
+void aof_hold_turn(struct worker *worker)
+{
+    if (worker->has_journaled) {
+        worker->has_journaled = false;
+        aof_writer_poke();
+    }
+    if (!list_is_empty(&worker->synced_waits))
+        serve_waits(worker);
+    if (aof_hold_is_on() || !list_is_empty(&worker->held_outputs))
+        hold_output(worker);
+    worker->awaits_disk = !list_is_empty(&worker->synced_waits) || !list_is_empty(&worker->held_outputs);
+}

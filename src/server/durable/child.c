@@ -1,0 +1,321 @@
+#include "server/durable/child.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/spinlock.h"
+#include "base/thread.h"
+#include "server/config/options_process.h"
+#include "server/observe/latency.h"
+#include "server/process/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TELL_US = 1000 * 1000 };
+
+/* One at a time: `kind` is set by who owns the gate and finds NONE, and set back by worker 0, who has all else between
+ * the two. */
+static struct {
+    _Atomic enum child_kind kind;  /* atomic: release and acquire hand the rest over */
+    struct spinlock lock;          /* rank LOCK_REGISTRY: the process is not waited for while it is killed */
+    pid_t pid GUARDED_BY(lock);
+    bool was_stopped GUARDED_BY(lock);
+    int pipe;
+    struct child_task task;
+    struct child_report report;    /* the last one */
+    /* atomic, relaxed: for INFO */
+    _Atomic int64_t started_us, told_us, last_fork_us;
+    _Atomic uint64_t fork_count, keys, keys_total, cow_bytes, cow_peak_bytes;
+} child = {.pipe = -1};
+
+/* ----------------------------------------------------------------------------------------------- in the child -- */
+
+static struct {
+    int pipe;
+    uint64_t next_us;
+} self = {.pipe = -1};
+
+/* What this process has of its own: since a fork all of it is copies. */
+static uint64_t private_bytes(void)
+{
+    FILE *file = fopen("/proc/self/smaps_rollup", "re");
+    char line[256];
+    uint64_t kilobytes = 0;
+    unsigned long long number;
+
+    if (file == NULL)
+        return 0;
+    while (fgets(line, sizeof(line), file) != NULL) {
+        if (sscanf(line, "Private_Dirty: %llu kB", &number) == 1)
+            kilobytes += number;
+    }
+    (void)fclose(file);
+    return kilobytes * 1024;
+}
+
+static void send_report(struct child_report *report)
+{
+    static_assert(sizeof(*report) <= 4096, "a report goes through the pipe in one piece");
+    uint64_t cow = private_bytes();
+
+    report->cow_bytes = MAX(cow, report->cow_bytes);
+    while (write(self.pipe, report, sizeof(*report)) < 0 && errno == EINTR)
+        ;
+}
+
+void child_tell(struct child_report *report)
+{
+    uint64_t now = clock_monotonic_us();
+
+    if (now < self.next_us)
+        return;
+    self.next_us = now + TELL_US;
+    send_report(report);
+}
+
+/* Sockets stay open as long as anybody has them, and a listening one even takes connections for nobody. */
+static void close_others(int kept)
+{
+    if (kept > 3)
+        (void)syscall(SYS_close_range, 3U, (unsigned)kept - 1U, 0U);
+    (void)syscall(SYS_close_range, (unsigned)kept + 1U, ~0U, 0U);
+}
+
+static bool is_copy; /* written once, in the child */
+
+bool child_is_copy(void)
+{
+    return is_copy;
+}
+
+void child_become(int kept_fd)
+{
+    is_copy = true;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing is put in its place after the server's own end */
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGTERM, SIG_DFL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    thread_restore_signals(); /* the other workers block all of them */
+    log_mark_child();
+    close_others(kept_fd);
+    (void)process_set_oom_score(OOM_CHILD);
+}
+
+static void NORETURN run_child(int pipe_end)
+{
+    struct child_report report = {.status = STATUS_OK};
+    struct snapshot keys = snapshot_of_access(child.task.access);
+
+    child_become(pipe_end);
+    process_use_cpus_of_child(child.task.kind == CHILD_AOF);
+    self.pipe = pipe_end;
+    self.next_us = clock_monotonic_us() + TELL_US;
+    child.task.run(&keys, &report, child.task.context);
+    report.is_last = true;
+    send_report(&report);
+    _exit(report.status == STATUS_OK ? 0 : 1);
+}
+
+/* ---------------------------------------------------------------------------------------------- in the server -- */
+
+static void note_start(const struct child_task *task, pid_t pid, int pipe_end, int64_t fork_us)
+{
+    spinlock_acquire(&child.lock);
+    child.pid = pid;
+    child.was_stopped = false;
+    spinlock_release(&child.lock);
+    child.pipe = pipe_end;
+    child.report = (struct child_report){.status = STATUS_INTERRUPTED};
+    atomic_store_explicit(&child.started_us, (int64_t)clock_monotonic_us(), memory_order_relaxed);
+    atomic_store_explicit(&child.told_us, (int64_t)clock_monotonic_us(), memory_order_relaxed);
+    atomic_store_explicit(&child.last_fork_us, fork_us, memory_order_relaxed);
+    atomic_fetch_add_explicit(&child.fork_count, 1, memory_order_relaxed);
+    atomic_store_explicit(&child.keys, 0, memory_order_relaxed);
+    atomic_store_explicit(&child.keys_total, task->keys_total, memory_order_relaxed);
+    atomic_store_explicit(&child.cow_bytes, 0, memory_order_relaxed);
+    atomic_store_explicit(&child.cow_peak_bytes, 0, memory_order_relaxed);
+    latency_add(LATENCY_FORK, fork_us / 1000);
+}
+
+bool child_start(const struct child_task *task)
+{
+    uint64_t start_us;
+    int ends[2], error;
+    pid_t pid;
+
+    if (atomic_load_explicit(&child.kind, memory_order_acquire) != CHILD_NONE) {
+        errno = EEXIST;
+        return false;
+    }
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        return false;
+    child.task = *task;
+    start_us = clock_monotonic_us();
+    pid = fork();
+    if (pid == 0) {
+        (void)fcntl(ends[1], F_SETFL, 0);
+        run_child(ends[1]);
+    }
+    error = errno;
+    (void)close(ends[1]);
+    if (pid < 0) {
+        (void)close(ends[0]);
+        errno = error;
+        return false;
+    }
+    atomic_store_explicit(&task->access->store->is_shared, true, memory_order_relaxed);
+    note_start(task, pid, ends[0], (int64_t)(clock_monotonic_us() - start_us));
+    atomic_store_explicit(&child.kind, task->kind, memory_order_release);
+    return true;
+}
+
+static void read_reports(void)
+{
+    struct child_report report;
+
+    while (read(child.pipe, &report, sizeof(report)) == (ssize_t)sizeof(report)) {
+        report.error[CHILD_ERROR_BYTES - 1] = '\0';
+        child.report = report;
+        atomic_store_explicit(&child.told_us, (int64_t)clock_monotonic_us(), memory_order_relaxed);
+        atomic_store_explicit(&child.keys, report.keys, memory_order_relaxed);
+        atomic_store_explicit(&child.cow_bytes, report.cow_bytes, memory_order_relaxed);
+        if (report.cow_bytes > atomic_load_explicit(&child.cow_peak_bytes, memory_order_relaxed))
+            atomic_store_explicit(&child.cow_peak_bytes, report.cow_bytes, memory_order_relaxed);
+    }
+}
+
+/* Not 0: it has ended, in the way *wait_status tells. */
+static pid_t reap(int *wait_status, bool *was_stopped, bool wait)
+{
+    pid_t pid;
+
+    spinlock_acquire(&child.lock);
+    pid = child.pid;
+    *was_stopped = child.was_stopped;
+    if (pid != 0 && !wait)
+        pid = waitpid(pid, wait_status, WNOHANG);
+    else if (pid != 0)
+        while ((pid = waitpid(child.pid, wait_status, 0)) < 0 && errno == EINTR)
+            ;
+    if (pid > 0)
+        child.pid = 0;
+    spinlock_release(&child.lock);
+    return MAX(pid, 0);
+}
+
+static void finish(pid_t pid, int wait_status, bool was_stopped)
+{
+    struct child_report report;
+    struct child_task task = child.task;
+
+    read_reports();
+    (void)close(child.pipe);
+    child.pipe = -1;
+    report = child.report;
+    report.pid = pid;
+    if (!report.is_last) {
+        report.status = STATUS_INTERRUPTED;
+        if (was_stopped)
+            (void)snprintf(report.error, sizeof(report.error), "stopped");
+        else if (WIFSIGNALED(wait_status))
+            (void)snprintf(report.error, sizeof(report.error), "ended by signal %d", WTERMSIG(wait_status));
+        else
+            (void)snprintf(report.error, sizeof(report.error), "ended without a word");
+    }
+    atomic_store_explicit(&task.access->store->is_shared, false, memory_order_relaxed);
+    atomic_store_explicit(&child.kind, CHILD_NONE, memory_order_release);
+    task.done(&report, task.context);
+}
+
+void child_look(void)
+{
+    int wait_status = 0;
+    bool was_stopped;
+    pid_t pid;
+
+    if (atomic_load_explicit(&child.kind, memory_order_acquire) == CHILD_NONE)
+        return;
+    read_reports();
+    pid = reap(&wait_status, &was_stopped, false);
+    if (pid != 0)
+        finish(pid, wait_status, was_stopped);
+}
+
+void child_stop(enum child_kind kind)
+{
+    pid_t stopped = 0;
+
+    if (atomic_load_explicit(&child.kind, memory_order_acquire) != kind)
+        return;
+    spinlock_acquire(&child.lock);
+    if (child.pid != 0 && !child.was_stopped) {
+        stopped = child.pid;
+        child.was_stopped = true;
+        (void)kill(child.pid, SIGKILL);
+    }
+    spinlock_release(&child.lock);
+    if (stopped != 0)
+        log_notice("Killing the %s child %d", kind == CHILD_AOF ? "AOF" : "RDB", (int)stopped);
+}
+
+void child_teardown(void)
+{
+    int wait_status = 0;
+    bool was_stopped;
+    pid_t pid;
+
+    child_stop(child_running());
+    if (child_running() == CHILD_NONE)
+        return;
+    pid = reap(&wait_status, &was_stopped, true);
+    if (pid != 0)
+        finish(pid, wait_status, was_stopped);
+}
+
+pid_t child_pid(void)
+{
+    pid_t pid;
+
+    spinlock_acquire(&child.lock);
+    pid = child.pid;
+    spinlock_release(&child.lock);
+    return pid;
+}
+
+enum child_kind child_running(void)
+{
+    return atomic_load_explicit(&child.kind, memory_order_acquire);
+}
+
+void child_stats(struct child_stats *stats)
+{
+    int64_t now = (int64_t)clock_monotonic_us();
+    bool runs = child_running() != CHILD_NONE;
+
+#define LOAD(field) atomic_load_explicit(&child.field, memory_order_relaxed)
+    *stats = (struct child_stats){.fork_count = LOAD(fork_count), .last_fork_us = LOAD(last_fork_us), .running_s = -1,
+                                  .cow_peak_bytes = runs ? LOAD(cow_peak_bytes) : 0};
+    if (!runs)
+        return;
+    stats->running_s = (now - LOAD(started_us)) / (1000 * 1000);
+    stats->cow_age_s = (now - LOAD(told_us)) / (1000 * 1000);
+    stats->keys = LOAD(keys);
+    stats->keys_total = LOAD(keys_total);
+    stats->cow_bytes = LOAD(cow_bytes);
+#undef LOAD
+}
+
+void child_stats_reset(void)
+{
+    atomic_store_explicit(&child.fork_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&child.last_fork_us, 0, memory_order_relaxed);
+}

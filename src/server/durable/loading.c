@@ -1,0 +1,343 @@
+#include "server/durable/loading.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/number.h"
+#include "base/thread.h"
+#include "persist/rdb_load.h"
+#include "server/config/hindrance.h"
+#include "server/core/server.h"
+#include "server/core/worker.h"
+#include "server/durable/aof_files.h"
+#include "server/durable/aof_lock.h"
+#include "server/durable/aof_options.h"
+#include "server/durable/aof_tail.h"
+#include "server/durable/persistence.h"
+#include "server/process/process.h"
+#include "server/run/aof_load.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PAUSE_BYTES = 2 * 1024 * 1024, PROGRESS_US = 5 * 1000 * 1000, GATE_SPINS = 1000,
+       LOCK_WAIT_MS = 2000 /* for a server that is just about to end */ };
+
+const char loading_denial[] = "LOADING Redis is loading the dataset in memory";
+
+static struct {
+    struct server *server;      /* const while it runs */
+    struct thread thread;
+    struct gate_member member;
+    sem_t woken;                /* by the gate */
+    sem_t begun;                /* by each worker */
+    void (*leave)(void);        /* const; NULL: nothing to do in the end */
+    void (*loaded)(void);       /* const; NULL: nobody wants to know */
+    struct file *file;          /* the loader's, like what follows. NULL: the data comes from the AOF */
+    struct aof_manifest manifest;
+    struct worker *worker;      /* for the AOF's commands; NULL: there are none */
+    struct access access;
+    struct store_counters counters;
+    uint64_t next_progress_us;
+    /* atomic, relaxed: for INFO */
+    _Atomic int64_t start_s, start_us;
+    _Atomic uint64_t total_bytes, loaded_bytes, keys, memory_bytes;
+} loader;
+
+#define GET(field) atomic_load_explicit(&loader.field, memory_order_relaxed)
+#define SET(field, value) atomic_store_explicit(&loader.field, (value), memory_order_relaxed)
+
+void loading_stats(struct loading_stats *stats)
+{
+    int64_t spent_us = (int64_t)clock_monotonic_us() - GET(start_us);
+
+    *stats = (struct loading_stats){.start_s = GET(start_s), .total_bytes = GET(total_bytes),
+                                    .loaded_bytes = GET(loaded_bytes), .keys = GET(keys),
+                                    .memory_bytes = GET(memory_bytes), .eta_s = -1};
+    if (stats->loaded_bytes != 0 && stats->total_bytes >= stats->loaded_bytes)
+        stats->eta_s = (int64_t)((double)spent_us / (double)stats->loaded_bytes *
+                                 (double)(stats->total_bytes - stats->loaded_bytes) / 1e6);
+}
+
+/* -------------------------------------------------------------------------------------------------- the gate -- */
+
+static void wake(void *context)
+{
+    (void)context;
+    spinlock_assert_may_sleep();
+    (void)sem_post(&loader.woken);
+}
+
+static void wait_for(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) != 0 && errno == EINTR)
+        ;
+}
+
+static void own_gate(void)
+{
+    while (!gate_try_own(&loader.member, GATE_SPINS))
+        wait_for(&loader.woken);
+}
+
+static void tell_progress(uint64_t bytes, uint64_t keys)
+{
+    uint64_t now = clock_monotonic_us(), total = GET(total_bytes);
+
+    SET(loaded_bytes, bytes);
+    SET(keys, keys);
+    if (now < loader.next_progress_us || total == 0)
+        return;
+    loader.next_progress_us = now + PROGRESS_US;
+    log_notice("Loading: %.1f %%, %" PRIu64 " keys", (double)bytes * 100 / (double)total, keys);
+}
+
+/* Exclusive commands that do not need the data (CONFIG) get their turn. */
+static bool pause_loading(uint64_t bytes, uint64_t keys, void *context)
+{
+    (void)context;
+    tell_progress(bytes, keys);
+    gate_open(&loader.member);
+    own_gate();
+    return !atomic_load_explicit(&loader.server->stopping, memory_order_relaxed);
+}
+
+/* ------------------------------------------------------------------------------------------------------ loading -- */
+
+static void take_aux(struct slice name, struct slice value, void *context)
+{
+    uint64_t bytes;
+
+    (void)context;
+    if (slice_equal(name, SLICE("used-mem")) && number_parse_u64(value, &bytes))
+        SET(memory_bytes, bytes);
+    log_debug("The file says %.*s: %.*s", (int)MIN(name.size, (size_t)100), name.data,
+              (int)MIN(value.size, (size_t)100), value.data);
+}
+
+static const char *remedy(enum status status)
+{
+    switch (status) {
+    case STATUS_UNSUPPORTED:
+        return "Load it with a server that has what is missing here, or move it away to begin without data.";
+    case STATUS_IO:
+    case STATUS_NO_MEMORY:
+    case STATUS_DENIED:
+        return "Remove the cause and start again.";
+    default:
+        return "Take a copy that is whole, or move it away to begin without data.";
+    }
+}
+
+static void refuse(const char *what, const char *reason, enum status status)
+{
+    char folder[4096];
+
+    if (getcwd(folder, sizeof(folder)) == NULL)
+        (void)snprintf(folder, sizeof(folder), ".");
+    log_warning("Cannot %s %s/%s: %s. The server does not start, and leaves the file as it is. %s", what, folder,
+                persistence_file(), reason, remedy(status));
+}
+
+static void NORETURN end_process(void)
+{
+    process_remove_pidfile();
+    aof_lock_leave();
+    _exit(EXIT_FAILURE);
+}
+
+static void NORETURN refuse_to_start(const struct rdb_load_result *result)
+{
+    char reason[sizeof(result->error) + 64];
+
+    (void)snprintf(reason, sizeof(reason), "at byte %" PRIu64 ": %s", result->failed_at, result->error);
+    refuse("load", reason, result->status);
+    end_process();
+}
+
+static void finish(const struct rdb_load_result *result)
+{
+    double seconds = (double)((int64_t)clock_monotonic_us() - GET(start_us)) / 1e6;
+
+    if (result->empty != 0)
+        log_notice("Done loading RDB, keys loaded: %" PRIu64 ", keys expired: %" PRIu64 ", empty keys skipped: %" PRIu64
+                   ".", result->keys, result->expired, result->empty);
+    else
+        log_notice("Done loading RDB, keys loaded: %" PRIu64 ", keys expired: %" PRIu64 ".", result->keys,
+                   result->expired);
+    log_notice("DB loaded from disk: %.3f seconds", seconds);
+    persistence_note_loaded(result->keys, result->expired);
+}
+
+static void load_rdb(void)
+{
+    struct rdb_load_request request;
+    struct rdb_load_result result;
+    struct file_source source;
+    enum status status;
+    bool good = false;
+
+    access_init(&loader.access, loader.server->store, &loader.counters);
+    access_begin(&loader.access, clock_wall_ms(), true);
+    persistence_fill_load(&request, &loader.access);
+    request.pause = pause_loading;
+    request.pause_bytes = PAUSE_BYTES;
+    request.aux = take_aux;
+    errno = 0;
+    status = file_source_init(&source, loader.file);
+    if (status == STATUS_OK) {
+        good = rdb_load(&source.source, &request, &result);
+    } else {
+        result = (struct rdb_load_result){.status = status};
+        (void)snprintf(result.error, sizeof(result.error), "its size is not known: %s", strerror(errno));
+    }
+    if (!good && result.status != STATUS_INTERRUPTED)
+        refuse_to_start(&result);
+    if (good)
+        finish(&result);
+    file_close(&loader.file);
+}
+
+static bool pause_aof(uint64_t bytes, uint64_t keys)
+{
+    return pause_loading(bytes, keys, NULL);
+}
+
+static void load_aof(void)
+{
+    const struct aof_load_request request = {.worker = loader.worker, .pause = pause_aof, .aux = take_aux,
+                                             .pause_bytes = PAUSE_BYTES, .at_start = true};
+    struct aof_load_result result;
+
+    if (aof_load_run(&loader.manifest, &request, &result))
+        persistence_note_loaded(result.keys, 0);
+    else if (!result.interrupted)
+        end_process();
+    aof_manifest_fini(&loader.manifest);
+}
+
+static void run(void *argument)
+{
+    (void)argument;
+    for (unsigned i = 0; i < loader.server->worker_count; i++)
+        wait_for(&loader.begun);
+    if (loader.worker != NULL)
+        load_aof();
+    else
+        load_rdb();
+    if (loader.leave != NULL)
+        loader.leave();
+    if (loader.worker != NULL)
+        worker_fini(loader.worker);
+    mem_free(loader.worker);
+    if (loader.loaded != NULL)
+        loader.loaded();
+    hindrance_set(HINDRANCE_LOADING, false);
+    gate_open(&loader.member);
+    gate_part(&loader.member);
+}
+
+void loading_worker_runs(void)
+{
+    if (loader.server != NULL)
+        (void)sem_post(&loader.begun);
+}
+
+void loading_on_end(void (*leave)(void))
+{
+    loader.leave = leave;
+}
+
+void loading_on_loaded(void (*loaded)(void))
+{
+    loader.loaded = loaded;
+}
+
+enum found { FOUND_NOTHING, FOUND_DATA, FOUND_TROUBLE };
+
+static enum found find_rdb(uint64_t *size)
+{
+    enum status status = file_open(&loader.file, persistence_file(), FILE_READ);
+
+    if (status == STATUS_NOT_FOUND)
+        return FOUND_NOTHING;
+    if (status == STATUS_OK)
+        status = file_size(loader.file, size);
+    if (status == STATUS_OK)
+        return FOUND_DATA;
+    refuse("open", strerror(errno), STATUS_IO);
+    file_close(&loader.file);
+    return FOUND_TROUBLE;
+}
+
+static enum found find_aof(struct server *server, uint64_t *size)
+{
+    if (!aof_lock_acquire(LOCK_WAIT_MS)) {
+        log_warning("The server does not start, and leaves the files as they are.");
+        return FOUND_TROUBLE;
+    }
+    switch (aof_files_find(true, &loader.manifest, size)) {
+    case AOF_FOUND_NOTHING:
+        return FOUND_NOTHING;
+    case AOF_FOUND_TROUBLE:
+        return FOUND_TROUBLE;
+    case AOF_FOUND:
+        if (!aof_tail_recover(&loader.manifest))
+            return FOUND_TROUBLE;
+        break;
+    }
+    loader.worker = mem_alloc(sizeof(*loader.worker));
+    worker_init(loader.worker, server, WORKER_OF_LOADER);
+    if (worker_open_loop(loader.worker))
+        return FOUND_DATA;
+    log_warning("The append only file cannot be loaded: %s", strerror(errno));
+    return FOUND_TROUBLE;
+}
+
+/* Where there is no append only file yet, though one is wanted, there may be a snapshot: who switches the one on does
+ * not want to lose what the other has. */
+static enum found find_data(struct server *server, uint64_t *size)
+{
+    enum found found = OPTION_IS(option_appendonly) ? find_aof(server, size) : FOUND_NOTHING;
+
+    if (found != FOUND_NOTHING)
+        return found;
+    found = find_rdb(size);
+    if (found == FOUND_DATA && OPTION_IS(option_appendonly))
+        log_notice("There is no append only file yet: the data is loaded from %s", persistence_file());
+    return found;
+}
+
+bool loading_start(struct server *server)
+{
+    uint64_t size = 0;
+    enum found found = find_data(server, &size);
+
+    if (found == FOUND_NOTHING && loader.loaded != NULL)
+        loader.loaded();
+    if (found != FOUND_DATA)
+        return found == FOUND_NOTHING;
+    loader.server = server;
+    SET(total_bytes, size);
+    SET(start_s, (int64_t)time(NULL));
+    SET(start_us, (int64_t)clock_monotonic_us());
+    loader.next_progress_us = clock_monotonic_us() + PROGRESS_US;
+    (void)sem_init(&loader.woken, 0, 0);
+    (void)sem_init(&loader.begun, 0, 0);
+    gate_join(&server->gate, &loader.member, wake, NULL);
+    own_gate(); /* nobody is inside yet */
+    hindrance_set(HINDRANCE_LOADING, true);
+    thread_start(&loader.thread, "loader", run, NULL);
+    return true;
+}
+
+void loading_join(void)
+{
+    thread_join(&loader.thread);
+}

@@ -1,0 +1,452 @@
+#include "server/durable/persistence.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/number.h"
+#include "base/version.h"
+#include "persist/rdb_load.h"
+#include "persist/rdb_payload.h"
+#include "persist/rdb_save.h"
+#include "server/config/config.h"
+#include "server/config/hindrance.h"
+#include "server/config/options.h"
+#include "server/core/server.h"
+#include "server/durable/child.h"
+#include "server/durable/libraries.h"
+#include "server/durable/loading.h"
+#include "server/durable/rdb_options.h"
+#include "server/durable/save_points.h"
+#include "server/process/reaper.h"
+#include "server/run/dispatch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { RETRY_S = 5, TEMP_NAME_BYTES = 64 };
+
+const char persistence_denial[] =
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that "
+    "may modify the data set are disabled, because this instance is configured to report errors during writes if RDB "
+    "snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB "
+    "error.";
+
+static struct {
+    struct rdb_limits (*limits)(void); /* const */
+    char own_temp_path[TEMP_NAME_BYTES]; /* const: of files that no child writes */
+    _Atomic bool writes_own;           /* atomic: there may be such a file now; read in a signal's handler */
+    int64_t wish_seconds, wish_changes; /* worker 0's: why */
+    /* atomic, relaxed: each is one number, and they need not fit together */
+    _Atomic uint64_t saved_changes;    /* changes that the last snapshot has */
+    _Atomic uint64_t child_changes;    /* that the running child's will have */
+    _Atomic int64_t last_save_s, last_try_s, started_us, last_duration_s;
+    _Atomic bool last_was_good, is_scheduled;
+    _Atomic uint64_t saves, last_cow_bytes, loaded, expired_at_load;
+} state = {.last_was_good = true, .last_duration_s = -1};
+
+#define GET(field) atomic_load_explicit(&state.field, memory_order_relaxed)
+#define SET(field, value) atomic_store_explicit(&state.field, (value), memory_order_relaxed)
+
+static uint64_t all_changes(void)
+{
+    const struct server *server = server_instance();
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; server != NULL && i < server->worker_count; i++)
+        sum += atomic_load_explicit(&server->workers[i].counters.dirty, memory_order_relaxed);
+    return sum;
+}
+
+uint64_t persistence_changes(void)
+{
+    uint64_t changes = all_changes(), saved = GET(saved_changes);
+
+    return changes > saved ? changes - saved : 0;
+}
+
+static void update_denial(void)
+{
+    hindrance_set(HINDRANCE_UNSAVED, !GET(last_was_good) && rdb_stops_writes() && save_points_exist());
+}
+
+static const char *apply_denial(const struct option_row *row)
+{
+    (void)row;
+    update_denial();
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------ saving -- */
+
+/* What a file tells of its writer. */
+struct origin {
+    char bits[NUMBER_I64_SPACE], time[NUMBER_I64_SPACE], memory[NUMBER_I64_SPACE];
+    struct rdb_aux aux[5];
+};
+
+static struct slice number_text(char room[NUMBER_I64_SPACE], uint64_t number)
+{
+    return slice_make(room, number_format_u64(room, number));
+}
+
+static void fill_save(struct rdb_save_request *request, struct origin *origin, struct snapshot *keys)
+{
+    int64_t policy = OPTION_GET(option_maxmemory_policy);
+
+    *request = (struct rdb_save_request){
+        .keys = keys,
+        .options = rdb_file_options(),
+        .use = (policy & POLICY_LFU) != 0   ? RDB_USE_FREQUENCY
+               : (policy & POLICY_LRU) != 0 ? RDB_USE_IDLE
+                                            : RDB_USE_NOTHING,
+        .usage = {(uint32_t)OPTION_GET(option_lfu_log_factor), (uint32_t)OPTION_GET(option_lfu_decay_time)},
+        .aux = origin->aux,
+        .aux_count = countof(origin->aux),
+        .libraries = libraries_each,
+        .starts_writeback = rdb_starts_writeback(),
+        .key_delay_us = rdb_save_delay_us(),
+    };
+    origin->aux[0] = (struct rdb_aux){SLICE("redis-ver"), SLICE(KEYDB_REDIS_VERSION)};
+    origin->aux[1] = (struct rdb_aux){SLICE("redis-bits"), number_text(origin->bits, sizeof(void *) * 8)};
+    origin->aux[2] = (struct rdb_aux){SLICE("ctime"), number_text(origin->time, (uint64_t)time(NULL))};
+    origin->aux[3] = (struct rdb_aux){SLICE("used-mem"), number_text(origin->memory, mem_used())};
+    origin->aux[4] = (struct rdb_aux){SLICE("aof-base"), SLICE("0")};
+}
+
+/* In the folder of the file: of a name that another process can have left only if it had this number. */
+static void make_temp_path(char path[TEMP_NAME_BYTES], int64_t pid)
+{
+    (void)snprintf(path, TEMP_NAME_BYTES, "temp-%" PRId64 ".rdb", pid);
+    (void)!file_remove(path);
+}
+
+void persistence_give_up_from_signal(void)
+{
+    if (atomic_load(&state.writes_own))
+        (void)unlink(state.own_temp_path);
+}
+
+const char *persistence_file(void)
+{
+    return rdb_file_name();
+}
+
+static void note_saved(uint64_t changes)
+{
+    SET(saved_changes, changes);
+    SET(last_save_s, (int64_t)time(NULL));
+    SET(last_was_good, true);
+    (void)atomic_fetch_add_explicit(&state.saves, 1, memory_order_relaxed);
+    update_denial();
+}
+
+bool persistence_save(struct access *access)
+{
+    struct snapshot keys = snapshot_of_access(access);
+    struct rdb_save_request request;
+    struct rdb_save_result result;
+    struct origin origin;
+    enum status status;
+
+    fill_save(&request, &origin, &keys);
+    make_temp_path(state.own_temp_path, (int64_t)getpid());
+    atomic_store(&state.writes_own, true);
+    status = rdb_save(persistence_file(), state.own_temp_path, &request, &result);
+    atomic_store(&state.writes_own, false);
+    if (status != STATUS_OK) { /* who asked for it hears of it: no reason to refuse anything */
+        log_warning("The data could not be saved: %s", result.error);
+        return false;
+    }
+    log_notice("DB saved on disk");
+    log_notice("RDB: %" PRIu64 " keys, %" PRIu64 " bytes, version %d", result.keys, result.bytes, result.version);
+    note_saved(all_changes() + access->dirty); /* what this command has done is counted when it ends */
+    return true;
+}
+
+enum status persistence_save_base(const struct persistence_base *base, struct snapshot *keys, char *error,
+                                  size_t error_size)
+{
+    struct rdb_save_request request;
+    struct rdb_save_result result;
+    struct origin origin;
+    enum status status;
+
+    fill_save(&request, &origin, keys);
+    origin.aux[countof(origin.aux) - 1].value = SLICE("1"); /* aof-base */
+    request.starts_writeback = base->starts_writeback;
+    request.progress = base->progress;
+    request.context = base->context;
+    status = rdb_save(base->path, base->temp_path, &request, &result);
+    (void)snprintf(error, error_size, "%s", result.error);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------- child -- */
+
+struct child_work {
+    struct rdb_save_request request;
+    struct origin origin;
+    struct child_report *report;
+};
+
+static bool tell_progress(uint64_t keys, void *context)
+{
+    struct child_work *work = context;
+
+    work->report->keys = keys;
+    child_tell(work->report);
+    return true;
+}
+
+static void run_child(struct snapshot *keys, struct child_report *report, void *context)
+{
+    char temp_path[TEMP_NAME_BYTES];
+    struct child_work work;
+    struct rdb_save_result result;
+
+    make_temp_path(temp_path, (int64_t)getpid());
+    (void)context;
+    fill_save(&work.request, &work.origin, keys);
+    work.report = report;
+    work.request.progress = tell_progress;
+    work.request.context = &work;
+    report->status = rdb_save(persistence_file(), temp_path, &work.request, &result);
+    report->keys = result.keys;
+    report->bytes = result.bytes;
+    (void)snprintf(report->error, sizeof(report->error), "%s", result.error);
+    if (report->status == STATUS_OK)
+        log_notice("DB saved on disk");
+    else
+        log_warning("The data could not be saved: %s", result.error);
+}
+
+static void child_done(const struct child_report *report, void *context)
+{
+    int64_t duration_us = (int64_t)clock_monotonic_us() - GET(started_us);
+    char temp_path[TEMP_NAME_BYTES];
+
+    (void)context;
+    SET(last_duration_s, duration_us / (1000 * 1000));
+    SET(last_cow_bytes, report->cow_bytes);
+    if (report->is_last && report->status == STATUS_OK) {
+        note_saved(GET(child_changes));
+        log_notice("Background saving terminated with success");
+        log_notice("RDB: %" PRIu64 " keys, %" PRIu64 " bytes, %" PRIu64 " MB copied meanwhile", report->keys,
+                   report->bytes, report->cow_bytes >> 20);
+        return;
+    }
+    make_temp_path(temp_path, report->pid); /* which removes what it has left */
+    if (!report->is_last && strcmp(report->error, "stopped") == 0) {
+        log_notice("Background saving was stopped"); /* we did it: no reason to refuse anything */
+        return;
+    }
+    log_warning("Background saving failed: %s", report->error);
+    SET(last_was_good, false);
+    update_denial();
+}
+
+uint64_t persistence_key_count(const struct store *store)
+{
+    uint64_t count = 0;
+
+    for (unsigned db = 0; db < store_database_bound(store); db++)
+        count += store_key_count(store, db);
+    return count;
+}
+
+enum persistence_start persistence_start_child(struct access *access)
+{
+    const struct child_task task = {.kind = CHILD_RDB, .run = run_child, .done = child_done, .access = access,
+                                    .keys_total = persistence_key_count(access->store)};
+
+    if (child_running() != CHILD_NONE)
+        return PERSISTENCE_BUSY;
+    SET(is_scheduled, false);
+    SET(last_try_s, (int64_t)time(NULL));
+    SET(child_changes, all_changes());
+    SET(started_us, (int64_t)clock_monotonic_us());
+    if (!child_start(&task)) {
+        log_warning("Can't save in background: fork: %s", strerror(errno));
+        SET(last_was_good, false);
+        update_denial();
+        return PERSISTENCE_FAILED;
+    }
+    log_notice("Background saving started by pid %d", (int)child_pid());
+    return PERSISTENCE_STARTED;
+}
+
+void persistence_schedule(void)
+{
+    SET(is_scheduled, true);
+}
+
+void persistence_flushed(struct access *access)
+{
+    if (child_is_copy()) /* a script is stepped through: files are the server's */
+        return;
+    child_stop(CHILD_RDB);
+    if (save_points_exist() && !persistence_save(access))
+        log_warning("The file on the disk still has what was flushed.");
+}
+
+/* ----------------------------------------------------------------------------------------------- by itself -- */
+
+static bool is_due(void)
+{
+    int64_t now = (int64_t)time(NULL);
+
+    if (GET(is_scheduled)) {
+        state.wish_seconds = 0;
+        return true;
+    }
+    if (!GET(last_was_good) && now - GET(last_try_s) <= RETRY_S)
+        return false;
+    return save_points_due(now - GET(last_save_s), persistence_changes(), &state.wish_seconds, &state.wish_changes);
+}
+
+static void start_child(struct worker *worker)
+{
+    access_begin(&worker->access, worker_now_ms(worker), true);
+    if (state.wish_seconds != 0)
+        log_notice("%" PRId64 " changes in %" PRId64 " seconds. Saving...", state.wish_changes, state.wish_seconds);
+    (void)persistence_start_child(&worker->access);
+}
+
+void persistence_look(struct worker *worker)
+{
+    child_look();
+    reaper_look();
+    if (child_running() != CHILD_NONE || loading_runs() || !is_due() ||
+        atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) ||
+        atomic_load_explicit(&worker->server->stopping, memory_order_relaxed)) {
+        dispatch_exclusive_drop(worker, GATE_WISH_SAVE); /* somebody else was faster */
+        return;
+    }
+    if (!dispatch_exclusive_begin(worker, GATE_WISH_SAVE))
+        return; /* looks again when it is woken */
+    start_child(worker);
+    dispatch_exclusive_end(worker);
+}
+
+void persistence_woken(struct worker *worker)
+{
+    if (UNLIKELY(dispatch_exclusive_is_wished(worker, GATE_WISH_SAVE)))
+        persistence_look(worker);
+}
+
+/* ---------------------------------------------------------------------------------------------------- reading -- */
+
+/* As many as the workers, who wait meanwhile. A server of one thread stays one. */
+static unsigned loading_threads(void)
+{
+    unsigned workers = server_instance()->worker_count;
+
+    return workers > 1 ? workers : 0;
+}
+
+void persistence_fill_load(struct rdb_load_request *request, struct access *access)
+{
+    *request = (struct rdb_load_request){.access = access, .limits = state.limits(),
+                                         .library = libraries_load,
+                                         .checks_sum = rdb_file_options().checksums && !rdb_skips_checksums(),
+                                         .threads = loading_threads(),
+                                         .key_delay_us = rdb_load_delay_us()};
+}
+
+static bool load_again(struct access *access, bool replaces)
+{
+    struct rdb_load_request request;
+    struct rdb_load_result result;
+    struct file_source source;
+    struct file *file = NULL;
+    enum status status = file_open(&file, persistence_file(), FILE_READ);
+    bool good = false;
+
+    if (status == STATUS_OK)
+        status = file_source_init(&source, file);
+    if (status != STATUS_OK) {
+        log_warning("Cannot read %s: %s", persistence_file(), strerror(errno));
+    } else {
+        persistence_fill_load(&request, access);
+        request.replaces = replaces;
+        good = rdb_load(&source.source, &request, &result);
+        if (good)
+            persistence_note_loaded(result.keys, result.expired);
+        else
+            log_warning("%s is not loaded: at byte %" PRIu64 ": %s", persistence_file(), result.failed_at,
+                        result.error);
+    }
+    file_close(&file);
+    return good;
+}
+
+bool persistence_reload(struct access *access, unsigned flags)
+{
+    const uint64_t dirty = access->dirty;
+    bool good;
+
+    if ((flags & RELOAD_NOSAVE) == 0 && !persistence_save(access))
+        return false;
+    for (unsigned db = 0; (flags & RELOAD_NOFLUSH) == 0 && db < store_database_bound(access->store); db++)
+        access_flush_db(access, db, false);
+    if ((flags & RELOAD_NOFLUSH) == 0)
+        libraries_flush();
+    good = load_again(access, (flags & RELOAD_MERGE) != 0);
+    if (good)
+        access->dirty = dirty; /* what is here is what is in the file */
+    return good;
+}
+
+/* ------------------------------------------------------------------------------------------------------ figures -- */
+
+int64_t persistence_last_save_s(void)
+{
+    return GET(last_save_s);
+}
+
+void persistence_note_loaded(uint64_t loaded, uint64_t expired)
+{
+    SET(loaded, loaded);
+    SET(expired_at_load, expired);
+    SET(saved_changes, all_changes());
+}
+
+void persistence_stats(struct persistence_stats *stats)
+{
+    *stats = (struct persistence_stats){
+        .runs = child_running() == CHILD_RDB,
+        .last_was_good = GET(last_was_good),
+        .last_duration_s = GET(last_duration_s),
+        .saves = GET(saves),
+        .last_cow_bytes = GET(last_cow_bytes),
+        .loaded = GET(loaded),
+        .expired_at_load = GET(expired_at_load),
+    };
+}
+
+static void persistence_stats_reset(void)
+{
+    SET(saves, 0);
+    child_stats_reset();
+}
+
+void persistence_setup(struct rdb_limits (*limits)(void))
+{
+    state.limits = limits;
+    SET(last_save_s, (int64_t)time(NULL));
+    SET(last_try_s, GET(last_save_s));
+    rdb_options_setup();
+    save_points_setup();
+    config_on_reset_stat(persistence_stats_reset);
+    config_on_change("save", apply_denial);
+    config_on_change("stop-writes-on-bgsave-error", apply_denial);
+}
+
+void persistence_teardown(void)
+{
+    save_points_teardown();
+}

@@ -1,3 +1,0 @@
-#include "server/hindrance.h"
-
-_Atomic unsigned hindrance_bits; /* global: see hindrance.h */

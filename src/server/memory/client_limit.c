@@ -1,0 +1,158 @@
+#include "server/memory/client_limit.h"
+
+#include "base/buffer.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/config/config.h"
+#include "server/config/options.h"
+#include "server/core/client.h"
+#include "server/core/letters.h"
+#include "server/core/server.h"
+
+#include <stdlib.h>
+
+_Atomic bool client_limit_on; /* global: see client_limit.h */
+
+static _Atomic int64_t option_maxmemory_clients; /* global: option storage */
+
+/* 0: no limit. */
+static uint64_t limit_bytes(void)
+{
+    int64_t value = OPTION_GET(option_maxmemory_clients);
+
+    if (value >= 0)
+        return (uint64_t)value;
+    return OPTION_GET_U64(option_maxmemory) / 100 * (uint64_t)-value;
+}
+
+static void evict(struct worker *worker, uint64_t limit);
+
+static const char *apply(const struct option_row *row)
+{
+    struct worker *worker = worker_self();
+
+    (void)row;
+    atomic_store_explicit(&client_limit_on, OPTION_GET(option_maxmemory_clients) != 0, memory_order_relaxed);
+    if (worker != NULL && limit_bytes() != 0)
+        evict(worker, limit_bytes());
+    return NULL;
+}
+
+static const struct option_row rows[] = {
+    ROW_PERCENT_OR_MEMORY("maxmemory-clients", &option_maxmemory_clients, 0, -100, INT64_MAX, OPTION_MUTABLE,
+                          "bytes, or percent of maxmemory, that clients may take together; 0: no limit",
+                          .apply = apply),
+};
+
+void client_limit_setup(void)
+{
+    config_add_rows(rows, countof(rows));
+}
+
+void client_limit_start(void)
+{
+    (void)apply(NULL);
+}
+
+/* ------------------------------------------------------------------------------------------------ who has to go -- */
+
+struct weight {
+    uint64_t id, bytes;
+};
+
+struct weights {
+    struct weight *items;
+    size_t count, capacity;
+    uint64_t total;
+};
+
+static bool may_go(const struct client_card *card)
+{
+    return (atomic_load_explicit(&card->flags, memory_order_relaxed) & CLIENT_NO_EVICT) == 0 &&
+           (atomic_load_explicit(&card->requests, memory_order_relaxed) & CLIENT_REQUEST_KILL) == 0;
+}
+
+static void weigh(const struct client_card *card, void *context)
+{
+    struct weights *weights = context;
+    struct weight weight = {card->id, client_card_memory_bytes(card)};
+
+    if (!may_go(card))
+        return;
+    if (weights->count == weights->capacity) {
+        weights->capacity = weights->capacity * 2 + 64;
+        weights->items = mem_realloc(weights->items, weights->capacity * sizeof(struct weight));
+    }
+    weights->items[weights->count++] = weight;
+    weights->total += weight.bytes;
+}
+
+static int heavier_first(const void *a, const void *b)
+{
+    uint64_t first = ((const struct weight *)a)->bytes, second = ((const struct weight *)b)->bytes;
+
+    return (first < second) - (first > second);
+}
+
+struct victim {
+    uint64_t id;
+    struct buffer line; /* for the log, which is no matter for under a lock */
+};
+
+static bool is_victim(struct client_card *card, void *context)
+{
+    struct victim *victim = context;
+
+    if (card->id != victim->id || !may_go(card))
+        return false;
+    client_card_print(card, &victim->line);
+    return true;
+}
+
+static void evict(struct worker *worker, uint64_t limit)
+{
+    struct weights weights = {0};
+
+    server_each_client(worker->server, weigh, &weights);
+    if (weights.total > limit)
+        qsort(weights.items, weights.count, sizeof(struct weight), heavier_first);
+    for (size_t i = 0; i < weights.count && weights.total > limit; i++) {
+        struct victim victim = {.id = weights.items[i].id};
+
+        weights.total -= weights.items[i].bytes;
+        if (server_request_clients(worker, CLIENT_REQUEST_KILL, is_victim, &victim, NULL) != 0) {
+            counter_add(&worker->stats.evicted_clients, 1);
+            log_notice("Evicting client: %s", buffer_text(&victim.line));
+        }
+        buffer_fini(&victim.line);
+    }
+    letters_flush(worker); /* perhaps between two turns */
+    mem_free(weights.items);
+}
+
+/* --------------------------------------------------------------------------------------------------- the sums -- */
+
+static void count(struct client *client, uint64_t bytes)
+{
+    counter_add(&client->worker->clients_bytes, bytes - client->counted_bytes); /* may be less than before: it wraps */
+    client->counted_bytes = bytes;
+}
+
+void client_limit_note(struct client *client)
+{
+    const struct server *server = client->worker->server;
+    uint64_t limit = limit_bytes(), total = 0;
+
+    count(client, (client->flags & CLIENT_NO_EVICT) == 0 ? client_card_memory_bytes(&client->card) : 0);
+    if (limit == 0)
+        return;
+    for (unsigned i = 0; i < server->worker_count; i++)
+        total += atomic_load_explicit(&server->workers[i].clients_bytes, memory_order_relaxed);
+    if (total > limit)
+        evict(client->worker, limit);
+}
+
+void client_limit_leave(struct client *client)
+{
+    count(client, 0);
+}

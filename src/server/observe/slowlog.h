@@ -1,0 +1,34 @@
+/* The slow log: what took long lately, one log for all workers. Any thread. */
+#pragma once
+
+#include "base/slice.h"
+#include "server/config/options.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct request;
+
+extern _Atomic int64_t option_slowlog_max_len; /* global: option storage */
+
+/* Constant once it is in the log; shared by the log and those who read it. */
+struct slowlog_entry {
+    struct slowlog_entry *older;
+    _Atomic uint32_t refs; /* atomic */
+    uint64_t id;
+    int64_t time_s;        /* wall clock, when the command had ended */
+    uint64_t duration_us;
+    const char *address, *name; /* of the client */
+    uint32_t arg_count;
+    struct slice args[];   /* cut where they are long, redacted where they are secret */
+};
+
+void slowlog_setup(void);
+void slowlog_add(const struct request *request, uint64_t duration_us);
+/* Newest first, at most `most`: an array of the caller's (mem_free) of references (slowlog_release). */
+struct slowlog_entry **slowlog_get(size_t most, size_t *count);
+void slowlog_release(struct slowlog_entry *entry);
+size_t slowlog_size(void);
+void slowlog_reset(void);
+const char *slowlog_apply(const struct option_row *row); /* slowlog-max-len has changed */

@@ -1,0 +1,188 @@
+#include "server/observe/stats_since.h"
+
+#include "base/mem.h"
+#include "base/spinlock.h"
+#include "server/command/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct code_count {
+    char code[ERROR_CODE_BYTES];
+    uint64_t count;
+};
+
+struct code_list {
+    struct code_count *codes;
+    size_t count, capacity;
+};
+
+/* INFO may run in several threads while the gate is closed for the reset: hence the lock. */
+static struct {
+    struct spinlock lock; /* rank LOCK_REGISTRY; held for copies only */
+    struct server_stats stats GUARDED_BY(lock);
+    struct command_stats *commands GUARDED_BY(lock); /* by id; NULL: never reset */
+    struct code_list codes GUARDED_BY(lock);
+} base;
+
+/* The counters among the figures; the others are states of the moment. */
+static const size_t counter_offsets[] = {
+    offsetof(struct server_stats, connections_received),
+    offsetof(struct server_stats, rejected_connections),
+    offsetof(struct server_stats, commands_processed),
+    offsetof(struct server_stats, net_input_bytes),
+    offsetof(struct server_stats, net_output_bytes),
+    offsetof(struct server_stats, reads_processed),
+    offsetof(struct server_stats, writes_processed),
+    offsetof(struct server_stats, error_replies),
+    offsetof(struct server_stats, unexpected_error_replies),
+    offsetof(struct server_stats, expired_keys),
+    offsetof(struct server_stats, expired_members),
+    offsetof(struct server_stats, evicted_keys),
+    offsetof(struct server_stats, evicted_clients),
+    offsetof(struct server_stats, frees_done),
+    offsetof(struct server_stats, keyspace_hits),
+    offsetof(struct server_stats, keyspace_misses),
+    offsetof(struct server_stats, query_buffer_limit_disconnections),
+    offsetof(struct server_stats, output_buffer_limit_disconnections),
+    offsetof(struct server_stats, acl_denied_auth),
+    offsetof(struct server_stats, acl_denied_command),
+    offsetof(struct server_stats, acl_denied_key),
+    offsetof(struct server_stats, acl_denied_channel),
+    offsetof(struct server_stats, lock_waits),
+    offsetof(struct server_stats, parked_retries),
+    offsetof(struct server_stats, parked_by_gate),
+    offsetof(struct server_stats, loop_turns),
+    offsetof(struct server_stats, loop_us),
+    offsetof(struct server_stats, command_us),
+    offsetof(struct server_stats, aof_us),
+    offsetof(struct server_stats, upkeep_us),
+    offsetof(struct server_stats, expire_us),
+    offsetof(struct server_stats, defrag_hits),
+    offsetof(struct server_stats, defrag_misses),
+    offsetof(struct server_stats, defrag_key_hits),
+    offsetof(struct server_stats, defrag_key_misses),
+    offsetof(struct server_stats, defrag_us),
+    offsetof(struct server_stats, expire_cuts),
+};
+
+/* A sum over threads that are counting meanwhile may come out a little behind an earlier one. */
+static uint64_t since(uint64_t now, uint64_t before)
+{
+    return now > before ? now - before : 0;
+}
+
+void stats_since_setup(void)
+{
+    spinlock_init(&base.lock, LOCK_REGISTRY);
+}
+
+void stats_since_teardown(void)
+{
+    mem_free(base.commands);
+    mem_free(base.codes.codes);
+    memset(&base, 0, sizeof(base));
+}
+
+static void note_code(void *context, const char *code, uint64_t count)
+{
+    struct code_list *list = context;
+
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity * 2 + 16;
+        list->codes = mem_realloc(list->codes, list->capacity * sizeof(*list->codes));
+    }
+    snprintf(list->codes[list->count].code, ERROR_CODE_BYTES, "%s", code);
+    list->codes[list->count++].count = count;
+}
+
+void stats_since_reset(void)
+{
+    struct server_stats *stats = mem_alloc_zero(sizeof(*stats));
+    struct command_stats *commands = mem_alloc_zero((command_count() + 1) * sizeof(*commands)), *old;
+    struct code_list list = {0}, old_codes;
+
+    server_stats_collect(stats);
+    server_stats_forget_most();
+    for (uint32_t id = 0; id < command_count(); id++)
+        (void)server_command_stats(id, &commands[id]);
+    server_error_stats(note_code, &list);
+
+    spinlock_acquire(&base.lock);
+    base.stats = *stats;
+    old = base.commands;
+    base.commands = commands;
+    old_codes = base.codes;
+    base.codes = list;
+    spinlock_release(&base.lock);
+
+    mem_free(old);
+    mem_free(stats);
+    mem_free(old_codes.codes);
+}
+
+static void thread_since(struct thread_stats *now, const struct thread_stats *before)
+{
+    now->commands = since(now->commands, before->commands);
+    now->net_input_bytes = since(now->net_input_bytes, before->net_input_bytes);
+    now->net_output_bytes = since(now->net_output_bytes, before->net_output_bytes);
+    now->errors = since(now->errors, before->errors);
+    now->lock_waits = since(now->lock_waits, before->lock_waits);
+    now->loop_turns = since(now->loop_turns, before->loop_turns);
+}
+
+void stats_since_collect(struct server_stats *stats)
+{
+    server_stats_collect(stats);
+    spinlock_acquire(&base.lock);
+    for (size_t i = 0; i < countof(counter_offsets); i++) {
+        uint64_t *now = (uint64_t *)(void *)((char *)stats + counter_offsets[i]);
+        const uint64_t *before = (const uint64_t *)(const void *)((const char *)&base.stats + counter_offsets[i]);
+
+        *now = since(*now, *before);
+    }
+    for (unsigned i = 0; i < stats->thread_count; i++)
+        thread_since(&stats->threads[i], &base.stats.threads[i]);
+    spinlock_release(&base.lock);
+}
+
+bool stats_since_command(uint32_t command_id, struct command_stats *stats)
+{
+    if (!server_command_stats(command_id, stats))
+        return false;
+    spinlock_acquire(&base.lock);
+    if (base.commands != NULL) {
+        const struct command_stats *before = &base.commands[command_id];
+
+        stats->rejected_calls = since(stats->rejected_calls, before->rejected_calls);
+        stats->failed_calls = since(stats->failed_calls, before->failed_calls);
+    }
+    spinlock_release(&base.lock);
+    return stats->failed_calls != 0 || stats->rejected_calls != 0;
+}
+
+struct visit {
+    void (*visit)(void *context, const char *code, uint64_t count);
+    void *context;
+};
+
+static void visit_code(void *context, const char *code, uint64_t count)
+{
+    const struct visit *visit = context;
+
+    spinlock_acquire(&base.lock);
+    for (size_t i = 0; i < base.codes.count; i++) {
+        if (strcmp(base.codes.codes[i].code, code) == 0)
+            count = since(count, base.codes.codes[i].count);
+    }
+    spinlock_release(&base.lock);
+    if (count != 0)
+        visit->visit(visit->context, code, count);
+}
+
+void stats_since_errors(void (*visit)(void *context, const char *code, uint64_t count), void *context)
+{
+    struct visit both = {visit, context};
+
+    server_error_stats(visit_code, &both);
+}

@@ -1,0 +1,14 @@
+/* Counters since CONFIG RESETSTAT: workers only ever add to theirs, so a reset remembers where each stood, and INFO
+ * shows the difference. Any thread may ask; reset is called in an exclusive section. */
+#pragma once
+
+#include "server/core/stats.h"
+
+void stats_since_setup(void);
+void stats_since_teardown(void);
+void stats_since_reset(void);
+
+/* As their namesakes in stats.h. */
+void stats_since_collect(struct server_stats *stats);
+bool stats_since_command(uint32_t command_id, struct command_stats *stats);
+void stats_since_errors(void (*visit)(void *context, const char *code, uint64_t count), void *context);

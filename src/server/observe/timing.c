@@ -1,0 +1,310 @@
+#include "server/observe/timing.h"
+
+#include "base/mem.h"
+#include "base/number.h"
+#include "base/panic.h"
+#include "base/spinlock.h"
+#include "server/command/command.h"
+#include "server/config/config.h"
+#include "server/core/client.h"
+#include "server/core/request.h"
+#include "server/core/server.h"
+#include "server/observe/latency.h"
+#include "server/observe/slowlog.h"
+#include "server/pubsub/monitor.h"
+#include "server/tls/tls_peers.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { PERCENTS_MOST = 32 };
+
+_Atomic uint64_t timing_attention = HISTOGRAM_MOST; /* global: see timing.h */
+
+static _Atomic int64_t option_slowlog_slower_than;  /* global: option storage */
+static _Atomic int64_t option_latency_threshold;    /* global: option storage */
+static _Atomic int64_t option_latency_tracking;      /* global: option storage */
+
+/* Changed at the gate; INFO is printed outside of it: hence the lock. */
+static struct {
+    struct spinlock lock; /* rank LOCK_REGISTRY; held for copies only */
+    double percents[PERCENTS_MOST] GUARDED_BY(lock);
+    size_t count GUARDED_BY(lock);
+    struct command_times **before GUARDED_BY(lock); /* sums at the last reset, by command id; NULL: never reset */
+    uint32_t command_count GUARDED_BY(lock); /* of `before`: the registry goes earlier than it */
+} shared;
+
+/* ----------------------------------------------------------------------------------------------------- options -- */
+
+static const char *apply_thresholds(const struct option_row *row)
+{
+    (void)row;
+    timing_apply();
+    return NULL;
+}
+
+static bool refuse(char *error, size_t error_size, const char *text)
+{
+    snprintf(error, error_size, "%s", text);
+    return false;
+}
+
+static bool set_percents(const struct option_row *row, const struct slice *words, size_t count, char *error,
+                         size_t error_size)
+{
+    double percents[PERCENTS_MOST];
+    size_t used = 0;
+
+    (void)row;
+    for (size_t i = 0; i < count; i++) {
+        if (words[i].size == 0)
+            continue;
+        if (used == PERCENTS_MOST || !number_parse_double(words[i], &percents[used]))
+            return refuse(error, error_size, "Invalid latency-tracking-info-percentiles parameters");
+        if (!(percents[used] >= 0 && percents[used] <= 100))
+            return refuse(error, error_size,
+                          "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]");
+        used++;
+    }
+    spinlock_acquire(&shared.lock);
+    memcpy(shared.percents, percents, used * sizeof(*percents));
+    shared.count = used;
+    spinlock_release(&shared.lock);
+    return true;
+}
+
+static void get_percents(const struct option_row *row, struct buffer *buffer)
+{
+    const double *percents;
+    size_t count = timing_percents(&percents);
+
+    (void)row;
+    for (size_t i = 0; i < count; i++) {
+        char text[NUMBER_DOUBLE_SPACE];
+
+        number_format_double_short(text, percents[i]);
+        buffer_printf(buffer, "%s%s", i == 0 ? "" : " ", text);
+    }
+}
+
+static const struct option_row timing_options[] = {
+    ROW_INT("slowlog-log-slower-than", &option_slowlog_slower_than, 10000, -1, INT64_MAX, OPTION_MUTABLE,
+            "microseconds from which on a command goes into the slow log; -1: none does", .apply = apply_thresholds,
+            .alias = "commandlog-execution-slower-than"),
+    ROW_INT("slowlog-max-len", &option_slowlog_max_len, 128, 0, INT64_MAX, OPTION_MUTABLE,
+            "entries of the slow log", .apply = slowlog_apply, .alias = "commandlog-slow-execution-max-len"),
+    ROW_INT("latency-monitor-threshold", &option_latency_threshold, 0, 0, INT64_MAX, OPTION_MUTABLE,
+            "milliseconds from which on LATENCY notes an event; 0: none", .apply = apply_thresholds),
+    ROW_BOOL("latency-tracking", &option_latency_tracking, 1, OPTION_MUTABLE, "keep histograms of commands' times",
+             .apply = apply_thresholds),
+    ROW_SPECIAL("latency-tracking-info-percentiles", set_percents, get_percents, "50 99 99.9",
+                OPTION_MUTABLE | OPTION_MULTI_ARG, "which percentiles INFO latencystats prints"),
+};
+
+void timing_setup(void)
+{
+    tick_setup();
+    spinlock_init(&shared.lock, LOCK_REGISTRY);
+    slowlog_setup();
+    latency_setup();
+    config_add_rows(timing_options, countof(timing_options));
+}
+
+void timing_apply(void)
+{
+    int64_t slower_than, latency_ms;
+    uint64_t ns = UINT64_MAX;
+
+    spinlock_acquire(&shared.lock); /* MONITOR comes and goes in any thread */
+    slower_than = OPTION_GET(option_slowlog_slower_than);
+    latency_ms = OPTION_GET(option_latency_threshold);
+    if (slower_than >= 0 && (uint64_t)slower_than < UINT64_MAX / 1000)
+        ns = (uint64_t)slower_than * 1000;
+    if (latency_ms > 0 && (uint64_t)latency_ms < UINT64_MAX / 1000000)
+        ns = MIN(ns, (uint64_t)latency_ms * 1000000);
+    if (monitor_is_on() || tls_audit_is_on() || !timing_is_tracking())
+        ns = 0;
+    latency_set_threshold(latency_ms);
+    atomic_store_explicit(&timing_attention, MIN(tick_from_ns(ns), HISTOGRAM_MOST), memory_order_relaxed);
+    spinlock_release(&shared.lock);
+}
+
+bool timing_is_tracking(void)
+{
+    return OPTION_IS(option_latency_tracking);
+}
+
+size_t timing_percents(const double **percents)
+{
+    static _Thread_local double copy[PERCENTS_MOST];
+    size_t count;
+
+    spinlock_acquire(&shared.lock);
+    count = shared.count;
+    memcpy(copy, shared.percents, count * sizeof(*copy));
+    spinlock_release(&shared.lock);
+    *percents = copy;
+    return count;
+}
+
+/* ---------------------------------------------------------------------------------------------------- counting -- */
+
+static size_t times_bytes(void)
+{
+    return command_count() * sizeof(struct command_times);
+}
+
+struct command_times *timing_create(void)
+{
+    void *times = mmap(NULL, times_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (times == MAP_FAILED)
+        panic("Out of memory: no %zu bytes for the times of commands", times_bytes());
+    (void)madvise(times, times_bytes(), MADV_NOHUGEPAGE); /* a huge page would hold all of it at once */
+    return times;
+}
+
+void timing_destroy(struct command_times **times)
+{
+    if (*times != NULL)
+        munmap(*times, times_bytes());
+    *times = NULL;
+}
+
+/* Looks at the first page only: all others may never have been touched. A call of no tick is in the first bucket. */
+static bool was_called(const struct command_times *times)
+{
+    return histogram_sum(&times->ticks) != 0 || histogram_count_upto(&times->ticks, 0) != 0 ||
+           atomic_load_explicit(&times->untracked, memory_order_relaxed) != 0;
+}
+
+void timing_tell(const struct request *request, uint64_t us)
+{
+    const struct command *command = request->command;
+    int64_t slower_than = OPTION_GET(option_slowlog_slower_than);
+
+    latency_add((command->flags & COMMAND_FAST) != 0 ? LATENCY_FAST_COMMAND : LATENCY_COMMAND, (int64_t)(us / 1000));
+    if (slower_than >= 0 && us >= (uint64_t)slower_than && (command->flags & COMMAND_SKIP_SLOWLOG) == 0)
+        slowlog_add(request, us);
+}
+
+void timing_attend(const struct request *request, uint64_t span)
+{
+    struct command_times *times = &request->worker->stats.times[request->command->id];
+
+    span = (int64_t)span < 0 ? 0 : MIN(span, HISTOGRAM_MOST);
+    if (timing_is_tracking()) {
+        histogram_add(&times->ticks, span);
+    } else {
+        counter_add(&times->ticks.sum, span);
+        counter_add(&times->untracked, 1);
+    }
+    if ((request->client->flags & CLIENT_BLOCKED) == 0 || request->client->rendezvous_count != 0) /* it has ended */
+        timing_tell(request, tick_to_ns(span) / 1000);
+    if (monitor_is_on())
+        monitor_note(request);
+    if (tls_audit_is_on())
+        tls_audit_note(request);
+}
+
+void timing_note_waiting(struct worker *worker, const struct command *command)
+{
+    counter_add(&worker->stats.times[command->id].untracked, 1);
+}
+
+void timing_note_waited(struct worker *worker, const struct command *command, uint64_t span, bool failed)
+{
+    struct command_times *times = &worker->stats.times[command->id];
+
+    histogram_add(&times->ticks, span);
+    counter_add(&times->untracked, UINT64_MAX); /* one less, perhaps of another worker's */
+    if (failed)
+        counter_add(&worker->stats.failed_calls[command->id], 1);
+}
+
+/* --------------------------------------------------------------------------------------------------- summing up -- */
+
+static struct command_times *sum_of_workers(uint32_t command_id)
+{
+    const struct server *server = server_instance();
+    struct command_times *sum = NULL;
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        const struct command_times *times = &server->workers[i].stats.times[command_id];
+
+        if (!was_called(times))
+            continue;
+        if (sum == NULL)
+            sum = mem_alloc_zero(sizeof(*sum));
+        histogram_merge(&sum->ticks, &times->ticks);
+        counter_add(&sum->untracked, atomic_load_explicit(&times->untracked, memory_order_relaxed));
+    }
+    return sum;
+}
+
+static void subtract(struct command_times *times, const struct command_times *before)
+{
+    uint64_t now = atomic_load_explicit(&times->untracked, memory_order_relaxed);
+    uint64_t earlier = atomic_load_explicit(&before->untracked, memory_order_relaxed);
+
+    histogram_subtract(&times->ticks, &before->ticks);
+    atomic_store_explicit(&times->untracked, now > earlier ? now - earlier : 0, memory_order_relaxed);
+}
+
+struct command_times *timing_collect(uint32_t command_id)
+{
+    struct command_times *times = sum_of_workers(command_id);
+
+    if (times == NULL)
+        return NULL;
+    spinlock_acquire(&shared.lock);
+    if (shared.before != NULL && shared.before[command_id] != NULL)
+        subtract(times, shared.before[command_id]);
+    spinlock_release(&shared.lock);
+    if (timing_calls(times) == 0) {
+        mem_free(times);
+        return NULL;
+    }
+    return times;
+}
+
+uint64_t timing_calls(const struct command_times *times)
+{
+    uint64_t calls = histogram_count(&times->ticks) + atomic_load_explicit(&times->untracked, memory_order_relaxed);
+
+    return (int64_t)calls < 0 ? 0 : calls; /* what one worker noted and another took back is read at two moments */
+}
+
+uint64_t timing_usec(const struct command_times *times)
+{
+    return tick_to_ns(histogram_sum(&times->ticks)) / 1000;
+}
+
+static void forget(struct command_times **before, uint32_t count)
+{
+    for (uint32_t id = 0; before != NULL && id < count; id++)
+        mem_free(before[id]);
+    mem_free(before);
+}
+
+void timing_reset(void)
+{
+    struct command_times **before = mem_alloc_zero((command_count() + 1) * sizeof(*before)), **old;
+
+    for (uint32_t id = 0; id < command_count(); id++)
+        before[id] = sum_of_workers(id);
+    spinlock_acquire(&shared.lock);
+    old = shared.before;
+    shared.before = before;
+    shared.command_count = command_count();
+    spinlock_release(&shared.lock);
+    forget(old, command_count());
+}
+
+void timing_teardown(void)
+{
+    forget(shared.before, shared.command_count);
+    shared.before = NULL;
+    slowlog_reset();
+}

@@ -1,0 +1,70 @@
+#include "server/process/availability_zone.h"
+
+#include "base/buffer.h"
+#include "base/spinlock.h"
+#include "server/config/config.h"
+
+#include <string.h>
+
+static struct option_string option_availability_zone; /* global: option storage; never NULL */
+
+enum { ZONE_BYTES_MOST = 256 };
+
+static struct {
+    struct spinlock lock; /* rank LOCK_REGISTRY */
+    char text[ZONE_BYTES_MOST] GUARDED_BY(lock); /* the option's value: INFO does not wait for the gate */
+    size_t size GUARDED_BY(lock);
+} zone;
+
+static const char *apply(const struct option_row *row)
+{
+    (void)row;
+    spinlock_acquire(&zone.lock);
+    zone.size = option_availability_zone.size;
+    if (zone.size != 0)
+        memcpy(zone.text, option_availability_zone.data, zone.size);
+    spinlock_release(&zone.lock);
+    return NULL;
+}
+
+/* A line of INFO stays one. */
+static const char *check(const struct option_row *row, int64_t number, struct slice text)
+{
+    (void)row;
+    (void)number;
+    if (text.size > ZONE_BYTES_MOST)
+        return "argument must be no longer than 256 bytes";
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] == '\r' || text.data[i] == '\n')
+            return "argument must be one line";
+    }
+    return NULL;
+}
+
+static const struct option_row rows[] = {
+    ROW_STRING("availability-zone", &option_availability_zone, "", OPTION_MUTABLE,
+               "where this server is, for clients: shown by INFO server", .check = check, .apply = apply),
+};
+
+void availability_zone_setup(void)
+{
+    spinlock_init(&zone.lock, LOCK_REGISTRY);
+    config_add_rows(rows, countof(rows));
+}
+
+void availability_zone_start(void)
+{
+    (void)apply(NULL);
+}
+
+void availability_zone_append(struct buffer *buffer)
+{
+    char text[ZONE_BYTES_MOST];
+    size_t size;
+
+    spinlock_acquire(&zone.lock);
+    size = zone.size;
+    memcpy(text, zone.text, size);
+    spinlock_release(&zone.lock);
+    buffer_append(buffer, text, size);
+}

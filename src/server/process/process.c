@@ -1,0 +1,320 @@
+#include "server/process/process.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "server/config/config.h"
+#include "server/config/options.h"
+#include "server/config/options_process.h"
+#include "server/config/system_check.h"
+#include "server/core/server.h"
+#include "server/process/process_title.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <locale.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#ifdef HAVE_LIBSYSTEMD
+#include <systemd/sd-daemon.h>
+#endif
+
+static enum supervised_mode supervisor = SUPERVISED_NO;
+static bool pidfile_written;
+static char pidfile_name[PATH_MAX]; /* absolute: `dir` may change */
+static cpu_set_t given_cpus;        /* what the process was started with */
+static bool knows_given_cpus;
+static bool oom_is_adjusted;        /* the score is ours at the moment */
+static int oom_base;                /* what it was before; owner: who holds the gate */
+
+static void tell_supervisor(const char *message)
+{
+#ifdef HAVE_LIBSYSTEMD
+    if (supervisor == SUPERVISED_SYSTEMD)
+        sd_notify(0, message);
+#else
+    (void)message;
+#endif
+}
+
+static void find_supervisor(void)
+{
+    enum supervised_mode wanted = (enum supervised_mode)OPTION_GET(option_supervised);
+    bool has_upstart = getenv("UPSTART_JOB") != NULL, has_systemd = getenv("NOTIFY_SOCKET") != NULL;
+
+    if (wanted == SUPERVISED_AUTO)
+        wanted = has_upstart ? SUPERVISED_UPSTART : has_systemd ? SUPERVISED_SYSTEMD : SUPERVISED_NO;
+    if (wanted == SUPERVISED_UPSTART && !has_upstart) {
+        log_warning("Upstart supervision requested, but UPSTART_JOB not found!");
+        wanted = SUPERVISED_NO;
+    }
+    if (wanted == SUPERVISED_SYSTEMD && !has_systemd) {
+        log_warning("Systemd supervision requested or auto-detected, but NOTIFY_SOCKET not found!");
+        wanted = SUPERVISED_NO;
+    }
+    supervisor = wanted;
+    if (supervisor == SUPERVISED_UPSTART) {
+        log_notice("Supervised by upstart, will stop to signal readiness.");
+        raise(SIGSTOP);
+        unsetenv("UPSTART_JOB");
+    }
+    tell_supervisor("STATUS=KeyDB is loading...\n");
+}
+
+static void daemonize(void)
+{
+    int null;
+
+    if (fork() != 0)
+        _exit(0);
+    setsid();
+    null = open("/dev/null", O_RDWR);
+    if (null < 0)
+        return;
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    if (null > STDERR_FILENO)
+        close(null);
+}
+
+static void on_stop_signal(int signal_number)
+{
+    int saved = errno;
+
+    server_stop_from_signal(signal_number);
+    errno = saved;
+}
+
+static void set_signals(void)
+{
+    struct sigaction action;
+
+    memset(&action, 0, sizeof(action));
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = on_stop_signal;
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow fails to be written, as on a full disk */
+}
+
+static char log_role(void)
+{
+    return 'M';
+}
+
+/* --- what the system is to know --- */
+
+static bool write_score(int score)
+{
+    char text[16];
+    int size = snprintf(text, sizeof(text), "%d", score);
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    bool done = fd >= 0 && write(fd, text, (size_t)size) == size;
+
+    if (!done)
+        log_warning("Unable to write oom_score_adj %d: %s", score, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+static bool read_score(int *score)
+{
+    FILE *file = fopen("/proc/self/oom_score_adj", "re");
+    bool done = file != NULL && fscanf(file, "%d", score) == 1;
+
+    if (!done)
+        log_warning("Unable to read oom_score_adj: %s", strerror(errno));
+    if (file != NULL)
+        fclose(file);
+    return done;
+}
+
+/* Relative scores count from what was there when the first one was set; "no" puts that back. */
+bool process_set_oom_score(enum oom_role role)
+{
+    enum oom_score_mode mode = (enum oom_score_mode)OPTION_GET(option_oom_score_adj);
+    int score = atomic_load_explicit(&option_oom_score_adj_values[role], memory_order_relaxed);
+
+    if (mode == OOM_SCORE_NO) {
+        if (!oom_is_adjusted)
+            return true;
+        oom_is_adjusted = false;
+        return write_score(oom_base);
+    }
+    if (!oom_is_adjusted && !read_score(&oom_base))
+        return false;
+    oom_is_adjusted = true;
+    score = mode == OOM_SCORE_RELATIVE ? oom_base + score : score;
+    return write_score(MIN(MAX(score, -1000), 1000));
+}
+
+static const char *apply_oom(const struct option_row *row)
+{
+    (void)row;
+    return process_set_oom_score(OOM_MASTER) ? NULL
+                                             : "Failed to apply new oom_score_adj configuration, check server logs.";
+}
+
+static const char *apply_title(const struct option_row *row)
+{
+    (void)row;
+    (void)process_title_update();
+    return NULL;
+}
+
+static const char *apply_locale(const struct option_row *row)
+{
+    (void)row;
+    return setlocale(LC_COLLATE, option_locale_collate.data) != NULL ? NULL : "Failed to set locale";
+}
+
+static const char *apply_allocator(const struct option_row *row)
+{
+    (void)row;
+    mem_background_threads(OPTION_IS(option_jemalloc_bg_thread));
+    return NULL;
+}
+
+static void set_locale(void)
+{
+    if (setlocale(LC_COLLATE, option_locale_collate.data) == NULL)
+        log_warning("The locale '%s' for collation is not known here", option_locale_collate.data);
+}
+
+static void set_huge_pages(void)
+{
+    if (OPTION_IS(option_disable_thp) && prctl(PR_SET_THP_DISABLE, 1UL, 0UL, 0UL, 0UL) != 0)
+        log_verbose("Huge pages could not be switched off for this process: %s", strerror(errno));
+}
+
+static void watch_options(void)
+{
+    config_on_change("oom-score-adj", apply_oom);
+    config_on_change("oom-score-adj-values", apply_oom);
+    config_on_change("proc-title-template", apply_title);
+    config_on_change("port", apply_title);
+    config_on_change("tls-port", apply_title);
+    config_on_change("bind", apply_title);
+    config_on_change("locale-collate", apply_locale);
+    config_on_change("jemalloc-bg-thread", apply_allocator);
+}
+
+void process_setup(void)
+{
+    const struct log_options options = {.path = option_logfile.data,
+                                        .level = (enum log_level)OPTION_GET(option_loglevel),
+                                        .syslog_enabled = OPTION_IS(option_syslog_enabled),
+                                        .syslog_ident = option_syslog_ident.data,
+                                        .syslog_facility = (int)OPTION_GET(option_syslog_facility),
+                                        .role = log_role};
+
+    log_setup(&options);
+    log_set_format((enum log_format)OPTION_GET(option_log_format),
+                   (enum log_time)OPTION_GET(option_log_timestamp_format));
+    find_supervisor();
+    if (OPTION_IS(option_daemonize) && supervisor == SUPERVISED_NO)
+        daemonize();
+    set_signals();
+    set_locale();
+    set_huge_pages();
+    (void)apply_allocator(NULL);
+    (void)process_set_oom_score(OOM_MASTER);
+    watch_options();
+}
+
+/* --- processors: threads inherit what the one that starts them may use --- */
+
+static void use_cpus(const struct option_string *list, const char *whose)
+{
+    if (list->data != NULL && !thread_set_cpus(list->data))
+        log_warning("%s cannot use the processors %s: %s", whose, list->data, strerror(errno));
+}
+
+void process_bio_begin(void)
+{
+    knows_given_cpus = sched_getaffinity(0, sizeof(given_cpus), &given_cpus) == 0;
+    use_cpus(&option_bio_cpulist, "Background threads");
+}
+
+void process_use_cpus_of_child(bool rewrites_aof)
+{
+    use_cpus(rewrites_aof ? &option_aof_rewrite_cpulist : &option_bgsave_cpulist, "The child that saves");
+}
+
+void process_bio_end(void)
+{
+    if (option_bio_cpulist.data != NULL && knows_given_cpus)
+        (void)sched_setaffinity(0, sizeof(given_cpus), &given_cpus);
+    use_cpus(&option_server_cpulist, "Threads that serve clients");
+}
+
+/* --- pid file, start, end --- */
+
+static void find_pidfile(void)
+{
+    const char *path = option_pidfile.data != NULL ? option_pidfile.data
+                       : OPTION_IS(option_daemonize) ? "/var/run/keydb.pid" : "";
+    char here[PATH_MAX / 2];
+
+    if (path[0] == '/' || path[0] == '\0' || getcwd(here, sizeof(here)) == NULL)
+        snprintf(pidfile_name, sizeof(pidfile_name), "%s", path);
+    else
+        snprintf(pidfile_name, sizeof(pidfile_name), "%s/%s", here, path);
+}
+
+static void write_pidfile(void)
+{
+    FILE *file;
+
+    find_pidfile();
+    if (pidfile_name[0] == '\0')
+        return;
+    file = fopen(pidfile_name, "we");
+    if (file != NULL) {
+        fprintf(file, "%d\n", (int)getpid());
+        fclose(file);
+        pidfile_written = true;
+    } else {
+        log_warning("The pid file %s could not be written: %s", pidfile_name, strerror(errno));
+    }
+}
+
+void process_remove_pidfile(void)
+{
+    if (pidfile_written)
+        unlink(pidfile_name);
+    pidfile_written = false;
+}
+
+void process_ready(void)
+{
+    write_pidfile();
+    (void)process_title_update();
+    system_check_log();
+    tell_supervisor("STATUS=Ready to accept connections\n");
+    tell_supervisor("READY=1\n");
+}
+
+void process_stopping(void)
+{
+    tell_supervisor("STOPPING=1\n");
+}
+
+void process_teardown(void)
+{
+    if (pidfile_written)
+        log_notice("Removing the pid file.");
+    process_remove_pidfile();
+    log_teardown();
+}

@@ -1,0 +1,101 @@
+#include "server/pubsub/events.h"
+
+#include "server/config/event_classes.h"
+#include "server/core/server.h"
+#include "server/pubsub/pubsub.h"
+#include "server/pubsub/telling.h"
+
+/* What stands in worker->events: this, then the key's bytes. */
+struct noted {
+    const char *event; /* lives as long as the program */
+    size_t key_size;
+    unsigned db;
+};
+
+static bool wanted_by_nobody(void)
+{
+    return topics_count(TOPIC_CHANNEL) == 0 && topics_count(TOPIC_PATTERN) == 0;
+}
+
+static void append(struct worker *worker, unsigned db, struct slice key, const char *event)
+{
+    const struct noted noted = {event, key.size, db};
+
+    buffer_append(&worker->events, &noted, sizeof(noted));
+    buffer_append_slice(&worker->events, key);
+    telling_note(worker, worker->events.size);
+}
+
+void events_note_always(struct worker *worker, unsigned db, struct slice key, const char *event)
+{
+    if ((OPTION_GET(option_notify_events) & EVENTS_BY_NAME) != 0 && !wanted_by_nobody())
+        append(worker, db, key, event);
+}
+
+static void note(struct store_observer *observer, const struct access *access, unsigned db, const struct key *key,
+                 enum event_class event_class, const char *event)
+{
+    struct worker *worker = worker_self();
+
+    (void)observer;
+    (void)access;
+    if ((OPTION_GET(option_notify_events) & event_class) == 0 || worker == NULL || wanted_by_nobody())
+        return;
+    append(worker, db, key->name, event);
+}
+
+static struct store_observer observer = {.event = note}; /* global: const after start */
+
+const char *events_apply(const struct option_row *row)
+{
+    const int64_t bits = OPTION_GET(option_notify_events);
+    struct server *server = server_instance();
+    uint32_t classes = (bits & (EVENTS_BY_KEY | EVENTS_BY_NAME)) != 0 ? (uint32_t)bits & (OBSERVE_CHANGES - 1) : 0;
+
+    (void)row;
+    if (server != NULL)
+        store_set_observed(server->store, OBSERVE_CHANGES - 1, classes);
+    return NULL;
+}
+
+void events_start(struct store *store)
+{
+    store_observe(store, &observer);
+    (void)events_apply(NULL);
+}
+
+static void publish(struct worker *worker, const struct noted *noted, struct slice key, struct buffer *channel)
+{
+    const int64_t bits = OPTION_GET(option_notify_events);
+
+    if ((bits & EVENTS_BY_KEY) != 0) {
+        buffer_clear(channel);
+        buffer_printf(channel, "__keyspace@%u__:", noted->db);
+        buffer_append_slice(channel, key);
+        (void)pubsub_publish(worker, TOPIC_CHANNEL, buffer_slice(channel), slice_from_text(noted->event));
+    }
+    if ((bits & EVENTS_BY_NAME) != 0) {
+        buffer_clear(channel);
+        buffer_printf(channel, "__keyevent@%u__:%s", noted->db, noted->event);
+        (void)pubsub_publish(worker, TOPIC_CHANNEL, buffer_slice(channel), key);
+    }
+}
+
+void events_tell_noted(struct worker *worker)
+{
+    struct buffer events = worker->events, channel = {0};
+
+    if (LIKELY(events.size == 0))
+        return;
+    buffer_init(&worker->events);
+    for (size_t at = 0; at < events.size;) {
+        struct noted noted;
+
+        memcpy(&noted, events.data + at, sizeof(noted));
+        at += sizeof(noted);
+        publish(worker, &noted, slice_make(events.data + at, noted.key_size), &channel);
+        at += noted.key_size;
+    }
+    buffer_fini(&channel);
+    buffer_fini(&events);
+}

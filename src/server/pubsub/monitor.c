@@ -1,0 +1,117 @@
+#include "server/pubsub/monitor.h"
+
+#include "base/blob.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/words.h"
+#include "server/core/client.h"
+#include "server/core/letters.h"
+#include "server/core/request.h"
+#include "server/core/server.h"
+#include "server/observe/timing.h"
+#include "server/pubsub/telling.h"
+
+#include <string.h>
+
+_Atomic uint32_t monitor_count; /* global: see monitor.h */
+
+struct lines_letter {
+    struct letter letter;
+    struct blob *lines;
+};
+
+static void note(const struct request *request)
+{
+    const struct client *client = request->client;
+    struct buffer *lines = &request->worker->monitor_lines;
+    const uint64_t now_us = (uint64_t)clock_wall_us();
+
+    buffer_printf(lines, "+%llu.%06u [%u %s]", (unsigned long long)(now_us / 1000000), (unsigned)(now_us % 1000000),
+                  client->db, request->in_script ? "lua" : client->card.address);
+    for (uint32_t i = 0; i < request->arg_count; i++) {
+        buffer_append_char(lines, ' ');
+        words_quote(lines, request_is_redacted(request, i) ? SLICE("(redacted)") : request->args[i]);
+    }
+    buffer_append_text(lines, "\r\n");
+    telling_note(request->worker, lines->size);
+}
+
+void monitor_note(const struct request *request)
+{
+    if ((request->command->flags & (COMMAND_SKIP_MONITOR | COMMAND_ADMIN)) == 0)
+        note(request);
+}
+
+void monitor_note_first(const struct request *request)
+{
+    if (monitor_is_on())
+        note(request);
+}
+
+static void show_lines(struct worker *worker, struct blob *lines)
+{
+    LIST_FOREACH_SAFE(node, &worker->monitors) {
+        struct client *client = container_of(node, struct client, monitor_node);
+
+        if (conn_is_closing(&client->conn))
+            continue;
+        output_append_blob(&client->conn.output, lines, 0, lines->size);
+        conn_write_pending(&client->conn);
+        client_check_output(client);
+        if (!conn_is_closing(&client->conn))
+            client_update_card(client);
+    }
+}
+
+static void deliver_lines(struct worker *worker, struct letter *letter)
+{
+    struct lines_letter *mine = container_of(letter, struct lines_letter, letter);
+
+    show_lines(worker, mine->lines);
+    blob_release(&mine->lines);
+    mem_free(mine);
+}
+
+void monitor_tell_noted(struct worker *worker)
+{
+    struct server *server = worker->server;
+    struct blob *lines;
+
+    if (LIKELY(worker->monitor_lines.size == 0))
+        return;
+    lines = blob_create_copy(buffer_slice(&worker->monitor_lines));
+    buffer_fini(&worker->monitor_lines);
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        struct worker *other = &server->workers[i];
+        struct lines_letter *mine;
+
+        if (atomic_load_explicit(&other->monitor_count, memory_order_relaxed) == 0)
+            continue;
+        mine = mem_alloc(sizeof(*mine));
+        *mine = (struct lines_letter){.letter = {.deliver = deliver_lines}, .lines = blob_acquire(lines)};
+        letter_post(worker, other, &mine->letter, lines->size);
+    }
+    blob_release(&lines);
+}
+
+void monitor_start(struct client *client)
+{
+    if ((client->flags & CLIENT_MONITOR) != 0)
+        return;
+    client->flags |= CLIENT_MONITOR;
+    list_push_back(&client->worker->monitors, &client->monitor_node);
+    atomic_fetch_add_explicit(&client->worker->monitor_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&monitor_count, 1, memory_order_relaxed);
+    timing_apply();
+}
+
+void monitor_stop(struct client *client)
+{
+    if ((client->flags & CLIENT_MONITOR) == 0)
+        return;
+    client->flags &= ~(uint32_t)CLIENT_MONITOR;
+    list_remove(&client->monitor_node);
+    atomic_fetch_sub_explicit(&client->worker->monitor_count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&monitor_count, 1, memory_order_relaxed);
+    timing_apply();
+}

@@ -1,0 +1,480 @@
+#include "server/pubsub/tracking.h"
+
+#include "base/blob.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "server/config/options.h"
+#include "server/core/letters.h"
+#include "server/core/request.h"
+#include "server/core/server.h"
+#include "server/pubsub/broadcast.h"
+#include "server/pubsub/telling.h"
+#include "server/pubsub/tracking_priv.h"
+#include "server/pubsub/tracking_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Atomic int64_t option_tracking_table_max_keys; /* global: option storage */
+
+static struct spinlock count_lock = {.rank = LOCK_REGISTRY};    /* global: rank LOCK_REGISTRY */
+static _Atomic uint64_t client_total; /* global: clients that track; changed under count_lock, read relaxed */
+
+/* ------------------------------------------------------------------------------------------------------ clients -- */
+
+static uint64_t client_count(void)
+{
+    return atomic_load_explicit(&client_total, memory_order_relaxed);
+}
+
+/* The store tells of changes while somebody tracks; when nobody does any more the table is emptied. */
+static void count_clients(struct worker *worker, bool one_more)
+{
+    struct store *store = worker->server->store;
+    uint64_t count;
+
+    spinlock_acquire(&count_lock);
+    count = client_count() + (one_more ? 1 : UINT64_MAX);
+    atomic_store_explicit(&client_total, count, memory_order_relaxed);
+    store_set_observed(store, OBSERVE_CHANGES, count != 0 ? OBSERVE_CHANGES : 0);
+    spinlock_release(&count_lock);
+    if (count == 0)
+        worker->has_lines = true;
+}
+
+static void show(struct client *client)
+{
+    const struct tracking *tracking = client->tracking;
+    int64_t redirect = -1;
+
+    if (tracking != NULL)
+        redirect = tracking->redirect != NULL ? (int64_t)tracking->redirect->id : 0;
+    atomic_store_explicit(&client->card.redirect, redirect, memory_order_relaxed);
+    atomic_store_explicit(&client->card.flags, client->flags, memory_order_relaxed);
+}
+
+void tracking_enable(struct client *client, uint32_t mode, struct client_ref *redirect)
+{
+    struct tracking *tracking = client->tracking;
+
+    if (tracking == NULL) {
+        tracking = mem_alloc_zero(sizeof(*tracking));
+        tracking->client = client;
+        client->tracking = tracking;
+        (void)client_ref_of(client);
+        list_push_back(&client->worker->tracking_clients, &tracking->node);
+        count_clients(client->worker, true);
+    }
+    client_ref_release(&tracking->redirect);
+    tracking->redirect = redirect;
+    tracking->mode = mode | (tracking->mode & TRACKING_CACHING) | TRACKING_ON;
+    client->flags &= ~(uint32_t)(CLIENT_TRACKING_BROKEN | CLIENT_TRACKING_BCAST);
+    client->flags |= CLIENT_TRACKING | ((mode & TRACKING_BCAST) != 0 ? CLIENT_TRACKING_BCAST : 0);
+    show(client);
+}
+
+void tracking_disable(struct client *client)
+{
+    struct tracking *tracking = client->tracking;
+
+    if (tracking == NULL)
+        return;
+    broadcast_leave(tracking);
+    client_ref_release(&tracking->redirect);
+    list_remove(&tracking->node);
+    mem_free(tracking);
+    client->tracking = NULL;
+    client->flags &= ~(uint32_t)(CLIENT_TRACKING | CLIENT_TRACKING_BROKEN | CLIENT_TRACKING_BCAST);
+    count_clients(client->worker, false);
+    show(client);
+}
+
+/* ------------------------------------------------------------------------------------------------------- noting -- */
+
+static bool is_over_limit(void)
+{
+    uint64_t most = OPTION_GET_U64(option_tracking_table_max_keys), count = tracking_table_key_count();
+
+    return UNLIKELY(count != 0) && ((most != 0 && count > most) || client_count() == 0);
+}
+
+static bool remembers(const struct client *client)
+{
+    const uint32_t mode = client->tracking->mode;
+
+    return (mode & TRACKING_BCAST) == 0 && (mode & (TRACKING_OPTIN | TRACKING_CACHING)) != TRACKING_OPTIN &&
+           (mode & (TRACKING_OPTOUT | TRACKING_CACHING)) != (TRACKING_OPTOUT | TRACKING_CACHING);
+}
+
+static void remember_keys(const struct request *request)
+{
+    struct client *client = request->client;
+
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        const struct key *key = &request->keys[i];
+
+        if (access_holds(request->access, access_stripe_of(request->access, key)))
+            tracking_table_add(request->access, key, client->card.ref);
+    }
+    if (UNLIKELY(is_over_limit()))
+        client->worker->has_lines = true;
+}
+
+void tracking_note_read(const struct request *request)
+{
+    if ((request->command->flags & (COMMAND_READONLY | COMMAND_SCRIPT)) == COMMAND_READONLY &&
+        remembers(request->client))
+        remember_keys(request);
+}
+
+void tracking_note_script_read(const struct request *script, const struct request *request)
+{
+    if ((request->command->flags & COMMAND_READONLY) == 0 || !remembers(request->client))
+        return;
+    remember_keys(script);
+    remember_keys(request);
+}
+
+void tracking_command_over(struct client *client, const struct command *command)
+{
+    struct tracking *tracking = client->tracking;
+
+    if ((tracking->mode & TRACKING_CACHING) == 0 || client->transaction != NULL ||
+        (command != NULL && command->container != NULL && strcmp(command->container->row->name, "client") == 0))
+        return;
+    tracking->mode &= ~(uint32_t)TRACKING_CACHING;
+}
+
+/* Who changes keys now and does not want to be told of it; NULL: nobody. */
+static struct client_ref *changing_silently(const struct worker *worker, const struct access *access)
+{
+    const struct client *client = worker->running != NULL && !access->unasked ? worker->running->client : NULL;
+
+    if (client == NULL || client->tracking == NULL || (client->tracking->mode & TRACKING_NOLOOP) == 0)
+        return NULL;
+    return client->card.ref;
+}
+
+/* What stands in worker->invalidated. tracked NULL: everything. */
+struct noted {
+    struct tracked_key *tracked;
+    struct client_ref *by; /* a reference, or NULL */
+};
+
+static void note(struct worker *worker, struct tracked_key *tracked, struct client_ref *by)
+{
+    const struct noted noted = {tracked, by != NULL ? client_ref_acquire(by) : NULL};
+
+    buffer_append(&worker->invalidated, &noted, sizeof(noted));
+    telling_note(worker, worker->invalidated.size);
+}
+
+static void note_change(struct store_observer *observer, const struct change *change)
+{
+    struct worker *worker = worker_self();
+    struct tracked_key *tracked;
+    struct client_ref *by;
+
+    (void)observer;
+    if ((store_observed(change->access->store) & OBSERVE_CHANGES) == 0 || worker == NULL)
+        return;
+    by = changing_silently(worker, change->access);
+    tracked = tracking_table_take(change->access, change->key);
+    if (tracked != NULL)
+        note(worker, tracked, by);
+    broadcast_note(worker, change->key->name, by);
+}
+
+static struct store_observer observer = {.after = note_change}; /* global: const after start */
+
+void tracking_note_flush(struct worker *worker)
+{
+    tracking_table_clear();
+    if (client_count() != 0)
+        note(worker, NULL, NULL);
+}
+
+/* ------------------------------------------------------------------------------------------------------ telling -- */
+
+/* An invalidation, or one redirected, to one client. */
+static void write_to(struct client *client, struct blob *body, bool redirected)
+{
+    struct output *out = &client->conn.output;
+
+    if (client->proto == 3) {
+        resp_write_raw(out, SLICE(">2\r\n$10\r\ninvalidate\r\n"));
+    } else if (redirected && (client->flags & CLIENT_PUBSUB) != 0) {
+        resp_write_raw(out, SLICE("*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"));
+    } else {
+        return; /* it could not know what that is */
+    }
+    if (body == NULL)
+        resp_write_null(out, client->proto);
+    else if (body->size > 4096)
+        output_append_blob(out, body, 0, body->size);
+    else
+        resp_write_raw(out, blob_slice(body));
+    client_sent_unasked(client);
+}
+
+static struct client *here(const struct client_ref *ref)
+{
+    return ref->client != NULL && !conn_is_closing(&ref->client->conn) ? ref->client : NULL;
+}
+
+static void tell_broken(struct client *client, uint64_t redirect_id)
+{
+    client->flags |= CLIENT_TRACKING_BROKEN;
+    show(client);
+    if (client->proto != 3)
+        return;
+    resp_write_raw(&client->conn.output, SLICE(">2\r\n$21\r\ntracking-redir-broken\r\n"));
+    resp_write_int(&client->conn.output, (int64_t)redirect_id);
+    client_sent_unasked(client);
+}
+
+/* To the worker of the client that is told in another's place, and back if there is none any more. */
+struct forward {
+    struct letter letter;
+    struct client_ref *from, *to;
+    struct blob *body; /* a reference; NULL: everything */
+};
+
+static void forward_free(struct forward *forward)
+{
+    client_ref_release(&forward->from);
+    client_ref_release(&forward->to);
+    blob_release(&forward->body);
+    mem_free(forward);
+}
+
+static void deliver_back(struct worker *worker, struct letter *letter)
+{
+    struct forward *forward = container_of(letter, struct forward, letter);
+    struct client *client = here(forward->from);
+
+    (void)worker;
+    if (client != NULL && client->tracking != NULL && client->tracking->redirect == forward->to)
+        tell_broken(client, forward->to->id);
+    forward_free(forward);
+}
+
+static void deliver_forward(struct worker *worker, struct letter *letter)
+{
+    struct forward *forward = container_of(letter, struct forward, letter);
+    struct client *client = here(forward->to);
+
+    if (client == NULL) {
+        blob_release(&forward->body);
+        forward->letter.deliver = deliver_back;
+        letter_post(worker, &worker->server->workers[forward->from->worker_index], &forward->letter, 0);
+        return;
+    }
+    write_to(client, forward->body, true);
+    forward_free(forward);
+}
+
+void tracking_tell(struct client *client, struct blob *body)
+{
+    struct worker *worker = client->worker;
+    struct client_ref *redirect = client->tracking->redirect;
+    struct forward *forward;
+
+    if (redirect == NULL) {
+        write_to(client, body, false);
+    } else if (redirect->worker_index == worker->index) {
+        if (here(redirect) != NULL)
+            write_to(here(redirect), body, true);
+        else
+            tell_broken(client, redirect->id);
+    } else {
+        forward = mem_alloc(sizeof(*forward));
+        *forward = (struct forward){.letter = {.deliver = deliver_forward},
+                                    .from = client_ref_acquire(client->card.ref),
+                                    .to = client_ref_acquire(redirect),
+                                    .body = body != NULL ? blob_acquire(body) : NULL};
+        letter_post(worker, &worker->server->workers[redirect->worker_index], &forward->letter,
+                    body != NULL ? body->size : 0);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------ sending -- */
+
+/* A key that has changed, on its way to those who read it; shared by the letters to all workers. */
+struct invalidation {
+    _Atomic uint32_t refs; /* atomic: letters */
+    struct noted noted;
+    struct blob *body;     /* NULL: everything */
+};
+
+struct copy {
+    struct letter letter;
+    struct invalidation *invalidation;
+};
+
+static void invalidation_release(struct invalidation **invalidation)
+{
+    struct invalidation *gone = *invalidation;
+
+    *invalidation = NULL;
+    if (atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    tracked_key_destroy(&gone->noted.tracked);
+    client_ref_release(&gone->noted.by);
+    blob_release(&gone->body);
+    mem_free(gone);
+}
+
+static void tell_readers(const struct worker *worker, const struct invalidation *invalidation)
+{
+    const struct tracked_key *tracked = invalidation->noted.tracked;
+
+    for (uint32_t i = 0; i < tracked->count; i++) {
+        const struct client_ref *reader = tracked->readers[i];
+        struct client *client;
+
+        if (reader->worker_index != worker->index || reader == invalidation->noted.by)
+            continue;
+        client = here(reader);
+        if (client != NULL && client->tracking != NULL && (client->tracking->mode & TRACKING_BCAST) == 0)
+            tracking_tell(client, invalidation->body);
+    }
+}
+
+static void deliver(struct worker *worker, struct letter *letter)
+{
+    struct copy *copy = container_of(letter, struct copy, letter);
+
+    if (copy->invalidation->noted.tracked != NULL) {
+        tell_readers(worker, copy->invalidation);
+    } else {
+        LIST_FOREACH(node, &worker->tracking_clients) {
+            struct client *client = container_of(node, struct tracking, node)->client;
+
+            if (!conn_is_closing(&client->conn))
+                tracking_tell(client, NULL);
+        }
+    }
+    invalidation_release(&copy->invalidation);
+    mem_free(copy);
+}
+
+static uint64_t workers_of(const struct noted *noted)
+{
+    uint64_t workers = 0;
+
+    for (uint32_t i = 0; i < noted->tracked->count; i++) {
+        const struct client_ref *reader = noted->tracked->readers[i];
+
+        if (reader != noted->by && !client_ref_is_gone(reader))
+            workers |= UINT64_C(1) << reader->worker_index;
+    }
+    return workers;
+}
+
+static struct blob *body_of(const struct tracked_key *tracked)
+{
+    const struct slice name = slice_make(tracked->name, tracked->size);
+    struct output out;
+    struct buffer bytes = {0};
+    struct blob *body;
+
+    output_init(&out, NULL);
+    resp_write_array(&out, 2, 1);
+    resp_write_bulk(&out, name);
+    output_to_buffer(&out, &bytes);
+    output_clear(&out);
+    body = blob_create_copy(buffer_slice(&bytes));
+    buffer_fini(&bytes);
+    return body;
+}
+
+static void tell_workers(struct worker *worker, const struct noted *noted)
+{
+    struct server *server = worker->server;
+    struct invalidation *invalidation = mem_alloc(sizeof(*invalidation));
+    uint64_t workers = noted->tracked != NULL ? workers_of(noted) : UINT64_MAX >> (64 - server->worker_count);
+
+    *invalidation = (struct invalidation){.noted = *noted};
+    atomic_init(&invalidation->refs, 1);
+    if (noted->tracked != NULL && workers != 0)
+        invalidation->body = body_of(noted->tracked);
+    for (; workers != 0; workers &= workers - 1) {
+        struct copy *copy = mem_alloc(sizeof(*copy));
+
+        atomic_fetch_add_explicit(&invalidation->refs, 1, memory_order_relaxed);
+        *copy = (struct copy){.letter = {.deliver = deliver}, .invalidation = invalidation};
+        letter_post(worker, &server->workers[__builtin_ctzll(workers)], &copy->letter,
+                    invalidation->body != NULL ? invalidation->body->size : 0);
+    }
+    invalidation_release(&invalidation);
+}
+
+/* Keys go at random, as if they had changed. */
+bool tracking_shrink(struct worker *worker)
+{
+    enum { KEYS_A_TURN = 1000 };
+    struct store *store = worker->server->store;
+    uint32_t first = (uint32_t)random_u64(random_thread()), done = 0;
+
+    if (LIKELY(!is_over_limit()))
+        return false;
+    if (!gate_enter(&worker->member))
+        return true;
+    for (uint32_t i = 0; i <= store->stripe_mask && done < KEYS_A_TURN && is_over_limit(); i++) {
+        struct stripe *stripe = &store->stripes[(first + i) & store->stripe_mask];
+        struct tracked_key *tracked;
+
+        if (!tracking_table_has_some(stripe->index) || !spinlock_try(&stripe->lock))
+            continue;
+        tracked = tracking_table_take_random(stripe->index);
+        if (tracked != NULL)
+            tell_workers(worker, &(struct noted){.tracked = tracked});
+        stripe_release(store, stripe);
+        done++;
+    }
+    gate_leave(&worker->member);
+    if (!is_over_limit())
+        return false;
+    worker_wake(worker);
+    return true;
+}
+
+void tracking_tell_noted(struct worker *worker)
+{
+    struct buffer invalidated = worker->invalidated;
+
+    if (LIKELY(invalidated.size == 0))
+        return;
+    buffer_init(&worker->invalidated);
+    for (size_t at = 0; at < invalidated.size; at += sizeof(struct noted)) {
+        struct noted noted;
+
+        memcpy(&noted, invalidated.data + at, sizeof(noted));
+        tell_workers(worker, &noted);
+    }
+    buffer_fini(&invalidated);
+}
+
+/* ------------------------------------------------------------------------------------------------------- around -- */
+
+const char *tracking_apply(const struct option_row *row)
+{
+    struct worker *worker = worker_self();
+
+    (void)row;
+    if (worker != NULL && is_over_limit())
+        worker->has_lines = true;
+    return NULL;
+}
+
+void tracking_start(struct store *store)
+{
+    tracking_table_setup(store);
+    store_observe(store, &observer);
+}
+
+void tracking_stop(void)
+{
+    tracking_table_teardown();
+}

@@ -1,0 +1,64 @@
+/* Client tracking: clients that cache what they read are told when it has changed.
+ *
+ * By default the server remembers who read which key (tracking_table.h) and tells once. In broadcast mode nothing is
+ * remembered: the client is told of every change of a key with one of its prefixes (topics of their own). A client may
+ * have another one told in its place.
+ *
+ *     change of a key -> noted by the worker -> letters to the clients' workers; both under the stripe: telling.h
+ *
+ * A reply that a client was given is always before the invalidation of what it read, and behind the invalidations of
+ * what had changed when it was read. */
+#pragma once
+
+#include "base/compiler.h"
+#include "base/table.h"
+#include "server/core/client.h"
+
+struct client_ref;
+struct option_row;
+struct request;
+struct store;
+struct worker;
+
+extern _Atomic int64_t option_tracking_table_max_keys; /* global: option storage; 0: no limit */
+
+enum tracking_mode {
+    TRACKING_ON = 1 << 0,
+    TRACKING_BCAST = 1 << 1,
+    TRACKING_OPTIN = 1 << 2,
+    TRACKING_OPTOUT = 1 << 3,
+    TRACKING_NOLOOP = 1 << 4,
+    TRACKING_CACHING = 1 << 5 /* CLIENT CACHING YES or NO was given for the next command */
+};
+
+/* Owner: the client's worker. */
+struct tracking {
+    uint32_t mode;               /* enum tracking_mode */
+    struct client_ref *redirect; /* NULL: nobody else is told */
+    struct table prefixes;       /* of struct subscription: broadcast mode */
+    struct list_node node;       /* worker's tracking_clients */
+    struct client *client;
+};
+
+void tracking_start(struct store *store); /* before the first worker */
+void tracking_stop(void);                 /* after the last one */
+const char *tracking_apply(const struct option_row *row); /* of tracking-table-max-keys */
+
+/* The client's worker. Takes over the reference in `redirect`; prefixes stay, and are added by broadcast_enter. */
+void tracking_enable(struct client *client, uint32_t mode, struct client_ref *redirect);
+void tracking_disable(struct client *client);
+/* The client's prefixes in ascending order; free with mem_free. */
+struct slice *tracking_prefixes(const struct client *client, uint64_t *count);
+
+/* After a command of a tracking client, its stripes still held: remembers what it has read. */
+void tracking_note_read(const struct request *request);
+/* The same of a command that a script calls. What a client keeps is the script's reply: the keys the script declares
+ * count as read, too. */
+void tracking_note_script_read(const struct request *script, const struct request *request);
+/* A command of the client is over, or was refused: CLIENT CACHING was for that one. command NULL: there is no such. */
+void tracking_command_over(struct client *client, const struct command *command);
+void tracking_note_flush(struct worker *worker); /* the gate is held: all keys of a database, or of all, have gone */
+void tracking_tell_noted(struct worker *worker); /* for telling.c */
+/* Its thread, no lock held: the table is kept within tracking-table-max-keys. A turn does a part; true: there is more
+ * to be done. */
+bool tracking_shrink(struct worker *worker);

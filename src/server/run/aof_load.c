@@ -1,0 +1,615 @@
+#include "server/run/aof_load.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/number.h"
+#include "persist/aof_read.h"
+#include "persist/rdb_load.h"
+#include "server/command/command.h"
+#include "server/core/client.h"
+#include "server/core/request.h"
+#include "server/core/server.h"
+#include "server/core/worker.h"
+#include "server/durable/aof.h"
+#include "server/durable/aof_files.h"
+#include "server/durable/aof_options.h"
+#include "server/durable/aof_writer.h"
+#include "server/durable/libraries.h"
+#include "server/durable/persistence.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    BATCH_MOST = 16,         /* commands that are looked at together, so that their keys' memory arrives together */
+    PREFETCH_MOST = 32,      /* keys of those */
+    ERRORS_SHOWN = 10,
+    REASON_BYTES = 512
+};
+
+/* A command of the batch. */
+struct step {
+    struct aof_command words;
+    const struct command *command;
+    uint32_t first_key, key_count;
+};
+
+struct loading_file {
+    const struct aof_load_request *request;
+    struct aof_load_result *result;
+    struct client *client;
+    const char *name;
+    const char *path;
+    struct file *file;
+    struct file_source source;
+    struct aof_reader reader;
+    bool is_last;
+    bool in_transaction;      /* its EXEC stands in the window */
+    bool begins_transaction;  /* the batch ended with MULTI */
+    uint64_t transaction_at;  /* where that stands */
+    uint64_t before_bytes;    /* of the files before this one */
+    uint64_t next_pause;
+    struct step steps[BATCH_MOST];
+    uint32_t step_count;
+    struct key_positions positions;
+    struct key *keys;
+    uint32_t key_count, key_capacity;
+    char reason[REASON_BYTES];
+};
+
+/* ------------------------------------------------------------------------------------------------------ refusals -- */
+
+static const char *ending(const struct loading_file *file)
+{
+    return file->request->at_start ? "The server does not start, and leaves the file as it is."
+                                   : "The file is left as it is.";
+}
+
+/* What is wrong there, in one line; returns false. */
+static bool damaged(const struct loading_file *file, uint64_t offset, const char *reason)
+{
+    log_warning("Bad file format reading the append only file %s: at byte %" PRIu64 ": %s. %s Make a backup of it, "
+                "then use keydb-check-aof --fix <filename.manifest>.", file->name, offset, reason, ending(file));
+    return false;
+}
+
+static bool unreadable(const struct loading_file *file, uint64_t offset, const char *reason)
+{
+    log_warning("Unrecoverable error reading the append only file %s: at byte %" PRIu64 ": %s. %s Remove the cause and "
+                "start again.", file->name, offset, reason, ending(file));
+    return false;
+}
+
+/* --------------------------------------------------------------------------------------------------- the client -- */
+
+/* It replies to nobody. */
+static struct client *client_create(struct worker *worker)
+{
+    static char nowhere[] = ""; /* global: an address that nobody has; never written */
+    struct client *client = mem_alloc_zero(sizeof(*client));
+
+    client->worker = worker;
+    client->id = UINT64_MAX;
+    client->proto = 2;
+    client->flags = CLIENT_AUTHENTICATED | CLIENT_REPLY_OFF | CLIENT_OBEYED;
+    client->card.id = client->id;
+    client->card.address = client->card.local_address = nowhere;
+    return client;
+}
+
+static void client_free(struct client *client)
+{
+    output_clear(&client->conn.output);
+    mem_free(client);
+}
+
+/* ----------------------------------------------------------------------------------------------- one command -- */
+
+static bool is_plain(const struct command *command, const char *name)
+{
+    return slice_equal_text(command->full_name, name);
+}
+
+/* What no append only file of any version has, and what would do harm. Reads do none. */
+static bool belongs_here(const struct command *command)
+{
+    const uint32_t data = COMMAND_WRITE | COMMAND_READONLY | COMMAND_MAY_REPLICATE | COMMAND_SCRIPT;
+
+    if ((command->flags & COMMAND_ADMIN) != 0 && (command->flags & COMMAND_WRITE) == 0)
+        return false;
+    return (command->flags & data) != 0 || slice_starts_with(command->full_name, SLICE("script|")) ||
+           is_plain(command, "select") || is_plain(command, "multi") || is_plain(command, "exec") ||
+           is_plain(command, "ping") || is_plain(command, "echo");
+}
+
+/* Nobody is there yet to whom it could be published. */
+static bool is_without_effect(const struct command *command)
+{
+    return (command->flags & COMMAND_PUBSUB) != 0 || is_plain(command, "ping");
+}
+
+static bool refuse_command(struct loading_file *file, const struct step *step, const char *reason)
+{
+    struct slice name = file->reader.words[step->words.first];
+
+    (void)snprintf(file->reason, sizeof(file->reason), "the command '%.*s' %s", (int)MIN(name.size, (size_t)100),
+                   name.data, reason);
+    return damaged(file, step->words.offset, file->reason);
+}
+
+/* The text of the error is what it replied. */
+static void note_error(struct loading_file *file, const struct step *step, struct output *out)
+{
+    struct buffer text = {0};
+
+    if (++file->result->errors > ERRORS_SHOWN)
+        return;
+    output_to_buffer(out, &text);
+    while (text.size != 0 && (text.data[text.size - 1] == '\n' || text.data[text.size - 1] == '\r'))
+        text.size--;
+    log_warning("== CRITICAL == This server is sending an error to its AOF-loading-client: '%.*s' after processing the "
+                "command '%.*s' at byte %" PRIu64 " of %s", (int)MIN(text.size, (size_t)200), buffer_text(&text),
+                (int)step->command->full_name.size, step->command->full_name.data, step->words.offset, file->name);
+    buffer_fini(&text);
+}
+
+static bool run_step(struct loading_file *file, const struct step *step, int64_t now_ms)
+{
+    struct worker *worker = file->request->worker;
+    struct access *access = &worker->access;
+    struct request request = {.command = step->command,
+                              .args = &file->reader.words[step->words.first],
+                              .arg_count = step->words.count,
+                              .key_count = step->key_count,
+                              .keys = step->key_count != 0 ? &file->keys[step->first_key] : NULL,
+                              .access = access,
+                              .client = file->client,
+                              .worker = worker,
+                              .out = &worker->sink,
+                              .proto = 2,
+                              .db = file->client->db,
+                              .in_exec = true};
+
+    if (UNLIKELY(is_without_effect(step->command)))
+        return true;
+    access_begin(access, now_ms, true);
+    access_obey(access);
+    step->command->run(&request);
+    file->result->commands++;
+    if (UNLIKELY(request.failed)) {
+        note_error(file, step, &worker->sink);
+        if (is_plain(step->command, "select")) /* what follows would go to another database */
+            return refuse_command(file, step, "names a database that is not there (see the option `databases`)");
+    }
+    output_clear(&worker->sink);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------- batches -- */
+
+static void find_keys(struct loading_file *file, struct step *step)
+{
+    const struct slice *args = &file->reader.words[step->words.first];
+    const struct command *command = step->command;
+
+    step->first_key = file->key_count;
+    step->key_count = 0;
+    if (command->first_key == 0 && command->key_spec_count == 0 && command->row->find_keys == NULL)
+        return;
+    file->positions.count = 0;
+    if (!command_keys(command, args, step->words.count, &file->positions))
+        return;
+    if (file->key_count + file->positions.count > file->key_capacity) {
+        file->key_capacity = (file->key_count + file->positions.count) * 2 + 64;
+        file->keys = mem_realloc(file->keys, file->key_capacity * sizeof(*file->keys));
+    }
+    for (uint32_t i = 0; i < file->positions.count; i++)
+        file->keys[file->key_count++] = key_make(key_position_name(args, file->positions.items[i]));
+    step->key_count = file->positions.count;
+}
+
+/* Which command it is. False: it cannot be one, which has been told. */
+static bool prepare(struct loading_file *file, struct step *step)
+{
+    const struct slice *args = &file->reader.words[step->words.first];
+    const struct command *command = command_find(args[0]);
+
+    if (command != NULL && command->subcommand_count != 0 && step->words.count > 1)
+        command = command_find_subcommand(command, args[1]);
+    if (UNLIKELY(command == NULL)) {
+        log_warning("Unknown command '%.*s' reading the append only file %s: at byte %" PRIu64 ". %s Load it with a "
+                    "server that knows the command, or remove it.", (int)MIN(args[0].size, (size_t)100), args[0].data,
+                    file->name, step->words.offset, ending(file));
+        return false;
+    }
+    step->command = command;
+    if (UNLIKELY(!command_arity_fits(command, step->words.count)))
+        return refuse_command(file, step, "has a wrong number of arguments");
+    if (UNLIKELY(!belongs_here(command)))
+        return refuse_command(file, step, "does not belong into such a file");
+    find_keys(file, step);
+    return true;
+}
+
+/* Lets the memory of all keys arrive together instead of one after the other. */
+static void prefetch(const struct loading_file *file)
+{
+    const struct store *store = file->request->worker->server->store;
+    const struct table *tables[PREFETCH_MOST];
+    const struct key *keys = file->keys;
+    uint32_t count = MIN(file->key_count, (uint32_t)PREFETCH_MOST);
+
+    if (file->client->db != 0 || count < 2)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        tables[i] = &store->stripes[(uint32_t)keys[i].hash & store->stripe_mask].first.keys;
+        table_prefetch_directory(tables[i], keys[i].hash);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_bucket(tables[i], keys[i].hash);
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_item(tables[i], keys[i].hash);
+}
+
+static bool run_steps(struct loading_file *file)
+{
+    int64_t now_ms = clock_wall_ms();
+
+    prefetch(file);
+    for (uint32_t i = 0; i < file->step_count; i++) {
+        if (!run_step(file, &file->steps[i], now_ms))
+            return false;
+    }
+    return true;
+}
+
+/* Gathers commands until there are enough, or MULTI or EXEC is met. Returns what stands behind them. */
+static enum aof_piece gather(struct loading_file *file, bool *good)
+{
+    enum aof_piece piece = AOF_COMMAND;
+
+    aof_reader_forget(&file->reader);
+    file->step_count = 0;
+    file->key_count = 0;
+    *good = true;
+    while (file->step_count < BATCH_MOST) {
+        struct step *step = &file->steps[file->step_count];
+
+        piece = aof_reader_piece(&file->reader, &step->words);
+        if (piece == AOF_NOTE)
+            continue;
+        if (piece != AOF_COMMAND)
+            break;
+        *good = prepare(file, step);
+        if (UNLIKELY(!*good))
+            break;
+        if (UNLIKELY((step->command->flags & COMMAND_UNQUEUED) != 0)) {
+            if (is_plain(step->command, "multi") && !file->in_transaction) {
+                file->begins_transaction = true;
+                file->transaction_at = step->words.offset;
+                break;
+            }
+            if (is_plain(step->command, "exec") && file->in_transaction) {
+                file->in_transaction = false;
+                continue;
+            }
+        }
+        file->step_count++;
+    }
+    return piece;
+}
+
+/* ------------------------------------------------------------------------------------------------- transactions -- */
+
+enum found_exec { EXEC_FOUND, EXEC_CUT, EXEC_FAILED };
+
+/* Behind MULTI: is there an EXEC? The window keeps everything from here to it; then the reader stands here again. */
+static enum found_exec find_exec(struct loading_file *file)
+{
+    struct aof_reader *reader = &file->reader;
+    struct aof_command command;
+    size_t first = reader->at;
+    enum aof_piece piece;
+
+    for (;;) {
+        aof_reader_forget(reader);
+        piece = aof_reader_piece(reader, &command);
+        if (piece == AOF_COMMAND && command.count == 1 &&
+            slice_equal_text_nocase(reader->words[command.first], "exec"))
+            break;
+        if (piece == AOF_BAD) {
+            (void)damaged(file, aof_reader_offset(reader), reader->error);
+            return EXEC_FAILED;
+        }
+        if (piece == AOF_MORE && !aof_reader_fill(reader, &first)) {
+            if (reader->ended)
+                return EXEC_CUT;
+            (void)unreadable(file, aof_reader_offset(reader), strerror(errno));
+            return EXEC_FAILED;
+        }
+    }
+    reader->at = first;
+    return EXEC_FOUND;
+}
+
+/* ------------------------------------------------------------------------------------------------------- the end -- */
+
+static bool cut(struct loading_file *file, uint64_t size)
+{
+    struct file *writable = NULL;
+    enum status status;
+
+    log_warning("!!! Warning: short read while loading the AOF file %s!!!", file->name);
+    log_warning("!!! Truncating the AOF %s at offset %" PRIu64 " !!!", file->name, size);
+    status = file_open(&writable, file->path, FILE_APPEND);
+    if (status == STATUS_OK)
+        status = file_truncate(writable, size);
+    if (status == STATUS_OK)
+        status = file_sync(writable);
+    file_close(&writable);
+    if (status != STATUS_OK) {
+        log_warning("Error truncating the AOF file %s: %s. The server does not start. Remove the cause and start "
+                    "again.", file->name, strerror(errno));
+        return false;
+    }
+    log_warning("AOF %s loaded anyway because aof-load-truncated is enabled", file->name);
+    return true;
+}
+
+/* The file ends within a command, or a transaction; `size` is where that begins. */
+static bool ends_early(struct loading_file *file, uint64_t size)
+{
+    struct aof_reader *reader = &file->reader;
+    uint64_t at = aof_reader_offset(reader);
+
+    if (aof_reader_hides_commands(reader))
+        return damaged(file, at, "a length is larger than what follows, and whole commands are among that");
+    if (reader->status != STATUS_OK)
+        return unreadable(file, at, strerror(errno));
+    if (!file->is_last) {
+        log_warning("Fatal error: the truncated file is not the last file: %s ends early: at byte %" PRIu64 ". %s "
+                    "Make a backup of the files, then use keydb-check-aof --fix <filename.manifest>.", file->name,
+                    size, ending(file));
+        return false;
+    }
+    if (!OPTION_IS(option_aof_load_truncated)) {
+        log_warning("Unexpected end of file reading the append only file %s: at byte %" PRIu64 ". %s You can: 1) Make "
+                    "a backup of your AOF file, then use keydb-check-aof --fix <filename.manifest>. 2) Alternatively "
+                    "you can set the 'aof-load-truncated' configuration option to yes and restart the server.",
+                    file->name,
+                    size, ending(file));
+        return false;
+    }
+    return cut(file, size);
+}
+
+/* --------------------------------------------------------------------------------------------------------- files -- */
+
+static bool take_a_rest(struct loading_file *file)
+{
+    const struct aof_load_request *request = file->request;
+    uint64_t bytes = file->before_bytes + aof_reader_offset(&file->reader);
+
+    if (LIKELY(bytes < file->next_pause) || request->pause == NULL)
+        return true;
+    file->next_pause = bytes + request->pause_bytes;
+    file->result->interrupted = !request->pause(bytes, file->result->keys + file->result->commands);
+    return !file->result->interrupted;
+}
+
+static bool load_commands(struct loading_file *file)
+{
+    struct aof_reader *reader = &file->reader;
+
+    for (;;) {
+        bool good;
+        enum aof_piece piece = gather(file, &good);
+
+        if (!run_steps(file) || !good || !take_a_rest(file))
+            return false;
+        if (file->begins_transaction) {
+            enum found_exec found = find_exec(file);
+
+            file->begins_transaction = false;
+            if (found == EXEC_FAILED)
+                return false;
+            if (found == EXEC_CUT) {
+                log_warning("Revert incomplete MULTI/EXEC transaction in AOF file %s", file->name);
+                return ends_early(file, file->transaction_at);
+            }
+            file->in_transaction = true;
+        } else if (piece == AOF_BAD) {
+            return damaged(file, aof_reader_offset(reader), reader->error);
+        } else if (piece == AOF_MORE && !aof_reader_fill(reader, NULL)) {
+            if (!reader->ended)
+                return unreadable(file, aof_reader_offset(reader), strerror(errno));
+            return aof_reader_is_done(reader) || ends_early(file, aof_reader_offset(reader));
+        }
+    }
+}
+
+static bool pause_in_rdb(uint64_t bytes, uint64_t keys, void *context)
+{
+    struct loading_file *file = context;
+
+    file->result->interrupted = !file->request->pause(file->before_bytes + bytes, keys);
+    return !file->result->interrupted;
+}
+
+static void no_aux(struct slice name, struct slice value, void *context)
+{
+    (void)name;
+    (void)value;
+    (void)context;
+}
+
+/* The RDB that the file begins with, or consists of. *size: what it takes. */
+static bool load_rdb(struct loading_file *file, uint64_t *size)
+{
+    struct access *access = &file->request->worker->access;
+    struct rdb_load_request request;
+    struct rdb_load_result result;
+
+    access_begin(access, clock_wall_ms(), true);
+    access_obey(access);
+    persistence_fill_load(&request, access);
+    request.keeps_expired = true; /* the increments say when a key is gone */
+    request.pause = file->request->pause != NULL ? pause_in_rdb : NULL;
+    request.pause_bytes = file->request->pause_bytes;
+    request.aux = file->request->aux != NULL ? file->request->aux : no_aux;
+    request.context = file;
+    if (!rdb_load(&file->source.source, &request, &result)) {
+        if (result.status == STATUS_INTERRUPTED)
+            return false;
+        log_warning("Error reading the RDB preamble of the AOF file %s: at byte %" PRIu64 ": %s. %s %s", file->name,
+                    result.failed_at, result.error, ending(file),
+                    result.status == STATUS_UNSUPPORTED ? "Load it with a server that has what is missing here."
+                                                        : "Take a copy that is whole.");
+        return false;
+    }
+    file->result->keys += result.keys;
+    *size = result.bytes;
+    return true;
+}
+
+static bool load_content(struct loading_file *file)
+{
+    char magic[5];
+    size_t got;
+    uint64_t offset = 0;
+    enum status status = file_read(file->file, magic, sizeof(magic), &got);
+
+    if (status == STATUS_OK)
+        status = file_seek(file->file, 0);
+    if (status == STATUS_OK)
+        status = file_source_init(&file->source, file->file);
+    if (status != STATUS_OK)
+        return unreadable(file, 0, strerror(errno));
+    if (got == sizeof(magic) && memcmp(magic, "REDIS", sizeof(magic)) == 0) {
+        if (!load_rdb(file, &offset))
+            return false;
+        status = file_seek(file->file, offset);
+        if (status != STATUS_OK)
+            return unreadable(file, offset, strerror(errno));
+    }
+    aof_reader_init(&file->reader, &file->source.source, offset);
+    file->client->db = 0;
+    return load_commands(file);
+}
+
+static bool load_file(struct loading_file *file)
+{
+    enum status status = file_open(&file->file, file->path, FILE_READ);
+    bool good;
+
+    if (status != STATUS_OK)
+        return unreadable(file, 0, strerror(errno));
+    good = load_content(file);
+    aof_reader_fini(&file->reader);
+    file_close(&file->file);
+    key_positions_fini(&file->positions);
+    mem_free(file->keys);
+    return good;
+}
+
+static double seconds_since(uint64_t start_us)
+{
+    return (double)(clock_monotonic_us() - start_us) / 1e6;
+}
+
+static bool load_part(const struct aof_part *part, bool is_last, uint64_t *bytes, struct client *client,
+                      const struct aof_load_request *request, struct aof_load_result *result)
+{
+    uint64_t start_us = clock_monotonic_us(), size = 0;
+    char *path = aof_file_path(part->name);
+    struct loading_file *file = mem_alloc_zero(sizeof(*file));
+    bool good;
+
+    (void)!file_size_of(path, &size); /* opening it will tell */
+    file->request = request;
+    file->result = result;
+    file->client = client;
+    file->name = part->name;
+    file->path = path;
+    file->is_last = is_last;
+    file->before_bytes = *bytes;
+    file->next_pause = *bytes + request->pause_bytes;
+    good = load_file(file);
+    if (good && size != 0)
+        log_notice("DB loaded from %s file %s: %.3f seconds", part->type == AOF_BASE ? "base" : "incr", part->name,
+                   seconds_since(start_us));
+    *bytes += size;
+    mem_free(file);
+    mem_free(path);
+    return good;
+}
+
+bool aof_load_run(const struct aof_manifest *manifest, const struct aof_load_request *request,
+                  struct aof_load_result *result)
+{
+    struct access *access = &request->worker->access;
+    struct effects *effects = access->effects;
+    uint64_t start_us = clock_monotonic_us(), bytes = 0;
+    struct client *client = client_create(request->worker);
+    bool good = true;
+
+    *result = (struct aof_load_result){0};
+    access->effects = NULL;
+    for (uint32_t i = 0; good && i < manifest->count; i++) {
+        if (manifest->parts[i].type != AOF_HISTORY)
+            good = load_part(&manifest->parts[i], i + 1 == manifest->count, &bytes, client, request, result);
+    }
+    client_free(client);
+    access->effects = effects;
+    access_begin(access, clock_wall_ms(), true);
+    if (result->errors > ERRORS_SHOWN)
+        log_warning("%" PRIu64 " commands of the append only file replied an error", result->errors);
+    if (good)
+        log_notice("DB loaded from append only file: %.3f seconds", seconds_since(start_us));
+    return good;
+}
+
+bool aof_load_again(struct worker *worker)
+{
+    struct access *access = &worker->access;
+    const struct aof_load_request request = {.worker = worker};
+    const uint64_t dirty = access->dirty;
+    struct aof_load_result result;
+    struct aof_manifest manifest = {0};
+    struct aof_stats stats;
+    uint64_t bytes;
+    bool good = false;
+
+    /* Without an AOF a rewrite leaves files that can be loaded, too. So can they be while the first rewrite has not
+     * begun; once it has, what it writes must not be of other data than what comes after it. */
+    aof_stats(&stats);
+    if ((aof_state() == AOF_STARTING && stats.is_rewriting) || aof_state() == AOF_STOPPING ||
+        (aof_state() == AOF_ON && !aof_writer_settle())) {
+        log_warning("The append only file cannot be loaded: %s", aof_state() == AOF_ON
+                    ? "not everything could be written to it" : aof_state() == AOF_STOPPING
+                    ? "it is being switched off" : "its first rewrite is not done yet");
+        return false;
+    }
+    switch (aof_files_find(false, &manifest, &bytes)) {
+    case AOF_FOUND:
+        for (unsigned db = 0; db < store_database_bound(access->store); db++)
+            access_flush_db(access, db, false);
+        libraries_flush();
+        good = aof_load_run(&manifest, &request, &result);
+        break;
+    case AOF_FOUND_NOTHING:
+        log_warning("There is no append only file that could be loaded");
+        break;
+    case AOF_FOUND_TROUBLE:
+        break;
+    }
+    aof_manifest_fini(&manifest);
+    access->dirty = dirty; /* what is here is what is in the files */
+    if (good)
+        persistence_note_loaded(result.keys, 0);
+    return good;
+}

@@ -1,0 +1,24 @@
+#include "server/run/busy.h"
+
+#include "server/core/server.h"
+
+_Atomic uint32_t busy_state; /* global: see busy.h */
+
+const char *busy_error(void)
+{
+    return atomic_load_explicit(&busy_state, memory_order_relaxed) == BUSY_FUNCTION
+               ? "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+               : "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+}
+
+void busy_begin(struct server *server, enum busy_state state)
+{
+    atomic_store_explicit(&busy_state, state, memory_order_release);
+    for (unsigned i = 0; i < server->worker_count; i++)
+        worker_wake_parked(&server->workers[i], PARKING_BUSY);
+}
+
+void busy_end(void)
+{
+    atomic_store_explicit(&busy_state, BUSY_NOT, memory_order_release);
+}

@@ -1,0 +1,179 @@
+#include "server/run/direct.h"
+
+#include "base/background.h"
+#include "server/config/options.h"
+#include "server/core/client.h"
+#include "server/run/dispatch_priv.h"
+
+/* A blob that has become too small is followed by one of two to four times its size. What comes is received into the
+ * new one behind the place of what is there already, and that is copied in pieces, one for each piece received: so no
+ * turn of the loop does more than that, however large the argument. There is always as much room behind as is to be
+ * copied: where four times the size is enough for all, the next blob is for all. */
+enum {
+    DIRECT_FIRST_BYTES = 1 << 20, /* what a large argument gets at once */
+    DIRECT_PIECE_BYTES = 1 << 20,
+};
+
+/* How much memory a large argument gets beyond `there`: never so much that it passes client-query-buffer-limit
+ * unnoticed. */
+static size_t direct_capacity(const struct client *client, size_t there)
+{
+    uint64_t limit = OPTION_GET_U64(option_client_query_buffer_limit);
+    size_t wanted = client->direct_size / 4 <= there ? client->direct_size : there * 2;
+
+    return MIN(client->direct_size, limit < wanted ? (size_t)limit + 1 : wanted);
+}
+
+static void release_blob(void *argument)
+{
+    struct blob *blob = argument;
+
+    blob_release(&blob);
+}
+
+/* Giving much memory back to the system takes long. */
+static void release_later(struct blob **blob)
+{
+    if (*blob != NULL && (*blob)->capacity > DIRECT_PIECE_BYTES)
+        background_submit(BACKGROUND_FREE, release_blob, *blob);
+    else
+        blob_release(blob);
+    *blob = NULL;
+}
+
+/* Memory cannot be had: what there is is given back, and the rest of the argument is read into memory that nobody
+ * reads. The command is refused when it is complete; those behind it are none the worse. */
+static void lose(struct client *client)
+{
+    direct_forget(client);
+    client->direct_is_lost = true;
+    client->direct_bytes = 0;
+}
+
+/* How much the next piece of a lost argument takes. */
+static size_t next_lost_piece(struct client *client)
+{
+    size_t size = MIN(client->direct_size - client->direct_received, sizeof(client->worker->discarded));
+
+    client->direct_received += size;
+    return size;
+}
+
+static void copy_piece(struct client *client, size_t most)
+{
+    struct blob *from = client->direct_before;
+    size_t size;
+
+    if (from == NULL)
+        return;
+    size = MIN(from->capacity - client->direct_copied, most);
+    memcpy(client->direct->data + client->direct_copied, from->data + client->direct_copied, size);
+    client->direct_copied += size;
+    if (client->direct_copied == from->capacity) {
+        release_later(&client->direct_before);
+        client->direct_bytes = blob_footprint(client->direct);
+    }
+}
+
+/* How much of the room is for the next piece. */
+static size_t next_piece(struct client *client)
+{
+    size_t size = MIN(client->direct->capacity - client->direct_received, (size_t)DIRECT_PIECE_BYTES);
+
+    client->direct_received += size;
+    return size;
+}
+
+void direct_begin(struct client *client, const struct resp_command *words, char *data, size_t size)
+{
+    size_t here = size - words->large_offset;
+    struct blob *blob;
+
+    client->direct_size = words->large_size;
+    blob = blob_try_create(direct_capacity(client, MAX((size_t)DIRECT_FIRST_BYTES, here * 2)));
+    client->direct_received = here;
+    if (blob == NULL) {
+        lose(client);
+        conn_receive_direct(&client->conn, client->worker->discarded, next_lost_piece(client), here);
+        return;
+    }
+    memcpy(blob->data, data + words->large_offset, here);
+    client->direct = blob;
+    client->direct_bytes = blob_footprint(blob);
+    conn_receive_direct(&client->conn, blob->data + here, next_piece(client), here);
+}
+
+static bool is_too_much(const struct client *client)
+{
+    return client->direct_received > OPTION_GET_U64(option_client_query_buffer_limit);
+}
+
+/* False: there is no memory for more. */
+static bool grow(struct client *client)
+{
+    struct blob *larger;
+
+    copy_piece(client, SIZE_MAX);
+    larger = blob_try_create(direct_capacity(client, client->direct_received));
+    if (larger == NULL)
+        return false;
+    client->direct_before = client->direct;
+    client->direct = larger;
+    client->direct_copied = 0;
+    client->direct_bytes = blob_footprint(larger) + blob_footprint(client->direct_before);
+    client_update_card(client);
+    return true;
+}
+
+static void lost_done(struct client *client)
+{
+    if (client->direct_received == client->direct_size) {
+        client->direct_is_lost = false;
+        resp_parser_large_done(&client->parser, NULL);
+        return;
+    }
+    conn_receive_direct_more(&client->conn, client->worker->discarded, next_lost_piece(client));
+}
+
+void direct_done(struct client *client)
+{
+    struct blob *blob = client->direct;
+    char *next;
+
+    if (client->direct_is_lost) {
+        lost_done(client);
+        return;
+    }
+    copy_piece(client, DIRECT_PIECE_BYTES);
+    if (client->direct_received == client->direct_size) {
+        copy_piece(client, SIZE_MAX);
+        if (is_too_much(client)) {
+            client_close_for_query(client);
+            return;
+        }
+        blob->size = client->direct_size;
+        client->direct_bytes = 0; /* from now on the parser has it */
+        resp_parser_large_done(&client->parser, blob);
+        blob_release(&client->direct);
+        client_update_card(client);
+        return;
+    }
+    if (client->direct_received == blob->capacity && is_too_much(client)) {
+        client_close_for_query(client);
+        return;
+    }
+    if (client->direct_received == blob->capacity && !grow(client)) {
+        lose(client);
+        client_update_card(client);
+        conn_receive_direct_more(&client->conn, client->worker->discarded, next_lost_piece(client));
+        return;
+    }
+    next = client->direct->data + client->direct_received;
+    conn_receive_direct_more(&client->conn, next, next_piece(client));
+}
+
+void direct_forget(struct client *client)
+{
+    release_later(&client->direct);
+    release_later(&client->direct_before);
+}

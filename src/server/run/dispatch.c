@@ -1,0 +1,914 @@
+/* A chunk of input becomes jobs, up to eight at a time:
+ *
+ *     parse (no state of the client is looked at) -> group -> gate, stripes -> prefetch -> run each -> release
+ *
+ * Neighbours that only need the stripes of their keys are run under one set of locks. Everything else runs alone, in
+ * order. A job that cannot have what it needs is parked (parking.h). */
+#include "server/run/dispatch.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/acl/acl_client.h"
+#include "server/config/hindrance.h"
+#include "server/config/options.h"
+#include "server/core/client.h"
+#include "server/core/letters.h"
+#include "server/core/server.h"
+#include "server/memory/memory_limit.h"
+#include "server/observe/timing.h"
+#include "server/pubsub/monitor.h"
+#include "server/pubsub/telling.h"
+#include "server/pubsub/tracking.h"
+#include "server/run/blocked.h"
+#include "server/run/busy.h"
+#include "server/run/direct.h"
+#include "server/run/dispatch_priv.h"
+#include "server/run/migrate.h"
+#include "server/run/parking.h"
+#include "server/run/pause.h"
+#include "server/run/refusal.h"
+#include "server/run/transaction.h"
+#include "server/tls/tls_peers.h"
+#include "store/waiters.h"
+#include "store/watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GATE_SPINS = 2000, /* about 50 us: others leave the gate within that, unless a long command runs */
+    PREFETCH_MOST = 16 /* keys of a group */
+};
+
+/* ------------------------------------------------------------------------------------------------------ parsing -- */
+
+static void keys_reserve(struct worker *worker, uint32_t count)
+{
+    if (worker->key_count + count <= worker->key_capacity)
+        return;
+    worker->key_capacity = MAX(worker->key_count + count, worker->key_capacity * 2 + 64);
+    worker->keys = mem_realloc(worker->keys, worker->key_capacity * sizeof(struct key));
+}
+
+static inline void prefetch_stripe(const struct worker *worker, const struct key *key)
+{
+    __builtin_prefetch(&worker->server->store->stripes[access_stripe_of(&worker->access, key)], 1);
+}
+
+static void job_find_keys(struct worker *worker, struct job *job)
+{
+    const struct slice *args = job->words.args;
+
+    job->first_key = worker->key_count;
+    worker->positions.count = 0;
+    if (command_keys(job->command, args, job->words.arg_count, &worker->positions)) {
+        keys_reserve(worker, worker->positions.count);
+        for (uint32_t i = 0; i < worker->positions.count; i++)
+            worker->keys[worker->key_count++] = key_make(key_position_name(args, worker->positions.items[i]));
+    }
+    job->key_count = worker->key_count - job->first_key;
+}
+
+/* Which command it is, whether it can be one at all, and what it needs. */
+static void job_prepare(struct worker *worker, struct job *job)
+{
+    const struct command *command = command_find(job->words.args[0]);
+
+    job->command = command;
+    job->refusal = REFUSAL_NONE;
+    job->access = ACCESS_FREE;
+    job->key_count = 0;
+    if (UNLIKELY(command == NULL)) {
+        job->refusal = REFUSAL_UNKNOWN;
+        return;
+    }
+    if (UNLIKELY(command->subcommand_count != 0) && job->words.arg_count > 1) {
+        command = command_find_subcommand(command, job->words.args[1]);
+        if (command == NULL) {
+            job->refusal = REFUSAL_UNKNOWN_SUBCOMMAND;
+            return;
+        }
+        job->command = command;
+    }
+    if (UNLIKELY(!command_arity_fits(command, job->words.arg_count))) {
+        job->refusal = REFUSAL_ARITY;
+        return;
+    }
+    if (resp_command_lacks(&job->words)) {
+        job->refusal = REFUSAL_NO_MEMORY;
+        return;
+    }
+    job->access = command_access(command, job->words.args, job->words.arg_count);
+    if (LIKELY(job->access == ACCESS_STRIPED && command->simple_keys && command->first_key == command->last_key)) {
+        keys_reserve(worker, 1);
+        job->first_key = worker->key_count;
+        job->key_count = 1;
+        worker->keys[worker->key_count] = key_make(job->words.args[command->first_key]);
+        prefetch_stripe(worker, &worker->keys[worker->key_count++]);
+    } else if (command->first_key != 0 || command->key_spec_count != 0 || command->row->find_keys != NULL) {
+        job_find_keys(worker, job);
+    }
+}
+
+/* --------------------------------------------------------------------------------------------- what is needed -- */
+
+static void stripes_add(struct worker *worker, uint32_t stripe)
+{
+    if (worker->stripe_count == worker->stripe_capacity) {
+        worker->stripe_capacity = worker->stripe_capacity * 2 + 64;
+        worker->stripes = mem_realloc(worker->stripes, worker->stripe_capacity * sizeof(uint32_t));
+    }
+    worker->stripes[worker->stripe_count++] = stripe;
+}
+
+static int compare_stripes(const void *a, const void *b)
+{
+    uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+
+    return (first > second) - (first < second);
+}
+
+/* Ascending, each once. */
+static void stripes_arrange(struct worker *worker)
+{
+    uint32_t *stripes = worker->stripes, count = worker->stripe_count, kept = 0;
+
+    if (count < 2)
+        return;
+    if (count <= 16) {
+        for (uint32_t i = 1; i < count; i++) {
+            uint32_t stripe = stripes[i], k = i;
+
+            for (; k > 0 && stripes[k - 1] > stripe; k--)
+                stripes[k] = stripes[k - 1];
+            stripes[k] = stripe;
+        }
+    } else {
+        qsort(stripes, count, sizeof(uint32_t), compare_stripes);
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        if (stripes[i] != stripes[kept])
+            stripes[++kept] = stripes[i];
+    }
+    worker->stripe_count = kept + 1;
+}
+
+static ALWAYS_INLINE void stripes_of_keys(struct worker *worker, const struct key *keys, uint32_t key_count)
+{
+    for (uint32_t i = 0; i < key_count; i++)
+        stripes_add(worker, access_stripe_of(&worker->access, &keys[i]));
+}
+
+static void stripes_of_queued(const struct key *keys, uint32_t key_count, void *context)
+{
+    stripes_of_keys(context, keys, key_count);
+}
+
+static void add_watched_stripe(uint32_t stripe, void *context)
+{
+    stripes_add(context, stripe);
+}
+
+/* RUN_BUSY comes from here alone: parking looks for the stripe by which it is to be woken. As stripe_wait. */
+static must_check bool wait_for(struct worker *worker, struct stripe *stripe)
+{
+    worker->busy_stripe = stripe;
+    return stripe_wait(stripe, worker->index);
+}
+
+/* Takes the stripes in worker->stripes, inside the gate. False: parked threads will be woken, ask again then. */
+static bool stripes_lock(struct worker *worker, bool wait)
+{
+    uint32_t busy = 0;
+
+    stripes_arrange(worker);
+    while (!access_lock(&worker->access, worker->stripes, worker->stripe_count, &busy)) {
+        if (!wait || wait_for(worker, &worker->server->store->stripes[busy]))
+            return false;
+    }
+    return true;
+}
+
+/* By stripe, a bit each: those that stand in worker->stripes. */
+struct need_search {
+    struct worker *worker;
+    uint64_t known[STORE_STRIPES_MOST / 64];
+};
+
+static bool note_stripe(struct need_search *search, uint32_t stripe)
+{
+    const uint64_t bit = UINT64_C(1) << stripe % 64;
+    const bool is_new = (search->known[stripe / 64] & bit) == 0;
+
+    search->known[stripe / 64] |= bit;
+    return is_new;
+}
+
+static void add_need(uint32_t stripe, void *context)
+{
+    struct need_search *search = context;
+
+    if (note_stripe(search, stripe))
+        stripes_add(search->worker, stripe);
+}
+
+/* The stripes in worker->stripes are held. If somebody who waits there needs others to be served they are added, and
+ * all are released: to be taken together. What was added stays, so that this ends, however long the chain. */
+static bool stripes_add_needs(struct worker *worker)
+{
+    const struct store *store = worker->server->store;
+    const uint32_t held_count = worker->stripe_count;
+    struct need_search search;
+
+    search.worker = worker;
+    memset(search.known, 0, (store->stripe_mask / 64 + 1) * sizeof(*search.known));
+    for (uint32_t i = 0; i < held_count; i++)
+        (void)note_stripe(&search, worker->stripes[i]);
+    for (uint32_t i = 0; i < held_count; i++)
+        waiters_each_need(&store->stripes[worker->stripes[i]], add_need, &search);
+    if (worker->stripe_count == held_count)
+        return false;
+    access_unlock(&worker->access, worker->stripes, held_count);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------ running -- */
+
+static struct blob *own_blob_of(const void *context, uint32_t arg_index)
+{
+    return request_arg_blob(context, arg_index);
+}
+
+/* Counts a call that began at `start`, and looks at those who want to know of it; returns its end. */
+static ALWAYS_INLINE uint64_t measure(const struct request *request, uint64_t start)
+{
+    struct worker *worker = request->worker;
+    const uint32_t id = request->command->id;
+    const uint64_t end = tick_now(), span = end - start;
+
+    if (UNLIKELY(span >= atomic_load_explicit(&timing_attention, memory_order_relaxed)))
+        timing_attend(request, span);
+    else
+        histogram_add(&worker->stats.times[id].ticks, span);
+    if (UNLIKELY(request->failed))
+        counter_add(&worker->stats.failed_calls[id], 1);
+    return end;
+}
+
+/* Runs a command whose time began at `start`; returns its end. */
+static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
+{
+    struct access *access = request->access;
+    struct worker *worker = request->worker;
+    const struct request *outer = worker->running;
+    uint64_t dirty = access->dirty;
+
+    worker->running = request;
+    request->command->run(request);
+    worker->running = outer;
+    if (access->dirty != dirty && !request->in_exec) /* EXEC counts for all of its own */
+        counter_add(&access->counters->dirty, access->dirty - dirty);
+    if (UNLIKELY(access->effects != NULL) && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
+        effects_add_with_blobs(access->effects, request->db, request->args, request->arg_count, own_blob_of, request);
+    if (UNLIKELY(request->blocked)) {
+        if (!request->again)
+            timing_note_waiting(worker, request->command);
+        return tick_now();
+    }
+    return measure(request, start);
+}
+
+size_t dispatch_query_bytes(const struct request *request)
+{
+    const struct job *jobs = request->worker->jobs;
+
+    for (unsigned i = 0; i < GROUP_MOST; i++) {
+        if (jobs[i].words.args == request->args)
+            return jobs[i].words.consumed;
+    }
+    return 0;
+}
+
+void dispatch_journal(struct worker *worker)
+{
+    if (worker->effects.count != 0) {
+        assert(gate_is_inside(&worker->member) || worker->access.exclusive); /* who is alone may take readers away */
+        journal_append(&worker->server->journal, &worker->effects, false);
+        worker->has_journaled = true;
+        effects_clear(&worker->effects);
+    }
+}
+
+/* Of one command; what was noted is told once for all those that hold the same stripes. */
+static void settle_command(struct worker *worker)
+{
+    dispatch_journal(worker);
+    if (waiters_are_ready(&worker->access))
+        blocked_serve(worker);
+}
+
+void dispatch_settle_access(struct access *access)
+{
+    struct worker *worker = container_of(access, struct worker, access);
+
+    settle_command(worker);
+    telling_noted(worker);
+}
+
+static COLD void after_tracked(const struct request *request)
+{
+    tracking_note_read(request);
+    tracking_command_over(request->client, request->command);
+}
+
+static ALWAYS_INLINE void begin_request(struct request *request, struct client *client, const struct job *job,
+                                        const struct key *keys, bool exclusive, uint64_t start)
+{
+    struct worker *worker = client->worker;
+    struct access *access = &worker->access;
+
+    access_begin(access, worker_time_at(worker, start), exclusive);
+    access->no_touch = (client->flags & CLIENT_NO_TOUCH) != 0;
+    access->effects = UNLIKELY(journal_is_on(&worker->server->journal)) ? &worker->effects : NULL;
+    dispatch_request_init(request, client, job, keys);
+}
+
+/* Journals its effect and serves who waited for it. */
+static ALWAYS_INLINE void finish_request(const struct request *request)
+{
+    struct client *client = request->client;
+
+    if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
+        after_tracked(request);
+    if (UNLIKELY(request->access->effects != NULL) || waiters_are_ready(request->access))
+        settle_command(client->worker);
+    dispatch_after_reply(client);
+}
+
+/* Runs one command with what is held. It began at `start`, when it had what it needs: that is the time it sees, with
+ * all that is run within it. Returns its end. */
+static uint64_t run_command_since(struct client *client, const struct job *job, const struct key *keys, bool exclusive,
+                                  uint64_t start)
+{
+    struct request request;
+
+    begin_request(&request, client, job, keys, exclusive, start);
+    start = execute(&request, start);
+    finish_request(&request);
+    return start;
+}
+
+/* Those up to the last of a group, which took so many ticks, with what was run within them. */
+static void count_commands(struct client *client, const struct job *last, uint64_t count, uint64_t ticks)
+{
+    counter_add(&client->worker->stats.commands, count);
+    counter_add(&client->worker->stats.command_ticks, (int64_t)ticks < 0 ? 0 : ticks);
+    atomic_store_explicit(&client->card.command_id, last->command->id, memory_order_relaxed);
+}
+
+static void run_command(struct client *client, const struct job *job, const struct key *keys, bool exclusive)
+{
+    const uint64_t start = tick_now();
+    const uint64_t end = run_command_since(client, job, keys, exclusive, start);
+
+    telling_noted(client->worker);
+    count_commands(client, job, 1, end - start);
+}
+
+void dispatch_run_nested(struct request *outer, const struct command *command, const struct slice *args,
+                         uint32_t arg_count, const struct key *keys, uint32_t key_count,
+                         const struct resp_blob_arg *blobs, uint32_t blob_count)
+{
+    struct request request = {.command = command,
+                              .args = args,
+                              .arg_count = arg_count,
+                              .key_count = key_count,
+                              .keys = keys,
+                              .access = outer->access,
+                              .client = outer->client,
+                              .worker = outer->worker,
+                              .out = dispatch_output_of(outer->client), /* CLIENT REPLY may stand before it */
+                              .proto = outer->client->proto,
+                              .db = outer->client->db,
+                              .blobs = blobs,
+                              .blob_count = blob_count,
+                              .in_exec = true};
+
+    (void)execute(&request, tick_now());
+    if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
+        tracking_note_read(&request);
+    counter_add(&outer->worker->stats.commands, 1);
+}
+
+void dispatch_call(struct request *outer, const struct nested_call *call)
+{
+    struct request request = {.command = call->command,
+                              .args = call->args,
+                              .arg_count = call->arg_count,
+                              .key_count = call->key_count,
+                              .keys = call->keys,
+                              .access = outer->access,
+                              .client = outer->client,
+                              .worker = outer->worker,
+                              .out = call->out,
+                              .proto = outer->client->proto,
+                              .db = outer->client->db,
+                              .in_exec = true,
+                              .in_script = call->by_script};
+
+    outer->access->found_key = NULL; /* these keys may stand where those of the call before stood */
+    (void)execute(&request, tick_now());
+    counter_add(&outer->worker->stats.commands, 1);
+    if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
+        tracking_note_script_read(outer, &request);
+}
+
+/* ---------------------------------------------------------------------------------------------- turn of scripts -- */
+
+static bool takes_turn(const struct client *client, const struct command *command)
+{
+    if ((command->flags & COMMAND_SCRIPT) != 0)
+        return true;
+    return command->row->access == ACCESS_TRANSACTION && client->transaction != NULL &&
+           (transaction_flags(client->transaction) & COMMAND_SCRIPT) != 0;
+}
+
+/* One at a time may be inside and escalate (gate.h). False: another has the turn; we will be woken. */
+static bool turn_take(struct worker *worker)
+{
+    struct stripe *turn = &worker->server->script_turn;
+
+    while (!spinlock_acquire_bounded(&turn->lock, stripe_has_waiter(turn, worker->index) ? 1 : GATE_SPINS)) {
+        if (wait_for(worker, turn))
+            return false;
+    }
+    worker->access.is_script = true;
+    spinlock_excuse_stripes(true);
+    return true;
+}
+
+static void turn_give(struct worker *worker)
+{
+    if (worker->escalated) {
+        worker->escalated = false;
+        gate_descend(&worker->member);
+    }
+    stripe_release(worker->server->store, &worker->server->script_turn);
+    spinlock_excuse_stripes(false);
+    worker->access.is_script = false;
+}
+
+void dispatch_escalate(struct worker *worker)
+{
+    if (worker->access.exclusive)
+        return;
+    gate_escalate(&worker->member);
+    worker->escalated = true;
+    worker->access.exclusive = true;
+}
+
+/* ---------------------------------------------------------------------------------------------------- one alone -- */
+
+static bool own_gate(struct worker *worker)
+{
+    worker->may_own_gate = true;
+    return gate_try_own(&worker->member, GATE_SPINS);
+}
+
+bool dispatch_exclusive_begin(struct worker *worker, enum gate_wish wish)
+{
+    bool owned = own_gate(worker);
+
+    if (owned)
+        worker->gate_wishes &= ~(unsigned)wish;
+    else
+        worker->gate_wishes |= (unsigned)wish;
+    return owned;
+}
+
+void dispatch_exclusive_end(struct worker *worker)
+{
+    worker->may_own_gate = false;
+    /* What was saved is the end: nobody may change anything behind it. The gate stays closed until all have left. */
+    if (server_is_stopping(worker->server))
+        return;
+    gate_open(&worker->member);
+    /* A worker stands in the queue once, for all that ask: whoever else does has to ask anew. */
+    if (!list_is_empty(&worker->parking.gate))
+        worker_wake_parked(worker, PARKING_GATE);
+    else if (worker->gate_wishes != 0)
+        worker_wake(worker);
+}
+
+void dispatch_exclusive_drop(struct worker *worker, enum gate_wish wish)
+{
+    if (LIKELY(!dispatch_exclusive_is_wished(worker, wish)))
+        return;
+    worker->gate_wishes &= ~(unsigned)wish;
+    parking_stop_asking(worker);
+}
+
+static enum run_result run_exclusive(struct client *client, const struct job *job, const struct key *keys)
+{
+    struct worker *worker = client->worker;
+    const bool tracks = (client->flags & CLIENT_TRACKING) != 0;
+    struct reply_place place;
+
+    if (!own_gate(worker))
+        return RUN_ASKED;
+    if (UNLIKELY(tracks))
+        reply_place_take(&place, client);
+    run_command(client, job, keys, true);
+    dispatch_exclusive_end(worker);
+    if (UNLIKELY(tracks))
+        reply_place_close(&place);
+    return RUN_DONE;
+}
+
+/* What it changes may be what others wait for. */
+static bool may_serve(const struct job *job)
+{
+    return (job->command->flags & COMMAND_READONLY) == 0;
+}
+
+/* Takes the stripes in worker->stripes, and those that serving who waits there needs. job: NULL for a script that
+ * nobody sent. */
+static bool stripes_lock_to_run(struct worker *worker, const struct job *job, bool wait)
+{
+    do {
+        if (!stripes_lock(worker, wait))
+            return false;
+    } while (waiters_have_needs(worker->server->store) && (job == NULL || may_serve(job)) &&
+             stripes_add_needs(worker));
+    return true;
+}
+
+bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
+                          void (*body)(struct worker *worker, void *context), void *context)
+{
+    struct access *access = &worker->access;
+    bool locked;
+
+    worker->stripe_count = 0;
+    stripes_of_keys(worker, keys, key_count);
+    if (!gate_enter(&worker->member))
+        return false;
+    if (!turn_take(worker)) {
+        gate_leave(&worker->member);
+        return false;
+    }
+    locked = stripes_lock_to_run(worker, NULL, true);
+    if (locked) {
+        access_begin(access, worker_now_ms(worker), false);
+        access->no_touch = false;
+        access->effects = journal_is_on(&worker->server->journal) ? &worker->effects : NULL;
+        body(worker, context);
+        counter_add(&access->counters->dirty, access->dirty);
+        dispatch_settle_access(access);
+        access_unlock(access, worker->stripes, worker->stripe_count);
+    }
+    turn_give(worker);
+    gate_leave(&worker->member);
+    return locked;
+}
+
+/* The stripes needed are in worker->stripes. */
+static enum run_result run_striped(struct client *client, const struct job *job, const struct key *keys, bool wait)
+{
+    struct worker *worker = client->worker;
+    const bool turn = takes_turn(client, job->command), tracks = (client->flags & CLIENT_TRACKING) != 0;
+    struct reply_place place;
+    bool locked;
+
+    if (!gate_enter(&worker->member))
+        return RUN_CLOSED;
+    if (UNLIKELY(turn) && !turn_take(worker)) {
+        gate_leave(&worker->member);
+        return RUN_BUSY;
+    }
+    locked = stripes_lock_to_run(worker, job, wait);
+    if (LIKELY(locked)) {
+        if (UNLIKELY(tracks))
+            reply_place_take(&place, client);
+        run_command(client, job, keys, false);
+        access_unlock(&worker->access, worker->stripes, worker->stripe_count);
+    }
+    if (UNLIKELY(turn))
+        turn_give(worker);
+    gate_leave(&worker->member);
+    if (UNLIKELY(tracks) && locked)
+        reply_place_close(&place);
+    return LIKELY(locked) ? RUN_DONE : RUN_BUSY;
+}
+
+/* A walk waits only for the stripe it begins with: so each call gets on. */
+static enum run_result run_walk_command(struct client *client, const struct job *job, const struct key *keys)
+{
+    struct worker *worker = client->worker;
+    struct request request;
+
+    do {
+        uint64_t start = tick_now(), end;
+
+        begin_request(&request, client, job, keys, false, start);
+        end = execute(&request, start);
+        if (!request.again) {
+            finish_request(&request);
+            telling_noted(worker);
+            count_commands(client, job, 1, end - start);
+            return RUN_DONE;
+        }
+    } while (!wait_for(worker, &worker->server->store->stripes[request.busy_stripe]));
+    return RUN_BUSY;
+}
+
+static enum run_result run_walk(struct client *client, const struct job *job, const struct key *keys)
+{
+    struct worker *worker = client->worker;
+    const bool listens = (client->flags & (CLIENT_TRACKING | CLIENT_PUBSUB)) != 0;
+    struct reply_place place;
+    enum run_result result;
+
+    if (!gate_enter(&worker->member))
+        return RUN_CLOSED;
+    if (UNLIKELY(listens))
+        reply_place_open(&place, client);
+    result = run_walk_command(client, job, keys);
+    if (UNLIKELY(listens))
+        reply_place_mark(&place);
+    gate_leave(&worker->member);
+    if (UNLIKELY(listens))
+        reply_place_close(&place);
+    return result;
+}
+
+static enum run_result run_transaction(struct client *client, const struct job *job)
+{
+    struct worker *worker = client->worker;
+
+    if (client->transaction == NULL || transaction_is_spoiled(client->transaction)) {
+        run_command(client, job, NULL, false); /* an error: needs nothing */
+        return RUN_DONE;
+    }
+    worker->stripe_count = 0;
+    if (transaction_needs(client->transaction, stripes_of_queued, worker) == ACCESS_EXCLUSIVE)
+        return run_exclusive(client, job, NULL);
+    if (client->watches != NULL)
+        watch_set_each_stripe(client->watches, add_watched_stripe, worker);
+    return run_striped(client, job, NULL, true);
+}
+
+enum run_result dispatch_run_alone(struct client *client, const struct job *job, const struct key *keys)
+{
+    struct worker *worker = client->worker;
+
+    if (UNLIKELY(job->by_gate))
+        return run_exclusive(client, job, keys);
+    switch (job->access) {
+    case ACCESS_STRIPED:
+        worker->stripe_count = 0;
+        stripes_of_keys(worker, keys, job->key_count);
+        return run_striped(client, job, keys, true);
+    case ACCESS_EXCLUSIVE:
+        return run_exclusive(client, job, keys);
+    case ACCESS_WALK:
+    case ACCESS_GATED:
+        return run_walk(client, job, keys);
+    case ACCESS_TRANSACTION:
+        return run_transaction(client, job);
+    case ACCESS_FREE:
+        break;
+    }
+    run_command(client, job, keys, false);
+    return RUN_DONE;
+}
+
+/* ------------------------------------------------------------------------------------------------------- groups -- */
+
+/* Others are asked each time whether they may. */
+static bool may_group_client(const struct client *client)
+{
+    const uint32_t asked = CLIENT_AUTHENTICATED | CLIENT_MONITOR | CLIENT_PUBSUB | CLIENT_RESTRICTED;
+
+    return (client->flags & asked) == CLIENT_AUTHENTICATED;
+}
+
+static bool may_group(const struct job *job)
+{
+    return job->access == ACCESS_STRIPED && job->refusal == REFUSAL_NONE &&
+           (job->command->flags & (COMMAND_ALONE | COMMAND_SCRIPT)) == 0;
+}
+
+/* Lets the memory of a group's keys arrive together instead of one after the other. The stripes are held. */
+static void prefetch_group(const struct worker *worker, const struct job *first, const struct job *last, unsigned db)
+{
+    const struct store *store = worker->server->store;
+    const struct key *keys = &worker->keys[first->first_key];
+    uint32_t count = last->first_key + last->key_count - first->first_key;
+    const struct table *tables[PREFETCH_MOST];
+
+    if (db != 0 || count > PREFETCH_MOST)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        tables[i] = &store->stripes[access_stripe_of(&worker->access, &keys[i])].first.keys;
+        table_prefetch_directory(tables[i], keys[i].hash);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_bucket(tables[i], keys[i].hash);
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_item(tables[i], keys[i].hash);
+}
+
+/* Jobs from `first` to before `end` all need stripes only. */
+static enum run_result run_group(struct client *client, struct job *first, const struct job *end)
+{
+    struct worker *worker = client->worker;
+    const bool tracks = (client->flags & CLIENT_TRACKING) != 0;
+    struct reply_place place;
+    uint64_t start, time;
+
+    if (!gate_enter(&worker->member))
+        return RUN_CLOSED;
+    worker->stripe_count = 0;
+    for (const struct job *job = first; job < end; job++)
+        stripes_of_keys(worker, &worker->keys[job->first_key], job->key_count);
+    if (!stripes_lock(worker, false) || (waiters_have_needs(worker->server->store) && stripes_add_needs(worker))) {
+        gate_leave(&worker->member);
+        return RUN_BUSY;
+    }
+    if (end - first > 1 || first->key_count > 1)
+        prefetch_group(worker, first, end - 1, client->db);
+    if (UNLIKELY(tracks))
+        reply_place_take(&place, client);
+    start = time = tick_now();
+    for (const struct job *job = first; job < end; job++)
+        time = run_command_since(client, job, &worker->keys[job->first_key], false, time);
+    telling_noted(worker);
+    count_commands(client, end - 1, (uint64_t)(end - first), time - start);
+    access_unlock(&worker->access, worker->stripes, worker->stripe_count);
+    gate_leave(&worker->member);
+    if (UNLIKELY(tracks))
+        reply_place_close(&place);
+    return RUN_DONE;
+}
+
+/* One command that nothing stands against: queued, or run. */
+enum run_result dispatch_run_now(struct client *client, struct job *job, const struct key *keys)
+{
+    if (pause_is_on() && pause_holds(client, job->command, job->words.args, job->words.arg_count))
+        return RUN_PAUSED;
+    if (LIKELY(client->transaction == NULL) || (job->command->flags & COMMAND_UNQUEUED) != 0) {
+        if (UNLIKELY(migrate_is_on()) &&
+            migrate_holds(client, job->command, job->words.args, job->words.arg_count, keys, job->key_count))
+            return RUN_PAUSED;
+        return dispatch_run_alone(client, job, keys);
+    }
+    transaction_queue(client->transaction, job->command, &job->words);
+    atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
+    resp_write_status(dispatch_output_of(client), SLICE("QUEUED"));
+    dispatch_after_reply(client);
+    return RUN_DONE;
+}
+
+COLD void dispatch_show_lines(struct worker *worker)
+{
+    bool more;
+
+    assert(!worker->access.has_noted); /* told before the stripes were released */
+    tls_audit_flush(worker);
+    more = tracking_shrink(worker);
+    letters_flush(worker);
+    worker->has_lines = UNLIKELY(more);
+}
+
+/* ------------------------------------------------------------------------------------------------------ batches -- */
+
+/* Runs one job that cannot be grouped. False: it was parked. */
+static bool run_or_park(struct client *client, struct job *job)
+{
+    const struct key *keys = job->key_count != 0 ? &client->worker->keys[job->first_key] : NULL;
+    enum run_result result;
+
+    if (refusal_replies(client, job))
+        return true;
+    result = dispatch_run_now(client, job, keys);
+    if (result == RUN_DONE)
+        return true;
+    if (UNLIKELY(busy_is_on()) && result != RUN_PAUSED && refusal_replies_busy(client, job)) {
+        parking_stop_asking(client->worker);
+        return true;
+    }
+    parking_add(client, job, keys, result);
+    return false;
+}
+
+/* Nothing more of the client's input is for now. */
+static bool must_stop(const struct client *client)
+{
+    return conn_is_closing(&client->conn) || (client->flags & CLIENT_BLOCKED) != 0;
+}
+
+/* Runs jobs in order; returns how many are done or parked: fewer than all if the client must stop there. */
+static uint32_t run_jobs(struct client *client, uint32_t count)
+{
+    struct worker *worker = client->worker;
+    struct job *jobs = worker->jobs;
+    uint32_t i = 0;
+
+    while (i < count) {
+        uint32_t end = i;
+
+        if (LIKELY(client->transaction == NULL && may_group_client(client) && !memory_limit_is_reached() &&
+                   !worker->inside && !pause_is_on() && hindrances() == 0)) {
+            while (end < count && may_group(&jobs[end]))
+                end++;
+        }
+        if (LIKELY(end > i) && LIKELY(run_group(client, &jobs[i], &jobs[end]) == RUN_DONE)) {
+            i = end;
+            continue;
+        }
+        if (!run_or_park(client, &jobs[i++]) || must_stop(client))
+            break;
+    }
+    return i;
+}
+
+void dispatch_protocol_error(struct client *client, struct slice error)
+{
+    char text[256];
+
+    snprintf(text, sizeof(text), "ERR %.*s", (int)error.size, error.data);
+    log_verbose("%.*s from client id=%llu addr=%s", (int)error.size, error.data, (unsigned long long)client->id,
+                client->card.address);
+    worker_count_error(client->worker, slice_from_text(text));
+    resp_write_error_text(&client->conn.output, text);
+    conn_close_after_flush(&client->conn);
+}
+
+/* Gets mail that it has not asked for. */
+static bool listens(const struct client *client)
+{
+    return (client->flags & (CLIENT_PUBSUB | CLIENT_TRACKING)) != 0 ||
+           atomic_load_explicit(&client->card.is_told_for, memory_order_relaxed);
+}
+
+size_t dispatch_data(struct client *client, char *data, size_t size)
+{
+    struct worker *worker = client->worker;
+    size_t done = 0;
+    enum resp_result result = RESP_COMMAND;
+
+    if (UNLIKELY(atomic_load(&worker->backlog_bytes) != 0) && listens(client))
+        worker_read_mail_so_far(worker); /* what was sent to it before comes before its replies */
+    while (done < size && (result == RESP_COMMAND || result == RESP_EMPTY) && client->parked == NULL &&
+           !must_stop(client)) {
+        uint32_t most = LIKELY(client_is_authenticated(client)) ? GROUP_MOST : 1, count = 0, ran;
+        size_t start = done;
+        struct job *job = &worker->jobs[0];
+
+        acl_refresh(worker);
+        if (UNLIKELY(must_stop(client))) /* its user is gone */
+            break;
+        worker->key_count = 0;
+        while (count < most && done < size) {
+            job = &worker->jobs[count];
+            result = resp_parse(&client->parser, data + done, size - done, &job->words);
+            if (result == RESP_COMMAND) {
+                done += job->words.consumed;
+                job->end = done;
+                job_prepare(worker, job);
+                count++;
+            } else if (result == RESP_EMPTY) {
+                done += job->words.consumed;
+            } else {
+                break;
+            }
+        }
+        ran = run_jobs(client, count);
+        if (UNLIKELY(most == 1))
+            client_check_stranger(client);
+        for (uint32_t i = 0; i < count; i++)
+            resp_command_fini(&worker->jobs[i].words);
+        if (ran < count || client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0) {
+            /* What is behind the last one comes again. */
+            done = ran != 0 ? worker->jobs[ran - 1].end : start;
+            resp_parser_fini(&client->parser);
+        } else if (result == RESP_LARGE && !conn_is_closing(&client->conn)) {
+            direct_begin(client, &job->words, data + done, size - done);
+        } else if (result == RESP_ERROR && !conn_is_closing(&client->conn)) {
+            dispatch_protocol_error(client, job->words.error);
+        }
+        resp_scratch_reset(&worker->scratch);
+    }
+    if (UNLIKELY(worker->has_lines)) {
+        dispatch_show_lines(worker);
+        letters_hold(client);
+    }
+    if (!output_is_empty(&client->conn.output))
+        conn_write_pending(&client->conn);
+    client_check_output(client); /* first: who goes for his own output is not to drive out others */
+    if (!conn_is_closing(&client->conn))
+        client_update_card(client);
+    return conn_is_closing(&client->conn) ? size : done;
+}

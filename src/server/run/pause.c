@@ -1,0 +1,128 @@
+#include "server/run/pause.h"
+
+#include "base/clock.h"
+#include "server/core/client.h"
+#include "server/core/letters.h"
+#include "server/core/server.h"
+#include "server/run/transaction.h"
+
+_Atomic uint32_t pause_mode; /* global: see pause.h */
+
+static _Atomic int64_t pause_until_ms; /* atomic: monotonic clock */
+
+static int64_t now_ms(void)
+{
+    return (int64_t)clock_monotonic_ms();
+}
+
+/* Of CLIENT PAUSE. */
+static uint32_t mode_of_clients(void)
+{
+    return atomic_load(&pause_mode) & ~(uint32_t)PAUSE_FOR_LAG;
+}
+
+static void keep_expired(struct server *server, bool keep)
+{
+    atomic_store_explicit(&server->store->keeps_expired, keep, memory_order_relaxed);
+}
+
+/* A worker does it when it has released its stripes: UNPAUSE may stand in a transaction. */
+static void wake_all(struct server *server)
+{
+    struct worker *self = worker_self();
+
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        struct worker *worker = &server->workers[i];
+
+        worker_note_parked(worker, PARKING_PAUSE);
+        if (self != NULL)
+            letters_call_later(self, worker);
+        else
+            worker_wake(worker);
+    }
+}
+
+static void on_timer(struct loop *loop, struct loop_timer *timer)
+{
+    const struct worker *worker = loop_user(loop);
+    int64_t left_ms = atomic_load(&pause_until_ms) - now_ms();
+
+    if (mode_of_clients() == PAUSE_NONE)
+        return;
+    if (left_ms > 0)
+        loop_timer_start(loop, timer, MIN(left_ms, (int64_t)86400000) * 1000, on_timer);
+    else
+        pause_end(worker->server);
+}
+
+void pause_begin(struct worker *worker, enum pause_mode mode, int64_t duration_ms)
+{
+    int64_t now = now_ms(), until = duration_ms > INT64_MAX - now ? INT64_MAX : now + duration_ms;
+    int64_t before;
+    uint32_t mode_before;
+
+    if (mode_of_clients() != PAUSE_NONE && now >= atomic_load(&pause_until_ms))
+        pause_end(worker->server);
+    before = atomic_load(&pause_until_ms);
+    mode_before = atomic_load(&pause_mode);
+    while (before < until && !atomic_compare_exchange_weak(&pause_until_ms, &before, until))
+        ;
+    while ((mode_before & ~(uint32_t)PAUSE_FOR_LAG) < (uint32_t)mode &&
+           !atomic_compare_exchange_weak(&pause_mode, &mode_before, (mode_before & PAUSE_FOR_LAG) | (uint32_t)mode))
+        ;
+    keep_expired(worker->server, true);
+    on_timer(worker->loop, &worker->pause_timer);
+}
+
+void pause_end(struct server *server)
+{
+    uint32_t before = atomic_fetch_and(&pause_mode, PAUSE_FOR_LAG);
+
+    atomic_store(&pause_until_ms, 0);
+    if ((before & PAUSE_FOR_LAG) == 0)
+        keep_expired(server, false);
+    wake_all(server);
+}
+
+void pause_for_lag(bool lags)
+{
+    struct server *server = server_instance();
+
+    if (lags) {
+        atomic_fetch_or(&pause_mode, PAUSE_FOR_LAG);
+        keep_expired(server, true);
+        return;
+    }
+    if (atomic_fetch_and(&pause_mode, ~(uint32_t)PAUSE_FOR_LAG) == PAUSE_FOR_LAG)
+        keep_expired(server, false);
+}
+
+void pause_for_lag_over(void)
+{
+    wake_all(server_instance());
+}
+
+static bool may_write(const struct client *client, const struct command *command, const struct slice *args,
+                      uint32_t arg_count)
+{
+    if (command->row->access == ACCESS_TRANSACTION)
+        return client->transaction != NULL && transaction_may_write(client->transaction);
+    return command_may_write(command, args, arg_count);
+}
+
+bool pause_holds_writes(void)
+{
+    return mode_of_clients() != PAUSE_NONE && now_ms() < atomic_load(&pause_until_ms);
+}
+
+bool pause_holds(const struct client *client, const struct command *command, const struct slice *args,
+                 uint32_t arg_count)
+{
+    const uint32_t mode = mode_of_clients();
+
+    if ((atomic_load(&pause_mode) & PAUSE_FOR_LAG) != 0 && may_write(client, command, args, arg_count))
+        return true;
+    if (mode == PAUSE_NONE || now_ms() >= atomic_load(&pause_until_ms))
+        return false;
+    return mode == PAUSE_ALL || may_write(client, command, args, arg_count);
+}

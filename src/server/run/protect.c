@@ -1,0 +1,50 @@
+#include "server/run/protect.h"
+
+#include "server/command/command.h"
+#include "server/config/options.h"
+#include "server/core/client.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+bool protect_is_local(const struct client *client)
+{
+    char ip[64];
+    int port;
+
+    if ((client->flags & CLIENT_UNIX) != 0)
+        return true;
+    return conn_peer_ip(&client->conn, ip, sizeof(ip), &port) &&
+           (strncmp(ip, "127.", 4) == 0 || strcmp(ip, "::1") == 0 || strncmp(ip, "::ffff:127.", 11) == 0);
+}
+
+static bool is_allowed(int64_t from, const struct client *client)
+{
+    return from == ALLOWED_YES || (from == ALLOWED_LOCAL && protect_is_local(client));
+}
+
+const char *protect_command_refusal(const struct command *command, const struct client *client)
+{
+    if ((command->flags & COMMAND_PROTECTED) == 0 || is_allowed(OPTION_GET(option_enable_debug_command), client))
+        return NULL;
+    return "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it "
+           "from a local connection, otherwise you need to set this option in the configuration file, and then "
+           "restart the server.";
+}
+
+static _Atomic bool scripts_are_open; /* atomic, relaxed */
+
+void protect_open_scripts(bool open)
+{
+    atomic_store_explicit(&scripts_are_open, open, memory_order_relaxed);
+}
+
+bool protect_scripts_are_open(void)
+{
+    return atomic_load_explicit(&scripts_are_open, memory_order_relaxed);
+}
+
+bool protect_allows_configs(const struct client *client)
+{
+    return is_allowed(OPTION_GET(option_enable_protected_configs), client);
+}

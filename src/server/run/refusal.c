@@ -1,0 +1,230 @@
+#include "server/run/refusal.h"
+
+#include "server/acl/acl_client.h"
+#include "server/config/hindrance.h"
+#include "server/durable/aof_writer.h"
+#include "server/durable/loading.h"
+#include "server/durable/persistence.h"
+#include "server/memory/memory_limit.h"
+#include "server/pubsub/tracking.h"
+#include "server/run/busy.h"
+#include "server/run/dispatch.h"
+#include "server/run/dispatch_priv.h"
+#include "server/run/protect.h"
+#include "server/run/transaction.h"
+
+#include <stdio.h>
+
+static void append_args(char *text, size_t size, const struct slice *args, uint32_t arg_count)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 1; i < arg_count && used < 128; i++) {
+        int cut = (int)MIN(args[i].size, 128 - used);
+
+        used += (size_t)snprintf(text + used, size - used, "'%.*s' ", cut, args[i].data);
+    }
+}
+
+static void refuse_unknown(struct request *request)
+{
+    char args[512];
+
+    append_args(args, sizeof(args), request->args, request->arg_count);
+    reply_errorf(request, "ERR unknown command '%.*s', with args beginning with: %s",
+                 (int)MIN(request->args[0].size, (size_t)128), request->args[0].data, args);
+}
+
+/* EXEC that cannot run ends the transaction and says why. */
+static void refuse_exec(struct request *request, const char *reason)
+{
+    reply_errorf(request, REFUSED_EXEC "%s", reason);
+    client_reset_transaction(request->client);
+}
+
+static void refuse_for(struct request *request, const char *reason)
+{
+    if (request->command->row->access == ACCESS_TRANSACTION)
+        refuse_exec(request, reason);
+    else
+        reply_error(request, reason);
+}
+
+static void refuse(struct request *request, const struct job *job)
+{
+    switch (job->refusal) {
+    case REFUSAL_UNKNOWN:
+        refuse_unknown(request);
+        break;
+    case REFUSAL_UNKNOWN_SUBCOMMAND:
+        reply_subcommand_error(request);
+        break;
+    case REFUSAL_ARITY:
+        if (job->command->row->access == ACCESS_TRANSACTION) {
+            refuse_exec(request, "wrong number of arguments for 'exec' command");
+            break;
+        }
+        reply_errorf(request, "ERR wrong number of arguments for '%.*s' command",
+                     (int)job->command->full_name.size, job->command->full_name.data);
+        break;
+    case REFUSAL_NO_MEMORY:
+        refuse_for(request, "OOM there is no memory for an argument of this command");
+        break;
+    case REFUSAL_NONE:
+        break;
+    }
+}
+
+/* Beyond maxmemory nothing is queued, either: a queue takes memory, too. */
+static bool needs_memory(const struct client *client, const struct command *command)
+{
+    if (client->transaction == NULL || (command->flags & COMMAND_DENYOOM) != 0)
+        return (command->flags & COMMAND_DENYOOM) != 0;
+    if (command->row->access == ACCESS_TRANSACTION)
+        return (transaction_flags(client->transaction) & COMMAND_DENYOOM) != 0;
+    return (command->flags & COMMAND_ENDS_MULTI) == 0;
+}
+
+/* Evicts what it can. Who caches keys that go is told before the reply. */
+static COLD bool lacks_memory(struct client *client, const struct command *command)
+{
+    memory_look_for(client);
+    if ((client->flags & CLIENT_TRACKING) != 0)
+        worker_read_mail_so_far(client->worker);
+    return (client->flags & CLIENT_MEMORY_SHORT) != 0 && needs_memory(client, command);
+}
+
+static bool is_write(const struct client *client, const struct command *command)
+{
+    return (command->flags & COMMAND_WRITE) != 0 ||
+           (command->row->access == ACCESS_TRANSACTION && client->transaction != NULL &&
+            (transaction_flags(client->transaction) & COMMAND_WRITE) != 0);
+}
+
+const char *refusal_write_denial(char room[REFUSAL_DENIAL_SPACE])
+{
+    if (LIKELY((hindrances() & (HINDRANCE_UNSAVED | HINDRANCE_UNWRITTEN)) == 0))
+        return NULL;
+    if ((hindrances() & HINDRANCE_UNSAVED) != 0)
+        return persistence_denial;
+    aof_writer_denial(room, REFUSAL_DENIAL_SPACE);
+    return room;
+}
+
+/* Who writes shall hear of it, and who asks whether all is well. */
+static bool refused_as_unsaved(struct request *request, const struct client *client)
+{
+    const struct command *command = request->command;
+    char room[REFUSAL_DENIAL_SPACE];
+    const char *denial = refusal_write_denial(room);
+
+    if (denial == NULL || !(is_write(client, command) || slice_equal_text(command->full_name, "ping")))
+        return false;
+    refuse_for(request, denial);
+    return true;
+}
+
+static bool refused_while_loading(struct request *request)
+{
+    if ((hindrances() & HINDRANCE_LOADING) == 0 || (request->command->flags & COMMAND_LOADING) != 0)
+        return false;
+    refuse_for(request, loading_denial);
+    return true;
+}
+
+/* A script holds what it holds: only what needs nothing may run. */
+static bool may_run_inside(const struct job *job)
+{
+    return (job->command->flags & COMMAND_ALLOW_BUSY) != 0 && job->access == ACCESS_FREE;
+}
+
+/* Over RESP2 replies and messages could not be told apart. */
+static bool refused_as_subscriber(struct request *request, const struct client *client)
+{
+    const struct command *command = request->command;
+    const bool is_exec = command->row->access == ACCESS_TRANSACTION;
+
+    if ((client->flags & CLIENT_PUBSUB) == 0 || client->proto != 2 || (command->flags & COMMAND_SUBSCRIBED) != 0)
+        return false;
+    reply_errorf(request, "%sCan't execute '%.*s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+                 "allowed in this context", is_exec ? REFUSED_EXEC : "ERR ",
+                 (int)command->full_name.size, command->full_name.data);
+    return true;
+}
+
+bool refusal_replies(struct client *client, const struct job *job)
+{
+    struct request request;
+    const struct command *command = job->command;
+    const char *reason;
+
+    dispatch_request_init(&request, client, job, NULL);
+    client->flags &= ~(uint32_t)CLIENT_MEMORY_SHORT;
+    if (UNLIKELY(job->refusal != REFUSAL_NONE))
+        refuse(&request, job);
+    else if (UNLIKELY((reason = protect_command_refusal(command, client)) != NULL))
+        reply_error(&request, reason);
+    else if (UNLIKELY(!client_is_authenticated(client)) && (command->flags & COMMAND_NO_AUTH) == 0)
+        refuse_for(&request, "NOAUTH Authentication required.");
+    else if (UNLIKELY(client->transaction != NULL) && (command->flags & COMMAND_NO_MULTI) != 0)
+        reply_error(&request, "ERR Command not allowed inside a transaction");
+    else if (UNLIKELY((client->flags & CLIENT_RESTRICTED) != 0) && acl_refuses(&request))
+        ; /* it has replied */
+    else if (UNLIKELY((client->flags & CLIENT_MONITOR) != 0) &&
+             (command->flags & (COMMAND_READONLY | COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0)
+        reply_error(&request, "ERR Replica can't interact with the keyspace");
+    else if (UNLIKELY(client->worker->inside) && !may_run_inside(job))
+        refuse_for(&request, busy_error());
+    else if (UNLIKELY(memory_limit_is_reached()) && !client->worker->inside && lacks_memory(client, command))
+        refuse_for(&request, "OOM command not allowed when used memory > 'maxmemory'.");
+    else if (UNLIKELY(hindrances() != 0) && refused_as_unsaved(&request, client))
+        ; /* it has replied */
+    else if (UNLIKELY((client->flags & CLIENT_PUBSUB) != 0) && refused_as_subscriber(&request, client))
+        ; /* likewise */
+    else if (UNLIKELY(hindrances() != 0) && refused_while_loading(&request))
+        ; /* likewise */
+    else
+        return false;
+    if (command != NULL && command->row->access == ACCESS_TRANSACTION)
+        client_reset_transaction(client);
+    else if (client->transaction != NULL)
+        transaction_spoil(client->transaction);
+    if (command != NULL && job->refusal != REFUSAL_UNKNOWN_SUBCOMMAND)
+        counter_add(&client->worker->stats.rejected_calls[command->id], 1);
+    counter_add(&client->worker->stats.commands, 1);
+    if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
+        tracking_command_over(client, command);
+    dispatch_after_reply(client);
+    return true;
+}
+
+bool refusal_replies_meanwhile(struct client *client, const struct job *job)
+{
+    struct request request;
+
+    if (LIKELY((client->flags & CLIENT_RESTRICTED) == 0))
+        return false;
+    dispatch_request_init(&request, client, job, NULL);
+    if (!acl_refuses(&request))
+        return false;
+    if (client->transaction != NULL)
+        transaction_spoil(client->transaction);
+    counter_add(&client->worker->stats.rejected_calls[job->command->id], 1);
+    dispatch_after_reply(client);
+    return true;
+}
+
+bool refusal_replies_busy(struct client *client, const struct job *job)
+{
+    struct request request;
+
+    if (LIKELY(!busy_is_on()) || (job->command->flags & COMMAND_ALLOW_BUSY) != 0)
+        return false;
+    dispatch_request_init(&request, client, job, NULL);
+    refuse_for(&request, busy_error());
+    counter_add(&client->worker->stats.rejected_calls[job->command->id], 1);
+    counter_add(&client->worker->stats.commands, 1);
+    dispatch_after_reply(client);
+    return true;
+}

@@ -1,0 +1,181 @@
+#include "server/run/rendezvous.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/acl/acl_client.h"
+#include "server/core/client.h"
+#include "server/core/letters.h"
+#include "server/core/request.h"
+#include "server/core/server.h"
+#include "server/durable/aof_hold.h"
+
+struct rendezvous;
+
+/* One worker is asked to pass. In its `calls` or in its mailbox, then perhaps on its list of late calls. */
+struct call {
+    struct mail mail;
+    struct list_node late_node;
+    struct rendezvous *rendezvous;
+};
+
+struct rendezvous {
+    struct mail done;          /* to the worker of who waits */
+    enum rendezvous_kind kind; /* const, as all but `left` */
+    struct worker *worker;
+    uint64_t client_id;
+    uint64_t start_us;         /* monotonic */
+    _Atomic uint32_t left;     /* atomic, acq_rel: workers that have not passed */
+    struct call calls[];
+};
+
+/* atomic, relaxed: statistics */
+static _Atomic uint64_t count, last_us, most_us;
+
+static void note_time(const struct rendezvous *rendezvous)
+{
+    uint64_t took_us = clock_monotonic_us() - rendezvous->start_us;
+    uint64_t most = atomic_load_explicit(&most_us, memory_order_relaxed);
+
+    atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
+    atomic_store_explicit(&last_us, took_us, memory_order_relaxed);
+    while (most < took_us && !atomic_compare_exchange_weak_explicit(&most_us, &most, took_us, memory_order_relaxed,
+                                                                    memory_order_relaxed))
+        ;
+}
+
+void rendezvous_stats(struct rendezvous_stats *stats)
+{
+    stats->count = atomic_load_explicit(&count, memory_order_relaxed);
+    stats->last_us = atomic_load_explicit(&last_us, memory_order_relaxed);
+    stats->most_us = atomic_load_explicit(&most_us, memory_order_relaxed);
+}
+
+/* NULL: it has left. One that is to be closed after its reply still has to get it. */
+static struct client *find_client(const struct worker *worker, uint64_t id)
+{
+    LIST_FOREACH(node, &worker->clients) {
+        struct client *client = container_of(node, struct client, node);
+
+        if (client->id == id)
+            return (client->conn.flags & CONN_CLOSING) == 0 ? client : NULL;
+    }
+    return NULL;
+}
+
+/* All have passed: the reply is sent, and the client goes on. */
+static void deliver_done(struct worker *worker, struct mail *mail)
+{
+    struct rendezvous *rendezvous = container_of(mail, struct rendezvous, done);
+    struct client *client = find_client(worker, rendezvous->client_id);
+
+    assert(worker == rendezvous->worker);
+    note_time(rendezvous);
+    mem_free(rendezvous);
+    if (client == NULL)
+        return;
+    assert(client->rendezvous_count != 0);
+    if (--client->rendezvous_count != 0)
+        return;
+    aof_hold_unfence(client);
+    client_unblock(client);
+}
+
+static void pass(struct call *call)
+{
+    struct rendezvous *rendezvous = call->rendezvous;
+    struct mail *mail = &rendezvous->done;
+
+    if (atomic_fetch_sub_explicit(&rendezvous->left, 1, memory_order_acq_rel) != 1)
+        return;
+    if (atomic_load_explicit(&rendezvous->worker->server->stopping, memory_order_relaxed))
+        mem_free(rendezvous); /* replies are sent no more, and that worker may have ended */
+    else
+        worker_post(rendezvous->worker, &mail);
+}
+
+static bool runs_for_killed(const struct worker *worker)
+{
+    return worker->running != NULL && conn_is_closing(&worker->running->client->conn);
+}
+
+static void deliver_call(struct worker *worker, struct mail *mail)
+{
+    struct call *call = container_of(mail, struct call, mail);
+    bool is_late;
+
+    if (call->rendezvous->kind == RENDEZVOUS_REQUESTS) {
+        worker_serve_requests(worker);
+        is_late = worker->inside && runs_for_killed(worker);
+    } else {
+        is_late = worker->inside;
+        acl_refresh(worker);
+    }
+    if (is_late)
+        list_push_back(&worker->late_calls, &call->late_node);
+    else
+        pass(call);
+}
+
+void rendezvous_serve(struct worker *worker)
+{
+    struct mpsc_node *node;
+
+    while ((node = mpsc_pop(&worker->calls)) != NULL)
+        deliver_call(worker, container_of(node, struct mail, node));
+}
+
+void rendezvous_turn_end(struct worker *worker)
+{
+    struct list_node *node;
+
+    assert(!worker->inside);
+    while ((node = list_pop_front(&worker->late_calls)) != NULL)
+        pass(container_of(node, struct call, late_node));
+}
+
+void rendezvous_leave(struct worker *worker)
+{
+    rendezvous_serve(worker);
+    rendezvous_turn_end(worker);
+}
+
+void rendezvous_begin(struct client *client, uint64_t workers, enum rendezvous_kind kind)
+{
+    struct worker *worker = client->worker;
+    struct server *server = worker->server;
+    struct rendezvous *rendezvous;
+    uint32_t asked = 0;
+
+    assert(worker == worker_self());
+    if (server->worker_count < WORKERS_MOST)
+        workers &= (UINT64_C(1) << server->worker_count) - 1;
+    workers &= ~(UINT64_C(1) << worker->index);
+    if (workers == 0)
+        return;
+    rendezvous = mem_alloc_zero(sizeof(*rendezvous) + (size_t)__builtin_popcountll(workers) * sizeof(struct call));
+    rendezvous->done.deliver = deliver_done;
+    rendezvous->kind = kind;
+    rendezvous->worker = worker;
+    rendezvous->client_id = client->id;
+    rendezvous->start_us = clock_monotonic_us();
+    atomic_init(&rendezvous->left, (uint32_t)__builtin_popcountll(workers));
+    if (client->rendezvous_count++ == 0) {
+        aof_hold_fence(client);
+        client_block(client, NULL);
+    }
+    for (; workers != 0; workers &= workers - 1, asked++) {
+        struct worker *other = &server->workers[__builtin_ctzll(workers)];
+        struct call *call = &rendezvous->calls[asked];
+        struct mail *mail = &call->mail;
+
+        call->rendezvous = rendezvous;
+        list_node_init(&call->late_node);
+        mail->deliver = deliver_call;
+        if (kind == RENDEZVOUS_COMMANDS) {
+            letters_post_mail(worker, other, mail);
+        } else {
+            mpsc_push(&other->calls, &mail->node);
+            letters_wake_later(worker, other);
+        }
+    }
+}

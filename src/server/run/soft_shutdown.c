@@ -1,0 +1,55 @@
+#include "server/run/soft_shutdown.h"
+
+#include "base/log.h"
+#include "server/config/config.h"
+#include "server/config/options.h"
+#include "server/core/client.h"
+#include "server/core/server.h"
+#include "server/upkeep/shutdown.h"
+
+_Atomic bool soft_shutdown_pending; /* global: see soft_shutdown.h */
+
+static _Atomic int64_t option_soft_shutdown; /* global: option storage */
+
+static const struct option_row rows[] = {
+    ROW_BOOL("soft-shutdown", &option_soft_shutdown, 0, OPTION_MUTABLE,
+             "a signal to end lets the clients go first, and takes no new ones"),
+};
+
+void soft_shutdown_setup(void)
+{
+    config_add_rows(rows, countof(rows));
+}
+
+bool soft_shutdown_is_wished(void)
+{
+    return OPTION_IS(option_soft_shutdown);
+}
+
+void soft_shutdown_begin(void)
+{
+    if (!atomic_exchange(&soft_shutdown_pending, true))
+        log_warning("A soft shutdown begins: no new clients, waiting for those that are connected to leave");
+}
+
+/* Monitors and who waits inside a command keep nobody waiting. */
+static void count_staying(const struct client_card *card, void *context)
+{
+    uint32_t flags = atomic_load_explicit(&card->flags, memory_order_relaxed);
+
+    *(unsigned *)context += (flags & (CLIENT_MONITOR | CLIENT_BLOCKED)) == 0;
+}
+
+void soft_shutdown_look(struct server *server)
+{
+    unsigned staying = 0;
+
+    if (!soft_shutdown_is_pending() || atomic_load_explicit(&server->stopping, memory_order_relaxed))
+        return;
+    server_each_client(server, count_staying, &staying);
+    if (staying == 0) {
+        log_warning("All clients have left: the soft shutdown goes on");
+        if (!shutdown_by_itself(&server->workers[0], 0))
+            log_warning("The soft shutdown tries again.");
+    }
+}

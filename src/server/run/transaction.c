@@ -1,0 +1,120 @@
+#include "server/run/transaction.h"
+
+#include "base/mem.h"
+#include "server/acl/acl_client.h"
+#include "server/command/kept_words.h"
+#include "server/core/client.h"
+#include "server/core/request.h"
+#include "server/run/dispatch.h"
+
+/* One command in the queue. */
+struct queued {
+    const struct command *command;
+    enum access_class access;
+    struct kept_words words;
+};
+
+struct transaction {
+    struct queued *items;
+    uint32_t count, capacity;
+    bool may_write;
+    uint32_t flags; /* enum command_flag, of all */
+    size_t memory_bytes; /* of the queued commands, without room for more */
+    bool spoiled;
+};
+
+struct transaction *transaction_create(void)
+{
+    return mem_alloc_zero(sizeof(struct transaction));
+}
+
+void transaction_destroy(struct transaction **transaction)
+{
+    if (*transaction == NULL)
+        return;
+    for (uint32_t i = 0; i < (*transaction)->count; i++)
+        kept_words_fini(&(*transaction)->items[i].words);
+    mem_free((*transaction)->items);
+    mem_free(*transaction);
+    *transaction = NULL;
+}
+
+void transaction_queue(struct transaction *transaction, const struct command *command,
+                       const struct resp_command *words)
+{
+    struct queued *queued;
+
+    if (transaction->count == transaction->capacity) {
+        transaction->capacity = transaction->capacity * 2 + 4;
+        transaction->items = mem_realloc(transaction->items, transaction->capacity * sizeof(struct queued));
+    }
+    queued = &transaction->items[transaction->count++];
+    queued->command = command;
+    transaction->flags |= command->flags;
+    transaction->may_write = transaction->may_write || command_may_write(command, words->args, words->arg_count);
+    kept_words_make(&queued->words, words->args, words->arg_count, words->blobs, words->blob_count, NULL, 0);
+    kept_words_find_keys(&queued->words, command);
+    queued->access = command_access(command, queued->words.args, queued->words.arg_count);
+    transaction->memory_bytes += sizeof(*queued) + queued->words.memory_bytes;
+    for (uint32_t i = 0; i < words->blob_count; i++)
+        transaction->memory_bytes += words->blobs[i].blob->capacity;
+}
+
+void transaction_spoil(struct transaction *transaction)
+{
+    transaction->spoiled = true;
+}
+
+bool transaction_is_spoiled(const struct transaction *transaction)
+{
+    return transaction->spoiled;
+}
+
+uint32_t transaction_count(const struct transaction *transaction)
+{
+    return transaction->count;
+}
+
+size_t transaction_memory_bytes(const struct transaction *transaction)
+{
+    return transaction->memory_bytes;
+}
+
+bool transaction_may_write(const struct transaction *transaction)
+{
+    return transaction->may_write;
+}
+
+uint32_t transaction_flags(const struct transaction *transaction)
+{
+    return transaction->flags;
+}
+
+enum access_class transaction_needs(const struct transaction *transaction,
+                                    void (*visit)(const struct key *keys, uint32_t key_count, void *context),
+                                    void *context)
+{
+    for (uint32_t i = 0; i < transaction->count; i++) {
+        const struct queued *queued = &transaction->items[i];
+
+        if (queued->access == ACCESS_EXCLUSIVE || queued->access == ACCESS_WALK)
+            return ACCESS_EXCLUSIVE;
+        if (queued->access == ACCESS_STRIPED)
+            visit(queued->words.keys, queued->words.key_count, context);
+    }
+    return ACCESS_STRIPED;
+}
+
+void transaction_run(struct transaction *transaction, struct request *request)
+{
+    reply_array(request, transaction->count);
+    for (uint32_t i = 0; i < transaction->count; i++) {
+        const struct kept_words *words = &transaction->items[i].words;
+
+        if (UNLIKELY((request->client->flags & CLIENT_RESTRICTED) != 0) &&
+            acl_refuses_queued(request, transaction->items[i].command, words->args, words->arg_count))
+            continue;
+        dispatch_run_nested(request, transaction->items[i].command, words->args, words->arg_count, words->keys,
+                            words->key_count, words->blobs, words->blob_count);
+    }
+}

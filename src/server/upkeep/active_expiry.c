@@ -1,0 +1,121 @@
+#include "server/upkeep/active_expiry.h"
+
+#include "base/clock.h"
+#include "server/config/config.h"
+#include "server/config/options.h"
+#include "server/core/server.h"
+#include "server/observe/latency.h"
+#include "server/run/pause.h"
+#include "server/upkeep/cron_runner.h"
+#include "server/upkeep/defrag_cycle.h"
+
+enum { SECOND_US = 1000 * 1000, SLICE_US = 1000, KEYS_A_STEP = 64, SHARE_PERCENT = 25, SHARE_A_STEP = 2 };
+
+static _Atomic int64_t option_effort; /* global: option storage */
+
+static const struct option_row rows[] = {
+    ROW_INT("active-expire-effort", &option_effort, 1, 1, 10, OPTION_MUTABLE,
+            "how much time goes to deleting expired keys while there are many: 1: 25 %, each one more: 2 % more"),
+};
+
+void active_expiry_setup(void)
+{
+    config_add_rows(rows, countof(rows));
+}
+
+uint64_t active_expiry_rest_us(uint64_t spent_us, int64_t effort)
+{
+    uint64_t share = SHARE_PERCENT + SHARE_A_STEP * (uint64_t)(effort - 1);
+
+    return spent_us * (100 - share) / share;
+}
+
+/* Deletes what is due in one stripe and database; false: time is up. A stripe that is busy is left for the next time:
+ * whoever holds it is at work on these keys. */
+static bool expire_stripe(struct worker *worker, uint32_t stripe, unsigned db, uint64_t end_us)
+{
+    struct access *access = &worker->access;
+    uint32_t busy, done;
+
+    do {
+        if (!access_lock(access, &stripe, 1, &busy))
+            return true;
+        access->effects = journal_is_on(&worker->server->journal) ? &worker->effects : NULL;
+        done = access_expire_due(access, stripe, db, KEYS_A_STEP);
+        access_unlock(access, &stripe, 1);
+        if (done != 0 && clock_monotonic_us() >= end_us)
+            return false;
+    } while (done == KEYS_A_STEP);
+    return true;
+}
+
+static bool expire_databases(struct worker *worker, uint32_t stripe, uint64_t end_us)
+{
+    const struct store *store = worker->server->store;
+
+    for (unsigned db = 0; db < store_database_bound(store); db++) {
+        if (access_has_due(&worker->access, stripe, db) && !expire_stripe(worker, stripe, db, end_us))
+            return false;
+    }
+    return true;
+}
+
+/* Goes once round the worker's stripes, every n-th one, from where it was; a look costs a load where nothing is due.
+ * False: time was up before. */
+static bool expire_slice(struct worker *worker, uint64_t end_us)
+{
+    const struct store *store = worker->server->store;
+
+    for (uint32_t i = 0; i <= store->stripe_mask; i += worker->server->worker_count) {
+        uint32_t stripe = worker->expire_stripe <= store->stripe_mask ? worker->expire_stripe : worker->index;
+
+        if (stripe <= store->stripe_mask && !expire_databases(worker, stripe, end_us)) {
+            worker->expire_stripe = stripe;
+            return false;
+        }
+        worker->expire_stripe = stripe + worker->server->worker_count;
+    }
+    return true;
+}
+
+bool active_expiry_may_run(const struct worker *worker)
+{
+    return atomic_load_explicit(&worker->server->store->active_expire, memory_order_relaxed) &&
+           !atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) && !pause_is_on();
+}
+
+static void on_timer(struct loop *loop, struct loop_timer *timer)
+{
+    struct worker *worker = loop_user(loop);
+    uint64_t begin_us, spent_us;
+    bool all;
+
+    loop_timer_start(loop, timer, SECOND_US / server_hz(worker->server), on_timer);
+    defrag_cycle_turn(worker);
+    if (!active_expiry_may_run(worker))
+        return;
+    begin_us = clock_monotonic_us();
+    if (UNLIKELY(!cron_runner_turn(worker)))
+        loop_timer_start(loop, timer,
+                         (int64_t)active_expiry_rest_us(clock_monotonic_us() - begin_us, OPTION_GET(option_effort)),
+                         on_timer);
+    if (!gate_enter(&worker->member))
+        return;
+    begin_us = clock_monotonic_us();
+    access_begin(&worker->access, worker_now_ms(worker), false);
+    all = expire_slice(worker, begin_us + SLICE_US);
+    gate_leave(&worker->member);
+    spent_us = clock_monotonic_us() - begin_us;
+    counter_add(&worker->stats.expire_us, spent_us);
+    latency_add(LATENCY_EXPIRE_CYCLE, (int64_t)(spent_us / 1000));
+    if (all)
+        return;
+    counter_add(&worker->stats.expire_cuts, 1);
+    loop_timer_start(loop, timer, (int64_t)active_expiry_rest_us(spent_us, OPTION_GET(option_effort)), on_timer);
+}
+
+void active_expiry_start(struct worker *worker)
+{
+    worker->expire_stripe = worker->index;
+    loop_timer_start(worker->loop, &worker->expire_timer, SECOND_US / server_hz(worker->server), on_timer);
+}

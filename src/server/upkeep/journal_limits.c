@@ -1,0 +1,87 @@
+#include "server/upkeep/journal_limits.h"
+
+#include "base/background.h"
+#include "base/log.h"
+#include "server/config/config.h"
+#include "server/config/options.h"
+#include "server/core/server.h"
+#include "server/run/pause.h"
+
+#include <errno.h>
+#include <string.h>
+
+static _Atomic int64_t option_backlog_size, option_memory_limit, option_lag_limit; /* global: option storage */
+static _Atomic bool tending;     /* global: a background thread is at it, or will be */
+static _Atomic bool file_failed; /* global: the last time; so that it is told once */
+static bool told_of_lag;         /* global: worker 0's */
+
+static const char *apply(const struct option_row *row)
+{
+    struct server *server = server_instance();
+
+    (void)row;
+    if (server == NULL)
+        return NULL;
+    journal_set_retention(&server->journal, OPTION_GET_U64(option_backlog_size));
+    journal_set_lag_limit(&server->journal, OPTION_GET_U64(option_lag_limit));
+    /* The backlog is wanted in memory; the limit is for what comes on top of it. */
+    journal_set_memory_limit(&server->journal, OPTION_GET_U64(option_memory_limit) == 0
+                                                   ? 0
+                                                   : OPTION_GET_U64(option_memory_limit) +
+                                                         OPTION_GET_U64(option_backlog_size));
+    return NULL;
+}
+
+static const struct option_row rows[] = {
+    ROW_MEMORY("repl-backlog-size", &option_backlog_size, 1 << 20, 1, INT64_MAX, OPTION_MUTABLE,
+               "so much of what was done last is kept for replicas that come back", .apply = apply),
+    ROW_MEMORY("journal-memory-limit", &option_memory_limit, 64 << 20, 0, INT64_MAX / 2, OPTION_MUTABLE,
+               "what slow replicas have not read yet and is more than this goes to a file in dir; 0: never",
+               .apply = apply),
+    ROW_MEMORY("aof-lag-limit", &option_lag_limit, 256 << 20, 0, INT64_MAX, OPTION_MUTABLE,
+               "commands that write wait while the append only file is further behind; 0: no limit", .apply = apply),
+};
+
+void journal_limits_setup(void)
+{
+    config_add_rows(rows, countof(rows));
+}
+
+void journal_limits_start(struct journal *journal)
+{
+    journal->on_lag = pause_for_lag;
+    journal->on_lag_over = pause_for_lag_over;
+    (void)apply(NULL);
+}
+
+static void tend(void *argument)
+{
+    bool good = journal_tend(argument);
+
+    if (!good && !atomic_exchange(&file_failed, true))
+        log_warning("What slow replicas have not read yet cannot be written to a file: %s. They will have to begin "
+                    "anew, with all data.", strerror(errno));
+    if (good && atomic_exchange(&file_failed, false))
+        log_notice("What slow replicas have not read yet can be written to a file again.");
+    atomic_store(&tending, false);
+}
+
+void journal_limits_tend(struct journal *journal)
+{
+    if (!atomic_exchange(&tending, true))
+        background_submit(BACKGROUND_OTHER, tend, journal);
+}
+
+void journal_limits_tell(const struct journal *journal)
+{
+    bool lags = atomic_load_explicit(&journal->is_lagging, memory_order_relaxed);
+
+    if (lags == told_of_lag)
+        return;
+    told_of_lag = lags;
+    if (lags)
+        log_warning("The append only file is more than aof-lag-limit behind: its disk is too slow. Commands that write "
+                    "wait until half of that is written.");
+    else
+        log_notice("The append only file has caught up: commands that write go on.");
+}
