@@ -1,6 +1,6 @@
 # Builds, runs and tests keydb-server. On a fresh machine `make run` or `make test` is all one types.
 #
-#   make [all]       the server, the tools and the unit test programs, into build/$(BUILD)
+#   make [all]       the server and the tools, into build/$(BUILD); the unit test programs, too, where cmocka is
 #   make run         build and run the server          ARGS="--port 7000 --server-threads 2"
 #   make test        unit, integration, differential tests, a short stress; some minutes
 #   make check       lint, and the core of the tests under the thread and the address sanitizer
@@ -37,6 +37,10 @@ ifeq ($(CC),clang)
 override CC := $(if $(shell command -v clang),clang,clang-14)
 endif
 CC_IS_CLANG := $(findstring clang,$(CC))
+
+# make -n, -q and -t only tell what would be done; so nothing is installed or written on the way either. Their letters
+# are in the first word of MAKEFLAGS, as long as nobody has added to it.
+DRY_RUN := $(strip $(foreach letter,n q t,$(findstring $(letter),$(filter-out --%,$(firstword -$(MAKEFLAGS))))))
 
 # Parallel unless told otherwise; steps that test or measure are serial by themselves.
 # A make called by ours shares its caller's job slots.
@@ -97,8 +101,8 @@ CFLAGS_ALL += -flto=auto
 LDFLAGS_ALL += -flto=auto -O2
 endif
 
-# Libraries: each by pkg-config, into $(OUT)/libraries.mk, which make writes first (installing what is missing) and
-# then reads. HAVE_LIBURING and HAVE_LIBSYSTEMD are defined where those are there. The sanitizers and
+# Libraries: each by pkg-config, into $(OUT)/libraries.mk, which make writes first (installing what the build needs and
+# is missing) and then reads. HAVE_LIBURING and HAVE_LIBSYSTEMD are defined where those are there. The sanitizers and
 # valgrind bring their own malloc, hence no jemalloc with them.
 LIBRARIES := $(if $(SANITIZE)$(filter valgrind,$(BUILD)),,jemalloc) openssl liblzf luajit
 OPTIONAL_LIBRARIES := liburing libsystemd
@@ -109,10 +113,12 @@ NEEDS_BUILD := 1
 endif
 
 ifdef NEEDS_BUILD
+-include $(OUT)/libraries.mk
+
+ifndef DRY_RUN
 ifneq ($(shell deps/install.sh build >&2 && echo fine),fine)
 $(error the build needs packages that are not here, see above)
 endif
--include $(OUT)/libraries.mk
 
 $(OUT)/libraries.mk: deps/packages Makefile
 	@mkdir -p $(@D)
@@ -125,6 +131,7 @@ $(OUT)/libraries.mk: deps/packages Makefile
 	    echo "LIBRARY_CPPFLAGS := $$defines $$(pkg-config --cflags $(LIBRARIES) $$have)"; \
 	    echo "LIBRARY_LIBS := $$(pkg-config --libs $(LIBRARIES) $$have) -lm"; \
 	} > $@
+endif
 endif
 
 ALL_CPPFLAGS = $(CPPFLAGS_ALL) $(LIBRARY_CPPFLAGS) $(CPPFLAGS)
@@ -149,8 +156,14 @@ UNIT_TESTS := $(TEST_SOURCES:src/%.c=$(OUT)/test/%)
 FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.c=build/fuzz/fuzz/%)
 PROGRAMS := $(if $(MAIN_SOURCES),$(SERVER)) $(TOOLS)
 
-.PHONY: all programs FORCE
-all: $(LIBRARY) programs $(UNIT_TESTS)
+# A build asks for no package that only tests need. Where cmocka is anyway, it also builds the unit tests, which link
+# nothing else of those.
+HAVE_CMOCKA := $(if $(NEEDS_BUILD),$(shell pkg-config --exists cmocka 2>/dev/null && echo yes))
+CMOCKA := $(if $(HAVE_CMOCKA),,test-packages)
+
+.PHONY: all programs unit-tests FORCE
+all: $(LIBRARY) programs $(if $(HAVE_CMOCKA),unit-tests)
+unit-tests: $(UNIT_TESTS)
 programs: $(PROGRAMS)
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -191,13 +204,13 @@ $(SERVER): $(call object,src/main.c) $(LIBRARY)
 	$(call link_program)
 $(TOOLS): $(OUT)/bin/%: $(OUT)/obj/src/tools/%.o $(LIBRARY)
 	$(call link_program)
-$(UNIT_TESTS): $(OUT)/test/%: $(OUT)/obj/src/%.o $(LIBRARY) | test-packages
+$(UNIT_TESTS): $(OUT)/test/%: $(OUT)/obj/src/%.o $(LIBRARY) | $(CMOCKA)
 	$(call link_program,-lcmocka)
 ifeq ($(BUILD),fuzz)
 $(FUZZERS): $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $(LIBRARY)
 	$(call link_program,-fsanitize=fuzzer)
 endif
-$(call object,$(TEST_SOURCES)): | test-packages
+$(call object,$(TEST_SOURCES)): | $(CMOCKA)
 
 ALL_OBJECTS := $(call object,$(SOURCES) $(MAIN_SOURCES) $(FUZZ_SOURCES))
 .SECONDARY: $(ALL_OBJECTS)
@@ -224,11 +237,14 @@ oracle: | test-packages
 	@[ -x $(ORACLE) ] || deps/oracle.sh
 
 RUN_TESTS = @BUILD=$(BUILD) OUT=$(OUT) ORACLE=$(ORACLE) FUZZ_SECONDS=$(FUZZ_SECONDS) MAKE="$(MAKE)" tests/run.sh
+# The script calls make again, which shares the job slots of this one when the line begins with a plus. Such lines are
+# run by make -n as well, hence not then.
+SHARE_JOBS := $(if $(DRY_RUN),,+)
 
-test: all oracle
-	$(RUN_TESTS) --level short unit integration differential stress conformance fault
+test: all unit-tests oracle
+	$(RUN_TESTS) --level short make unit integration differential stress conformance fault
 
-unit: all
+unit: all unit-tests | test-packages
 	$(RUN_TESTS) unit
 integration stress fault valgrind: programs | test-packages
 	$(RUN_TESTS) $@
@@ -239,18 +255,18 @@ conformance: programs oracle
 clients: programs oracle | test-packages campaign-packages
 	$(RUN_TESTS) $@
 fuzz: | campaign-packages
-	+$(RUN_TESTS) $@
+	$(SHARE_JOBS)$(RUN_TESTS) $@
 fuzzers: $(if $(filter fuzz,$(BUILD)),$(FUZZERS))
 
 # A build that fails counts as a failed test in check and campaign, hence these are run by the script, too.
-core-groups: all oracle
+core-groups: all unit-tests oracle
 	$(RUN_TESTS) --level core unit integration differential stress
-whole-groups: all oracle
-	$(RUN_TESTS) --level whole unit integration differential stress conformance fault
+whole-groups: all unit-tests oracle
+	$(RUN_TESTS) --level whole make unit integration differential stress conformance fault
 check: | test-packages
-	+$(RUN_TESTS) --sum lint tsan-core asan-core
+	$(SHARE_JOBS)$(RUN_TESTS) --sum lint tsan-core asan-core
 campaign: | test-packages campaign-packages
-	+$(RUN_TESTS) --sum clang fuzz clients valgrind release-whole tsan-whole asan-whole
+	$(SHARE_JOBS)$(RUN_TESTS) --sum clang fuzz clients valgrind release-whole tsan-whole asan-whole
 
 image: programs
 	@tests/image/run.sh

@@ -144,6 +144,10 @@ group_unit() {
     done
 }
 
+group_make() {
+    run_suite "make, what it installs" 60 make
+}
+
 core_suites() {
     sed 's/#.*//' tests/core-suites
 }
