@@ -2,7 +2,9 @@
  *  1. All options but the level are constant while more than one thread logs (see log_setup).
  *  2. A line is formatted on the stack and written by one write(2); there is no lock, so a forked child cannot inherit
  *     a taken one. Appending writes of one call do not mix.
- *  3. Local time is UTC plus an offset that log_update_zone learned; only there the C library takes its zone lock. */
+ *  3. The number of the file's descriptor is constant, too: dup3 puts a file that was opened again in the place of the
+ *     old one in one step, so who writes at that moment writes into one or the other.
+ *  4. Local time is UTC plus an offset that log_update_zone learned; only there the C library takes its zone lock. */
 #include "base/log.h"
 
 #include "base/clock.h"
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <syslog.h>
 #include <time.h>
@@ -27,6 +30,10 @@
 _Atomic int log_threshold = LOG_LEVEL_NOTICE; /* global: see the header */
 
 static char log_path[PATH_MAX];       /* const after setup; "" is standard output */
+/* Of the file, of /dev/null as long as that cannot be opened, or -1: opened for each line. Const after setup, then set
+ * by the only thread of a forked child. */
+static int kept_fd = -1;
+static _Atomic bool is_reopen_asked;  /* atomic: relaxed; nothing is handed over with it */
 static char syslog_ident[IDENT_SPACE]; /* const after setup; syslog keeps a pointer to it */
 static bool syslog_is_enabled;        /* const after setup */
 static char (*role_fn)(void);         /* const after setup */
@@ -44,11 +51,102 @@ void log_update_zone(void)
         atomic_store_explicit(&zone_offset_s, local.tm_gmtoff, memory_order_relaxed);
 }
 
+/* -------------------------------------------------------------------------------------------------- descriptors -- */
+
+static int open_file(const char *path)
+{
+    return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+}
+
+/* Not among the standard streams, also where the process was started without them: they are given new meanings. */
+static void keep_open(void)
+{
+    int fd = open_file(log_path);
+
+    if (fd < 0)
+        fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    kept_fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void let_go(void)
+{
+    if (kept_fd >= 0)
+        close(kept_fd);
+    kept_fd = -1;
+}
+
+static void reopen(void)
+{
+    int fd;
+
+    spinlock_assert_may_sleep();
+    fd = kept_fd < 0 ? -1 : open_file(log_path);
+    if (fd < 0)
+        return;
+    while (dup3(fd, kept_fd, O_CLOEXEC) < 0 && errno == EINTR)
+        ;
+    close(fd);
+}
+
+void log_reopen_if_moved(void)
+{
+    struct stat kept, named;
+    bool is_named;
+
+    if (kept_fd < 0 || fstat(kept_fd, &kept) != 0)
+        return;
+    is_named = stat(log_path, &named) == 0;
+    if (!is_named || kept.st_dev != named.st_dev || kept.st_ino != named.st_ino)
+        reopen();
+}
+
+void log_reopen_from_signal(void)
+{
+    atomic_store_explicit(&is_reopen_asked, true, memory_order_relaxed);
+}
+
+void log_reopen_if_asked(void)
+{
+    if (atomic_load_explicit(&is_reopen_asked, memory_order_relaxed) &&
+        atomic_exchange_explicit(&is_reopen_asked, false, memory_order_relaxed))
+        reopen();
+}
+
+int log_signal_fd(void)
+{
+    if (log_path[0] == '\0')
+        return STDOUT_FILENO;
+    return kept_fd >= 0 ? kept_fd : open_file(log_path);
+}
+
+void log_signal_fd_done(int fd)
+{
+    if (fd >= 0 && fd != STDOUT_FILENO && fd != kept_fd)
+        close(fd);
+}
+
+bool log_can_open(const char *path)
+{
+    int fd = open_file(path);
+
+    if (fd < 0)
+        return false;
+    close(fd);
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------------------------- setup -- */
+
 void log_setup(const struct log_options *options)
 {
     if (syslog_is_enabled)
         closelog();
+    let_go();
     snprintf(log_path, sizeof(log_path), "%s", options->path == NULL ? "" : options->path);
+    if (log_path[0] != '\0')
+        keep_open();
     role_fn = options->role;
     syslog_is_enabled = options->syslog_enabled;
     if (syslog_is_enabled) {
@@ -89,30 +187,10 @@ bool log_is_to_stdout(void)
 void log_mark_child(void)
 {
     is_child = true;
+    let_go();
 }
 
-int log_signal_fd(void)
-{
-    if (log_path[0] == '\0')
-        return STDOUT_FILENO;
-    return open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-}
-
-void log_signal_fd_done(int fd)
-{
-    if (fd >= 0 && fd != STDOUT_FILENO)
-        close(fd);
-}
-
-bool log_can_open(const char *path)
-{
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-
-    if (fd < 0)
-        return false;
-    close(fd);
-    return true;
-}
+/* ------------------------------------------------------------------------------------------------------ writing -- */
 
 /* A log that cannot be written has nobody to be told: what fails here is dropped. */
 static void write_out(const char *text, size_t size)

@@ -12,7 +12,9 @@
  *
  * Local time is computed without the C library's locks, so that a forked child
  * can log; log_update_zone, called now and then by one thread, learns about summer time.
- * The file is opened, appended and closed for each line, so that it may be moved away at any time; an empty path is
+ * The file is kept open, and may be moved away or removed at any time: one thread asks now and then whether it still is
+ * what the path names, and opens what is there now. Until then lines go to where it was moved. A forked child, which
+ * closes what it inherits and may live longer than the file's name, opens the file for each line. An empty path is
  * standard output. Before log_setup everything from LOG_NOTICE up goes to standard output. */
 #pragma once
 
@@ -47,7 +49,13 @@ enum log_level log_get_level(void);
 void log_set_format(enum log_format format, enum log_time time); /* any thread, any time; log_setup leaves it alone */
 bool log_is_to_stdout(void);
 void log_update_zone(void);
-void log_mark_child(void); /* a forked child says so once: role C, new pid */
+void log_mark_child(void); /* a forked child says so once: role C, new pid, and see above */
+
+/* Opening the file again: both in one thread, which holds no lock; other threads log meanwhile. A file that cannot be
+ * opened leaves the old one in use. */
+void log_reopen_if_moved(void);
+void log_reopen_if_asked(void);    /* cheap if not */
+void log_reopen_from_signal(void); /* asks for it; async-signal-safe */
 
 bool log_can_open(const char *path); /* can a line be appended there? errno says why not */
 
@@ -71,5 +79,5 @@ void log_raw(enum log_level level, const char *text, size_t size); /* as it is: 
 /* Async-signal-safe: "pid:signal-handler (epoch seconds) message". Level warning, or raw without prefix. */
 void log_from_signal(const char *message);
 void log_from_signal_raw(const char *text, size_t size);
-int log_signal_fd(void); /* where log_from_signal* writes: opened anew for the file; close with log_signal_fd_done */
+int log_signal_fd(void); /* where log_from_signal* writes; to be given to log_signal_fd_done */
 void log_signal_fd_done(int fd);

@@ -6,11 +6,15 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <regex.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,25 +28,37 @@
 
 static char path[] = "/tmp/keydb-log-XXXXXX";
 
-static char *load(void)
+static char moved[sizeof(path) + 16]; /* what the file is called once it was moved */
+
+static char *load_file(const char *name)
 {
     char *text;
     size_t size;
 
-    assert_int_equal(file_load(path, 10000000, &text, &size), STATUS_OK);
+    assert_int_equal(file_load(name, 10000000, &text, &size), STATUS_OK);
     return text;
 }
 
-static void check_log(const char *pattern)
+static char *load(void)
+{
+    return load_file(path);
+}
+
+static void check_file(const char *name, const char *pattern)
 {
     regex_t regex;
-    char *text = load();
+    char *text = load_file(name);
 
     assert_int_equal(regcomp(&regex, pattern, REG_EXTENDED), 0);
     if (regexec(&regex, text, 0, NULL, 0) != 0)
         fail_msg("%s is not like %s", text, pattern);
     regfree(&regex);
     mem_free(text);
+}
+
+static void check_log(const char *pattern)
+{
+    check_file(path, pattern);
 }
 
 static char role(void)
@@ -323,6 +339,194 @@ static void fail_assertion(void)
     assert(side_effects == 12345);
 }
 
+/* ------------------------------------------------------------------------------------------ a file that is moved -- */
+
+static void move_to(const char *name)
+{
+    assert_int_equal(rename(path, name), 0);
+}
+
+static bool exists(const char *name)
+{
+    return access(name, F_OK) == 0;
+}
+
+static void a_moved_file_is_opened_again(void **state)
+{
+    (void)state;
+    log_notice("one");
+    move_to(moved);
+    log_notice("two");
+    assert_false(exists(path)); /* it was kept open */
+    log_reopen_if_moved();
+    log_notice("three");
+    check_file(moved, "^[^\n]* one\n[^\n]* two\n$");
+    check_log("^[^\n]* three\n$");
+    unlink(moved);
+}
+
+static void a_removed_file_is_made_again(void **state)
+{
+    (void)state;
+    log_notice("one");
+    unlink(path);
+    log_reopen_if_moved();
+    log_notice("two");
+    check_log("^[^\n]* two\n$");
+    log_reopen_if_moved();
+    log_notice("three");
+    check_log("^[^\n]* two\n[^\n]* three\n$");
+}
+
+static void a_file_in_its_place_is_taken(void **state)
+{
+    (void)state;
+    log_notice("one");
+    move_to(moved);
+    assert_int_equal(close(open(path, O_WRONLY | O_CREAT | O_EXCL, 0600)), 0);
+    log_reopen_if_moved();
+    log_notice("two");
+    check_file(moved, "^[^\n]* one\n$");
+    check_log("^[^\n]* two\n$");
+    unlink(moved);
+}
+
+static void a_signal_asks_for_it(void **state)
+{
+    (void)state;
+    move_to(moved);
+    log_reopen_if_asked();
+    assert_false(exists(path));
+    log_reopen_from_signal();
+    assert_false(exists(path));
+    log_reopen_if_asked();
+    assert_true(exists(path));
+    unlink(path);
+    log_reopen_if_asked(); /* once is enough */
+    assert_false(exists(path));
+    log_reopen_if_moved();
+    unlink(moved);
+}
+
+/* The folder is gone: lines go where they went, and come back with it. */
+static void what_cannot_be_opened_leaves_the_old_one(void **state)
+{
+    char folder[] = "/tmp/keydb-log-XXXXXX", elsewhere[64], file[64], file_elsewhere[80];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(file, sizeof(file), "%s/log", folder);
+    snprintf(elsewhere, sizeof(elsewhere), "%s-elsewhere", folder);
+    snprintf(file_elsewhere, sizeof(file_elsewhere), "%s/log", elsewhere);
+    log_setup(&(struct log_options){.path = file, .level = LOG_LEVEL_NOTICE});
+    log_notice("one");
+    assert_int_equal(rename(folder, elsewhere), 0);
+    log_reopen_if_moved();
+    log_notice("two");
+    check_file(file_elsewhere, "^[^\n]* one\n[^\n]* two\n$");
+    assert_int_equal(mkdir(folder, 0700), 0);
+    log_reopen_if_moved();
+    log_notice("three");
+    check_file(file, "^[^\n]* three\n$");
+    unlink(file);
+    unlink(file_elsewhere);
+    rmdir(folder);
+    rmdir(elsewhere);
+}
+
+static void a_file_may_be_possible_later(void **state)
+{
+    char folder[] = "/tmp/keydb-log-XXXXXX", file[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(file, sizeof(file), "%s/log", folder);
+    rmdir(folder);
+    log_setup(&(struct log_options){.path = file, .level = LOG_LEVEL_NOTICE});
+    log_notice("one");
+    assert_int_equal(mkdir(folder, 0700), 0);
+    log_reopen_if_moved();
+    log_notice("two");
+    check_file(file, "^[^\n]* two\n$");
+    unlink(file);
+    rmdir(folder);
+}
+
+static void no_descriptor_is_needed_for_a_line(void **state)
+{
+    struct rlimit before, none;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    log_notice("one");
+    log_from_signal("two");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    check_log("^[^\n]* one\n[^\n]* two\n$");
+}
+
+static void as_child_behind_a_move(void)
+{
+    log_mark_child();
+    log_notice("child");
+}
+
+static void children_log_into_the_file_of_that_name(void **state)
+{
+    (void)state;
+    move_to(moved);
+    assert_int_equal(in_child(as_child_behind_a_move), 0);
+    check_file(moved, "^$");
+    check_log("^[0-9]+:0:C .* child\n$");
+    unlink(moved);
+}
+
+static void write_lines_and_say_so(void *argument)
+{
+    write_lines((char[]){"x"});
+    atomic_fetch_add((_Atomic unsigned *)argument, 1);
+}
+
+static unsigned count_lines(const char *name)
+{
+    char *text = load_file(name);
+    unsigned count = 0;
+
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+        count++;
+    mem_free(text);
+    return count;
+}
+
+static void no_line_is_lost_when_it_moves(void **state)
+{
+    enum { MOVES_MOST = 200 };
+    struct thread threads[3] = {{0}};
+    _Atomic unsigned done = 0;
+    unsigned moves = 0, line_count;
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        thread_start(&threads[i], "logs", write_lines_and_say_so, &done);
+    while (moves < MOVES_MOST && atomic_load(&done) < 3) {
+        snprintf(moved, sizeof(moved), "%s.%u", path, moves++);
+        move_to(moved);
+        log_reopen_if_moved();
+    }
+    for (unsigned i = 0; i < 3; i++)
+        thread_join(&threads[i]);
+    line_count = count_lines(path);
+    while (moves > 0) {
+        snprintf(moved, sizeof(moved), "%s.%u", path, --moves);
+        line_count += count_lines(moved);
+        unlink(moved);
+    }
+    snprintf(moved, sizeof(moved), "%s.moved", path);
+    assert_int_equal(line_count, 3 * LINE_COUNT);
+}
+
 static void broken_programs_stop(void **state)
 {
     int status = in_child(fail_assertion);
@@ -385,12 +589,22 @@ int main(void)
         cmocka_unit_test(iso_8601_tells_the_zone),
         cmocka_unit_test(every_byte_may_need_two),
         LOG_TEST(panic_inside_a_panic),  LOG_TEST(panic_can_exit),
+        LOG_TEST(a_moved_file_is_opened_again),
+        LOG_TEST(a_removed_file_is_made_again),
+        LOG_TEST(a_file_in_its_place_is_taken),
+        LOG_TEST(a_signal_asks_for_it),
+        LOG_TEST(what_cannot_be_opened_leaves_the_old_one),
+        LOG_TEST(a_file_may_be_possible_later),
+        LOG_TEST(no_descriptor_is_needed_for_a_line),
+        LOG_TEST(children_log_into_the_file_of_that_name),
+        LOG_TEST(no_line_is_lost_when_it_moves),
     };
     int fd = mkstemp(path);
     int result;
 
     (void)thread_self_index();
     close(fd);
+    snprintf(moved, sizeof(moved), "%s.moved", path);
     result = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);
     return result;

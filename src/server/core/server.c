@@ -463,17 +463,22 @@ void server_stop(struct server *server)
 static _Atomic int signal_received; /* atomic: 0, or the signal that asked to stop */
 static _Atomic bool signal_noted;   /* atomic: the log tells of it */
 
-void server_stop_from_signal(int signal_number)
+void server_wake_from_signal(void)
 {
     struct server *server = instance;
 
+    if (server != NULL)
+        loop_wake(server->workers[0].loop); /* whatever the thread holds that the signal has interrupted */
+}
+
+void server_stop_from_signal(int signal_number)
+{
     if (atomic_exchange(&signal_received, signal_number) != 0 && signal_number == SIGINT) {
         log_from_signal("You insist... exiting now.");
         persistence_give_up_from_signal();
         _exit(1);
     }
-    if (server != NULL)
-        loop_wake(server->workers[0].loop); /* whatever the thread holds that the signal has interrupted */
+    server_wake_from_signal();
 }
 
 void server_serve_signal(struct server *server)

@@ -62,6 +62,7 @@ static inline bool server_is_stopping(const struct server *server)
 /* From any thread: stop cleanly. While the caller owns the gate: what it has seen is the last state of the data, as
  * the gate stays closed. What is to be done before: shutdown.h. */
 void server_stop(struct server *server);
+void server_wake_from_signal(void); /* worker 0 looks at what a signal has asked for; async-signal-safe */
 /* A signal asks to stop: async-signal-safe. Worker 0 does it. */
 void server_stop_from_signal(int signal_number);
 void server_serve_signal(struct server *server); /* worker 0, after a wake; not while cron is paused */

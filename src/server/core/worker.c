@@ -321,6 +321,7 @@ static void on_wake(struct loop *loop)
         worker_wake(worker); /* goes on when what was written so far has been sent */
     letters_release_held(worker);
     if (worker->index == 0) {
+        log_reopen_if_asked();
         server_serve_signal(worker->server);
         persistence_woken(worker);
         aof_woken(worker);
@@ -450,6 +451,7 @@ static void every_second(struct loop *loop, struct loop_timer *timer)
     }
     if (worker->index == 0) {
         log_update_zone();
+        log_reopen_if_moved();
         certificates_look(worker);
     }
     loop_timer_start(loop, timer, SECOND_US, every_second);

@@ -102,6 +102,7 @@ void child_become(int kept_fd)
     is_copy = true;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing is put in its place after the server's own end */
     (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGHUP, SIG_IGN);
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGPIPE, SIG_IGN);
     thread_restore_signals(); /* the other workers block all of them */

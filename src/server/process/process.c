@@ -93,6 +93,16 @@ static void on_stop_signal(int signal_number)
     errno = saved;
 }
 
+static void on_hangup(int signal_number)
+{
+    int saved = errno;
+
+    (void)signal_number;
+    log_reopen_from_signal();
+    server_wake_from_signal();
+    errno = saved;
+}
+
 static void set_signals(void)
 {
     struct sigaction action;
@@ -102,7 +112,9 @@ static void set_signals(void)
     action.sa_handler = on_stop_signal;
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    signal(SIGHUP, SIG_IGN);
+    action.sa_handler = on_hangup;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow fails to be written, as on a full disk */
 }
