@@ -214,7 +214,7 @@ bool conn_finish(struct conn *conn)
         loop->conns = conn->all_next;
     if (conn->all_next != NULL)
         conn->all_next->all_previous = conn->all_previous;
-    output_clear(&conn->output);
+    output_give_back(&conn->output); /* much, if it was cut for that: nobody else needs so many blocks */
     tls_session_destroy(&conn->tls);
     conn->flags &= ~(uint32_t)CONN_TLS;
     conn_drop_kept(conn);

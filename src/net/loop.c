@@ -400,6 +400,7 @@ struct loop *loop_create(const struct loop_options *options)
         goto fail;
     }
     loop->input = mem_alloc(LOOP_HEADROOM_BYTES + LOOP_INPUT_BYTES);
+    output_pool_init(&loop->pool);
     return loop;
 fail:
     if (loop->wake_fd >= 0)

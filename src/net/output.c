@@ -17,6 +17,7 @@ static_assert(sizeof(struct output_node) == OUTPUT_NODE_BYTES, "OUTPUT_NODE_BYTE
 enum {
     POOL_SMALL_MAX = 1024,      /* 1 MiB */
     POOL_LARGE_MAX = 128,       /* 2 MiB */
+    POOL_KEPT = 1,              /* of each size */
     GAP_MAX_BYTES = 64,
     SPLICE_COPY_BYTES = 1024,   /* up to here copying beats relinking and keeps chains short */
 };
@@ -69,20 +70,21 @@ static void less_transient(struct output_pool *pool, size_t bytes)
     atomic_store_explicit(&pool->transient_bytes, before - MIN(before, bytes), memory_order_relaxed);
 }
 
-static void node_destroy(struct output_pool *pool, struct output_node *node)
+static ALWAYS_INLINE void node_destroy_to(struct output_pool *pool, struct output_node *node, uint32_t small_most,
+                                          uint32_t large_most)
 {
     if (UNLIKELY(node->blob != NULL)) {
         blob_release(&node->blob);
         mem_free_sized(node, sizeof(*node));
         return;
     }
-    if (pool != NULL && block_is_large(node) && pool->large_count < POOL_LARGE_MAX) {
+    if (pool != NULL && block_is_large(node) && pool->large_count < large_most) {
         node->next = pool->large;
         pool->large = node;
         pool->large_count++;
         return;
     }
-    if (pool != NULL && !block_is_large(node) && pool->small_count < POOL_SMALL_MAX) {
+    if (pool != NULL && !block_is_large(node) && pool->small_count < small_most) {
         node->next = pool->small;
         pool->small = node;
         pool->small_count++;
@@ -91,6 +93,11 @@ static void node_destroy(struct output_pool *pool, struct output_node *node)
     if (pool != NULL)
         less_transient(pool, block_bytes(node));
     mem_free_sized(node, block_bytes(node));
+}
+
+static void node_destroy(struct output_pool *pool, struct output_node *node)
+{
+    node_destroy_to(pool, node, POOL_SMALL_MAX, POOL_LARGE_MAX);
 }
 
 static void keep(struct output_pool *pool, struct output_node **list, uint32_t *count, uint32_t kept)
@@ -104,6 +111,12 @@ static void keep(struct output_pool *pool, struct output_node **list, uint32_t *
     }
 }
 
+void output_pool_init(struct output_pool *pool)
+{
+    for (int large = 0; large < 2; large++)
+        node_destroy(pool, block_create(pool, large != 0));
+}
+
 void output_pool_fini(struct output_pool *pool)
 {
     keep(pool, &pool->small, &pool->small_count, 0);
@@ -112,8 +125,8 @@ void output_pool_fini(struct output_pool *pool)
 
 void output_pool_shrink(struct output_pool *pool)
 {
-    keep(pool, &pool->small, &pool->small_count, pool->small_count / 2);
-    keep(pool, &pool->large, &pool->large_count, pool->large_count / 2);
+    keep(pool, &pool->small, &pool->small_count, MAX(pool->small_count / 2, POOL_KEPT));
+    keep(pool, &pool->large, &pool->large_count, MAX(pool->large_count / 2, POOL_KEPT));
 }
 
 void output_pool_tried(struct output_pool *pool)
@@ -228,6 +241,17 @@ void output_clear(struct output *output)
     for (struct output_node *node = output->head; node != NULL; node = next) {
         next = node->next;
         node_destroy(output->pool, node);
+    }
+    output_reset(output);
+}
+
+void output_give_back(struct output *output)
+{
+    struct output_node *next = NULL;
+
+    for (struct output_node *node = output->head; node != NULL; node = next) {
+        next = node->next;
+        node_destroy_to(output->pool, node, POOL_KEPT, POOL_KEPT);
     }
     output_reset(output);
 }

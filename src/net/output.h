@@ -25,7 +25,8 @@ struct iovec;
 #define OUTPUT_NODE_BYTES 40            /* the header; checked in output.c */
 #define OUTPUT_RESERVE_MAX_BYTES (OUTPUT_BLOCK_BYTES - OUTPUT_NODE_BYTES)
 
-/* Free blocks of one loop; bounded, what is more goes back to the heap. Zeroed memory is an empty pool. */
+/* Free blocks of one loop; bounded, what is more goes back to the heap. Zeroed memory is an empty pool. One block of
+ * each size stays for good, so that a short reply, also that which tells of the memory in use, needs none. */
 struct output_pool {
     struct output_node *small;
     struct output_node *large;
@@ -36,8 +37,9 @@ struct output_pool {
     _Atomic size_t transient_bytes;
 };
 
+void output_pool_init(struct output_pool *pool);   /* zeroed memory; takes what stays */
 void output_pool_fini(struct output_pool *pool);   /* frees the blocks; the pool may be used again */
-void output_pool_shrink(struct output_pool *pool); /* frees half of them: one that is not used is soon empty */
+void output_pool_shrink(struct output_pool *pool); /* frees half of them: of one that is not used little is left soon */
 void output_pool_tried(struct output_pool *pool);  /* what could be sent was: what is left may stay for long */
 
 /* Something else that goes when the next try to send has been made. */
@@ -77,6 +79,7 @@ struct output {
 
 void output_init(struct output *output, struct output_pool *pool);
 void output_clear(struct output *output); /* drops all bytes, also the way to end an output */
+void output_give_back(struct output *output); /* the same, and the memory goes to the heap, not to the pool */
 
 /* Room in one piece for `size` <= OUTPUT_RESERVE_MAX_BYTES bytes, until the next call on this output.
  * Then output_commit() with the end of what was written, which may be nothing. */

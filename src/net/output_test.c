@@ -247,8 +247,39 @@ static void what_is_transient(void **state)
     assert_int_equal(output_pool_transient_bytes(&pool), 2 * OUTPUT_BLOCK_BYTES);
     for (int i = 0; i < 2; i++)
         output_pool_shrink(&pool);
-    assert_int_equal(pool.large_count, 0);
+    assert_int_equal(pool.large_count, 1);
+    assert_int_equal(output_pool_transient_bytes(&pool), OUTPUT_BLOCK_BYTES);
+    output_pool_fini(&pool);
     assert_int_equal(output_pool_transient_bytes(&pool), 0);
+}
+
+static void assert_pool_has(const struct output_pool *pool, uint32_t small_count, uint32_t large_count)
+{
+    assert_int_equal(pool->small_count, small_count);
+    assert_int_equal(pool->large_count, large_count);
+    assert_int_equal(output_pool_transient_bytes(pool),
+                     small_count * OUTPUT_SMALL_BLOCK_BYTES + large_count * OUTPUT_BLOCK_BYTES);
+}
+
+static void one_block_of_each_size_stays(void **state)
+{
+    struct output_pool pool = {0};
+    struct output output;
+    char block[OUTPUT_RESERVE_MAX_BYTES] = {0};
+
+    (void)state;
+    output_pool_init(&pool);
+    assert_pool_has(&pool, 1, 1);
+    output_pool_shrink(&pool);
+    assert_pool_has(&pool, 1, 1);
+    output_init(&output, &pool);
+    for (int i = 0; i < 10; i++)
+        output_append(&output, block, sizeof(block));
+    output_give_back(&output);
+    assert_true(output_is_empty(&output));
+    assert_int_equal(output_size(&output), 0);
+    assert_pool_has(&pool, 1, 1);
+    output_pool_fini(&pool);
 }
 
 int main(void)
@@ -259,6 +290,7 @@ int main(void)
         cmocka_unit_test(blocks_fit_their_use),
         cmocka_unit_test(pool_is_bounded),
         cmocka_unit_test(what_is_transient),
+        cmocka_unit_test(one_block_of_each_size_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

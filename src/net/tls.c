@@ -229,7 +229,7 @@ void tls_session_destroy(struct tls_session **handle)
     warm_unlink(session);
     wait_unlink(session);
     SSL_free(session->ssl);
-    output_clear(&session->wire);
+    output_give_back(&session->wire);
     mem_free(session->held);
     mem_free(session->error);
     mem_free(session);

@@ -81,3 +81,26 @@ with_server {} {
         assert_equal 0 [info_field lazyfree_pending_objects memory]
     }
 }
+
+with_server {enable-debug-command yes} {
+    test "the output of a client that is cut is given back" {keydb} {
+        memory_needs_jemalloc
+        r debug pause-cron 1
+        r rpush list {*}[lrepeat 150 [string repeat x 1000]]
+        with_config {client-output-buffer-limit "normal 100000 0 0"} {
+            foreach last {0 -1} { # a thread's first client brings what stays
+                set before [info_field used_memory]
+                set c [connect]
+                set id [$c client id]
+                $c -send lrange list 0 $last
+                if {$last == 0} {
+                    $c -read
+                    $c -close
+                }
+                wait_for {[r client list id $id] eq {}}
+            }
+            wait_for {[info_field used_memory] < $before + 10000}
+        }
+        r debug pause-cron 0
+    }
+}
