@@ -259,6 +259,13 @@ static void conn_keep(struct conn *conn, const char *data, size_t size)
     conn->kept_size = size;
 }
 
+static void conn_keep_and_tell(struct conn *conn, const char *data, size_t size)
+{
+    conn_keep(conn, data, size);
+    if (conn->handler->on_kept != NULL && (conn->flags & CONN_CLOSING) == 0)
+        conn->handler->on_kept(conn);
+}
+
 /* Hands a range to the handler and keeps what it leaves. */
 static void conn_present(struct conn *conn, char *data, size_t size)
 {
@@ -272,7 +279,7 @@ static void conn_present(struct conn *conn, char *data, size_t size)
     assert(used + loop->direct_taken <= size);
     if (LIKELY(used == size && conn->kept == NULL))
         return;
-    conn_keep(conn, data + used, size - used - loop->direct_taken);
+    conn_keep_and_tell(conn, data + used, size - used - loop->direct_taken);
 }
 
 char *conn_window(struct conn *conn, size_t *room)
@@ -303,7 +310,7 @@ static void conn_window_filled(struct conn *conn, char *window, size_t size)
     if (LIKELY(conn_wants_input(conn)))
         conn_present(conn, data, size);
     else
-        conn_keep(conn, data, size); /* paused meanwhile, or by the other half of a direct receive */
+        conn_keep_and_tell(conn, data, size); /* paused meanwhile, or by the other half of a direct receive */
 }
 
 static void conn_count_in(struct conn *conn, size_t size)

@@ -40,6 +40,8 @@ struct conn_handler {
      * stops early for reasons of its own calls conn_resume() to be called again without new bytes.
      * The bytes may be changed in place. */
     size_t (*on_data)(struct conn *conn, char *data, size_t size);
+    /* Behind on_data, if input waited before it or waits now: how much was not known inside. May be NULL. */
+    void (*on_kept)(struct conn *conn);
     /* A direct receive is complete. Afterwards on_data goes on with kept and new bytes. NULL if never used. */
     void (*on_direct_done)(struct conn *conn);
     /* The connection (and its TLS handshake) stands. May be NULL. Plain accepted connections: not called. */

@@ -43,6 +43,7 @@ struct server {
     size_t direct_part;
     unsigned data_calls;
     unsigned drained;
+    size_t kept; /* as on_kept was told */
     bool closed;
     bool pause_before_lines;
     enum conn_close_reason reason;
@@ -126,6 +127,15 @@ static size_t on_data(struct conn *conn, char *data, size_t size)
     return used;
 }
 
+static void on_kept(struct conn *conn)
+{
+    struct server *server = (struct server *)conn;
+
+    assert_false(server->closed);
+    assert_int_equal(conn->flags & CONN_IN_DATA, 0);
+    server->kept = conn_kept_size(conn);
+}
+
 static void on_direct_done(struct conn *conn)
 {
     struct server *server = (struct server *)conn;
@@ -165,7 +175,8 @@ static void on_closed(struct conn *conn, enum conn_close_reason reason, const ch
 }
 
 static const struct conn_handler handler = {
-    .on_data = on_data, .on_direct_done = on_direct_done, .on_drained = on_drained, .on_closed = on_closed};
+    .on_data = on_data, .on_kept = on_kept, .on_direct_done = on_direct_done, .on_drained = on_drained,
+    .on_closed = on_closed};
 
 /* ------------------------------------------------------------------------------------------------- helpers -- */
 
@@ -339,6 +350,7 @@ static void any_pieces(void **state)
             if (piece > 0)
                 at += give(fd, stream.data + at, piece);
             loop_turn(loop, 1000);
+            assert_int_equal(server.kept, conn_kept_size(&server.conn));
             assert_true(take(fd, &got));
         }
         assert_int_equal(got.size, wanted.size);

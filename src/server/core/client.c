@@ -47,6 +47,15 @@ static size_t on_data(struct conn *conn, char *data, size_t size)
     return done;
 }
 
+static void on_kept(struct conn *conn)
+{
+    struct client *client = client_of(conn);
+
+    client_show_query(client);
+    if (client_limit_is_on())
+        client_limit_note(client);
+}
+
 static void on_direct_done(struct conn *conn)
 {
     direct_done(client_of(conn));
@@ -170,6 +179,7 @@ static void on_drained(struct conn *conn)
 static const struct conn_handler client_handler = {
     .on_open = on_open,
     .on_data = on_data,
+    .on_kept = on_kept,
     .on_direct_done = on_direct_done,
     .on_drained = on_drained,
     .on_closed = on_closed,
@@ -384,6 +394,23 @@ void client_show_running(struct client *client, const struct command *command, s
     atomic_store_explicit(&client->card.args_bytes, args_bytes, memory_order_relaxed);
 }
 
+/* Inside on_data input that waited may be done with by now: only behind it, in on_kept, is known what it takes. */
+static bool query_is_known(const struct client *client)
+{
+    return LIKELY((client->conn.flags & CONN_IN_DATA) == 0 || conn_kept_capacity(&client->conn) == 0);
+}
+
+static void show_query_if_any(struct client *client)
+{
+    const struct client_card *card = &client->card;
+
+    if (UNLIKELY(conn_kept_capacity(&client->conn) != 0 || client->direct_bytes != 0 ||
+                 !resp_parser_is_idle(&client->parser) ||
+                 atomic_load_explicit(&card->query_capacity, memory_order_relaxed) != 0 ||
+                 atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed) != 0))
+        client_show_query(client); /* requests usually come whole, and nothing is kept */
+}
+
 void client_update_card(struct client *client)
 {
     struct client_card *card = &client->card;
@@ -398,18 +425,15 @@ void client_update_card(struct client *client)
         atomic_store_explicit(&card->queued_count, queued, memory_order_relaxed);
         show64(&card->multi_bytes, queued > 0 ? transaction_memory_bytes(client->transaction) : 0);
     }
-    if (UNLIKELY(conn_kept_capacity(&client->conn) != 0 || client->direct_bytes != 0 ||
-                 !resp_parser_is_idle(&client->parser) ||
-                 atomic_load_explicit(&card->query_capacity, memory_order_relaxed) != 0 ||
-                 atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed) != 0))
-        client_show_query(client); /* requests usually come whole, and nothing is kept */
+    if (query_is_known(client))
+        show_query_if_any(client);
     atomic_store_explicit(&card->bytes_in, client->conn.bytes_in, memory_order_relaxed);
     atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
     /* Little output is gone in a moment: only what has to wait, or is much, is told, and then also when it is gone. */
     if (UNLIKELY((client->conn.flags & CONN_BLOCKED_OUT) != 0 ||
                  output_size(&client->conn.output) >= OUTPUT_BLOCK_BYTES))
         client_show_output(client);
-    if (client_limit_is_on())
+    if (client_limit_is_on() && query_is_known(client))
         client_limit_note(client);
 }
 

@@ -72,6 +72,7 @@ static void copy_piece(struct client *client, size_t most)
     if (client->direct_copied == from->capacity) {
         release_later(&client->direct_before);
         client->direct_bytes = blob_footprint(client->direct);
+        client_update_card(client);
     }
 }
 

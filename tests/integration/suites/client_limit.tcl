@@ -130,7 +130,36 @@ proc agree {before id} {
     return [expr {$grown > 1000000 && abs($total - $grown) < $grown / 25}]
 }
 
-with_server {} {
+proc query_of id {
+    regexp { qbuf=(\d+)} [r client list id $id] all bytes
+    return $bytes
+}
+
+# The first two without the look at all clients that each second brings.
+with_server {enable-debug-command yes} {
+    # Tools compare such numbers, and so do those who decide who has to go.
+    test "a client that has sent a part of a large argument takes what it takes with all of it" {keydb} {
+        r debug pause-cron 1
+        lassign [numbered] c id
+        $c -raw "*3\r\n\$3\r\nset\r\n\$1\r\nk\r\n\$131072\r\n[string repeat v 1000]"
+        wait_for {[total_of $id] >= 131072}
+        set early [total_of $id]
+        $c -raw [string repeat v [expr {131072 - 1000}]]
+        wait_for {[query_of $id] >= 131072}
+        assert_equal $early [total_of $id]
+        r debug pause-cron 0
+    }
+
+    test "a large argument's smaller memory counts until its bytes are in the larger one, and not longer" {keydb} {
+        r debug pause-cron 1
+        lassign [numbered] c id
+        $c -raw "*2\r\n\$10485760\r\n[string repeat v 5000000]"
+        wait_for {[total_of $id] > 10485760 + 4194304}
+        $c -raw [string repeat v 4000000]
+        wait_for {[total_of $id] < 10485760 + 4194304}
+        r debug pause-cron 0
+    }
+
     test "what an unfinished command takes is all told" {keydb} {
         set few [string repeat "\$1\r\na\r\n" 100000]
         set large "\$1\r\nk\r\n\$5000000\r\n[string repeat v 5000000]\r\n"
