@@ -231,6 +231,8 @@ struct resp_parser {
 void resp_parser_init(struct resp_parser *parser, const struct resp_limits *limits, struct resp_scratch *scratch);
 void resp_parser_fini(struct resp_parser *parser);      /* also: forget an unfinished command */
 
+/* Of the range, what in front of an unfinished command's next argument was read. */
+size_t resp_parser_read_size(const struct resp_parser *parser);
 /* What an unfinished command takes beside the range: the table of its arguments; the large arguments that have come,
  * their sizes and their memory. */
 size_t resp_parser_table_bytes(const struct resp_parser *parser);

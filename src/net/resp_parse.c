@@ -236,6 +236,11 @@ void resp_parser_fini(struct resp_parser *parser)
     progress_destroy(&parser->progress);
 }
 
+size_t resp_parser_read_size(const struct resp_parser *parser)
+{
+    return parser->progress != NULL ? parser->progress->position : 0;
+}
+
 size_t resp_parser_table_bytes(const struct resp_parser *parser)
 {
     return parser->progress != NULL ? parser->progress->table_bytes : 0;

@@ -376,10 +376,12 @@ static void large_is_said_at_the_limit(void **state)
     assert_int_equal(command.large_index, 1);
     assert_int_equal(command.large_size, 32768);
     assert_int_equal(command.large_offset, sizeof(at) - 1 - 3);
+    assert_int_equal(resp_parser_read_size(&parser), sizeof(at) - 1 - 3);
     assert_false(resp_parser_is_idle(&parser));
     resp_parser_fini(&parser);
     assert_true(resp_parser_is_idle(&parser));
     assert_int_equal(resp_parser_table_bytes(&parser) + resp_parser_large_bytes(&parser), 0);
+    assert_int_equal(resp_parser_read_size(&parser), 0);
     resp_scratch_fini(&scratch);
 }
 

@@ -365,9 +365,10 @@ void client_show_query(struct client *client)
 {
     struct client_card *card = &client->card;
     struct worker_stats *stats = &client->worker->stats;
+    size_t kept = conn_kept_size(&client->conn), read = MIN(resp_parser_read_size(&client->parser), kept);
 
-    show64(&card->query_bytes, conn_kept_size(&client->conn) + direct_received(client) +
-                                   resp_parser_large_size(&client->parser));
+    show64(&card->query_bytes, kept - read + direct_received(client) + resp_parser_large_size(&client->parser));
+    show64(&card->read_bytes, read);
     show_buffer(&card->query_capacity,
                 conn_kept_capacity(&client->conn) + client->direct_bytes + resp_parser_large_bytes(&client->parser),
                 &stats->recent_input[stats->recent_index]);
@@ -572,6 +573,7 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
     uint32_t command_id = atomic_load_explicit(&card->command_id, memory_order_relaxed);
     uint64_t query_bytes = atomic_load_explicit(&card->query_bytes, memory_order_relaxed);
     uint64_t query_capacity = atomic_load_explicit(&card->query_capacity, memory_order_relaxed);
+    uint64_t read_bytes = atomic_load_explicit(&card->read_bytes, memory_order_relaxed);
     uint64_t output_bytes = atomic_load_explicit(&card->output_bytes, memory_order_relaxed);
 
     buffer_printf(buffer, "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=",
@@ -589,8 +591,8 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
                   atomic_load_explicit(&card->subscription_counts[TOPIC_SHARD], memory_order_relaxed),
                   atomic_load_explicit(&card->queued_count, memory_order_relaxed),
                   (unsigned long long)query_bytes,
-                  (unsigned long long)(query_capacity - MIN(query_bytes, query_capacity)),
-                  (unsigned long long)(atomic_load_explicit(&card->args_bytes, memory_order_relaxed) +
+                  (unsigned long long)(query_capacity - MIN(query_bytes + read_bytes, query_capacity)),
+                  (unsigned long long)(read_bytes + atomic_load_explicit(&card->args_bytes, memory_order_relaxed) +
                                        atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed)),
                   (unsigned long long)atomic_load_explicit(&card->multi_bytes, memory_order_relaxed),
                   (unsigned long long)output_bytes,

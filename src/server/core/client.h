@@ -94,6 +94,7 @@ struct client_card {
     _Atomic uint64_t prefix_bytes;  /* that the prefixes take of which it wants to know all changes */
     _Atomic int64_t active_ms;      /* wall clock of the last command */
     _Atomic uint64_t query_bytes, query_capacity, args_bytes;
+    _Atomic uint64_t read_bytes;    /* of the input, beside query_bytes: what an incomplete command's parser has read */
     _Atomic uint64_t unfinished_bytes; /* memory of the table of an incomplete command's arguments */
     _Atomic uint64_t output_bytes;  /* what waits to be sent, if it has to wait or is much */
     _Atomic uint64_t letter_bytes;  /* atomic: on their way to it, of what is counted: pubsub.c */
