@@ -32,7 +32,7 @@ FAST = [("unit/" + name, "plain") for name in (
 FAST += [("unit/tls", "tls")]
 
 # Units that look from a second connection at a server busy with a script: with several threads another one answers.
-THREADS = {("unit/scripting", "plain"): 1, ("unit/functions", "plain"): 1}
+THREADS = {("unit/scripting", "plain"): 1, ("unit/functions", "plain"): 1, ("unit/multi", "plain"): 1}
 # Of the suite's own list: what is not run, and why. The runner compares the two.
 _REPLICATION = "needs replicas"
 _CLUSTER = "needs a cluster"
