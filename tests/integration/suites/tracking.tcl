@@ -328,8 +328,8 @@ with_server {enable-debug-command yes} {
             set c [cacher [list redirect $id]]
             $c get a
             r set a 1
-            is_told a $other
             is_told {} $c
+            is_told a $other
             $other -close
             wait_for {[r client list id $id] eq {}}
             $c get a
