@@ -13,31 +13,57 @@
 #include "script/script_host.h"
 #include "script/scripts.h"
 #include "server/acl/acl.h"
+#include "server/acl/acl_client.h"
 #include "server/acl/acl_declared.h"
 #include "server/acl/acl_options.h"
 #include "server/command/command_rename.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/diagnose/crash.h"
-#include "server/diagnose/info.h"
+#include "server/diagnose/info_rows.h"
 #include "server/diagnose/watchdog.h"
 #include "server/durable/aof.h"
+#include "server/durable/aof_hold.h"
 #include "server/durable/aof_lock.h"
 #include "server/durable/aof_options.h"
 #include "server/durable/child.h"
 #include "server/durable/loading.h"
 #include "server/durable/persistence.h"
+#include "server/memory/client_limit.h"
+#include "server/memory/memory_limit.h"
+#include "server/observe/info.h"
+#include "server/observe/stats_since.h"
+#include "server/observe/timing.h"
 #include "server/process/availability_zone.h"
 #include "server/process/banner.h"
 #include "server/process/process.h"
 #include "server/process/process_title.h"
 #include "server/process/reaper.h"
+#include "server/pubsub/events.h"
+#include "server/pubsub/monitor.h"
+#include "server/pubsub/pubsub.h"
 #include "server/pubsub/topics.h"
+#include "server/pubsub/tracking.h"
+#include "server/run/accept.h"
+#include "server/run/blocked.h"
+#include "server/run/direct.h"
+#include "server/run/dispatch.h"
+#include "server/run/listeners.h"
 #include "server/run/migrate.h"
+#include "server/run/parking.h"
+#include "server/run/pause.h"
+#include "server/run/placement.h"
+#include "server/run/rendezvous.h"
 #include "server/tls/certificates.h"
 #include "server/tls/tls_peers.h"
+#include "server/upkeep/active_expiry.h"
+#include "server/upkeep/cron_runner.h"
+#include "server/upkeep/defrag_cycle.h"
 #include "server/upkeep/journal_limits.h"
+#include "server/upkeep/shutdown.h"
+#include "server/upkeep/soft_shutdown.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -61,6 +87,53 @@ static void commands_setup(void)
     command_registry_setup(tables, countof(tables));
     config_on_directive(&command_rename_directive);
     config_on_directive(&acl_user_directive);
+}
+
+/* The order is that in which they are called, and the reverse where they end. */
+static void lifecycles_setup(void)
+{
+    static const struct lifecycle *const parts[] = {
+        &timing_lifecycle,      &memory_limit_lifecycle,  &client_limit_lifecycle, &events_lifecycle,
+        &tracking_lifecycle,    &accept_lifecycle,        &tls_peers_lifecycle,    &acl_client_lifecycle,
+        &journal_limits_lifecycle, &certificates_lifecycle, &dispatch_lifecycle,   &placement_lifecycle,
+        &blocked_lifecycle,     &aof_hold_lifecycle,      &monitor_lifecycle,      &pubsub_lifecycle,
+        &shutdown_lifecycle,    &persistence_lifecycle,   &aof_lifecycle,          &rendezvous_lifecycle,
+        &pause_lifecycle,       &parking_lifecycle,       &cron_runner_lifecycle,  &migrate_lifecycle,
+        &direct_lifecycle,      &defrag_cycle_lifecycle,  &soft_shutdown_lifecycle, &loading_lifecycle,
+        &active_expiry_lifecycle, &listeners_lifecycle,
+    };
+
+    for (size_t i = 0; i < countof(parts); i++)
+        lifecycle_add(parts[i]);
+}
+
+/* Their options, rows of INFO and hooks: all that does not need the configuration yet. */
+static void parts_setup(void)
+{
+    config_setup();
+    info_setup();
+    info_rows_setup();
+    stats_since_setup();
+    timing_setup();
+    memory_limit_setup();
+    defrag_cycle_setup();
+    client_limit_setup();
+    soft_shutdown_setup();
+    shutdown_setup();
+    active_expiry_setup();
+    availability_zone_setup();
+    certificates_setup();
+    tls_peers_setup();
+    scripts_setup_options();
+    topics_setup();
+    type_options_setup();
+    random_count_setup();
+    acl_options_setup();
+    aof_options_setup();
+    aof_setup();
+    journal_limits_setup();
+    persistence_setup(type_rdb_limits);
+    lifecycles_setup();
 }
 
 static void say_hello(const struct server *server, bool has_settings)
@@ -90,6 +163,7 @@ static void begin_service(void)
 
 int main(int argc, char **argv)
 {
+    static const struct process_signals signals = {.stop = shutdown_on_signal, .wake = server_wake_from_signal};
     struct server *server;
     int exit_status = 0;
 
@@ -98,25 +172,13 @@ int main(int argc, char **argv)
     mem_thread_start();
     file_journal_setup();
     argv = process_title_setup(argc, argv);
-    config_setup();
-    info_setup();
-    availability_zone_setup();
-    certificates_setup();
-    tls_peers_setup();
-    scripts_setup_options();
-    topics_setup();
-    type_options_setup();
-    random_count_setup();
-    acl_options_setup();
-    aof_options_setup();
-    aof_setup();
-    journal_limits_setup();
-    persistence_setup(type_rdb_limits);
+    parts_setup();
     commands_setup();
     acl_setup();
     if (!config_load(argc, argv, &exit_status))
         goto out_config;
     availability_zone_start();
+    process_on_signals(&signals);
     process_setup(); /* log, daemon, signals */
     crash_setup();
     process_bio_begin();
@@ -128,7 +190,7 @@ int main(int argc, char **argv)
         goto out;
     }
     type_values_setup(server->store);
-    info_mark_ready();
+    info_rows_mark_ready();
     scripts_setup();
     reaper_setup();
     loading_on_end(script_host_leave);
@@ -167,6 +229,8 @@ out_config:
     topics_teardown();
     tls_peers_teardown();
     certificates_teardown();
+    timing_teardown();
+    stats_since_teardown();
     info_teardown();
     config_teardown();
     process_title_teardown();

@@ -12,6 +12,7 @@
 #include "server/core/server.h"
 #include "server/run/busy.h"
 #include "server/run/inside.h"
+#include "server/upkeep/shutdown.h"
 
 enum { WORDS_SHOWN = 128, SERVE_EVERY_US = 5000, STOP_WAITS_MS = 5000 };
 
@@ -120,7 +121,7 @@ static bool is_killed(void)
 static bool server_ends(const struct worker *worker)
 {
     return atomic_load_explicit(&worker->server->stopping, memory_order_relaxed) ||
-           atomic_load_explicit(&worker->stop, memory_order_relaxed) || server_is_asked_to_stop();
+           atomic_load_explicit(&worker->stop, memory_order_relaxed) || shutdown_is_asked();
 }
 
 bool script_busy_is_to_end(const struct worker *worker)

@@ -2,19 +2,12 @@
  * Properties: whatever the bytes are, loading ends, and what is loaded is a valid keyspace, which can be emptied; what
  * was cut off at the file's end is loaded without anything to cut off the second time, with the same number of
  * commands. Scripts are left out: they may run for ever. */
-#include "base/background.h"
-#include "base/fence.h"
-#include "base/hash.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "commands/shared/families.h"
-#include "commands/shared/type_options.h"
+#define main server_main
+int server_main(int argc, char **argv);
+#include "main.c" /* so that nothing of how it is put together is said twice */
+#undef main
+
 #include "fuzz.h"
-#include "server/config/config.h"
-#include "server/core/server.h"
-#include "server/diagnose/info.h"
-#include "server/durable/aof_options.h"
-#include "server/durable/persistence.h"
 #include "server/run/aof_load.h"
 
 #include <fcntl.h>
@@ -61,11 +54,7 @@ static void start(void)
     fence_setup();
     hash_setup();
     mem_thread_start();
-    config_setup();
-    info_setup();
-    type_options_setup();
-    aof_options_setup();
-    persistence_setup(type_rdb_limits);
+    parts_setup();
     command_registry_setup(tables, countof(tables));
     assert(config_load(countof(words), args, &exit_status));
     background_setup(1);

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
-#include "server/run/soft_shutdown.h"
+#include "server/upkeep/soft_shutdown.h"
 #include "server/upkeep/shutdown.h"
 
 /* --- SHUTDOWN --- */
@@ -40,7 +40,7 @@ static bool parse_shutdown(const struct slice *args, uint32_t arg_count, unsigne
 /* A shutdown does not wait, so only one that a signal asked for may not have begun. */
 static void abort_shutdown(struct request *request)
 {
-    if (!server_forget_signal()) {
+    if (!shutdown_forget_signal()) {
         reply_error(request, "ERR No shutdown in progress.");
         return;
     }

@@ -1,8 +1,8 @@
-/* INFO: what server/diagnose/info.h writes, as a reply. */
+/* INFO: what server/observe/info.h writes, as a reply. */
 #include "commands/shared/families.h"
 
 #include "server/core/request.h"
-#include "server/diagnose/info.h"
+#include "server/observe/info.h"
 
 static void cmd_info(struct request *request)
 {

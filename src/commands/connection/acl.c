@@ -15,11 +15,19 @@
 #include "server/acl/acl_user.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
+#include "server/run/rendezvous.h"
 
 #include <stdio.h>
 
 enum { WORD_BYTES_SHOWN = 128, NAME_BYTES_SHOWN = 512, LOG_SHOWN_BY_DEFAULT = 10 };
 enum { PASSWORD_BITS = 256, PASSWORD_BITS_MOST = 4096 };
+
+/* Behind the reply no command runs with the old rights. */
+static void spread(struct client *client)
+{
+    acl_client_apply(client);
+    rendezvous_begin(client, RENDEZVOUS_ALL, RENDEZVOUS_COMMANDS);
+}
 
 /* How much of a word of the client is repeated in an error. */
 static int shown_size(struct slice word)
@@ -71,7 +79,7 @@ static void cmd_acl_setuser(struct request *request)
                      unmatched->data);
     } else if (acl_edit(name, apply_rules, &edit)) {
         reply_ok(request);
-        acl_spread(request->client);
+        spread(request->client);
     } else {
         reply_errorf(request, "ERR Error in ACL SETUSER modifier '%s': %s", edit.rule, acl_error_text(edit.error));
     }
@@ -91,7 +99,7 @@ static void cmd_acl_deluser(struct request *request)
         count += acl_delete(request_arg(request, i));
     reply_int(request, count);
     if (count != 0)
-        acl_spread(request->client);
+        spread(request->client);
 }
 
 static bool has_file(struct request *request)
@@ -112,7 +120,7 @@ static void cmd_acl_load(struct request *request)
         return;
     if (acl_load(&errors)) {
         reply_ok(request);
-        acl_spread(request->client);
+        spread(request->client);
     } else {
         struct buffer reply = {0};
 

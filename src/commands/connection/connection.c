@@ -19,7 +19,7 @@
 #include "server/pubsub/tracking.h"
 #include "server/run/dispatch.h"
 #include "server/run/rendezvous.h"
-#include "server/run/soft_shutdown.h"
+#include "server/upkeep/soft_shutdown.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,12 @@
 /* MULTI, EXEC, DISCARD, WATCH, UNWATCH. What EXEC needs (its queue's stripes or the gate) dispatch has taken. */
 #include "commands/shared/families.h"
 
+#include "server/acl/acl_client.h"
+#include "server/command/kept_words.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
-#include "server/run/transaction.h"
+#include "server/core/transaction.h"
+#include "server/run/dispatch.h"
 #include "store/watch.h"
 
 static void cmd_multi(struct request *request)
@@ -28,6 +31,22 @@ static void cmd_discard(struct request *request)
     reply_ok(request);
 }
 
+/* With what is held. */
+static void run_queue(const struct transaction *transaction, struct request *request)
+{
+    reply_array(request, transaction_count(transaction));
+    for (uint32_t i = 0; i < transaction_count(transaction); i++) {
+        const struct kept_words *words;
+        const struct command *command = transaction_at(transaction, i, &words);
+
+        if (UNLIKELY((request->client->flags & CLIENT_RESTRICTED) != 0) &&
+            acl_refuses_queued(request, command, words->args, words->arg_count))
+            continue;
+        dispatch_run_nested(request, command, words->args, words->arg_count, words->keys, words->key_count,
+                            words->blobs, words->blob_count);
+    }
+}
+
 /* Everything the queue needs is held. Nested commands may close the client or change its database and protocol. */
 static void cmd_exec(struct request *request)
 {
@@ -45,7 +64,7 @@ static void cmd_exec(struct request *request)
                                            watch_set_has_expired(client->watches, request->access))) {
         reply_null_array(request);
     } else {
-        transaction_run(transaction, request);
+        run_queue(transaction, request);
     }
     client_reset_transaction(client);
 }

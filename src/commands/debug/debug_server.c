@@ -280,7 +280,7 @@ static void debug_client_eviction(struct request *request)
     struct eviction_buckets buckets = {{0}, {0}};
     struct buffer text = {0};
 
-    if (!client_limit_is_on()) {
+    if (!atomic_load_explicit(&client_sizes_matter, memory_order_relaxed)) {
         reply_error(request, "ERR maxmemory-clients is disabled.");
         return;
     }

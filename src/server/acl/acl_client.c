@@ -3,12 +3,14 @@
 #include "net/tls.h"
 #include "server/acl/acl_options.h"
 #include "server/acl/acl_user.h"
+#include "server/config/config.h"
+#include "server/config/options.h"
 #include "server/core/client.h"
+#include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/pubsub/pubsub.h"
-#include "server/run/rendezvous.h"
-#include "server/run/transaction.h"
+#include "server/core/transaction.h"
 
 /* --------------------------------------------------------------------------------------------------------- whose -- */
 
@@ -18,6 +20,7 @@ static void set_user(struct client *client, struct acl_user *user)
 
     spinlock_acquire(&client->worker->roster_lock);
     client->card.user = user;
+    client->card.user_name = user != NULL ? user->name.data : "";
     spinlock_release(&client->worker->roster_lock);
     client->flags = user == NULL || user->may_everything ? client->flags & ~(uint32_t)CLIENT_RESTRICTED
                                                          : client->flags | CLIENT_RESTRICTED;
@@ -37,7 +40,7 @@ void acl_client_enter(struct client *client)
     client_set_authenticated(client, needs_no_password(user));
 }
 
-void acl_client_leave(struct client *client)
+static void leave(struct client *client)
 {
     set_user(client, NULL);
 }
@@ -50,7 +53,7 @@ void acl_client_become(struct client *client, struct acl_user **user)
 }
 
 /* A name that does not fit is nobody's. A user who is off stays outside, as with a password. */
-void acl_client_recognise(struct client *client)
+static void recognise(struct client *client)
 {
     char name[512];
     size_t size;
@@ -128,14 +131,14 @@ void acl_refresh_clients(struct worker *worker)
     }
 }
 
-void acl_spread(struct client *client)
+void acl_client_apply(struct client *client)
 {
+    assert(client->worker == worker_self());
     if (!refresh_client(client)) {
         acl_client_enter(client); /* it did that to itself: it gets the reply yet */
         conn_close_after_flush(&client->conn);
     }
     acl_refresh(client->worker);
-    rendezvous_begin(client, RENDEZVOUS_ALL, RENDEZVOUS_COMMANDS);
 }
 
 /* ----------------------------------------------------------------------------------------------------- refusals -- */
@@ -290,3 +293,30 @@ bool acl_may_read_all_keys(const struct request *request)
     return (client->flags & CLIENT_RESTRICTED) == 0 ||
            acl_may_all_keys(client->card.user, request->command, request->args, request->arg_count, ACL_READ);
 }
+
+static bool admit(struct client *client)
+{
+    recognise(client);
+    return true;
+}
+
+static const char *apply_requirepass(const struct option_row *row)
+{
+    (void)row;
+    acl_set_default_password(slice_make(option_requirepass.data, option_requirepass.size));
+    return NULL;
+}
+
+static bool start(struct server *server)
+{
+    (void)server;
+    config_on_change("requirepass", apply_requirepass);
+    return true;
+}
+
+const struct lifecycle acl_client_lifecycle = {
+    .server_start = start,
+    .client_open = acl_client_enter,
+    .client_admit = admit, /* its certificate may name its user (tls-auth-clients-user) */
+    .client_close = leave,
+};

@@ -9,19 +9,19 @@
 #include "server/acl/acl.h"
 #include "server/acl/acl_check.h"
 #include "server/acl/acl_log.h"
+#include "server/core/lifecycle.h"
 #include "server/core/worker.h"
 
 #include <stdbool.h>
+
+extern const struct lifecycle acl_client_lifecycle;
 
 struct acl_user;
 struct client;
 struct request;
 
 void acl_client_enter(struct client *client);  /* it is new, or starts anew: the default user */
-void acl_client_leave(struct client *client);  /* at its end */
 void acl_client_become(struct client *client, struct acl_user **user); /* authenticated; the reference is handed over */
-/* A TLS client after its handshake: its certificate may name its user (tls-auth-clients-user). */
-void acl_client_recognise(struct client *client);
 struct slice acl_client_name(const struct client *client); /* its user's */
 
 /* Changes of users reach the clients of this worker. */
@@ -32,9 +32,9 @@ static inline void acl_refresh(struct worker *worker)
         acl_refresh_clients(worker);
 }
 
-/* After a change: the asking client's own user is the new one at once, that of others when they send something, or when
- * the mail comes that is sent to all workers by this. */
-void acl_spread(struct client *client);
+/* After a change: the users of the asking client and of its worker's other clients are the new ones at once. Clients
+ * of other workers follow when they send something, or when their worker passes a rendezvous. */
+void acl_client_apply(struct client *client);
 
 /* Replies NOPERM, counts and logs it, if the request's client may not run it; true: it has done so. */
 bool acl_refuses(struct request *request);

@@ -4,30 +4,27 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/tls.h"
-#include "server/acl/acl_client.h"
-#include "server/acl/acl_user.h"
 #include "server/config/options.h"
 #include "server/core/admission.h"
 #include "server/core/client_ref.h"
 #include "server/core/letters.h"
+#include "server/core/lifecycle.h"
+#include "server/core/request.h"
 #include "server/core/server.h"
-#include "server/durable/aof_hold.h"
-#include "server/memory/client_limit.h"
-#include "server/pubsub/monitor.h"
-#include "server/pubsub/pubsub.h"
-#include "server/pubsub/tracking.h"
-#include "server/run/blocked.h"
-#include "server/run/direct.h"
-#include "server/run/dispatch.h"
-#include "server/run/migrate.h"
-#include "server/run/parking.h"
-#include "server/run/transaction.h"
-#include "server/tls/certificates.h"
-#include "server/tls/tls_peers.h"
+#include "server/core/transaction.h"
 #include "store/watch.h"
 
 #include <string.h>
 #include <unistd.h>
+
+_Atomic bool client_sizes_matter; /* global: see client.h */
+
+static const struct client_input *client_input; /* const while there are clients */
+
+void client_set_input(const struct client_input *input)
+{
+    client_input = input;
+}
 
 static struct client *client_of(struct conn *conn)
 {
@@ -37,7 +34,7 @@ static struct client *client_of(struct conn *conn)
 static size_t on_data(struct conn *conn, char *data, size_t size)
 {
     struct client *client = client_of(conn);
-    size_t done = dispatch_data(client, data, size);
+    size_t done = client_input->on_data(client, data, size);
 
     /* Large arguments have been counted one by one. */
     if (UNLIKELY(size - done + resp_parser_table_bytes(&client->parser) >
@@ -52,27 +49,21 @@ static void on_kept(struct conn *conn)
     struct client *client = client_of(conn);
 
     client_show_query(client);
-    if (client_limit_is_on())
-        client_limit_note(client);
+    client_note_size(client);
 }
 
 static void on_direct_done(struct conn *conn)
 {
-    direct_done(client_of(conn));
+    client_input->on_direct_done(client_of(conn));
 }
 
 /* It takes part in nothing any more. Called again when the connection goes: then there is nothing left to do. Its
  * parked command stays until then, as the list of those may be under way; it is not run. */
 static void withdraw(struct client *client)
 {
-    blocked_forget(client);
-    aof_hold_forget(client);
-    migrate_forget(client, false);
     client_reset_transaction(client);
-    monitor_stop(client);
-    pubsub_leave(client);
     letters_leave(client);
-    tracking_disable(client);
+    lifecycle_client_withdraw(client);
 }
 
 /* It goes at the turn's end; until then nobody is shown it. */
@@ -88,7 +79,7 @@ void client_kill(struct client *client)
     assert(client->worker == worker_self());
     client_hide(client);
     conn_close(&client->conn);
-    migrate_forget(client, true);
+    lifecycle_client_kill(client);
     if (running == NULL || running->client != client)
         withdraw(client);
 }
@@ -97,22 +88,18 @@ static void client_destroy(struct client *client)
 {
     struct worker *worker = client->worker;
 
-    parking_forget(client);
     withdraw(client);
-    tls_peers_leave(client);
-    client_limit_leave(client);
     list_remove(&client->node);
     spinlock_acquire(&worker->roster_lock);
     list_remove(&client->card.node);
     spinlock_release(&worker->roster_lock);
-    acl_client_leave(client);
+    lifecycle_client_close(client);
     client_ref_leave(client);
     mem_free(client->card.address);
     mem_free(client->card.name);
     mem_free(client->card.library_name);
     mem_free(client->card.library_version);
     resp_parser_fini(&client->parser);
-    direct_forget(client);
     atomic_fetch_sub_explicit(&worker->server->client_count, 1, memory_order_relaxed);
     counter_add(&worker->stats.client_count, UINT64_MAX); /* minus one */
     atomic_fetch_add_explicit(&worker->closed_count, 1, memory_order_relaxed);
@@ -142,28 +129,11 @@ static void on_closed(struct conn *conn, enum conn_close_reason reason, const ch
     client_destroy(client);
 }
 
-static bool is_from_here(const struct client *client)
-{
-    struct sockaddr_storage peer;
-    socklen_t size = sizeof(peer);
-
-    return getpeername(client->conn.fd, (struct sockaddr *)&peer, &size) == 0 && admission_is_local(&peer);
-}
-
 /* Only TLS connections: what waits for the handshake's end, because of who it is or because now it can be read. */
 static void on_open(struct conn *conn)
 {
-    struct client *client = client_of(conn);
-
-    if (worker_is_protected(client->worker->server) && !is_from_here(client)) {
-        counter_add(&client->worker->stats.rejected_connections, 1);
-        output_append(&conn->output, worker_protected_text.data, worker_protected_text.size);
+    if (!lifecycle_client_admit(client_of(conn)))
         conn_close_after_flush(conn);
-    } else if (!tls_peers_admit(client)) {
-        conn_close(conn);
-    } else {
-        acl_client_recognise(client);
-    }
 }
 
 /* What the card told of output is over. */
@@ -172,8 +142,7 @@ static void on_drained(struct conn *conn)
     struct client *client = client_of(conn);
 
     client_show_output(client);
-    if (client_limit_is_on())
-        client_limit_note(client);
+    client_note_size(client);
 }
 
 static const struct conn_handler client_handler = {
@@ -218,15 +187,13 @@ static void card_init(struct client *client, int64_t now_ms)
     client_update_card(client);
 }
 
-bool client_open(struct worker *worker, int fd, enum listener_kind kind)
+bool client_open(struct worker *worker, int fd, enum listener_kind kind, struct tls_context *tls)
 {
     struct server *server = worker->server;
-    struct tls_context *tls = kind == LISTENER_TLS ? certificates_acquire() : NULL;
     struct client *client = mem_alloc_zero(sizeof(*client));
     bool open = (kind != LISTENER_TLS || tls != NULL) &&
                 conn_open(worker->loop, &client->conn, fd, &client_handler, tls);
 
-    tls_context_release(&tls);
     if (!open) {
         atomic_fetch_sub_explicit(&server->client_count, 1, memory_order_relaxed);
         mem_free(client);
@@ -238,7 +205,7 @@ bool client_open(struct worker *worker, int fd, enum listener_kind kind)
     client->proto = 2;
     client->flags = (kind == LISTENER_TLS ? CLIENT_TLS : 0U) | (kind == LISTENER_UNIX ? CLIENT_UNIX : 0U);
     resp_parser_init(&client->parser, &worker->limits_unauthenticated, &worker->scratch);
-    acl_client_enter(client);
+    lifecycle_client_open(client);
     if (kind != LISTENER_UNIX && OPTION_GET(option_tcp_keepalive) != 0 &&
         !conn_set_keepalive(&client->conn, (int)OPTION_GET(option_tcp_keepalive)))
         log_debug("No keepalive probes for client id=%llu", (unsigned long long)client->id);
@@ -434,8 +401,14 @@ void client_update_card(struct client *client)
     if (UNLIKELY((client->conn.flags & CONN_BLOCKED_OUT) != 0 ||
                  output_size(&client->conn.output) >= OUTPUT_BLOCK_BYTES))
         client_show_output(client);
-    if (client_limit_is_on() && query_is_known(client))
-        client_limit_note(client);
+    if (UNLIKELY(atomic_load_explicit(&client_sizes_matter, memory_order_relaxed)) && query_is_known(client))
+        client_tell_size(client);
+}
+
+COLD void client_tell_size(struct client *client)
+{
+    assert(client->worker == worker_self());
+    lifecycle_client_sized(client);
 }
 
 void client_close_for_query(struct client *client)
@@ -516,8 +489,7 @@ void client_sent_unasked(struct client *client)
     client_check_output(client);
     if ((client->conn.flags & CONN_BLOCKED_OUT) != 0 || output_size(&client->conn.output) >= OUTPUT_BLOCK_BYTES) {
         client_show_output(client);
-        if (client_limit_is_on())
-            client_limit_note(client);
+        client_note_size(client);
     }
 }
 
@@ -606,7 +578,7 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
         buffer_append_slice(buffer, command_at(command_id)->full_name);
     buffer_printf(buffer,
                   " user=%s redir=%lld resp=%u watch=%u lib-name=%s lib-ver=%s tot-net-in=%llu tot-net-out=%llu",
-                  card->user->name.data, (long long)atomic_load_explicit(&card->redirect, memory_order_relaxed),
+                  card->user_name, (long long)atomic_load_explicit(&card->redirect, memory_order_relaxed),
                   atomic_load_explicit(&card->proto, memory_order_relaxed),
                   atomic_load_explicit(&card->watched_count, memory_order_relaxed),
                   card->library_name != NULL ? card->library_name : "",

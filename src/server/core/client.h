@@ -48,6 +48,9 @@ enum client_flag {
     CLIENT_REPLY_ASIDE = 1 << 21      /* its replies go to client->aside */
 };
 
+/* What a client can subscribe to; prefixes are those of client-side caching. */
+enum topic_kind { TOPIC_CHANNEL, TOPIC_PATTERN, TOPIC_SHARD, TOPIC_PREFIX, TOPIC_KINDS };
+
 /* What others may ask of a client; served by its worker in its next turn. */
 enum client_request_flag {
     CLIENT_REQUEST_KILL = 1 << 0,
@@ -78,6 +81,7 @@ struct client_card {
     char *name;            /* guarded by the roster lock, replaced by the owner; NULL: none */
     char *library_name, *library_version; /* likewise */
     struct acl_user *user;          /* likewise: a reference, to be replaced by acl_client.h */
+    const char *user_name;          /* likewise: that user's */
     struct client_ref *ref;         /* guarded by the roster lock until it is set; NULL: nobody asked for one yet */
     _Atomic uint32_t flags;         /* atomic: enum client_flag as last seen, relaxed */
     _Atomic uint32_t requests;      /* atomic: enum client_request_flag */
@@ -139,8 +143,16 @@ struct client {
     struct client_card card;
 };
 
-/* Takes over an accepted descriptor; false: it was closed again. In the worker's thread. */
-bool client_open(struct worker *worker, int fd, enum listener_kind kind);
+/* Takes over an accepted descriptor; false: it was closed again. In the worker's thread. `tls` stays the caller's; NULL
+ * if it is no TLS connection. */
+struct tls_context;
+bool client_open(struct worker *worker, int fd, enum listener_kind kind, struct tls_context *tls);
+/* What becomes of its input. Main thread, before the workers start; kept. */
+struct client_input {
+    size_t (*on_data)(struct client *client, char *data, size_t size); /* returns how many bytes are done with */
+    void (*on_direct_done)(struct client *client);                     /* a piece of a large argument has arrived */
+};
+void client_set_input(const struct client_input *input);
 struct client *client_of_conn(struct conn *conn); /* NULL: it is none */
 /* Closes it now, for CLIENT_REQUEST_KILL: afterwards it holds nothing that others could come across - no wait, no
  * subscription, no watch; its parked command is not run. One whose script runs just now keeps that until the script's
@@ -178,6 +190,14 @@ void client_show_output(struct client *client); /* only what it has been sent an
 void client_show_running(struct client *client, const struct command *command, size_t query_bytes, size_t args_bytes);
 /* Closes a client that sent more than client-query-buffer-limit without completing a command. */
 void client_close_for_query(struct client *client);
+/* Tells who wants to know that what it takes may have changed. */
+extern _Atomic bool client_sizes_matter; /* global, atomic, relaxed: somebody does */
+void client_tell_size(struct client *client);
+static inline void client_note_size(struct client *client)
+{
+    if (UNLIKELY(atomic_load_explicit(&client_sizes_matter, memory_order_relaxed)))
+        client_tell_size(client);
+}
 /* Closes the client if its output has passed a limit. */
 void client_check_output(struct client *client);
 uint64_t client_output_limit_bytes(const struct client *client); /* the hard limit; UINT64_MAX: there is none */

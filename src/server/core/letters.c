@@ -28,7 +28,7 @@ static void deliver(struct worker *worker, struct mail *mail)
 void letters_wake_later(struct worker *worker, struct worker *receiver)
 {
     worker->mailed |= UINT64_C(1) << receiver->index;
-    worker->has_lines = true;
+    worker->has_deferred = true;
 }
 
 void letters_call_later(struct worker *worker, struct worker *receiver)

@@ -2,13 +2,12 @@
 #pragma once
 
 #include "base/gate.h"
-#include "net/listener.h"
 #include "server/core/admission.h"
 #include "server/core/worker.h"
 #include "store/journal.h"
 #include "store/store.h"
 
-enum { LISTENERS_MOST = 3, RATE_SAMPLES = 16 };
+enum { RATE_SAMPLES = 16 };
 
 struct server {
     struct store *store;      /* const */
@@ -21,9 +20,7 @@ struct server {
     _Atomic uint64_t next_client_id; /* atomic */
     _Atomic bool stopping;           /* atomic */
     _Atomic bool cron_paused;        /* atomic, relaxed: what is done from time to time rests (DEBUG PAUSE-CRON) */
-    struct listener_group *listeners[LISTENERS_MOST]; /* by enum listener_kind; changed at the gate */
-    char *listener_wishes[LISTENERS_MOST];            /* port and addresses they were opened for; likewise */
-    bool runs;                       /* const while workers run: then listeners replace others */
+    _Atomic bool refuses_clients;    /* atomic: nobody is let in any more, the server is about to end */
     int64_t started_us;              /* const */
     struct overload overload;        /* see there */
     struct rate_meter {              /* owner: worker 0's thread, but for `now` */
@@ -60,15 +57,9 @@ static inline bool server_is_stopping(const struct server *server)
     return UNLIKELY(atomic_load_explicit(&server->stopping, memory_order_relaxed));
 }
 /* From any thread: stop cleanly. While the caller owns the gate: what it has seen is the last state of the data, as
- * the gate stays closed. What is to be done before: shutdown.h. */
+ * the gate stays closed. What is to be done before: upkeep/shutdown.h. */
 void server_stop(struct server *server);
 void server_wake_from_signal(void); /* worker 0 looks at what a signal has asked for; async-signal-safe */
-/* A signal asks to stop: async-signal-safe. Worker 0 does it. */
-void server_stop_from_signal(int signal_number);
-void server_serve_signal(struct server *server); /* worker 0, after a wake; not while cron is paused */
-/* Forgets a signal to stop that was not served yet; false: there is none. Any thread. */
-bool server_forget_signal(void);
-bool server_is_asked_to_stop(void); /* a signal has come and what it wants is under way; any thread */
 void server_pause_cron(struct server *server, bool paused); /* any thread */
 /* Leaves a request (enum client_request_flag) on the cards for which `wanted` is true; returns how many. Who is to be
  * killed gets no element any more that it waits for. Bit i of *workers (may be NULL): worker i has such clients. By a

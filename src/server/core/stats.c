@@ -4,9 +4,23 @@
 #include "base/tick.h"
 #include "server/core/client.h"
 #include "server/core/server.h"
-#include "server/upkeep/defrag_cycle.h"
 
 #include <string.h>
+
+enum { SOURCES_MOST = 8 };
+
+static void (*sources[SOURCES_MOST])(struct server_stats *stats); /* const while there are workers */
+static size_t source_count;
+
+void server_stats_add_source(void (*fill)(struct server_stats *stats))
+{
+    assert(source_count < SOURCES_MOST);
+    for (size_t i = 0; i < source_count; i++) {
+        if (sources[i] == fill)
+            return;
+    }
+    sources[source_count++] = fill;
+}
 
 static uint64_t read_counter(const _Atomic uint64_t *counter)
 {
@@ -59,10 +73,6 @@ static void add_worker(struct server_stats *stats, const struct worker *worker)
     stats->parked_tries_most = MAX(stats->parked_tries_most, read_counter(&worker->stats.parked_tries_most));
     add_turns(stats, worker);
     stats->expire_us += read_counter(&worker->stats.expire_us);
-    stats->defrag_hits += read_counter(&worker->defrag.counters.hits);
-    stats->defrag_misses += read_counter(&worker->defrag.counters.misses);
-    stats->defrag_key_hits += read_counter(&worker->defrag.counters.key_hits);
-    stats->defrag_key_misses += read_counter(&worker->defrag.counters.key_misses);
     stats->expire_cuts += read_counter(&worker->stats.expire_cuts);
     stats->clients_in_timeout_table += read_counter(&worker->stats.timed_waits);
     stats->waiting_commands += read_counter(&worker->stats.parked_count);
@@ -127,7 +137,8 @@ void server_stats_collect(struct server_stats *stats)
     stats->total_blocking_keys_on_nokey = atomic_load_explicit(&server->store->loss_count, memory_order_relaxed);
     server_rates(server, &rates);
     access_background_frees(&stats->frees_pending, &stats->frees_done);
-    stats->defrag_us = defrag_cycle_total_us();
+    for (size_t i = 0; i < source_count; i++)
+        sources[i](stats);
     stats->ops_per_second = rates.operations;
     stats->input_kb_per_second = rates.input_bytes / 1024;
     stats->output_kb_per_second = rates.output_bytes / 1024;

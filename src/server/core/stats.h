@@ -83,6 +83,8 @@ struct server_stats {
     bool loading;
     int64_t shutdown_in_ms;    /* -1: not shutting down */
 };
+/* A part of the server that knows figures of its own: `fill` adds to them or sets them. Before the workers start. */
+void server_stats_add_source(void (*fill)(struct server_stats *stats));
 void server_stats_collect(struct server_stats *stats); /* fills all of it */
 void server_stats_forget_most(void); /* the most in one turn is that of turns from now on */
 /* The sums over the workers only, since start. Async-signal-safe: neither locks nor memory. */

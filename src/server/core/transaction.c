@@ -1,11 +1,7 @@
-#include "server/run/transaction.h"
+#include "server/core/transaction.h"
 
 #include "base/mem.h"
-#include "server/acl/acl_client.h"
 #include "server/command/kept_words.h"
-#include "server/core/client.h"
-#include "server/core/request.h"
-#include "server/run/dispatch.h"
 
 /* One command in the queue. */
 struct queued {
@@ -105,16 +101,10 @@ enum access_class transaction_needs(const struct transaction *transaction,
     return ACCESS_STRIPED;
 }
 
-void transaction_run(struct transaction *transaction, struct request *request)
+const struct command *transaction_at(const struct transaction *transaction, uint32_t index,
+                                     const struct kept_words **words)
 {
-    reply_array(request, transaction->count);
-    for (uint32_t i = 0; i < transaction->count; i++) {
-        const struct kept_words *words = &transaction->items[i].words;
-
-        if (UNLIKELY((request->client->flags & CLIENT_RESTRICTED) != 0) &&
-            acl_refuses_queued(request, transaction->items[i].command, words->args, words->arg_count))
-            continue;
-        dispatch_run_nested(request, transaction->items[i].command, words->args, words->arg_count, words->keys,
-                            words->key_count, words->blobs, words->blob_count);
-    }
+    assert(index < transaction->count);
+    *words = &transaction->items[index].words;
+    return transaction->items[index].command;
 }

@@ -9,9 +9,7 @@
 
 #define REFUSED_EXEC "EXECABORT Transaction discarded because of: " /* and then why */
 
-struct client;
 struct key;
-struct request;
 struct transaction;
 
 struct transaction *transaction_create(void);
@@ -31,5 +29,7 @@ enum access_class transaction_needs(const struct transaction *transaction,
                                     void (*visit)(const struct key *keys, uint32_t key_count, void *context),
                                     void *context);
 
-/* EXEC: replies and runs all of them, with what is held. */
-void transaction_run(struct transaction *transaction, struct request *request);
+/* The command at that place of the queue, counted from 0, and its words, which stay the transaction's. */
+struct kept_words;
+const struct command *transaction_at(const struct transaction *transaction, uint32_t index,
+                                     const struct kept_words **words);

@@ -3,38 +3,18 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/panic.h"
-#include "server/acl/acl.h"
 #include "server/config/options.h"
 #include "server/core/admission.h"
 #include "server/core/client.h"
 #include "server/core/letters.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
-#include "server/durable/aof.h"
-#include "server/durable/aof_hold.h"
-#include "server/durable/loading.h"
-#include "server/durable/persistence.h"
-#include "server/memory/client_limit.h"
-#include "server/memory/memory_limit.h"
-#include "server/observe/latency.h"
-#include "server/observe/timing.h"
-#include "server/pubsub/tracking.h"
-#include "server/run/blocked.h"
-#include "server/run/dispatch.h"
-#include "server/run/migrate.h"
-#include "server/run/parking.h"
-#include "server/run/pause.h"
-#include "server/run/placement.h"
-#include "server/run/rendezvous.h"
-#include "server/run/soft_shutdown.h"
-#include "server/tls/certificates.h"
-#include "server/upkeep/active_expiry.h"
-#include "server/upkeep/cron_runner.h"
-#include "server/upkeep/defrag_cycle.h"
-#include "server/upkeep/journal_limits.h"
 #include "store/watch.h"
 
-#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,34 +45,26 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     spinlock_init(&worker->roster_lock, LOCK_ROSTER);
     list_init(&worker->roster);
     list_init(&worker->clients);
-    parking_init(&worker->parking);
     atomic_init(&worker->parking_news, 0);
     list_init(&worker->leaving_watches);
-    list_init(&worker->leaving_blocked);
-    list_init(&worker->handovers);
     list_init(&worker->monitors);
     list_init(&worker->held);
     list_init(&worker->synced_waits);
     list_init(&worker->held_outputs);
     list_init(&worker->tracking_clients);
     access_init(&worker->access, server->store, &worker->counters);
-    defrag_walk_init(&worker->defrag.walk, index, &worker->defrag.counters);
-    worker->access.settle = dispatch_settle_access;
     worker->access.wait_bit = index < WORKERS_MOST ? UINT64_C(1) << index : 0;
-    worker->stats.times = timing_create();
     worker->stats.failed_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     worker->stats.rejected_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     gate_join(&server->gate, &worker->member, wake_member, worker);
+    lifecycle_worker_init(worker);
 }
 
 void worker_fini(struct worker *worker)
 {
     atomic_store(&worker->waiting_workers, 0); /* they may have no loop any more */
     worker_read_mail(worker, UINT64_MAX);
-    placement_fini(worker);
-    rendezvous_leave(worker);
-    loop_destroy(&worker->loop);
-    gate_part(&worker->member);
+    lifecycle_worker_fini(worker);
     LIST_FOREACH_SAFE(link, &worker->leaving_watches) {
         struct watch_set *set = container_of(link, struct watch_set, node);
         bool gone;
@@ -101,20 +73,14 @@ void worker_fini(struct worker *worker)
         gone = watch_set_try_destroy(&set, worker->server->store);
         assert(gone); /* nobody else is there to hold a stripe */
     }
-    if (!blocked_unlink(worker))
-        panic("a stripe is held when the last worker leaves");
-    cron_runner_fini(worker);
-    parking_fini(&worker->parking);
+    loop_destroy(&worker->loop);
+    gate_part(&worker->member);
     effects_fini(&worker->effects);
-    buffer_fini(&worker->monitor_lines);
-    buffer_fini(&worker->audit_lines);
-    buffer_fini(&worker->events);
     resp_scratch_fini(&worker->scratch);
     output_clear(&worker->sink);
     key_positions_fini(&worker->positions);
     mem_free(worker->keys);
     mem_free(worker->stripes);
-    timing_destroy(&worker->stats.times);
     mem_free(worker->stats.failed_calls);
     mem_free(worker->stats.rejected_calls);
 }
@@ -294,8 +260,19 @@ void worker_serve_requests(struct worker *worker)
     }
 }
 
+COLD void worker_run_deferred(struct worker *worker)
+{
+    bool more;
+
+    assert(worker == worker_self());
+    assert(!worker->access.has_noted); /* told before the stripes were released */
+    more = lifecycle_worker_deferred(worker);
+    letters_flush(worker);
+    worker->has_deferred = UNLIKELY(more);
+}
+
 /* Inside the gate, as everything that touches a stripe: who owns it walks the registries without locks. */
-static void leave_registries(struct worker *worker)
+static void leave_watches(struct worker *worker)
 {
     if (!gate_enter(&worker->member))
         return; /* woken when it opens, and then comes here again */
@@ -305,10 +282,9 @@ static void leave_registries(struct worker *worker)
         list_remove(link);
         if (!watch_set_try_destroy(&set, worker->server->store)) {
             list_push_back(&worker->leaving_watches, &set->node);
-            break;
+            break; /* what is left is tried again at the next turn's end */
         }
     }
-    (void)blocked_unlink(worker); /* what is left is tried again at the next turn's end */
     gate_leave(&worker->member);
 }
 
@@ -320,17 +296,10 @@ static void on_wake(struct loop *loop)
     if (!mpsc_is_empty(&worker->mailbox))
         worker_wake(worker); /* goes on when what was written so far has been sent */
     letters_release_held(worker);
-    if (worker->index == 0) {
+    if (worker->index == 0)
         log_reopen_if_asked();
-        server_serve_signal(worker->server);
-        persistence_woken(worker);
-        aof_woken(worker);
-    }
     worker_serve_requests(worker);
-    rendezvous_serve(worker);
-    parking_retry(worker);
-    cron_runner_woken(worker);
-    migrate_woken(worker);
+    lifecycle_worker_wake(worker);
 }
 
 static void show_loop_stats(struct worker *worker)
@@ -357,23 +326,13 @@ static void note_turn_commands(struct worker_stats *stats)
     } /* somebody has reset it meanwhile */
 }
 
-static void look_after_aof(struct worker *worker)
-{
-    const uint64_t from = tick_now();
-    uint64_t ticks;
-
-    aof_hold_turn(worker);
-    ticks = tick_now() - from;
-    counter_add(&worker->stats.aof_ticks, (int64_t)ticks < 0 ? 0 : ticks);
-}
-
 /* What it has posted to itself, in the turn in which it did: a wake would cost one more. */
 static void read_own_mail(struct worker *worker)
 {
     worker->mailed = 0;
     worker_read_mail(worker, LETTERS_TURN_BYTES);
-    if (worker->has_lines)
-        dispatch_show_lines(worker);
+    if (worker->has_deferred)
+        worker_run_deferred(worker);
     if (worker->mailed != 0 || !mpsc_is_empty(&worker->mailbox))
         worker_wake(worker); /* goes on when what was written so far has been sent */
     worker->mailed = 0;
@@ -383,17 +342,16 @@ static void on_turn_end(struct loop *loop)
 {
     struct worker *worker = loop_user(loop);
 
-    if (UNLIKELY(worker->has_lines))
-        dispatch_show_lines(worker);
+    if (UNLIKELY(worker->has_deferred))
+        worker_run_deferred(worker);
     if (UNLIKELY(worker->mailed != 0))
         read_own_mail(worker);
-    if (UNLIKELY(worker->has_journaled || worker->awaits_disk || aof_hold_is_on()))
-        look_after_aof(worker);
-    if (UNLIKELY(!list_is_empty(&worker->leaving_watches) || !list_is_empty(&worker->leaving_blocked)))
-        leave_registries(worker);
-    if (UNLIKELY(!list_is_empty(&worker->late_calls)))
-        rendezvous_turn_end(worker);
-    journal_limits_look(&worker->server->journal);
+    if (UNLIKELY(worker->turn_end_due || atomic_load_explicit(&lifecycle_every_turn, memory_order_relaxed))) {
+        worker->turn_end_due = false; /* a hook may want the next one, too */
+        lifecycle_worker_turn_end(worker);
+    }
+    if (UNLIKELY(!list_is_empty(&worker->leaving_watches)))
+        leave_watches(worker);
     show_loop_stats(worker);
     note_turn_commands(&worker->stats);
     mem_thread_publish();
@@ -416,8 +374,7 @@ static void close_idle(struct worker *worker)
         client_show_output(client);
         if (client->direct != NULL) /* it arrives without any command's ending */
             client_show_query(client);
-        if (client_limit_is_on())
-            client_limit_note(client);
+        client_note_size(client);
         if (is_late) {
             log_verbose("Closing a client that did not complete its TLS handshake addr=%s", client->card.address);
             conn_close(&client->conn);
@@ -452,8 +409,8 @@ static void every_second(struct loop *loop, struct loop_timer *timer)
     if (worker->index == 0) {
         log_update_zone();
         log_reopen_if_moved();
-        certificates_look(worker);
     }
+    lifecycle_worker_second(worker);
     loop_timer_start(loop, timer, SECOND_US, every_second);
 }
 
@@ -462,124 +419,26 @@ static void sample_rates(struct loop *loop, struct loop_timer *timer)
     struct worker *worker = loop_user(loop);
 
     server_sample_rates(worker->server);
-    memory_limit_sample();
-    journal_limits_tell(&worker->server->journal);
-    defrag_cycle_sample();
-    soft_shutdown_look(worker->server);
-    persistence_look(worker);
-    aof_look(worker);
+    lifecycle_server_sample(worker->server);
     loop_timer_start(loop, timer, SECOND_US / 10, sample_rates);
-}
-
-/* ------------------------------------------------------------------------------------------------------- accept -- */
-
-static const char going_down[] = "-SHUTDOWN"; /* nothing behind it, not even the end of the line: as KeyDB */
-static const char too_many_clients[] = "-ERR max number of clients reached\r\n";
-static const char protected_mode[] =
-    "-DENIED KeyDB is running in protected mode because protected mode is enabled and no password is set for the "
-    "default user. In this mode connections are only accepted from the loopback interface. If you want to connect from "
-    "external computers to KeyDB you may adopt one of the following solutions: 1) Just disable protected mode sending "
-    "the command 'CONFIG SET protected-mode no' from the loopback interface by connecting to KeyDB from the same host "
-    "the server is running, however MAKE SURE KeyDB is not publicly accessible from internet if you do so. Use CONFIG "
-    "REWRITE to make this change permanent. 2) Alternatively you can just disable the protected mode by editing the "
-    "KeyDB configuration file, and setting the protected mode option to 'no', and then restarting the server. 3) If "
-    "you started the server manually just for testing, restart it with the '--protected-mode no' option. 4) Set up an "
-    "authentication password for the default user. NOTE: You only need to do one of the above things in order for the "
-    "server to start accepting connections from the outside.\r\n";
-
-const struct slice worker_protected_text = {protected_mode, sizeof(protected_mode) - 1};
-
-bool worker_is_protected(const struct server *server)
-{
-    (void)server;
-    return OPTION_IS(option_protected_mode) && atomic_load_explicit(&acl_default_is_nopass, memory_order_relaxed);
-}
-
-static void reject(struct worker *worker, int fd, enum listener_kind kind, const char *text, size_t size)
-{
-    /* A fresh socket takes these few bytes at once; over TLS there is nobody yet who could read them. */
-    if (kind == LISTENER_TLS) {
-        close(fd);
-    } else {
-        if (write(fd, text, size) < 0)
-            log_debug("A refused client could not be told");
-        loop_linger(worker->loop, fd);
-    }
-    counter_add(&worker->stats.rejected_connections, 1);
-}
-
-/* Counts one more connection, unless there are as many as may be: those that are refused take no place meanwhile. */
-static bool take_place(struct server *server, bool is_local)
-{
-    uint64_t limit = admission_limit(OPTION_GET_U64(option_maxclients), OPTION_GET_U64(option_maxclients_reserved),
-                                     is_local);
-    uint64_t count = atomic_load_explicit(&server->client_count, memory_order_relaxed);
-
-    do {
-        if (count >= limit)
-            return false;
-    } while (!atomic_compare_exchange_weak_explicit(&server->client_count, &count, count + 1, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    return true;
-}
-
-void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *peer, socklen_t peer_size,
-                   enum listener_kind kind, void *user)
-{
-    struct worker *worker = user;
-    struct server *server = worker->server;
-    bool is_local = kind == LISTENER_UNIX || admission_is_local(peer);
-
-    (void)loop;
-    (void)peer_size;
-    if (soft_shutdown_is_pending()) {
-        reject(worker, fd, kind, going_down, sizeof(going_down) - 1);
-        return;
-    }
-    if (!take_place(server, is_local)) {
-        reject(worker, fd, kind, too_many_clients, sizeof(too_many_clients) - 1);
-        return;
-    }
-    if (kind != LISTENER_TLS && !is_local && worker_is_protected(server)) { /* TLS: when somebody can read it */
-        atomic_fetch_sub_explicit(&server->client_count, 1, memory_order_relaxed);
-        reject(worker, fd, kind, worker_protected_text.data, worker_protected_text.size);
-        return;
-    }
-    placement_give(worker, fd, kind);
 }
 
 /* ------------------------------------------------------------------------------------------------------- thread -- */
 
-void worker_listen(struct worker *worker)
-{
-    struct server *server = worker->server;
-
-    for (unsigned i = 0; i < LISTENERS_MOST; i++) {
-        if (server->listeners[i] != NULL &&
-            !listener_group_attach(server->listeners[i], worker->loop, worker->index, worker_accept, worker))
-            log_warning("A listening socket could not be watched");
-    }
-}
-
 void worker_run(void *argument)
 {
     struct worker *worker = argument;
-    struct server *server = worker->server;
 
     self = worker;
     worker->sink.pool = loop_output_pool(worker->loop);
     log_notice("Thread %u alive.", worker->index);
-    loading_worker_runs();
+    lifecycle_worker_start(worker);
     loop_timer_start(worker->loop, &worker->second_timer, SECOND_US, every_second);
     if (worker->index == 0)
         loop_timer_start(worker->loop, &worker->rate_timer, SECOND_US / 10, sample_rates);
-    active_expiry_start(worker);
     while (!atomic_load_explicit(&worker->stop, memory_order_relaxed))
         loop_turn(worker->loop, -1);
-    for (unsigned i = 0; i < LISTENERS_MOST; i++) {
-        if (server->listeners[i] != NULL)
-            listener_group_detach(server->listeners[i], worker->index);
-    }
+    lifecycle_worker_stop(worker);
     client_close_all(worker);
     loop_turn(worker->loop, 0);
     gate_rest(&worker->member); /* a loader may wait until all have been inside */

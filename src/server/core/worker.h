@@ -14,7 +14,6 @@
 #include "server/command/command.h"
 #include "server/core/stats.h"
 #include "store/access.h"
-#include "store/defrag.h"
 #include "store/effects.h"
 #include "store/eviction.h"
 
@@ -115,8 +114,6 @@ struct worker {
     struct stripe *busy_stripe;       /* that the last command was not to have */
     _Atomic uint32_t parking_news;    /* atomic: enum parking_news, not looked at yet */
     struct list leaving_watches;      /* of struct watch_set: to be unlinked */
-    struct list leaving_blocked;      /* of struct blocked: likewise */
-    struct list handovers;            /* connections on their way to others: placement.c */
     struct list monitors;             /* clients */
     struct list tracking_clients;     /* of struct tracking */
     struct list held;                 /* clients that published faster than others deliver: see letters.h */
@@ -133,9 +130,9 @@ struct worker {
     struct buffer audit_lines;        /* and in the log, for clients that are audited */
     struct buffer events;             /* keyspace events of this moment: events.c */
     struct buffer invalidated, broadcasts; /* keys that changed in it: tracking.c, broadcast.c */
-    bool has_lines;                   /* audit_lines has something, or there are workers to wake for their mail */
+    bool has_deferred;                /* something was put off until no lock is held: worker_run_deferred */
+    bool turn_end_due;                /* see worker_at_turn_end */
     bool has_journaled;               /* in this turn */
-    bool awaits_disk;                 /* the two lists of those that wait for it are not both empty */
     /* atomic, seq_cst: one more than the journal's offset up to which the AOF is to be synced, or replies may be sent,
      * for the worker to be woken; 0: it need not */
     _Atomic uint64_t synced_wanted, acked_wanted;
@@ -147,14 +144,6 @@ struct worker {
     struct eviction_pool eviction_pool;
     enum eviction_measure eviction_measure; /* what the pool's scores are of */
     bool eviction_expiring_only;
-    struct {
-        struct defrag_counters counters;
-        struct defrag_walk walk;
-        uint64_t run;                 /* to which run the walk belongs (defrag_cycle.c) */
-        _Atomic uint64_t useless_run; /* atomic, relaxed: in which it went through all for nothing; read by worker 0 */
-        uint64_t slice_end_us;        /* monotonic: when it worked last */
-        struct loop_timer timer;
-    } defrag;
     struct worker_stats stats;
     _Atomic uint64_t clients_bytes;   /* atomic, relaxed: memory of its clients, while client_limit is on */
     _Atomic uint64_t assigned_count;  /* atomic: connections given to it, by whoever accepts */
@@ -174,9 +163,8 @@ struct worker {
     uint32_t stripe_count, stripe_capacity;
     int64_t now_ms;                   /* wall clock, read at time_tick; the next millisecond begins time_span later */
     uint64_t time_tick, time_span;    /* ticks; see worker_time_at */
-    uint32_t expire_stripe;           /* where active expiry goes on */
     struct cron_runner *cron;         /* NULL: it has run no job yet */
-    struct loop_timer second_timer, expire_timer, rate_timer, pause_timer, evict_timer, handover_timer;
+    struct loop_timer second_timer, rate_timer, evict_timer;
 };
 
 /* The worker whose thread this is; NULL in other threads. */
@@ -186,8 +174,6 @@ void worker_serve_requests(struct worker *worker);
 
 void worker_init(struct worker *worker, struct server *server, unsigned index);
 void worker_fini(struct worker *worker);
-/* Watches the listeners, before any worker's thread starts: the first to run may replace them (CONFIG SET port). */
-void worker_listen(struct worker *worker);
 void worker_run(void *worker); /* a thread_fn: until worker->stop */
 bool worker_open_loop(struct worker *worker); /* false: the system refuses; errno */
 /* Counts an error reply under its code: the first of several words, ERR if there is but one or if it is very long. */
@@ -214,13 +200,14 @@ static inline void worker_read_mail_so_far(struct worker *worker)
         worker_read_letters(worker, bytes);
 }
 
-/* Protected mode: clients from elsewhere are sent the text and closed, until there is a password. */
-bool worker_is_protected(const struct server *server);
-extern const struct slice worker_protected_text;
-
-/* A listener's on_accept; `user` is the worker. */
-void worker_accept(struct loop *loop, int fd, const struct sockaddr_storage *peer, socklen_t peer_size,
-                   enum listener_kind kind, void *user);
+/* Its thread. The worker_turn_end hooks are called at the end of this turn. */
+static inline void worker_at_turn_end(struct worker *worker)
+{
+    worker->turn_end_due = true;
+}
+/* Its thread, no lock held. Carries out what was put off until then (worker->has_deferred), and wakes workers that got
+ * mail. */
+void worker_run_deferred(struct worker *worker);
 
 /* The wall clock in ms. It is read at most once a millisecond: in between the ticks tell that the last reading still
  * holds. Its jumps are seen within a millisecond, and are not smoothed: deadlines are times of the wall clock. */

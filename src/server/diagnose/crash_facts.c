@@ -13,7 +13,7 @@
 #include "server/core/server.h"
 #include "server/core/stats.h"
 #include "server/core/worker.h"
-#include "server/diagnose/info.h"
+#include "server/observe/info.h"
 #include "server/durable/aof.h"
 #include "server/durable/child.h"
 #include "server/durable/loading.h"

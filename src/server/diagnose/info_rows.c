@@ -41,28 +41,23 @@ static struct {
 
 /* What this thread's INFO shows. */
 static _Thread_local struct {
-    const struct server_stats *stats;
+    struct server_stats *stats; /* NULL: none is being printed */
     struct mem_stats memory;
     size_t used, peak, resident;
     struct rusage self, children;
 } now;
-
-void info_rows_setup(void)
-{
-    started.start_us = clock_monotonic_us();
-    started.start_wall_s = clock_wall_us() / US_PER_SECOND;
-    memory_report_mark_startup();
-    random_hex(started.replication_id, INFO_ID_SIZE);
-}
 
 void info_rows_mark_ready(void)
 {
     memory_report_mark_startup();
 }
 
-void info_rows_begin(const struct server_stats *stats)
+static void begin(void)
 {
-    now.stats = stats;
+    static _Thread_local struct server_stats stats; /* not on the heap: used_memory is not to count it */
+
+    stats_since_collect(&stats);
+    now.stats = &stats;
     mem_stats(&now.memory);
     now.used = mem_used();
     now.peak = mem_peak();
@@ -76,7 +71,7 @@ const struct server_stats *info_rows_stats(void)
     return now.stats;
 }
 
-void info_rows_end(void)
+static void end(void)
 {
     now.stats = NULL;
 }
@@ -499,7 +494,7 @@ static void put_database_lines(struct buffer *buffer)
 #define ROW(section_, name_, put) {.section = (section_), .name = (name_), .append = put_##put}
 #define LINES(section_, put) {.section = (section_), .append = put_##put}
 
-const struct info_field info_server_rows[] = {
+static const struct info_field server_rows[] = {
     ROW("server", "redis_version", redis_version),
     ROW("server", "keydb_version", keydb_version),
     ROW("server", "redis_git_sha1", git_sha1),
@@ -741,4 +736,16 @@ const struct info_field info_server_rows[] = {
     ROW("debug", "eventloop_duration_max", turn_us_most),
     ROW("debug", "eventloop_cmd_per_cycle_max", turn_commands_most),
 };
-const size_t info_server_row_count = countof(info_server_rows);
+
+void info_rows_setup(void)
+{
+    started.start_us = clock_monotonic_us();
+    started.start_wall_s = clock_wall_us() / US_PER_SECOND;
+    memory_report_mark_startup();
+    random_hex(started.replication_id, INFO_ID_SIZE);
+    config_on_reset_stat(stats_since_reset);
+    config_on_reset_stat(timing_reset);
+    info_on_write(begin, end);
+    info_add_rows(server_rows, countof(server_rows));
+    info_add_rows(info_thread_rows, info_thread_row_count);
+}

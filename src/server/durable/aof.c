@@ -6,6 +6,9 @@
 #include "base/mem.h"
 #include "persist/aof_dump.h"
 #include "server/config/config.h"
+#include "server/core/exclusive.h"
+#include "server/core/lifecycle.h"
+#include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/durable/aof_hold.h"
 #include "server/durable/aof_lock.h"
@@ -17,7 +20,6 @@
 #include "server/durable/persistence.h"
 #include "server/durable/rdb_options.h"
 #include "server/process/process.h"
-#include "server/run/dispatch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -448,13 +450,13 @@ static bool is_due(double *growth)
 
 static void rewrite_at_gate(struct worker *worker, double growth)
 {
-    if (!dispatch_exclusive_begin(worker, GATE_WISH_AOF))
+    if (!exclusive_begin(worker, GATE_WISH_AOF))
         return; /* looks again when it is woken */
     if (growth > 0)
         log_notice("Starting automatic rewriting of AOF on %.0f%% growth", growth);
     access_begin(&worker->access, worker_now_ms(worker), true);
     (void)aof_rewrite(&worker->access);
-    dispatch_exclusive_end(worker);
+    exclusive_end(worker);
 }
 
 static bool may_begin(const struct worker *worker)
@@ -472,7 +474,7 @@ static void rewrite_if_due(struct worker *worker)
     if (may_begin(worker) && is_due(&growth))
         rewrite_at_gate(worker, growth);
     else
-        dispatch_exclusive_drop(worker, GATE_WISH_AOF); /* somebody else was faster */
+        exclusive_drop(worker, GATE_WISH_AOF); /* somebody else was faster */
 }
 
 /* ---------------------------------------------------------------------------------------------------- on and off -- */
@@ -624,7 +626,7 @@ static const char *apply_appendonly(const struct option_row *row)
 /* Somebody may have said `yes` since: then there is nobody left whom a failure could be told. */
 static void finish_at_gate(struct worker *worker)
 {
-    if (!dispatch_exclusive_begin(worker, GATE_WISH_AOF))
+    if (!exclusive_begin(worker, GATE_WISH_AOF))
         return; /* looks again when it is woken */
     finish_stopping();
     if (OPTION_IS(option_appendonly)) {
@@ -632,10 +634,10 @@ static void finish_at_gate(struct worker *worker)
         if (turn_on() != NULL)
             log_warning("The append only file stays off, though appendonly is yes.");
     }
-    dispatch_exclusive_end(worker);
+    exclusive_end(worker);
 }
 
-void aof_look(struct worker *worker)
+static void look(struct worker *worker)
 {
     if (phase_now() == PHASE_CHILD && aof_writer_split_failed())
         child_stop(CHILD_AOF);
@@ -645,10 +647,13 @@ void aof_look(struct worker *worker)
         finish_at_gate(worker);
 }
 
-void aof_woken(struct worker *worker)
+/* Goes on if it waits for the gate. */
+static void woken(struct worker *worker)
 {
-    if (UNLIKELY(GET(state) == AOF_STOPPING) || UNLIKELY(dispatch_exclusive_is_wished(worker, GATE_WISH_AOF)))
-        aof_look(worker);
+    if (worker->index != 0)
+        return;
+    if (UNLIKELY(GET(state) == AOF_STOPPING) || UNLIKELY(exclusive_is_wished(worker, GATE_WISH_AOF)))
+        look(worker);
 }
 
 static const char *apply_appendfsync(const struct option_row *row)
@@ -711,3 +716,13 @@ void aof_setup(void)
     config_on_change("aof-disable-auto-gc", apply_history);
     config_on_reset_stat(aof_stats_reset);
 }
+
+static void sample(struct server *server)
+{
+    look(&server->workers[0]);
+}
+
+const struct lifecycle aof_lifecycle = {
+    .server_sample = sample,
+    .worker_wake = woken,
+};

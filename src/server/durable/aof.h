@@ -14,9 +14,12 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "server/core/lifecycle.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+extern const struct lifecycle aof_lifecycle;
 
 struct access;
 struct worker;
@@ -32,11 +35,6 @@ void aof_begin(void);
 
 enum aof_rewrite_start { AOF_REWRITE_STARTED, AOF_REWRITE_RUNS, AOF_REWRITE_SCHEDULED, AOF_REWRITE_FAILED };
 enum aof_rewrite_start aof_rewrite(struct access *access);
-
-/* --- worker 0, outside the gate --- */
-
-void aof_look(struct worker *worker);  /* ten times a second */
-void aof_woken(struct worker *worker); /* goes on if it waits for the gate */
 
 void aof_stop(void); /* the workers have ended: everything goes to the disk */
 

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/spinlock.h"
 #include "server/core/client.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/durable/aof.h"
 #include "server/durable/aof_options.h"
@@ -202,7 +203,7 @@ void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, 
     wait->how = how;
     wait->reply = reply;
     list_push_back(&worker->synced_waits, &wait->node);
-    worker->awaits_disk = true;
+    worker_at_turn_end(worker);
     client_block(client, on_unblock);
     if (timeout_ms != 0) {
         int64_t late_us = (int64_t)clock_monotonic_us() - loop_now_us(worker->loop);
@@ -225,7 +226,7 @@ static void release(struct held_output *held)
     mem_free(held);
 }
 
-void aof_hold_forget(struct client *client)
+static void forget(struct client *client)
 {
     forget_wait(client);
     if (client->held_output != NULL)
@@ -247,14 +248,14 @@ void aof_hold_fence(struct client *client)
 {
     if (client->held_output == NULL)
         (void)held_create(client);
-    client->worker->awaits_disk = true;
+    worker_at_turn_end(client->worker);
 }
 
 /* What waits for nothing else goes at the turn's end. */
 void aof_hold_unfence(struct client *client)
 {
     assert(client->held_output != NULL && client->rendezvous_count == 0);
-    client->worker->awaits_disk = true;
+    worker_at_turn_end(client->worker);
 }
 
 void aof_hold_until_done(struct client *client)
@@ -366,6 +367,7 @@ void aof_hold_update(void)
     /* Who owns the gate and the writer may be here at once: who comes last has seen what both have changed. */
     spinlock_acquire(&update_lock);
     atomic_store(&aof_hold_on, aof_state() == AOF_ON || aof_state() == AOF_STOPPING);
+    atomic_store(&lifecycle_every_turn, atomic_load(&aof_hold_on));
     spinlock_release(&update_lock);
     wake_all(); /* they look again */
 }
@@ -380,5 +382,21 @@ void aof_hold_turn(struct worker *worker)
         serve_waits(worker);
     if (aof_hold_is_on() || !list_is_empty(&worker->held_outputs))
         hold_output(worker);
-    worker->awaits_disk = !list_is_empty(&worker->synced_waits) || !list_is_empty(&worker->held_outputs);
+    if (!list_is_empty(&worker->synced_waits) || !list_is_empty(&worker->held_outputs))
+        worker_at_turn_end(worker); /* of the next turn */
 }
+
+static void turn_end(struct worker *worker)
+{
+    const uint64_t from = tick_now();
+    uint64_t ticks;
+
+    aof_hold_turn(worker);
+    ticks = tick_now() - from;
+    counter_add(&worker->stats.aof_ticks, (int64_t)ticks < 0 ? 0 : ticks);
+}
+
+const struct lifecycle aof_hold_lifecycle = {
+    .worker_turn_end = turn_end,
+    .client_withdraw = forget,
+};

@@ -13,10 +13,13 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "server/core/lifecycle.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+extern const struct lifecycle aof_hold_lifecycle;
 
 struct client;
 struct worker;
@@ -34,7 +37,6 @@ void aof_hold_update(void); /* the option, or the file's state, has changed, or 
 /* --- a worker's own thread --- */
 
 void aof_hold_turn(struct worker *worker);  /* at a turn's end, before what was written is sent */
-void aof_hold_forget(struct client *client); /* it leaves */
 /* The client's output, with the reply that is being written, is held until aof_hold_unfence: rendezvous.h. */
 void aof_hold_fence(struct client *client);
 void aof_hold_unfence(struct client *client);

@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "persist/rdb_load.h"
 #include "server/config/hindrance.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/durable/aof_files.h"
@@ -243,8 +244,11 @@ static void run(void *argument)
     gate_part(&loader.member);
 }
 
-void loading_worker_runs(void)
+/* Each worker has said that it runs. Loading begins behind the last one: so what keeps the server from starting is the
+ * last that its log tells. */
+static void worker_starts(struct worker *worker)
 {
+    (void)worker;
     if (loader.server != NULL)
         (void)sem_post(&loader.begun);
 }
@@ -341,3 +345,7 @@ void loading_join(void)
 {
     thread_join(&loader.thread);
 }
+
+const struct lifecycle loading_lifecycle = {
+    .worker_start = worker_starts,
+};

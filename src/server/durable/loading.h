@@ -4,9 +4,12 @@
 
 #include "base/compiler.h"
 #include "server/config/hindrance.h"
+#include "server/core/lifecycle.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+extern const struct lifecycle loading_lifecycle;
 
 struct server;
 
@@ -17,9 +20,6 @@ void loading_on_end(void (*leave)(void));
 /* To be called when the data is there, or there is none, or the server stops meanwhile; nobody else is inside the gate.
  * Before loading_start. */
 void loading_on_loaded(void (*loaded)(void));
-/* Each worker's thread calls it once, when it has said that it runs. Loading begins behind the last one: so what keeps
- * the server from starting is the last that its log tells. */
-void loading_worker_runs(void);
 void loading_join(void); /* the workers have ended: stops it if it still runs */
 
 static inline bool loading_runs(void)

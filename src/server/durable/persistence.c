@@ -11,6 +11,8 @@
 #include "server/config/config.h"
 #include "server/config/hindrance.h"
 #include "server/config/options.h"
+#include "server/core/exclusive.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/durable/child.h"
 #include "server/durable/libraries.h"
@@ -18,7 +20,6 @@
 #include "server/durable/rdb_options.h"
 #include "server/durable/save_points.h"
 #include "server/process/reaper.h"
-#include "server/run/dispatch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -316,26 +317,28 @@ static void start_child(struct worker *worker)
     (void)persistence_start_child(&worker->access);
 }
 
-void persistence_look(struct worker *worker)
+/* Ten times a second: hears of the child, starts one when it is time. */
+static void look(struct worker *worker)
 {
     child_look();
     reaper_look();
     if (child_running() != CHILD_NONE || loading_runs() || !is_due() ||
         atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) ||
         atomic_load_explicit(&worker->server->stopping, memory_order_relaxed)) {
-        dispatch_exclusive_drop(worker, GATE_WISH_SAVE); /* somebody else was faster */
+        exclusive_drop(worker, GATE_WISH_SAVE); /* somebody else was faster */
         return;
     }
-    if (!dispatch_exclusive_begin(worker, GATE_WISH_SAVE))
+    if (!exclusive_begin(worker, GATE_WISH_SAVE))
         return; /* looks again when it is woken */
     start_child(worker);
-    dispatch_exclusive_end(worker);
+    exclusive_end(worker);
 }
 
-void persistence_woken(struct worker *worker)
+/* Goes on if it waits for the gate. */
+static void woken(struct worker *worker)
 {
-    if (UNLIKELY(dispatch_exclusive_is_wished(worker, GATE_WISH_SAVE)))
-        persistence_look(worker);
+    if (worker->index == 0 && UNLIKELY(exclusive_is_wished(worker, GATE_WISH_SAVE)))
+        look(worker);
 }
 
 /* ---------------------------------------------------------------------------------------------------- reading -- */
@@ -450,3 +453,13 @@ void persistence_teardown(void)
 {
     save_points_teardown();
 }
+
+static void sample(struct server *server)
+{
+    look(&server->workers[0]);
+}
+
+const struct lifecycle persistence_lifecycle = {
+    .server_sample = sample,
+    .worker_wake = woken,
+};

@@ -6,10 +6,13 @@
 
 #include "base/compiler.h"
 #include "persist/rdb_read_value.h"
+#include "server/core/lifecycle.h"
 #include "store/snapshot.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+extern const struct lifecycle persistence_lifecycle;
 
 struct server;
 struct worker;
@@ -45,12 +48,6 @@ struct persistence_base {
 must_check enum status persistence_save_base(const struct persistence_base *base, struct snapshot *keys, char *error,
                                              size_t error_size);
 uint64_t persistence_key_count(const struct store *store); /* of all databases */
-
-/* --- worker 0, outside the gate --- */
-
-/* Ten times a second: hears of the child, starts one when it is time. */
-void persistence_look(struct worker *worker);
-void persistence_woken(struct worker *worker); /* goes on if it waits for the gate */
 
 /* --- any thread --- */
 

@@ -11,8 +11,6 @@
 
 #include <stdlib.h>
 
-_Atomic bool client_limit_on; /* global: see client_limit.h */
-
 static _Atomic int64_t option_maxmemory_clients; /* global: option storage */
 
 /* 0: no limit. */
@@ -32,7 +30,7 @@ static const char *apply(const struct option_row *row)
     struct worker *worker = worker_self();
 
     (void)row;
-    atomic_store_explicit(&client_limit_on, OPTION_GET(option_maxmemory_clients) != 0, memory_order_relaxed);
+    atomic_store_explicit(&client_sizes_matter, OPTION_GET(option_maxmemory_clients) != 0, memory_order_relaxed);
     if (worker != NULL && limit_bytes() != 0)
         evict(worker, limit_bytes());
     return NULL;
@@ -49,9 +47,11 @@ void client_limit_setup(void)
     config_add_rows(rows, countof(rows));
 }
 
-void client_limit_start(void)
+static bool start(struct server *server)
 {
+    (void)server;
     (void)apply(NULL);
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------------------ who has to go -- */
@@ -138,7 +138,7 @@ static void count(struct client *client, uint64_t bytes)
     client->counted_bytes = bytes;
 }
 
-void client_limit_note(struct client *client)
+static void note_size(struct client *client)
 {
     const struct server *server = client->worker->server;
     uint64_t limit = limit_bytes(), total = 0;
@@ -152,7 +152,13 @@ void client_limit_note(struct client *client)
         evict(client->worker, limit);
 }
 
-void client_limit_leave(struct client *client)
+static void leave(struct client *client)
 {
     count(client, 0);
 }
+
+const struct lifecycle client_limit_lifecycle = {
+    .server_start = start,
+    .client_sized = note_size,
+    .client_close = leave,
+};

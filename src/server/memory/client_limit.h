@@ -3,25 +3,8 @@
  * sum of its own clients, as their cards had it last; who finds the sums too large looks at all cards. */
 #pragma once
 
-#include "base/compiler.h"
+#include "server/core/lifecycle.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-struct client;
-struct worker;
-
-extern _Atomic bool client_limit_on; /* atomic, relaxed */
-
-static inline bool client_limit_is_on(void)
-{
-    return UNLIKELY(atomic_load_explicit(&client_limit_on, memory_order_relaxed));
-}
+extern const struct lifecycle client_limit_lifecycle;
 
 void client_limit_setup(void); /* after config_setup: adds the option */
-void client_limit_start(void); /* after config_load */
-
-/* In the client's worker. */
-void client_limit_note(struct client *client);  /* its card has changed; somebody may have to go */
-void client_limit_leave(struct client *client); /* it is closed */

@@ -6,11 +6,10 @@
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/durable/aof_writer.h"
 #include "server/observe/latency.h"
-#include "server/run/dispatch.h"
-#include "server/run/pause.h"
 #include "store/eviction.h"
 
 #include <math.h>
@@ -63,10 +62,12 @@ static const char *apply_maxmemory(const struct option_row *row)
     return NULL;
 }
 
+static void look_at_machine(void);
+
 static const char *apply_force_percent(const struct option_row *row)
 {
     (void)row;
-    memory_limit_sample();
+    look_at_machine();
     return NULL;
 }
 
@@ -85,11 +86,13 @@ void memory_limit_setup(void)
     config_add_rows(rows, countof(rows));
 }
 
-void memory_limit_start(void)
+static bool start(struct server *server)
 {
+    (void)server;
     config_on_change("maxmemory", apply_maxmemory);
-    memory_limit_sample();
+    look_at_machine();
     set_limit();
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------- the memory of the machine -- */
@@ -174,7 +177,7 @@ uint64_t memory_exceeded_total_ms(void)
     return atomic_load(&exceeded_ms) + memory_exceeded_current_ms();
 }
 
-void memory_limit_sample(void)
+static void look_at_machine(void)
 {
     uint64_t percent = OPTION_GET_U64(option_force_percent), total, available, least, forced = 0;
 
@@ -188,6 +191,12 @@ void memory_limit_sample(void)
     set_limit();
     if (!memory_limit_is_reached())
         note_state(false);
+}
+
+static void sample(struct server *server)
+{
+    (void)server;
+    look_at_machine();
 }
 
 /* ----------------------------------------------------------------------------------------------------- evicting -- */
@@ -270,7 +279,7 @@ enum memory_room memory_make_room(struct worker *worker)
     counted = memory_counted();
     if (counted <= limit)
         return MEMORY_FINE;
-    if (pause_is_on())
+    if (atomic_load_explicit(&worker->server->store->keeps_expired, memory_order_relaxed))
         return MEMORY_SHORT; /* nothing changes in a pause */
     if (OPTION_GET(option_maxmemory_policy) == POLICY_NO_EVICTION) {
         note_state(true);
@@ -281,8 +290,8 @@ enum memory_room memory_make_room(struct worker *worker)
     } else {
         room = evict(worker, counted - limit);
         gate_leave(&worker->member);
-        if (worker->has_lines) /* what is told of keys that went is on its way before anybody looks again */
-            dispatch_show_lines(worker);
+        if (worker->has_deferred) /* what is told of keys that went is on its way before anybody looks again */
+            worker_run_deferred(worker);
     }
     note_state(room != MEMORY_FINE);
     if (room == MEMORY_SHORT)
@@ -296,3 +305,8 @@ void memory_look_for(struct client *client)
     if (memory_limit_is_reached() && memory_make_room(client->worker) == MEMORY_NONE)
         client->flags |= CLIENT_MEMORY_SHORT;
 }
+
+const struct lifecycle memory_limit_lifecycle = {
+    .server_start = start,
+    .server_sample = sample, /* force-eviction-percent */
+};

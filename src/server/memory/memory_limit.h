@@ -29,10 +29,13 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
+#include "server/core/lifecycle.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+extern const struct lifecycle memory_limit_lifecycle;
 
 struct client;
 struct worker;
@@ -66,8 +69,6 @@ enum memory_room memory_make_room(struct worker *worker);
 void memory_look_for(struct client *client);
 
 void memory_limit_setup(void);  /* after config_setup: adds the options */
-void memory_limit_start(void);  /* after config_load */
-void memory_limit_sample(void); /* worker 0, ten times a second: force-eviction-percent */
 
 /* For INFO; any thread. */
 uint64_t memory_exceeded_total_ms(void); /* time spent above the limit */

@@ -1,21 +1,9 @@
-/* INFO. The figures of workers are collected once a call and lie in a variable of the calling thread while the rows
- * print, so that one answer is made of one picture. */
-#include "server/diagnose/info.h"
+#include "server/observe/info.h"
 
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/panic.h"
 #include "base/random.h"
-#include "server/config/config.h"
-#include "server/diagnose/info_rows.h"
-#include "server/memory/client_limit.h"
-#include "server/memory/memory_limit.h"
-#include "server/observe/stats_since.h"
-#include "server/observe/timing.h"
-#include "server/run/soft_shutdown.h"
-#include "server/upkeep/active_expiry.h"
-#include "server/upkeep/defrag_cycle.h"
-#include "server/upkeep/shutdown.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +38,7 @@ static struct {
         size_t count;
     } tables[TABLES_MOST]; /* constant once the workers run */
     size_t table_count;
+    void (*begin)(void), (*end)(void); /* likewise; NULL: nobody asked */
     char run_id[INFO_ID_SIZE + 1];
 } info;
 
@@ -79,30 +68,16 @@ void info_add_rows(const struct info_field *rows, size_t count)
 void info_setup(void)
 {
     random_hex(info.run_id, INFO_ID_SIZE); /* its zero byte is there already */
-    info_rows_setup();
-    stats_since_setup();
-    timing_setup();
-    memory_limit_setup();
-    defrag_cycle_setup();
-    client_limit_setup();
-    soft_shutdown_setup();
-    shutdown_setup();
-    active_expiry_setup();
-    config_on_reset_stat(stats_since_reset);
-    config_on_reset_stat(timing_reset);
-    info_add_rows(info_server_rows, info_server_row_count);
-    info_add_rows(info_thread_rows, info_thread_row_count);
 }
 
-void info_mark_ready(void)
+void info_on_write(void (*begin)(void), void (*end)(void))
 {
-    info_rows_mark_ready();
+    info.begin = begin;
+    info.end = end;
 }
 
 void info_teardown(void)
 {
-    timing_teardown();
-    stats_since_teardown();
     memset(&info, 0, sizeof(info));
 }
 
@@ -156,17 +131,17 @@ static void choose(bool wanted[SECTION_COUNT], struct slice word)
 void info_write(struct buffer *text, const struct slice *words, size_t word_count)
 {
     bool wanted[SECTION_COUNT] = {false};
-    struct server_stats stats; /* not on the heap: used_memory is not to count it */
 
     if (word_count == 0)
         choose(wanted, SLICE("default"));
     for (size_t i = 0; i < word_count; i++)
         choose(wanted, words[i]);
-    stats_since_collect(&stats);
-    info_rows_begin(&stats);
+    if (info.begin != NULL)
+        info.begin();
     for (size_t i = 0; i < SECTION_COUNT; i++) {
         if (wanted[i])
             write_section(text, i);
     }
-    info_rows_end();
+    if (info.end != NULL)
+        info.end();
 }

@@ -9,15 +9,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Adds the rows of server/ itself and fixes the start time and the run id. After config_setup, before the workers
- * start. */
+enum { INFO_ID_SIZE = 40 }; /* hex digits */
+
+/* Fixes the run id. Before the first info_add_rows. */
 void info_setup(void);
 void info_teardown(void);
-/* Everything is set up and no data is there yet: what is in use now is no data (used_memory_startup). */
-void info_mark_ready(void);
 
 /* Ended by `count`; used as it is. A section that is not in the list of info.c is a mistake in the program. */
 void info_add_rows(const struct info_field *rows, size_t count);
+
+/* Called around the rows of one answer, in its thread: to collect figures once, so that it is made of one picture. */
+void info_on_write(void (*begin)(void), void (*end)(void));
 
 /* What INFO with these words would print; no word: the default sections. Any thread. */
 void info_write(struct buffer *text, const struct slice *words, size_t word_count);

@@ -7,20 +7,23 @@
 #include "server/command/command.h"
 #include "server/config/config.h"
 #include "server/core/client.h"
+#include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/observe/latency.h"
 #include "server/observe/slowlog.h"
-#include "server/pubsub/monitor.h"
-#include "server/tls/tls_peers.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PERCENTS_MOST = 32 };
+enum { PERCENTS_MOST = 32, LISTENERS_MOST = 4 };
 
 _Atomic uint64_t timing_attention = HISTOGRAM_MOST; /* global: see timing.h */
+
+static _Atomic int wanted_by; /* atomic, relaxed: so many want to be told of every command */
+static void (*listeners[LISTENERS_MOST])(const struct request *request); /* const while there are workers */
+static size_t listener_count;
 
 static _Atomic int64_t option_slowlog_slower_than;  /* global: option storage */
 static _Atomic int64_t option_latency_threshold;    /* global: option storage */
@@ -37,10 +40,12 @@ static struct {
 
 /* ----------------------------------------------------------------------------------------------------- options -- */
 
+static void apply(void);
+
 static const char *apply_thresholds(const struct option_row *row)
 {
     (void)row;
-    timing_apply();
+    apply();
     return NULL;
 }
 
@@ -111,7 +116,8 @@ void timing_setup(void)
     config_add_rows(timing_options, countof(timing_options));
 }
 
-void timing_apply(void)
+/* After a change of what timing_attention depends on, and once before the workers start. Any thread. */
+static void apply(void)
 {
     int64_t slower_than, latency_ms;
     uint64_t ns = UINT64_MAX;
@@ -123,7 +129,7 @@ void timing_apply(void)
         ns = (uint64_t)slower_than * 1000;
     if (latency_ms > 0 && (uint64_t)latency_ms < UINT64_MAX / 1000000)
         ns = MIN(ns, (uint64_t)latency_ms * 1000000);
-    if (monitor_is_on() || tls_audit_is_on() || !timing_is_tracking())
+    if (atomic_load_explicit(&wanted_by, memory_order_relaxed) != 0 || !timing_is_tracking())
         ns = 0;
     latency_set_threshold(latency_ms);
     atomic_store_explicit(&timing_attention, MIN(tick_from_ns(ns), HISTOGRAM_MOST), memory_order_relaxed);
@@ -155,7 +161,7 @@ static size_t times_bytes(void)
     return command_count() * sizeof(struct command_times);
 }
 
-struct command_times *timing_create(void)
+static struct command_times *create_times(void)
 {
     void *times = mmap(NULL, times_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -165,7 +171,7 @@ struct command_times *timing_create(void)
     return times;
 }
 
-void timing_destroy(struct command_times **times)
+static void destroy_times(struct command_times **times)
 {
     if (*times != NULL)
         munmap(*times, times_bytes());
@@ -202,10 +208,26 @@ void timing_attend(const struct request *request, uint64_t span)
     }
     if ((request->client->flags & CLIENT_BLOCKED) == 0 || request->client->rendezvous_count != 0) /* it has ended */
         timing_tell(request, tick_to_ns(span) / 1000);
-    if (monitor_is_on())
-        monitor_note(request);
-    if (tls_audit_is_on())
-        tls_audit_note(request);
+    if (atomic_load_explicit(&wanted_by, memory_order_relaxed) != 0) {
+        for (size_t i = 0; i < listener_count; i++)
+            listeners[i](request);
+    }
+}
+
+void timing_on_command(void (*note)(const struct request *request))
+{
+    assert(listener_count < LISTENERS_MOST);
+    for (size_t i = 0; i < listener_count; i++) {
+        if (listeners[i] == note)
+            return;
+    }
+    listeners[listener_count++] = note;
+}
+
+void timing_want_commands(int change)
+{
+    atomic_fetch_add_explicit(&wanted_by, change, memory_order_relaxed);
+    apply();
 }
 
 void timing_note_waiting(struct worker *worker, const struct command *command)
@@ -308,3 +330,26 @@ void timing_teardown(void)
     shared.before = NULL;
     slowlog_reset();
 }
+
+static bool start(struct server *server)
+{
+    (void)server;
+    apply();
+    return true;
+}
+
+static void init(struct worker *worker)
+{
+    worker->stats.times = create_times();
+}
+
+static void fini(struct worker *worker)
+{
+    destroy_times(&worker->stats.times);
+}
+
+const struct lifecycle timing_lifecycle = {
+    .server_start = start,
+    .worker_init = init,
+    .worker_fini = fini,
+};

@@ -6,10 +6,13 @@
 
 #include "base/histogram.h"
 #include "base/tick.h"
+#include "server/core/lifecycle.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+extern const struct lifecycle timing_lifecycle;
 
 struct command;
 struct request;
@@ -26,16 +29,17 @@ struct command_times {
 /* A worker's, for all commands: a range of addresses of which only pages that were written to take memory, one or two
  * for each command that is used. They are not part of used_memory, so that a command's first call does not look like
  * data that came in. */
-struct command_times *timing_create(void);
-void timing_destroy(struct command_times **times);
 
-/* Atomic, relaxed: spans from here on, in ticks, are for timing_attend; at most HISTOGRAM_MOST. Set by timing_apply. */
+/* Atomic, relaxed: spans from here on, in ticks, are for timing_attend; at most HISTOGRAM_MOST. Set by timing.c. */
 extern _Atomic uint64_t timing_attention;
 
 void timing_setup(void);    /* after config_setup: adds the options */
 void timing_teardown(void); /* after the workers have gone */
-/* After a change of what timing_attention depends on, and once before the workers start. Any thread. */
-void timing_apply(void);
+/* MONITOR and the like: `note` is called for each command that has just run, under its stripes, while anybody wants
+ * commands. Before the workers start. */
+void timing_on_command(void (*note)(const struct request *request));
+/* One more (1) wants to be told of every command, or one less (-1). Any thread. */
+void timing_want_commands(int change);
 
 /* Counts a call; the slow log, latency events and monitors get to know of it. A span a little below zero is none. */
 void timing_attend(const struct request *request, uint64_t span);

@@ -7,7 +7,6 @@
 #include "server/config/options.h"
 #include "server/config/options_process.h"
 #include "server/config/system_check.h"
-#include "server/core/server.h"
 #include "server/process/process_title.h"
 
 #include <errno.h>
@@ -85,11 +84,19 @@ static void daemonize(void)
         close(null);
 }
 
+static const struct process_signals *signals; /* const once they are set */
+
+void process_on_signals(const struct process_signals *hooks)
+{
+    signals = hooks;
+}
+
 static void on_stop_signal(int signal_number)
 {
     int saved = errno;
 
-    server_stop_from_signal(signal_number);
+    if (signals != NULL)
+        signals->stop(signal_number);
     errno = saved;
 }
 
@@ -99,7 +106,8 @@ static void on_hangup(int signal_number)
 
     (void)signal_number;
     log_reopen_from_signal();
-    server_wake_from_signal();
+    if (signals != NULL)
+        signals->wake();
     errno = saved;
 }
 

@@ -6,6 +6,12 @@
 
 #include <stdbool.h>
 
+/* What signal handlers call. */
+struct process_signals {
+    void (*stop)(int signal_number); /* SIGINT, SIGTERM */
+    void (*wake)(void);              /* worker 0 has something to look at */
+};
+void process_on_signals(const struct process_signals *hooks); /* before process_setup; kept */
 /* After the configuration was read, before any other thread: log, daemonize, signals, what the system is to know. */
 void process_setup(void);
 void process_bio_begin(void); /* threads started from here on are for background work... */

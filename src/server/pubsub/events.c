@@ -1,6 +1,7 @@
 #include "server/pubsub/events.h"
 
 #include "server/config/event_classes.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/pubsub/pubsub.h"
 #include "server/pubsub/telling.h"
@@ -58,10 +59,11 @@ const char *events_apply(const struct option_row *row)
     return NULL;
 }
 
-void events_start(struct store *store)
+static bool start(struct server *server)
 {
-    store_observe(store, &observer);
+    store_observe(server->store, &observer);
     (void)events_apply(NULL);
+    return true;
 }
 
 static void publish(struct worker *worker, const struct noted *noted, struct slice key, struct buffer *channel)
@@ -99,3 +101,7 @@ void events_tell_noted(struct worker *worker)
     buffer_fini(&channel);
     buffer_fini(&events);
 }
+
+const struct lifecycle events_lifecycle = {
+    .server_start = start,
+};

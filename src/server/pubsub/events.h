@@ -6,11 +6,13 @@
 
 #include "base/compiler.h"
 #include "base/rows.h"
+#include "server/core/lifecycle.h"
+
+extern const struct lifecycle events_lifecycle;
 
 struct store;
 struct worker;
 
-void events_start(struct store *store); /* before the first worker */
 const char *events_apply(const struct option_row *row); /* of notify-keyspace-events */
 
 /* Notes one of no class: it is told to whoever wants any by name. The name lives as long as the program. */

@@ -6,6 +6,7 @@
 #include "base/words.h"
 #include "server/core/client.h"
 #include "server/core/letters.h"
+#include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/observe/timing.h"
@@ -36,9 +37,9 @@ static void note(const struct request *request)
     telling_note(request->worker, lines->size);
 }
 
-void monitor_note(const struct request *request)
+static void note_command(const struct request *request)
 {
-    if ((request->command->flags & (COMMAND_SKIP_MONITOR | COMMAND_ADMIN)) == 0)
+    if (monitor_is_on() && (request->command->flags & (COMMAND_SKIP_MONITOR | COMMAND_ADMIN)) == 0)
         note(request);
 }
 
@@ -102,7 +103,7 @@ void monitor_start(struct client *client)
     list_push_back(&client->worker->monitors, &client->monitor_node);
     atomic_fetch_add_explicit(&client->worker->monitor_count, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&monitor_count, 1, memory_order_relaxed);
-    timing_apply();
+    timing_want_commands(1);
 }
 
 void monitor_stop(struct client *client)
@@ -113,5 +114,17 @@ void monitor_stop(struct client *client)
     list_remove(&client->monitor_node);
     atomic_fetch_sub_explicit(&client->worker->monitor_count, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&monitor_count, 1, memory_order_relaxed);
-    timing_apply();
+    timing_want_commands(-1);
 }
+
+static bool start(struct server *server)
+{
+    (void)server;
+    timing_on_command(note_command);
+    return true;
+}
+
+const struct lifecycle monitor_lifecycle = {
+    .server_start = start,
+    .client_withdraw = monitor_stop,
+};

@@ -3,10 +3,13 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "server/core/lifecycle.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+extern const struct lifecycle monitor_lifecycle;
 
 struct client;
 struct request;
@@ -19,7 +22,6 @@ static inline bool monitor_is_on(void)
     return UNLIKELY(atomic_load_explicit(&monitor_count, memory_order_relaxed) != 0);
 }
 
-void monitor_note(const struct request *request); /* a command that has just run; not of those that show themselves */
 /* Commands that run scripts show themselves before they begin, as what they call is shown on the way. */
 void monitor_note_first(const struct request *request);
 void monitor_tell_noted(struct worker *worker);   /* for telling.c */

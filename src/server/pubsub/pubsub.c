@@ -6,6 +6,7 @@
 #include "server/config/options.h"
 #include "server/core/client.h"
 #include "server/core/letters.h"
+#include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/pubsub/telling.h"
@@ -427,3 +428,7 @@ static void deliver(struct worker *worker, struct letter *letter)
     publication_release(&copy->publication);
     mem_free(copy);
 }
+
+const struct lifecycle pubsub_lifecycle = {
+    .client_withdraw = pubsub_leave,
+};

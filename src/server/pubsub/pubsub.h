@@ -6,7 +6,10 @@
  * does; before its next command is served it is shown all that was published before. */
 #pragma once
 
+#include "server/core/lifecycle.h"
 #include "server/pubsub/topics.h"
+
+extern const struct lifecycle pubsub_lifecycle;
 
 struct client;
 struct worker;

@@ -15,6 +15,7 @@
 #include "base/compiler.h"
 #include "base/slice.h"
 #include "base/table.h"
+#include "server/core/client.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,8 +24,6 @@
 struct buffer;
 struct client;
 struct topic_part;
-
-enum topic_kind { TOPIC_CHANNEL, TOPIC_PATTERN, TOPIC_SHARD, TOPIC_PREFIX, TOPIC_KINDS };
 
 struct topic {
     _Atomic uint32_t refs;      /* atomic: the registry's, the subscriptions', the tickets' */

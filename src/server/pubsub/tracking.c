@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "server/config/options.h"
 #include "server/core/letters.h"
+#include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/pubsub/broadcast.h"
@@ -39,7 +40,7 @@ static void count_clients(struct worker *worker, bool one_more)
     store_set_observed(store, OBSERVE_CHANGES, count != 0 ? OBSERVE_CHANGES : 0);
     spinlock_release(&count_lock);
     if (count == 0)
-        worker->has_lines = true;
+        worker->has_deferred = true;
 }
 
 static void show(struct client *client)
@@ -117,7 +118,7 @@ static void remember_keys(const struct request *request)
             tracking_table_add(request->access, key, client->card.ref);
     }
     if (UNLIKELY(is_over_limit()))
-        client->worker->has_lines = true;
+        client->worker->has_deferred = true;
 }
 
 void tracking_note_read(const struct request *request)
@@ -410,8 +411,8 @@ static void tell_workers(struct worker *worker, const struct noted *noted)
     invalidation_release(&invalidation);
 }
 
-/* Keys go at random, as if they had changed. */
-bool tracking_shrink(struct worker *worker)
+/* The table is kept within tracking-table-max-keys: keys go at random, as if they had changed. A turn does a part. */
+static bool shrink(struct worker *worker)
 {
     enum { KEYS_A_TURN = 1000 };
     struct store *store = worker->server->store;
@@ -464,17 +465,26 @@ const char *tracking_apply(const struct option_row *row)
 
     (void)row;
     if (worker != NULL && is_over_limit())
-        worker->has_lines = true;
+        worker->has_deferred = true;
     return NULL;
 }
 
-void tracking_start(struct store *store)
+static bool start(struct server *server)
 {
-    tracking_table_setup(store);
-    store_observe(store, &observer);
+    tracking_table_setup(server->store);
+    store_observe(server->store, &observer);
+    return true;
 }
 
-void tracking_stop(void)
+static void end(struct server *server)
 {
+    (void)server;
     tracking_table_teardown();
 }
+
+const struct lifecycle tracking_lifecycle = {
+    .server_start = start,
+    .server_end = end,
+    .worker_deferred = shrink,
+    .client_withdraw = tracking_disable,
+};

@@ -13,6 +13,9 @@
 #include "base/compiler.h"
 #include "base/table.h"
 #include "server/core/client.h"
+#include "server/core/lifecycle.h"
+
+extern const struct lifecycle tracking_lifecycle;
 
 struct client_ref;
 struct option_row;
@@ -40,8 +43,6 @@ struct tracking {
     struct client *client;
 };
 
-void tracking_start(struct store *store); /* before the first worker */
-void tracking_stop(void);                 /* after the last one */
 const char *tracking_apply(const struct option_row *row); /* of tracking-table-max-keys */
 
 /* The client's worker. Takes over the reference in `redirect`; prefixes stay, and are added by broadcast_enter. */
@@ -59,6 +60,3 @@ void tracking_note_script_read(const struct request *script, const struct reques
 void tracking_command_over(struct client *client, const struct command *command);
 void tracking_note_flush(struct worker *worker); /* the gate is held: all keys of a database, or of all, have gone */
 void tracking_tell_noted(struct worker *worker); /* for telling.c */
-/* Its thread, no lock held: the table is kept within tracking-table-max-keys. A turn does a part; true: there is more
- * to be done. */
-bool tracking_shrink(struct worker *worker);

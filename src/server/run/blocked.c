@@ -11,6 +11,7 @@
 #include "server/command/kept_words.h"
 #include "server/core/client.h"
 #include "server/core/letters.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/observe/timing.h"
@@ -48,6 +49,11 @@ static struct output *output_of(const struct blocked *blocked)
     return blocked->is_silent ? &blocked->worker->sink : &blocked->client->conn.output;
 }
 
+/* A worker's own thread's. */
+static struct state {
+    struct list leaving; /* of struct blocked: to be unlinked */
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
+
 /* Its client waits no longer; it is freed when nobody can come across it any more. */
 static void leave(struct blocked *blocked)
 {
@@ -61,7 +67,8 @@ static void leave(struct blocked *blocked)
     spinlock_acquire(&worker->roster_lock);
     blocked->client = NULL;
     spinlock_release(&worker->roster_lock);
-    list_push_back(&worker->leaving_blocked, &blocked->node);
+    list_push_back(&states[worker->index].leaving, &blocked->node);
+    worker_at_turn_end(worker);
 }
 
 static void go_on(struct client *client)
@@ -129,15 +136,15 @@ static void deliver(struct worker *worker, struct mail *mail)
     go_on(client);
 }
 
-void blocked_forget(struct client *client)
+static void forget(struct client *client)
 {
     if (client->blocked != NULL)
         leave(client->blocked);
 }
 
-bool blocked_unlink(struct worker *worker)
+static bool unlink_leaving(struct worker *worker)
 {
-    LIST_FOREACH_SAFE(link, &worker->leaving_blocked) {
+    LIST_FOREACH_SAFE(link, &states[worker->index].leaving) {
         struct blocked *blocked = container_of(link, struct blocked, node);
 
         if (blocked->is_served) /* its mail comes yet */
@@ -329,3 +336,33 @@ void blocked_serve(struct worker *worker)
     while ((ready = waiters_take_ready(&worker->access)) != NULL)
         serve_key(worker, ready);
 }
+
+/* Inside the gate, as everything that touches a stripe: who owns it walks the registries without locks. */
+static void turn_end(struct worker *worker)
+{
+    if (list_is_empty(&states[worker->index].leaving))
+        return;
+    worker_at_turn_end(worker); /* of the next turn, if some are left; where the gate is closed its opening wakes us */
+    if (!gate_enter(&worker->member))
+        return;
+    (void)unlink_leaving(worker);
+    gate_leave(&worker->member);
+}
+
+static void init(struct worker *worker)
+{
+    list_init(&states[worker->index].leaving);
+}
+
+static void fini(struct worker *worker)
+{
+    if (!unlink_leaving(worker))
+        panic("a stripe is held when the last worker leaves");
+}
+
+const struct lifecycle blocked_lifecycle = {
+    .worker_init = init,
+    .worker_fini = fini,
+    .worker_turn_end = turn_end,
+    .client_withdraw = forget,
+};

@@ -12,7 +12,10 @@
  * then: whether there is has been decided by the key's type and by can_serve, which replies nothing. */
 #pragma once
 
+#include "server/core/lifecycle.h"
 #include "server/core/request.h"
+
+extern const struct lifecycle blocked_lifecycle;
 
 struct block_wish {
     enum value_type type;     /* a key must be of this type to serve it */
@@ -34,5 +37,3 @@ must_check bool request_arg_timeout(struct request *request, uint32_t index, int
 /* --- for the server --- */
 
 void blocked_serve(struct worker *worker);          /* all that is ready; the stripes are held */
-void blocked_forget(struct client *client);         /* it leaves */
-bool blocked_unlink(struct worker *worker);         /* inside the gate, no stripe held; false: some are left */

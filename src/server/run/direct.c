@@ -3,6 +3,7 @@
 #include "base/background.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
+#include "server/core/lifecycle.h"
 #include "server/run/dispatch_priv.h"
 
 /* A blob that has become too small is followed by one of two to four times its size. What comes is received into the
@@ -178,3 +179,7 @@ void direct_forget(struct client *client)
     release_later(&client->direct);
     release_later(&client->direct_before);
 }
+
+const struct lifecycle direct_lifecycle = {
+    .client_close = direct_forget,
+};

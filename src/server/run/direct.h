@@ -2,6 +2,9 @@
 #pragma once
 
 #include "net/resp.h"
+#include "server/core/lifecycle.h"
+
+extern const struct lifecycle direct_lifecycle;
 
 struct client;
 

@@ -12,7 +12,9 @@
 #include "server/config/hindrance.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
+#include "server/core/exclusive.h"
 #include "server/core/letters.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/memory/memory_limit.h"
 #include "server/observe/timing.h"
@@ -27,7 +29,7 @@
 #include "server/run/parking.h"
 #include "server/run/pause.h"
 #include "server/run/refusal.h"
-#include "server/run/transaction.h"
+#include "server/core/transaction.h"
 #include "server/tls/tls_peers.h"
 #include "store/waiters.h"
 #include "store/watch.h"
@@ -37,8 +39,8 @@
 #include <string.h>
 
 enum {
-    GATE_SPINS = 2000, /* about 50 us: others leave the gate within that, unless a long command runs */
-    PREFETCH_MOST = 16 /* keys of a group */
+    TURN_SPINS = 2000,  /* about 50 us: more than most scripts take */
+    PREFETCH_MOST = 16  /* keys of a group */
 };
 
 /* ------------------------------------------------------------------------------------------------------ parsing -- */
@@ -296,6 +298,7 @@ void dispatch_journal(struct worker *worker)
         assert(gate_is_inside(&worker->member) || worker->access.exclusive); /* who is alone may take readers away */
         journal_append(&worker->server->journal, &worker->effects, false);
         worker->has_journaled = true;
+        worker_at_turn_end(worker);
         effects_clear(&worker->effects);
     }
 }
@@ -439,7 +442,7 @@ static bool turn_take(struct worker *worker)
 {
     struct stripe *turn = &worker->server->script_turn;
 
-    while (!spinlock_acquire_bounded(&turn->lock, stripe_has_waiter(turn, worker->index) ? 1 : GATE_SPINS)) {
+    while (!spinlock_acquire_bounded(&turn->lock, stripe_has_waiter(turn, worker->index) ? 1 : TURN_SPINS)) {
         if (wait_for(worker, turn))
             return false;
     }
@@ -470,57 +473,18 @@ void dispatch_escalate(struct worker *worker)
 
 /* ---------------------------------------------------------------------------------------------------- one alone -- */
 
-static bool own_gate(struct worker *worker)
-{
-    worker->may_own_gate = true;
-    return gate_try_own(&worker->member, GATE_SPINS);
-}
-
-bool dispatch_exclusive_begin(struct worker *worker, enum gate_wish wish)
-{
-    bool owned = own_gate(worker);
-
-    if (owned)
-        worker->gate_wishes &= ~(unsigned)wish;
-    else
-        worker->gate_wishes |= (unsigned)wish;
-    return owned;
-}
-
-void dispatch_exclusive_end(struct worker *worker)
-{
-    worker->may_own_gate = false;
-    /* What was saved is the end: nobody may change anything behind it. The gate stays closed until all have left. */
-    if (server_is_stopping(worker->server))
-        return;
-    gate_open(&worker->member);
-    /* A worker stands in the queue once, for all that ask: whoever else does has to ask anew. */
-    if (!list_is_empty(&worker->parking.gate))
-        worker_wake_parked(worker, PARKING_GATE);
-    else if (worker->gate_wishes != 0)
-        worker_wake(worker);
-}
-
-void dispatch_exclusive_drop(struct worker *worker, enum gate_wish wish)
-{
-    if (LIKELY(!dispatch_exclusive_is_wished(worker, wish)))
-        return;
-    worker->gate_wishes &= ~(unsigned)wish;
-    parking_stop_asking(worker);
-}
-
 static enum run_result run_exclusive(struct client *client, const struct job *job, const struct key *keys)
 {
     struct worker *worker = client->worker;
     const bool tracks = (client->flags & CLIENT_TRACKING) != 0;
     struct reply_place place;
 
-    if (!own_gate(worker))
+    if (!exclusive_own_gate(worker))
         return RUN_ASKED;
     if (UNLIKELY(tracks))
         reply_place_take(&place, client);
     run_command(client, job, keys, true);
-    dispatch_exclusive_end(worker);
+    exclusive_end(worker);
     if (UNLIKELY(tracks))
         reply_place_close(&place);
     return RUN_DONE;
@@ -771,17 +735,6 @@ enum run_result dispatch_run_now(struct client *client, struct job *job, const s
     return RUN_DONE;
 }
 
-COLD void dispatch_show_lines(struct worker *worker)
-{
-    bool more;
-
-    assert(!worker->access.has_noted); /* told before the stripes were released */
-    tls_audit_flush(worker);
-    more = tracking_shrink(worker);
-    letters_flush(worker);
-    worker->has_lines = UNLIKELY(more);
-}
-
 /* ------------------------------------------------------------------------------------------------------ batches -- */
 
 /* Runs one job that cannot be grouped. False: it was parked. */
@@ -796,7 +749,7 @@ static bool run_or_park(struct client *client, struct job *job)
     if (result == RUN_DONE)
         return true;
     if (UNLIKELY(busy_is_on()) && result != RUN_PAUSED && refusal_replies_busy(client, job)) {
-        parking_stop_asking(client->worker);
+        exclusive_stop_asking(client->worker);
         return true;
     }
     parking_add(client, job, keys, result);
@@ -853,7 +806,7 @@ static bool listens(const struct client *client)
            atomic_load_explicit(&client->card.is_told_for, memory_order_relaxed);
 }
 
-size_t dispatch_data(struct client *client, char *data, size_t size)
+static size_t on_data(struct client *client, char *data, size_t size)
 {
     struct worker *worker = client->worker;
     size_t done = 0;
@@ -901,8 +854,8 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
         }
         resp_scratch_reset(&worker->scratch);
     }
-    if (UNLIKELY(worker->has_lines)) {
-        dispatch_show_lines(worker);
+    if (UNLIKELY(worker->has_deferred)) {
+        worker_run_deferred(worker);
         letters_hold(client);
     }
     if (!output_is_empty(&client->conn.output))
@@ -912,3 +865,24 @@ size_t dispatch_data(struct client *client, char *data, size_t size)
         client_update_card(client);
     return conn_is_closing(&client->conn) ? size : done;
 }
+
+/* ------------------------------------------------------------------------------------------------------ hooks -- */
+
+static bool start(struct server *server)
+{
+    static const struct client_input input = {.on_data = on_data, .on_direct_done = direct_done};
+
+    (void)server;
+    client_set_input(&input);
+    return true;
+}
+
+static void init(struct worker *worker)
+{
+    worker->access.settle = dispatch_settle_access;
+}
+
+const struct lifecycle dispatch_lifecycle = {
+    .server_start = start,
+    .worker_init = init,
+};

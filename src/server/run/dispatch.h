@@ -2,15 +2,14 @@
  * the gate), runs it, journals its effect. What cannot have what it needs is parked, and its worker goes on. */
 #pragma once
 
+#include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/worker.h"
 
+extern const struct lifecycle dispatch_lifecycle;
+
 struct client;
 
-/* The on_data of clients; returns how many bytes are done with. */
-size_t dispatch_data(struct client *client, char *data, size_t size);
-/* After stripes have been released: what was noted for the log goes there, who got mail is woken. */
-void dispatch_show_lines(struct worker *worker);
 
 /* Runs one command with what is held, as part of EXEC (or a script): no access of its own, the reply into `out`. */
 void dispatch_run_nested(struct request *outer, const struct command *command, const struct slice *args,
@@ -46,14 +45,3 @@ void dispatch_settle_access(struct access *access);
  * again after a wake. The worker's thread, outside of the gate. */
 must_check bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
                                      void (*body)(struct worker *worker, void *context), void *context);
-
-/* Alone with the data for a moment, outside any command: true between begin and end; false: ask again after a wake, or
- * drop the wish, as the gate stays closed for who is first in its queue. */
-enum gate_wish { GATE_WISH_SAVE = 1 << 0, GATE_WISH_AOF = 1 << 1, GATE_WISH_SHUTDOWN = 1 << 2 };
-must_check bool dispatch_exclusive_begin(struct worker *worker, enum gate_wish wish);
-void dispatch_exclusive_end(struct worker *worker);
-void dispatch_exclusive_drop(struct worker *worker, enum gate_wish wish); /* fine if there is none */
-static inline bool dispatch_exclusive_is_wished(const struct worker *worker, enum gate_wish wish)
-{
-    return (worker->gate_wishes & (unsigned)wish) != 0;
-}

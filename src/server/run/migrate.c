@@ -8,11 +8,12 @@
 #include "server/command/command.h"
 #include "server/core/client.h"
 #include "server/core/letters.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/durable/rdb_options.h"
 #include "server/run/dispatch.h"
 #include "server/run/pause.h"
-#include "server/run/transaction.h"
+#include "server/core/transaction.h"
 #include "store/effects.h"
 
 #include <pthread.h>
@@ -346,7 +347,7 @@ static bool finish(struct worker *worker, struct migration *migration)
     return true;
 }
 
-void migrate_woken(struct worker *worker)
+static void woken(struct worker *worker)
 {
     if (LIKELY(!migrate_is_on()) || worker->inside || pause_holds_writes())
         return;
@@ -354,8 +355,8 @@ void migrate_woken(struct worker *worker)
         if (!finish(worker, container_of(node, struct migration, queue_node)))
             break;
     }
-    if (worker->has_lines)
-        dispatch_show_lines(worker);
+    if (worker->has_deferred)
+        worker_run_deferred(worker);
 }
 
 /* ------------------------------------------------------------------------------------------------------- holding -- */
@@ -394,7 +395,7 @@ bool migrate_holds(const struct client *client, const struct command *command, c
     return is_held;
 }
 
-void migrate_forget(struct client *client, bool is_killed)
+static void forget(struct client *client, bool is_killed)
 {
     if (LIKELY(!migrate_is_on()))
         return;
@@ -517,3 +518,19 @@ void migrate_teardown(void)
     }
     migrate_links_teardown();
 }
+
+static void kill_client(struct client *client)
+{
+    forget(client, true);
+}
+
+static void withdraw(struct client *client)
+{
+    forget(client, false);
+}
+
+const struct lifecycle migrate_lifecycle = {
+    .worker_wake = woken,        /* what could not be finished is tried again */
+    .client_kill = kill_client,  /* its keys stay here */
+    .client_withdraw = withdraw,
+};

@@ -11,8 +11,11 @@
 #pragma once
 
 #include "server/config/hindrance.h"
+#include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/run/migrate_link.h"
+
+extern const struct lifecycle migrate_lifecycle;
 
 struct client;
 struct command;
@@ -38,7 +41,5 @@ static inline bool migrate_is_on(void)
 bool migrate_holds(const struct client *client, const struct command *command, const struct slice *args,
                    uint32_t arg_count, const struct key *keys, uint32_t key_count);
 
-void migrate_woken(struct worker *worker);  /* its thread, at each wake: what could not be finished is tried again */
-void migrate_forget(struct client *client, bool is_killed); /* it goes; of one that was killed the keys stay here */
 void migrate_stop(void);                    /* the workers have ended */
 void migrate_teardown(void);                /* and are gone */

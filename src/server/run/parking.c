@@ -3,7 +3,9 @@
 #include "base/mem.h"
 #include "server/command/kept_words.h"
 #include "server/core/client.h"
+#include "server/core/exclusive.h"
 #include "server/core/letters.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/run/busy.h"
 #include "server/run/dispatch.h"
@@ -36,16 +38,20 @@ struct parked_queue {
     struct stripe *stripe;
 };
 
-void parking_init(struct parking *parking)
+static void init(struct worker *worker)
 {
+    struct parking *parking = &worker->parking;
+
     *parking = (struct parking){.by_stripe = NULL};
     list_init(&parking->gate);
     list_init(&parking->paused);
     list_init(&parking->queues);
 }
 
-void parking_fini(struct parking *parking)
+static void fini(struct worker *worker)
 {
+    struct parking *parking = &worker->parking;
+
     assert(list_is_empty(&parking->gate) && list_is_empty(&parking->paused) && list_is_empty(&parking->queues));
     mem_free(parking->by_stripe);
     parking->by_stripe = NULL;
@@ -185,15 +191,7 @@ static void drop_empty_queues(struct parking *parking)
     }
 }
 
-void parking_stop_asking(struct worker *worker)
-{
-    if (worker->may_own_gate && worker->parking.asked_count == 0 && worker->gate_wishes == 0) {
-        worker->may_own_gate = false;
-        gate_withdraw(&worker->member);
-    }
-}
-
-void parking_forget(struct client *client)
+static void forget(struct client *client)
 {
     struct worker *worker = client->worker;
     const struct list *place;
@@ -204,7 +202,7 @@ void parking_forget(struct client *client)
     parked_destroy(client->parked);
     if (list_is_empty(place))
         drop_empty_queues(&worker->parking);
-    parking_stop_asking(worker);
+    exclusive_stop_asking(worker);
 }
 
 /* ------------------------------------------------------------------------------------------------------- trying -- */
@@ -331,7 +329,7 @@ static void retry_queue(struct worker *worker, struct parked_queue *queue)
     }
 }
 
-void parking_retry(struct worker *worker)
+static void retry(struct worker *worker)
 {
     struct parking *parking = &worker->parking;
     uint32_t news = 0;
@@ -355,6 +353,13 @@ void parking_retry(struct worker *worker)
         }
         drop_empty_queues(parking);
     }
-    parking_stop_asking(worker); /* who did may have been refused, or need something else now */
-    dispatch_show_lines(worker);
+    exclusive_stop_asking(worker); /* who did may have been refused, or need something else now */
+    worker_run_deferred(worker);
 }
+
+const struct lifecycle parking_lifecycle = {
+    .worker_init = init,
+    .worker_fini = fini,
+    .worker_wake = retry,
+    .client_close = forget,
+};

@@ -8,18 +8,13 @@
  * for something else, and goes to those who do. All in the worker's thread. */
 #pragma once
 
+#include "server/core/lifecycle.h"
 #include "server/core/worker.h"
 #include "server/run/dispatch_priv.h"
 
+extern const struct lifecycle parking_lifecycle;
+
 struct client;
 
-void parking_init(struct parking *parking);
-void parking_fini(struct parking *parking); /* nothing is parked any more */
 /* Copies a job out of the input; its connection waits behind it. why: what its run came to, not RUN_DONE. */
 void parking_add(struct client *client, struct job *job, const struct key *keys, enum run_result why);
-/* Tries again what may go on, by the news since the last time. In each turn in which the worker was woken. */
-void parking_retry(struct worker *worker);
-/* Forgets the client's parked command, if there is one. */
-void parking_forget(struct client *client);
-/* Nobody here asks for the gate any more (parked, or a wish of the worker)? Then it must not stay closed for us. */
-void parking_stop_asking(struct worker *worker);

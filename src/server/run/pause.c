@@ -3,12 +3,18 @@
 #include "base/clock.h"
 #include "server/core/client.h"
 #include "server/core/letters.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
-#include "server/run/transaction.h"
+#include "server/core/transaction.h"
 
 _Atomic uint32_t pause_mode; /* global: see pause.h */
 
 static _Atomic int64_t pause_until_ms; /* atomic: monotonic clock */
+
+/* A worker's own thread's: to the end of what was begun there. */
+static struct {
+    struct loop_timer timer;
+} CACHE_ALIGNED timers[WORKERS_MOST];
 
 static int64_t now_ms(void)
 {
@@ -71,7 +77,7 @@ void pause_begin(struct worker *worker, enum pause_mode mode, int64_t duration_m
            !atomic_compare_exchange_weak(&pause_mode, &mode_before, (mode_before & PAUSE_FOR_LAG) | (uint32_t)mode))
         ;
     keep_expired(worker->server, true);
-    on_timer(worker->loop, &worker->pause_timer);
+    on_timer(worker->loop, &timers[worker->index].timer);
 }
 
 void pause_end(struct server *server)
@@ -126,3 +132,13 @@ bool pause_holds(const struct client *client, const struct command *command, con
         return false;
     return mode == PAUSE_ALL || may_write(client, command, args, arg_count);
 }
+
+static void init(struct worker *worker)
+{
+    if (worker->index < WORKERS_MOST)
+        timers[worker->index].timer = (struct loop_timer){0};
+}
+
+const struct lifecycle pause_lifecycle = {
+    .worker_init = init,
+};

@@ -3,10 +3,13 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "server/core/lifecycle.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+extern const struct lifecycle pause_lifecycle;
 
 struct client;
 struct slice;

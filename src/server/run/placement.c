@@ -2,13 +2,22 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/tls.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "server/tls/certificates.h"
 
 /* Turns under load take some milliseconds at most. */
 enum { HELD_UP_US = 10 * 1000, LOOK_AGAIN_US = 5 * 1000 };
+
+/* A worker's own thread's. */
+static struct worker_handovers {
+    struct list sent; /* of struct handover: on their way to others */
+    struct loop_timer timer;
+} CACHE_ALIGNED handovers[WORKERS_MOST + 1];
 
 static _Atomic unsigned next_index; /* atomic, relaxed: whose turn it is while clients are not balanced */
 
@@ -73,11 +82,14 @@ static struct worker *choose(struct worker *worker)
 
 static void open_here(struct worker *worker, int fd, enum listener_kind kind)
 {
+    struct tls_context *tls = kind == LISTENER_TLS ? certificates_acquire() : NULL;
+
     atomic_fetch_add_explicit(&worker->assigned_count, 1, memory_order_relaxed);
-    if (!client_open(worker, fd, kind)) {
+    if (!client_open(worker, fd, kind, tls)) {
         log_warning("A connection could not be taken over");
         atomic_fetch_add_explicit(&worker->closed_count, 1, memory_order_relaxed);
     }
+    tls_context_release(&tls);
 }
 
 /* ------------------------------------------------------------------------------------------------ on the way -- */
@@ -120,9 +132,10 @@ static void deliver(struct worker *worker, struct mail *mail)
 
 static void look_again(struct loop *loop, struct loop_timer *timer)
 {
-    struct worker *worker = container_of(timer, struct worker, handover_timer);
+    struct worker *worker = loop_user(loop);
+    struct list *sent = &handovers[worker->index].sent;
 
-    LIST_FOREACH_SAFE(link, &worker->handovers) {
+    LIST_FOREACH_SAFE(link, sent) {
         struct handover *handover = container_of(link, struct handover, sent_node);
         bool is_mine = is_held_up(handover->receiver) && claim(handover);
 
@@ -133,20 +146,21 @@ static void look_again(struct loop *loop, struct loop_timer *timer)
             open_here(worker, handover->fd, handover->kind);
         see(handover);
     }
-    if (!list_is_empty(&worker->handovers))
+    if (!list_is_empty(sent))
         loop_timer_start(loop, timer, LOOK_AGAIN_US, look_again);
 }
 
 static void send_to(struct worker *receiver, struct worker *worker, int fd, enum listener_kind kind)
 {
+    struct worker_handovers *mine = &handovers[worker->index];
     struct handover *handover = mem_alloc(sizeof(*handover));
     struct mail *mail = &handover->mail;
 
     *handover = (struct handover){.mail = {.deliver = deliver}, .receiver = receiver, .fd = fd, .kind = kind};
     atomic_fetch_add_explicit(&receiver->assigned_count, 1, memory_order_relaxed);
-    list_push_back(&worker->handovers, &handover->sent_node);
-    if (!loop_timer_is_running(&worker->handover_timer))
-        loop_timer_start(worker->loop, &worker->handover_timer, LOOK_AGAIN_US, look_again);
+    list_push_back(&mine->sent, &handover->sent_node);
+    if (!loop_timer_is_running(&mine->timer))
+        loop_timer_start(worker->loop, &mine->timer, LOOK_AGAIN_US, look_again);
     worker_post(receiver, &mail);
 }
 
@@ -160,10 +174,23 @@ void placement_give(struct worker *worker, int fd, enum listener_kind kind)
         send_to(receiver, worker, fd, kind);
 }
 
-void placement_fini(struct worker *worker)
+static void init(struct worker *worker)
 {
-    LIST_FOREACH_SAFE(link, &worker->handovers) {
+    struct worker_handovers *mine = &handovers[worker->index];
+
+    *mine = (struct worker_handovers){.timer = {0}};
+    list_init(&mine->sent);
+}
+
+static void fini(struct worker *worker)
+{
+    LIST_FOREACH_SAFE(link, &handovers[worker->index].sent) {
         list_remove(link);
         see(container_of(link, struct handover, sent_node));
     }
 }
+
+const struct lifecycle placement_lifecycle = {
+    .worker_init = init,
+    .worker_fini = fini,
+};

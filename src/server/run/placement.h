@@ -6,9 +6,11 @@
 #pragma once
 
 #include "net/listener.h"
+#include "server/core/lifecycle.h"
+
+extern const struct lifecycle placement_lifecycle;
 
 struct worker;
 
 /* In the worker's thread. The descriptor is handed over; its place among maxclients is taken already. */
 void placement_give(struct worker *worker, int fd, enum listener_kind kind);
-void placement_fini(struct worker *worker); /* the last turn is over */

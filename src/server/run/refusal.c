@@ -11,7 +11,7 @@
 #include "server/run/dispatch.h"
 #include "server/run/dispatch_priv.h"
 #include "server/run/protect.h"
-#include "server/run/transaction.h"
+#include "server/core/transaction.h"
 
 #include <stdio.h>
 

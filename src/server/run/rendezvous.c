@@ -5,6 +5,7 @@
 #include "server/acl/acl_client.h"
 #include "server/core/client.h"
 #include "server/core/letters.h"
+#include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/durable/aof_hold.h"
@@ -110,10 +111,12 @@ static void deliver_call(struct worker *worker, struct mail *mail)
         is_late = worker->inside;
         acl_refresh(worker);
     }
-    if (is_late)
-        list_push_back(&worker->late_calls, &call->late_node);
-    else
+    if (!is_late) {
         pass(call);
+        return;
+    }
+    list_push_back(&worker->late_calls, &call->late_node);
+    worker_at_turn_end(worker);
 }
 
 void rendezvous_serve(struct worker *worker)
@@ -124,7 +127,7 @@ void rendezvous_serve(struct worker *worker)
         deliver_call(worker, container_of(node, struct mail, node));
 }
 
-void rendezvous_turn_end(struct worker *worker)
+static void turn_end(struct worker *worker)
 {
     struct list_node *node;
 
@@ -133,10 +136,10 @@ void rendezvous_turn_end(struct worker *worker)
         pass(container_of(node, struct call, late_node));
 }
 
-void rendezvous_leave(struct worker *worker)
+static void fini(struct worker *worker)
 {
     rendezvous_serve(worker);
-    rendezvous_turn_end(worker);
+    turn_end(worker);
 }
 
 void rendezvous_begin(struct client *client, uint64_t workers, enum rendezvous_kind kind)
@@ -179,3 +182,9 @@ void rendezvous_begin(struct client *client, uint64_t workers, enum rendezvous_k
         }
     }
 }
+
+const struct lifecycle rendezvous_lifecycle = {
+    .worker_fini = fini,
+    .worker_wake = rendezvous_serve,
+    .worker_turn_end = turn_end,
+};

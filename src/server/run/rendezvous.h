@@ -9,7 +9,11 @@
  * Inside EXEC the commands behind it in the same EXEC run at once; the reply of EXEC is what waits. */
 #pragma once
 
+#include "server/core/lifecycle.h"
+
 #include <stdint.h>
+
+extern const struct lifecycle rendezvous_lifecycle;
 
 struct client;
 struct worker;
@@ -31,8 +35,6 @@ void rendezvous_begin(struct client *client, uint64_t workers, enum rendezvous_k
 
 /* --- a worker's own thread --- */
 void rendezvous_serve(struct worker *worker);    /* after a wake, and from inside of a script */
-void rendezvous_turn_end(struct worker *worker); /* passes where it could not from inside of a script */
-void rendezvous_leave(struct worker *worker);    /* the worker ends: nobody waits for it */
 
 /* How many there were, and how long the last and the longest took. Any thread. */
 struct rendezvous_stats {

@@ -8,8 +8,9 @@
 #include "net/tls.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
+#include "server/core/lifecycle.h"
 #include "server/core/worker.h"
-#include "server/diagnose/info.h"
+#include "server/observe/info.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -140,8 +141,9 @@ static must_check bool make_and_use(void)
     return make(&options, &context) && replace(context, &stamps, NULL);
 }
 
-bool certificates_start(void)
+static bool start(struct server *server)
 {
+    (void)server;
     return (OPTION_GET(option_tls_port) == 0 && option_tls_cert_file.data == NULL) || make_and_use();
 }
 
@@ -232,12 +234,13 @@ static void look_run(void *argument)
     atomic_store_explicit(&current.is_looking, false, memory_order_release);
 }
 
-void certificates_look(struct worker *worker)
+static void look_each_second(struct worker *worker)
 {
     struct look *look;
 
-    if (LIKELY(!OPTION_IS(option_tls_rotation)) || atomic_load_explicit(&current.is_looking, memory_order_acquire) ||
-        !is_configured() || !gate_enter(&worker->member))
+    if (worker->index != 0 || LIKELY(!OPTION_IS(option_tls_rotation)) ||
+        atomic_load_explicit(&current.is_looking, memory_order_acquire) || !is_configured() ||
+        !gate_enter(&worker->member))
         return;
     look = look_create(); /* inside: texts are replaced at the gate only */
     gate_leave(&worker->member);
@@ -293,3 +296,8 @@ void certificates_teardown(void)
 {
     tls_context_release(&current.context);
 }
+
+const struct lifecycle certificates_lifecycle = {
+    .server_start = start,
+    .worker_second = look_each_second, /* worker 0 has a background thread look at the files, with tls-rotation */
+};

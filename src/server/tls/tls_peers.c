@@ -23,8 +23,6 @@ struct patterns {
     struct slice items[];  /* in one allocation with their bytes */
 };
 
-_Atomic uint32_t tls_audit_count; /* global: see tls_peers.h */
-
 static struct {
     struct spinlock lock; /* rank LOCK_REGISTRY */
     struct patterns *allowed GUARDED_BY(lock);   /* NULL: everybody */
@@ -144,11 +142,6 @@ void tls_peers_setup(void)
     config_add_rows(peer_options, countof(peer_options));
 }
 
-void tls_peers_start(void)
-{
-    peers.started = true;
-}
-
 void tls_peers_teardown(void)
 {
     patterns_release(peers.allowed);
@@ -216,35 +209,34 @@ static void begin_audit(struct client *client)
     } else {
         log_notice("Audit Log: enabled for %s", fingerprint);
         client->audit = mem_copy_text(fingerprint);
-        atomic_fetch_add_explicit(&tls_audit_count, 1, memory_order_relaxed);
-        timing_apply();
+        timing_want_commands(1);
     }
     patterns_release(patterns);
 }
 
-bool tls_peers_admit(struct client *client)
+static bool admit(struct client *client)
 {
     if (!is_allowed(client)) {
         log_refused(client);
+        conn_close(&client->conn);
         return false;
     }
     begin_audit(client);
     return true;
 }
 
-void tls_peers_leave(struct client *client)
+static void leave(struct client *client)
 {
     if (client->audit == NULL)
         return;
     mem_free(client->audit);
     client->audit = NULL;
-    atomic_fetch_sub_explicit(&tls_audit_count, 1, memory_order_relaxed);
-    timing_apply();
+    timing_want_commands(-1);
 }
 
 /* ------------------------------------------------------------------------------------------------------- audit -- */
 
-void tls_audit_note(const struct request *request)
+static void note_command(const struct request *request)
 {
     struct buffer *lines = &request->worker->audit_lines;
 
@@ -258,10 +250,10 @@ void tls_audit_note(const struct request *request)
         buffer_append_char(lines, ' ');
     }
     buffer_append_char(lines, '\n');
-    request->worker->has_lines = true;
+    request->worker->has_deferred = true;
 }
 
-void tls_audit_flush(struct worker *worker)
+static bool flush(struct worker *worker)
 {
     struct slice lines = buffer_slice(&worker->audit_lines);
 
@@ -272,4 +264,20 @@ void tls_audit_flush(struct worker *worker)
         lines = slice_skip(lines, size + 1);
     }
     buffer_fini(&worker->audit_lines);
+    return false;
 }
+
+static bool start(struct server *server)
+{
+    (void)server;
+    peers.started = true; /* the files have been read: from now on a list may be set anew */
+    timing_on_command(note_command);
+    return true;
+}
+
+const struct lifecycle tls_peers_lifecycle = {
+    .server_start = start,
+    .worker_deferred = flush,
+    .client_admit = admit, /* after its handshake; closed if it is not on the allowlist (the log says so) */
+    .client_close = leave,
+};

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/observe/latency.h"
 #include "server/run/pause.h"
@@ -29,6 +30,12 @@ uint64_t active_expiry_rest_us(uint64_t spent_us, int64_t effort)
 
     return spent_us * (100 - share) / share;
 }
+
+/* A worker's own thread's. */
+static struct state {
+    uint32_t next_stripe; /* where it goes on */
+    struct loop_timer timer;
+} CACHE_ALIGNED states[WORKERS_MOST];
 
 /* Deletes what is due in one stripe and database; false: time is up. A stripe that is busy is left for the next time:
  * whoever holds it is at work on these keys. */
@@ -65,15 +72,16 @@ static bool expire_databases(struct worker *worker, uint32_t stripe, uint64_t en
 static bool expire_slice(struct worker *worker, uint64_t end_us)
 {
     const struct store *store = worker->server->store;
+    struct state *mine = &states[worker->index];
 
     for (uint32_t i = 0; i <= store->stripe_mask; i += worker->server->worker_count) {
-        uint32_t stripe = worker->expire_stripe <= store->stripe_mask ? worker->expire_stripe : worker->index;
+        uint32_t stripe = mine->next_stripe <= store->stripe_mask ? mine->next_stripe : worker->index;
 
         if (stripe <= store->stripe_mask && !expire_databases(worker, stripe, end_us)) {
-            worker->expire_stripe = stripe;
+            mine->next_stripe = stripe;
             return false;
         }
-        worker->expire_stripe = stripe + worker->server->worker_count;
+        mine->next_stripe = stripe + worker->server->worker_count;
     }
     return true;
 }
@@ -114,8 +122,15 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
     loop_timer_start(loop, timer, (int64_t)active_expiry_rest_us(spent_us, OPTION_GET(option_effort)), on_timer);
 }
 
-void active_expiry_start(struct worker *worker)
+static void start(struct worker *worker)
 {
-    worker->expire_stripe = worker->index;
-    loop_timer_start(worker->loop, &worker->expire_timer, SECOND_US / server_hz(worker->server), on_timer);
+    struct state *mine = &states[worker->index];
+
+    mine->timer = (struct loop_timer){0};
+    mine->next_stripe = worker->index;
+    loop_timer_start(worker->loop, &mine->timer, SECOND_US / server_hz(worker->server), on_timer);
 }
+
+const struct lifecycle active_expiry_lifecycle = {
+    .worker_start = start,
+};

@@ -3,13 +3,16 @@
  * leaves its clients the rest of the time, by active-expire-effort, until all is done. */
 #pragma once
 
+#include "server/core/lifecycle.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+extern const struct lifecycle active_expiry_lifecycle;
 
 struct worker;
 
 void active_expiry_setup(void);                  /* after config_setup: adds the option */
-void active_expiry_start(struct worker *worker); /* its thread */
 
 bool active_expiry_may_run(const struct worker *worker); /* not while all is to stay as it is */
 

@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "server/acl/acl_user.h"
 #include "server/core/client.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/durable/loading.h"
 #include "server/memory/memory_limit.h"
@@ -69,11 +70,12 @@ static struct cron_runner *runner_of(struct worker *worker)
     runner->client.card.address = address;
     runner->client.card.local_address = address;
     runner->client.card.user = user;
+    runner->client.card.user_name = user->name.data;
     worker->cron = runner;
     return runner;
 }
 
-void cron_runner_fini(struct worker *worker)
+static void fini(struct worker *worker)
 {
     struct cron_runner *runner = worker->cron;
 
@@ -318,14 +320,19 @@ bool cron_runner_turn(struct worker *worker)
         }
         due_destroy(due);
     }
-    if (worker->has_lines)
-        dispatch_show_lines(worker);
+    if (worker->has_deferred)
+        worker_run_deferred(worker);
     return all;
 }
 
-void cron_runner_woken(struct worker *worker)
+static void woken(struct worker *worker)
 {
     if (LIKELY(worker->cron == NULL) || !worker->cron->waits || !active_expiry_may_run(worker))
         return;
     (void)cron_runner_turn(worker); /* what is left comes with the next timer */
 }
+
+const struct lifecycle cron_runner_lifecycle = {
+    .worker_fini = fini,
+    .worker_wake = woken, /* goes on if something was in the way */
+};

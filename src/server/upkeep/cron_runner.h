@@ -11,14 +11,15 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "server/core/lifecycle.h"
 #include "server/core/worker.h"
 
 #include <stdbool.h>
 
+extern const struct lifecycle cron_runner_lifecycle;
+
 /* Runs what is due; false: time was up before all was. The worker's thread, outside of the gate. */
 bool cron_runner_turn(struct worker *worker);
-void cron_runner_woken(struct worker *worker); /* after a wake: goes on if something was in the way */
-void cron_runner_fini(struct worker *worker);
 
 /* False: EVAL was renamed to nothing, so no job may be made, and none is run. */
 bool cron_runner_is_allowed(void);

@@ -6,9 +6,12 @@
 #include "base/mem_move.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/observe/latency.h"
 #include "store/defrag.h"
+
+#include <string.h>
 
 enum {
     SECOND_US = 1000000,
@@ -32,6 +35,16 @@ static struct {
     uint64_t pause_s;                        /* 0: none was given up since there was nothing to do */
     uint64_t until_us, holes_bytes;          /* when and with what it is tried again */
 } given_up; /* owner: worker 0 */
+
+/* A worker's; its own thread's, but for the atomics. */
+static struct state {
+    struct defrag_counters counters;
+    struct defrag_walk walk;
+    uint64_t run;                 /* to which run the walk belongs */
+    _Atomic uint64_t useless_run; /* atomic, relaxed: in which it went through all for nothing; read by worker 0 */
+    uint64_t slice_end_us;        /* monotonic: when it worked last */
+    struct loop_timer timer;
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
 
 /* ----------------------------------------------------------------------------------------------------- options -- */
 
@@ -124,7 +137,7 @@ static bool is_useless(const struct server *server)
     uint64_t run = atomic_load_explicit(&run_count, memory_order_relaxed);
 
     for (unsigned i = 0; i < server->worker_count; i++) {
-        if (atomic_load_explicit(&server->workers[i].defrag.useless_run, memory_order_relaxed) != run)
+        if (atomic_load_explicit(&states[i].useless_run, memory_order_relaxed) != run)
             return false;
     }
     return !mem_move_is_everything();
@@ -162,12 +175,13 @@ static unsigned percent_worth_it(uint64_t now_us, bool runs)
     return percent;
 }
 
-void defrag_cycle_sample(void)
+static void sample(struct server *server)
 {
     static uint64_t looked_us; /* owner: worker 0 */
     unsigned before = defrag_cycle_percent(), percent;
     uint64_t now_us;
 
+    (void)server;
     if (LIKELY(!OPTION_IS(option_on)) && before == 0) {
         given_up.pause_s = 0; /* who switches it on again wants a try */
         return;
@@ -196,7 +210,7 @@ uint64_t defrag_cycle_current_us(void)
     return since_us != 0 ? clock_monotonic_us() - since_us : 0;
 }
 
-uint64_t defrag_cycle_total_us(void)
+static uint64_t total_us(void)
 {
     return atomic_load_explicit(&earlier_us, memory_order_relaxed) + defrag_cycle_current_us();
 }
@@ -206,8 +220,10 @@ uint64_t defrag_cycle_total_us(void)
 /* False: the walk over this worker's stripes ended. Inside the gate. */
 static bool work_until(struct worker *worker, uint64_t end_us)
 {
+    struct state *mine = &states[worker->index];
+
     do {
-        if (!defrag_step(&worker->access, &worker->defrag.walk, worker->index, worker->server->worker_count))
+        if (!defrag_step(&worker->access, &mine->walk, worker->index, worker->server->worker_count))
             return false;
     } while (clock_monotonic_us() < end_us);
     return true;
@@ -222,7 +238,8 @@ static uint64_t pause_parts(const struct worker *worker, unsigned percent)
 /* Time that is ours after so long a pause. */
 static uint64_t slice_us(const struct worker *worker, uint64_t now_us, unsigned percent)
 {
-    uint64_t pause_us = now_us - worker->defrag.slice_end_us;
+    const struct state *mine = &states[worker->index];
+    uint64_t pause_us = now_us - mine->slice_end_us;
 
     return MIN(pause_us * percent / pause_parts(worker, percent), (uint64_t)SLICE_MOST_US);
 }
@@ -230,18 +247,20 @@ static uint64_t slice_us(const struct worker *worker, uint64_t now_us, unsigned 
 /* A walk of an earlier run may be half through, and what it met is no news. */
 static void begin_walk(struct worker *worker)
 {
+    struct state *mine = &states[worker->index];
     uint64_t run = atomic_load_explicit(&run_count, memory_order_relaxed);
 
-    if (worker->defrag.run == run)
+    if (mine->run == run)
         return;
-    worker->defrag.run = run;
-    defrag_walk_init(&worker->defrag.walk, worker->index, &worker->defrag.counters);
+    mine->run = run;
+    defrag_walk_init(&mine->walk, worker->index, &mine->counters);
 }
 
 /* Inside the gate. False: the worker has gone through its stripes for next to nothing. */
 static bool work(struct worker *worker, unsigned percent)
 {
-    struct defrag_walk *walk = &worker->defrag.walk;
+    struct state *mine = &states[worker->index];
+    struct defrag_walk *walk = &mine->walk;
     uint64_t begin_us = clock_monotonic_us(), end_us;
     bool was_useful = true;
 
@@ -251,10 +270,10 @@ static bool work(struct worker *worker, unsigned percent)
     if (!work_until(worker, begin_us + slice_us(worker, begin_us, percent))) {
         was_useful = walk->moved * USEFUL_SHARE > walk->seen;
         walk->moved = walk->seen = 0;
-        atomic_store_explicit(&worker->defrag.useless_run, was_useful ? 0 : worker->defrag.run, memory_order_relaxed);
+        atomic_store_explicit(&mine->useless_run, was_useful ? 0 : mine->run, memory_order_relaxed);
     }
     end_us = clock_monotonic_us();
-    worker->defrag.slice_end_us = end_us;
+    mine->slice_end_us = end_us;
     latency_add(LATENCY_ACTIVE_DEFRAG_CYCLE, (int64_t)((end_us - begin_us) / 1000));
     return was_useful;
 }
@@ -282,8 +301,46 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
 
 void defrag_cycle_turn(struct worker *worker)
 {
-    if (LIKELY(defrag_cycle_percent() == 0) || loop_timer_is_running(&worker->defrag.timer))
+    struct state *mine = &states[worker->index];
+
+    if (LIKELY(defrag_cycle_percent() == 0) || loop_timer_is_running(&mine->timer))
         return;
-    worker->defrag.slice_end_us = clock_monotonic_us();
-    loop_timer_start(worker->loop, &worker->defrag.timer, DEFRAG_SLICE_US, on_timer);
+    mine->slice_end_us = clock_monotonic_us();
+    loop_timer_start(worker->loop, &mine->timer, DEFRAG_SLICE_US, on_timer);
 }
+
+/* ------------------------------------------------------------------------------------------------------ around -- */
+
+static void fill(struct server_stats *stats)
+{
+    stats->defrag_us = total_us();
+    for (unsigned i = 0; i < server_instance()->worker_count; i++) {
+        const struct defrag_counters *counters = &states[i].counters;
+
+        stats->defrag_hits += atomic_load_explicit(&counters->hits, memory_order_relaxed);
+        stats->defrag_misses += atomic_load_explicit(&counters->misses, memory_order_relaxed);
+        stats->defrag_key_hits += atomic_load_explicit(&counters->key_hits, memory_order_relaxed);
+        stats->defrag_key_misses += atomic_load_explicit(&counters->key_misses, memory_order_relaxed);
+    }
+}
+
+static bool start(struct server *server)
+{
+    (void)server;
+    server_stats_add_source(fill);
+    return true;
+}
+
+static void init(struct worker *worker)
+{
+    struct state *mine = &states[worker->index];
+
+    memset(mine, 0, sizeof(*mine));
+    defrag_walk_init(&mine->walk, worker->index, &mine->counters);
+}
+
+const struct lifecycle defrag_cycle_lifecycle = {
+    .server_start = start,
+    .server_sample = sample, /* it looks once a second */
+    .worker_init = init,
+};

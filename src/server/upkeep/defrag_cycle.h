@@ -8,18 +8,20 @@
  * nothing it rests: the holes are not ours. */
 #pragma once
 
+#include "server/core/lifecycle.h"
+
 #include <stdint.h>
+
+extern const struct lifecycle defrag_cycle_lifecycle;
 
 struct worker;
 
 enum { DEFRAG_SLICE_US = 250 };
 
 void defrag_cycle_setup(void);  /* after config_setup: adds the options */
-void defrag_cycle_sample(void); /* worker 0, ten times a second */
 /* A worker, hz times a second: begins with its slices if it is time. A load where it is not. */
 void defrag_cycle_turn(struct worker *worker);
 
 /* For INFO; any thread. */
 unsigned defrag_cycle_percent(void);     /* of a processor's time; 0: not running */
 uint64_t defrag_cycle_current_us(void);  /* since it began to run; 0: not running */
-uint64_t defrag_cycle_total_us(void);    /* with all earlier runs */

@@ -47,11 +47,14 @@ void journal_limits_setup(void)
     config_add_rows(rows, countof(rows));
 }
 
-void journal_limits_start(struct journal *journal)
+static bool start(struct server *server)
 {
+    struct journal *journal = &server->journal;
+
     journal->on_lag = pause_for_lag;
     journal->on_lag_over = pause_for_lag_over;
     (void)apply(NULL);
+    return true;
 }
 
 static void tend(void *argument)
@@ -66,15 +69,19 @@ static void tend(void *argument)
     atomic_store(&tending, false);
 }
 
-void journal_limits_tend(struct journal *journal)
+/* What made the journal longer has a turn's end behind it. */
+static void look(struct worker *worker)
 {
-    if (!atomic_exchange(&tending, true))
+    struct journal *journal = &worker->server->journal;
+
+    if (UNLIKELY(journal_wants_tending(journal)) && !atomic_exchange(&tending, true))
         background_submit(BACKGROUND_OTHER, tend, journal);
 }
 
-void journal_limits_tell(const struct journal *journal)
+/* The log, from time to time, of who is kept waiting. */
+static void tell(struct server *server)
 {
-    bool lags = atomic_load_explicit(&journal->is_lagging, memory_order_relaxed);
+    bool lags = atomic_load_explicit(&server->journal.is_lagging, memory_order_relaxed);
 
     if (lags == told_of_lag)
         return;
@@ -85,3 +92,9 @@ void journal_limits_tell(const struct journal *journal)
     else
         log_notice("The append only file has caught up: commands that write go on.");
 }
+
+const struct lifecycle journal_limits_lifecycle = {
+    .server_start = start,
+    .server_sample = tell,
+    .worker_turn_end = look,
+};

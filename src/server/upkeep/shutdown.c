@@ -8,9 +8,11 @@
 #include "server/durable/loading.h"
 #include "server/durable/persistence.h"
 #include "server/durable/save_points.h"
-#include "server/run/dispatch.h"
+#include "server/core/exclusive.h"
+#include "server/upkeep/soft_shutdown.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 static _Atomic int64_t option_on_sigint, option_on_sigterm, option_timeout_s; /* global: option storage */
 
@@ -84,10 +86,57 @@ bool shutdown_by_itself(struct worker *worker, unsigned flags)
 
     if (!shutdown_needs_gate(flags))
         return shutdown_begin(worker->server, flags, NULL);
-    if (!dispatch_exclusive_begin(worker, GATE_WISH_SHUTDOWN))
+    if (!exclusive_begin(worker, GATE_WISH_SHUTDOWN))
         return true; /* not yet: see there */
     access_begin(&worker->access, worker_now_ms(worker), true);
     done = shutdown_begin(worker->server, flags, &worker->access);
-    dispatch_exclusive_end(worker);
+    exclusive_end(worker);
     return done;
 }
+
+/* ----------------------------------------------------------------------------------------------------- signals -- */
+
+static _Atomic int signal_received; /* atomic: 0, or the signal that asked to stop */
+static _Atomic bool signal_noted;   /* atomic: the log tells of it */
+
+void shutdown_on_signal(int signal_number)
+{
+    if (atomic_exchange(&signal_received, signal_number) != 0 && signal_number == SIGINT) {
+        log_from_signal("You insist... exiting now.");
+        persistence_give_up_from_signal();
+        _exit(1);
+    }
+    server_wake_from_signal();
+}
+
+static void serve_signal(struct worker *worker)
+{
+    struct server *server = worker->server;
+    int signal_number = atomic_load_explicit(&signal_received, memory_order_relaxed);
+
+    if (worker->index != 0 || signal_number == 0 || atomic_load_explicit(&server->stopping, memory_order_relaxed) ||
+        atomic_load_explicit(&server->cron_paused, memory_order_relaxed) || soft_shutdown_is_pending())
+        return;
+    if (!atomic_exchange(&signal_noted, true))
+        log_warning("Received %s scheduling shutdown...", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
+    if (soft_shutdown_is_wished())
+        soft_shutdown_begin();
+    else if (!shutdown_by_itself(worker, shutdown_flags_of_signal(signal_number)))
+        (void)shutdown_forget_signal(); /* the next one asks anew */
+}
+
+bool shutdown_is_asked(void)
+{
+    return atomic_load_explicit(&signal_received, memory_order_relaxed) != 0 && !soft_shutdown_is_wished() &&
+           !soft_shutdown_is_pending();
+}
+
+bool shutdown_forget_signal(void)
+{
+    struct server *server = server_instance();
+
+    return !atomic_load_explicit(&server->stopping, memory_order_relaxed) && !soft_shutdown_is_pending() &&
+           atomic_exchange(&signal_received, 0) != 0;
+}
+
+const struct lifecycle shutdown_lifecycle = {.worker_wake = serve_signal};

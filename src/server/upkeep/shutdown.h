@@ -2,8 +2,11 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "server/core/lifecycle.h"
 
 #include <stdbool.h>
+
+extern const struct lifecycle shutdown_lifecycle;
 
 struct server;
 
@@ -27,3 +30,9 @@ must_check bool shutdown_begin(struct server *server, unsigned flags, struct acc
  * and is to be asked again after a wake. */
 struct worker;
 must_check bool shutdown_by_itself(struct worker *worker, unsigned flags);
+
+/* A signal asks to stop: async-signal-safe. Worker 0 does it, but not while cron is paused. */
+void shutdown_on_signal(int signal_number);
+/* Forgets a signal to stop that was not served yet; false: there is none. Any thread. */
+bool shutdown_forget_signal(void);
+bool shutdown_is_asked(void); /* a signal has come and what it wants is under way; any thread */

@@ -1,4 +1,4 @@
-#include "server/run/soft_shutdown.h"
+#include "server/upkeep/soft_shutdown.h"
 
 #include "base/log.h"
 #include "server/config/config.h"
@@ -6,8 +6,6 @@
 #include "server/core/client.h"
 #include "server/core/server.h"
 #include "server/upkeep/shutdown.h"
-
-_Atomic bool soft_shutdown_pending; /* global: see soft_shutdown.h */
 
 static _Atomic int64_t option_soft_shutdown; /* global: option storage */
 
@@ -28,7 +26,7 @@ bool soft_shutdown_is_wished(void)
 
 void soft_shutdown_begin(void)
 {
-    if (!atomic_exchange(&soft_shutdown_pending, true))
+    if (!atomic_exchange(&server_instance()->refuses_clients, true))
         log_warning("A soft shutdown begins: no new clients, waiting for those that are connected to leave");
 }
 
@@ -40,7 +38,7 @@ static void count_staying(const struct client_card *card, void *context)
     *(unsigned *)context += (flags & (CLIENT_MONITOR | CLIENT_BLOCKED)) == 0;
 }
 
-void soft_shutdown_look(struct server *server)
+static void look(struct server *server)
 {
     unsigned staying = 0;
 
@@ -53,3 +51,5 @@ void soft_shutdown_look(struct server *server)
             log_warning("The soft shutdown tries again.");
     }
 }
+
+const struct lifecycle soft_shutdown_lifecycle = {.server_sample = look};

@@ -2,21 +2,16 @@
  * last has gone the server ends as ever. Nothing cancels it. Any thread. */
 #pragma once
 
-#include "base/compiler.h"
+#include "server/core/lifecycle.h"
+#include "server/core/server.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
-
-struct server;
-
-extern _Atomic bool soft_shutdown_pending; /* atomic, relaxed */
+extern const struct lifecycle soft_shutdown_lifecycle;
 
 static inline bool soft_shutdown_is_pending(void)
 {
-    return UNLIKELY(atomic_load_explicit(&soft_shutdown_pending, memory_order_relaxed));
+    return UNLIKELY(atomic_load_explicit(&server_instance()->refuses_clients, memory_order_relaxed));
 }
 
 void soft_shutdown_setup(void);  /* after config_setup: adds the option */
 bool soft_shutdown_is_wished(void); /* soft-shutdown yes: signals begin one */
 void soft_shutdown_begin(void);
-void soft_shutdown_look(struct server *server); /* worker 0, ten times a second: is the last client gone? */

@@ -1,0 +1,120 @@
+#include "server/core/lifecycle.h"
+
+#include "base/assert.h"
+
+#include <stddef.h>
+
+enum { PARTS_MOST = 48 };
+
+_Atomic bool lifecycle_every_turn; /* global: see lifecycle.h */
+
+/* The hooks of one event, of those parts that have it: many events come often, and most parts wait for few. */
+struct server_hooks {
+    void (*items[PARTS_MOST])(struct server *server);
+    size_t count;
+};
+struct worker_hooks {
+    void (*items[PARTS_MOST])(struct worker *worker);
+    size_t count;
+};
+struct client_hooks {
+    void (*items[PARTS_MOST])(struct client *client);
+    size_t count;
+};
+
+/* const while there are workers */
+static struct {
+    const struct lifecycle *parts[PARTS_MOST];
+    size_t part_count;
+    struct server_hooks server_begin, server_end, server_sample;
+    struct worker_hooks worker_init, worker_fini, worker_start, worker_stop, worker_wake, worker_turn_end,
+        worker_second;
+    struct client_hooks client_open, client_sized, client_kill, client_withdraw, client_close;
+} all;
+
+#define ADD(event)                                                                                                     \
+    do {                                                                                                               \
+        if (part->event != NULL)                                                                                       \
+            all.event.items[all.event.count++] = part->event;                                                          \
+    } while (0)
+
+void lifecycle_add(const struct lifecycle *part)
+{
+    assert(all.part_count < PARTS_MOST);
+    for (size_t i = 0; i < all.part_count; i++)
+        assert(all.parts[i] != part);
+    all.parts[all.part_count++] = part;
+    ADD(server_begin);
+    ADD(server_end);
+    ADD(server_sample);
+    ADD(worker_init);
+    ADD(worker_fini);
+    ADD(worker_start);
+    ADD(worker_stop);
+    ADD(worker_wake);
+    ADD(worker_turn_end);
+    ADD(worker_second);
+    ADD(client_open);
+    ADD(client_sized);
+    ADD(client_kill);
+    ADD(client_withdraw);
+    ADD(client_close);
+}
+
+bool lifecycle_server_start(struct server *server)
+{
+    for (size_t i = 0; i < all.part_count; i++) {
+        if (all.parts[i]->server_start != NULL && !all.parts[i]->server_start(server))
+            return false;
+    }
+    return true;
+}
+
+bool lifecycle_worker_deferred(struct worker *worker)
+{
+    bool more = false;
+
+    for (size_t i = 0; i < all.part_count; i++) {
+        if (all.parts[i]->worker_deferred != NULL && all.parts[i]->worker_deferred(worker))
+            more = true;
+    }
+    return more;
+}
+
+bool lifecycle_client_admit(struct client *client)
+{
+    for (size_t i = 0; i < all.part_count; i++) {
+        if (all.parts[i]->client_admit != NULL && !all.parts[i]->client_admit(client))
+            return false;
+    }
+    return true;
+}
+
+#define CALL_IN_ORDER(subject, event)                                                                                  \
+    void lifecycle_##event(struct subject *subject)                                                                    \
+    {                                                                                                                  \
+        for (size_t i = 0; i < all.event.count; i++)                                                                   \
+            all.event.items[i](subject);                                                                               \
+    }
+#define CALL_IN_REVERSE(subject, event)                                                                                \
+    void lifecycle_##event(struct subject *subject)                                                                    \
+    {                                                                                                                  \
+        for (size_t i = all.event.count; i-- > 0;)                                                                     \
+            all.event.items[i](subject);                                                                               \
+    }
+
+CALL_IN_ORDER(server, server_begin)
+CALL_IN_REVERSE(server, server_end)
+CALL_IN_ORDER(server, server_sample)
+CALL_IN_ORDER(worker, worker_init)
+CALL_IN_REVERSE(worker, worker_fini)
+CALL_IN_ORDER(worker, worker_start)
+CALL_IN_ORDER(worker, worker_stop)
+CALL_IN_ORDER(worker, worker_wake)
+CALL_IN_ORDER(worker, worker_turn_end)
+CALL_IN_ORDER(worker, worker_second)
+CALL_IN_ORDER(client, client_open)
+CALL_IN_ORDER(client, client_sized)
+CALL_IN_ORDER(client, client_kill)
+CALL_IN_ORDER(client, client_withdraw)
+CALL_IN_REVERSE(client, client_close)
