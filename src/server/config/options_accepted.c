@@ -187,7 +187,7 @@ static const struct {
     const char *name;
     enum reason reason;
 } idle_options[] = {
-    {"bind-source-addr", REPLICATION}, {"enable-module-command", LATER},   {"prefetch-enabled", OTHERWISE},
+    {"enable-module-command", LATER}, {"prefetch-enabled", OTHERWISE},
     {"shutdown-timeout", REPLICATION},
 };
 

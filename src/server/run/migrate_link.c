@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "server/config/source_address.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -140,6 +141,7 @@ static int connect_to(const struct addrinfo *address, int timeout_ms)
     if (fd < 0)
         return -1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    source_address_bind(fd, address->ai_family);
     if (connect(fd, address->ai_addr, address->ai_addrlen) == 0)
         return fd;
     if (errno == EINPROGRESS && wait_for(fd, POLLOUT, timeout_ms) &&

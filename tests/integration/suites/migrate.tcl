@@ -204,6 +204,24 @@ with_server {.tls 0 enable-debug-command yes} {
             assert_equal {0 2} [list [r exists b] [there get b]]
         }
 
+        # Redis does so with its replicas' connections only.
+        test "connections come from bind-source-addr, where it can be had" {keydb} {
+            set ::peers {}
+            lassign [target {lappend ::peers $host; close $socket}] socket port
+            set wanted {}
+            foreach {source peer} {"" 127.0.0.1 127.0.0.7 127.0.0.7 ::1 127.0.0.1 192.0.2.1 127.0.0.1} {
+                with_config [list bind-source-addr $source] {
+                    r set k v
+                    assert_error "IOERR*" {r migrate 127.0.0.1 $port k 0 5000}
+                    lappend wanted $peer
+                    wait_for {$::peers eq $wanted}
+                }
+            }
+            close $socket
+            assert_match "*A connection of ours cannot come from 192.0.2.1 (bind-source-addr): *" \
+                [process_log [srv process]]
+        }
+
         test "others hear of it as DEL" {keydb} {
             r mset a 1 b 2 c 3
             there flushall
