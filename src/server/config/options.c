@@ -497,7 +497,7 @@ const struct option_row server_options[] = {
     ROW_ENUM("enable-protected-configs", &option_enable_protected_configs, ALLOWED_NO, allowed_from,
              OPTION_IMMUTABLE, "who may change the folder and names of files: no, local, yes"),
     ROW_ENUM("enable-module-command", &option_enable_module_command, ALLOWED_NO, allowed_from, OPTION_IMMUTABLE,
-             "who may use MODULE: no, local, yes"),
+             "who may use MODULE LOAD, LOADEX and UNLOAD: no, local, yes"),
 
     /* TLS */
     ROW_INT("tls-port", &option_tls_port, 0, 0, 65535, OPTION_MUTABLE, "where clients connect with TLS; 0: nowhere"),

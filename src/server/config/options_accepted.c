@@ -187,7 +187,7 @@ static const struct {
     const char *name;
     enum reason reason;
 } idle_options[] = {
-    {"enable-module-command", LATER}, {"prefetch-enabled", OTHERWISE},
+    {"prefetch-enabled", OTHERWISE},
     {"shutdown-timeout", REPLICATION},
 };
 

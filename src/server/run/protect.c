@@ -1,5 +1,6 @@
 #include "server/run/protect.h"
 
+#include "base/panic.h"
 #include "server/command/command.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
@@ -23,13 +24,32 @@ static bool is_allowed(int64_t from, const struct client *client)
     return from == ALLOWED_YES || (from == ALLOWED_LOCAL && protect_is_local(client));
 }
 
+#define NOT_ALLOWED(name, option)                                                                                     \
+    "ERR " name " command not allowed. If the " option " option is set to \"local\", you can run it from a local "     \
+    "connection, otherwise you need to set this option in the configuration file, and then restart the server."
+
+/* By the command of the top level. */
+static const struct {
+    const char *name;
+    _Atomic int64_t *from;
+    const char *refusal;
+} reserved[] = {
+    {"debug", &option_enable_debug_command, NOT_ALLOWED("DEBUG", "enable-debug-command")},
+    {"module", &option_enable_module_command, NOT_ALLOWED("MODULE", "enable-module-command")},
+};
+
 const char *protect_command_refusal(const struct command *command, const struct client *client)
 {
-    if ((command->flags & COMMAND_PROTECTED) == 0 || is_allowed(OPTION_GET(option_enable_debug_command), client))
+    const char *name;
+
+    if ((command->flags & COMMAND_PROTECTED) == 0)
         return NULL;
-    return "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it "
-           "from a local connection, otherwise you need to set this option in the configuration file, and then "
-           "restart the server.";
+    name = command->container != NULL ? command->container->row->name : command->row->name;
+    for (size_t i = 0; i < countof(reserved); i++) {
+        if (strcmp(name, reserved[i].name) == 0)
+            return is_allowed(OPTION_GET(*reserved[i].from), client) ? NULL : reserved[i].refusal;
+    }
+    panic("nobody says who may use %s", name);
 }
 
 static _Atomic bool scripts_are_open; /* atomic, relaxed */

@@ -1,5 +1,6 @@
-/* Who may use what an operator can reserve: DEBUG (enable-debug-command), and options that name files
- * (enable-protected-configs): nobody, clients of this machine, or all. In the client's own thread. */
+/* Who may use what an operator can reserve: DEBUG (enable-debug-command), what loads and unloads modules
+ * (enable-module-command), and options that name files (enable-protected-configs): nobody, clients of this machine, or
+ * all. In the client's own thread. */
 #pragma once
 
 #include <stdbool.h>

@@ -23,8 +23,19 @@ with_server {} {
     test "there are no modules" {} {
         assert_reply {array {}} r module list
         assert_match "MODULE <subcommand>*" [lindex [r module help] 0]
-        assert_error "ERR *" {r module load /no/such.so}
-        assert_error "ERR *" {r module unload nothing}
+        assert_refused "ERR wrong number of arguments for 'module|load' command" r module load
+    }
+
+    test "MODULE LOAD, LOADEX and UNLOAD have to be allowed" {} {
+        foreach words {{load /no/such.so} {loadex /no/such.so} {unload nothing}} {
+            assert_refused "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\",\
+                you can run it from a local connection, otherwise you need to set this option in the configuration\
+                file, and then restart the server." r module {*}$words
+        }
+        r multi
+        assert_equal QUEUED [r module list]
+        assert_error "ERR MODULE command not allowed*" {r module unload nothing}
+        assert_refused "EXECABORT Transaction discarded because of previous errors." r exec
     }
 
     test "a master without replicas" {} {
@@ -93,4 +104,14 @@ test "rename-command names commands that are not here" {} {
     assert_error "ERR unknown command 'psync'*" {$s psync ? -1}
     $s -close
     assert_equal 0 [process_stop $id]
+}
+
+foreach allowed {yes local} {
+    with_server [list enable-module-command $allowed] {
+        test "there are no modules where enable-module-command is $allowed either" {} {
+            assert_error "ERR Error loading the extension.*" {r module load /no/such.so}
+            assert_error "ERR Error loading the extension.*" {r module loadex /no/such.so}
+            assert_refused "ERR Error unloading module: no such module with that name" r module unload nothing
+        }
+    }
 }
