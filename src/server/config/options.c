@@ -441,7 +441,7 @@ const struct option_row server_options[] = {
     ROW_ENUM("event-loop", &option_event_loop, LOOP_AUTO, event_loops, OPTION_IMMUTABLE,
              "how to wait for clients: auto, epoll or io_uring"),
     ROW_BOOL("prefetch-enabled", &option_prefetch_enabled, 1, OPTION_MUTABLE,
-             "fetch what a batch of commands will touch before they run"),
+             "fetch the keys that neighbours will touch before they run"),
     ROW_INT("hz", &option_hz, 10, 0, INT32_MAX, OPTION_MUTABLE, "background turns a second; kept within 1 to 500",
             .apply = apply_hz),
     ROW_BOOL("dynamic-hz", &option_dynamic_hz, 1, OPTION_MUTABLE, "more background turns when there are many clients"),

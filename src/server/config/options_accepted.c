@@ -187,7 +187,6 @@ static const struct {
     const char *name;
     enum reason reason;
 } idle_options[] = {
-    {"prefetch-enabled", OTHERWISE},
     {"shutdown-timeout", REPLICATION},
 };
 

@@ -71,6 +71,8 @@ static void add_worker(struct server_stats *stats, const struct worker *worker)
     stats->parked_retries += read_counter(&worker->stats.parked_retries);
     stats->parked_by_gate += read_counter(&worker->stats.parked_by_gate);
     stats->parked_tries_most = MAX(stats->parked_tries_most, read_counter(&worker->stats.parked_tries_most));
+    stats->prefetches += read_counter(&worker->stats.prefetches);
+    stats->prefetched_keys += read_counter(&worker->stats.prefetched_keys);
     add_turns(stats, worker);
     stats->expire_us += read_counter(&worker->stats.expire_us);
     stats->expire_cuts += read_counter(&worker->stats.expire_cuts);

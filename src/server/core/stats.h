@@ -52,6 +52,7 @@ struct server_stats {
     uint64_t parked_retries;   /* tries to run one of these */
     uint64_t parked_by_gate;   /* of these, those of many stripes that took the gate instead */
     uint64_t parked_tries_most; /* in which one of many stripes did not get them */
+    uint64_t prefetches, prefetched_keys; /* of neighbours that ran together */
     uint64_t loop_turns;
     uint64_t loop_us, command_us, aof_us, upkeep_us; /* that turns took, and of that commands, the append-only file,
                                                       * timers and other ends of turns */

@@ -51,6 +51,7 @@ struct worker_stats {
     _Atomic uint64_t parked_retries; /* tries to run one */
     _Atomic uint64_t parked_by_gate; /* of many stripes, which they did not get all at once */
     _Atomic uint64_t parked_tries_most; /* of one of these */
+    _Atomic uint64_t prefetches, prefetched_keys; /* of groups */
     _Atomic uint64_t timed_waits;   /* blocked clients with a time-out now */
     _Atomic uint64_t recent_input[RECENT_SECONDS], recent_output[RECENT_SECONDS]; /* largest buffers, by second */
     unsigned recent_index;          /* owner: the worker; the current second's */

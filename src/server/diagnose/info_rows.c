@@ -289,6 +289,8 @@ PUT_STAT(unexpected_error_replies)
 PUT_STAT(error_replies)
 PUT_STAT(reads_processed)
 PUT_STAT(writes_processed)
+PUT_STAT(prefetches)
+PUT_STAT(prefetched_keys)
 PUT_STAT(query_buffer_limit_disconnections)
 PUT_STAT(output_buffer_limit_disconnections)
 PUT_STAT(loop_turns)
@@ -688,6 +690,8 @@ static const struct info_field server_rows[] = {
     ROW("stats", "storage_provider_read_misses", zero),
     ROW("stats", "io_threaded_reads_processed", zero),
     ROW("stats", "io_threaded_writes_processed", zero),
+    ROW("stats", "io_threaded_total_prefetch_batches", prefetches),
+    ROW("stats", "io_threaded_total_prefetch_entries", prefetched_keys),
     ROW("stats", "client_query_buffer_limit_disconnections", query_buffer_limit_disconnections),
     ROW("stats", "client_output_buffer_limit_disconnections", output_buffer_limit_disconnections),
     ROW("stats", "reply_buffer_shrinks", zero),

@@ -52,6 +52,8 @@ static const size_t counter_offsets[] = {
     offsetof(struct server_stats, lock_waits),
     offsetof(struct server_stats, parked_retries),
     offsetof(struct server_stats, parked_by_gate),
+    offsetof(struct server_stats, prefetches),
+    offsetof(struct server_stats, prefetched_keys),
     offsetof(struct server_stats, loop_turns),
     offsetof(struct server_stats, loop_us),
     offsetof(struct server_stats, command_us),

@@ -665,15 +665,17 @@ static bool may_group(const struct job *job)
 }
 
 /* Lets the memory of a group's keys arrive together instead of one after the other. The stripes are held. */
-static void prefetch_group(const struct worker *worker, const struct job *first, const struct job *last, unsigned db)
+static void prefetch_group(struct worker *worker, const struct job *first, const struct job *last, unsigned db)
 {
     const struct store *store = worker->server->store;
     const struct key *keys = &worker->keys[first->first_key];
     uint32_t count = last->first_key + last->key_count - first->first_key;
     const struct table *tables[PREFETCH_MOST];
 
-    if (db != 0 || count > PREFETCH_MOST)
+    if (db != 0 || count > PREFETCH_MOST || !OPTION_IS(option_prefetch_enabled))
         return;
+    counter_add(&worker->stats.prefetches, 1);
+    counter_add(&worker->stats.prefetched_keys, count);
     for (uint32_t i = 0; i < count; i++) {
         tables[i] = &store->stripes[access_stripe_of(&worker->access, &keys[i])].first.keys;
         table_prefetch_directory(tables[i], keys[i].hash);

@@ -325,6 +325,35 @@ with_server {latency-tracking yes} {
     }
 }
 
+# What was fetched ahead for commands that came together: {times keys}.
+proc prefetched script {
+    r config resetstat
+    uplevel 1 $script
+    set fields [info_fields stats]
+    return [list [dict get $fields io_threaded_total_prefetch_batches] \
+        [dict get $fields io_threaded_total_prefetch_entries]]
+}
+
+with_server {} {
+    test "prefetch-enabled is about keys of commands that come together" {keydb} {
+        set eight {
+            r -raw [string repeat "*2\r\n\$3\r\nGET\r\n\$1\r\nk\r\n" 8]
+            for {set i 0} {$i < 8} {incr i} {
+                assert_equal 0 [r -read]
+            }
+        }
+        r set k 0
+        assert_equal {1 8} [prefetched $eight]
+        assert_equal {1 3} [prefetched {r mget a b c}]
+        assert_equal {0 0} [prefetched {r get k}]
+        with_config {prefetch-enabled no} {
+            assert_equal {0 0} [prefetched $eight]
+            assert_equal {0 0} [prefetched {r mget a b c}]
+        }
+        assert_equal {1 8} [prefetched $eight]
+    }
+}
+
 with_server {enable-debug-command local} {
     test "what turns of the loops take" {keydb} {
         set names {eventloop_cycles eventloop_duration_sum eventloop_duration_cmd_sum
