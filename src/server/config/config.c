@@ -59,8 +59,10 @@ void config_add_accepted(void)
     const struct option_row *rows = options_accepted(&count);
 
     for (size_t i = 0; i < count; i++) {
-        /* Once a part of the program has such an option, its row is the one. */
-        if (config_find_row(slice_from_text(rows[i].name)) == NULL)
+        const struct config_row *known = config_find_row(slice_from_text(rows[i].name));
+
+        assert(known == NULL || known->row == &rows[i]); /* what works has no row among these */
+        if (known == NULL)
             add_row(&rows[i]);
     }
 }

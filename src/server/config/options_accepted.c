@@ -117,7 +117,6 @@ static const struct accepted accepted[] = {
     NUMBER(INT, "max-new-connections-per-cycle", NULL, "10", 1, 1000, MUTABLE, OTHERWISE),
     NUMBER(INT, "max-new-tls-connections-per-cycle", NULL, "1", 1, 1000, MUTABLE, OTHERWISE),
     NUMBER(INT, "max-snapshot-slip", NULL, "400", 0, 5000, MUTABLE, OTHERWISE),
-    NUMBER(INT, "maxclients-reserved", NULL, "0", 0, 100, MUTABLE, LATER),
     NUMBER(MEMORY, "maxstorage", NULL, "0", 0, INT64_MAX, MUTABLE, LATER),
     NUMBER(INT, "min-replicas-max-lag", "min-slaves-max-lag", "10", 0, INT32_MAX, MUTABLE, REPLICATION),
     NUMBER(INT, "min-replicas-to-write", "min-slaves-to-write", "0", 0, INT32_MAX, MUTABLE, REPLICATION),
@@ -125,7 +124,6 @@ static const struct accepted accepted[] = {
     ONLY_YES_NO("multi-master", NULL, "no", 0, REPLICATION),
     YES_NO("multi-master-no-forward", NULL, "no", MUTABLE, REPLICATION),
     YES_NO("multithread-load-enabled", NULL, "no", MUTABLE, PERSISTENCE),
-    NUMBER(INT, "overload-protect-percent", NULL, "0", 0, 200, MUTABLE, LATER),
     NUMBER(INT, "prefetch-batch-max-size", NULL, "16", 0, 128, MUTABLE, OTHERWISE),
     CHOICE("propagation-error-behavior", "ignore", "ignore|panic|panic-on-replicas", MUTABLE, LATER),
     YES_NO("rdb-del-sync-files", NULL, "no", MUTABLE, PERSISTENCE),
@@ -155,6 +153,7 @@ static const struct accepted accepted[] = {
     TEXT("req-res-logfile", NULL, NULL, OPTION_HIDDEN, OTHERWISE),
     CHOICE("sanitize-dump-payload", "no", "no|yes|clients", MUTABLE, PERSISTENCE),
     NUMBER(INT, "semi-ordered-set-bucket-size", NULL, "0", 0, 1024, MUTABLE, TYPES),
+    NUMBER(INT, "shutdown-timeout", NULL, "10", 0, INT32_MAX, MUTABLE, REPLICATION),
     CHOICE("storage-cache-mode", "writethrough", "writeback|writethrough", 0, LATER),
     NUMBER(INT, "storage-flush-period", NULL, "500", 1, 10000, MUTABLE, LATER),
     TEXT("storage-provider-options", NULL, NULL, 0, LATER),
@@ -166,10 +165,8 @@ static const struct accepted accepted[] = {
     YES_NO("use-fork", NULL, "yes", 0, PERSISTENCE),
 };
 
-/* The rows made of these, then one for `save`. */
-enum { ROW_COUNT = countof(accepted) };
-
-static struct option_row rows[ROW_COUNT];
+/* The rows made of these. */
+static struct option_row rows[countof(accepted)];
 static _Atomic int64_t numbers[countof(accepted)];
 static struct option_string strings[countof(accepted)];
 static struct option_enum *names[countof(accepted)];
@@ -179,28 +176,14 @@ static bool made;
 
 static const struct accepted *accepted_of(const struct option_row *row)
 {
-    return row >= rows && row < &rows[ROW_COUNT] ? &accepted[row - rows] : NULL;
+    return row >= rows && row < &rows[countof(rows)] ? &accepted[row - rows] : NULL;
 }
-
-/* Options with rows of their own (options.c) that nothing looks at yet. Who makes one work takes it out here. */
-static const struct {
-    const char *name;
-    enum reason reason;
-} idle_options[] = {
-    {"shutdown-timeout", REPLICATION},
-};
 
 const char *options_accepted_reason(const struct option_row *row)
 {
     const struct accepted *from = accepted_of(row);
 
-    if (from != NULL)
-        return reasons[from->reason];
-    for (size_t i = 0; i < countof(idle_options); i++) {
-        if (strcmp(row->name, idle_options[i].name) == 0)
-            return reasons[idle_options[i].reason];
-    }
-    return NULL;
+    return from == NULL ? NULL : reasons[from->reason];
 }
 
 static const char *check_only_preset(const struct option_row *row, int64_t number, struct slice text)
@@ -210,8 +193,8 @@ static const char *check_only_preset(const struct option_row *row, int64_t numbe
     return is_preset ? NULL : options_accepted_reason(row);
 }
 
-/* "a|b|c" as a table: 0, 1, 2, or bits: 0, 1, 2, 4. */
-static struct option_enum *make_names(const char *text, bool bits)
+/* "a|b|c" as a table: 0, 1, 2. */
+static struct option_enum *make_names(const char *text)
 {
     struct option_enum *table;
     size_t count = 1, index = 0;
@@ -223,7 +206,7 @@ static struct option_enum *make_names(const char *text, bool bits)
         size_t size = strcspn(text, "|");
 
         table[index].name = mem_copy(text, size);
-        table[index].value = bits && index != 0 ? INT64_C(1) << (index - 1) : (int64_t)index;
+        table[index].value = (int64_t)index;
         index++;
         text += size + (text[size] == '|');
     }
@@ -256,7 +239,7 @@ static void make_row(size_t index)
 
         row->number = &numbers[index];
         if (from->type == OPTION_ENUM)
-            row->names = names[index] = make_names(from->names, (from->flags & OPTION_MULTI_ENUM) != 0);
+            row->names = names[index] = make_names(from->names);
         if (!option_parse(row, &word, 1, &value, error, sizeof(error)))
             assert(!"a default that its own option refuses");
         row->preset = value.number;
@@ -271,7 +254,7 @@ const struct option_row *options_accepted(size_t *count)
     for (size_t i = 0; !made && i < countof(accepted); i++)
         make_row(i);
     made = true;
-    *count = ROW_COUNT;
+    *count = countof(rows);
     return rows;
 }
 

@@ -1,6 +1,7 @@
 /* Options that other servers of the family have and this one accepts without acting on them: they can be set and read
  * back, so that configurations written for the family load. What would silently promise something (an append-only file,
- * a cluster) can only be given with the value that promises nothing. */
+ * a cluster) can only be given with the value that promises nothing. Who makes one work gives it a row of its own, and
+ * takes it out here. */
 #pragma once
 
 #include "base/rows.h"

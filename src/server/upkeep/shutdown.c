@@ -14,7 +14,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-static _Atomic int64_t option_on_sigint, option_on_sigterm, option_timeout_s; /* global: option storage */
+static _Atomic int64_t option_on_sigint, option_on_sigterm; /* global: option storage */
 
 static const struct option_enum words[] = {
     {"default", 0},         {"save", SHUTDOWN_SAVE},   {"nosave", SHUTDOWN_NOSAVE},
@@ -36,8 +36,6 @@ static const struct option_row rows[] = {
     ROW_ENUM("shutdown-on-sigint", &option_on_sigint, 0, words, WORDS,
              "how SIGINT ends the server: default, or of save, nosave, now, force", .check = check_words),
     ROW_ENUM("shutdown-on-sigterm", &option_on_sigterm, 0, words, WORDS, "likewise, SIGTERM", .check = check_words),
-    ROW_INT("shutdown-timeout", &option_timeout_s, 10, 0, INT32_MAX, OPTION_MUTABLE,
-            "seconds to wait for replicas before the server ends"),
 };
 
 void shutdown_setup(void)

@@ -432,7 +432,7 @@ test "keydb.conf names each option once" {noconn keydb} {
 }
 
 # The server itself says, in its log, which of the options that were given have no effect.
-test "what does nothing stands in keydb.conf's section for that, and nothing else" {noconn keydb} {
+test "what does nothing stands in keydb.conf's section for that, and the manual says so" {noconn keydb} {
     set path [spit [fresh_dir]/test.conf "[join [everything_lines] \n]\nlog-format legacy\n"]
     lassign [table_server [list $path]] id c
     set idle $::only_preset
@@ -441,7 +441,13 @@ test "what does nothing stands in keydb.conf's section for that, and nothing els
     }
     assert {[llength $idle] > 50}
     set section [idle_section]
+    set manual [slurp $::table_root/docs/directives.md]
     foreach name [concat [tried_names] $::only_preset] {
         assert_equal [expr {$name in $idle}] [expr {$name in $section}] "$name"
+        if {[regexp "\n\\| `$name` \\| \[^|]* \\| \[^|]* \\| (\[^|]*)" $manual -> here]} {
+            assert_equal [expr {$name in $idle}] [string match "no effect*" $here] "$name in the manual"
+        } else {
+            assert_equal hidden [option_field $name kind] "$name in the manual"
+        }
     }
 }
