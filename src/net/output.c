@@ -115,12 +115,19 @@ void output_pool_init(struct output_pool *pool)
 {
     for (int large = 0; large < 2; large++)
         node_destroy(pool, block_create(pool, large != 0));
+    output_pool_tried(pool);
 }
 
 void output_pool_fini(struct output_pool *pool)
 {
     keep(pool, &pool->small, &pool->small_count, 0);
     keep(pool, &pool->large, &pool->large_count, 0);
+}
+
+void output_pool_trim(struct output_pool *pool)
+{
+    keep(pool, &pool->small, &pool->small_count, POOL_KEPT);
+    keep(pool, &pool->large, &pool->large_count, POOL_KEPT);
 }
 
 void output_pool_shrink(struct output_pool *pool)
@@ -131,8 +138,8 @@ void output_pool_shrink(struct output_pool *pool)
 
 void output_pool_tried(struct output_pool *pool)
 {
-    size_t free_bytes = (size_t)pool->small_count * OUTPUT_SMALL_BLOCK_BYTES +
-                        (size_t)pool->large_count * OUTPUT_BLOCK_BYTES;
+    size_t free_bytes = (size_t)(pool->small_count - MIN(pool->small_count, POOL_KEPT)) * OUTPUT_SMALL_BLOCK_BYTES +
+                        (size_t)(pool->large_count - MIN(pool->large_count, POOL_KEPT)) * OUTPUT_BLOCK_BYTES;
 
     atomic_store_explicit(&pool->transient_bytes, free_bytes, memory_order_relaxed);
 }

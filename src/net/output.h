@@ -33,12 +33,14 @@ struct output_pool {
     uint32_t small_count;
     uint32_t large_count;
     /* atomic, relaxed; written by the owner, others read it. Memory that will be free soon, or could be: the free
-     * blocks, and those that have come out of the heap since the loop last tried to send what there is. */
+     * blocks but for those that stay, and those that have come out of the heap since the loop last tried to send what
+     * there is. */
     _Atomic size_t transient_bytes;
 };
 
 void output_pool_init(struct output_pool *pool);   /* zeroed memory; takes what stays */
 void output_pool_fini(struct output_pool *pool);   /* frees the blocks; the pool may be used again */
+void output_pool_trim(struct output_pool *pool);   /* frees those that do not stay */
 void output_pool_shrink(struct output_pool *pool); /* frees half of them: of one that is not used little is left soon */
 void output_pool_tried(struct output_pool *pool);  /* what could be sent was: what is left may stay for long */
 

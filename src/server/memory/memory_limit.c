@@ -274,7 +274,7 @@ enum memory_room memory_make_room(struct worker *worker)
 
     if (!memory_limit_is_reached())
         return MEMORY_FINE;
-    output_pool_fini(loop_output_pool(worker->loop)); /* free blocks go before keys do */
+    output_pool_trim(loop_output_pool(worker->loop)); /* free blocks go before keys do */
     mem_thread_publish();
     counted = memory_counted();
     if (counted <= limit)

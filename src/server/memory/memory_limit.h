@@ -8,7 +8,7 @@
  *   the journal     kept for readers and for repl-backlog-size, and the buffer of who writes the file
  *   letters         to other workers, until what they bring has had one try to be sent (letters.h bounds them)
  *   output          until its one try to be sent, or while it waits for the disk; what a client does not take counts
- *   free blocks     for output to come, some MiB a worker; half of them go each second
+ *   free blocks     for output to come, some MiB a worker; half of them go each second, and those that stay count
  *
  * The rest is the counted memory. It is the one number that maxmemory is compared with, whoever asks: eviction, the
  * refusal of commands, transactions and scripts, force-eviction-percent. What is set aside is INFO's
