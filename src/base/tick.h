@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -36,3 +37,11 @@ static ALWAYS_INLINE uint64_t tick_now(void)
 
 uint64_t tick_to_ns(uint64_t ticks);
 uint64_t tick_from_ns(uint64_t ns); /* UINT64_MAX: more than that */
+
+/* What differences have come to, added up as they are: some of them may have been below zero. */
+static inline uint64_t tick_sum(const _Atomic uint64_t *sum)
+{
+    const uint64_t ticks = atomic_load_explicit(sum, memory_order_relaxed);
+
+    return (int64_t)ticks < 0 ? 0 : ticks;
+}

@@ -267,30 +267,24 @@ static int64_t loop_timeout(struct loop *loop, int64_t timeout_us)
     return timeout_us;
 }
 
-static uint64_t ticks_since(uint64_t from)
-{
-    const uint64_t span = tick_now() - from;
-
-    return (int64_t)span < 0 ? 0 : span;
-}
-
-static void add_relaxed(_Atomic uint64_t *sum, uint64_t ticks) /* the loop's thread alone adds */
+static void add_relaxed(_Atomic uint64_t *sum, uint64_t ticks) /* the loop's thread alone adds; tick_sum() reads */
 {
     atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + ticks, memory_order_relaxed);
 }
 
 static void note_turn(struct loop *loop)
 {
-    const uint64_t ticks = ticks_since(loop->served_from);
+    const uint64_t ticks = tick_now() - loop->served_from;
     uint64_t longest = atomic_load_explicit(&loop->longest_ticks, memory_order_relaxed);
 
     add_relaxed(&loop->serving_ticks, ticks);
-    while (ticks > longest && !atomic_compare_exchange_weak_explicit(&loop->longest_ticks, &longest, ticks,
-                                                                    memory_order_relaxed, memory_order_relaxed)) {
+    while ((int64_t)ticks > (int64_t)longest &&
+           !atomic_compare_exchange_weak_explicit(&loop->longest_ticks, &longest, ticks, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
     } /* somebody has forgotten it meanwhile */
 }
 
-/* Timers are seldom due: the clock is read for those that are. */
+/* Timers are seldom due: the counter is read for those that are. */
 static void loop_run_due_timers(struct loop *loop)
 {
     uint64_t from;
@@ -299,15 +293,7 @@ static void loop_run_due_timers(struct loop *loop)
         return;
     from = tick_now();
     loop_run_timers(loop);
-    add_relaxed(&loop->upkeep_ticks, ticks_since(from));
-}
-
-static void loop_end_turn(struct loop *loop)
-{
-    const uint64_t from = tick_now();
-
-    loop->options.on_turn_end(loop);
-    add_relaxed(&loop->upkeep_ticks, ticks_since(from));
+    add_relaxed(&loop->timer_ticks, tick_now() - from);
 }
 
 void loop_turn(struct loop *loop, int64_t timeout_us)
@@ -330,7 +316,7 @@ void loop_turn(struct loop *loop, int64_t timeout_us)
     if (loop->handshakes.spent_us != 0 || loop->handshakes.first != NULL)
         tls_run_handshakes(loop);
     if (loop->options.on_turn_end != NULL)
-        loop_end_turn(loop);
+        loop->options.on_turn_end(loop);
     if (loop->dirty.first != NULL)
         loop_flush(loop);
     else
@@ -492,8 +478,8 @@ const struct loop_stats *loop_stats(const struct loop *loop)
 
 void loop_times(const struct loop *loop, struct loop_times *times)
 {
-    times->serving = atomic_load_explicit(&loop->serving_ticks, memory_order_relaxed);
-    times->upkeep = atomic_load_explicit(&loop->upkeep_ticks, memory_order_relaxed);
+    times->serving = tick_sum(&loop->serving_ticks);
+    times->timers = tick_sum(&loop->timer_ticks);
     times->longest = atomic_load_explicit(&loop->longest_ticks, memory_order_relaxed);
 }
 

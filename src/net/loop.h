@@ -106,7 +106,7 @@ const struct loop_stats *loop_stats(const struct loop *loop);
 /* What its turns that have ended took, without their waits; in ticks (base/tick.h). From any thread. */
 struct loop_times {
     uint64_t serving;           /* all of it; */
-    uint64_t upkeep;            /* of that: timers and on_turn_end */
+    uint64_t timers;            /* of that */
     uint64_t longest;           /* of one turn, since loop_forget_longest() */
 };
 void loop_times(const struct loop *loop, struct loop_times *times);

@@ -68,7 +68,7 @@ struct loop {
     int64_t now_us;
     _Atomic int64_t serving_since_us;           /* atomic, relaxed: others look; 0: it waits */
     uint64_t served_from;                       /* ticks: when this turn's wait was over */
-    _Atomic uint64_t serving_ticks, upkeep_ticks; /* atomic, relaxed: others look */
+    _Atomic uint64_t serving_ticks, timer_ticks; /* atomic, relaxed: others look */
     _Atomic uint64_t longest_ticks;             /* likewise; others set it to 0 */
     char *input;                                /* LOOP_HEADROOM_BYTES + LOOP_INPUT_BYTES */
     char *cipher;                               /* LOOP_CIPHER_BYTES + LOOP_GATHER_BYTES, at the first TLS connection */

@@ -34,14 +34,14 @@ static uint64_t ticks_to_us(uint64_t ticks)
 
 static void add_turns(struct server_stats *stats, const struct worker *worker)
 {
-    uint64_t aof_us = ticks_to_us(read_counter(&worker->stats.aof_ticks)), upkeep_us;
+    uint64_t aof_us = ticks_to_us(tick_sum(&worker->stats.aof_ticks)), upkeep_us;
     struct loop_times times;
 
     loop_times(worker->loop, &times);
-    upkeep_us = ticks_to_us(times.upkeep);
+    upkeep_us = ticks_to_us(times.timers + tick_sum(&worker->stats.upkeep_ticks));
     stats->loop_turns += read_counter(&worker->stats.turns);
     stats->loop_us += ticks_to_us(times.serving);
-    stats->command_us += ticks_to_us(read_counter(&worker->stats.command_ticks));
+    stats->command_us += ticks_to_us(tick_sum(&worker->stats.command_ticks));
     stats->aof_us += aof_us;
     stats->upkeep_us += upkeep_us > aof_us ? upkeep_us - aof_us : 0; /* a turn's end adds the latter first */
     stats->turn_us_most = MAX(stats->turn_us_most, ticks_to_us(times.longest));

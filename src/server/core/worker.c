@@ -338,20 +338,37 @@ static void read_own_mail(struct worker *worker)
     worker->mailed = 0;
 }
 
+static bool has_upkeep(const struct worker *worker)
+{
+    return worker->has_deferred || worker->mailed != 0 || worker->turn_end_due ||
+           atomic_load_explicit(&lifecycle_every_turn, memory_order_relaxed) ||
+           !list_is_empty(&worker->leaving_watches);
+}
+
+static void do_upkeep(struct worker *worker)
+{
+    if (worker->has_deferred)
+        worker_run_deferred(worker);
+    if (worker->mailed != 0)
+        read_own_mail(worker);
+    if (worker->turn_end_due || atomic_load_explicit(&lifecycle_every_turn, memory_order_relaxed)) {
+        worker->turn_end_due = false; /* a hook may want the next one, too */
+        lifecycle_worker_turn_end(worker);
+    }
+    if (!list_is_empty(&worker->leaving_watches))
+        leave_watches(worker);
+}
+
 static void on_turn_end(struct loop *loop)
 {
     struct worker *worker = loop_user(loop);
 
-    if (UNLIKELY(worker->has_deferred))
-        worker_run_deferred(worker);
-    if (UNLIKELY(worker->mailed != 0))
-        read_own_mail(worker);
-    if (UNLIKELY(worker->turn_end_due || atomic_load_explicit(&lifecycle_every_turn, memory_order_relaxed))) {
-        worker->turn_end_due = false; /* a hook may want the next one, too */
-        lifecycle_worker_turn_end(worker);
+    if (UNLIKELY(has_upkeep(worker))) { /* most turns have none: they need not be timed */
+        const uint64_t from = tick_now();
+
+        do_upkeep(worker);
+        counter_add(&worker->stats.upkeep_ticks, tick_now() - from);
     }
-    if (UNLIKELY(!list_is_empty(&worker->leaving_watches)))
-        leave_watches(worker);
     show_loop_stats(worker);
     note_turn_commands(&worker->stats);
     mem_thread_publish();

@@ -42,7 +42,8 @@ struct worker_stats {
     _Atomic uint64_t query_limit_closed, output_limit_closed, evicted_clients;
     _Atomic uint64_t net_in, net_out, reads, writes, turns;
     _Atomic uint64_t command_ticks; /* that commands took */
-    _Atomic uint64_t aof_ticks;     /* that looking after the append-only file took, at the ends of turns */
+    _Atomic uint64_t upkeep_ticks;  /* that took what is to be done at the ends of some turns */
+    _Atomic uint64_t aof_ticks;     /* of these: that looking after the append-only file took */
     _Atomic uint64_t turn_commands_most; /* in one turn; CONFIG RESETSTAT, in any thread, sets it to 0 */
     uint64_t commands_before;       /* owner: the worker; when the turn before ended */
     _Atomic uint64_t expire_us, expire_cuts, auth_failures;

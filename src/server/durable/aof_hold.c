@@ -389,11 +389,9 @@ void aof_hold_turn(struct worker *worker)
 static void turn_end(struct worker *worker)
 {
     const uint64_t from = tick_now();
-    uint64_t ticks;
 
     aof_hold_turn(worker);
-    ticks = tick_now() - from;
-    counter_add(&worker->stats.aof_ticks, (int64_t)ticks < 0 ? 0 : ticks);
+    counter_add(&worker->stats.aof_ticks, tick_now() - from);
 }
 
 const struct lifecycle aof_hold_lifecycle = {

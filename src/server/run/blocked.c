@@ -268,7 +268,7 @@ static uint64_t run(struct request *request)
         effects_add(access->effects, request->db, request->args, request->arg_count);
     span = tick_now() - start;
     timing_note_waited(worker, request->command, span, request->failed);
-    counter_add(&worker->stats.command_ticks, (int64_t)span < 0 ? 0 : span);
+    counter_add(&worker->stats.command_ticks, span);
     dispatch_journal(worker);
     return tick_to_ns(span) / 1000;
 }

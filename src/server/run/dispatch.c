@@ -363,10 +363,10 @@ static uint64_t run_command_since(struct client *client, const struct job *job, 
 }
 
 /* Those up to the last of a group, which took so many ticks, with what was run within them. */
-static void count_commands(struct client *client, const struct job *last, uint64_t count, uint64_t ticks)
+static ALWAYS_INLINE void count_commands(struct client *client, const struct job *last, uint64_t count, uint64_t ticks)
 {
     counter_add(&client->worker->stats.commands, count);
-    counter_add(&client->worker->stats.command_ticks, (int64_t)ticks < 0 ? 0 : ticks);
+    counter_add(&client->worker->stats.command_ticks, ticks);
     atomic_store_explicit(&client->card.command_id, last->command->id, memory_order_relaxed);
 }
 

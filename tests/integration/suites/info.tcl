@@ -376,6 +376,8 @@ with_server {enable-debug-command local} {
         assert {[dict get $fields eventloop_duration_sum] >= 50000}
         wait_for {[info_field instantaneous_eventloop_duration_usec stats] > 0}
         assert {[info_field eventloop_cmd_per_cycle_max debug] >= 40}
+        wait_for {[info_field eventloop_duration_cron_sum debug] > 0}
+        assert_equal 0 [info_field eventloop_duration_aof_sum debug]
         foreach words {{} all everything default} {
             assert {![string match *eventloop_duration_max* [r info {*}$words]]} $words
         }
@@ -384,6 +386,12 @@ with_server {enable-debug-command local} {
         r config resetstat
         assert_range [info_field eventloop_cmd_per_cycle_max debug] 0 39
         assert {[info_field eventloop_duration_cmd_sum stats] < [dict get $fields eventloop_duration_cmd_sum]}
+    }
+}
+
+with_server {appendonly yes} {
+    test "what the append-only file takes of the turns" {keydb} {
+        wait_for {[r set k v] eq "OK" && [info_field eventloop_duration_aof_sum debug] > 0}
     }
 }
 
