@@ -38,6 +38,12 @@ static ALWAYS_INLINE uint64_t tick_now(void)
 uint64_t tick_to_ns(uint64_t ticks);
 uint64_t tick_from_ns(uint64_t ns); /* UINT64_MAX: more than that */
 
+/* Of less than four seconds. */
+static ALWAYS_INLINE uint64_t tick_short_to_us(uint64_t ticks)
+{
+    return (ticks * tick_scale.ns_per_tick >> 32) / 1000;
+}
+
 /* What differences have come to, added up as they are: some of them may have been below zero. */
 static inline uint64_t tick_sum(const _Atomic uint64_t *sum)
 {

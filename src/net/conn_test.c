@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "base/tick.h"
 #include "net/linger.h"
 #include "net/loop.h"
 
@@ -888,6 +889,7 @@ int main(void)
     };
     int failed = 0;
 
+    tick_setup();
     kind = LOOP_EPOLL;
     failed += cmocka_run_group_tests_name("epoll", tests, NULL, NULL);
     kind = LOOP_IO_URING; /* where the kernel has it; else epoll once more */

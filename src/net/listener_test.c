@@ -1,6 +1,7 @@
 #include "net/listener.h"
 
 #include "base/compiler.h"
+#include "base/tick.h"
 #include "net/loop.h"
 
 #include <errno.h>
@@ -314,6 +315,7 @@ int main(void)
     };
     int failed = 0;
 
+    tick_setup();
     kind = LOOP_EPOLL;
     failed += cmocka_run_group_tests_name("epoll", tests, NULL, NULL);
     kind = LOOP_IO_URING;

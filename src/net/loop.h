@@ -47,7 +47,8 @@ void loop_wake(struct loop *loop);
 /* From any thread: for how long the loop has been serving, away from its wait. 0: it waits. */
 int64_t loop_serving_us(const struct loop *loop);
 
-/* The time of this turn: monotonic, taken once after the wait. loop_update_time() takes it anew. */
+/* The time of this turn: monotonic, taken once after the wait, never ahead of the clock. loop_update_time() takes it
+ * anew. tick_setup() must have been called. */
 int64_t loop_now_us(const struct loop *loop);
 int64_t loop_update_time(struct loop *loop);
 

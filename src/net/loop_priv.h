@@ -66,6 +66,9 @@ struct loop {
     const struct loop_backend *backend;
     void *backend_state;
     int64_t now_us;
+    int64_t clock_us;                           /* what the clock said when it was last asked, */
+    uint64_t clock_tick;                        /* at this reading of the counter; */
+    uint64_t clock_span;                        /* for so many ticks from there it need not be asked again */
     _Atomic int64_t serving_since_us;           /* atomic, relaxed: others look; 0: it waits */
     uint64_t served_from;                       /* ticks: when this turn's wait was over */
     _Atomic uint64_t serving_ticks, timer_ticks; /* atomic, relaxed: others look */

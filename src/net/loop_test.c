@@ -69,6 +69,32 @@ static void turns_and_time(void **state)
     assert_int_equal(loop_stats(loop)->waits, 1);
 }
 
+/* The clock is asked once a millisecond: between, the time goes on all the same, neither back nor ahead of it. */
+static void time_goes_on_within_a_millisecond(void **state)
+{
+    enum { ENOUGH = 3000 }; /* the clock alone would make 1000 in a second */
+    const uint64_t begin_us = clock_monotonic_us();
+    int64_t before_us = loop_update_time(loop);
+    unsigned steps = 0;
+
+    (void)state;
+    while (steps < ENOUGH && clock_monotonic_us() - begin_us < 1000000) {
+        int64_t now_us;
+
+        loop_turn(loop, 0);
+        now_us = loop_now_us(loop);
+        assert_true(now_us >= before_us);
+        assert_true(now_us <= (int64_t)clock_monotonic_us());
+        steps += now_us != before_us;
+        before_us = now_us;
+    }
+    assert_int_equal(steps, ENOUGH);
+    usleep(2000);
+    before_us = (int64_t)clock_monotonic_us();
+    loop_turn(loop, 0);
+    assert_true(loop_now_us(loop) >= before_us);
+}
+
 static uint64_t spun; /* ticks */
 
 static void spin(struct loop *turned, struct loop_timer *timer)
@@ -338,6 +364,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FOR(turns_and_time),
+        FOR(time_goes_on_within_a_millisecond),
         FOR(turns_are_measured_without_their_waits),
         FOR(own_wake_is_not_lost),
         FOR(no_wake_is_lost),
@@ -349,6 +376,7 @@ int main(void)
     };
     int failed = 0;
 
+    tick_setup();
     kind = LOOP_EPOLL;
     failed += cmocka_run_group_tests_name("epoll", tests, NULL, NULL);
     kind = LOOP_IO_URING;

@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "base/tick.h"
 #include "net/conn.h"
 #include "net/loop.h"
 
@@ -783,6 +784,7 @@ int main(void)
     };
     int failed = 0;
 
+    tick_setup();
     kind = LOOP_EPOLL;
     failed += cmocka_run_group_tests_name("epoll", tests, make_certificates, NULL);
     kind = LOOP_IO_URING;
