@@ -69,7 +69,7 @@ static inline uint64_t lower_8(uint64_t word)
     return word | ((from_a & ~past_z & ~word & (ones * 0x80)) >> 2);
 }
 
-static inline struct slot slot_of_name(struct slice name, uint32_t container)
+static ALWAYS_INLINE struct slot slot_of_name(struct slice name, uint32_t container)
 {
     struct slot slot = {.size = (uint32_t)name.size, .container = container};
 
@@ -113,8 +113,9 @@ static inline const struct command *find(struct slice name, uint32_t container)
     for (uint32_t at = slot_hash(&wanted) & registry.slot_mask;; at = (at + 1) & registry.slot_mask) {
         const struct slot *slot = &registry.slots[at];
 
+        /* An empty one has no size, and no name is empty. */
         if (LIKELY(slot->low == wanted.low && slot->high == wanted.high && slot->size == wanted.size &&
-                   slot->container == container && slot->command != NULL)) {
+                   slot->container == container)) {
             if (LIKELY(name.size <= NAME_KEPT_BYTES) || tail_fits(slot->command, name))
                 return slot->command;
         }
