@@ -31,16 +31,21 @@ static struct client *client_of(struct conn *conn)
     return container_of(conn, struct client, conn);
 }
 
+/* So much input is kept, of a command that is not complete. Large arguments have been counted one by one. */
+static void check_query(struct client *client, size_t kept_bytes)
+{
+    if (kept_bytes + resp_parser_table_bytes(&client->parser) > OPTION_GET_U64(option_client_query_buffer_limit) &&
+        !conn_is_closing(&client->conn))
+        client_close_for_query(client);
+}
+
 static size_t on_data(struct conn *conn, char *data, size_t size)
 {
     struct client *client = client_of(conn);
     size_t done = client_input->on_data(client, data, size);
 
-    /* Large arguments have been counted one by one. */
-    if (UNLIKELY(size - done + resp_parser_table_bytes(&client->parser) >
-                 OPTION_GET_U64(option_client_query_buffer_limit)) &&
-        !conn_is_closing(conn))
-        client_close_for_query(client);
+    if (UNLIKELY(done != size || !resp_parser_is_idle(&client->parser)))
+        check_query(client, size - done);
     return done;
 }
 
