@@ -43,7 +43,7 @@ void access_advance(struct access *access, int64_t now_ms)
 
 /* ------------------------------------------------------------------------------------------------------ locking -- */
 
-bool access_lock(struct access *access, const uint32_t *stripes, uint32_t count, uint32_t *busy)
+static NOINLINE bool lock_each(struct access *access, const uint32_t *stripes, uint32_t count, uint32_t *busy)
 {
     struct store *store = access->store;
 
@@ -62,6 +62,13 @@ bool access_lock(struct access *access, const uint32_t *stripes, uint32_t count,
         return false;
     }
     return true;
+}
+
+bool access_lock(struct access *access, const uint32_t *stripes, uint32_t count, uint32_t *busy)
+{
+    if (LIKELY(count == 1) && LIKELY(spinlock_try(&access->store->stripes[stripes[0]].lock))) /* most commands */
+        return true;
+    return lock_each(access, stripes, count, busy);
 }
 
 void access_unlock(struct access *access, const uint32_t *stripes, uint32_t count)

@@ -132,12 +132,10 @@ static int compare_stripes(const void *a, const void *b)
 }
 
 /* Ascending, each once. */
-static void stripes_arrange(struct worker *worker)
+static NOINLINE void stripes_arrange(struct worker *worker)
 {
     uint32_t *stripes = worker->stripes, count = worker->stripe_count, kept = 0;
 
-    if (count < 2)
-        return;
     if (count <= 16) {
         for (uint32_t i = 1; i < count; i++) {
             uint32_t stripe = stripes[i], k = i;
@@ -184,7 +182,8 @@ static bool stripes_lock(struct worker *worker, bool wait)
 {
     uint32_t busy = 0;
 
-    stripes_arrange(worker);
+    if (worker->stripe_count > 1)
+        stripes_arrange(worker);
     while (!access_lock(&worker->access, worker->stripes, worker->stripe_count, &busy)) {
         if (!wait || wait_for(worker, &worker->server->store->stripes[busy]))
             return false;
