@@ -9,6 +9,8 @@
 /* A reply is short in most cases: it is put together in the room that one output_reserve() gave. Texts from outside
  * (errors quote what the client sent) are copied piecewise, and whatever would end the line becomes a blank. */
 
+enum { TEXT_PIECE_BYTES = 256 };
+
 char *resp_encode_header_slow(char *at, char type, int64_t number)
 {
     char digits[NUMBER_I64_SPACE];
@@ -54,24 +56,30 @@ void resp_write_bulk_int(struct output *output, int64_t number)
     resp_write_bulk(output, slice_make(digits, number_format_i64(digits, number)));
 }
 
+static char *put_on_line(char *at, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        at[i] = (char)(text[i] == '\r' || text[i] == '\n' ? ' ' : text[i]);
+    return at + size;
+}
+
 /* "<type><text>\r\n" with a text of any size that must stay on its line. */
 static void write_text_line(struct output *output, char type, struct slice text)
 {
-    char piece[256];
-    size_t used = 0;
+    size_t part = MIN(text.size, (size_t)TEXT_PIECE_BYTES);
+    char *at = output_reserve(output, 1 + part + 2);
 
-    piece[used++] = type;
-    for (size_t i = 0; i < text.size; i++) {
-        char c = text.data[i];
-
-        piece[used++] = (char)(c == '\r' || c == '\n' ? ' ' : c);
-        if (used == sizeof(piece)) {
-            output_append(output, piece, used);
-            used = 0;
-        }
+    *at++ = type;
+    at = put_on_line(at, text.data, part);
+    while (UNLIKELY(part < text.size)) {
+        output_commit(output, at);
+        text = slice_skip(text, part);
+        part = MIN(text.size, (size_t)TEXT_PIECE_BYTES);
+        at = put_on_line(output_reserve(output, part + 2), text.data, part);
     }
-    output_append(output, piece, used);
-    write_line_end(output);
+    at[0] = '\r';
+    at[1] = '\n';
+    output_commit(output, at + 2);
 }
 
 void resp_write_status(struct output *output, struct slice text)

@@ -55,6 +55,31 @@ static void scalars(void **state)
     expect("$4\r\n-123\r\n");
 }
 
+/* Texts are copied in pieces of 256 bytes, also where a block has little room left. */
+static void lines_of_every_size(void **state)
+{
+    static char text[3 * 256 + 2], line[sizeof(text) + 4];
+
+    (void)state;
+    for (size_t size = 0; size < sizeof(text); size++) {
+        text[size] = (char)('a' + size % 26);
+        if (size % 100 == 99)
+            text[size] = size % 200 == 99 ? '\n' : '\r';
+    }
+    for (size_t size = 0; size <= sizeof(text); size++) {
+        snprintf(line, sizeof(line), "-%.*s\r\n", (int)size, text);
+        for (size_t i = 1; i <= size; i++)
+            line[i] = line[i] < 'a' ? ' ' : line[i];
+        resp_write_error(&output, slice_make(text, size));
+        expect(line);
+        resp_write_status(&output, slice_make(text, size)); /* two, so that blocks end in all places */
+        resp_write_error(&output, slice_make(text, size));
+        assert_int_equal(output_size(&output), 2 * (size + 3));
+        output_consume(&output, size + 3);
+        expect(line);
+    }
+}
+
 static void differ_by_protocol(void **state)
 {
     (void)state;
@@ -198,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scalars),
+        cmocka_unit_test(lines_of_every_size),
         cmocka_unit_test(differ_by_protocol),
         cmocka_unit_test(doubles),
         cmocka_unit_test(bulks_at_every_size_limit),
