@@ -47,6 +47,7 @@
 #include "server/pubsub/topics.h"
 #include "server/pubsub/tracking.h"
 #include "server/run/accept.h"
+#include "server/run/apply.h"
 #include "server/run/blocked.h"
 #include "server/run/direct.h"
 #include "server/run/dispatch.h"
@@ -118,6 +119,8 @@ static void parts_setup(void)
     memory_limit_setup();
     defrag_cycle_setup();
     client_limit_setup();
+    events_setup();
+    tracking_setup();
     soft_shutdown_setup();
     shutdown_setup();
     active_expiry_setup();
@@ -194,6 +197,7 @@ int main(int argc, char **argv)
     scripts_setup();
     reaper_setup();
     loading_on_end(script_host_leave);
+    aof_load_provide(&apply_functions);
     watchdog_setup(server);
     say_hello(server, argc > 1);
     loading_on_loaded(begin_service);

@@ -8,7 +8,7 @@ int server_main(int argc, char **argv);
 #undef main
 
 #include "fuzz.h"
-#include "server/run/aof_load.h"
+#include "server/durable/aof_load.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -61,6 +61,7 @@ static void start(void)
     server = server_create();
     assert(server != NULL);
     type_values_setup(server->store);
+    aof_load_provide(&apply_functions);
     log_set_level(LOG_LEVEL_NOTHING);
 }
 

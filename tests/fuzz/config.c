@@ -8,7 +8,7 @@
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/config/options_accepted.h"
-#include "server/durable/save_points.h"
+#include "server/config/save_points.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,10 +14,10 @@
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "server/durable/aof_load.h"
 #include "server/durable/aof_writer.h"
 #include "server/durable/persistence.h"
 #include "server/memory/client_limit.h"
-#include "server/run/aof_load.h"
 #include "server/run/protect.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include "server/config/config_words.h"
 #include "server/config/options.h"
 #include "server/config/options_accepted.h"
-#include "server/durable/save_points.h"
+#include "server/config/save_points.h"
 
 #include <errno.h>
 #include <glob.h>

@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
-#include "server/durable/save_points.h"
+#include "server/config/save_points.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -9,11 +9,8 @@
 #include "base/panic.h"
 #include "net/loop.h"
 #include "net/tls.h"
-#include "server/config/event_classes.h"
 #include "server/config/options_accepted.h"
 #include "server/config/options_process.h"
-#include "server/pubsub/events.h"
-#include "server/pubsub/tracking.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -407,8 +404,6 @@ const struct option_row server_options[] = {
             "seconds after which an idle client is disconnected; 0: never"),
     ROW_INT("maxclients", &option_maxclients, 10000, 1, UINT32_MAX, OPTION_MUTABLE,
             "clients that may be connected at a time"),
-    ROW_INT("tracking-table-max-keys", &option_tracking_table_max_keys, 1000000, 0, INT64_MAX, OPTION_MUTABLE,
-            "keys remembered for clients that cache them; 0: no limit", .apply = tracking_apply),
     ROW_INT("maxclients-reserved", &option_maxclients_reserved, 0, 0, 100, OPTION_MUTABLE,
             "how many of them must come from this machine: the administrator's way in"),
     ROW_INT("overload-protect-percent", &option_overload_protect_percent, 0, 0, 200, OPTION_MUTABLE,
@@ -484,9 +479,6 @@ const struct option_row server_options[] = {
              "who started us and waits for news: no, auto, systemd, upstart"),
     ROW_SPECIAL("dir", set_dir, get_dir, NULL, OPTION_MUTABLE | OPTION_PROTECTED | OPTION_DENY_LOADING,
                 "the folder to work in: files are written there"),
-    ROW_SPECIAL("notify-keyspace-events", event_classes_set, event_classes_get, NULL, OPTION_MUTABLE,
-                "classes of events that are published: letters of g$lshzxetdmnA, with K or E",
-                .apply = events_apply),
     ROW_BOOL("always-show-logo", &option_always_show_logo, 0, OPTION_IMMUTABLE,
              "begin the log with a logo even when it is no terminal"),
     ROW_BOOL("set-proc-title", &option_set_proc_title, 1, OPTION_IMMUTABLE, "show address and mode in ps"),

@@ -11,12 +11,12 @@
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/durable/aof_files.h"
+#include "server/durable/aof_load.h"
 #include "server/durable/aof_lock.h"
 #include "server/durable/aof_options.h"
 #include "server/durable/aof_tail.h"
 #include "server/durable/persistence.h"
 #include "server/process/process.h"
-#include "server/run/aof_load.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -11,6 +11,7 @@
 #include "server/config/config.h"
 #include "server/config/hindrance.h"
 #include "server/config/options.h"
+#include "server/config/save_points.h"
 #include "server/core/exclusive.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
@@ -18,7 +19,6 @@
 #include "server/durable/libraries.h"
 #include "server/durable/loading.h"
 #include "server/durable/rdb_options.h"
-#include "server/durable/save_points.h"
 #include "server/process/reaper.h"
 
 #include <errno.h>

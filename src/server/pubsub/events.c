@@ -1,8 +1,9 @@
 #include "server/pubsub/events.h"
 
-#include "server/config/event_classes.h"
+#include "server/config/config.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
+#include "server/pubsub/event_classes.h"
 #include "server/pubsub/pubsub.h"
 #include "server/pubsub/telling.h"
 
@@ -47,7 +48,7 @@ static void note(struct store_observer *observer, const struct access *access, u
 
 static struct store_observer observer = {.event = note}; /* global: const after start */
 
-const char *events_apply(const struct option_row *row)
+static const char *apply(const struct option_row *row)
 {
     const int64_t bits = OPTION_GET(option_notify_events);
     struct server *server = server_instance();
@@ -59,10 +60,21 @@ const char *events_apply(const struct option_row *row)
     return NULL;
 }
 
+void events_setup(void)
+{
+    static const struct option_row rows[] = {
+        ROW_SPECIAL("notify-keyspace-events", event_classes_set, event_classes_get, NULL, OPTION_MUTABLE,
+                    "classes of events that are published: letters of g$lshzxetdmnA, with K or E",
+                    .apply = apply),
+    };
+
+    config_add_rows(rows, countof(rows));
+}
+
 static bool start(struct server *server)
 {
     store_observe(server->store, &observer);
-    (void)events_apply(NULL);
+    (void)apply(NULL);
     return true;
 }
 

@@ -13,7 +13,7 @@ extern const struct lifecycle events_lifecycle;
 struct store;
 struct worker;
 
-const char *events_apply(const struct option_row *row); /* of notify-keyspace-events */
+void events_setup(void); /* after config_setup: adds the option */
 
 /* Notes one of no class: it is told to whoever wants any by name. The name lives as long as the program. */
 struct slice;

@@ -3,6 +3,7 @@
 #include "base/blob.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/letters.h"
 #include "server/core/lifecycle.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Atomic int64_t option_tracking_table_max_keys; /* global: option storage */
+static _Atomic int64_t option_tracking_table_max_keys; /* global: option storage */
 
 static struct spinlock count_lock = {.rank = LOCK_REGISTRY};    /* global: rank LOCK_REGISTRY */
 static _Atomic uint64_t client_total; /* global: clients that track; changed under count_lock, read relaxed */
@@ -459,7 +460,7 @@ void tracking_tell_noted(struct worker *worker)
 
 /* ------------------------------------------------------------------------------------------------------- around -- */
 
-const char *tracking_apply(const struct option_row *row)
+static const char *apply(const struct option_row *row)
 {
     struct worker *worker = worker_self();
 
@@ -467,6 +468,16 @@ const char *tracking_apply(const struct option_row *row)
     if (worker != NULL && is_over_limit())
         worker->has_deferred = true;
     return NULL;
+}
+
+void tracking_setup(void)
+{
+    static const struct option_row rows[] = {
+        ROW_INT("tracking-table-max-keys", &option_tracking_table_max_keys, 1000000, 0, INT64_MAX, OPTION_MUTABLE,
+                "keys remembered for clients that cache them; 0: no limit", .apply = apply),
+    };
+
+    config_add_rows(rows, countof(rows));
 }
 
 static bool start(struct server *server)

@@ -23,7 +23,6 @@ struct request;
 struct store;
 struct worker;
 
-extern _Atomic int64_t option_tracking_table_max_keys; /* global: option storage; 0: no limit */
 
 enum tracking_mode {
     TRACKING_ON = 1 << 0,
@@ -43,7 +42,7 @@ struct tracking {
     struct client *client;
 };
 
-const char *tracking_apply(const struct option_row *row); /* of tracking-table-max-keys */
+void tracking_setup(void); /* after config_setup: adds the option */
 
 /* The client's worker. Takes over the reference in `redirect`; prefixes stay, and are added by broadcast_enter. */
 void tracking_enable(struct client *client, uint32_t mode, struct client_ref *redirect);

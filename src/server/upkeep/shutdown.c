@@ -2,13 +2,13 @@
 
 #include "base/log.h"
 #include "server/config/config.h"
+#include "server/config/save_points.h"
+#include "server/core/exclusive.h"
 #include "server/core/server.h"
 #include "server/durable/aof.h"
 #include "server/durable/child.h"
 #include "server/durable/loading.h"
 #include "server/durable/persistence.h"
-#include "server/durable/save_points.h"
-#include "server/core/exclusive.h"
 #include "server/upkeep/soft_shutdown.h"
 
 #include <signal.h>

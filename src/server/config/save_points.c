@@ -1,4 +1,4 @@
-#include "server/durable/save_points.h"
+#include "server/config/save_points.h"
 
 #include "base/buffer.h"
 #include "base/number.h"

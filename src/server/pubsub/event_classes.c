@@ -1,4 +1,4 @@
-#include "server/config/event_classes.h"
+#include "server/pubsub/event_classes.h"
 
 #include "store/store.h"
 

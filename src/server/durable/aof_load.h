@@ -7,12 +7,45 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "base/slice.h"
 #include "persist/aof_manifest.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+struct apply;
+struct applied;
+struct command;
 struct worker;
+
+/* Who runs the commands: a part of the server above this one (run/apply.h), which provides these functions. All of them
+ * in the thread of the worker, which owns the gate. */
+enum apply_verdict { APPLY_FINE, APPLY_UNKNOWN, APPLY_ARITY, APPLY_FOREIGN /* no such file has it */ };
+
+struct applied {
+    const struct slice *args; /* to be set again before `run`, if they have moved; what they refer to has not */
+    uint32_t arg_count;
+    const struct command *command;
+    uint32_t first_key, key_count; /* the applier's */
+};
+
+typedef void (*applied_fn)(const struct applied *applied, struct slice reply, void *context);
+
+struct applier {
+    struct apply *(*create)(struct worker *worker);
+    void (*destroy)(struct apply **apply);
+    /* Another stream begins, with database 0. on_error is called for each command that replies an error. */
+    void (*begin)(struct apply *apply, applied_fn on_error, void *context);
+    void (*forget)(struct apply *apply); /* all that was prepared */
+    enum apply_verdict (*prepare)(struct apply *apply, const struct slice *args, uint32_t arg_count,
+                                  struct applied *applied);
+    /* Runs what was prepared since `forget`, in that order. Returns how many were run: fewer than all if the next one
+     * cannot be left out, a SELECT of a database that is not there. */
+    uint32_t (*run)(struct apply *apply, const struct applied *applied, uint32_t count);
+    uint64_t (*count)(const struct apply *apply); /* commands run so far */
+};
+
+void aof_load_provide(const struct applier *applier); /* once, before anything is loaded; stays the caller's */
 
 struct aof_load_request {
     struct worker *worker; /* in whose thread this is, and who owns the gate; of the loading thread: its own */

@@ -1,4 +1,4 @@
-#include "server/run/aof_load.h"
+#include "server/durable/aof_load.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -7,8 +7,6 @@
 #include "persist/aof_read.h"
 #include "persist/rdb_load.h"
 #include "server/command/command.h"
-#include "server/core/client.h"
-#include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/durable/aof.h"
@@ -26,22 +24,21 @@
 
 enum {
     BATCH_MOST = 16,         /* commands that are looked at together, so that their keys' memory arrives together */
-    PREFETCH_MOST = 32,      /* keys of those */
     ERRORS_SHOWN = 10,
     REASON_BYTES = 512
 };
 
-/* A command of the batch. */
-struct step {
-    struct aof_command words;
-    const struct command *command;
-    uint32_t first_key, key_count;
-};
+static const struct applier *applier; /* const once something is loaded */
+
+void aof_load_provide(const struct applier *provided)
+{
+    applier = provided;
+}
 
 struct loading_file {
     const struct aof_load_request *request;
     struct aof_load_result *result;
-    struct client *client;
+    struct apply *apply;
     const char *name;
     const char *path;
     struct file *file;
@@ -53,11 +50,9 @@ struct loading_file {
     uint64_t transaction_at;  /* where that stands */
     uint64_t before_bytes;    /* of the files before this one */
     uint64_t next_pause;
-    struct step steps[BATCH_MOST];
+    struct aof_command steps[BATCH_MOST];
+    struct applied applied[BATCH_MOST]; /* the same */
     uint32_t step_count;
-    struct key_positions positions;
-    struct key *keys;
-    uint32_t key_count, key_capacity;
     char reason[REASON_BYTES];
 };
 
@@ -84,187 +79,64 @@ static bool unreadable(const struct loading_file *file, uint64_t offset, const c
     return false;
 }
 
-/* --------------------------------------------------------------------------------------------------- the client -- */
-
-/* It replies to nobody. */
-static struct client *client_create(struct worker *worker)
+static bool refuse_command(struct loading_file *file, const struct aof_command *words, const char *reason)
 {
-    static char nowhere[] = ""; /* global: an address that nobody has; never written */
-    struct client *client = mem_alloc_zero(sizeof(*client));
-
-    client->worker = worker;
-    client->id = UINT64_MAX;
-    client->proto = 2;
-    client->flags = CLIENT_AUTHENTICATED | CLIENT_REPLY_OFF | CLIENT_OBEYED;
-    client->card.id = client->id;
-    client->card.address = client->card.local_address = nowhere;
-    return client;
-}
-
-static void client_free(struct client *client)
-{
-    output_clear(&client->conn.output);
-    mem_free(client);
-}
-
-/* ----------------------------------------------------------------------------------------------- one command -- */
-
-static bool is_plain(const struct command *command, const char *name)
-{
-    return slice_equal_text(command->full_name, name);
-}
-
-/* What no append only file of any version has, and what would do harm. Reads do none. */
-static bool belongs_here(const struct command *command)
-{
-    const uint32_t data = COMMAND_WRITE | COMMAND_READONLY | COMMAND_MAY_REPLICATE | COMMAND_SCRIPT;
-
-    if ((command->flags & COMMAND_ADMIN) != 0 && (command->flags & COMMAND_WRITE) == 0)
-        return false;
-    return (command->flags & data) != 0 || slice_starts_with(command->full_name, SLICE("script|")) ||
-           is_plain(command, "select") || is_plain(command, "multi") || is_plain(command, "exec") ||
-           is_plain(command, "ping") || is_plain(command, "echo");
-}
-
-/* Nobody is there yet to whom it could be published. */
-static bool is_without_effect(const struct command *command)
-{
-    return (command->flags & COMMAND_PUBSUB) != 0 || is_plain(command, "ping");
-}
-
-static bool refuse_command(struct loading_file *file, const struct step *step, const char *reason)
-{
-    struct slice name = file->reader.words[step->words.first];
+    struct slice name = file->reader.words[words->first];
 
     (void)snprintf(file->reason, sizeof(file->reason), "the command '%.*s' %s", (int)MIN(name.size, (size_t)100),
                    name.data, reason);
-    return damaged(file, step->words.offset, file->reason);
+    return damaged(file, words->offset, file->reason);
 }
 
-/* The text of the error is what it replied. */
-static void note_error(struct loading_file *file, const struct step *step, struct output *out)
+/* A command has replied an error; `text` is the reply. */
+static void note_error(const struct applied *step, struct slice text, void *context)
 {
-    struct buffer text = {0};
+    struct loading_file *file = context;
+    struct slice name = step->command->full_name;
 
     if (++file->result->errors > ERRORS_SHOWN)
         return;
-    output_to_buffer(out, &text);
     while (text.size != 0 && (text.data[text.size - 1] == '\n' || text.data[text.size - 1] == '\r'))
         text.size--;
     log_warning("== CRITICAL == This server is sending an error to its AOF-loading-client: '%.*s' after processing the "
-                "command '%.*s' at byte %" PRIu64 " of %s", (int)MIN(text.size, (size_t)200), buffer_text(&text),
-                (int)step->command->full_name.size, step->command->full_name.data, step->words.offset, file->name);
-    buffer_fini(&text);
-}
-
-static bool run_step(struct loading_file *file, const struct step *step, int64_t now_ms)
-{
-    struct worker *worker = file->request->worker;
-    struct access *access = &worker->access;
-    struct request request = {.command = step->command,
-                              .args = &file->reader.words[step->words.first],
-                              .arg_count = step->words.count,
-                              .key_count = step->key_count,
-                              .keys = step->key_count != 0 ? &file->keys[step->first_key] : NULL,
-                              .access = access,
-                              .client = file->client,
-                              .worker = worker,
-                              .out = &worker->sink,
-                              .proto = 2,
-                              .db = file->client->db,
-                              .in_exec = true};
-
-    if (UNLIKELY(is_without_effect(step->command)))
-        return true;
-    access_begin(access, now_ms, true);
-    access_obey(access);
-    step->command->run(&request);
-    file->result->commands++;
-    if (UNLIKELY(request.failed)) {
-        note_error(file, step, &worker->sink);
-        if (is_plain(step->command, "select")) /* what follows would go to another database */
-            return refuse_command(file, step, "names a database that is not there (see the option `databases`)");
-    }
-    output_clear(&worker->sink);
-    return true;
+                "command '%.*s' at byte %" PRIu64 " of %s", (int)MIN(text.size, (size_t)200), text.data, (int)name.size,
+                name.data, file->steps[step - file->applied].offset, file->name);
 }
 
 /* ------------------------------------------------------------------------------------------------------- batches -- */
 
-static void find_keys(struct loading_file *file, struct step *step)
-{
-    const struct slice *args = &file->reader.words[step->words.first];
-    const struct command *command = step->command;
-
-    step->first_key = file->key_count;
-    step->key_count = 0;
-    if (command->first_key == 0 && command->key_spec_count == 0 && command->row->find_keys == NULL)
-        return;
-    file->positions.count = 0;
-    if (!command_keys(command, args, step->words.count, &file->positions))
-        return;
-    if (file->key_count + file->positions.count > file->key_capacity) {
-        file->key_capacity = (file->key_count + file->positions.count) * 2 + 64;
-        file->keys = mem_realloc(file->keys, file->key_capacity * sizeof(*file->keys));
-    }
-    for (uint32_t i = 0; i < file->positions.count; i++)
-        file->keys[file->key_count++] = key_make(key_position_name(args, file->positions.items[i]));
-    step->key_count = file->positions.count;
-}
-
 /* Which command it is. False: it cannot be one, which has been told. */
-static bool prepare(struct loading_file *file, struct step *step)
+static bool prepare(struct loading_file *file, const struct aof_command *words, struct applied *step)
 {
-    const struct slice *args = &file->reader.words[step->words.first];
-    const struct command *command = command_find(args[0]);
+    const struct slice *args = &file->reader.words[words->first];
 
-    if (command != NULL && command->subcommand_count != 0 && step->words.count > 1)
-        command = command_find_subcommand(command, args[1]);
-    if (UNLIKELY(command == NULL)) {
+    switch (applier->prepare(file->apply, args, words->count, step)) {
+    case APPLY_FINE:
+        return true;
+    case APPLY_UNKNOWN:
         log_warning("Unknown command '%.*s' reading the append only file %s: at byte %" PRIu64 ". %s Load it with a "
                     "server that knows the command, or remove it.", (int)MIN(args[0].size, (size_t)100), args[0].data,
-                    file->name, step->words.offset, ending(file));
+                    file->name, words->offset, ending(file));
         return false;
+    case APPLY_ARITY:
+        return refuse_command(file, words, "has a wrong number of arguments");
+    case APPLY_FOREIGN:
+        return refuse_command(file, words, "does not belong into such a file");
     }
-    step->command = command;
-    if (UNLIKELY(!command_arity_fits(command, step->words.count)))
-        return refuse_command(file, step, "has a wrong number of arguments");
-    if (UNLIKELY(!belongs_here(command)))
-        return refuse_command(file, step, "does not belong into such a file");
-    find_keys(file, step);
-    return true;
-}
-
-/* Lets the memory of all keys arrive together instead of one after the other. */
-static void prefetch(const struct loading_file *file)
-{
-    const struct store *store = file->request->worker->server->store;
-    const struct table *tables[PREFETCH_MOST];
-    const struct key *keys = file->keys;
-    uint32_t count = MIN(file->key_count, (uint32_t)PREFETCH_MOST);
-
-    if (file->client->db != 0 || count < 2)
-        return;
-    for (uint32_t i = 0; i < count; i++) {
-        tables[i] = &store->stripes[(uint32_t)keys[i].hash & store->stripe_mask].first.keys;
-        table_prefetch_directory(tables[i], keys[i].hash);
-    }
-    for (uint32_t i = 0; i < count; i++)
-        table_prefetch_bucket(tables[i], keys[i].hash);
-    for (uint32_t i = 0; i < count; i++)
-        table_prefetch_item(tables[i], keys[i].hash);
+    return false;
 }
 
 static bool run_steps(struct loading_file *file)
 {
-    int64_t now_ms = clock_wall_ms();
+    uint32_t done;
 
-    prefetch(file);
-    for (uint32_t i = 0; i < file->step_count; i++) {
-        if (!run_step(file, &file->steps[i], now_ms))
-            return false;
-    }
-    return true;
+    for (uint32_t i = 0; i < file->step_count; i++) /* reading has moved them */
+        file->applied[i].args = &file->reader.words[file->steps[i].first];
+    done = applier->run(file->apply, file->applied, file->step_count);
+    if (done == file->step_count)
+        return true;
+    return refuse_command(file, &file->steps[done],
+                          "names a database that is not there (see the option `databases`)");
 }
 
 /* Gathers commands until there are enough, or MULTI or EXEC is met. Returns what stands behind them. */
@@ -274,26 +146,27 @@ static enum aof_piece gather(struct loading_file *file, bool *good)
 
     aof_reader_forget(&file->reader);
     file->step_count = 0;
-    file->key_count = 0;
+    applier->forget(file->apply);
     *good = true;
     while (file->step_count < BATCH_MOST) {
-        struct step *step = &file->steps[file->step_count];
+        struct aof_command *words = &file->steps[file->step_count];
+        struct applied *step = &file->applied[file->step_count];
 
-        piece = aof_reader_piece(&file->reader, &step->words);
+        piece = aof_reader_piece(&file->reader, words);
         if (piece == AOF_NOTE)
             continue;
         if (piece != AOF_COMMAND)
             break;
-        *good = prepare(file, step);
+        *good = prepare(file, words, step);
         if (UNLIKELY(!*good))
             break;
         if (UNLIKELY((step->command->flags & COMMAND_UNQUEUED) != 0)) {
-            if (is_plain(step->command, "multi") && !file->in_transaction) {
+            if (slice_equal_text(step->command->full_name, "multi") && !file->in_transaction) {
                 file->begins_transaction = true;
-                file->transaction_at = step->words.offset;
+                file->transaction_at = words->offset;
                 break;
             }
-            if (is_plain(step->command, "exec") && file->in_transaction) {
+            if (slice_equal_text(step->command->full_name, "exec") && file->in_transaction) {
                 file->in_transaction = false;
                 continue;
             }
@@ -397,7 +270,7 @@ static bool take_a_rest(struct loading_file *file)
     if (LIKELY(bytes < file->next_pause) || request->pause == NULL)
         return true;
     file->next_pause = bytes + request->pause_bytes;
-    file->result->interrupted = !request->pause(bytes, file->result->keys + file->result->commands);
+    file->result->interrupted = !request->pause(bytes, file->result->keys + applier->count(file->apply));
     return !file->result->interrupted;
 }
 
@@ -497,7 +370,7 @@ static bool load_content(struct loading_file *file)
             return unreadable(file, offset, strerror(errno));
     }
     aof_reader_init(&file->reader, &file->source.source, offset);
-    file->client->db = 0;
+    applier->begin(file->apply, note_error, file);
     return load_commands(file);
 }
 
@@ -511,8 +384,6 @@ static bool load_file(struct loading_file *file)
     good = load_content(file);
     aof_reader_fini(&file->reader);
     file_close(&file->file);
-    key_positions_fini(&file->positions);
-    mem_free(file->keys);
     return good;
 }
 
@@ -521,7 +392,7 @@ static double seconds_since(uint64_t start_us)
     return (double)(clock_monotonic_us() - start_us) / 1e6;
 }
 
-static bool load_part(const struct aof_part *part, bool is_last, uint64_t *bytes, struct client *client,
+static bool load_part(const struct aof_part *part, bool is_last, uint64_t *bytes, struct apply *apply,
                       const struct aof_load_request *request, struct aof_load_result *result)
 {
     uint64_t start_us = clock_monotonic_us(), size = 0;
@@ -532,7 +403,7 @@ static bool load_part(const struct aof_part *part, bool is_last, uint64_t *bytes
     (void)!file_size_of(path, &size); /* opening it will tell */
     file->request = request;
     file->result = result;
-    file->client = client;
+    file->apply = apply;
     file->name = part->name;
     file->path = path;
     file->is_last = is_last;
@@ -554,16 +425,17 @@ bool aof_load_run(const struct aof_manifest *manifest, const struct aof_load_req
     struct access *access = &request->worker->access;
     struct effects *effects = access->effects;
     uint64_t start_us = clock_monotonic_us(), bytes = 0;
-    struct client *client = client_create(request->worker);
+    struct apply *apply = applier->create(request->worker);
     bool good = true;
 
     *result = (struct aof_load_result){0};
     access->effects = NULL;
     for (uint32_t i = 0; good && i < manifest->count; i++) {
         if (manifest->parts[i].type != AOF_HISTORY)
-            good = load_part(&manifest->parts[i], i + 1 == manifest->count, &bytes, client, request, result);
+            good = load_part(&manifest->parts[i], i + 1 == manifest->count, &bytes, apply, request, result);
     }
-    client_free(client);
+    result->commands = applier->count(apply);
+    applier->destroy(&apply);
     access->effects = effects;
     access_begin(access, clock_wall_ms(), true);
     if (result->errors > ERRORS_SHOWN)

@@ -1,0 +1,228 @@
+#include "server/run/apply.h"
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/command/command.h"
+#include "server/core/client.h"
+#include "server/core/request.h"
+#include "server/core/server.h"
+#include "server/core/worker.h"
+
+enum { PREFETCH_MOST = 32 }; /* keys that are looked at together, so that their memory arrives together */
+
+struct apply {
+    struct client *client;
+    struct worker *worker;
+    applied_fn on_error;
+    void *context; /* its */
+    uint64_t command_count;
+    struct key_positions positions;
+    struct key *keys;
+    uint32_t key_count, key_capacity;
+};
+
+/* --------------------------------------------------------------------------------------------------- the client -- */
+
+/* It replies to nobody. */
+static struct client *client_create(struct worker *worker)
+{
+    static char nowhere[] = ""; /* global: an address that nobody has; never written */
+    struct client *client = mem_alloc_zero(sizeof(*client));
+
+    client->worker = worker;
+    client->id = UINT64_MAX;
+    client->proto = 2;
+    client->flags = CLIENT_AUTHENTICATED | CLIENT_REPLY_OFF | CLIENT_OBEYED;
+    client->card.id = client->id;
+    client->card.address = client->card.local_address = nowhere;
+    client->card.user_name = nowhere;
+    return client;
+}
+
+static struct apply *create(struct worker *worker)
+{
+    struct apply *apply = mem_alloc_zero(sizeof(*apply));
+
+    apply->worker = worker;
+    apply->client = client_create(worker);
+    return apply;
+}
+
+static void destroy(struct apply **apply)
+{
+    if (*apply == NULL)
+        return;
+    output_clear(&(*apply)->client->conn.output);
+    mem_free((*apply)->client);
+    key_positions_fini(&(*apply)->positions);
+    mem_free((*apply)->keys);
+    mem_free(*apply);
+    *apply = NULL;
+}
+
+static void begin(struct apply *apply, applied_fn on_error, void *context)
+{
+    apply->on_error = on_error;
+    apply->context = context;
+    apply->client->db = 0;
+}
+
+static uint64_t count(const struct apply *apply)
+{
+    return apply->command_count;
+}
+
+/* ---------------------------------------------------------------------------------------------------- preparing -- */
+
+static bool is_plain(const struct command *command, const char *name)
+{
+    return slice_equal_text(command->full_name, name);
+}
+
+/* What no append only file of any version has, and what would do harm. Reads do none. */
+static bool belongs_here(const struct command *command)
+{
+    const uint32_t data = COMMAND_WRITE | COMMAND_READONLY | COMMAND_MAY_REPLICATE | COMMAND_SCRIPT;
+
+    if ((command->flags & COMMAND_ADMIN) != 0 && (command->flags & COMMAND_WRITE) == 0)
+        return false;
+    return (command->flags & data) != 0 || slice_starts_with(command->full_name, SLICE("script|")) ||
+           is_plain(command, "select") || is_plain(command, "multi") || is_plain(command, "exec") ||
+           is_plain(command, "ping") || is_plain(command, "echo");
+}
+
+/* Nobody is there yet to whom it could be published. */
+static bool is_without_effect(const struct command *command)
+{
+    return (command->flags & COMMAND_PUBSUB) != 0 || is_plain(command, "ping");
+}
+
+static void forget(struct apply *apply)
+{
+    apply->key_count = 0;
+}
+
+static void find_keys(struct apply *apply, struct applied *applied)
+{
+    const struct command *command = applied->command;
+
+    applied->first_key = apply->key_count;
+    applied->key_count = 0;
+    if (command->first_key == 0 && command->key_spec_count == 0 && command->row->find_keys == NULL)
+        return;
+    apply->positions.count = 0;
+    if (!command_keys(command, applied->args, applied->arg_count, &apply->positions))
+        return;
+    if (apply->key_count + apply->positions.count > apply->key_capacity) {
+        apply->key_capacity = (apply->key_count + apply->positions.count) * 2 + 64;
+        apply->keys = mem_realloc(apply->keys, apply->key_capacity * sizeof(*apply->keys));
+    }
+    for (uint32_t i = 0; i < apply->positions.count; i++)
+        apply->keys[apply->key_count++] = key_make(key_position_name(applied->args, apply->positions.items[i]));
+    applied->key_count = apply->positions.count;
+}
+
+static enum apply_verdict prepare(struct apply *apply, const struct slice *args, uint32_t arg_count,
+                                  struct applied *applied)
+{
+    const struct command *command = command_find(args[0]);
+
+    if (command != NULL && command->subcommand_count != 0 && arg_count > 1)
+        command = command_find_subcommand(command, args[1]);
+    if (UNLIKELY(command == NULL))
+        return APPLY_UNKNOWN;
+    if (UNLIKELY(!command_arity_fits(command, arg_count)))
+        return APPLY_ARITY;
+    if (UNLIKELY(!belongs_here(command)))
+        return APPLY_FOREIGN;
+    *applied = (struct applied){.args = args, .arg_count = arg_count, .command = command};
+    find_keys(apply, applied);
+    return APPLY_FINE;
+}
+
+/* ----------------------------------------------------------------------------------------------------- running -- */
+
+/* Lets the memory of all keys arrive together instead of one after the other. */
+static void prefetch(const struct apply *apply)
+{
+    const struct store *store = apply->worker->server->store;
+    const struct table *tables[PREFETCH_MOST];
+    const struct key *keys = apply->keys;
+    uint32_t key_count = MIN(apply->key_count, (uint32_t)PREFETCH_MOST);
+
+    if (apply->client->db != 0 || key_count < 2)
+        return;
+    for (uint32_t i = 0; i < key_count; i++) {
+        tables[i] = &store->stripes[(uint32_t)keys[i].hash & store->stripe_mask].first.keys;
+        table_prefetch_directory(tables[i], keys[i].hash);
+    }
+    for (uint32_t i = 0; i < key_count; i++)
+        table_prefetch_bucket(tables[i], keys[i].hash);
+    for (uint32_t i = 0; i < key_count; i++)
+        table_prefetch_item(tables[i], keys[i].hash);
+}
+
+static void tell_error(const struct apply *apply, const struct applied *applied, struct output *out)
+{
+    struct buffer text = {0};
+
+    output_to_buffer(out, &text);
+    apply->on_error(applied, buffer_slice(&text), apply->context);
+    buffer_fini(&text);
+}
+
+/* False: what follows would go to another database. */
+static bool run_one(struct apply *apply, const struct applied *applied, int64_t now_ms)
+{
+    struct worker *worker = apply->worker;
+    struct access *access = &worker->access;
+    struct request request = {.command = applied->command,
+                              .args = applied->args,
+                              .arg_count = applied->arg_count,
+                              .key_count = applied->key_count,
+                              .keys = applied->key_count != 0 ? &apply->keys[applied->first_key] : NULL,
+                              .access = access,
+                              .client = apply->client,
+                              .worker = worker,
+                              .out = &worker->sink,
+                              .proto = 2,
+                              .db = apply->client->db,
+                              .in_exec = true};
+
+    if (UNLIKELY(is_without_effect(applied->command)))
+        return true;
+    access_begin(access, now_ms, true);
+    access_obey(access);
+    applied->command->run(&request);
+    apply->command_count++;
+    if (UNLIKELY(request.failed)) {
+        tell_error(apply, applied, &worker->sink);
+        if (is_plain(applied->command, "select"))
+            return false;
+    }
+    output_clear(&worker->sink);
+    return true;
+}
+
+static uint32_t run(struct apply *apply, const struct applied *applied, uint32_t applied_count)
+{
+    int64_t now_ms = clock_wall_ms();
+
+    prefetch(apply);
+    for (uint32_t i = 0; i < applied_count; i++) {
+        if (!run_one(apply, &applied[i], now_ms))
+            return i;
+    }
+    return applied_count;
+}
+
+const struct applier apply_functions = {
+    .create = create,
+    .destroy = destroy,
+    .begin = begin,
+    .forget = forget,
+    .prepare = prepare,
+    .run = run,
+    .count = count,
+};
