@@ -209,9 +209,9 @@ int main(int argc, char **argv)
     }
     loading_join();
     aof_stop();
-    aof_lock_leave();
     migrate_stop();
     child_teardown();
+    aof_lock_leave(); /* a child that was still rewriting the file had it, too */
     reaper_teardown();
     log_warning("%s is now ready to exit, bye bye...", "KeyDB");
     process_stopping();

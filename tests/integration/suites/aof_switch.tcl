@@ -84,3 +84,13 @@ with_server {appendonly yes appendfsync everysec enable-debug-command yes min-cl
         }
     }
 }
+
+foreach is_on {no yes} {
+    with_server [list appendonly $is_on enable-debug-command yes] {
+        test "the server ends in order during a rewrite, appendonly $is_on" {} {
+            r debug populate 100
+            r config set rdb-key-save-delay 1000000
+            assert_match "Background append only file rewriting started" [r bgrewriteaof]
+        }
+    }
+}
