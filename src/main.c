@@ -1,7 +1,7 @@
 /* keydb-server: puts the parts together in one visible list and takes them down in reverse. */
 #include "base/background.h"
 #include "base/fence.h"
-#include "base/file_journal.h"
+#include "base/power_cut_log.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -49,7 +49,7 @@
 #include "server/run/accept.h"
 #include "server/run/apply.h"
 #include "server/run/blocked.h"
-#include "server/run/direct.h"
+#include "server/run/large_bulk.h"
 #include "server/run/dispatch.h"
 #include "server/run/listeners.h"
 #include "server/run/migrate.h"
@@ -100,7 +100,7 @@ static void lifecycles_setup(void)
         &blocked_lifecycle,     &aof_hold_lifecycle,      &monitor_lifecycle,      &pubsub_lifecycle,
         &shutdown_lifecycle,    &persistence_lifecycle,   &aof_lifecycle,          &rendezvous_lifecycle,
         &pause_lifecycle,       &parking_lifecycle,       &cron_runner_lifecycle,  &migrate_lifecycle,
-        &direct_lifecycle,      &defrag_cycle_lifecycle,  &soft_shutdown_lifecycle, &loading_lifecycle,
+        &large_bulk_lifecycle,      &defrag_cycle_lifecycle,  &soft_shutdown_lifecycle, &loading_lifecycle,
         &active_expiry_lifecycle, &listeners_lifecycle,
     };
 
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
     fence_setup();
     hash_setup();
     mem_thread_start();
-    file_journal_setup();
+    power_cut_log_setup();
     argv = process_title_setup(argc, argv);
     parts_setup();
     commands_setup();

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/buffer.h"
-#include "base/file_journal.h"
+#include "base/power_cut_log.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/mutex.h"
@@ -317,7 +317,7 @@ static int sys_open(const char *path, int flags)
     spinlock_assert_may_sleep();
     if (fault_hit(FAULT_OPEN, &how))
         return fail_as(how);
-    if (UNLIKELY(crash_is_on || file_journal_is_on))
+    if (UNLIKELY(crash_is_on || power_cut_log_is_on))
         was_there = access(path, F_OK) == 0;
     fd = open(path, flags | O_CLOEXEC, 0644);
     if (UNLIKELY(crash_is_on) && fd >= 0 && (flags & O_ACCMODE) != O_RDONLY) {
@@ -325,8 +325,8 @@ static int sys_open(const char *path, int flags)
         if ((flags & O_TRUNC) != 0)
             crash_truncated(path, 0);
     }
-    if (UNLIKELY(file_journal_is_on) && fd >= 0 && (flags & O_ACCMODE) != O_RDONLY)
-        file_journal_opened(fd, path, was_there);
+    if (UNLIKELY(power_cut_log_is_on) && fd >= 0 && (flags & O_ACCMODE) != O_RDONLY)
+        power_cut_log_opened(fd, path, was_there);
     return fd;
 }
 
@@ -368,8 +368,8 @@ static int sys_rename(const char *from, const char *to)
     spinlock_assert_may_sleep();
     if (fault_hit(FAULT_RENAME, &how))
         return fail_as(how);
-    if (UNLIKELY(file_journal_is_on))
-        return file_journal_rename(from, to);
+    if (UNLIKELY(power_cut_log_is_on))
+        return power_cut_log_rename(from, to);
     return UNLIKELY(crash_is_on) ? crash_rename(from, to) : rename(from, to);
 }
 
@@ -380,8 +380,8 @@ static int sys_remove(const char *path)
     spinlock_assert_may_sleep();
     if (fault_hit(FAULT_REMOVE, &how))
         return fail_as(how);
-    if (UNLIKELY(file_journal_is_on))
-        return file_journal_remove(path);
+    if (UNLIKELY(power_cut_log_is_on))
+        return power_cut_log_remove(path);
     return UNLIKELY(crash_is_on) ? crash_remove(path) : unlink(path);
 }
 
@@ -599,12 +599,12 @@ enum status file_sync(struct file *file)
     uint64_t bytes = 0;
     enum status status = STATUS_OK;
 
-    if (UNLIKELY(file_journal_is_on))
+    if (UNLIKELY(power_cut_log_is_on))
         status = file_size(file, &bytes);
     if (LIKELY(status == STATUS_OK))
         status = status_of(RETRY(sys_sync(file->fd, true)));
-    if (UNLIKELY(file_journal_is_on) && status == STATUS_OK)
-        file_journal_synced(file->fd, bytes);
+    if (UNLIKELY(power_cut_log_is_on) && status == STATUS_OK)
+        power_cut_log_synced(file->fd, bytes);
     if (UNLIKELY(crash_is_on) && status == STATUS_OK)
         crash_synced(file->path, file->fd);
     return status;
@@ -636,8 +636,8 @@ enum status file_truncate(struct file *file, uint64_t size)
 
     if (UNLIKELY(crash_is_on) && status == STATUS_OK)
         crash_truncated(file->path, size);
-    if (UNLIKELY(file_journal_is_on) && status == STATUS_OK)
-        file_journal_truncated(file->fd, size);
+    if (UNLIKELY(power_cut_log_is_on) && status == STATUS_OK)
+        power_cut_log_truncated(file->fd, size);
     return status;
 }
 
@@ -690,8 +690,8 @@ enum status file_sync_folder(const char *path)
 
     if (status != STATUS_OK)
         return status;
-    if (UNLIKELY(file_journal_is_on))
-        journal_id = file_journal_folder_begin(folder);
+    if (UNLIKELY(power_cut_log_is_on))
+        journal_id = power_cut_log_folder_begin(folder);
     fd = RETRY(sys_open(folder, O_RDONLY | O_DIRECTORY));
     if (fd < 0)
         return status_from_errno(errno);
@@ -703,8 +703,8 @@ enum status file_sync_folder(const char *path)
         result = 0; /* a file system whose folders cannot be synced */
     if (UNLIKELY(crash_is_on) && result == 0)
         crash_folder_synced(path);
-    if (UNLIKELY(file_journal_is_on) && result == 0)
-        file_journal_folder_synced(journal_id);
+    if (UNLIKELY(power_cut_log_is_on) && result == 0)
+        power_cut_log_folder_synced(journal_id);
     return status_of(result);
 }
 

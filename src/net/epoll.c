@@ -345,7 +345,7 @@ static void epoll_turn(struct loop *loop, int64_t timeout_us)
 }
 
 /* The turn under way goes on with its own events: what they tell may be served already, then there is nothing. */
-static void epoll_serve_inside(struct loop *loop)
+static void epoll_serve_reentrant(struct loop *loop)
 {
     struct epoll_event events[EVENTS_INSIDE_MAX];
     int count = epoll_wait(state_of(loop)->fd, events, EVENTS_INSIDE_MAX, 0);
@@ -359,7 +359,7 @@ const struct loop_backend loop_backend_epoll = {
     .setup = epoll_setup,
     .teardown = epoll_teardown,
     .wait = epoll_turn,
-    .serve_inside = epoll_serve_inside,
+    .serve_reentrant = epoll_serve_reentrant,
     .conn_add = epoll_conn_add,
     .conn_update = epoll_conn_update,
     .conn_remove = epoll_conn_remove,

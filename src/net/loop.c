@@ -328,16 +328,16 @@ void loop_turn(struct loop *loop, int64_t timeout_us)
 
 /* The handler under way reads from the loop's buffers: others get fresh ones. Who is closed meanwhile stays in memory
  * until the end of the turn, so whatever the turn holds on to is still there. */
-void loop_serve_inside(struct loop *loop)
+void loop_serve_reentrant(struct loop *loop)
 {
     char *input = loop->input, *cipher = loop->cipher;
     size_t direct_taken = loop->direct_taken;
 
-    if (loop->backend->serve_inside == NULL)
+    if (loop->backend->serve_reentrant == NULL)
         return;
     loop->input = mem_alloc(LOOP_HEADROOM_BYTES + LOOP_INPUT_BYTES);
     loop->cipher = cipher != NULL ? mem_alloc(LOOP_CIPHER_BYTES + LOOP_GATHER_BYTES) : NULL;
-    loop->backend->serve_inside(loop);
+    loop->backend->serve_reentrant(loop);
     if (loop->dirty.first != NULL)
         loop_flush(loop);
     mem_free(loop->input);

@@ -39,7 +39,7 @@ void loop_turn(struct loop *loop, int64_t timeout_us);
 /* From inside a handler that takes very long: serves what has come for other connections and sends what was written; no
  * timers, no on_wake, nothing is taken down. The connection whose handler it is must be paused. Does nothing with a
  * backend that cannot. */
-void loop_serve_inside(struct loop *loop);
+void loop_serve_reentrant(struct loop *loop);
 
 /* From any thread: the loop runs on_wake soon. Calls coalesce; costs one atomic operation unless the loop sleeps. */
 void loop_wake(struct loop *loop);

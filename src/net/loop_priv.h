@@ -21,7 +21,7 @@ struct loop_backend {
     bool (*setup)(struct loop *loop);           /* false: not available here */
     void (*teardown)(struct loop *loop);
     void (*wait)(struct loop *loop, int64_t timeout_us);    /* waits, then serves what happened */
-    void (*serve_inside)(struct loop *loop);    /* from a handler: serves what is there; NULL: cannot */
+    void (*serve_reentrant)(struct loop *loop);    /* from a handler: serves what is there; NULL: cannot */
     bool (*conn_add)(struct conn *conn);
     void (*conn_update)(struct conn *conn);     /* conn_wants_input() or conn_wants_hangup() may have changed */
     bool (*conn_remove)(struct conn *conn);     /* false: not yet, ask again next turn */

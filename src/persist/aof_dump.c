@@ -10,7 +10,7 @@
 #include "persist/byte_io.h"
 #include "persist/rdb_payload.h"
 #include "persist/rdb_save.h"
-#include "store/members.h"
+#include "store/subkey_ttl.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 #include "persist/rdb_load.h"
 
-#include "persist/rdb_crew.h"
+#include "persist/rdb_loaders.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@ struct loader {
     struct rdb_handler handler;
     const struct rdb_load_request *request;
     struct rdb_load_result *result;
-    struct rdb_crew *crew;
+    struct rdb_loaders *loaders;
     uint64_t given;      /* keys */
     uint64_t next_pause; /* offset */
 };
@@ -18,12 +18,12 @@ static bool pause_now(struct loader *loader, struct rdb_reader *reader)
 {
     const struct rdb_load_request *request = loader->request;
     uint64_t offset = rdb_reader_offset(reader);
-    struct rdb_crew_totals totals;
+    struct rdb_loaders_totals totals;
 
     loader->next_pause = offset + request->pause_bytes;
     if (request->pause == NULL)
         return true;
-    rdb_crew_rest(loader->crew, &totals);
+    rdb_loaders_rest(loader->loaders, &totals);
     if (totals.status != STATUS_OK)
         return rdb_corrupt(reader, "a key cannot be loaded");
     if (request->pause(offset, totals.keys, request->context))
@@ -54,7 +54,7 @@ static bool is_gone(struct loader *loader, const struct rdb_key *key)
     return true;
 }
 
-/* `given`: the crew has it, and found no fault so far; what fault there is, is told in the end. */
+/* `given`: the loaders has it, and found no fault so far; what fault there is, is told in the end. */
 static bool after_key(struct loader *loader, struct rdb_reader *reader, bool given)
 {
     if (UNLIKELY(!given))
@@ -70,7 +70,7 @@ static bool load_record(struct rdb_handler *handler, struct rdb_reader *reader, 
 {
     struct loader *loader = (struct loader *)handler;
 
-    return is_gone(loader, key) || after_key(loader, reader, rdb_crew_give_record(loader->crew, key, record));
+    return is_gone(loader, key) || after_key(loader, reader, rdb_loaders_give_record(loader->loaders, key, record));
 }
 
 static bool load_key(struct rdb_handler *handler, struct rdb_reader *reader, const struct rdb_key *key,
@@ -78,7 +78,7 @@ static bool load_key(struct rdb_handler *handler, struct rdb_reader *reader, con
 {
     struct loader *loader = (struct loader *)handler;
 
-    return is_gone(loader, key) || after_key(loader, reader, rdb_crew_give_value(loader->crew, key, value));
+    return is_gone(loader, key) || after_key(loader, reader, rdb_loaders_give_value(loader->loaders, key, value));
 }
 
 static bool load_library(struct rdb_handler *handler, struct rdb_reader *reader, struct slice source)
@@ -116,17 +116,17 @@ bool rdb_load(struct byte_source *source, const struct rdb_load_request *request
         .result = result,
         .next_pause = request->pause_bytes,
     };
-    struct rdb_crew_totals totals;
+    struct rdb_loaders_totals totals;
     struct rdb_reader reader;
     bool good;
 
     *result = (struct rdb_load_result){.keys = 0};
-    loader.crew = rdb_crew_create(request);
+    loader.loaders = rdb_loaders_create(request);
     rdb_reader_init(&reader, source);
     reader.sums = request->checks_sum;
     good = rdb_read_file(&reader, &loader.handler);
-    rdb_crew_rest(loader.crew, &totals);
-    rdb_crew_destroy(&loader.crew);
+    rdb_loaders_rest(loader.loaders, &totals);
+    rdb_loaders_destroy(&loader.loaders);
     result->keys = totals.keys;
     result->empty = totals.empty;
     result->bytes = rdb_reader_offset(&reader);

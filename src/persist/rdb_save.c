@@ -42,7 +42,7 @@ static void write_use(struct saver *saver, const struct entry *entry)
         rdb_write_length(&saver->writer, (access->clock - entry->clock) & 0xffffff);
     } else if (request->use == RDB_USE_FREQUENCY) {
         rdb_write_byte(&saver->writer, RDB_FREQUENCY);
-        rdb_write_byte(&saver->writer, usage_count(entry->clock, access->now_ms, request->usage));
+        rdb_write_byte(&saver->writer, lru_lfu_count(entry->clock, access->now_ms, request->lfu));
     }
 }
 

@@ -3,7 +3,7 @@
 
 #include "persist/rdb_write.h"
 #include "store/snapshot.h"
-#include "store/usage.h"
+#include "store/lru_lfu.h"
 
 /* Why a file that is to be read by programs of before version 10 cannot be written. */
 extern const char rdb_too_old_for_libraries[];
@@ -17,7 +17,7 @@ struct rdb_save_request {
     struct rdb_write_options options;
     /* When a key was used last, or how often, is told with it. */
     enum { RDB_USE_NOTHING, RDB_USE_IDLE, RDB_USE_FREQUENCY } use;
-    struct usage_rule usage;
+    struct lru_lfu_rule lfu;
     const struct rdb_aux *aux;
     size_t aux_count;
     /* Hands the source of each library of functions to `take`, which may be slow. NULL: there are none. */

@@ -7,7 +7,7 @@
 #include "data/list.h"
 #include "data/nested.h"
 #include "data/stream_value.h"
-#include "store/members.h"
+#include "store/subkey_ttl.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

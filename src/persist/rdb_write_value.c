@@ -11,7 +11,7 @@
 #include "persist/rdb_cron.h"
 #include "persist/rdb_nested.h"
 #include "persist/rdb_write_stream.h"
-#include "store/members.h"
+#include "store/subkey_ttl.h"
 
 /* The least of a version's forms that holds everything, or the form of the version that was wished for. */
 static void need_version(struct rdb_writer *writer, int version)

@@ -14,7 +14,7 @@
 #include "server/durable/child.h"
 #include "server/run/dispatch.h"
 #include "server/run/protect.h"
-#include "server/run/refusal.h"
+#include "server/run/command_check.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ static const struct command *find_command(const struct slice *words, uint32_t co
 static const char *refusal(const struct script_run *run, const struct command *command, const struct slice *words,
                            uint32_t count)
 {
-    static _Thread_local char room[REFUSAL_DENIAL_SPACE];
+    static _Thread_local char room[FAULT_DENIAL_SPACE];
     const uint32_t changes = COMMAND_WRITE | COMMAND_MAY_REPLICATE;
     const char *error;
 
@@ -120,7 +120,7 @@ static const char *refusal(const struct script_run *run, const struct command *c
     if (run->memory_short && !run->wrote && (command->flags & COMMAND_DENYOOM) != 0 &&
         (run->flags & SCRIPT_ALLOW_OOM) == 0)
         return "OOM command not allowed when used memory > 'maxmemory'.";
-    error = (command->flags & COMMAND_WRITE) != 0 ? refusal_write_denial(room) : NULL;
+    error = (command->flags & COMMAND_WRITE) != 0 ? command_check_write_denial(room) : NULL;
     if (error != NULL)
         return error;
     return protect_command_refusal(command, run->request->client);

@@ -11,7 +11,7 @@
 #include "server/core/client.h"
 #include "server/core/server.h"
 #include "server/run/busy.h"
-#include "server/run/inside.h"
+#include "server/run/reentrant.h"
 #include "server/upkeep/shutdown.h"
 
 enum { WORDS_SHOWN = 128, SERVE_EVERY_US = 5000, STOP_WAITS_MS = 5000 };
@@ -180,7 +180,7 @@ void script_busy_look(lua_State *L, struct script_host *host)
     if (!run->is_slow)
         begin(run, host->worker, spent_us);
     if (clock_monotonic_us() - run->served_us > SERVE_EVERY_US) {
-        inside_serve(host->worker);
+        reentrant_serve(host->worker);
         run->served_us = clock_monotonic_us();
     }
     if (script_busy_is_to_end(host->worker)) /* SHUTDOWN NOSAVE, inside */

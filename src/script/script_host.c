@@ -12,7 +12,7 @@
 #include "server/core/client.h"
 #include "server/core/server.h"
 #include "server/run/dispatch.h"
-#include "server/run/refusal.h"
+#include "server/run/command_check.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -453,12 +453,12 @@ static void reply_failure(struct script_host *host, struct script_run *run, lua_
 static bool refuse_run(struct script_run *run)
 {
     struct request *request = run->request;
-    char room[REFUSAL_DENIAL_SPACE];
+    char room[FAULT_DENIAL_SPACE];
     const char *denial;
 
     if ((run->flags & SCRIPT_UNDECLARED) != 0)
         return false;
-    denial = (run->flags & SCRIPT_NO_WRITES) == 0 ? refusal_write_denial(room) : NULL;
+    denial = (run->flags & SCRIPT_NO_WRITES) == 0 ? command_check_write_denial(room) : NULL;
     if (run->read_only && (run->flags & SCRIPT_NO_WRITES) == 0)
         reply_error(request, "ERR Can not execute a script with write flag using *_ro command.");
     else if (run->memory_short && (run->flags & (SCRIPT_NO_WRITES | SCRIPT_ALLOW_OOM)) == 0)

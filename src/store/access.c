@@ -4,13 +4,13 @@
 #include "base/number.h"
 #include "base/random.h"
 #include "store/access_priv.h"
-#include "store/disposal.h"
+#include "store/lazyfree.h"
 #include "store/effects.h"
 #include "store/expiry.h"
 #include "store/jobs.h"
 #include "store/lookup.h"
-#include "store/members_priv.h"
-#include "store/usage.h"
+#include "store/subkey_ttl_priv.h"
+#include "store/lru_lfu.h"
 #include "store/waiters.h"
 #include "store/watch.h"
 
@@ -26,7 +26,7 @@ void access_begin(struct access *access, int64_t now_ms, bool exclusive)
     access->now_ms = now_ms;
     access->due_ms = now_ms;
     access->counts_uses = atomic_load_explicit(&access->store->counts_uses, memory_order_relaxed);
-    access->clock = UNLIKELY(access->counts_uses) ? usage_fresh(now_ms) : (uint32_t)(now_ms / 1000) & 0xFFFFFF;
+    access->clock = UNLIKELY(access->counts_uses) ? lru_lfu_fresh(now_ms) : (uint32_t)(now_ms / 1000) & 0xFFFFFF;
     access->exclusive = exclusive;
     access->dirty = 0;
     access->lock_id = spinlock_self_id();
@@ -36,9 +36,9 @@ void access_begin(struct access *access, int64_t now_ms, bool exclusive)
 void access_advance(struct access *access, int64_t now_ms)
 {
     access->now_ms = now_ms;
-    if (!access_obeys(access))
+    if (!access_follows(access))
         access->due_ms = now_ms;
-    access->clock = UNLIKELY(access->counts_uses) ? usage_fresh(now_ms) : (uint32_t)(now_ms / 1000) & 0xFFFFFF;
+    access->clock = UNLIKELY(access->counts_uses) ? lru_lfu_fresh(now_ms) : (uint32_t)(now_ms / 1000) & 0xFFFFFF;
 }
 
 /* ------------------------------------------------------------------------------------------------------ locking -- */
@@ -92,7 +92,7 @@ void access_unlock(struct access *access, const uint32_t *stripes, uint32_t coun
         waiters |= stripe_take_waiters(&store->stripes[stripes[i]]);
     if (UNLIKELY(waiters != 0) && store->wake != NULL)
         store->wake(waiters);
-    disposal_after_release(access);
+    lazyfree_after_release(access);
 }
 
 static inline bool holds(const struct access *access, const struct stripe *stripe)
@@ -299,10 +299,10 @@ static struct entry *change_reshape(struct change *change, unsigned flags, size_
 
         if (old->type != TYPE_STRING || (old->flags & ENTRY_WORD) != 0) {
             if (UNLIKELY((old->flags & ENTRY_MEMBERS) != 0))
-                members_unlist(change, old);
+                subkey_ttl_unlist(change, old);
             if (UNLIKELY(old->type == TYPE_CRON))
                 jobs_unlist(change, old);
-            disposal_of_value(change->access, old, FREE_SERVER_DEL);
+            lazyfree_of_value(change->access, old, FREE_SERVER_DEL);
         }
         if (old_words == flags) {
             size_t size = entry_size(old);
@@ -392,7 +392,7 @@ void change_keep_value(struct change *change, struct value value)
 
     assert(entry->type != TYPE_STRING);
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
-        members_changed_in_place(change->access, entry);
+        subkey_ttl_changed_in_place(change->access, entry);
     entry->encoding = (uint32_t)value.encoding & 15;
     entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
 }
@@ -467,7 +467,7 @@ static void change_unlink(struct change *change)
 
     deadline_changed(change, entry_expire_ms(entry), EXPIRE_NEVER);
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
-        members_unlist(change, entry);
+        subkey_ttl_unlist(change, entry);
     if (UNLIKELY(entry->type == TYPE_CRON))
         jobs_unlist(change, entry);
     table_remove(&change->keys->keys, change->key->hash, change->slot);
@@ -479,11 +479,11 @@ void change_copy_value(struct change *to, const struct entry *from, int64_t expi
     const struct store *store = to->access->store;
 
     if (from->type != TYPE_STRING) {
-        struct lifetimes *lifetimes = members_copy(from);
+        struct subkey_ttls *lifetimes = subkey_ttl_copy(from);
 
         change_put_value(to, from->type, store->types[from->type].copy(entry_value(from)), expire_ms);
         if (UNLIKELY(lifetimes != NULL))
-            members_attach(to, lifetimes);
+            subkey_ttl_attach(to, lifetimes);
     } else if (entry_is_int(from)) {
         change_put_int(to, entry_int(from), expire_ms);
     } else if (entry_blob(from) != NULL) {
@@ -507,14 +507,14 @@ void change_move_value(struct change *to, struct change *from, int64_t expire_ms
     if (to->slot != NULL)
         to->slot = lookup_slot_in_table(&to->keys->keys, to->key);
     if (entry->type != TYPE_STRING) {
-        struct lifetimes *lifetimes = (entry->flags & ENTRY_MEMBERS) != 0 ? members_take(entry) : NULL;
+        struct subkey_ttls *lifetimes = (entry->flags & ENTRY_MEMBERS) != 0 ? subkey_ttl_take(entry) : NULL;
 
         change_put_value(to, entry->type, entry_value(entry), expire_ms);
         if (UNLIKELY(lifetimes != NULL))
-            members_attach(to, lifetimes);
+            subkey_ttl_attach(to, lifetimes);
     } else {
         change_copy_value(to, entry, expire_ms);
-        disposal_of_value(to->access, entry, FREE_SERVER_DEL);
+        lazyfree_of_value(to->access, entry, FREE_SERVER_DEL);
     }
     change_existing(to)->clock = clock;
     entry_free(entry);
@@ -550,7 +550,7 @@ void change_expire(struct change *change, int64_t expire_ms)
     if (before_ms == expire_ms)
         return;
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
-        members_key_changed(change->access, entry, expire_ms);
+        subkey_ttl_key_changed(change->access, entry, expire_ms);
     else
         (void)change_expire_word(change, expire_ms);
     deadline_changed(change, before_ms, expire_ms);
@@ -561,7 +561,7 @@ void change_delete_for(struct change *change, enum free_reason reason)
     struct entry *entry = change_existing(change);
 
     change_unlink(change);
-    disposal_of_value(change->access, entry, reason);
+    lazyfree_of_value(change->access, entry, reason);
     entry_free(entry);
 }
 
@@ -623,7 +623,7 @@ void access_evict(struct access *access, unsigned db, const struct entry *entry,
 
 const struct entry *access_shown(struct access *access, const struct entry *entry)
 {
-    return lookup_is_expired(access, entry) ? NULL : members_view(access, entry);
+    return lookup_is_expired(access, entry) ? NULL : subkey_ttl_view(access, entry);
 }
 
 void access_let_go(struct access *access, unsigned db, const struct key *key, const struct entry *entry)
@@ -666,11 +666,11 @@ static struct entry *find_live(struct access *access, unsigned db, const struct 
 static NOINLINE void count_use(const struct access *access, struct entry *entry)
 {
     const struct store *store = access->store;
-    const struct usage_rule rule = {atomic_load_explicit(&store->lfu_log_factor, memory_order_relaxed),
+    const struct lru_lfu_rule rule = {atomic_load_explicit(&store->lfu_log_factor, memory_order_relaxed),
                                     atomic_load_explicit(&store->lfu_decay_minutes, memory_order_relaxed)};
 
     if (!access->no_touch && !atomic_load_explicit(&store->is_shared, memory_order_relaxed))
-        entry->clock = usage_add(entry->clock, access->now_ms, rule, random_u64(random_thread())) & 0xFFFFFF;
+        entry->clock = lru_lfu_add(entry->clock, access->now_ms, rule, random_u64(random_thread())) & 0xFFFFFF;
 }
 
 static inline void touch(const struct access *access, struct entry *entry)

@@ -41,7 +41,7 @@ struct access {
      * midway. */
     void (*settle)(struct access *access);
     int64_t now_ms;                  /* wall clock, one sample */
-    int64_t due_ms;                  /* what has a deadline before this is past it: now, or access_obey */
+    int64_t due_ms;                  /* what has a deadline before this is past it: now, or access_follow */
     uint32_t clock;                  /* a new entry's; without counts_uses also that of an entry in use */
     bool counts_uses;                /* the clocks are those of usage.h, else seconds */
     bool exclusive;                  /* the gate is held: every stripe is ours */
@@ -52,7 +52,7 @@ struct access {
     uint64_t dirty;                  /* changes made so far */
     uint32_t lock_id;                /* spinlock_self_id() of this thread */
     uint64_t wait_bit;               /* const: this thread's in wait masks; 0: it waits for nothing */
-    struct access_garbage *garbage;  /* large values, to be freed after the stripes are released: disposal.h */
+    struct access_garbage *garbage;  /* large values, to be freed after the stripes are released: lazyfree.h */
     struct registered_key *ready, *ready_last; /* keys changed for which somebody waits, in order: waiters.h */
     /* The last lookup, so that a change after a find does not look twice. */
     const struct key *found_key;
@@ -67,11 +67,11 @@ void access_begin(struct access *access, int64_t now_ms, bool exclusive);
 void access_advance(struct access *access, int64_t now_ms);
 /* After access_begin, for commands of a file or a master: nothing is past its deadline until they say that it is gone,
  * and deadlines in the past are set like others. */
-static inline void access_obey(struct access *access)
+static inline void access_follow(struct access *access)
 {
     access->due_ms = INT64_MIN;
 }
-static inline bool access_obeys(const struct access *access)
+static inline bool access_follows(const struct access *access)
 {
     return access->due_ms == INT64_MIN;
 }

@@ -4,10 +4,10 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "store/access_priv.h"
-#include "store/disposal.h"
+#include "store/lazyfree.h"
 #include "store/expiry.h"
 #include "store/lookup.h"
-#include "store/members_priv.h"
+#include "store/subkey_ttl_priv.h"
 #include "store/waiters.h"
 #include "store/watch.h"
 
@@ -23,7 +23,7 @@ static void flushed_entry_free(void *item, void *context)
 {
     struct flushed *flushed = context;
 
-    disposal_of_value(&flushed->access, item, FREE_AT_ONCE);
+    lazyfree_of_value(&flushed->access, item, FREE_AT_ONCE);
     entry_free(item);
 }
 
@@ -41,7 +41,7 @@ static void flushed_free_job(void *argument)
     uint64_t count = table_count(&flushed->keys);
 
     flushed_free(argument);
-    disposal_done(count);
+    lazyfree_done(count);
 }
 
 void access_flush_db(struct access *access, unsigned db, bool background)
@@ -68,7 +68,7 @@ void access_flush_db(struct access *access, unsigned db, bool background)
         flushed->access = (struct access){.store = store, .exclusive = true};
         table_move(&flushed->keys, &keys->keys);
         if (background)
-            disposal_submit(table_count(&flushed->keys), flushed_free_job, flushed);
+            lazyfree_submit(table_count(&flushed->keys), flushed_free_job, flushed);
         else
             flushed_free(flushed);
     }
@@ -118,7 +118,7 @@ static void walk_unlock(struct access *access, uint32_t index)
     if (access->exclusive)
         return;
     stripe_release(access->store, &access->store->stripes[index]);
-    disposal_after_release(access);
+    lazyfree_after_release(access);
 }
 
 static uint64_t random_bits(void *context)
@@ -135,7 +135,7 @@ static bool random_of_stripe(struct access *access, const struct stripe_db *keys
         if (entry == NULL)
             return false;
         if (!lookup_is_due(access, entry) ||
-            (!lookup_is_expired(access, entry) && !members_all_due(access, entry))) {
+            (!lookup_is_expired(access, entry) && !subkey_ttl_all_due(access, entry))) {
             buffer_append_slice(name, entry_key(entry));
             return true;
         }
@@ -347,7 +347,7 @@ static unsigned due_members(struct access *access, unsigned db, const struct ent
     buffer_append_slice(&name, entry_key(entry));
     key = (struct key){buffer_slice(&name), record.hash};
     if (entry_member_due_ms(entry) < access->due_ms) {
-        count = members_expire(access, db, &key, most);
+        count = subkey_ttl_expire(access, db, &key, most);
         entry = lookup_raw(access, db, &key);
     }
     if (entry != NULL && (entry->flags & ENTRY_MEMBERS) != 0)

@@ -2,7 +2,7 @@
 
 #include "store/expiry.h"
 #include "store/lookup.h"
-#include "store/members_priv.h"
+#include "store/subkey_ttl_priv.h"
 
 /* One hold of a stripe. */
 struct hold {
@@ -30,9 +30,9 @@ static void relocate_blob(struct entry *entry, struct mem_mover *mover)
 /* Behind the value come its members' deadlines: positions in them have this bit. */
 #define IN_LIFETIMES (UINT64_C(1) << 63)
 
-static uint64_t relocate_lifetimes(struct hold *hold, struct entry *entry, uint64_t position, uint64_t most)
+static uint64_t relocate_subkey_ttls(struct hold *hold, struct entry *entry, uint64_t position, uint64_t most)
 {
-    position = members_relocate(entry, position & ~IN_LIFETIMES, most, &hold->mover);
+    position = subkey_ttl_relocate(entry, position & ~IN_LIFETIMES, most, &hold->mover);
     return position != 0 ? position | IN_LIFETIMES : 0;
 }
 
@@ -54,9 +54,9 @@ static uint64_t relocate_data(struct hold *hold, struct entry *entry, uint64_t p
 static uint64_t relocate_pointer(struct hold *hold, struct entry *entry, uint64_t position, uint64_t most)
 {
     if ((position & IN_LIFETIMES) != 0)
-        return relocate_lifetimes(hold, entry, position, most);
+        return relocate_subkey_ttls(hold, entry, position, most);
     position = relocate_data(hold, entry, position, most);
-    return position != 0 ? position : relocate_lifetimes(hold, entry, 0, most);
+    return position != 0 ? position : relocate_subkey_ttls(hold, entry, 0, most);
 }
 
 static void relocate_value(struct hold *hold, struct entry *entry)

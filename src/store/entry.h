@@ -4,7 +4,7 @@
  *
  * Short strings stand behind the key (inline), integers in the word; everything else is a pointer in the word: a blob
  * for longer strings, for other types what data/value.h calls a value's data.
- * When members of the value have deadlines, what stands for `expire` points to struct lifetimes, which has the key's,
+ * When members of the value have deadlines, what stands for `expire` points to struct subkey_ttls, which has the key's,
  * too: entries without such members pay nothing for them, and one look at one time tells whether anything is due.
  * Guarded by the lock of the key's stripe; changed only through store/access.h. */
 #pragma once
@@ -38,7 +38,7 @@ enum entry_flag {
     ENTRY_WORD = 1 << 2,     /* there is a word: the value, or a pointer to it; else the value is inline */
     ENTRY_LONG_KEY = 1 << 3, /* key_size is in a word of its own */
     ENTRY_WORDS_MASK = 15,
-    ENTRY_MEMBERS = 1 << 4 /* members have deadlines: the word of ENTRY_EXPIRES points to struct lifetimes */
+    ENTRY_MEMBERS = 1 << 4 /* members have deadlines: the word of ENTRY_EXPIRES points to struct subkey_ttls */
 };
 
 enum {
@@ -50,8 +50,8 @@ enum {
 #define EXPIRE_NEVER INT64_C(-1)            /* no deadline */
 #define EXPIRE_KEEP (INT64_C(-2))           /* as it was */
 
-/* When a key and its members go; see store/members.h. */
-struct lifetimes {
+/* When a key and its members go; see store/subkey_ttl.h. */
+struct subkey_ttls {
     int64_t due_ms;           /* the earliest of all */
     int64_t key_ms;           /* the key's own deadline, or EXPIRE_NEVER */
     struct deadlines members; /* not empty; of members that are there */
@@ -103,9 +103,9 @@ static inline struct slice entry_key(const struct entry *entry)
 }
 
 /* Of an entry with ENTRY_MEMBERS. */
-static inline struct lifetimes *entry_lifetimes(const struct entry *entry)
+static inline struct subkey_ttls *entry_subkey_ttls(const struct entry *entry)
 {
-    return (struct lifetimes *)(uintptr_t)entry_word_at(entry, ENTRY_EXPIRES); /* NOLINT(performance-no-int-to-ptr) */
+    return (struct subkey_ttls *)(uintptr_t)entry_word_at(entry, ENTRY_EXPIRES); /* NOLINT(performance-no-int-to-ptr) */
 }
 
 /* The key's own deadline. */
@@ -114,14 +114,14 @@ static inline int64_t entry_expire_ms(const struct entry *entry)
     if ((entry->flags & ENTRY_EXPIRES) == 0)
         return EXPIRE_NEVER;
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
-        return entry_lifetimes(entry)->key_ms;
+        return entry_subkey_ttls(entry)->key_ms;
     return (int64_t)entry_word_at(entry, ENTRY_EXPIRES);
 }
 
 /* The first of its members' deadlines. */
 static inline int64_t entry_member_due_ms(const struct entry *entry)
 {
-    return (entry->flags & ENTRY_MEMBERS) != 0 ? deadlines_first_ms(&entry_lifetimes(entry)->members) : EXPIRE_NEVER;
+    return (entry->flags & ENTRY_MEMBERS) != 0 ? deadlines_first_ms(&entry_subkey_ttls(entry)->members) : EXPIRE_NEVER;
 }
 
 static inline bool entry_is_int(const struct entry *entry)

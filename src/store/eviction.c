@@ -27,7 +27,7 @@ static uint64_t score_of(const struct access *access, const struct eviction_rule
     case EVICTION_LEAST_RECENT:
         return ((uint64_t)(access->now_ms / 1000) - entry->clock) & CLOCK_MASK;
     case EVICTION_LEAST_FREQUENT:
-        return USAGE_MOST_COUNT - usage_count(entry->clock, access->now_ms, rule->usage);
+        return LFU_MOST_COUNT - lru_lfu_count(entry->clock, access->now_ms, rule->lfu);
     case EVICTION_RANDOM:
     case EVICTION_SHORTEST_TTL:
         break;

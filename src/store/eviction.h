@@ -7,7 +7,7 @@
 #pragma once
 
 #include "store/access.h"
-#include "store/usage.h"
+#include "store/lru_lfu.h"
 
 enum eviction_measure { EVICTION_LEAST_RECENT, EVICTION_LEAST_FREQUENT, EVICTION_RANDOM, EVICTION_SHORTEST_TTL };
 
@@ -17,7 +17,7 @@ struct eviction_rule {
     bool unlink;              /* journaled as UNLINK, not DEL */
     bool times_deletions;     /* pool->delete_us is wanted */
     unsigned samples;         /* keys drawn a call */
-    struct usage_rule usage;  /* EVICTION_LEAST_FREQUENT */
+    struct lru_lfu_rule lfu;  /* EVICTION_LEAST_FREQUENT */
 };
 
 enum { EVICTION_POOL_SIZE = 16 };

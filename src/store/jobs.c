@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "store/expiry.h"
 #include "store/lookup.h"
-#include "store/members_priv.h"
+#include "store/subkey_ttl_priv.h"
 
 static void changed(const struct change *change, int64_t before_ms, int64_t after_ms)
 {

@@ -73,7 +73,7 @@ static inline bool lookup_is_due(const struct access *access, const struct entry
     if (LIKELY((entry->flags & ENTRY_EXPIRES) == 0))
         return false;
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
-        return access->due_ms > entry_lifetimes(entry)->due_ms;
+        return access->due_ms > entry_subkey_ttls(entry)->due_ms;
     return access->due_ms > (int64_t)entry_word_at(entry, ENTRY_EXPIRES);
 }
 

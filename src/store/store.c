@@ -4,7 +4,7 @@
 #include "store/access.h"
 #include "store/expiry.h"
 #include "store/key_registry.h"
-#include "store/members_priv.h"
+#include "store/subkey_ttl_priv.h"
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count)
 {
@@ -71,7 +71,7 @@ uint64_t store_entry_bytes(const struct store *store, const struct entry *entry,
 
     if (entry->type != TYPE_STRING)
         return mem_usable(entry) + store->types[entry->type].memory_bytes(entry_value(entry), samples) +
-               members_memory_bytes(store, entry, samples);
+               subkey_ttl_memory_bytes(store, entry, samples);
     return mem_usable(entry) + (blob != NULL ? blob_footprint(blob) : 0);
 }
 

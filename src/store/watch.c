@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "store/key_registry.h"
 #include "store/lookup.h"
-#include "store/members_priv.h"
+#include "store/subkey_ttl_priv.h"
 
 struct watch_node {
     struct list_node key_node; /* guarded by the stripe's lock */
@@ -75,7 +75,7 @@ static bool has_lost(const struct access *access, const struct entry *entry, int
 {
     return lookup_is_due(access, entry) &&
            (lookup_is_expired(access, entry) ||
-            members_due(entry, access->now_ms) > members_due(entry, since_ms));
+            subkey_ttl_due(entry, access->now_ms) > subkey_ttl_due(entry, since_ms));
 }
 
 bool watch_set_has_expired(const struct watch_set *set, struct access *access)

@@ -1,4 +1,4 @@
-"""What a loss of power would have left: reads the server's record of its files (src/base/file_journal.h) after it was
+"""What a loss of power would have left: reads the server's record of its files (src/base/power_cut_log.h) after it was
 killed, cuts files back to what was synced, and undoes changes of names whose folder was not."""
 import os
 

@@ -8,7 +8,7 @@
 #include "data/stream_value.h"
 #include "fuzz.h"
 #include "persist/rdb_payload.h"
-#include "store/members.h"
+#include "store/subkey_ttl.h"
 
 #include <stdlib.h>
 

@@ -159,7 +159,7 @@ static void run_round(const struct server *server, struct chance *chance, const 
     }
 }
 
-static struct usage usage_now(struct conn *conn)
+static struct usage lru_lfu_now(struct conn *conn)
 {
     struct usage usage = {0};
     struct raw info = conn_ask(conn, "INFO clients");
@@ -188,7 +188,7 @@ static struct usage settle(struct conn *conn, int64_t memory_limit)
     do {
         conn_ask(conn, "FLUSHALL"); /* a closed connection's last commands may come after the flush before */
         sleep_ms(20);
-        usage = usage_now(conn);
+        usage = lru_lfu_now(conn);
     } while (now_ns() < limit && (!is_quiet(&usage) || usage.memory > memory_limit));
     return usage;
 }
@@ -233,7 +233,7 @@ void part_leaks(const struct options *options, double seconds)
     }
     conn_send(&conn);
     drain(&conn, 9);
-    start = usage_now(&conn);
+    start = lru_lfu_now(&conn);
     check(start.memory > warm.memory + SLACK_BYTES / 2 && !is_quiet(&start),
           "leaks: values that stay are noticed: %lld KiB", (long long)(start.memory - warm.memory) / 1024);
     conn_close(&conn);

@@ -44,7 +44,7 @@ struct actor {
     uint64_t counts[ACTION_COUNT], deaths;
 };
 
-struct lifetimes {
+struct subkey_ttls {
     int port;
     uint64_t seed, until_ns;
     struct actor actors[PLAYERS * CONNS_A_PLAYER];
@@ -100,12 +100,12 @@ static bool is_hash(unsigned key)
     return key_names[key][0] == 'h';
 }
 
-static unsigned number_of(const struct lifetimes *lifetimes, const struct actor *actor)
+static unsigned number_of(const struct subkey_ttls *lifetimes, const struct actor *actor)
 {
     return (unsigned)(actor - lifetimes->actors);
 }
 
-static void add_command(const struct lifetimes *lifetimes, struct actor *actor)
+static void add_command(const struct subkey_ttls *lifetimes, struct actor *actor)
 {
     const char *key = key_names[actor->key];
     unsigned owner = number_of(lifetimes, actor), member = actor->member;
@@ -163,14 +163,14 @@ static void choose(struct actor *actor, struct chance *chance)
     actor->when_ms = wall_ms() - 2 + chance_below(chance, chance_below(chance, 4) == 0 ? 300 : 20);
 }
 
-static void note(const struct lifetimes *lifetimes, const struct actor *actor, unsigned member, const char *problem)
+static void note(const struct subkey_ttls *lifetimes, const struct actor *actor, unsigned member, const char *problem)
 {
     if (problem != NULL)
         complain("lifetimes: m%u:%u of %s %s (action %d)", number_of(lifetimes, actor), member,
                  key_names[actor->key], problem, (int)actor->action);
 }
 
-static void judge_all(struct lifetimes *lifetimes, struct actor *actor, struct raw reply, int64_t now_ms)
+static void judge_all(struct subkey_ttls *lifetimes, struct actor *actor, struct raw reply, int64_t now_ms)
 {
     bool seen[MEMBERS] = {false};
     size_t count = raw_is_array(reply) ? (size_t)raw_number(reply) : 0;
@@ -190,7 +190,7 @@ static void judge_all(struct lifetimes *lifetimes, struct actor *actor, struct r
         note(lifetimes, actor, m, judge(&actor->members[actor->key][m], seen[m], actor->sent_ms, now_ms));
 }
 
-static void judge_left(struct lifetimes *lifetimes, struct actor *actor, int64_t left, int64_t now_ms)
+static void judge_left(struct subkey_ttls *lifetimes, struct actor *actor, int64_t left, int64_t now_ms)
 {
     struct member *member = &actor->members[actor->key][actor->member];
 
@@ -205,7 +205,7 @@ static void judge_left(struct lifetimes *lifetimes, struct actor *actor, int64_t
     }
 }
 
-static void judge_reply(struct lifetimes *lifetimes, struct actor *actor, struct raw reply)
+static void judge_reply(struct subkey_ttls *lifetimes, struct actor *actor, struct raw reply)
 {
     struct member *member = &actor->members[actor->key][actor->member];
     bool was_there = member->exists;
@@ -259,7 +259,7 @@ static void judge_reply(struct lifetimes *lifetimes, struct actor *actor, struct
 
 /* --- the others --- */
 
-static void disturb(struct lifetimes *lifetimes)
+static void disturb(struct subkey_ttls *lifetimes)
 {
     struct chance chance = chance_make(lifetimes->seed, 777);
     struct conn conn;
@@ -307,7 +307,7 @@ static void disturb(struct lifetimes *lifetimes)
 
 static void play(void *context, unsigned index)
 {
-    struct lifetimes *lifetimes = context;
+    struct subkey_ttls *lifetimes = context;
     struct chance chance = chance_make(lifetimes->seed, 500 + index);
     struct actor *actors = &lifetimes->actors[index * CONNS_A_PLAYER];
 
@@ -335,7 +335,7 @@ static void play(void *context, unsigned index)
 
 /* --- the part --- */
 
-static void check_keys(struct lifetimes *lifetimes, struct conn *conn)
+static void check_keys(struct subkey_ttls *lifetimes, struct conn *conn)
 {
     static const char *const commands[] = {"HLEN", "SCARD", "ZCARD"};
 
@@ -356,7 +356,7 @@ static void check_keys(struct lifetimes *lifetimes, struct conn *conn)
 
 void part_lifetimes(const struct options *options, double seconds)
 {
-    static struct lifetimes lifetimes;
+    static struct subkey_ttls lifetimes;
     uint64_t deaths = 0, commands = 0;
     struct server server;
     struct conn conn;

@@ -2,7 +2,7 @@
 #include "commands/shared/families.h"
 
 #include "server/acl/acl_client.h"
-#include "server/command/kept_words.h"
+#include "server/command/owned_args.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
 #include "server/core/transaction.h"
@@ -36,7 +36,7 @@ static void run_queue(const struct transaction *transaction, struct request *req
 {
     reply_array(request, transaction_count(transaction));
     for (uint32_t i = 0; i < transaction_count(transaction); i++) {
-        const struct kept_words *words;
+        const struct owned_args *words;
         const struct command *command = transaction_at(transaction, i, &words);
 
         if (UNLIKELY((request->client->flags & CLIENT_RESTRICTED) != 0) &&

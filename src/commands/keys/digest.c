@@ -9,7 +9,7 @@
 #include "data/set.h"
 #include "data/stream_value.h"
 #include "data/zset.h"
-#include "store/members.h"
+#include "store/subkey_ttl.h"
 
 #include <openssl/sha.h>
 

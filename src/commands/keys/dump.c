@@ -9,7 +9,7 @@
 #include "persist/rdb_payload.h"
 #include "server/core/client.h"
 #include "server/durable/rdb_options.h"
-#include "store/usage.h"
+#include "store/lru_lfu.h"
 
 #include <inttypes.h>
 
@@ -62,7 +62,7 @@ static bool parse_use(struct request *request, struct restore *restore, uint32_t
         return parse_number(request, at + 1, INT64_MAX, &restore->idle_s,
                             "ERR Invalid IDLETIME value, must be >= 0");
     if (has_value && request_arg_is(request, at, "freq") && restore->idle_s < 0)
-        return parse_number(request, at + 1, USAGE_MOST_COUNT, &restore->frequency,
+        return parse_number(request, at + 1, LFU_MOST_COUNT, &restore->frequency,
                             "ERR Invalid FREQ value, must be >= 0 and <= 255");
     reply_syntax_error(request);
     return false;

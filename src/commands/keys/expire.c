@@ -5,7 +5,7 @@
 #include "commands/shared/families.h"
 #include "server/config/options.h"
 #include "store/jobs.h"
-#include "store/members.h"
+#include "store/subkey_ttl.h"
 
 enum { MS_A_SECOND = 1000 };
 

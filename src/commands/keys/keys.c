@@ -6,7 +6,7 @@
 #include "commands/shared/object.h"
 #include "server/config/options.h"
 #include "server/core/request.h"
-#include "store/usage.h"
+#include "store/lru_lfu.h"
 
 /* --- being there --- */
 
@@ -233,13 +233,13 @@ static bool counts_uses(const struct request *request)
 static void cmd_object_freq(struct request *request)
 {
     const struct entry *entry = object_entry(request);
-    const struct usage_rule rule = {(uint32_t)OPTION_GET(option_lfu_log_factor),
+    const struct lru_lfu_rule rule = {(uint32_t)OPTION_GET(option_lfu_log_factor),
                                     (uint32_t)OPTION_GET(option_lfu_decay_time)};
 
     if (entry == NULL)
         return;
     if (counts_uses(request))
-        reply_int(request, usage_count(entry->clock, request->access->now_ms, rule));
+        reply_int(request, lru_lfu_count(entry->clock, request->access->now_ms, rule));
     else
         reply_error(request, "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note "
                              "that when switching between policies at runtime LRU and LFU data will take some time to "

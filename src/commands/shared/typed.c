@@ -24,7 +24,7 @@ static void edit_validate(const struct edit *edit)
     const struct entry *entry = change_entry(&edit->change);
 
     if (edit->has_deadlines && entry_member_deadlines(entry) <= VALIDATED_MOST)
-        members_validate(edit->request->access->store, entry);
+        subkey_ttl_validate(edit->request->access->store, entry);
 #else
     (void)edit;
 #endif

@@ -14,7 +14,7 @@
 #pragma once
 
 #include "server/core/request.h"
-#include "store/members.h"
+#include "store/subkey_ttl.h"
 
 /* What other servers can keep of a field's deadline: 46 bits of milliseconds. EXPIREMEMBER takes any. */
 #define FIELD_DEADLINE_MOST_MS ((INT64_C(1) << 46) - 1)

@@ -90,7 +90,7 @@ static bool settle_limit(struct request *request, struct add_options *options)
         reply_error(request, "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy");
         return false;
     }
-    if (access_obeys(request->access)) { /* redis-server writes "=" for "~", and leaves its LIMIT as it was */
+    if (access_follows(request->access)) { /* redis-server writes "=" for "~", and leaves its LIMIT as it was */
         options->trim.removal_limit = UINT64_MAX;
         return true;
     }

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/panic.h"
 #include "server/config/config_priv.h"
-#include "server/config/hindrance.h"
+#include "server/config/command_block.h"
 #include "server/config/options.h"
 #include "server/config/options_accepted.h"
 #include "server/config/options_process.h"
@@ -360,7 +360,7 @@ static bool find_settings(struct change_set *set, const struct slice *words, boo
             return blame(set, setting, "can't set immutable config");
         if ((setting->row->row->flags & OPTION_PROTECTED) != 0 && !may_protected)
             return blame(set, setting, "can't set protected config");
-        if ((setting->row->row->flags & OPTION_DENY_LOADING) != 0 && (hindrances() & HINDRANCE_LOADING) != 0) {
+        if ((setting->row->row->flags & OPTION_DENY_LOADING) != 0 && (command_blocks() & COMMAND_BLOCK_LOADING) != 0) {
             refusal->is_loading = true;
             return blame(set, setting, "");
         }

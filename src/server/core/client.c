@@ -7,7 +7,7 @@
 #include "server/config/options.h"
 #include "server/core/admission.h"
 #include "server/core/client_ref.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
@@ -67,7 +67,7 @@ static void on_direct_done(struct conn *conn)
 static void withdraw(struct client *client)
 {
     client_reset_transaction(client);
-    letters_leave(client);
+    deliveries_leave(client);
     lifecycle_client_withdraw(client);
 }
 
@@ -328,9 +328,9 @@ static inline void show_buffer(_Atomic uint64_t *field, uint64_t value, _Atomic 
 }
 
 /* Bytes of a large argument that are here. */
-static size_t direct_received(const struct client *client)
+static size_t large_received(const struct client *client)
 {
-    return client->direct != NULL ? client->direct_received - client->conn.direct_size : 0;
+    return client->large != NULL ? client->large_received - client->conn.direct_size : 0;
 }
 
 void client_show_query(struct client *client)
@@ -339,10 +339,10 @@ void client_show_query(struct client *client)
     struct worker_stats *stats = &client->worker->stats;
     size_t kept = conn_kept_size(&client->conn), read = MIN(resp_parser_read_size(&client->parser), kept);
 
-    show64(&card->query_bytes, kept - read + direct_received(client) + resp_parser_large_size(&client->parser));
+    show64(&card->query_bytes, kept - read + large_received(client) + resp_parser_large_size(&client->parser));
     show64(&card->read_bytes, read);
     show_buffer(&card->query_capacity,
-                conn_kept_capacity(&client->conn) + client->direct_bytes + resp_parser_large_bytes(&client->parser),
+                conn_kept_capacity(&client->conn) + client->large_bytes + resp_parser_large_bytes(&client->parser),
                 &stats->recent_input[stats->recent_index]);
     show64(&card->unfinished_bytes, resp_parser_table_bytes(&client->parser));
 }
@@ -377,7 +377,7 @@ static void show_query_if_any(struct client *client)
 {
     const struct client_card *card = &client->card;
 
-    if (UNLIKELY(conn_kept_capacity(&client->conn) != 0 || client->direct_bytes != 0 ||
+    if (UNLIKELY(conn_kept_capacity(&client->conn) != 0 || client->large_bytes != 0 ||
                  !resp_parser_is_idle(&client->parser) ||
                  atomic_load_explicit(&card->query_capacity, memory_order_relaxed) != 0 ||
                  atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed) != 0))

@@ -101,7 +101,7 @@ struct client_card {
     _Atomic uint64_t read_bytes;    /* of the input, beside query_bytes: what an incomplete command's parser has read */
     _Atomic uint64_t unfinished_bytes; /* memory of the table of an incomplete command's arguments */
     _Atomic uint64_t output_bytes;  /* what waits to be sent, if it has to wait or is much */
-    _Atomic uint64_t letter_bytes;  /* atomic: on their way to it, of what is counted: pubsub.c */
+    _Atomic uint64_t delivery_bytes;  /* atomic: on their way to it, of what is counted: pubsub.c */
     _Atomic uint64_t output_pieces; /* of those, behind the first */
     _Atomic uint64_t multi_bytes;   /* of the commands queued */
     _Atomic uint64_t bytes_in, bytes_out;
@@ -127,13 +127,13 @@ struct client {
     uint64_t wait_count;             /* how often it was blocked */
     uint32_t rendezvous_count;       /* those that its reply waits for: it is blocked, and its output held */
     void (*on_unblock)(struct client *client, bool with_error); /* while blocked: see client_block */
-    struct blob *direct;             /* a large bulk under way: as much of it as has memory yet */
-    struct blob *direct_before;      /* NULL, or the smaller one from which the first part is being copied: direct.c */
-    size_t direct_copied;            /* ... so much of it */
-    bool direct_is_lost;             /* there is no memory for it: its bytes are thrown away as they come */
-    size_t direct_received;          /* of the bulk, with the piece that is being received */
-    size_t direct_size;              /* of the whole bulk */
-    size_t direct_bytes;             /* memory it has, until it is complete */
+    struct blob *large;             /* a large bulk under way: as much of it as has memory yet */
+    struct blob *large_before;      /* NULL, or the smaller one whose bytes are being copied: large_bulk.c */
+    size_t large_copied;            /* ... so much of it */
+    bool large_is_lost;             /* there is no memory for it: its bytes are thrown away as they come */
+    size_t large_received;          /* of the bulk, with the piece that is being received */
+    size_t large_size;              /* of the whole bulk */
+    size_t large_bytes;             /* memory it has, until it is complete */
     uint64_t counted_bytes;          /* its part of worker->clients_bytes */
     char *audit;                     /* fingerprint under which its commands are logged; NULL: they are not */
     int64_t output_soft_since_ms;    /* when the soft output limit was passed; 0: it is not */

@@ -9,7 +9,7 @@
 #include "server/config/options.h"
 #include "server/config/options_process.h"
 #include "server/core/client.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/stats.h"
 #include "server/process/descriptors.h"
@@ -28,7 +28,7 @@ struct server *server_instance(void)
 
 /* -------------------------------------------------------------------------------------- what CONFIG SET changes -- */
 
-static const char *apply_usage(const struct option_row *row)
+static const char *apply_lru_lfu(const struct option_row *row)
 {
     struct store *store = instance->store;
 
@@ -95,9 +95,9 @@ static const char *apply_maxclients(const struct option_row *row)
 static void watch_options(void)
 {
     config_on_change("maxclients", apply_maxclients);
-    config_on_change("maxmemory-policy", apply_usage);
-    config_on_change("lfu-log-factor", apply_usage);
-    config_on_change("lfu-decay-time", apply_usage);
+    config_on_change("maxmemory-policy", apply_lru_lfu);
+    config_on_change("lfu-log-factor", apply_lru_lfu);
+    config_on_change("lfu-decay-time", apply_lru_lfu);
     config_on_change("lazyfree-lazy-server-del", apply_lazy_free);
     config_on_change("lazyfree-lazy-user-del", apply_lazy_free);
     config_on_change("lazyfree-lazy-expire", apply_lazy_free);
@@ -158,7 +158,7 @@ struct server *server_create(void)
     for (unsigned i = 0; i < server->worker_count; i++)
         worker_init(&server->workers[i], server, i);
     watch_options();
-    (void)apply_usage(NULL);
+    (void)apply_lru_lfu(NULL);
     (void)apply_lazy_free(NULL);
     if (!descriptors_suffice(server->worker_count) || !open_loops(server) || !lifecycle_server_start(server))
         server_destroy(&server);
@@ -344,7 +344,7 @@ unsigned server_request_clients(struct worker *asking, uint32_t request,
         if (count != before) {
             atomic_store_explicit(&worker->has_requests, true, memory_order_release);
             mask |= UINT64_C(1) << i;
-            letters_call_later(asking, worker);
+            deliveries_call_later(asking, worker);
         }
     }
     if (workers != NULL)

@@ -63,7 +63,7 @@ void server_wake_from_signal(void); /* worker 0 looks at what a signal has asked
 void server_pause_cron(struct server *server, bool paused); /* any thread */
 /* Leaves a request (enum client_request_flag) on the cards for which `wanted` is true; returns how many. Who is to be
  * killed gets no element any more that it waits for. Bit i of *workers (may be NULL): worker i has such clients. By a
- * worker, which wakes the others by letters_flush: in a transaction it holds stripes. */
+ * worker, which wakes the others by deliveries_flush: in a transaction it holds stripes. */
 struct client_card;
 unsigned server_request_clients(struct worker *asking, uint32_t request,
                                 bool (*wanted)(struct client_card *card, void *context), void *context,

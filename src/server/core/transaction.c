@@ -1,13 +1,13 @@
 #include "server/core/transaction.h"
 
 #include "base/mem.h"
-#include "server/command/kept_words.h"
+#include "server/command/owned_args.h"
 
 /* One command in the queue. */
 struct queued {
     const struct command *command;
     enum access_class access;
-    struct kept_words words;
+    struct owned_args words;
 };
 
 struct transaction {
@@ -29,7 +29,7 @@ void transaction_destroy(struct transaction **transaction)
     if (*transaction == NULL)
         return;
     for (uint32_t i = 0; i < (*transaction)->count; i++)
-        kept_words_fini(&(*transaction)->items[i].words);
+        owned_args_fini(&(*transaction)->items[i].words);
     mem_free((*transaction)->items);
     mem_free(*transaction);
     *transaction = NULL;
@@ -48,8 +48,8 @@ void transaction_queue(struct transaction *transaction, const struct command *co
     queued->command = command;
     transaction->flags |= command->flags;
     transaction->may_write = transaction->may_write || command_may_write(command, words->args, words->arg_count);
-    kept_words_make(&queued->words, words->args, words->arg_count, words->blobs, words->blob_count, NULL, 0);
-    kept_words_find_keys(&queued->words, command);
+    owned_args_make(&queued->words, words->args, words->arg_count, words->blobs, words->blob_count, NULL, 0);
+    owned_args_find_keys(&queued->words, command);
     queued->access = command_access(command, queued->words.args, queued->words.arg_count);
     transaction->memory_bytes += sizeof(*queued) + queued->words.memory_bytes;
     for (uint32_t i = 0; i < words->blob_count; i++)
@@ -102,7 +102,7 @@ enum access_class transaction_needs(const struct transaction *transaction,
 }
 
 const struct command *transaction_at(const struct transaction *transaction, uint32_t index,
-                                     const struct kept_words **words)
+                                     const struct owned_args **words)
 {
     assert(index < transaction->count);
     *words = &transaction->items[index].words;

@@ -30,6 +30,6 @@ enum access_class transaction_needs(const struct transaction *transaction,
                                     void *context);
 
 /* The command at that place of the queue, counted from 0, and its words, which stay the transaction's. */
-struct kept_words;
+struct owned_args;
 const struct command *transaction_at(const struct transaction *transaction, uint32_t index,
-                                     const struct kept_words **words);
+                                     const struct owned_args **words);

@@ -6,7 +6,7 @@
 #include "server/config/options.h"
 #include "server/core/admission.h"
 #include "server/core/client.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "store/watch.h"
@@ -190,10 +190,11 @@ void worker_read_mail(struct worker *worker, uint64_t most_bytes)
     }
 }
 
-/* A letter counts before it stands in the mailbox, and one that is just being put there hides those behind it. So when
- * nothing is there, somebody is between two instructions: not for long, unless the processor was taken from it. Other
- * mail may run a script meanwhile, from inside of which letters are read, too: then there may be none left. */
-void worker_read_letters(struct worker *worker, uint64_t bytes)
+/* A delivery counts before it stands in the mailbox, and one that is just being put there hides those behind it. So
+ * when nothing is there, somebody is between two instructions: not for long, unless the processor was taken from it.
+ * Other mail may run a script meanwhile, from inside of which deliveries are read, too: then there may be none left.
+ * */
+void worker_read_deliveries(struct worker *worker, uint64_t bytes)
 {
     worker->turn_mail_bytes = 0;
     while (worker->turn_mail_bytes < bytes && atomic_load(&worker->backlog_bytes) != 0) {
@@ -267,7 +268,7 @@ COLD void worker_run_deferred(struct worker *worker)
     assert(worker == worker_self());
     assert(!worker->access.has_noted); /* told before the stripes were released */
     more = lifecycle_worker_deferred(worker);
-    letters_flush(worker);
+    deliveries_flush(worker);
     worker->has_deferred = UNLIKELY(more);
 }
 
@@ -292,10 +293,10 @@ static void on_wake(struct loop *loop)
 {
     struct worker *worker = loop_user(loop);
 
-    worker_read_mail(worker, LETTERS_TURN_BYTES);
+    worker_read_mail(worker, DELIVERIES_TURN_BYTES);
     if (!mpsc_is_empty(&worker->mailbox))
         worker_wake(worker); /* goes on when what was written so far has been sent */
-    letters_release_held(worker);
+    deliveries_release_held(worker);
     if (worker->index == 0)
         log_reopen_if_asked();
     worker_serve_requests(worker);
@@ -330,7 +331,7 @@ static void note_turn_commands(struct worker_stats *stats)
 static void read_own_mail(struct worker *worker)
 {
     worker->mailed = 0;
-    worker_read_mail(worker, LETTERS_TURN_BYTES);
+    worker_read_mail(worker, DELIVERIES_TURN_BYTES);
     if (worker->has_deferred)
         worker_run_deferred(worker);
     if (worker->mailed != 0 || !mpsc_is_empty(&worker->mailbox))
@@ -389,7 +390,7 @@ static void close_idle(struct worker *worker)
 
         client_check_output(client);
         client_show_output(client);
-        if (client->direct != NULL) /* it arrives without any command's ending */
+        if (client->large != NULL) /* it arrives without any command's ending */
             client_show_query(client);
         client_note_size(client);
         if (is_late) {

@@ -68,13 +68,13 @@ struct worker_stats {
 };
 
 /* Why a command cannot run, whatever the state of its client. */
-enum job_refusal { REFUSAL_NONE, REFUSAL_UNKNOWN, REFUSAL_UNKNOWN_SUBCOMMAND, REFUSAL_ARITY, REFUSAL_NO_MEMORY };
+enum command_fault { FAULT_NONE, FAULT_UNKNOWN, FAULT_UNKNOWN_SUBCOMMAND, FAULT_ARITY, FAULT_NO_MEMORY };
 
 /* One parsed command on its way to run. */
 struct job {
     struct resp_command words;
     const struct command *command; /* NULL: unknown */
-    enum job_refusal refusal;
+    enum command_fault fault;
     enum access_class access;
     uint32_t first_key, key_count; /* in worker->keys */
     bool by_gate;                  /* takes the gate instead of stripes: parking.c */
@@ -118,7 +118,7 @@ struct worker {
     struct list leaving_watches;      /* of struct watch_set: to be unlinked */
     struct list monitors;             /* clients */
     struct list tracking_clients;     /* of struct tracking */
-    struct list held;                 /* clients that published faster than others deliver: see letters.h */
+    struct list held;                 /* clients that published faster than others deliver: see deliveries.h */
     struct list synced_waits;         /* clients that wait for the disk: aof_hold.c */
     struct list held_outputs;         /* of clients: likewise, in no order */
     _Atomic uint64_t held_bytes;      /* atomic, relaxed: their memory, at the last turn's end */
@@ -140,7 +140,7 @@ struct worker {
     _Atomic uint64_t synced_wanted, acked_wanted;
     bool may_own_gate;                /* it stands in the gate's queue, for a parked command or a wish */
     unsigned gate_wishes;             /* enum gate_wish: what it asks the gate for by itself */
-    bool inside;                      /* serves other clients from inside of a script: inside.h */
+    bool reentrant;                      /* serves other clients from inside of a script: reentrant.h */
     bool escalated;                   /* the running command is alone since dispatch_escalate */
     struct store_counters counters;
     struct eviction_pool eviction_pool;
@@ -190,8 +190,8 @@ void worker_post_quietly(struct worker *worker, struct mail *mail); /* without w
 /* Its thread, no lock held, outside the gate: delivers what is there, until mail that counts `most_bytes` was. */
 void worker_read_mail(struct worker *worker, uint64_t most_bytes);
 /* Likewise: at least all that was posted before the call. */
-/* All letters (letters.h) that count so far; waits for those that are just being put into the mailbox. */
-void worker_read_letters(struct worker *worker, uint64_t bytes);
+/* All deliveries (deliveries.h) that count so far; waits for those that are just being put into the mailbox. */
+void worker_read_deliveries(struct worker *worker, uint64_t bytes);
 /* Likewise: all that was posted before the mail that sets `reached`. */
 void worker_read_mail_until(struct worker *worker, const bool *reached);
 static inline void worker_read_mail_so_far(struct worker *worker)
@@ -199,7 +199,7 @@ static inline void worker_read_mail_so_far(struct worker *worker)
     uint64_t bytes = atomic_load(&worker->backlog_bytes);
 
     if (UNLIKELY(bytes != 0))
-        worker_read_letters(worker, bytes);
+        worker_read_deliveries(worker, bytes);
 }
 
 /* Its thread. The worker_turn_end hooks are called at the end of this turn. */

@@ -328,7 +328,7 @@ static bool load_rdb(struct loading_file *file, uint64_t *size)
     struct rdb_load_result result;
 
     access_begin(access, clock_wall_ms(), true);
-    access_obey(access);
+    access_follow(access);
     persistence_fill_load(&request, access);
     request.keeps_expired = true; /* the increments say when a key is gone */
     request.pause = file->request->pause != NULL ? pause_in_rdb : NULL;

@@ -7,7 +7,7 @@
 #include "base/spinlock.h"
 #include "base/thread.h"
 #include "persist/aof_text.h"
-#include "server/config/hindrance.h"
+#include "server/config/command_block.h"
 #include "server/core/server.h"
 #include "server/durable/aof_hold.h"
 #include "server/durable/aof_options.h"
@@ -95,7 +95,7 @@ static void update_denial(void)
 {
     bool is_well = !GET(failed) && !GET(needs_rewrite);
 
-    hindrance_set(HINDRANCE_UNWRITTEN, !is_well);
+    command_block_set(COMMAND_BLOCK_UNWRITTEN, !is_well);
 }
 
 void aof_writer_denial(char *text, size_t size)

@@ -86,5 +86,5 @@ struct aof_writer_stats {
 void aof_writer_stats(struct aof_writer_stats *stats);
 void aof_writer_stats_reset(void);
 uint64_t aof_writer_memory_bytes(void); /* any thread: memory of its own */
-/* What clients hear while HINDRANCE_UNWRITTEN is set, with its code. */
+/* What clients hear while COMMAND_BLOCK_UNWRITTEN is set, with its code. */
 void aof_writer_denial(char *text, size_t size);

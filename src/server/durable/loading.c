@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "persist/rdb_load.h"
-#include "server/config/hindrance.h"
+#include "server/config/command_block.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
@@ -239,7 +239,7 @@ static void run(void *argument)
     mem_free(loader.worker);
     if (loader.loaded != NULL)
         loader.loaded();
-    hindrance_set(HINDRANCE_LOADING, false);
+    command_block_set(COMMAND_BLOCK_LOADING, false);
     gate_open(&loader.member);
     gate_part(&loader.member);
 }
@@ -336,7 +336,7 @@ bool loading_start(struct server *server)
     (void)sem_init(&loader.begun, 0, 0);
     gate_join(&server->gate, &loader.member, wake, NULL);
     own_gate(); /* nobody is inside yet */
-    hindrance_set(HINDRANCE_LOADING, true);
+    command_block_set(COMMAND_BLOCK_LOADING, true);
     thread_start(&loader.thread, "loader", run, NULL);
     return true;
 }

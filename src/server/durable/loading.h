@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/compiler.h"
-#include "server/config/hindrance.h"
+#include "server/config/command_block.h"
 #include "server/core/lifecycle.h"
 
 #include <stdbool.h>
@@ -24,7 +24,7 @@ void loading_join(void); /* the workers have ended: stops it if it still runs */
 
 static inline bool loading_runs(void)
 {
-    return (hindrances() & HINDRANCE_LOADING) != 0;
+    return (command_blocks() & COMMAND_BLOCK_LOADING) != 0;
 }
 extern const char loading_denial[]; /* what others hear, with its code */
 

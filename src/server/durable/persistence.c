@@ -9,7 +9,7 @@
 #include "persist/rdb_payload.h"
 #include "persist/rdb_save.h"
 #include "server/config/config.h"
-#include "server/config/hindrance.h"
+#include "server/config/command_block.h"
 #include "server/config/options.h"
 #include "server/config/save_points.h"
 #include "server/core/exclusive.h"
@@ -71,7 +71,7 @@ uint64_t persistence_changes(void)
 
 static void update_denial(void)
 {
-    hindrance_set(HINDRANCE_UNSAVED, !GET(last_was_good) && rdb_stops_writes() && save_points_exist());
+    command_block_set(COMMAND_BLOCK_UNSAVED, !GET(last_was_good) && rdb_stops_writes() && save_points_exist());
 }
 
 static const char *apply_denial(const struct option_row *row)
@@ -104,7 +104,7 @@ static void fill_save(struct rdb_save_request *request, struct origin *origin, s
         .use = (policy & POLICY_LFU) != 0   ? RDB_USE_FREQUENCY
                : (policy & POLICY_LRU) != 0 ? RDB_USE_IDLE
                                             : RDB_USE_NOTHING,
-        .usage = {(uint32_t)OPTION_GET(option_lfu_log_factor), (uint32_t)OPTION_GET(option_lfu_decay_time)},
+        .lfu = {(uint32_t)OPTION_GET(option_lfu_log_factor), (uint32_t)OPTION_GET(option_lfu_decay_time)},
         .aux = origin->aux,
         .aux_count = countof(origin->aux),
         .libraries = libraries_each,

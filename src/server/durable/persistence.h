@@ -54,7 +54,7 @@ uint64_t persistence_key_count(const struct store *store); /* of all databases *
 /* The process ends now, in the handler of a signal: what SAVE has written so far goes. */
 void persistence_give_up_from_signal(void);
 
-/* What clients hear while HINDRANCE_UNSAVED is set, with its code. */
+/* What clients hear while COMMAND_BLOCK_UNSAVED is set, with its code. */
 extern const char persistence_denial[];
 
 uint64_t persistence_changes(void); /* since the last snapshot began */

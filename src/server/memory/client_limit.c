@@ -6,7 +6,7 @@
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/server.h"
 
 #include <stdlib.h>
@@ -126,7 +126,7 @@ static void evict(struct worker *worker, uint64_t limit)
         }
         buffer_fini(&victim.line);
     }
-    letters_flush(worker); /* perhaps between two turns */
+    deliveries_flush(worker); /* perhaps between two turns */
     mem_free(weights.items);
 }
 

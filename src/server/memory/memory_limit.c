@@ -221,7 +221,7 @@ static struct eviction_rule rule_of(int64_t policy)
         .unlink = OPTION_IS(option_lazyfree_lazy_eviction),
         .times_deletions = latency_threshold() != 0,
         .samples = (unsigned)OPTION_GET(option_samples),
-        .usage = {(uint32_t)OPTION_GET(option_lfu_log_factor), (uint32_t)OPTION_GET(option_lfu_decay_time)},
+        .lfu = {(uint32_t)OPTION_GET(option_lfu_log_factor), (uint32_t)OPTION_GET(option_lfu_decay_time)},
     };
 
     if ((policy & POLICY_LFU) != 0)

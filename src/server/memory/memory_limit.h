@@ -6,7 +6,7 @@
  * more. That is set aside:
  *
  *   the journal     kept for readers and for repl-backlog-size, and the buffer of who writes the file
- *   letters         to other workers, until what they bring has had one try to be sent (letters.h bounds them)
+ *   deliveries         to other workers, until what they bring has had one try to be sent (deliveries.h bounds them)
  *   output          until its one try to be sent, or while it waits for the disk; what a client does not take counts
  *   free blocks     for output to come, some MiB a worker; half of them go each second, and those that stay count
  *

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "net/resp.h"
 #include "server/core/client_ref.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/server.h"
 #include "server/pubsub/telling.h"
 #include "server/pubsub/topics.h"
@@ -119,9 +119,9 @@ struct changed_keys {
     size_t count;
 };
 
-/* The keys with one prefix on their way to those who want to know, shared by the letters to all workers. */
+/* The keys with one prefix on their way to those who want to know, shared by the deliveries to all workers. */
 struct broadcast {
-    _Atomic uint32_t refs; /* atomic: letters */
+    _Atomic uint32_t refs; /* atomic: deliveries */
     struct topic_ticket ticket;
     struct blob *body;
     size_t key_count;         /* 0: nobody who changed one of them minds being told of it */
@@ -129,7 +129,7 @@ struct broadcast {
 };
 
 struct copy {
-    struct letter letter;
+    struct delivery delivery;
     struct broadcast *broadcast;
 };
 
@@ -273,9 +273,9 @@ static void tell(struct client *client, const struct broadcast *broadcast)
     blob_release(&body);
 }
 
-static void deliver(struct worker *worker, struct letter *letter)
+static void deliver(struct worker *worker, struct delivery *delivery)
 {
-    struct copy *copy = container_of(letter, struct copy, letter);
+    struct copy *copy = container_of(delivery, struct copy, delivery);
     const struct topic_ticket *ticket = &copy->broadcast->ticket;
     const struct topic_part *part = topic_part_of(ticket->topic, worker->index);
 
@@ -314,8 +314,8 @@ static void tell_workers(struct worker *worker, struct topic_ticket *ticket, con
         struct copy *copy = mem_alloc(sizeof(*copy));
 
         atomic_fetch_add_explicit(&broadcast->refs, 1, memory_order_relaxed);
-        *copy = (struct copy){.letter = {.deliver = deliver}, .broadcast = broadcast};
-        letter_post(worker, &worker->server->workers[__builtin_ctzll(left)], &copy->letter, broadcast->body->size);
+        *copy = (struct copy){.delivery = {.deliver = deliver}, .broadcast = broadcast};
+        delivery_post(worker, &worker->server->workers[__builtin_ctzll(left)], &copy->delivery, broadcast->body->size);
     }
     broadcast_release(&broadcast);
 }

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/words.h"
 #include "server/core/client.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
@@ -16,8 +16,8 @@
 
 _Atomic uint32_t monitor_count; /* global: see monitor.h */
 
-struct lines_letter {
-    struct letter letter;
+struct lines_delivery {
+    struct delivery delivery;
     struct blob *lines;
 };
 
@@ -64,9 +64,9 @@ static void show_lines(struct worker *worker, struct blob *lines)
     }
 }
 
-static void deliver_lines(struct worker *worker, struct letter *letter)
+static void deliver_lines(struct worker *worker, struct delivery *delivery)
 {
-    struct lines_letter *mine = container_of(letter, struct lines_letter, letter);
+    struct lines_delivery *mine = container_of(delivery, struct lines_delivery, delivery);
 
     show_lines(worker, mine->lines);
     blob_release(&mine->lines);
@@ -84,13 +84,13 @@ void monitor_tell_noted(struct worker *worker)
     buffer_fini(&worker->monitor_lines);
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct worker *other = &server->workers[i];
-        struct lines_letter *mine;
+        struct lines_delivery *mine;
 
         if (atomic_load_explicit(&other->monitor_count, memory_order_relaxed) == 0)
             continue;
         mine = mem_alloc(sizeof(*mine));
-        *mine = (struct lines_letter){.letter = {.deliver = deliver_lines}, .lines = blob_acquire(lines)};
-        letter_post(worker, other, &mine->letter, lines->size);
+        *mine = (struct lines_delivery){.delivery = {.deliver = deliver_lines}, .lines = blob_acquire(lines)};
+        delivery_post(worker, other, &mine->delivery, lines->size);
     }
     blob_release(&lines);
 }

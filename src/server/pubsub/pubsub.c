@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
@@ -15,9 +15,9 @@
 
 enum { COPY_MOST_BYTES = 4096 }; /* longer messages are referenced by the outputs of their receivers */
 
-/* A message on its way, shared by the letters to all workers. */
+/* A message on its way, shared by the deliveries to all workers. */
 struct publication {
-    _Atomic uint32_t refs;  /* atomic: letters */
+    _Atomic uint32_t refs;  /* atomic: deliveries */
     uint32_t ticket_count;
     struct topic_ticket channel;       /* its topic is NULL: only patterns are reached */
     struct blob *body;                 /* what all forms have in common: channel and payload as bulks */
@@ -25,7 +25,7 @@ struct publication {
 };
 
 struct copy {
-    struct letter letter;
+    struct delivery delivery;
     bool is_counted;        /* in the cards of those that it is for */
     struct publication *publication;
 };
@@ -88,7 +88,7 @@ static void show(struct client *client)
         client->flags |= CLIENT_PUBSUB;
     } else {
         client->flags &= ~(uint32_t)CLIENT_PUBSUB;
-        atomic_store_explicit(&client->card.letter_bytes, 0, memory_order_relaxed); /* they will not reach it */
+        atomic_store_explicit(&client->card.delivery_bytes, 0, memory_order_relaxed); /* they will not reach it */
         mem_free(session);
         client->pubsub = NULL;
     }
@@ -238,7 +238,7 @@ struct posting {
     struct publication *publication;
 };
 
-static void deliver(struct worker *worker, struct letter *letter);
+static void deliver(struct worker *worker, struct delivery *delivery);
 
 static size_t counted_bytes(const struct publication *publication)
 {
@@ -258,7 +258,7 @@ static bool count_for_topic(const struct topic_ticket *ticket, struct worker *re
 
         if (!topic_ticket_reaches(ticket, part->items[i]))
             continue;
-        pending = atomic_fetch_add_explicit(&card->letter_bytes, bytes, memory_order_relaxed) + bytes +
+        pending = atomic_fetch_add_explicit(&card->delivery_bytes, bytes, memory_order_relaxed) + bytes +
                   atomic_load_explicit(&card->output_bytes, memory_order_relaxed);
         if (pending < most) {
             some = true;
@@ -272,7 +272,7 @@ static bool count_for_topic(const struct topic_ticket *ticket, struct worker *re
 
 /* One command may send more than there is memory, and nobody reads before it has ended, or not fast enough. False:
  * nobody in this worker is to get it any more. */
-static bool count_letter(const struct publication *publication, struct worker *receiver)
+static bool count_delivery(const struct publication *publication, struct worker *receiver)
 {
     const uint64_t most = atomic_load_explicit(&option_output_limits[OUTPUT_CLASS_PUBSUB].hard_bytes,
                                                memory_order_relaxed);
@@ -286,7 +286,7 @@ static bool count_letter(const struct publication *publication, struct worker *r
     return some;
 }
 
-/* Under the lock of the channel, and of the patterns if some fit: only puts letters into mailboxes. */
+/* Under the lock of the channel, and of the patterns if some fit: only puts deliveries into mailboxes. */
 static void post(const struct topic_reach *reach, void *context)
 {
     const struct posting *posting = context;
@@ -295,19 +295,19 @@ static void post(const struct topic_reach *reach, void *context)
 
     for (uint64_t left = reach->workers; left != 0; left &= left - 1) {
         struct worker *receiver = &worker->server->workers[__builtin_ctzll(left)];
-        bool much = atomic_load_explicit(&receiver->backlog_bytes, memory_order_relaxed) > LETTERS_MUCH_BYTES;
+        bool much = atomic_load_explicit(&receiver->backlog_bytes, memory_order_relaxed) > DELIVERIES_MUCH_BYTES;
         struct copy *copy;
 
-        if (UNLIKELY(much) && !count_letter(publication, receiver)) {
-            letters_wake_later(worker, receiver); /* to cut them */
+        if (UNLIKELY(much) && !count_delivery(publication, receiver)) {
+            deliveries_wake_later(worker, receiver); /* to cut them */
             continue;
         }
         copy = mem_alloc(sizeof(*copy));
-        copy->letter.deliver = deliver;
+        copy->delivery.deliver = deliver;
         copy->is_counted = much;
         copy->publication = publication;
         atomic_fetch_add_explicit(&publication->refs, 1, memory_order_relaxed);
-        letter_post(worker, receiver, &copy->letter, publication->body->size);
+        delivery_post(worker, receiver, &copy->delivery, publication->body->size);
     }
 }
 
@@ -406,7 +406,7 @@ static void deliver_to_topic(const struct worker *worker, const struct topic_tic
         if (!topic_ticket_reaches(ticket, part->items[i]))
             continue;
         if (UNLIKELY(counted != 0))
-            atomic_fetch_sub_explicit(&client->card.letter_bytes, counted, memory_order_relaxed);
+            atomic_fetch_sub_explicit(&client->card.delivery_bytes, counted, memory_order_relaxed);
         if (conn_is_closing(&client->conn))
             continue;
         form_write(&form, &client->conn.output, client->proto);
@@ -415,9 +415,9 @@ static void deliver_to_topic(const struct worker *worker, const struct topic_tic
     mem_free(form.head);
 }
 
-static void deliver(struct worker *worker, struct letter *letter)
+static void deliver(struct worker *worker, struct delivery *delivery)
 {
-    struct copy *copy = container_of(letter, struct copy, letter);
+    struct copy *copy = container_of(delivery, struct copy, delivery);
     struct publication *publication = copy->publication;
     const uint64_t counted = UNLIKELY(copy->is_counted) ? counted_bytes(publication) : 0;
 

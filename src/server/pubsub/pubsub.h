@@ -1,6 +1,6 @@
 /* Pub/sub: clients subscribe to topics (topics.h), whoever publishes reaches all of their workers by mail.
  *
- *     publish -> one encoded payload, one letter a worker that has subscribers -> each worker to its own clients
+ *     publish -> one encoded payload, one delivery a worker that has subscribers -> each worker to its own clients
  *
  * A subscriber sees the messages of a channel in the order in which they were published, as every other subscriber
  * does; before its next command is served it is shown all that was published before. */

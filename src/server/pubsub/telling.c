@@ -33,7 +33,7 @@ void reply_place_mark(struct reply_place *place)
 {
     struct worker *worker = place->client->worker;
 
-    /* Who put a letter there has counted it before, and has released the stripes that we hold since. */
+    /* Who put a delivery there has counted it before, and has released the stripes that we hold since. */
     place->is_marked = atomic_load(&worker->backlog_bytes) != 0;
     if (place->is_marked)
         worker_post_quietly(worker, &place->mail);

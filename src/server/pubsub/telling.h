@@ -2,8 +2,8 @@
  * mailboxes of the listeners' workers before the stripes are released whose change it tells of, so that each worker
  * finds it in the order of the changes, key by key.
  *
- *     change -> noted by the worker that makes it -> telling_noted, under the stripes -> letters
- *            -> stripes released -> letters_flush wakes who got some
+ *     change -> noted by the worker that makes it -> telling_noted, under the stripes -> deliveries
+ *            -> stripes released -> deliveries_flush wakes who got some
  *
  * And a client that keeps copies of keys is never shown something newer than what it is still to be told of: while mail
  * waits for its worker, its replies take their place in that mailbox. */

@@ -8,7 +8,7 @@
 #include "server/core/client.h"
 #include "server/core/worker.h"
 
-enum { FRACTIONS = 64 };
+enum { REGISTRY_SHARDS = 64 };
 
 /* The patterns (or prefixes) at one time, so that matching needs no lock. */
 struct topic_list {
@@ -17,20 +17,21 @@ struct topic_list {
     struct topic *items[]; /* a reference each */
 };
 
-struct CACHE_ALIGNED fraction {
+/* A part of the registry, chosen by the hash of the name; nothing to do with shard channels. */
+struct CACHE_ALIGNED registry_shard {
     struct spinlock lock; /* rank LOCK_REGISTRY, that of patterns LOCK_PATTERNS */
     struct table topics[TOPIC_KINDS] GUARDED_BY(lock);
     struct topic_list *list GUARDED_BY(lock); /* of patterns, prefixes; NULL: made anew when it is wanted next */
 };
 
 /* Patterns stand together, and prefixes: whatever may fit one of them is compared with all. */
-static struct fraction fractions[FRACTIONS + 2];  /* global: each guarded by its lock */
+static struct registry_shard registry_shards[REGISTRY_SHARDS + 2];  /* global: each guarded by its lock */
 static _Atomic uint64_t counts[TOPIC_KINDS];      /* global: atomic, relaxed */
 
 void topics_setup(void)
 {
-    for (size_t i = 0; i < countof(fractions); i++)
-        spinlock_init(&fractions[i].lock, i == FRACTIONS ? LOCK_PATTERNS : LOCK_REGISTRY);
+    for (size_t i = 0; i < countof(registry_shards); i++)
+        spinlock_init(&registry_shards[i].lock, i == REGISTRY_SHARDS ? LOCK_PATTERNS : LOCK_REGISTRY);
 }
 
 uint64_t topics_hash(struct slice name)
@@ -38,15 +39,15 @@ uint64_t topics_hash(struct slice name)
     return hash_bytes(name.data, name.size);
 }
 
-static struct fraction *fraction_of(enum topic_kind kind, uint64_t hash)
+static struct registry_shard *shard_of(enum topic_kind kind, uint64_t hash)
 {
     switch (kind) {
     case TOPIC_PATTERN:
-        return &fractions[FRACTIONS];
+        return &registry_shards[REGISTRY_SHARDS];
     case TOPIC_PREFIX:
-        return &fractions[FRACTIONS + 1];
+        return &registry_shards[REGISTRY_SHARDS + 1];
     default:
-        return &fractions[hash % FRACTIONS];
+        return &registry_shards[hash % REGISTRY_SHARDS];
     }
 }
 
@@ -84,16 +85,16 @@ static void topic_release(struct topic **topic)
     mem_free(gone);
 }
 
-static struct topic *find_locked(struct fraction *fraction, enum topic_kind kind, struct slice name, uint64_t hash)
-    REQUIRES(fraction->lock)
+static struct topic *find_locked(struct registry_shard *shard, enum topic_kind kind, struct slice name, uint64_t hash)
+    REQUIRES(shard->lock)
 {
-    return table_find(&fraction->topics[kind], hash, is_named, &name);
+    return table_find(&shard->topics[kind], hash, is_named, &name);
 }
 
-static void forget_list_locked(struct fraction *fraction, struct topic_list **stale) REQUIRES(fraction->lock)
+static void forget_list_locked(struct registry_shard *shard, struct topic_list **stale) REQUIRES(shard->lock)
 {
-    *stale = fraction->list;
-    fraction->list = NULL;
+    *stale = shard->list;
+    shard->list = NULL;
 }
 
 static void list_release(struct topic_list **list)
@@ -108,8 +109,8 @@ static void list_release(struct topic_list **list)
     mem_free(gone);
 }
 
-static struct topic *create_locked(struct fraction *fraction, enum topic_kind kind, struct slice name, uint64_t hash)
-    REQUIRES(fraction->lock)
+static struct topic *create_locked(struct registry_shard *shard, enum topic_kind kind, struct slice name, uint64_t hash)
+    REQUIRES(shard->lock)
 {
     struct topic *topic = mem_alloc(sizeof(*topic) + name.size);
 
@@ -117,7 +118,7 @@ static struct topic *create_locked(struct fraction *fraction, enum topic_kind ki
     atomic_init(&topic->refs, 1);
     if (name.size != 0)
         memcpy(topic->name, name.data, name.size);
-    table_insert(&fraction->topics[kind], hash, topic, hash_of);
+    table_insert(&shard->topics[kind], hash, topic, hash_of);
     atomic_fetch_add_explicit(&counts[kind], 1, memory_order_relaxed);
     return topic;
 }
@@ -138,17 +139,17 @@ static struct topic_part *part_locked(struct topic *topic, unsigned worker_index
 struct subscription *topics_subscribe(enum topic_kind kind, struct slice name, uint64_t hash, struct client *client)
 {
     struct subscription *subscription = mem_alloc(sizeof(*subscription));
-    struct fraction *fraction = fraction_of(kind, hash);
+    struct registry_shard *shard = shard_of(kind, hash);
     const unsigned worker_index = client->worker->index;
     struct topic_list *stale = NULL;
     struct topic_part *part;
     struct topic *topic;
 
-    spinlock_acquire(&fraction->lock);
-    topic = find_locked(fraction, kind, name, hash);
+    spinlock_acquire(&shard->lock);
+    topic = find_locked(shard, kind, name, hash);
     if (topic == NULL) {
-        topic = create_locked(fraction, kind, name, hash);
-        forget_list_locked(fraction, &stale);
+        topic = create_locked(shard, kind, name, hash);
+        forget_list_locked(shard, &stale);
     }
     part = part_locked(topic, worker_index);
     topic->subscriber_count++;
@@ -160,7 +161,7 @@ struct subscription *topics_subscribe(enum topic_kind kind, struct slice name, u
         part->items = mem_realloc(part->items, part->capacity * sizeof(struct subscription *));
     }
     part->items[part->count++] = subscription;
-    spinlock_release(&fraction->lock);
+    spinlock_release(&shard->lock);
     list_release(&stale);
     return subscription;
 }
@@ -183,24 +184,24 @@ void topics_leave(struct subscription *subscription)
 {
     struct topic *topic = subscription->topic;
     const struct topic_part *part = subscription->part;
-    struct fraction *fraction = fraction_of(topic->kind, topic->hash);
+    struct registry_shard *shard = shard_of(topic->kind, topic->hash);
     struct topic_list *stale = NULL;
     bool last;
 
-    spinlock_acquire(&fraction->lock);
+    spinlock_acquire(&shard->lock);
     subscription->end = ++topic->age;
     if (part->count == 1) /* those that were left before are freed */
         topic->workers &= ~(UINT64_C(1) << part->worker_index);
     last = --topic->subscriber_count == 0;
     if (last) {
         struct slice name = topic_name(topic);
-        uint64_t *slot = table_find_slot(&fraction->topics[topic->kind], topic->hash, is_named, &name);
+        uint64_t *slot = table_find_slot(&shard->topics[topic->kind], topic->hash, is_named, &name);
 
-        table_remove(&fraction->topics[topic->kind], topic->hash, slot);
+        table_remove(&shard->topics[topic->kind], topic->hash, slot);
         atomic_fetch_sub_explicit(&counts[topic->kind], 1, memory_order_relaxed);
-        forget_list_locked(fraction, &stale);
+        forget_list_locked(shard, &stale);
     }
-    spinlock_release(&fraction->lock);
+    spinlock_release(&shard->lock);
     list_release(&stale);
     if (last)
         topic_release(&topic);
@@ -209,13 +210,13 @@ void topics_leave(struct subscription *subscription)
 void topics_unsubscribe(struct subscription **subscription)
 {
     struct topic *topic = (*subscription)->topic;
-    struct fraction *fraction = fraction_of(topic->kind, topic->hash);
+    struct registry_shard *shard = shard_of(topic->kind, topic->hash);
 
     if ((*subscription)->end == UINT64_MAX)
         topics_leave(*subscription);
-    spinlock_acquire(&fraction->lock);
+    spinlock_acquire(&shard->lock);
     part_remove((*subscription)->part, (*subscription)->index);
-    spinlock_release(&fraction->lock);
+    spinlock_release(&shard->lock);
     mem_free(*subscription);
     *subscription = NULL;
     topic_release(&topic);
@@ -261,23 +262,23 @@ static void list_add(void *item, void *context)
 }
 
 /* A new list costs no more than matching all patterns does, and is made only for that. */
-static struct topic_list *list_acquire(struct fraction *fraction, enum topic_kind kind)
+static struct topic_list *list_acquire(struct registry_shard *shard, enum topic_kind kind)
 {
     struct topic_list *list;
 
-    spinlock_acquire(&fraction->lock);
-    list = fraction->list;
+    spinlock_acquire(&shard->lock);
+    list = shard->list;
     if (list == NULL) {
-        const struct table *topics = &fraction->topics[kind];
+        const struct table *topics = &shard->topics[kind];
 
         list = mem_alloc(sizeof(*list) + table_count(topics) * sizeof(struct topic *));
         list->count = 0;
         atomic_init(&list->refs, 1);
         table_each(topics, list_add, list);
-        fraction->list = list;
+        shard->list = list;
     }
     atomic_fetch_add_explicit(&list->refs, 1, memory_order_relaxed);
-    spinlock_release(&fraction->lock);
+    spinlock_release(&shard->lock);
     return list;
 }
 
@@ -293,37 +294,37 @@ static struct topic_ticket *add_ticket(struct topic_tickets *tickets)
 void topics_match(enum topic_kind kind, bool (*fits)(struct slice name, const void *context), const void *context,
                   struct topic_tickets *tickets, struct topic_reach *reach)
 {
-    struct fraction *fraction = fraction_of(kind, 0);
+    struct registry_shard *shard = shard_of(kind, 0);
     struct topic_list *list;
     uint32_t kept = 0;
 
     if (LIKELY(topics_count(kind) == 0))
         return;
-    list = list_acquire(fraction, kind);
+    list = list_acquire(shard, kind);
     for (uint32_t i = 0; i < list->count; i++) {
         if (fits(topic_name(list->items[i]), context))
             add_ticket(tickets)->topic = list->items[i];
     }
-    spinlock_acquire(&fraction->lock);
+    spinlock_acquire(&shard->lock);
     for (uint32_t i = 0; i < tickets->count; i++) {
         if (tickets->items[i].topic->subscriber_count != 0) /* may have been left meanwhile */
             tickets->items[kept++] = ticket_locked(tickets->items[i].topic, reach);
     }
-    spinlock_release(&fraction->lock);
+    spinlock_release(&shard->lock);
     tickets->count = kept;
     list_release(&list);
 }
 
 bool topics_has(enum topic_kind kind, struct slice name, uint64_t hash)
 {
-    struct fraction *fraction = fraction_of(kind, hash);
+    struct registry_shard *shard = shard_of(kind, hash);
     bool found;
 
     if (topics_count(kind) == 0)
         return false;
-    spinlock_acquire(&fraction->lock);
-    found = find_locked(fraction, kind, name, hash) != NULL;
-    spinlock_release(&fraction->lock);
+    spinlock_acquire(&shard->lock);
+    found = find_locked(shard, kind, name, hash) != NULL;
+    spinlock_release(&shard->lock);
     return found;
 }
 
@@ -332,7 +333,7 @@ NO_THREAD_SAFETY_ANALYSIS static void post_locked(const struct topic_message *me
                                                   void (*post)(const struct topic_reach *reach, void *context),
                                                   void *context)
 {
-    struct fraction *patterns = fraction_of(TOPIC_PATTERN, 0);
+    struct registry_shard *patterns = shard_of(TOPIC_PATTERN, 0);
 
     if (message->pattern_count != 0) {
         spinlock_acquire(&patterns->lock);
@@ -348,16 +349,16 @@ NO_THREAD_SAFETY_ANALYSIS static void post_locked(const struct topic_message *me
 void topics_post(const struct topic_message *message, struct topic_reach *reach,
                  void (*post)(const struct topic_reach *reach, void *context), void *context)
 {
-    struct fraction *fraction = fraction_of(message->kind, message->hash);
+    struct registry_shard *shard = shard_of(message->kind, message->hash);
     struct topic *topic;
 
     *reach = (struct topic_reach){0};
-    spinlock_acquire(&fraction->lock);
-    topic = find_locked(fraction, message->kind, message->channel, message->hash);
+    spinlock_acquire(&shard->lock);
+    topic = find_locked(shard, message->kind, message->channel, message->hash);
     if (topic != NULL)
         *message->ticket = ticket_locked(topic, reach);
     post_locked(message, reach, post, context);
-    spinlock_release(&fraction->lock);
+    spinlock_release(&shard->lock);
 }
 
 /* ------------------------------------------------------------------------------------------------------ looking -- */
@@ -370,14 +371,14 @@ uint64_t topics_count(enum topic_kind kind)
 uint32_t topics_subscriber_count(enum topic_kind kind, struct slice name)
 {
     uint64_t hash = topics_hash(name);
-    struct fraction *fraction = fraction_of(kind, hash);
+    struct registry_shard *shard = shard_of(kind, hash);
     const struct topic *topic;
     uint32_t count;
 
-    spinlock_acquire(&fraction->lock);
-    topic = find_locked(fraction, kind, name, hash);
+    spinlock_acquire(&shard->lock);
+    topic = find_locked(shard, kind, name, hash);
     count = topic != NULL ? topic->subscriber_count : 0;
-    spinlock_release(&fraction->lock);
+    spinlock_release(&shard->lock);
     return count;
 }
 
@@ -390,7 +391,7 @@ static void add_name(void *item, void *context)
     buffer_append(names, topic->name, topic->name_size);
 }
 
-/* Those of one fraction, of which the ones that don't fit go again: matching is not for under the lock. */
+/* Those of one shard, of which the ones that don't fit go again: matching is not for under the lock. */
 static uint64_t keep_matching(struct buffer *names, size_t from, struct slice pattern)
 {
     uint64_t count = 0;
@@ -416,13 +417,13 @@ uint64_t topics_list(enum topic_kind kind, struct slice pattern, struct buffer *
 {
     uint64_t count = 0;
 
-    for (size_t i = 0; i < countof(fractions); i++) {
-        struct fraction *fraction = &fractions[i];
+    for (size_t i = 0; i < countof(registry_shards); i++) {
+        struct registry_shard *shard = &registry_shards[i];
         size_t from = names->size;
 
-        spinlock_acquire(&fraction->lock);
-        table_each(&fraction->topics[kind], add_name, names);
-        spinlock_release(&fraction->lock);
+        spinlock_acquire(&shard->lock);
+        table_each(&shard->topics[kind], add_name, names);
+        spinlock_release(&shard->lock);
         if (names->size != from)
             count += keep_matching(names, from, pattern);
     }
@@ -437,9 +438,9 @@ size_t topics_memory_bytes(const struct subscription *subscription)
 
 void topics_teardown(void)
 {
-    for (size_t i = 0; i < countof(fractions); i++) {
-        list_release(&fractions[i].list);
+    for (size_t i = 0; i < countof(registry_shards); i++) {
+        list_release(&registry_shards[i].list);
         for (size_t kind = 0; kind < TOPIC_KINDS; kind++)
-            table_clear(&fractions[i].topics[kind], NULL, NULL); /* all clients have gone: they are empty */
+            table_clear(&registry_shards[i].topics[kind], NULL, NULL); /* all clients have gone: they are empty */
     }
 }

@@ -3,7 +3,7 @@
  *     registry -> topic -> part of a worker -> subscriptions of that worker's clients
  *
  * The registry and what concerns all workers (how many subscribe, in which workers) is guarded by a few locks, one for
- * each fraction of the names. A part's subscriptions belong to its worker's thread, which changes them under the lock
+ * each shard of the names. A part's subscriptions belong to its worker's thread, which changes them under the lock
  * and reads them without, so delivering takes none.
  *
  * Who publishes gets a ticket: the topic with its age then. Each subscription knows at what age it was made and at what

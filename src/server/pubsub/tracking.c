@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
@@ -237,7 +237,7 @@ static void tell_broken(struct client *client, uint64_t redirect_id)
 
 /* To the worker of the client that is told in another's place, and back if there is none any more. */
 struct forward {
-    struct letter letter;
+    struct delivery delivery;
     struct client_ref *from, *to;
     struct blob *body; /* a reference; NULL: everything */
 };
@@ -250,9 +250,9 @@ static void forward_free(struct forward *forward)
     mem_free(forward);
 }
 
-static void deliver_back(struct worker *worker, struct letter *letter)
+static void deliver_back(struct worker *worker, struct delivery *delivery)
 {
-    struct forward *forward = container_of(letter, struct forward, letter);
+    struct forward *forward = container_of(delivery, struct forward, delivery);
     struct client *client = here(forward->from);
 
     (void)worker;
@@ -261,15 +261,15 @@ static void deliver_back(struct worker *worker, struct letter *letter)
     forward_free(forward);
 }
 
-static void deliver_forward(struct worker *worker, struct letter *letter)
+static void deliver_forward(struct worker *worker, struct delivery *delivery)
 {
-    struct forward *forward = container_of(letter, struct forward, letter);
+    struct forward *forward = container_of(delivery, struct forward, delivery);
     struct client *client = here(forward->to);
 
     if (client == NULL) {
         blob_release(&forward->body);
-        forward->letter.deliver = deliver_back;
-        letter_post(worker, &worker->server->workers[forward->from->worker_index], &forward->letter, 0);
+        forward->delivery.deliver = deliver_back;
+        delivery_post(worker, &worker->server->workers[forward->from->worker_index], &forward->delivery, 0);
         return;
     }
     write_to(client, forward->body, true);
@@ -291,26 +291,26 @@ void tracking_tell(struct client *client, struct blob *body)
             tell_broken(client, redirect->id);
     } else {
         forward = mem_alloc(sizeof(*forward));
-        *forward = (struct forward){.letter = {.deliver = deliver_forward},
+        *forward = (struct forward){.delivery = {.deliver = deliver_forward},
                                     .from = client_ref_acquire(client->card.ref),
                                     .to = client_ref_acquire(redirect),
                                     .body = body != NULL ? blob_acquire(body) : NULL};
-        letter_post(worker, &worker->server->workers[redirect->worker_index], &forward->letter,
+        delivery_post(worker, &worker->server->workers[redirect->worker_index], &forward->delivery,
                     body != NULL ? body->size : 0);
     }
 }
 
 /* ------------------------------------------------------------------------------------------------------ sending -- */
 
-/* A key that has changed, on its way to those who read it; shared by the letters to all workers. */
+/* A key that has changed, on its way to those who read it; shared by the deliveries to all workers. */
 struct invalidation {
-    _Atomic uint32_t refs; /* atomic: letters */
+    _Atomic uint32_t refs; /* atomic: deliveries */
     struct noted noted;
     struct blob *body;     /* NULL: everything */
 };
 
 struct copy {
-    struct letter letter;
+    struct delivery delivery;
     struct invalidation *invalidation;
 };
 
@@ -343,9 +343,9 @@ static void tell_readers(const struct worker *worker, const struct invalidation 
     }
 }
 
-static void deliver(struct worker *worker, struct letter *letter)
+static void deliver(struct worker *worker, struct delivery *delivery)
 {
-    struct copy *copy = container_of(letter, struct copy, letter);
+    struct copy *copy = container_of(delivery, struct copy, delivery);
 
     if (copy->invalidation->noted.tracked != NULL) {
         tell_readers(worker, copy->invalidation);
@@ -405,8 +405,8 @@ static void tell_workers(struct worker *worker, const struct noted *noted)
         struct copy *copy = mem_alloc(sizeof(*copy));
 
         atomic_fetch_add_explicit(&invalidation->refs, 1, memory_order_relaxed);
-        *copy = (struct copy){.letter = {.deliver = deliver}, .invalidation = invalidation};
-        letter_post(worker, &server->workers[__builtin_ctzll(workers)], &copy->letter,
+        *copy = (struct copy){.delivery = {.deliver = deliver}, .invalidation = invalidation};
+        delivery_post(worker, &server->workers[__builtin_ctzll(workers)], &copy->delivery,
                     invalidation->body != NULL ? invalidation->body->size : 0);
     }
     invalidation_release(&invalidation);

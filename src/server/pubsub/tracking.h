@@ -4,7 +4,7 @@
  * remembered: the client is told of every change of a key with one of its prefixes (topics of their own). A client may
  * have another one told in its place.
  *
- *     change of a key -> noted by the worker -> letters to the clients' workers; both under the stripe: telling.h
+ *     change of a key -> noted by the worker -> deliveries to the clients' workers; both under the stripe: telling.h
  *
  * A reply that a client was given is always before the invalidation of what it read, and behind the invalidations of
  * what had changed when it was read. */

@@ -193,7 +193,7 @@ static bool run_one(struct apply *apply, const struct applied *applied, int64_t 
     if (UNLIKELY(is_without_effect(applied->command)))
         return true;
     access_begin(access, now_ms, true);
-    access_obey(access);
+    access_follow(access);
     applied->command->run(&request);
     apply->command_count++;
     if (UNLIKELY(request.failed)) {

@@ -8,9 +8,9 @@
 #include "net/loop.h"
 #include "server/acl/acl_client.h"
 #include "server/acl/acl_user.h"
-#include "server/command/kept_words.h"
+#include "server/command/owned_args.h"
 #include "server/core/client.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
@@ -25,7 +25,7 @@ struct blocked {
     struct mail mail;          /* takes the reply to the owner */
     struct list_node node;     /* owner: of those that are to be unlinked and freed */
     struct waiter waiter;
-    struct kept_words words;
+    struct owned_args words;
     const struct command *command;
     struct worker *worker;     /* const: the owner */
     struct acl_user *user;     /* const: a reference: its client's when it began to wait */
@@ -152,7 +152,7 @@ static bool unlink_leaving(struct worker *worker)
         if (!waiter_try_leave(&blocked->waiter, worker->server->store))
             return false;
         list_remove(link);
-        kept_words_fini(&blocked->words);
+        owned_args_fini(&blocked->words);
         acl_user_release(&blocked->user);
         mem_free(blocked);
     }
@@ -212,9 +212,9 @@ void block_client(struct request *request, const struct block_wish *wish)
     blocked->is_silent = (client->flags & (CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP)) != 0;
     blocked->no_touch = (client->flags & CLIENT_NO_TOUCH) != 0;
     blocked->can_serve = wish->can_serve;
-    kept_words_make(&blocked->words, wish->args != NULL ? wish->args : request->args, request->arg_count,
+    owned_args_make(&blocked->words, wish->args != NULL ? wish->args : request->args, request->arg_count,
                     request->blobs, request->blob_count, NULL, 0);
-    kept_words_find_keys(&blocked->words, request->command);
+    owned_args_find_keys(&blocked->words, request->command);
     blocked->waiter.type = wish->type;
     blocked->waiter.wants_losses = wish->wants_losses;
     blocked->waiter.has_target = wish->target != NULL;
@@ -243,7 +243,7 @@ static bool claim(struct blocked *blocked)
     return claimed;
 }
 
-static const struct key *own_key(const struct kept_words *words, const struct registered_key *key)
+static const struct key *own_key(const struct owned_args *words, const struct registered_key *key)
 {
     const struct slice name = {key->name, key->size};
 
@@ -277,7 +277,7 @@ static uint64_t run(struct request *request)
 static bool serve(struct worker *worker, struct wait_node *node, const struct entry *entry)
 {
     struct blocked *blocked = container_of(node->waiter, struct blocked, waiter);
-    const struct kept_words *words = &blocked->words;
+    const struct owned_args *words = &blocked->words;
     struct access *access = &worker->access;
     struct request request = {.command = blocked->command,
                               .args = words->args,
@@ -307,7 +307,7 @@ static bool serve(struct worker *worker, struct wait_node *node, const struct en
     if (!acl_refuses_served(&request, blocked->user, &blocked->refusal))
         blocked->served_us = run(&request);
     access->no_touch = no_touch;
-    letters_post_mail(worker, blocked->worker, &blocked->mail); /* from here on it is its owner's */
+    deliveries_post_mail(worker, blocked->worker, &blocked->mail); /* from here on it is its owner's */
     return true;
 }
 

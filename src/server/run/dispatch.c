@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/acl/acl_client.h"
-#include "server/config/hindrance.h"
+#include "server/config/command_block.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
 #include "server/core/exclusive.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/memory/memory_limit.h"
@@ -23,12 +23,12 @@
 #include "server/pubsub/tracking.h"
 #include "server/run/blocked.h"
 #include "server/run/busy.h"
-#include "server/run/direct.h"
+#include "server/run/large_bulk.h"
 #include "server/run/dispatch_priv.h"
 #include "server/run/migrate.h"
 #include "server/run/parking.h"
 #include "server/run/pause.h"
-#include "server/run/refusal.h"
+#include "server/run/command_check.h"
 #include "server/core/transaction.h"
 #include "server/tls/tls_peers.h"
 #include "store/waiters.h"
@@ -78,27 +78,27 @@ static void job_prepare(struct worker *worker, struct job *job)
     const struct command *command = command_find(job->words.args[0]);
 
     job->command = command;
-    job->refusal = REFUSAL_NONE;
+    job->fault = FAULT_NONE;
     job->access = ACCESS_FREE;
     job->key_count = 0;
     if (UNLIKELY(command == NULL)) {
-        job->refusal = REFUSAL_UNKNOWN;
+        job->fault = FAULT_UNKNOWN;
         return;
     }
     if (UNLIKELY(command->subcommand_count != 0) && job->words.arg_count > 1) {
         command = command_find_subcommand(command, job->words.args[1]);
         if (command == NULL) {
-            job->refusal = REFUSAL_UNKNOWN_SUBCOMMAND;
+            job->fault = FAULT_UNKNOWN_SUBCOMMAND;
             return;
         }
         job->command = command;
     }
     if (UNLIKELY(!command_arity_fits(command, job->words.arg_count))) {
-        job->refusal = REFUSAL_ARITY;
+        job->fault = FAULT_ARITY;
         return;
     }
     if (resp_command_lacks(&job->words)) {
-        job->refusal = REFUSAL_NO_MEMORY;
+        job->fault = FAULT_NO_MEMORY;
         return;
     }
     job->access = command_access(command, job->words.args, job->words.arg_count);
@@ -659,7 +659,7 @@ static bool may_group_client(const struct client *client)
 
 static bool may_group(const struct job *job)
 {
-    return job->access == ACCESS_STRIPED && job->refusal == REFUSAL_NONE &&
+    return job->access == ACCESS_STRIPED && job->fault == FAULT_NONE &&
            (job->command->flags & (COMMAND_ALONE | COMMAND_SCRIPT)) == 0;
 }
 
@@ -744,12 +744,12 @@ static bool run_or_park(struct client *client, struct job *job)
     const struct key *keys = job->key_count != 0 ? &client->worker->keys[job->first_key] : NULL;
     enum run_result result;
 
-    if (refusal_replies(client, job))
+    if (command_check_refuses(client, job))
         return true;
     result = dispatch_run_now(client, job, keys);
     if (result == RUN_DONE)
         return true;
-    if (UNLIKELY(busy_is_on()) && result != RUN_PAUSED && refusal_replies_busy(client, job)) {
+    if (UNLIKELY(busy_is_on()) && result != RUN_PAUSED && command_check_refuses_busy(client, job)) {
         exclusive_stop_asking(client->worker);
         return true;
     }
@@ -774,7 +774,7 @@ static uint32_t run_jobs(struct client *client, uint32_t count)
         uint32_t end = i;
 
         if (LIKELY(client->transaction == NULL && may_group_client(client) && !memory_limit_is_reached() &&
-                   !worker->inside && !pause_is_on() && hindrances() == 0)) {
+                   !worker->reentrant && !pause_is_on() && command_blocks() == 0)) {
             while (end < count && may_group(&jobs[end]))
                 end++;
         }
@@ -849,7 +849,7 @@ static size_t on_data(struct client *client, char *data, size_t size)
             done = ran != 0 ? worker->jobs[ran - 1].end : start;
             resp_parser_fini(&client->parser);
         } else if (result == RESP_LARGE && !conn_is_closing(&client->conn)) {
-            direct_begin(client, &job->words, data + done, size - done);
+            large_bulk_begin(client, &job->words, data + done, size - done);
         } else if (result == RESP_ERROR && !conn_is_closing(&client->conn)) {
             dispatch_protocol_error(client, job->words.error);
         }
@@ -857,7 +857,7 @@ static size_t on_data(struct client *client, char *data, size_t size)
     }
     if (UNLIKELY(worker->has_deferred)) {
         worker_run_deferred(worker);
-        letters_hold(client);
+        deliveries_hold(client);
     }
     if (!output_is_empty(&client->conn.output))
         conn_write_pending(&client->conn);
@@ -871,7 +871,7 @@ static size_t on_data(struct client *client, char *data, size_t size)
 
 static bool start(struct server *server)
 {
-    static const struct client_input input = {.on_data = on_data, .on_direct_done = direct_done};
+    static const struct client_input input = {.on_data = on_data, .on_direct_done = large_bulk_done};
 
     (void)server;
     client_set_input(&input);

@@ -1,4 +1,5 @@
-/* For dispatch.c, parking.c, refusal.c and direct.c alone: a job's request, where its reply goes, what came of it. */
+/* For dispatch.c, parking.c, command_check.c and large_bulk.c alone: a job's request, where its reply goes, and the
+ * result. */
 #pragma once
 
 #include "server/core/client.h"

@@ -7,7 +7,7 @@
 #include "persist/rdb_payload.h"
 #include "server/command/command.h"
 #include "server/core/client.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/durable/rdb_options.h"
@@ -239,7 +239,7 @@ static void leave_registry(struct migration *migration)
     list_remove(&migration->node);
     empty = list_is_empty(&registry);
     if (empty)
-        hindrance_set(HINDRANCE_MOVING, false);
+        command_block_set(COMMAND_BLOCK_MOVING, false);
     spinlock_release(&registry_lock);
     for (unsigned i = 0; i < server->worker_count; i++)
         worker_wake_parked(&server->workers[i], PARKING_PAUSE); /* who was held may go on */
@@ -349,7 +349,7 @@ static bool finish(struct worker *worker, struct migration *migration)
 
 static void woken(struct worker *worker)
 {
-    if (LIKELY(!migrate_is_on()) || worker->inside || pause_holds_writes())
+    if (LIKELY(!migrate_is_on()) || worker->reentrant || pause_holds_writes())
         return;
     LIST_FOREACH_SAFE(node, &answered[worker->index]) {
         if (!finish(worker, container_of(node, struct migration, queue_node)))
@@ -454,14 +454,14 @@ static void begin(struct request *request, struct migration *migration)
 
     spinlock_acquire(&registry_lock);
     list_push_back(&registry, &migration->node);
-    hindrance_set(HINDRANCE_MOVING, true);
+    command_block_set(COMMAND_BLOCK_MOVING, true);
     spinlock_release(&registry_lock);
     migration->client = client;
     migration->is_silent = (client->flags & (CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP)) != 0;
     request->blocked = true;
     client_block(client, NULL);
     mail->deliver = submit;
-    letters_post_mail(request->worker, request->worker, mail); /* read at the turn's end, when no lock is held */
+    deliveries_post_mail(request->worker, request->worker, mail); /* read at the turn's end, when no lock is held */
 }
 
 /* With what is held: for who may not be left in the middle. */

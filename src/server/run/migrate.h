@@ -10,7 +10,7 @@
  * one step for all others, the command waits itself with what it holds. */
 #pragma once
 
-#include "server/config/hindrance.h"
+#include "server/config/command_block.h"
 #include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/run/migrate_link.h"
@@ -35,7 +35,7 @@ void migrate_run(struct request *request, struct migrate_wish *wish);
 /* Costs a load. */
 static inline bool migrate_is_on(void)
 {
-    return (hindrances() & HINDRANCE_MOVING) != 0;
+    return (command_blocks() & COMMAND_BLOCK_MOVING) != 0;
 }
 /* Must this command wait until keys have moved? */
 bool migrate_holds(const struct client *client, const struct command *command, const struct slice *args,

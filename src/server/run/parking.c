@@ -1,17 +1,17 @@
 #include "server/run/parking.h"
 
 #include "base/mem.h"
-#include "server/command/kept_words.h"
+#include "server/command/owned_args.h"
 #include "server/core/client.h"
 #include "server/core/exclusive.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/run/busy.h"
 #include "server/run/dispatch.h"
 #include "server/run/dispatch_priv.h"
 #include "server/run/pause.h"
-#include "server/run/refusal.h"
+#include "server/run/command_check.h"
 
 enum {
     MANY_STRIPES = 16, /* up to here a command gets on by itself: most of them need one */
@@ -25,7 +25,7 @@ struct parked {
     uint64_t number;       /* order of arrival */
     struct client *client;
     struct job job;
-    struct kept_words words;
+    struct owned_args words;
     bool asked;  /* its last try was RUN_ASKED: in the list of the gate */
     unsigned tries; /* in which it did not get all of its stripes */
 };
@@ -154,7 +154,7 @@ void parking_add(struct client *client, struct job *job, const struct key *keys,
     parked->asked = false;
     parked->tries = 0;
     set_asked(worker, parked, why == RUN_ASKED);
-    kept_words_make(&parked->words, job->words.args, job->words.arg_count, job->words.blobs, job->words.blob_count,
+    owned_args_make(&parked->words, job->words.args, job->words.arg_count, job->words.blobs, job->words.blob_count,
                     keys, job->key_count);
     parked->job = *job;
     parked->job.words.args = parked->words.args;
@@ -179,7 +179,7 @@ static void parked_destroy(struct parked *parked)
     list_remove(&parked->node);
     parked->client->parked = NULL;
     counter_add(&worker->stats.parked_count, UINT64_MAX); /* one less */
-    kept_words_fini(&parked->words);
+    owned_args_fini(&parked->words);
     mem_free(parked);
 }
 
@@ -217,7 +217,7 @@ static void go_on(struct parked *parked)
     conn_write_pending(&client->conn);
     if ((client->flags & CLIENT_BLOCKED) == 0) /* it may wait for something else now */
         conn_resume(&client->conn);
-    letters_hold(client);
+    deliveries_hold(client);
 }
 
 static bool is_paused(const struct parked *parked)
@@ -237,7 +237,7 @@ static enum run_result run(struct parked *parked)
      * pause that has begun meanwhile holds it, too. */
     if (parked->asked)
         return is_paused(parked) ? RUN_PAUSED : dispatch_run_alone(client, &parked->job, parked->words.keys);
-    if (refusal_replies_meanwhile(client, &parked->job))
+    if (command_check_refuses_meanwhile(client, &parked->job))
         return RUN_DONE;
     result = dispatch_run_now(client, &parked->job, parked->words.keys);
     count_try(parked, result);
@@ -252,7 +252,7 @@ static void settle(struct parked *parked, enum run_result result)
 
     set_asked(client->worker, parked, result == RUN_ASKED);
     show_pause(client, result == RUN_PAUSED);
-    if (result == RUN_DONE || (result != RUN_PAUSED && refusal_replies_busy(client, &parked->job))) {
+    if (result == RUN_DONE || (result != RUN_PAUSED && command_check_refuses_busy(client, &parked->job))) {
         go_on(parked);
         return;
     }

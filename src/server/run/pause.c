@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "server/core/client.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/core/transaction.h"
@@ -42,7 +42,7 @@ static void wake_all(struct server *server)
 
         worker_note_parked(worker, PARKING_PAUSE);
         if (self != NULL)
-            letters_call_later(self, worker);
+            deliveries_call_later(self, worker);
         else
             worker_wake(worker);
     }

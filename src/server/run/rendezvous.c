@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "server/acl/acl_client.h"
 #include "server/core/client.h"
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
@@ -106,9 +106,9 @@ static void deliver_call(struct worker *worker, struct mail *mail)
 
     if (call->rendezvous->kind == RENDEZVOUS_REQUESTS) {
         worker_serve_requests(worker);
-        is_late = worker->inside && runs_for_killed(worker);
+        is_late = worker->reentrant && runs_for_killed(worker);
     } else {
-        is_late = worker->inside;
+        is_late = worker->reentrant;
         acl_refresh(worker);
     }
     if (!is_late) {
@@ -131,7 +131,7 @@ static void turn_end(struct worker *worker)
 {
     struct list_node *node;
 
-    assert(!worker->inside);
+    assert(!worker->reentrant);
     while ((node = list_pop_front(&worker->late_calls)) != NULL)
         pass(container_of(node, struct call, late_node));
 }
@@ -175,10 +175,10 @@ void rendezvous_begin(struct client *client, uint64_t workers, enum rendezvous_k
         list_node_init(&call->late_node);
         mail->deliver = deliver_call;
         if (kind == RENDEZVOUS_COMMANDS) {
-            letters_post_mail(worker, other, mail);
+            deliveries_post_mail(worker, other, mail);
         } else {
             mpsc_push(&other->calls, &mail->node);
-            letters_wake_later(worker, other);
+            deliveries_wake_later(worker, other);
         }
     }
 }

@@ -301,7 +301,7 @@ bool cron_runner_turn(struct worker *worker)
     bool all = true;
     struct list found;
 
-    if (LIKELY(!atomic_load_explicit(&store->has_jobs, memory_order_relaxed)) || loading_runs() || worker->inside ||
+    if (LIKELY(!atomic_load_explicit(&store->has_jobs, memory_order_relaxed)) || loading_runs() || worker->reentrant ||
         !cron_runner_is_allowed())
         return true;
     list_init(&found);

@@ -25,14 +25,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-void file_journal_setup(void); /* at start, while there is one thread */
+void power_cut_log_setup(void); /* at start, while there is one thread */
 
-extern bool file_journal_is_on; /* global: const after start */
+extern bool power_cut_log_is_on; /* global: const after start */
 
-void file_journal_opened(int fd, const char *path, bool was_there);
-void file_journal_synced(int fd, uint64_t bytes); /* that it had when the sync began */
-void file_journal_truncated(int fd, uint64_t bytes);
-int file_journal_rename(const char *from, const char *to); /* does it, too */
-int file_journal_remove(const char *path);                 /* likewise */
-uint64_t file_journal_folder_begin(const char *folder);    /* its id */
-void file_journal_folder_synced(uint64_t id);
+void power_cut_log_opened(int fd, const char *path, bool was_there);
+void power_cut_log_synced(int fd, uint64_t bytes); /* that it had when the sync began */
+void power_cut_log_truncated(int fd, uint64_t bytes);
+int power_cut_log_rename(const char *from, const char *to); /* does it, too */
+int power_cut_log_remove(const char *path);                 /* likewise */
+uint64_t power_cut_log_folder_begin(const char *folder);    /* its id */
+void power_cut_log_folder_synced(uint64_t id);

@@ -1,4 +1,4 @@
-#include "server/run/inside.h"
+#include "server/run/reentrant.h"
 
 #include "base/mem.h"
 #include "server/core/worker.h"
@@ -67,17 +67,17 @@ static void put_back(struct worker *worker, struct aside *aside)
     worker->stripe_capacity = aside->stripe_capacity;
 }
 
-void inside_serve(struct worker *worker)
+void reentrant_serve(struct worker *worker)
 {
     struct aside aside;
 
     put_aside(worker, &aside);
-    worker->inside = true;
+    worker->reentrant = true;
     if (aof_hold_is_on())
         aof_hold_turn(worker); /* it sends what was written so far */
     worker_serve_requests(worker);
     rendezvous_serve(worker);
-    loop_serve_inside(worker->loop);
-    worker->inside = false;
+    loop_serve_reentrant(worker->loop);
+    worker->reentrant = false;
     put_back(worker, &aside);
 }

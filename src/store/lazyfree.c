@@ -1,8 +1,8 @@
-#include "store/disposal.h"
+#include "store/lazyfree.h"
 
 #include "base/background.h"
 #include "base/mem.h"
-#include "store/members_priv.h"
+#include "store/subkey_ttl_priv.h"
 
 enum {
     LARGE_BYTES = 1 << 18, /* of a blob */
@@ -12,13 +12,13 @@ enum {
 /* Atomic: objects that were handed to the background threads so far, and those they have freed. */
 static _Atomic uint64_t submitted_count, done_count;
 
-void disposal_submit(uint64_t objects, void (*run)(void *argument), void *argument)
+void lazyfree_submit(uint64_t objects, void (*run)(void *argument), void *argument)
 {
     atomic_fetch_add_explicit(&submitted_count, objects, memory_order_relaxed);
     background_submit(BACKGROUND_FREE, run, argument);
 }
 
-void disposal_done(uint64_t objects)
+void lazyfree_done(uint64_t objects)
 {
     atomic_fetch_add_explicit(&done_count, objects, memory_order_relaxed);
 }
@@ -46,18 +46,18 @@ static void garbage_free(struct access_garbage *garbage)
 static void garbage_job(void *argument)
 {
     garbage_free(argument);
-    disposal_done(1);
+    lazyfree_done(1);
 }
 
 static void garbage_end(struct access_garbage *garbage)
 {
     if (garbage->in_background)
-        disposal_submit(1, garbage_job, garbage);
+        lazyfree_submit(1, garbage_job, garbage);
     else
         garbage_free(garbage);
 }
 
-struct access_garbage *disposal_of_garbage(struct access_garbage *garbage)
+struct access_garbage *lazyfree_of_garbage(struct access_garbage *garbage)
 {
     while (garbage != NULL) {
         struct access_garbage *next = garbage->next;
@@ -93,29 +93,29 @@ static void blob_destroy(struct value value)
     blob_release(&blob);
 }
 
-static void lifetimes_destroy(struct value value)
+static void subkey_ttls_destroy(struct value value)
 {
-    struct lifetimes *lifetimes = value.data;
+    struct subkey_ttls *lifetimes = value.data;
 
     deadlines_clear(&lifetimes->members);
     mem_free(lifetimes);
 }
 
-void disposal_of_lifetimes(struct access *access, struct lifetimes *lifetimes, enum free_reason reason)
+void lazyfree_of_subkey_ttls(struct access *access, struct subkey_ttls *lifetimes, enum free_reason reason)
 {
     struct value value = {lifetimes, ENCODING_RAW};
 
     if (lifetimes->view != NULL) {
-        disposal_of_value(access, lifetimes->view, reason);
+        lazyfree_of_value(access, lifetimes->view, reason);
         entry_free(lifetimes->view);
     }
     if (deadlines_count(&lifetimes->members) >= LARGE_EFFORT)
-        free_large(access, reason, lifetimes_destroy, value);
+        free_large(access, reason, subkey_ttls_destroy, value);
     else
-        lifetimes_destroy(value);
+        subkey_ttls_destroy(value);
 }
 
-void disposal_of_value(struct access *access, struct entry *entry, enum free_reason reason)
+void lazyfree_of_value(struct access *access, struct entry *entry, enum free_reason reason)
 {
     struct blob *blob = entry_blob(entry);
 
@@ -133,6 +133,6 @@ void disposal_of_value(struct access *access, struct entry *entry, enum free_rea
         else
             ops->destroy(value);
         if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
-            disposal_of_lifetimes(access, members_take(entry), reason);
+            lazyfree_of_subkey_ttls(access, subkey_ttl_take(entry), reason);
     }
 }

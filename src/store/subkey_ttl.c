@@ -1,67 +1,68 @@
-#include "store/members.h"
+#include "store/subkey_ttl.h"
 
 #include "base/mem.h"
 #include "base/mem_move.h"
-#include "store/disposal.h"
+#include "store/lazyfree.h"
 #include "store/effects.h"
 #include "store/expiry.h"
 #include "store/lookup.h"
-#include "store/members_priv.h"
+#include "store/subkey_ttl_priv.h"
 
 enum { BATCH = 256 }; /* members that go in one change and one effect */
 
-static bool has_lifetimes(const struct entry *entry)
+static bool has_subkey_ttls(const struct entry *entry)
 {
     return (entry->flags & ENTRY_MEMBERS) != 0;
 }
 
 int64_t entry_member_expire_ms(const struct entry *entry, struct slice member)
 {
-    int64_t when_ms = has_lifetimes(entry) ? deadlines_find(&entry_lifetimes(entry)->members, member) : DEADLINE_NONE;
+    int64_t when_ms = has_subkey_ttls(entry) ? deadlines_find(&entry_subkey_ttls(entry)->members, member)
+                                             : DEADLINE_NONE;
 
     return when_ms != DEADLINE_NONE ? when_ms : EXPIRE_NEVER;
 }
 
 uint64_t entry_member_deadlines(const struct entry *entry)
 {
-    return has_lifetimes(entry) ? deadlines_count(&entry_lifetimes(entry)->members) : 0;
+    return has_subkey_ttls(entry) ? deadlines_count(&entry_subkey_ttls(entry)->members) : 0;
 }
 
 void entry_each_member_deadline(const struct entry *entry, deadline_fn fn, void *context)
 {
-    if (has_lifetimes(entry))
-        deadlines_each_due(&entry_lifetimes(entry)->members, DEADLINE_NONE, fn, context);
+    if (has_subkey_ttls(entry))
+        deadlines_each_due(&entry_subkey_ttls(entry)->members, DEADLINE_NONE, fn, context);
 }
 
 /* --------------------------------------------------------------------------------------------------- lifetimes -- */
 
-static void entry_put_lifetimes(struct entry *entry, struct lifetimes *lifetimes)
+static void entry_put_subkey_ttls(struct entry *entry, struct subkey_ttls *lifetimes)
 {
     entry_word_store(entry, ENTRY_EXPIRES, (uint64_t)(uintptr_t)lifetimes);
     entry->flags |= ENTRY_MEMBERS;
 }
 
-static void view_drop(struct access *access, struct lifetimes *lifetimes)
+static void view_drop(struct access *access, struct subkey_ttls *lifetimes)
 {
     struct entry *view = lifetimes->view;
 
     if (LIKELY(view == NULL))
         return;
     lifetimes->view = NULL;
-    disposal_of_value(access, view, FREE_AT_ONCE);
+    lazyfree_of_value(access, view, FREE_AT_ONCE);
     entry_free(view);
 }
 
-static void due_update(struct lifetimes *lifetimes)
+static void due_update(struct subkey_ttls *lifetimes)
 {
     lifetimes->due_ms = deadlines_first_ms(&lifetimes->members);
     if (lifetimes->key_ms != EXPIRE_NEVER)
         lifetimes->due_ms = MIN(lifetimes->due_ms, lifetimes->key_ms);
 }
 
-struct lifetimes *members_take(struct entry *entry)
+struct subkey_ttls *subkey_ttl_take(struct entry *entry)
 {
-    struct lifetimes *lifetimes = entry_lifetimes(entry);
+    struct subkey_ttls *lifetimes = entry_subkey_ttls(entry);
 
     entry_word_store(entry, ENTRY_EXPIRES, (uint64_t)lifetimes->key_ms);
     entry->flags &= (uint8_t)~ENTRY_MEMBERS;
@@ -75,60 +76,60 @@ static void list(const struct change *change, int64_t before_ms, int64_t after_m
                        &change->keys->keys);
 }
 
-void members_unlist(const struct change *change, const struct entry *entry)
+void subkey_ttl_unlist(const struct change *change, const struct entry *entry)
 {
     list(change, entry_member_due_ms(entry), EXPIRE_NEVER);
 }
 
-void members_attach(struct change *change, struct lifetimes *lifetimes)
+void subkey_ttl_attach(struct change *change, struct subkey_ttls *lifetimes)
 {
     struct entry *entry = change_existing(change);
 
     view_drop(change->access, lifetimes);
     lifetimes->key_ms = entry_expire_ms(entry);
     due_update(lifetimes);
-    entry_put_lifetimes(change_expire_word(change, lifetimes->due_ms), lifetimes);
+    entry_put_subkey_ttls(change_expire_word(change, lifetimes->due_ms), lifetimes);
     list(change, EXPIRE_NEVER, deadlines_first_ms(&lifetimes->members));
 }
 
-struct lifetimes *members_copy(const struct entry *entry)
+struct subkey_ttls *subkey_ttl_copy(const struct entry *entry)
 {
-    struct lifetimes *copy;
+    struct subkey_ttls *copy;
 
-    if (!has_lifetimes(entry))
+    if (!has_subkey_ttls(entry))
         return NULL;
     copy = mem_alloc_zero(sizeof(*copy));
-    deadlines_copy(&copy->members, &entry_lifetimes(entry)->members);
+    deadlines_copy(&copy->members, &entry_subkey_ttls(entry)->members);
     return copy;
 }
 
-void members_key_changed(struct access *access, struct entry *entry, int64_t expire_ms)
+void subkey_ttl_key_changed(struct access *access, struct entry *entry, int64_t expire_ms)
 {
-    struct lifetimes *lifetimes = entry_lifetimes(entry);
+    struct subkey_ttls *lifetimes = entry_subkey_ttls(entry);
 
     view_drop(access, lifetimes);
     lifetimes->key_ms = expire_ms;
     due_update(lifetimes);
 }
 
-void members_changed_in_place(struct access *access, const struct entry *entry)
+void subkey_ttl_changed_in_place(struct access *access, const struct entry *entry)
 {
-    view_drop(access, entry_lifetimes(entry));
+    view_drop(access, entry_subkey_ttls(entry));
 }
 
 /* After deadlines were set or removed: the last one takes the struct along. */
 static void settle(struct change *change, int64_t before_ms)
 {
     struct entry *entry = change_existing(change);
-    struct lifetimes *lifetimes = entry_lifetimes(entry);
+    struct subkey_ttls *lifetimes = entry_subkey_ttls(entry);
 
     view_drop(change->access, lifetimes);
     due_update(lifetimes);
     if (deadlines_count(&lifetimes->members) == 0) {
-        (void)members_take(entry);
+        (void)subkey_ttl_take(entry);
         (void)change_expire_word(change, lifetimes->key_ms);
         list(change, before_ms, EXPIRE_NEVER);
-        disposal_of_lifetimes(change->access, lifetimes, FREE_AT_ONCE);
+        lazyfree_of_subkey_ttls(change->access, lifetimes, FREE_AT_ONCE);
     } else {
         list(change, before_ms, deadlines_first_ms(&lifetimes->members));
     }
@@ -140,44 +141,44 @@ void change_member_expire(struct change *change, struct slice member, int64_t ex
     int64_t before_ms;
 
     expire_ms = MIN(expire_ms, DEADLINE_NONE - 1);
-    if (!has_lifetimes(entry)) {
-        struct lifetimes *lifetimes;
+    if (!has_subkey_ttls(entry)) {
+        struct subkey_ttls *lifetimes;
 
         if (expire_ms == EXPIRE_NEVER)
             return;
         lifetimes = mem_alloc_zero(sizeof(*lifetimes));
         (void)deadlines_set(&lifetimes->members, member, expire_ms);
-        members_attach(change, lifetimes);
+        subkey_ttl_attach(change, lifetimes);
         return;
     }
     before_ms = entry_member_due_ms(entry);
     if (expire_ms != EXPIRE_NEVER)
-        (void)deadlines_set(&entry_lifetimes(entry)->members, member, expire_ms);
-    else if (!deadlines_remove(&entry_lifetimes(entry)->members, member))
+        (void)deadlines_set(&entry_subkey_ttls(entry)->members, member, expire_ms);
+    else if (!deadlines_remove(&entry_subkey_ttls(entry)->members, member))
         return;
     settle(change, before_ms);
 }
 
 /* ----------------------------------------------------------------------------------------------------- looking -- */
 
-uint64_t members_due(const struct entry *entry, int64_t now_ms)
+uint64_t subkey_ttl_due(const struct entry *entry, int64_t now_ms)
 {
-    return has_lifetimes(entry) ? deadlines_count_due(&entry_lifetimes(entry)->members, now_ms) : 0;
+    return has_subkey_ttls(entry) ? deadlines_count_due(&entry_subkey_ttls(entry)->members, now_ms) : 0;
 }
 
-bool members_all_due(const struct access *access, const struct entry *entry)
+bool subkey_ttl_all_due(const struct access *access, const struct entry *entry)
 {
-    const struct deadlines *members = &entry_lifetimes(entry)->members;
+    const struct deadlines *members = &entry_subkey_ttls(entry)->members;
     uint64_t count = access->store->types[entry->type].members->count(entry_value(entry));
 
-    return deadlines_count(members) == count && members_due(entry, access->due_ms) == count;
+    return deadlines_count(members) == count && subkey_ttl_due(entry, access->due_ms) == count;
 }
 
 static struct entry *view_create(struct access *access, const struct entry *entry)
 {
     const struct value_ops *ops = &access->store->types[entry->type];
     struct value value = ops->copy(entry_value(entry));
-    struct lifetimes *lifetimes = members_copy(entry);
+    struct subkey_ttls *lifetimes = subkey_ttl_copy(entry);
     struct deadline *due;
     struct entry *view;
 
@@ -194,20 +195,20 @@ static struct entry *view_create(struct access *access, const struct entry *entr
     view->encoding = (uint32_t)value.encoding & 15;
     entry_word_store(view, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
     if (deadlines_count(&lifetimes->members) != 0)
-        entry_put_lifetimes(view, lifetimes);
+        entry_put_subkey_ttls(view, lifetimes);
     else
-        disposal_of_lifetimes(access, lifetimes, FREE_AT_ONCE);
+        lazyfree_of_subkey_ttls(access, lifetimes, FREE_AT_ONCE);
     return view;
 }
 
-const struct entry *members_view(struct access *access, const struct entry *entry)
+const struct entry *subkey_ttl_view(struct access *access, const struct entry *entry)
 {
-    struct lifetimes *lifetimes = entry_lifetimes(entry);
+    struct subkey_ttls *lifetimes = entry_subkey_ttls(entry);
 
     if (lifetimes->view != NULL && lookup_is_due(access, lifetimes->view))
         view_drop(access, lifetimes);
     if (lifetimes->view == NULL) {
-        if (members_all_due(access, entry))
+        if (subkey_ttl_all_due(access, entry))
             return NULL;
         lifetimes->view = view_create(access, entry);
     }
@@ -249,7 +250,7 @@ static void batch_take(struct batch *batch, struct change *change, unsigned most
     struct access *access = change->access;
     struct entry *entry = change_existing(change);
     const struct value_member_ops *ops = access->store->types[entry->type].members;
-    struct deadlines *members = &entry_lifetimes(entry)->members;
+    struct deadlines *members = &entry_subkey_ttls(entry)->members;
     int64_t before_ms = entry_member_due_ms(entry);
     struct value value = entry_value(entry);
 
@@ -272,7 +273,7 @@ static uint64_t count_left(const struct access *access, const struct change *cha
     return access->store->types[entry->type].members->count(entry_value(entry));
 }
 
-unsigned members_expire(struct access *access, unsigned db, const struct key *key, unsigned most)
+unsigned subkey_ttl_expire(struct access *access, unsigned db, const struct key *key, unsigned most)
 {
     uint64_t dirty = access->dirty;
     enum value_type type;
@@ -310,7 +311,7 @@ static void expire_all(struct access *access, unsigned db, const struct key *key
 
 static bool has_due_members(const struct access *access, const struct entry *entry)
 {
-    return entry != NULL && has_lifetimes(entry) && entry_member_due_ms(entry) < access->due_ms;
+    return entry != NULL && has_subkey_ttls(entry) && entry_member_due_ms(entry) < access->due_ms;
 }
 
 void access_expire_members(struct access *access, unsigned db, const struct key *key)
@@ -319,21 +320,21 @@ void access_expire_members(struct access *access, unsigned db, const struct key 
 
     if (!has_due_members(access, entry))
         return;
-    if (members_all_due(access, entry)) {
+    if (subkey_ttl_all_due(access, entry)) {
         expire_all(access, db, key, entry);
         return;
     }
     while (has_due_members(access, entry)) {
-        (void)members_expire(access, db, key, BATCH);
+        (void)subkey_ttl_expire(access, db, key, BATCH);
         entry = lookup_raw(access, db, key);
     }
 }
 
 /* ------------------------------------------------------------------------------------------------------- memory -- */
 
-uint64_t members_memory_bytes(const struct store *store, const struct entry *entry, uint64_t samples)
+uint64_t subkey_ttl_memory_bytes(const struct store *store, const struct entry *entry, uint64_t samples)
 {
-    const struct lifetimes *lifetimes = has_lifetimes(entry) ? entry_lifetimes(entry) : NULL;
+    const struct subkey_ttls *lifetimes = has_subkey_ttls(entry) ? entry_subkey_ttls(entry) : NULL;
 
     if (lifetimes == NULL)
         return 0;
@@ -341,16 +342,16 @@ uint64_t members_memory_bytes(const struct store *store, const struct entry *ent
            (lifetimes->view != NULL ? store_entry_bytes(store, lifetimes->view, samples) : 0);
 }
 
-uint64_t members_relocate(struct entry *entry, uint64_t position, uint64_t most, struct mem_mover *mover)
+uint64_t subkey_ttl_relocate(struct entry *entry, uint64_t position, uint64_t most, struct mem_mover *mover)
 {
-    struct lifetimes *lifetimes;
+    struct subkey_ttls *lifetimes;
 
-    if (!has_lifetimes(entry))
+    if (!has_subkey_ttls(entry))
         return 0;
-    lifetimes = entry_lifetimes(entry);
+    lifetimes = entry_subkey_ttls(entry);
     if (position == 0) {
         lifetimes = mem_move(mover, lifetimes, 0);
-        entry_put_lifetimes(entry, lifetimes);
+        entry_put_subkey_ttls(entry, lifetimes);
     }
     return deadlines_relocate(&lifetimes->members, position, most, mover);
 }
@@ -368,14 +369,14 @@ static void validate_one(struct slice member, int64_t expire_ms, void *context)
     assert(validate->ops->has(validate->value, member));
 }
 
-void members_validate(const struct store *store, const struct entry *entry)
+void subkey_ttl_validate(const struct store *store, const struct entry *entry)
 {
-    const struct lifetimes *lifetimes;
+    const struct subkey_ttls *lifetimes;
     struct validate validate;
 
-    if (!has_lifetimes(entry))
+    if (!has_subkey_ttls(entry))
         return;
-    lifetimes = entry_lifetimes(entry);
+    lifetimes = entry_subkey_ttls(entry);
     assert((entry->flags & ENTRY_EXPIRES) != 0 && entry->type != TYPE_STRING);
     assert(deadlines_count(&lifetimes->members) != 0);
     assert(lifetimes->due_ms == MIN(deadlines_first_ms(&lifetimes->members),

@@ -1,6 +1,6 @@
 /* Deadlines of members: fields of hashes, members of sets and sorted sets.
  *
- * A key with such members has struct lifetimes beside its value (entry.h); the value knows nothing of it, and other
+ * A key with such members has struct subkey_ttls beside its value (entry.h); the value knows nothing of it, and other
  * keys pay nothing. Whoever looks a key up first takes out the members that are past their deadlines (access.c), as it
  * deletes an expired key: so no command ever meets a dead member, and none needs to know of them. Who must leave the
  * data as it is (reads while the store keeps what has expired, walks at the gate) is shown the key's view: a copy
@@ -35,4 +35,5 @@ void change_member_expire(struct change *change, struct slice member, int64_t ex
  * that has just set a deadline in the past. */
 void access_expire_members(struct access *access, unsigned db, const struct key *key);
 
-void members_validate(const struct store *store, const struct entry *entry); /* for tests: asserts what is said above */
+/* For tests: asserts what is said above. */
+void subkey_ttl_validate(const struct store *store, const struct entry *entry);

@@ -1,16 +1,16 @@
-#include "server/core/letters.h"
+#include "server/core/deliveries.h"
 
 #include "server/core/client.h"
 #include "server/core/server.h"
 
-/* Room for letters again: those that wait for it look when half of them are delivered. */
+/* Room for deliveries again: those that wait for it look when half of them are delivered. */
 static void note_delivered(struct worker *worker, uint64_t bytes)
 {
     uint64_t before = atomic_fetch_sub(&worker->backlog_bytes, bytes);
 
     worker->turn_mail_bytes += bytes;
     output_pool_add_transient(loop_output_pool(worker->loop), bytes); /* outputs may refer to what was in it */
-    if (before >= LETTERS_BACKLOG_BYTES / 2 && before - bytes < LETTERS_BACKLOG_BYTES / 2) {
+    if (before >= DELIVERIES_BACKLOG_BYTES / 2 && before - bytes < DELIVERIES_BACKLOG_BYTES / 2) {
         for (uint64_t left = atomic_exchange(&worker->waiting_workers, 0); left != 0; left &= left - 1)
             worker_wake(&worker->server->workers[__builtin_ctzll(left)]);
     }
@@ -18,43 +18,44 @@ static void note_delivered(struct worker *worker, uint64_t bytes)
 
 static void deliver(struct worker *worker, struct mail *mail)
 {
-    struct letter *letter = container_of(mail, struct letter, mail);
-    uint64_t bytes = letter->cost_bytes;
+    struct delivery *delivery = container_of(mail, struct delivery, mail);
+    uint64_t bytes = delivery->cost_bytes;
 
-    letter->deliver(worker, letter);
+    delivery->deliver(worker, delivery);
     note_delivered(worker, bytes);
 }
 
-void letters_wake_later(struct worker *worker, struct worker *receiver)
+void deliveries_wake_later(struct worker *worker, struct worker *receiver)
 {
     worker->mailed |= UINT64_C(1) << receiver->index;
     worker->has_deferred = true;
 }
 
-void letters_call_later(struct worker *worker, struct worker *receiver)
+void deliveries_call_later(struct worker *worker, struct worker *receiver)
 {
     if (receiver == worker)
         worker_wake(worker); /* it is awake: no system call */
     else
-        letters_wake_later(worker, receiver);
+        deliveries_wake_later(worker, receiver);
 }
 
-void letters_post_mail(struct worker *worker, struct worker *receiver, struct mail *mail)
+void deliveries_post_mail(struct worker *worker, struct worker *receiver, struct mail *mail)
 {
     worker_post_quietly(receiver, mail);
-    letters_wake_later(worker, receiver);
+    deliveries_wake_later(worker, receiver);
 }
 
-void letter_post(struct worker *worker, struct worker *receiver, struct letter *letter, uint64_t contents_bytes)
+void delivery_post(struct worker *worker, struct worker *receiver, struct delivery *delivery, uint64_t contents_bytes)
 {
-    letter->mail.deliver = deliver;
-    letter->cost_bytes = contents_bytes + LETTER_BYTES;
-    if (atomic_fetch_add(&receiver->backlog_bytes, letter->cost_bytes) > LETTERS_BACKLOG_BYTES && receiver != worker)
+    delivery->mail.deliver = deliver;
+    delivery->cost_bytes = contents_bytes + DELIVERY_BYTES;
+    if (atomic_fetch_add(&receiver->backlog_bytes, delivery->cost_bytes) > DELIVERIES_BACKLOG_BYTES &&
+        receiver != worker)
         worker->slow_workers |= UINT64_C(1) << receiver->index;
-    letters_post_mail(worker, receiver, &letter->mail);
+    deliveries_post_mail(worker, receiver, &delivery->mail);
 }
 
-void letters_flush(struct worker *worker)
+void deliveries_flush(struct worker *worker)
 {
     const uint64_t self = UINT64_C(1) << worker->index;
 
@@ -73,14 +74,14 @@ static uint64_t still_slow(struct worker *worker)
         struct worker *other = &worker->server->workers[__builtin_ctzll(left)];
 
         atomic_fetch_or(&other->waiting_workers, UINT64_C(1) << worker->index);
-        if (atomic_load(&other->backlog_bytes) < LETTERS_BACKLOG_BYTES / 2)
+        if (atomic_load(&other->backlog_bytes) < DELIVERIES_BACKLOG_BYTES / 2)
             slow &= ~(UINT64_C(1) << other->index);
     }
     worker->slow_workers = slow;
     return slow;
 }
 
-void letters_hold(struct client *client)
+void deliveries_hold(struct client *client)
 {
     struct worker *worker = client->worker;
 
@@ -91,7 +92,7 @@ void letters_hold(struct client *client)
     list_push_back(&worker->held, &client->held_node);
 }
 
-void letters_release_held(struct worker *worker)
+void deliveries_release_held(struct worker *worker)
 {
     struct list_node *node;
 
@@ -105,7 +106,7 @@ void letters_release_held(struct worker *worker)
     }
 }
 
-void letters_leave(struct client *client)
+void deliveries_leave(struct client *client)
 {
     if (list_node_is_linked(&client->held_node))
         list_remove(&client->held_node);

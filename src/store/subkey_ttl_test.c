@@ -1,6 +1,6 @@
 /* Deadlines of members against a model: a few keys, each a hash or a set of either kind with a few members and their
  * times; and what others are told of members that go, applied to a model of their own. */
-#include "store/members.h"
+#include "store/subkey_ttl.h"
 
 #include "base/mem.h"
 #include "base/mem_move.h"
@@ -166,7 +166,7 @@ static void check_entry(const struct entry *entry, const struct model_key *key)
     assert_ptr_equal(entry_member_ops(store, entry), ops_of(key));
     assert_int_equal(ops_of(key)->count(entry_value(entry)), model_count(key));
     assert_int_equal(entry_expire_ms(entry), key->key_ms);
-    members_validate(store, entry);
+    subkey_ttl_validate(store, entry);
     for (unsigned i = 0; i < MEMBERS; i++) {
         char room[16];
         struct slice member = member_text(i, room);

@@ -1,8 +1,8 @@
-#include "server/command/kept_words.h"
+#include "server/command/owned_args.h"
 
 #include "base/mem.h"
 
-static bool is_in_blob(const struct kept_words *kept, uint32_t arg_index)
+static bool is_in_blob(const struct owned_args *kept, uint32_t arg_index)
 {
     for (uint32_t i = 0; i < kept->blob_count; i++) {
         if (kept->blobs[i].arg_index == arg_index)
@@ -11,7 +11,7 @@ static bool is_in_blob(const struct kept_words *kept, uint32_t arg_index)
     return false;
 }
 
-static void keep_blobs(struct kept_words *kept, const struct resp_blob_arg *blobs, uint32_t blob_count)
+static void keep_blobs(struct owned_args *kept, const struct resp_blob_arg *blobs, uint32_t blob_count)
 {
     if (blob_count == 0)
         return;
@@ -22,7 +22,7 @@ static void keep_blobs(struct kept_words *kept, const struct resp_blob_arg *blob
     }
 }
 
-static void keep_args(struct kept_words *kept, const struct slice *args)
+static void keep_args(struct owned_args *kept, const struct slice *args)
 {
     size_t size = 0;
     char *at;
@@ -42,7 +42,7 @@ static void keep_args(struct kept_words *kept, const struct slice *args)
     }
 }
 
-static void keep_keys(struct kept_words *kept, const struct slice *args, const struct key *keys, uint32_t key_count)
+static void keep_keys(struct owned_args *kept, const struct slice *args, const struct key *keys, uint32_t key_count)
 {
     kept->keys = mem_alloc(key_count * sizeof(struct key));
     kept->key_count = key_count;
@@ -58,18 +58,18 @@ static void keep_keys(struct kept_words *kept, const struct slice *args, const s
     }
 }
 
-void kept_words_make(struct kept_words *kept, const struct slice *args, uint32_t arg_count,
+void owned_args_make(struct owned_args *kept, const struct slice *args, uint32_t arg_count,
                      const struct resp_blob_arg *blobs, uint32_t blob_count, const struct key *keys,
                      uint32_t key_count)
 {
-    *kept = (struct kept_words){.arg_count = arg_count};
+    *kept = (struct owned_args){.arg_count = arg_count};
     keep_blobs(kept, blobs, blob_count);
     keep_args(kept, args);
     if (key_count != 0)
         keep_keys(kept, args, keys, key_count);
 }
 
-void kept_words_find_keys(struct kept_words *kept, const struct command *command)
+void owned_args_find_keys(struct owned_args *kept, const struct command *command)
 {
     struct key_positions positions = {0};
 
@@ -83,7 +83,7 @@ void kept_words_find_keys(struct kept_words *kept, const struct command *command
     key_positions_fini(&positions);
 }
 
-void kept_words_fini(struct kept_words *kept)
+void owned_args_fini(struct owned_args *kept)
 {
     for (uint32_t i = 0; i < kept->blob_count; i++)
         blob_release(&kept->blobs[i].blob);

@@ -6,4 +6,4 @@
 struct worker;
 
 /* In the worker's thread, from the script it runs. */
-void inside_serve(struct worker *worker);
+void reentrant_serve(struct worker *worker);

@@ -5,7 +5,7 @@
 #include "server/command/command.h"
 #include "store/access.h"
 
-struct kept_words {
+struct owned_args {
     struct slice *args;
     uint32_t arg_count;
     struct resp_blob_arg *blobs; /* each with a reference of its own */
@@ -16,9 +16,9 @@ struct kept_words {
     size_t memory_bytes;         /* of all this but the blobs */
 };
 
-/* key_count 0: there are none, or kept_words_find_keys looks for them. */
-void kept_words_make(struct kept_words *kept, const struct slice *args, uint32_t arg_count,
+/* key_count 0: there are none, or owned_args_find_keys looks for them. */
+void owned_args_make(struct owned_args *kept, const struct slice *args, uint32_t arg_count,
                      const struct resp_blob_arg *blobs, uint32_t blob_count, const struct key *keys,
                      uint32_t key_count);
-void kept_words_find_keys(struct kept_words *kept, const struct command *command);
-void kept_words_fini(struct kept_words *kept);
+void owned_args_find_keys(struct owned_args *kept, const struct command *command);
+void owned_args_fini(struct owned_args *kept);

@@ -1,4 +1,4 @@
-#include "base/file_journal.h"
+#include "base/power_cut_log.h"
 
 #include "base/fault.h"
 #include "base/number.h"
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool file_journal_is_on; /* global: see the header */
+bool power_cut_log_is_on; /* global: see the header */
 static char journal_path[PATH_MAX]; /* global: const after start; the environment's memory becomes the process' title */
 static _Atomic uint64_t last_id;  /* atomic: relaxed; a child goes on with its own number */
 
@@ -69,7 +69,7 @@ static const char *save(const char *path, uint64_t id, char room[PATH_MAX])
     return room;
 }
 
-void file_journal_opened(int fd, const char *path, bool was_there)
+void power_cut_log_opened(int fd, const char *path, bool was_there)
 {
     char room[PATH_MAX];
     struct stat info;
@@ -90,12 +90,12 @@ static void put_bytes(char what, int fd, uint64_t bytes)
         put_line("%c %" PRIu64 " %" PRIu64 "\n", what, (uint64_t)info.st_ino, bytes);
 }
 
-void file_journal_synced(int fd, uint64_t bytes)
+void power_cut_log_synced(int fd, uint64_t bytes)
 {
     put_bytes('S', fd, bytes);
 }
 
-void file_journal_truncated(int fd, uint64_t bytes)
+void power_cut_log_truncated(int fd, uint64_t bytes)
 {
     put_bytes('T', fd, bytes);
 }
@@ -107,7 +107,7 @@ static int done(uint64_t id, int result)
     return result;
 }
 
-int file_journal_rename(const char *from, const char *to)
+int power_cut_log_rename(const char *from, const char *to)
 {
     char saved[PATH_MAX], from_room[PATH_MAX], to_room[PATH_MAX];
     uint64_t id = next_id();
@@ -117,7 +117,7 @@ int file_journal_rename(const char *from, const char *to)
     return done(id, rename(from, to));
 }
 
-int file_journal_remove(const char *path)
+int power_cut_log_remove(const char *path)
 {
     char saved[PATH_MAX], room[PATH_MAX];
     uint64_t id = next_id();
@@ -126,7 +126,7 @@ int file_journal_remove(const char *path)
     return done(id, unlink(path));
 }
 
-uint64_t file_journal_folder_begin(const char *folder)
+uint64_t power_cut_log_folder_begin(const char *folder)
 {
     char room[PATH_MAX];
     uint64_t id = next_id();
@@ -135,7 +135,7 @@ uint64_t file_journal_folder_begin(const char *folder)
     return id;
 }
 
-void file_journal_folder_synced(uint64_t id)
+void power_cut_log_folder_synced(uint64_t id)
 {
     put_line("F %" PRIu64 "\n", id);
 }
@@ -174,7 +174,7 @@ static bool order_fault(const char *order)
            fault_order(kinds[kind].kind, nth, (enum fault_how)way, order);
 }
 
-void file_journal_setup(void)
+void power_cut_log_setup(void)
 {
     const char *path = getenv("KEYDB_FILE_JOURNAL"), *fault = getenv("KEYDB_FAULT");
 
@@ -182,8 +182,8 @@ void file_journal_setup(void)
         int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
 
         (void)snprintf(journal_path, sizeof(journal_path), "%s", path);
-        file_journal_is_on = fd >= 0;
-        if (!file_journal_is_on)
+        power_cut_log_is_on = fd >= 0;
+        if (!power_cut_log_is_on)
             (void)fprintf(stderr, "KEYDB_FILE_JOURNAL %s cannot be written: %s\n", path, strerror(errno));
         else
             close(fd);

@@ -10,14 +10,14 @@
 
 #include <stdint.h>
 
-enum { USAGE_FRESH_COUNT = 5, USAGE_MOST_COUNT = 255 };
+enum { LFU_FRESH_COUNT = 5, LFU_MOST_COUNT = 255 };
 
-struct usage_rule {
+struct lru_lfu_rule {
     uint32_t log_factor;
     uint32_t decay_minutes; /* 0: no decay */
 };
 
-uint32_t usage_fresh(int64_t now_ms);                      /* the clock of a new key */
-uint32_t usage_count(uint32_t clock, int64_t now_ms, struct usage_rule rule); /* as it is by now */
+uint32_t lru_lfu_fresh(int64_t now_ms);                      /* the clock of a new key */
+uint32_t lru_lfu_count(uint32_t clock, int64_t now_ms, struct lru_lfu_rule rule); /* as it is by now */
 /* The clock after a use; `chance` is random, all its bits. */
-uint32_t usage_add(uint32_t clock, int64_t now_ms, struct usage_rule rule, uint64_t chance);
+uint32_t lru_lfu_add(uint32_t clock, int64_t now_ms, struct lru_lfu_rule rule, uint64_t chance);

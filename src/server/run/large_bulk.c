@@ -1,4 +1,4 @@
-#include "server/run/direct.h"
+#include "server/run/large_bulk.h"
 
 #include "base/background.h"
 #include "server/config/options.h"
@@ -20,9 +20,9 @@ enum {
 static size_t direct_capacity(const struct client *client, size_t there)
 {
     uint64_t limit = OPTION_GET_U64(option_client_query_buffer_limit);
-    size_t wanted = client->direct_size / 4 <= there ? client->direct_size : there * 2;
+    size_t wanted = client->large_size / 4 <= there ? client->large_size : there * 2;
 
-    return MIN(client->direct_size, limit < wanted ? (size_t)limit + 1 : wanted);
+    return MIN(client->large_size, limit < wanted ? (size_t)limit + 1 : wanted);
 }
 
 static void release_blob(void *argument)
@@ -46,33 +46,33 @@ static void release_later(struct blob **blob)
  * reads. The command is refused when it is complete; those behind it are none the worse. */
 static void lose(struct client *client)
 {
-    direct_forget(client);
-    client->direct_is_lost = true;
-    client->direct_bytes = 0;
+    large_bulk_forget(client);
+    client->large_is_lost = true;
+    client->large_bytes = 0;
 }
 
 /* How much the next piece of a lost argument takes. */
 static size_t next_lost_piece(struct client *client)
 {
-    size_t size = MIN(client->direct_size - client->direct_received, sizeof(client->worker->discarded));
+    size_t size = MIN(client->large_size - client->large_received, sizeof(client->worker->discarded));
 
-    client->direct_received += size;
+    client->large_received += size;
     return size;
 }
 
 static void copy_piece(struct client *client, size_t most)
 {
-    struct blob *from = client->direct_before;
+    struct blob *from = client->large_before;
     size_t size;
 
     if (from == NULL)
         return;
-    size = MIN(from->capacity - client->direct_copied, most);
-    memcpy(client->direct->data + client->direct_copied, from->data + client->direct_copied, size);
-    client->direct_copied += size;
-    if (client->direct_copied == from->capacity) {
-        release_later(&client->direct_before);
-        client->direct_bytes = blob_footprint(client->direct);
+    size = MIN(from->capacity - client->large_copied, most);
+    memcpy(client->large->data + client->large_copied, from->data + client->large_copied, size);
+    client->large_copied += size;
+    if (client->large_copied == from->capacity) {
+        release_later(&client->large_before);
+        client->large_bytes = blob_footprint(client->large);
         client_update_card(client);
     }
 }
@@ -80,34 +80,34 @@ static void copy_piece(struct client *client, size_t most)
 /* How much of the room is for the next piece. */
 static size_t next_piece(struct client *client)
 {
-    size_t size = MIN(client->direct->capacity - client->direct_received, (size_t)DIRECT_PIECE_BYTES);
+    size_t size = MIN(client->large->capacity - client->large_received, (size_t)DIRECT_PIECE_BYTES);
 
-    client->direct_received += size;
+    client->large_received += size;
     return size;
 }
 
-void direct_begin(struct client *client, const struct resp_command *words, char *data, size_t size)
+void large_bulk_begin(struct client *client, const struct resp_command *words, char *data, size_t size)
 {
     size_t here = size - words->large_offset;
     struct blob *blob;
 
-    client->direct_size = words->large_size;
+    client->large_size = words->large_size;
     blob = blob_try_create(direct_capacity(client, MAX((size_t)DIRECT_FIRST_BYTES, here * 2)));
-    client->direct_received = here;
+    client->large_received = here;
     if (blob == NULL) {
         lose(client);
         conn_receive_direct(&client->conn, client->worker->discarded, next_lost_piece(client), here);
         return;
     }
     memcpy(blob->data, data + words->large_offset, here);
-    client->direct = blob;
-    client->direct_bytes = blob_footprint(blob);
+    client->large = blob;
+    client->large_bytes = blob_footprint(blob);
     conn_receive_direct(&client->conn, blob->data + here, next_piece(client), here);
 }
 
 static bool is_too_much(const struct client *client)
 {
-    return client->direct_received > OPTION_GET_U64(option_client_query_buffer_limit);
+    return client->large_received > OPTION_GET_U64(option_client_query_buffer_limit);
 }
 
 /* False: there is no memory for more. */
@@ -116,70 +116,70 @@ static bool grow(struct client *client)
     struct blob *larger;
 
     copy_piece(client, SIZE_MAX);
-    larger = blob_try_create(direct_capacity(client, client->direct_received));
+    larger = blob_try_create(direct_capacity(client, client->large_received));
     if (larger == NULL)
         return false;
-    client->direct_before = client->direct;
-    client->direct = larger;
-    client->direct_copied = 0;
-    client->direct_bytes = blob_footprint(larger) + blob_footprint(client->direct_before);
+    client->large_before = client->large;
+    client->large = larger;
+    client->large_copied = 0;
+    client->large_bytes = blob_footprint(larger) + blob_footprint(client->large_before);
     client_update_card(client);
     return true;
 }
 
 static void lost_done(struct client *client)
 {
-    if (client->direct_received == client->direct_size) {
-        client->direct_is_lost = false;
+    if (client->large_received == client->large_size) {
+        client->large_is_lost = false;
         resp_parser_large_done(&client->parser, NULL);
         return;
     }
     conn_receive_direct_more(&client->conn, client->worker->discarded, next_lost_piece(client));
 }
 
-void direct_done(struct client *client)
+void large_bulk_done(struct client *client)
 {
-    struct blob *blob = client->direct;
+    struct blob *blob = client->large;
     char *next;
 
-    if (client->direct_is_lost) {
+    if (client->large_is_lost) {
         lost_done(client);
         return;
     }
     copy_piece(client, DIRECT_PIECE_BYTES);
-    if (client->direct_received == client->direct_size) {
+    if (client->large_received == client->large_size) {
         copy_piece(client, SIZE_MAX);
         if (is_too_much(client)) {
             client_close_for_query(client);
             return;
         }
-        blob->size = client->direct_size;
-        client->direct_bytes = 0; /* from now on the parser has it */
+        blob->size = client->large_size;
+        client->large_bytes = 0; /* from now on the parser has it */
         resp_parser_large_done(&client->parser, blob);
-        blob_release(&client->direct);
+        blob_release(&client->large);
         client_update_card(client);
         return;
     }
-    if (client->direct_received == blob->capacity && is_too_much(client)) {
+    if (client->large_received == blob->capacity && is_too_much(client)) {
         client_close_for_query(client);
         return;
     }
-    if (client->direct_received == blob->capacity && !grow(client)) {
+    if (client->large_received == blob->capacity && !grow(client)) {
         lose(client);
         client_update_card(client);
         conn_receive_direct_more(&client->conn, client->worker->discarded, next_lost_piece(client));
         return;
     }
-    next = client->direct->data + client->direct_received;
+    next = client->large->data + client->large_received;
     conn_receive_direct_more(&client->conn, next, next_piece(client));
 }
 
-void direct_forget(struct client *client)
+void large_bulk_forget(struct client *client)
 {
-    release_later(&client->direct);
-    release_later(&client->direct_before);
+    release_later(&client->large);
+    release_later(&client->large_before);
 }
 
-const struct lifecycle direct_lifecycle = {
-    .client_close = direct_forget,
+const struct lifecycle large_bulk_lifecycle = {
+    .client_close = large_bulk_forget,
 };

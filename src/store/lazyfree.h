@@ -7,17 +7,17 @@
 #include "store/access.h"
 
 /* What the entry points to is given up, also its members' deadlines; the entry itself stays. Its stripe is held. */
-void disposal_of_value(struct access *access, struct entry *entry, enum free_reason reason);
+void lazyfree_of_value(struct access *access, struct entry *entry, enum free_reason reason);
 
-/* Work for a background thread that will free so many objects; the job calls disposal_done with their number. */
-void disposal_submit(uint64_t objects, void (*run)(void *argument), void *argument);
-void disposal_done(uint64_t objects);
+/* Work for a background thread that will free so many objects; the job calls lazyfree_done with their number. */
+void lazyfree_submit(uint64_t objects, void (*run)(void *argument), void *argument);
+void lazyfree_done(uint64_t objects);
 
-struct access_garbage *disposal_of_garbage(struct access_garbage *garbage); /* frees all of it; returns NULL */
+struct access_garbage *lazyfree_of_garbage(struct access_garbage *garbage); /* frees all of it; returns NULL */
 
 /* After a release of stripes. */
-static inline void disposal_after_release(struct access *access)
+static inline void lazyfree_after_release(struct access *access)
 {
     if (UNLIKELY(access->garbage != NULL))
-        access->garbage = disposal_of_garbage(access->garbage);
+        access->garbage = lazyfree_of_garbage(access->garbage);
 }

@@ -1,7 +1,7 @@
-#include "server/run/refusal.h"
+#include "server/run/command_check.h"
 
 #include "server/acl/acl_client.h"
-#include "server/config/hindrance.h"
+#include "server/config/command_block.h"
 #include "server/durable/aof_writer.h"
 #include "server/durable/loading.h"
 #include "server/durable/persistence.h"
@@ -53,14 +53,14 @@ static void refuse_for(struct request *request, const char *reason)
 
 static void refuse(struct request *request, const struct job *job)
 {
-    switch (job->refusal) {
-    case REFUSAL_UNKNOWN:
+    switch (job->fault) {
+    case FAULT_UNKNOWN:
         refuse_unknown(request);
         break;
-    case REFUSAL_UNKNOWN_SUBCOMMAND:
+    case FAULT_UNKNOWN_SUBCOMMAND:
         reply_subcommand_error(request);
         break;
-    case REFUSAL_ARITY:
+    case FAULT_ARITY:
         if (job->command->row->access == ACCESS_TRANSACTION) {
             refuse_exec(request, "wrong number of arguments for 'exec' command");
             break;
@@ -68,10 +68,10 @@ static void refuse(struct request *request, const struct job *job)
         reply_errorf(request, "ERR wrong number of arguments for '%.*s' command",
                      (int)job->command->full_name.size, job->command->full_name.data);
         break;
-    case REFUSAL_NO_MEMORY:
+    case FAULT_NO_MEMORY:
         refuse_for(request, "OOM there is no memory for an argument of this command");
         break;
-    case REFUSAL_NONE:
+    case FAULT_NONE:
         break;
     }
 }
@@ -102,13 +102,13 @@ static bool is_write(const struct client *client, const struct command *command)
             (transaction_flags(client->transaction) & COMMAND_WRITE) != 0);
 }
 
-const char *refusal_write_denial(char room[REFUSAL_DENIAL_SPACE])
+const char *command_check_write_denial(char room[FAULT_DENIAL_SPACE])
 {
-    if (LIKELY((hindrances() & (HINDRANCE_UNSAVED | HINDRANCE_UNWRITTEN)) == 0))
+    if (LIKELY((command_blocks() & (COMMAND_BLOCK_UNSAVED | COMMAND_BLOCK_UNWRITTEN)) == 0))
         return NULL;
-    if ((hindrances() & HINDRANCE_UNSAVED) != 0)
+    if ((command_blocks() & COMMAND_BLOCK_UNSAVED) != 0)
         return persistence_denial;
-    aof_writer_denial(room, REFUSAL_DENIAL_SPACE);
+    aof_writer_denial(room, FAULT_DENIAL_SPACE);
     return room;
 }
 
@@ -116,8 +116,8 @@ const char *refusal_write_denial(char room[REFUSAL_DENIAL_SPACE])
 static bool refused_as_unsaved(struct request *request, const struct client *client)
 {
     const struct command *command = request->command;
-    char room[REFUSAL_DENIAL_SPACE];
-    const char *denial = refusal_write_denial(room);
+    char room[FAULT_DENIAL_SPACE];
+    const char *denial = command_check_write_denial(room);
 
     if (denial == NULL || !(is_write(client, command) || slice_equal_text(command->full_name, "ping")))
         return false;
@@ -127,7 +127,7 @@ static bool refused_as_unsaved(struct request *request, const struct client *cli
 
 static bool refused_while_loading(struct request *request)
 {
-    if ((hindrances() & HINDRANCE_LOADING) == 0 || (request->command->flags & COMMAND_LOADING) != 0)
+    if ((command_blocks() & COMMAND_BLOCK_LOADING) == 0 || (request->command->flags & COMMAND_LOADING) != 0)
         return false;
     refuse_for(request, loading_denial);
     return true;
@@ -153,7 +153,7 @@ static bool refused_as_subscriber(struct request *request, const struct client *
     return true;
 }
 
-bool refusal_replies(struct client *client, const struct job *job)
+bool command_check_refuses(struct client *client, const struct job *job)
 {
     struct request request;
     const struct command *command = job->command;
@@ -161,7 +161,7 @@ bool refusal_replies(struct client *client, const struct job *job)
 
     dispatch_request_init(&request, client, job, NULL);
     client->flags &= ~(uint32_t)CLIENT_MEMORY_SHORT;
-    if (UNLIKELY(job->refusal != REFUSAL_NONE))
+    if (UNLIKELY(job->fault != FAULT_NONE))
         refuse(&request, job);
     else if (UNLIKELY((reason = protect_command_refusal(command, client)) != NULL))
         reply_error(&request, reason);
@@ -174,15 +174,15 @@ bool refusal_replies(struct client *client, const struct job *job)
     else if (UNLIKELY((client->flags & CLIENT_MONITOR) != 0) &&
              (command->flags & (COMMAND_READONLY | COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0)
         reply_error(&request, "ERR Replica can't interact with the keyspace");
-    else if (UNLIKELY(client->worker->inside) && !may_run_inside(job))
+    else if (UNLIKELY(client->worker->reentrant) && !may_run_inside(job))
         refuse_for(&request, busy_error());
-    else if (UNLIKELY(memory_limit_is_reached()) && !client->worker->inside && lacks_memory(client, command))
+    else if (UNLIKELY(memory_limit_is_reached()) && !client->worker->reentrant && lacks_memory(client, command))
         refuse_for(&request, "OOM command not allowed when used memory > 'maxmemory'.");
-    else if (UNLIKELY(hindrances() != 0) && refused_as_unsaved(&request, client))
+    else if (UNLIKELY(command_blocks() != 0) && refused_as_unsaved(&request, client))
         ; /* it has replied */
     else if (UNLIKELY((client->flags & CLIENT_PUBSUB) != 0) && refused_as_subscriber(&request, client))
         ; /* likewise */
-    else if (UNLIKELY(hindrances() != 0) && refused_while_loading(&request))
+    else if (UNLIKELY(command_blocks() != 0) && refused_while_loading(&request))
         ; /* likewise */
     else
         return false;
@@ -190,7 +190,7 @@ bool refusal_replies(struct client *client, const struct job *job)
         client_reset_transaction(client);
     else if (client->transaction != NULL)
         transaction_spoil(client->transaction);
-    if (command != NULL && job->refusal != REFUSAL_UNKNOWN_SUBCOMMAND)
+    if (command != NULL && job->fault != FAULT_UNKNOWN_SUBCOMMAND)
         counter_add(&client->worker->stats.rejected_calls[command->id], 1);
     counter_add(&client->worker->stats.commands, 1);
     if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
@@ -199,7 +199,7 @@ bool refusal_replies(struct client *client, const struct job *job)
     return true;
 }
 
-bool refusal_replies_meanwhile(struct client *client, const struct job *job)
+bool command_check_refuses_meanwhile(struct client *client, const struct job *job)
 {
     struct request request;
 
@@ -215,7 +215,7 @@ bool refusal_replies_meanwhile(struct client *client, const struct job *job)
     return true;
 }
 
-bool refusal_replies_busy(struct client *client, const struct job *job)
+bool command_check_refuses_busy(struct client *client, const struct job *job)
 {
     struct request request;
 
