@@ -57,6 +57,7 @@
 #include "server/run/pause.h"
 #include "server/run/placement.h"
 #include "server/run/rendezvous.h"
+#include "server/run/standstill.h"
 #include "server/tls/certificates.h"
 #include "server/tls/tls_peers.h"
 #include "server/upkeep/active_expiry.h"
@@ -101,7 +102,7 @@ static void lifecycles_setup(void)
         &shutdown_lifecycle,    &persistence_lifecycle,   &aof_lifecycle,          &rendezvous_lifecycle,
         &pause_lifecycle,       &parking_lifecycle,       &cron_runner_lifecycle,  &migrate_lifecycle,
         &large_bulk_lifecycle,      &defrag_cycle_lifecycle,  &soft_shutdown_lifecycle, &loading_lifecycle,
-        &active_expiry_lifecycle, &listeners_lifecycle,
+        &active_expiry_lifecycle, &listeners_lifecycle,   &standstill_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)

@@ -19,6 +19,7 @@
 #include "server/durable/persistence.h"
 #include "server/memory/client_limit.h"
 #include "server/run/protect.h"
+#include "server/run/standstill.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -179,7 +180,7 @@ static void debug_release(struct request *request)
 
 static void debug_sleep(struct request *request)
 {
-    sleep_us(parse_us(request_arg(request, 2)));
+    standstill(request->worker, parse_us(request_arg(request, 2)));
     reply_ok(request);
 }
 

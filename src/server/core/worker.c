@@ -40,6 +40,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     mpsc_init(&worker->mailbox);
     mpsc_init(&worker->calls);
     list_init(&worker->late_calls);
+    list_init(&worker->standstills);
     atomic_init(&worker->has_requests, false);
     atomic_init(&worker->stop, false);
     spinlock_init(&worker->roster_lock, LOCK_ROSTER);

@@ -107,6 +107,7 @@ struct worker {
     struct mpsc mailbox;              /* any thread pushes */
     struct mpsc calls;                /* likewise: rendezvous.c */
     struct list late_calls;           /* of those, what waits for a script's end */
+    struct list standstills;          /* that are over for it, not yet for all: standstill.c */
     _Atomic bool has_requests;        /* atomic: a card of ours carries a request */
     _Atomic bool stop;                /* atomic: leave the loop */
     struct spinlock roster_lock;      /* rank LOCK_ROSTER */

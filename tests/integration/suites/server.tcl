@@ -207,12 +207,46 @@ test "the server ends while clients write as fast as they can" {noconn} {
     assert_equal 0 [process_wait $id]
 }
 
+proc time_of script {
+    set begin [clock milliseconds]
+    uplevel 1 $script
+    return [expr {[clock milliseconds] - $begin}]
+}
+
 with_server {enable-debug-command yes} {
     test "DEBUG SLEEP" {} {
         set begin [clock milliseconds]
         assert_reply {status OK} r debug sleep 0.2
         assert_range [expr {[clock milliseconds] - $begin}] 199 5000
         assert_reply {status OK} r debug sleep 0
+    }
+
+    test "DEBUG SLEEP stops the whole server" {} {
+        set sleeper [connect]
+        for {set i 0} {$i < 6} {incr i} {
+            set c [connect]
+            $sleeper -send debug sleep 0.2
+            wait_for {[time_of {$c ping}] >= 100}
+            assert_equal OK [$sleeper -read]
+        }
+    }
+
+    # As with one thread, which looks at who has written before it answers anybody.
+    test "what came during DEBUG SLEEP is done before the first answer" {} {
+        set sleeper [connect]
+        for {set i 0} {$i < 6} {incr i} {
+            set c [connect]
+            set probe [connect -timeout 50]
+            $sleeper -send debug sleep 0.5
+            wait_for {[catch {$probe ping}]}
+            $c -send set order $i
+            set took [time_of {r ping}]
+            if {$took >= 100} { # else the probe was slow for some other reason
+                assert_equal $i [r get order]
+            }
+            assert_equal OK [$sleeper -read]
+            assert_equal OK [$c -read]
+        }
     }
 
     test "DEBUG OBJECT" {} {

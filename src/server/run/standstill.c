@@ -1,0 +1,141 @@
+#include "server/run/standstill.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/core/lifecycle.h"
+#include "server/core/server.h"
+#include "server/core/worker.h"
+
+#include <errno.h>
+#include <time.h>
+
+/* Others stand still where they read their mail, until who runs the command reads its own, behind it in the same turn:
+ * then the gate is open again. What came meanwhile all take up in their next turn. At the end of that, before what they
+ * wrote is sent, they wait for each other. */
+
+enum { NAP_US = 50 };
+
+/* A worker's part in it: in its mailbox, then on its list. */
+struct part {
+    struct mail mail;
+    struct list_node node;
+    struct standstill *standstill;
+    bool has_turned; /* owner: the worker; it has taken up what came */
+};
+
+struct standstill {
+    int64_t until_us;          /* const, monotonic, like `worker` */
+    struct worker *worker;     /* who runs the command */
+    _Atomic bool is_over;      /* atomic, seq_cst, as all here: the gate is open again */
+    _Atomic uint32_t behind;   /* workers that have not taken up what came */
+    _Atomic uint32_t users;    /* the last one frees it */
+    struct part parts[];
+};
+
+static void sleep_until(int64_t until_us)
+{
+    const struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
+}
+
+static int64_t now_us(void)
+{
+    return (int64_t)clock_monotonic_us();
+}
+
+static void release(struct standstill *standstill)
+{
+    if (atomic_fetch_sub(&standstill->users, 1) == 1)
+        mem_free(standstill);
+}
+
+static void wait_for_the_end(const struct worker *worker, const struct standstill *standstill)
+{
+    sleep_until(standstill->until_us);
+    while (!atomic_load(&standstill->is_over) && !server_is_stopping(worker->server) &&
+           now_us() < standstill->until_us + STANDSTILL_PATIENCE_US)
+        sleep_until(now_us() + NAP_US);
+}
+
+static void wait_for_others(const struct worker *worker, struct standstill *standstill)
+{
+    const int64_t until_us = now_us() + STANDSTILL_PATIENCE_US;
+
+    atomic_fetch_sub(&standstill->behind, 1);
+    while (atomic_load(&standstill->behind) != 0 && !server_is_stopping(worker->server) && now_us() < until_us)
+        sleep_until(now_us() + NAP_US);
+}
+
+static void deliver(struct worker *worker, struct mail *mail)
+{
+    struct part *part = container_of(mail, struct part, mail);
+    struct standstill *standstill = part->standstill;
+
+    if (worker == standstill->worker)
+        atomic_store(&standstill->is_over, true);
+    else if (!server_is_stopping(worker->server))
+        wait_for_the_end(worker, standstill);
+    list_push_back(&worker->standstills, &part->node);
+    worker_at_turn_end(worker);
+}
+
+static void turn_end(struct worker *worker)
+{
+    LIST_FOREACH_SAFE(node, &worker->standstills) {
+        struct part *part = container_of(node, struct part, node);
+
+        if (!part->has_turned) {
+            part->has_turned = true;
+            worker_at_turn_end(worker);
+            worker_wake(worker); /* the next turn comes at once */
+            continue;
+        }
+        list_remove(node);
+        wait_for_others(worker, part->standstill);
+        release(part->standstill);
+    }
+}
+
+static void fini(struct worker *worker)
+{
+    struct list_node *node;
+
+    while ((node = list_pop_front(&worker->standstills)) != NULL)
+        release(container_of(node, struct part, node)->standstill);
+}
+
+void standstill(struct worker *worker, int64_t us)
+{
+    struct server *server = worker->server;
+    const uint32_t count = server->worker_count;
+    const int64_t until_us = now_us() + us;
+    struct standstill *standstill;
+
+    assert(worker == worker_self());
+    assert(gate_is_owner(&worker->member));
+    if (count > 1) {
+        standstill = mem_alloc_zero(sizeof(*standstill) + count * sizeof(struct part));
+        standstill->until_us = until_us;
+        standstill->worker = worker;
+        atomic_init(&standstill->behind, count);
+        atomic_init(&standstill->users, count);
+        for (uint32_t i = 0; i < count; i++) {
+            struct part *part = &standstill->parts[i];
+            struct mail *mail = &part->mail;
+
+            part->standstill = standstill;
+            list_node_init(&part->node);
+            mail->deliver = deliver;
+            worker_post(&server->workers[i], &mail);
+        }
+    }
+    sleep_until(until_us);
+}
+
+const struct lifecycle standstill_lifecycle = {
+    .worker_fini = fini,
+    .worker_turn_end = turn_end,
+};
