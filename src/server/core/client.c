@@ -107,7 +107,6 @@ static void client_destroy(struct client *client)
     resp_parser_fini(&client->parser);
     atomic_fetch_sub_explicit(&worker->server->client_count, 1, memory_order_relaxed);
     counter_add(&worker->stats.client_count, UINT64_MAX); /* minus one */
-    atomic_fetch_add_explicit(&worker->closed_count, 1, memory_order_relaxed);
     mem_free(client);
 }
 

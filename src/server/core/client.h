@@ -134,7 +134,7 @@ struct client {
     size_t large_received;          /* of the bulk, with the piece that is being received */
     size_t large_size;              /* of the whole bulk */
     size_t large_bytes;             /* memory it has, until it is complete */
-    uint64_t counted_bytes;          /* its part of worker->clients_bytes */
+    uint64_t counted_bytes;          /* its part of its worker's sum: client_limit.c */
     char *audit;                     /* fingerprint under which its commands are logged; NULL: they are not */
     int64_t output_soft_since_ms;    /* when the soft output limit was passed; 0: it is not */
     struct list_node node;           /* worker's clients */

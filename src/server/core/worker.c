@@ -38,8 +38,6 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
 {
     *worker = (struct worker){.index = index, .server = server};
     mpsc_init(&worker->mailbox);
-    mpsc_init(&worker->calls);
-    list_init(&worker->late_calls);
     list_init(&worker->standstills);
     atomic_init(&worker->has_requests, false);
     atomic_init(&worker->stop, false);
@@ -48,11 +46,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     list_init(&worker->clients);
     atomic_init(&worker->parking_news, 0);
     list_init(&worker->leaving_watches);
-    list_init(&worker->monitors);
     list_init(&worker->held);
-    list_init(&worker->synced_waits);
-    list_init(&worker->held_outputs);
-    list_init(&worker->tracking_clients);
     access_init(&worker->access, server->store, &worker->counters);
     worker->access.wait_bit = index < WORKERS_MOST ? UINT64_C(1) << index : 0;
     worker->stats.failed_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
@@ -193,8 +187,7 @@ void worker_read_mail(struct worker *worker, uint64_t most_bytes)
 
 /* A delivery counts before it stands in the mailbox, and one that is just being put there hides those behind it. So
  * when nothing is there, somebody is between two instructions: not for long, unless the processor was taken from it.
- * Other mail may run a script meanwhile, from inside of which deliveries are read, too: then there may be none left.
- * */
+ * Other mail may run a script meanwhile, which reads deliveries, too: then there may be none left. */
 void worker_read_deliveries(struct worker *worker, uint64_t bytes)
 {
     worker->turn_mail_bytes = 0;

@@ -105,8 +105,6 @@ struct worker {
     struct loop *loop;
     struct gate_member member;
     struct mpsc mailbox;              /* any thread pushes */
-    struct mpsc calls;                /* likewise: rendezvous.c */
-    struct list late_calls;           /* of those, what waits for a script's end */
     struct list standstills;          /* that are over for it, not yet for all: standstill.c */
     _Atomic bool has_requests;        /* atomic: a card of ours carries a request */
     _Atomic bool stop;                /* atomic: leave the loop */
@@ -117,47 +115,27 @@ struct worker {
     struct stripe *busy_stripe;       /* that the last command was not to have */
     _Atomic uint32_t parking_news;    /* atomic: enum parking_news, not looked at yet */
     struct list leaving_watches;      /* of struct watch_set: to be unlinked */
-    struct list monitors;             /* clients */
-    struct list tracking_clients;     /* of struct tracking */
     struct list held;                 /* clients that published faster than others deliver: see deliveries.h */
-    struct list synced_waits;         /* clients that wait for the disk: aof_hold.c */
-    struct list held_outputs;         /* of clients: likewise, in no order */
-    _Atomic uint64_t held_bytes;      /* atomic, relaxed: their memory, at the last turn's end */
     uint64_t mailed;                  /* bit i: worker i, or this one, has mail of ours and was not woken yet */
     uint64_t slow_workers;            /* bit i: worker i was found far behind with its mail */
     uint64_t turn_mail_bytes;         /* delivered in this turn */
     _Atomic uint64_t backlog_bytes;   /* atomic, seq_cst: mail for this worker that counts, not delivered yet */
     _Atomic uint64_t waiting_workers; /* atomic, seq_cst: bit i: worker i is to be woken when that has become less */
-    _Atomic uint32_t monitor_count;   /* atomic, relaxed: of those; others read it */
-    struct buffer monitor_lines;      /* what the commands of this moment look like to monitors */
-    struct buffer audit_lines;        /* and in the log, for clients that are audited */
-    struct buffer events;             /* keyspace events of this moment: events.c */
-    struct buffer invalidated, broadcasts; /* keys that changed in it: tracking.c, broadcast.c */
     bool has_deferred;                /* something was put off until no lock is held: worker_run_deferred */
     bool turn_end_due;                /* see worker_at_turn_end */
     bool has_journaled;               /* in this turn */
-    /* atomic, seq_cst: one more than the journal's offset up to which the AOF is to be synced, or replies may be sent,
-     * for the worker to be woken; 0: it need not */
-    _Atomic uint64_t synced_wanted, acked_wanted;
     bool may_own_gate;                /* it stands in the gate's queue, for a parked command or a wish */
     unsigned gate_wishes;             /* enum gate_wish: what it asks the gate for by itself */
     bool reentrant;                      /* serves other clients from inside of a script: reentrant.h */
     bool escalated;                   /* the running command is alone since dispatch_escalate */
     struct store_counters counters;
-    struct eviction_pool eviction_pool;
-    enum eviction_measure eviction_measure; /* what the pool's scores are of */
-    bool eviction_expiring_only;
     struct worker_stats stats;
-    _Atomic uint64_t clients_bytes;   /* atomic, relaxed: memory of its clients, while client_limit is on */
-    _Atomic uint64_t assigned_count;  /* atomic: connections given to it, by whoever accepts */
-    _Atomic uint64_t closed_count;    /* atomic: of those, gone */
     struct access access;
     struct effects effects;
     const struct request *running;    /* NULL: no command; for the crash report */
     struct resp_scratch scratch;
     struct resp_limits limits, limits_unauthenticated;
     struct output sink;               /* replies nobody wants */
-    char discarded[16384];            /* arguments for which there is no memory: written alone */
     struct job jobs[GROUP_MOST];
     struct key_positions positions;
     struct key *keys;                 /* of the jobs */
@@ -166,8 +144,7 @@ struct worker {
     uint32_t stripe_count, stripe_capacity;
     int64_t now_ms;                   /* wall clock, read at time_tick; the next millisecond begins time_span later */
     uint64_t time_tick, time_span;    /* ticks; see worker_time_at */
-    struct cron_runner *cron;         /* NULL: it has run no job yet */
-    struct loop_timer second_timer, rate_timer, evict_timer;
+    struct loop_timer second_timer, rate_timer;
 };
 
 /* The worker whose thread this is; NULL in other threads. */

@@ -13,6 +13,21 @@
 #include <stdint.h>
 
 _Atomic bool aof_hold_on; /* global: see the header */
+/* A worker's; its own thread's. */
+static struct state {
+    struct list waits;           /* of struct synced_wait: clients that wait for the disk */
+    struct list held;            /* of struct held_output, in no order */
+    _Atomic uint64_t held_bytes; /* atomic, relaxed: their memory, at the last turn's end */
+    /* atomic, seq_cst: one more than the journal's offset up to which the AOF is to be synced, or replies may be sent,
+     * for the worker to be woken; 0: it need not */
+    _Atomic uint64_t synced_wanted, acked_wanted;
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
+
+static struct state *of(const struct worker *worker)
+{
+    return &states[worker->index];
+}
+
 static struct spinlock update_lock = {.rank = LOCK_REGISTRY}; /* guards the change of aof_hold_on */
 
 /* What a client's connection may not send yet. At most two marks: what was written first, and what came since; so what
@@ -29,7 +44,7 @@ struct held_output {
 
 /* A client that waits; its worker's. */
 struct synced_wait {
-    struct list_node node; /* worker's synced_waits */
+    struct list_node node; /* a state's waits */
     struct client *client;
     uint64_t offset;
     enum aof_wait how;
@@ -64,9 +79,9 @@ void aof_hold_tell(void)
     atomic_thread_fence(memory_order_seq_cst);
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct worker *worker = &server->workers[i];
-        bool is_reached = take(&worker->synced_wanted, synced);
+        bool is_reached = take(&of(worker)->synced_wanted, synced);
 
-        if (take(&worker->acked_wanted, acked) || is_reached)
+        if (take(&of(worker)->acked_wanted, acked) || is_reached)
             worker_wake(worker);
     }
 }
@@ -78,8 +93,8 @@ static void wake_all(void)
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct worker *worker = &server->workers[i];
 
-        atomic_store(&worker->synced_wanted, 0);
-        atomic_store(&worker->acked_wanted, 0);
+        atomic_store(&of(worker)->synced_wanted, 0);
+        atomic_store(&of(worker)->acked_wanted, 0);
         worker_wake(worker);
     }
 }
@@ -89,7 +104,7 @@ bool aof_hold_is_held(void)
     const struct server *server = server_instance();
 
     for (unsigned i = 0; i < server->worker_count; i++) {
-        if (atomic_load(&server->workers[i].acked_wanted) != 0)
+        if (atomic_load(&of(&server->workers[i])->acked_wanted) != 0)
             return true;
     }
     return false;
@@ -100,7 +115,7 @@ bool aof_hold_is_waited_for(void)
     const struct server *server = server_instance();
 
     for (unsigned i = 0; i < server->worker_count; i++) {
-        if (atomic_load_explicit(&server->workers[i].synced_wanted, memory_order_relaxed) != 0)
+        if (atomic_load_explicit(&of(&server->workers[i])->synced_wanted, memory_order_relaxed) != 0)
             return true;
     }
     return false;
@@ -132,7 +147,7 @@ static void on_timeout(struct loop *loop, struct loop_timer *timer)
 
 static struct synced_wait *find(struct client *client)
 {
-    LIST_FOREACH(node, &client->worker->synced_waits) {
+    LIST_FOREACH(node, &of(client->worker)->waits) {
         struct synced_wait *wait = container_of(node, struct synced_wait, node);
 
         if (wait->client == client)
@@ -158,7 +173,7 @@ static void on_unblock(struct client *client, bool with_error)
 
 static void forget_wait(struct client *client)
 {
-    struct synced_wait *wait = list_is_empty(&client->worker->synced_waits) ? NULL : find(client);
+    struct synced_wait *wait = list_is_empty(&of(client->worker)->waits) ? NULL : find(client);
 
     if (wait == NULL)
         return;
@@ -173,17 +188,17 @@ static void serve_waits(struct worker *worker)
     uint64_t lowest = UINT64_MAX, synced;
     bool is_off = aof_state() == AOF_OFF, counts = aof_hold_is_on(); /* else the first files are not in place yet */
 
-    LIST_FOREACH(node, &worker->synced_waits) {
+    LIST_FOREACH(node, &of(worker)->waits) {
         const struct synced_wait *wait = container_of(node, struct synced_wait, node);
 
         if (wait->how == AOF_WAIT_SYNCED)
             lowest = MIN(lowest, wait->offset);
     }
     if (lowest != UINT64_MAX)
-        want(&worker->synced_wanted, lowest);
+        want(&of(worker)->synced_wanted, lowest);
     synced = aof_synced_offset();
 
-    LIST_FOREACH_SAFE(node, &worker->synced_waits) {
+    LIST_FOREACH_SAFE(node, &of(worker)->waits) {
         struct synced_wait *wait = container_of(node, struct synced_wait, node);
 
         if (wait->how == AOF_WAIT_SYNCED && ((counts && wait->offset <= synced) || is_off) &&
@@ -202,7 +217,7 @@ void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, 
     wait->offset = offset;
     wait->how = how;
     wait->reply = reply;
-    list_push_back(&worker->synced_waits, &wait->node);
+    list_push_back(&of(worker)->waits, &wait->node);
     worker_at_turn_end(worker);
     client_block(client, on_unblock);
     if (timeout_ms != 0) {
@@ -212,7 +227,7 @@ void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, 
                          on_timeout);
     }
     if (how == AOF_WAIT_SYNCED) {
-        want(&worker->synced_wanted, offset);
+        want(&of(worker)->synced_wanted, offset);
         aof_writer_poke(); /* it may rest because nobody waited */
     }
 }
@@ -239,7 +254,7 @@ static struct held_output *held_create(struct client *client)
 
     held->client = client;
     client->held_output = held;
-    list_push_back(&client->worker->held_outputs, &held->node);
+    list_push_back(&of(client->worker)->held, &held->node);
     conn_hold(&client->conn);
     return held;
 }
@@ -301,7 +316,7 @@ static bool release_up_to(struct worker *worker, uint64_t acked)
     uint64_t held_bytes = 0;
     bool waits = false;
 
-    LIST_FOREACH_SAFE(node, &worker->held_outputs) {
+    LIST_FOREACH_SAFE(node, &of(worker)->held) {
         struct held_output *held = container_of(node, struct held_output, node);
         struct conn *conn = &held->client->conn;
         const size_t bytes = output_memory_estimate(&conn->output);
@@ -325,7 +340,7 @@ static bool release_up_to(struct worker *worker, uint64_t acked)
             held_bytes += bytes;
         }
     }
-    atomic_store_explicit(&worker->held_bytes, held_bytes, memory_order_relaxed);
+    atomic_store_explicit(&of(worker)->held_bytes, held_bytes, memory_order_relaxed);
     return waits;
 }
 
@@ -349,12 +364,12 @@ static void hold_output(struct worker *worker)
 
     if (acked < needed)
         loop_each_written(worker->loop, hold, &needed);
-    if (LIKELY(list_is_empty(&worker->held_outputs)) &&
-        LIKELY(atomic_load_explicit(&worker->held_bytes, memory_order_relaxed) == 0))
+    if (LIKELY(list_is_empty(&of(worker)->held)) &&
+        LIKELY(atomic_load_explicit(&of(worker)->held_bytes, memory_order_relaxed) == 0))
         return;
     if (!release_up_to(worker, needed != 0 ? acked : UINT64_MAX))
         return;
-    want(&worker->acked_wanted, acked + 1);
+    want(&of(worker)->acked_wanted, acked + 1);
     aof_writer_hurry();
     if (aof_acked_position() != acked || position_needed(worker) == 0)
         worker_wake(worker); /* the writer may have missed what we want: look again */
@@ -378,11 +393,11 @@ void aof_hold_turn(struct worker *worker)
         worker->has_journaled = false;
         aof_writer_poke();
     }
-    if (!list_is_empty(&worker->synced_waits))
+    if (!list_is_empty(&of(worker)->waits))
         serve_waits(worker);
-    if (aof_hold_is_on() || !list_is_empty(&worker->held_outputs))
+    if (aof_hold_is_on() || !list_is_empty(&of(worker)->held))
         hold_output(worker);
-    if (!list_is_empty(&worker->synced_waits) || !list_is_empty(&worker->held_outputs))
+    if (!list_is_empty(&of(worker)->waits) || !list_is_empty(&of(worker)->held))
         worker_at_turn_end(worker); /* of the next turn */
 }
 
@@ -394,7 +409,24 @@ static void turn_end(struct worker *worker)
     counter_add(&worker->stats.aof_ticks, tick_now() - from);
 }
 
+uint64_t aof_hold_bytes(const struct worker *worker)
+{
+    return atomic_load_explicit(&of(worker)->held_bytes, memory_order_relaxed);
+}
+
+static void init(struct worker *worker)
+{
+    struct state *mine = of(worker);
+
+    list_init(&mine->waits);
+    list_init(&mine->held);
+    atomic_init(&mine->held_bytes, 0);
+    atomic_init(&mine->synced_wanted, 0);
+    atomic_init(&mine->acked_wanted, 0);
+}
+
 const struct lifecycle aof_hold_lifecycle = {
+    .worker_init = init,
     .worker_turn_end = turn_end,
     .client_withdraw = forget,
 };

@@ -48,6 +48,8 @@ enum aof_wait { AOF_WAIT_SYNCED, AOF_WAIT_FOR_EVER };
 void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, int64_t timeout_ms,
                      void (*reply)(struct client *client, bool is_synced));
 
+uint64_t aof_hold_bytes(const struct worker *worker); /* memory of its held outputs; any thread */
+
 /* --- the writer --- */
 
 void aof_hold_tell(void);             /* wakes whose offset is synced, or whose reply may be sent */

@@ -13,6 +13,16 @@
 
 static _Atomic int64_t option_maxmemory_clients; /* global: option storage */
 
+/* A worker's; its own thread's. */
+static struct state {
+    _Atomic uint64_t clients_bytes; /* atomic, relaxed: memory of its clients, while there is a limit */
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
+
+static struct state *of(const struct worker *worker)
+{
+    return &states[worker->index];
+}
+
 /* 0: no limit. */
 static uint64_t limit_bytes(void)
 {
@@ -134,7 +144,8 @@ static void evict(struct worker *worker, uint64_t limit)
 
 static void count(struct client *client, uint64_t bytes)
 {
-    counter_add(&client->worker->clients_bytes, bytes - client->counted_bytes); /* may be less than before: it wraps */
+    /* It may be less than before: then it wraps. */
+    counter_add(&of(client->worker)->clients_bytes, bytes - client->counted_bytes);
     client->counted_bytes = bytes;
 }
 
@@ -147,7 +158,7 @@ static void note_size(struct client *client)
     if (limit == 0)
         return;
     for (unsigned i = 0; i < server->worker_count; i++)
-        total += atomic_load_explicit(&server->workers[i].clients_bytes, memory_order_relaxed);
+        total += atomic_load_explicit(&of(&server->workers[i])->clients_bytes, memory_order_relaxed);
     if (total > limit)
         evict(client->worker, limit);
 }
@@ -157,7 +168,13 @@ static void leave(struct client *client)
     count(client, 0);
 }
 
+static void init(struct worker *worker)
+{
+    atomic_init(&of(worker)->clients_bytes, 0);
+}
+
 const struct lifecycle client_limit_lifecycle = {
+    .worker_init = init,
     .server_start = start,
     .client_sized = note_size,
     .client_close = leave,

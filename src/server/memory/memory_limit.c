@@ -8,6 +8,7 @@
 #include "server/core/client.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
+#include "server/durable/aof_hold.h"
 #include "server/durable/aof_writer.h"
 #include "server/observe/latency.h"
 #include "store/eviction.h"
@@ -18,6 +19,19 @@
 enum { STEPS_A_LOOK = 16, TIMER_US = 1000, MEMINFO_LINE = 128 };
 
 _Atomic uint64_t memory_limit; /* global: see memory_limit.h */
+
+/* A worker's; its own thread's. */
+static struct state {
+    struct eviction_pool pool;
+    enum eviction_measure measure; /* what the pool's scores are of */
+    bool expiring_only;
+    struct loop_timer timer;
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
+
+static struct state *of(const struct worker *worker)
+{
+    return &states[worker->index];
+}
 
 static _Atomic int64_t option_samples, option_tenacity, option_force_percent; /* global: option storage */
 
@@ -58,7 +72,7 @@ static const char *apply_maxmemory(const struct option_row *row)
                 "on the maxmemory-policy.",
                 (unsigned long long)OPTION_GET_U64(option_maxmemory), (unsigned long long)used);
     if (worker != NULL) /* the gate is held just now */
-        loop_timer_start(worker->loop, &worker->evict_timer, 0, on_timer);
+        loop_timer_start(worker->loop, &of(worker)->timer, 0, on_timer);
     return NULL;
 }
 
@@ -139,7 +153,7 @@ uint64_t memory_set_aside(void)
         const struct worker *worker = &server->workers[i];
 
         bytes += atomic_load_explicit(&worker->backlog_bytes, memory_order_relaxed) +
-                 atomic_load_explicit(&worker->held_bytes, memory_order_relaxed) +
+                 aof_hold_bytes(worker) +
                  output_pool_transient_bytes(loop_output_pool(worker->loop));
     }
     return bytes;
@@ -241,16 +255,16 @@ static enum memory_room evict(struct worker *worker, uint64_t wanted)
     enum memory_room room = MEMORY_FINE;
     uint64_t freed = 0;
 
-    if (worker->eviction_measure != rule.measure || worker->eviction_expiring_only != rule.expiring_only)
-        worker->eviction_pool.count = 0; /* its scores are of another policy */
-    worker->eviction_measure = rule.measure;
-    worker->eviction_expiring_only = rule.expiring_only;
+    if (of(worker)->measure != rule.measure || of(worker)->expiring_only != rule.expiring_only)
+        of(worker)->pool.count = 0; /* its scores are of another policy */
+    of(worker)->measure = rule.measure;
+    of(worker)->expiring_only = rule.expiring_only;
     access_begin(&worker->access, worker_now_ms(worker), false);
     worker->access.effects = journal_is_on(&worker->server->journal) ? &worker->effects : NULL;
     for (unsigned step = 1; freed < wanted; step++) {
-        size_t bytes = eviction_step(&worker->access, &worker->eviction_pool, &rule);
+        size_t bytes = eviction_step(&worker->access, &of(worker)->pool, &rule);
 
-        latency_add(LATENCY_EVICTION_DEL, (int64_t)(worker->eviction_pool.delete_us / 1000));
+        latency_add(LATENCY_EVICTION_DEL, (int64_t)(of(worker)->pool.delete_us / 1000));
         freed += bytes;
         if (bytes == 0) {
             room = background_pending(BACKGROUND_FREE) != 0 ? MEMORY_SHORT : MEMORY_NONE;
@@ -295,7 +309,7 @@ enum memory_room memory_make_room(struct worker *worker)
     }
     note_state(room != MEMORY_FINE);
     if (room == MEMORY_SHORT)
-        loop_timer_start(worker->loop, &worker->evict_timer, TIMER_US, on_timer);
+        loop_timer_start(worker->loop, &of(worker)->timer, TIMER_US, on_timer);
     return room;
 }
 
@@ -306,7 +320,13 @@ void memory_look_for(struct client *client)
         client->flags |= CLIENT_MEMORY_SHORT;
 }
 
+static void init(struct worker *worker)
+{
+    memset(of(worker), 0, sizeof(*of(worker)));
+}
+
 const struct lifecycle memory_limit_lifecycle = {
+    .worker_init = init,
     .server_start = start,
     .server_sample = sample, /* force-eviction-percent */
 };

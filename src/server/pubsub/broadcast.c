@@ -5,6 +5,7 @@
 #include "net/resp.h"
 #include "server/core/client_ref.h"
 #include "server/core/deliveries.h"
+#include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/pubsub/telling.h"
 #include "server/pubsub/topics.h"
@@ -86,7 +87,17 @@ struct slice *tracking_prefixes(const struct client *client, uint64_t *count)
 
 /* ------------------------------------------------------------------------------------------------------- noting -- */
 
-/* What stands in worker->broadcasts: this, then the key's bytes. */
+/* A worker's; its own thread's. */
+static struct state {
+    struct buffer notes; /* keys that changed in this moment: struct noted, then the key's bytes */
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
+
+static struct state *of(const struct worker *worker)
+{
+    return &states[worker->index];
+}
+
+/* What stands in a worker's notes: this, then the key's bytes. */
 struct noted {
     size_t size;
     struct client_ref *by; /* a reference; who does not want to be told; NULL: nobody */
@@ -100,9 +111,9 @@ void broadcast_note(struct worker *worker, struct slice name, struct client_ref 
         return;
     if (by != NULL)
         (void)client_ref_acquire(by);
-    buffer_append(&worker->broadcasts, &noted, sizeof(noted));
-    buffer_append_slice(&worker->broadcasts, name);
-    telling_note(worker, worker->broadcasts.size);
+    buffer_append(&of(worker)->notes, &noted, sizeof(noted));
+    buffer_append_slice(&of(worker)->notes, name);
+    telling_note(worker, of(worker)->notes.size);
 }
 
 /* ------------------------------------------------------------------------------------------------------ sending -- */
@@ -328,14 +339,14 @@ static int compare_tickets(const void *a, const void *b)
 
 void broadcast_tell_noted(struct worker *worker)
 {
-    struct buffer bytes = worker->broadcasts;
+    struct buffer bytes = of(worker)->notes;
     struct topic_tickets tickets = {0};
     struct topic_reach reach = {0};
     struct changed_keys keys;
 
     if (LIKELY(bytes.size == 0))
         return;
-    buffer_init(&worker->broadcasts);
+    buffer_init(&of(worker)->notes);
     keys_read(&keys, &bytes);
     topics_match(TOPIC_PREFIX, is_wanted, &keys, &tickets, &reach);
     if (tickets.count != 0)
@@ -346,3 +357,12 @@ void broadcast_tell_noted(struct worker *worker)
     keys_fini(&keys);
     buffer_fini(&bytes);
 }
+
+static void fini(struct worker *worker)
+{
+    buffer_fini(&of(worker)->notes);
+}
+
+const struct lifecycle broadcast_lifecycle = {
+    .worker_fini = fini,
+};

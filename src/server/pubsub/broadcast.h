@@ -3,6 +3,9 @@
 
 #include "base/compiler.h"
 #include "base/slice.h"
+#include "server/core/lifecycle.h"
+
+extern const struct lifecycle broadcast_lifecycle;
 
 struct client_ref;
 struct tracking;

@@ -7,12 +7,22 @@
 #include "server/pubsub/pubsub.h"
 #include "server/pubsub/telling.h"
 
-/* What stands in worker->events: this, then the key's bytes. */
+/* What stands in a worker's notes: this, then the key's bytes. */
 struct noted {
     const char *event; /* lives as long as the program */
     size_t key_size;
     unsigned db;
 };
+
+/* A worker's; its own thread's. */
+static struct state {
+    struct buffer notes; /* keyspace events of this moment: struct noted, then the key */
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
+
+static struct state *of(const struct worker *worker)
+{
+    return &states[worker->index];
+}
 
 static bool wanted_by_nobody(void)
 {
@@ -23,9 +33,9 @@ static void append(struct worker *worker, unsigned db, struct slice key, const c
 {
     const struct noted noted = {event, key.size, db};
 
-    buffer_append(&worker->events, &noted, sizeof(noted));
-    buffer_append_slice(&worker->events, key);
-    telling_note(worker, worker->events.size);
+    buffer_append(&of(worker)->notes, &noted, sizeof(noted));
+    buffer_append_slice(&of(worker)->notes, key);
+    telling_note(worker, of(worker)->notes.size);
 }
 
 void events_note_always(struct worker *worker, unsigned db, struct slice key, const char *event)
@@ -97,11 +107,11 @@ static void publish(struct worker *worker, const struct noted *noted, struct sli
 
 void events_tell_noted(struct worker *worker)
 {
-    struct buffer events = worker->events, channel = {0};
+    struct buffer events = of(worker)->notes, channel = {0};
 
     if (LIKELY(events.size == 0))
         return;
-    buffer_init(&worker->events);
+    buffer_init(&of(worker)->notes);
     for (size_t at = 0; at < events.size;) {
         struct noted noted;
 
@@ -114,6 +124,12 @@ void events_tell_noted(struct worker *worker)
     buffer_fini(&events);
 }
 
+static void fini(struct worker *worker)
+{
+    buffer_fini(&of(worker)->notes);
+}
+
 const struct lifecycle events_lifecycle = {
+    .worker_fini = fini,
     .server_start = start,
 };

@@ -21,10 +21,22 @@ struct lines_delivery {
     struct blob *lines;
 };
 
+/* A worker's; its own thread's. */
+static struct state {
+    struct list clients;           /* monitors */
+    _Atomic uint32_t client_count; /* atomic, relaxed: of those; others read it */
+    struct buffer lines;           /* what the commands of this moment look like to monitors */
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
+
+static struct state *of(const struct worker *worker)
+{
+    return &states[worker->index];
+}
+
 static void note(const struct request *request)
 {
     const struct client *client = request->client;
-    struct buffer *lines = &request->worker->monitor_lines;
+    struct buffer *lines = &of(request->worker)->lines;
     const uint64_t now_us = (uint64_t)clock_wall_us();
 
     buffer_printf(lines, "+%llu.%06u [%u %s]", (unsigned long long)(now_us / 1000000), (unsigned)(now_us % 1000000),
@@ -51,7 +63,7 @@ void monitor_note_first(const struct request *request)
 
 static void show_lines(struct worker *worker, struct blob *lines)
 {
-    LIST_FOREACH_SAFE(node, &worker->monitors) {
+    LIST_FOREACH_SAFE(node, &of(worker)->clients) {
         struct client *client = container_of(node, struct client, monitor_node);
 
         if (conn_is_closing(&client->conn))
@@ -78,15 +90,15 @@ void monitor_tell_noted(struct worker *worker)
     struct server *server = worker->server;
     struct blob *lines;
 
-    if (LIKELY(worker->monitor_lines.size == 0))
+    if (LIKELY(of(worker)->lines.size == 0))
         return;
-    lines = blob_create_copy(buffer_slice(&worker->monitor_lines));
-    buffer_fini(&worker->monitor_lines);
+    lines = blob_create_copy(buffer_slice(&of(worker)->lines));
+    buffer_fini(&of(worker)->lines);
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct worker *other = &server->workers[i];
         struct lines_delivery *mine;
 
-        if (atomic_load_explicit(&other->monitor_count, memory_order_relaxed) == 0)
+        if (atomic_load_explicit(&of(other)->client_count, memory_order_relaxed) == 0)
             continue;
         mine = mem_alloc(sizeof(*mine));
         *mine = (struct lines_delivery){.delivery = {.deliver = deliver_lines}, .lines = blob_acquire(lines)};
@@ -100,8 +112,8 @@ void monitor_start(struct client *client)
     if ((client->flags & CLIENT_MONITOR) != 0)
         return;
     client->flags |= CLIENT_MONITOR;
-    list_push_back(&client->worker->monitors, &client->monitor_node);
-    atomic_fetch_add_explicit(&client->worker->monitor_count, 1, memory_order_relaxed);
+    list_push_back(&of(client->worker)->clients, &client->monitor_node);
+    atomic_fetch_add_explicit(&of(client->worker)->client_count, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&monitor_count, 1, memory_order_relaxed);
     timing_want_commands(1);
 }
@@ -112,7 +124,7 @@ void monitor_stop(struct client *client)
         return;
     client->flags &= ~(uint32_t)CLIENT_MONITOR;
     list_remove(&client->monitor_node);
-    atomic_fetch_sub_explicit(&client->worker->monitor_count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&of(client->worker)->client_count, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&monitor_count, 1, memory_order_relaxed);
     timing_want_commands(-1);
 }
@@ -124,7 +136,20 @@ static bool start(struct server *server)
     return true;
 }
 
+static void init(struct worker *worker)
+{
+    list_init(&of(worker)->clients);
+    atomic_init(&of(worker)->client_count, 0);
+}
+
+static void fini(struct worker *worker)
+{
+    buffer_fini(&of(worker)->lines);
+}
+
 const struct lifecycle monitor_lifecycle = {
+    .worker_init = init,
+    .worker_fini = fini,
     .server_start = start,
     .client_withdraw = monitor_stop,
 };

@@ -44,6 +44,17 @@ static void count_clients(struct worker *worker, bool one_more)
         worker->has_deferred = true;
 }
 
+/* A worker's; its own thread's. */
+static struct state {
+    struct list clients; /* of struct tracking */
+    struct buffer notes; /* keys that changed in this moment, each a struct noted */
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
+
+static struct state *of(const struct worker *worker)
+{
+    return &states[worker->index];
+}
+
 static void show(struct client *client)
 {
     const struct tracking *tracking = client->tracking;
@@ -64,7 +75,7 @@ void tracking_enable(struct client *client, uint32_t mode, struct client_ref *re
         tracking->client = client;
         client->tracking = tracking;
         (void)client_ref_of(client);
-        list_push_back(&client->worker->tracking_clients, &tracking->node);
+        list_push_back(&of(client->worker)->clients, &tracking->node);
         count_clients(client->worker, true);
     }
     client_ref_release(&tracking->redirect);
@@ -157,7 +168,7 @@ static struct client_ref *changing_silently(const struct worker *worker, const s
     return client->card.ref;
 }
 
-/* What stands in worker->invalidated. tracked NULL: everything. */
+/* What stands in a worker's notes. tracked NULL: everything. */
 struct noted {
     struct tracked_key *tracked;
     struct client_ref *by; /* a reference, or NULL */
@@ -167,8 +178,8 @@ static void note(struct worker *worker, struct tracked_key *tracked, struct clie
 {
     const struct noted noted = {tracked, by != NULL ? client_ref_acquire(by) : NULL};
 
-    buffer_append(&worker->invalidated, &noted, sizeof(noted));
-    telling_note(worker, worker->invalidated.size);
+    buffer_append(&of(worker)->notes, &noted, sizeof(noted));
+    telling_note(worker, of(worker)->notes.size);
 }
 
 static void note_change(struct store_observer *observer, const struct change *change)
@@ -350,7 +361,7 @@ static void deliver(struct worker *worker, struct delivery *delivery)
     if (copy->invalidation->noted.tracked != NULL) {
         tell_readers(worker, copy->invalidation);
     } else {
-        LIST_FOREACH(node, &worker->tracking_clients) {
+        LIST_FOREACH(node, &of(worker)->clients) {
             struct client *client = container_of(node, struct tracking, node)->client;
 
             if (!conn_is_closing(&client->conn))
@@ -444,11 +455,11 @@ static bool shrink(struct worker *worker)
 
 void tracking_tell_noted(struct worker *worker)
 {
-    struct buffer invalidated = worker->invalidated;
+    struct buffer invalidated = of(worker)->notes;
 
     if (LIKELY(invalidated.size == 0))
         return;
-    buffer_init(&worker->invalidated);
+    buffer_init(&of(worker)->notes);
     for (size_t at = 0; at < invalidated.size; at += sizeof(struct noted)) {
         struct noted noted;
 
@@ -493,7 +504,19 @@ static void end(struct server *server)
     tracking_table_teardown();
 }
 
+static void init(struct worker *worker)
+{
+    list_init(&of(worker)->clients);
+}
+
+static void fini(struct worker *worker)
+{
+    buffer_fini(&of(worker)->notes);
+}
+
 const struct lifecycle tracking_lifecycle = {
+    .worker_init = init,
+    .worker_fini = fini,
     .server_start = start,
     .server_end = end,
     .worker_deferred = shrink,

@@ -17,6 +17,16 @@ enum {
 
 /* How much memory a large argument gets beyond `there`: never so much that it passes client-query-buffer-limit
  * unnoticed. */
+/* A worker's: arguments for which there is no memory; written alone. */
+static struct state {
+    char discarded[16384];
+} CACHE_ALIGNED states[WORKERS_MOST];
+
+static struct state *of(const struct worker *worker)
+{
+    return &states[worker->index];
+}
+
 static size_t direct_capacity(const struct client *client, size_t there)
 {
     uint64_t limit = OPTION_GET_U64(option_client_query_buffer_limit);
@@ -54,7 +64,7 @@ static void lose(struct client *client)
 /* How much the next piece of a lost argument takes. */
 static size_t next_lost_piece(struct client *client)
 {
-    size_t size = MIN(client->large_size - client->large_received, sizeof(client->worker->discarded));
+    size_t size = MIN(client->large_size - client->large_received, sizeof(of(client->worker)->discarded));
 
     client->large_received += size;
     return size;
@@ -96,7 +106,7 @@ void large_bulk_begin(struct client *client, const struct resp_command *words, c
     client->large_received = here;
     if (blob == NULL) {
         lose(client);
-        conn_receive_direct(&client->conn, client->worker->discarded, next_lost_piece(client), here);
+        conn_receive_direct(&client->conn, of(client->worker)->discarded, next_lost_piece(client), here);
         return;
     }
     memcpy(blob->data, data + words->large_offset, here);
@@ -134,7 +144,7 @@ static void lost_done(struct client *client)
         resp_parser_large_done(&client->parser, NULL);
         return;
     }
-    conn_receive_direct_more(&client->conn, client->worker->discarded, next_lost_piece(client));
+    conn_receive_direct_more(&client->conn, of(client->worker)->discarded, next_lost_piece(client));
 }
 
 void large_bulk_done(struct client *client)
@@ -167,7 +177,7 @@ void large_bulk_done(struct client *client)
     if (client->large_received == blob->capacity && !grow(client)) {
         lose(client);
         client_update_card(client);
-        conn_receive_direct_more(&client->conn, client->worker->discarded, next_lost_piece(client));
+        conn_receive_direct_more(&client->conn, of(client->worker)->discarded, next_lost_piece(client));
         return;
     }
     next = client->large->data + client->large_received;

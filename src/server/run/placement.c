@@ -13,11 +13,18 @@
 /* Turns under load take some milliseconds at most. */
 enum { HELD_UP_US = 10 * 1000, LOOK_AGAIN_US = 5 * 1000 };
 
-/* A worker's own thread's. */
-static struct worker_handovers {
-    struct list sent; /* of struct handover: on their way to others */
+/* A worker's; its own thread's, but for the atomics. */
+static struct state {
+    struct list sent;                /* of struct handover: on their way to others */
     struct loop_timer timer;
-} CACHE_ALIGNED handovers[WORKERS_MOST + 1];
+    _Atomic uint64_t assigned_count; /* atomic: connections given to it, by whoever accepts */
+    _Atomic uint64_t closed_count;   /* atomic: of those, gone */
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
+
+static struct state *of(const struct worker *worker)
+{
+    return &states[worker->index];
+}
 
 static _Atomic unsigned next_index; /* atomic, relaxed: whose turn it is while clients are not balanced */
 
@@ -28,9 +35,9 @@ static bool is_held_up(const struct worker *worker)
 
 static uint64_t client_count(const struct worker *worker)
 {
-    uint64_t count = atomic_load_explicit(&worker->assigned_count, memory_order_relaxed);
+    uint64_t count = atomic_load_explicit(&of(worker)->assigned_count, memory_order_relaxed);
 
-    return count - MIN(count, atomic_load_explicit(&worker->closed_count, memory_order_relaxed));
+    return count - MIN(count, atomic_load_explicit(&of(worker)->closed_count, memory_order_relaxed));
 }
 
 /* NULL: all are held up, and those were left out. */
@@ -57,7 +64,7 @@ static struct worker *choose_among(struct server *server, bool with_held_up)
 
 static struct worker *choose_next(struct server *server)
 {
-    struct worker *next = NULL;
+    struct worker *next = &server->workers[0];
 
     for (unsigned i = 0; i < server->worker_count; i++) {
         next = &server->workers[atomic_fetch_add_explicit(&next_index, 1, memory_order_relaxed) % server->worker_count];
@@ -77,17 +84,20 @@ static struct worker *choose(struct worker *worker)
     if (!OPTION_IS(option_active_client_balancing))
         return choose_next(server);
     best = choose_among(server, false);
-    return best != NULL ? best : choose_among(server, true);
+    if (best == NULL)
+        best = choose_among(server, true);
+    assert(best != NULL); /* there are workers */
+    return best;
 }
 
 static void open_here(struct worker *worker, int fd, enum listener_kind kind)
 {
     struct tls_context *tls = kind == LISTENER_TLS ? certificates_acquire() : NULL;
 
-    atomic_fetch_add_explicit(&worker->assigned_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&of(worker)->assigned_count, 1, memory_order_relaxed);
     if (!client_open(worker, fd, kind, tls)) {
         log_warning("A connection could not be taken over");
-        atomic_fetch_add_explicit(&worker->closed_count, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&of(worker)->closed_count, 1, memory_order_relaxed);
     }
     tls_context_release(&tls);
 }
@@ -111,7 +121,7 @@ static bool claim(struct handover *handover)
     if (atomic_exchange_explicit(&handover->is_claimed, true, memory_order_acq_rel))
         return false;
     /* While it was on its way it counted there. */
-    atomic_fetch_add_explicit(&handover->receiver->closed_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&of(handover->receiver)->closed_count, 1, memory_order_relaxed);
     return true;
 }
 
@@ -133,7 +143,7 @@ static void deliver(struct worker *worker, struct mail *mail)
 static void look_again(struct loop *loop, struct loop_timer *timer)
 {
     struct worker *worker = loop_user(loop);
-    struct list *sent = &handovers[worker->index].sent;
+    struct list *sent = &of(worker)->sent;
 
     LIST_FOREACH_SAFE(link, sent) {
         struct handover *handover = container_of(link, struct handover, sent_node);
@@ -152,12 +162,12 @@ static void look_again(struct loop *loop, struct loop_timer *timer)
 
 static void send_to(struct worker *receiver, struct worker *worker, int fd, enum listener_kind kind)
 {
-    struct worker_handovers *mine = &handovers[worker->index];
+    struct state *mine = of(worker);
     struct handover *handover = mem_alloc(sizeof(*handover));
     struct mail *mail = &handover->mail;
 
     *handover = (struct handover){.mail = {.deliver = deliver}, .receiver = receiver, .fd = fd, .kind = kind};
-    atomic_fetch_add_explicit(&receiver->assigned_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&of(receiver)->assigned_count, 1, memory_order_relaxed);
     list_push_back(&mine->sent, &handover->sent_node);
     if (!loop_timer_is_running(&mine->timer))
         loop_timer_start(worker->loop, &mine->timer, LOOK_AGAIN_US, look_again);
@@ -176,21 +186,29 @@ void placement_give(struct worker *worker, int fd, enum listener_kind kind)
 
 static void init(struct worker *worker)
 {
-    struct worker_handovers *mine = &handovers[worker->index];
+    struct state *mine = of(worker);
 
-    *mine = (struct worker_handovers){.timer = {0}};
+    mine->timer = (struct loop_timer){0};
+    atomic_init(&mine->assigned_count, 0);
+    atomic_init(&mine->closed_count, 0);
     list_init(&mine->sent);
 }
 
 static void fini(struct worker *worker)
 {
-    LIST_FOREACH_SAFE(link, &handovers[worker->index].sent) {
+    LIST_FOREACH_SAFE(link, &of(worker)->sent) {
         list_remove(link);
         see(container_of(link, struct handover, sent_node));
     }
 }
 
+static void count_closed(struct client *client)
+{
+    atomic_fetch_add_explicit(&of(client->worker)->closed_count, 1, memory_order_relaxed);
+}
+
 const struct lifecycle placement_lifecycle = {
+    .client_close = count_closed,
     .worker_init = init,
     .worker_fini = fini,
 };

@@ -29,6 +29,17 @@ struct rendezvous {
     struct call calls[];
 };
 
+/* A worker's; its own thread's. */
+static struct state {
+    struct mpsc calls; /* any thread pushes */
+    struct list late;  /* of these, what waits for a script's end */
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
+
+static struct state *of(const struct worker *worker)
+{
+    return &states[worker->index];
+}
+
 /* atomic, relaxed: statistics */
 static _Atomic uint64_t count, last_us, most_us;
 
@@ -115,7 +126,7 @@ static void deliver_call(struct worker *worker, struct mail *mail)
         pass(call);
         return;
     }
-    list_push_back(&worker->late_calls, &call->late_node);
+    list_push_back(&of(worker)->late, &call->late_node);
     worker_at_turn_end(worker);
 }
 
@@ -123,7 +134,7 @@ void rendezvous_serve(struct worker *worker)
 {
     struct mpsc_node *node;
 
-    while ((node = mpsc_pop(&worker->calls)) != NULL)
+    while ((node = mpsc_pop(&of(worker)->calls)) != NULL)
         deliver_call(worker, container_of(node, struct mail, node));
 }
 
@@ -132,7 +143,7 @@ static void turn_end(struct worker *worker)
     struct list_node *node;
 
     assert(!worker->reentrant);
-    while ((node = list_pop_front(&worker->late_calls)) != NULL)
+    while ((node = list_pop_front(&of(worker)->late)) != NULL)
         pass(container_of(node, struct call, late_node));
 }
 
@@ -177,13 +188,20 @@ void rendezvous_begin(struct client *client, uint64_t workers, enum rendezvous_k
         if (kind == RENDEZVOUS_COMMANDS) {
             deliveries_post_mail(worker, other, mail);
         } else {
-            mpsc_push(&other->calls, &mail->node);
+            mpsc_push(&of(other)->calls, &mail->node);
             deliveries_wake_later(worker, other);
         }
     }
 }
 
+static void init(struct worker *worker)
+{
+    mpsc_init(&of(worker)->calls);
+    list_init(&of(worker)->late);
+}
+
 const struct lifecycle rendezvous_lifecycle = {
+    .worker_init = init,
     .worker_fini = fini,
     .worker_wake = rendezvous_serve,
     .worker_turn_end = turn_end,

@@ -23,6 +23,16 @@ struct patterns {
     struct slice items[];  /* in one allocation with their bytes */
 };
 
+/* A worker's; its own thread's. */
+static struct state {
+    struct buffer notes; /* lines for the log, of clients that are audited */
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
+
+static struct state *of(const struct worker *worker)
+{
+    return &states[worker->index];
+}
+
 static struct {
     struct spinlock lock; /* rank LOCK_REGISTRY */
     struct patterns *allowed GUARDED_BY(lock);   /* NULL: everybody */
@@ -238,7 +248,7 @@ static void leave(struct client *client)
 
 static void note_command(const struct request *request)
 {
-    struct buffer *lines = &request->worker->audit_lines;
+    struct buffer *lines = &of(request->worker)->notes;
 
     if (request->client->audit == NULL)
         return;
@@ -255,7 +265,7 @@ static void note_command(const struct request *request)
 
 static bool flush(struct worker *worker)
 {
-    struct slice lines = buffer_slice(&worker->audit_lines);
+    struct slice lines = buffer_slice(&of(worker)->notes);
 
     while (lines.size != 0) {
         size_t size = (size_t)((const char *)memchr(lines.data, '\n', lines.size) - lines.data);
@@ -263,7 +273,7 @@ static bool flush(struct worker *worker)
         log_notice("%.*s", (int)size, lines.data);
         lines = slice_skip(lines, size + 1);
     }
-    buffer_fini(&worker->audit_lines);
+    buffer_fini(&of(worker)->notes);
     return false;
 }
 
@@ -275,7 +285,13 @@ static bool start(struct server *server)
     return true;
 }
 
+static void fini(struct worker *worker)
+{
+    buffer_fini(&of(worker)->notes);
+}
+
 const struct lifecycle tls_peers_lifecycle = {
+    .worker_fini = fini,
     .server_start = start,
     .worker_deferred = flush,
     .client_admit = admit, /* after its handshake; closed if it is not on the allowlist (the log says so) */

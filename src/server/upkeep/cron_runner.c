@@ -51,10 +51,12 @@ bool cron_runner_is_allowed(void)
     return eval_command()->name.size != 0;
 }
 
+static struct cron_runner *runners[WORKERS_MOST + 1]; /* a worker's own thread's; NULL: it has run no job yet */
+
 static struct cron_runner *runner_of(struct worker *worker)
 {
     static char address[] = "cron";
-    struct cron_runner *runner = worker->cron;
+    struct cron_runner *runner = runners[worker->index];
     struct acl_user *user;
 
     if (LIKELY(runner != NULL))
@@ -71,20 +73,20 @@ static struct cron_runner *runner_of(struct worker *worker)
     runner->client.card.local_address = address;
     runner->client.card.user = user;
     runner->client.card.user_name = user->name.data;
-    worker->cron = runner;
+    runners[worker->index] = runner;
     return runner;
 }
 
 static void fini(struct worker *worker)
 {
-    struct cron_runner *runner = worker->cron;
+    struct cron_runner *runner = runners[worker->index];
 
     if (runner == NULL)
         return;
     output_clear(&runner->client.conn.output);
     acl_user_release(&runner->client.card.user);
     mem_free(runner);
-    worker->cron = NULL;
+    runners[worker->index] = NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------------ one job -- */
@@ -327,7 +329,7 @@ bool cron_runner_turn(struct worker *worker)
 
 static void woken(struct worker *worker)
 {
-    if (LIKELY(worker->cron == NULL) || !worker->cron->waits || !active_expiry_may_run(worker))
+    if (LIKELY(runners[worker->index] == NULL) || !runners[worker->index]->waits || !active_expiry_may_run(worker))
         return;
     (void)cron_runner_turn(worker); /* what is left comes with the next timer */
 }
