@@ -48,8 +48,7 @@ void script_calls_fini(struct script_calls *calls)
 {
     mem_free(calls->words);
     mem_free(calls->numbers);
-    mem_free(calls->keys);
-    key_positions_fini(&calls->positions);
+    key_list_fini(&calls->keys);
     buffer_fini(&calls->text);
 }
 
@@ -140,21 +139,13 @@ static bool find_keys(struct script_host *host, const struct command *command, u
                       uint32_t *key_count)
 {
     struct script_calls *calls = &host->calls;
-    struct access *access = &host->worker->access;
+    struct access *access = &host->worker->run.access;
     bool held = true;
 
-    calls->positions.count = 0;
-    if (!command_keys(command, calls->words, word_count, &calls->positions))
-        calls->positions.count = 0;
-    *key_count = calls->positions.count;
-    if (*key_count > calls->key_capacity) {
-        calls->key_capacity = *key_count * 2;
-        calls->keys = mem_realloc(calls->keys, calls->key_capacity * sizeof(*calls->keys));
-    }
-    for (uint32_t i = 0; i < *key_count; i++) {
-        calls->keys[i] = key_make(calls->words[calls->positions.items[i].arg_index]);
-        held = held && access_holds(access, access_stripe_of(access, &calls->keys[i]));
-    }
+    calls->keys.count = 0;
+    *key_count = key_list_add(&calls->keys, command, calls->words, word_count);
+    for (uint32_t i = 0; i < *key_count; i++)
+        held = held && access_holds(access, access_stripe_of(access, &calls->keys.items[i]));
     return held;
 }
 
@@ -166,7 +157,7 @@ static void run_command(struct script_host *host, const struct command *command,
     struct client *client = run->request->client;
     struct script_calls *calls = &host->calls;
     enum access_class class = command_access(command, calls->words, word_count);
-    uint32_t key_count, effect_count = host->worker->effects.count;
+    uint32_t key_count, effect_count = host->worker->run.effects.count;
     bool held = find_keys(host, command, word_count, &key_count);
 
     if (class != ACCESS_FREE && class != ACCESS_GATED && (!held || class != ACCESS_STRIPED))
@@ -176,16 +167,16 @@ static void run_command(struct script_host *host, const struct command *command,
     dispatch_call(run->request, &(struct nested_call){.command = command,
                                                       .args = calls->words,
                                                       .arg_count = word_count,
-                                                      .keys = calls->keys,
+                                                      .keys = calls->keys.items,
                                                       .key_count = key_count,
                                                       .out = out,
                                                       .by_script = true});
     run->db = client->db;
     run->wrote = run->wrote || (command->flags & COMMAND_WRITE) != 0;
     if (run->repl == REPL_NONE)
-        effects_cut(&host->worker->effects, effect_count);
+        effects_cut(&host->worker->run.effects, effect_count);
     else if (run->repl != REPL_ALL)
-        effects_hide(&host->worker->effects, effect_count, run->repl == REPL_AOF ? EFFECT_REPLICAS : EFFECT_AOF);
+        effects_hide(&host->worker->run.effects, effect_count, run->repl == REPL_AOF ? EFFECT_REPLICAS : EFFECT_AOF);
 }
 
 /* Pushes the reply's value. The reply is copied where it is in pieces; it goes before an error could leave it. */

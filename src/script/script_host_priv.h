@@ -3,6 +3,7 @@
 
 #include "script/script_host.h"
 #include "script/script_settings.h"
+#include "server/command/key_list.h"
 
 struct compiled;
 struct debug_session;
@@ -12,9 +13,7 @@ struct script_calls {
     struct slice *words;
     char (*numbers)[32]; /* the text of numbers among the words */
     uint32_t capacity;
-    struct key_positions positions;
-    struct key *keys;
-    uint32_t key_capacity;
+    struct key_list keys; /* of the command that is called */
     struct buffer text;  /* a reply in one piece; a message */
 };
 void script_calls_fini(struct script_calls *calls);

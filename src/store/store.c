@@ -75,6 +75,21 @@ uint64_t store_entry_bytes(const struct store *store, const struct entry *entry,
     return mem_usable(entry) + (blob != NULL ? blob_footprint(blob) : 0);
 }
 
+void store_prefetch(const struct store *store, const struct key *keys, uint32_t count)
+{
+    const struct table *tables[STORE_PREFETCH_MOST];
+
+    count = MIN(count, (uint32_t)STORE_PREFETCH_MOST);
+    for (uint32_t i = 0; i < count; i++) {
+        tables[i] = &store->stripes[(uint32_t)keys[i].hash & store->stripe_mask].first.keys;
+        table_prefetch_directory(tables[i], keys[i].hash);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_bucket(tables[i], keys[i].hash);
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_item(tables[i], keys[i].hash);
+}
+
 void store_observe(struct store *store, struct store_observer *observer)
 {
     observer->next = store->observers;

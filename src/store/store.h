@@ -96,7 +96,7 @@ struct store {
     _Atomic bool active_expire;         /* DEBUG SET-ACTIVE-EXPIRE */
     _Atomic bool keeps_expired;         /* reads leave keys past their deadline where they are; atomic, relaxed */
     _Atomic bool is_shared;             /* with a child: what is only read is not written to; atomic, relaxed */
-    _Atomic bool counts_uses;           /* maxmemory-policy goes by frequency: see usage.h; changed at the gate */
+    _Atomic bool counts_uses;           /* maxmemory-policy goes by frequency: see lru_lfu.h; changed at the gate */
     _Atomic uint32_t lfu_log_factor, lfu_decay_minutes; /* likewise */
     _Atomic uint32_t frees_later;       /* bits of enum free_reason; atomic, relaxed */
     /* Waiters that change a second key; keys somebody waits for; of those, for their loss: see waiters.h. */
@@ -108,6 +108,11 @@ void store_destroy(struct store **store);
 void store_set_type(struct store *store, enum value_type type, const struct value_ops *ops); /* before start */
 /* What an entry takes with all that it owns, as the allocator counts; its stripe is held. samples: see value_ops. */
 uint64_t store_entry_bytes(const struct store *store, const struct entry *entry, uint64_t samples);
+/* Lets the memory of these keys of database 0 arrive together instead of one after the other; of the first
+ * STORE_PREFETCH_MOST. Their stripes are held, or the gate is owned. */
+enum { STORE_PREFETCH_MOST = 32 };
+struct key;
+void store_prefetch(const struct store *store, const struct key *keys, uint32_t count);
 void store_observe(struct store *store, struct store_observer *observer);
 /* Of the bits of enum event_class in `mask`, those in `classes` are on from now on, the others off. Any thread. */
 void store_set_observed(struct store *store, uint32_t mask, uint32_t classes);

@@ -75,7 +75,7 @@ static void put(struct slice bytes)
 static void empty(void)
 {
     for (unsigned db = 0; db < store_database_bound(server->store); db++)
-        access_flush_db(&server->workers[0].access, db, false);
+        access_flush_db(&server->workers[0].run.access, db, false);
 }
 
 static bool load(struct aof_load_result *result)
@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (server == NULL)
         start();
     assert(chdir(folder) == 0);
-    access_begin(&server->workers[0].access, 1, true);
+    access_begin(&server->workers[0].run.access, 1, true);
     put(slice_make(bytes, size));
     if (load(&first)) {
         bool good = load(&second);

@@ -79,7 +79,7 @@ static void client_hide(struct client *client)
 
 void client_kill(struct client *client)
 {
-    const struct request *running = client->worker->running;
+    const struct request *running = client->worker->run.running;
 
     assert(client->worker == worker_self());
     client_hide(client);
@@ -208,7 +208,7 @@ bool client_open(struct worker *worker, int fd, enum listener_kind kind, struct 
     client->id = atomic_fetch_add_explicit(&server->next_client_id, 1, memory_order_relaxed) + 1;
     client->proto = 2;
     client->flags = (kind == LISTENER_TLS ? CLIENT_TLS : 0U) | (kind == LISTENER_UNIX ? CLIENT_UNIX : 0U);
-    resp_parser_init(&client->parser, &worker->limits_unauthenticated, &worker->scratch);
+    resp_parser_init(&client->parser, &worker->limits_unauthenticated, &worker->run.scratch);
     lifecycle_client_open(client);
     if (kind != LISTENER_UNIX && OPTION_GET(option_tcp_keepalive) != 0 &&
         !conn_set_keepalive(&client->conn, (int)OPTION_GET(option_tcp_keepalive)))

@@ -47,8 +47,8 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     atomic_init(&worker->parking_news, 0);
     list_init(&worker->leaving_watches);
     list_init(&worker->held);
-    access_init(&worker->access, server->store, &worker->counters);
-    worker->access.wait_bit = index < WORKERS_MOST ? UINT64_C(1) << index : 0;
+    access_init(&worker->run.access, server->store, &worker->counters);
+    worker->run.access.wait_bit = index < WORKERS_MOST ? UINT64_C(1) << index : 0;
     worker->stats.failed_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     worker->stats.rejected_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     gate_join(&server->gate, &worker->member, wake_member, worker);
@@ -70,12 +70,11 @@ void worker_fini(struct worker *worker)
     }
     loop_destroy(&worker->loop);
     gate_part(&worker->member);
-    effects_fini(&worker->effects);
-    resp_scratch_fini(&worker->scratch);
+    effects_fini(&worker->run.effects);
+    resp_scratch_fini(&worker->run.scratch);
     output_clear(&worker->sink);
-    key_positions_fini(&worker->positions);
-    mem_free(worker->keys);
-    mem_free(worker->stripes);
+    key_list_fini(&worker->run.keys);
+    ARRAY_FINI(&worker->run.stripes);
     mem_free(worker->stats.failed_calls);
     mem_free(worker->stats.rejected_calls);
 }
@@ -260,7 +259,7 @@ COLD void worker_run_deferred(struct worker *worker)
     bool more;
 
     assert(worker == worker_self());
-    assert(!worker->access.has_noted); /* told before the stripes were released */
+    assert(!worker->run.access.has_noted); /* told before the stripes were released */
     more = lifecycle_worker_deferred(worker);
     deliveries_flush(worker);
     worker->has_deferred = UNLIKELY(more);

@@ -11,7 +11,7 @@
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/resp.h"
-#include "server/command/command.h"
+#include "server/command/key_list.h"
 #include "server/core/stats.h"
 #include "store/access.h"
 #include "store/effects.h"
@@ -76,9 +76,22 @@ struct job {
     const struct command *command; /* NULL: unknown */
     enum command_fault fault;
     enum access_class access;
-    uint32_t first_key, key_count; /* in worker->keys */
+    uint32_t first_key, key_count; /* in the execution's keys */
     bool by_gate;                  /* takes the gate instead of stripes: parking.c */
     size_t end;                    /* where the next command begins in the bytes presented */
+};
+
+/* What the running command, or group, has. It is put aside as one while others are served from inside of a script. */
+struct execution {
+    struct access access;
+    struct effects effects;
+    const struct request *running; /* NULL: no command; for the crash report */
+    struct resp_scratch scratch;
+    struct job jobs[GROUP_MOST];
+    struct key_list keys;          /* of the jobs */
+    struct {
+        uint32_t *items, count, capacity;
+    } stripes;                     /* to lock: ascending */
 };
 
 /* Commands that wait: parking.h. */
@@ -130,18 +143,9 @@ struct worker {
     bool escalated;                   /* the running command is alone since dispatch_escalate */
     struct store_counters counters;
     struct worker_stats stats;
-    struct access access;
-    struct effects effects;
-    const struct request *running;    /* NULL: no command; for the crash report */
-    struct resp_scratch scratch;
+    struct execution run;
     struct resp_limits limits, limits_unauthenticated;
     struct output sink;               /* replies nobody wants */
-    struct job jobs[GROUP_MOST];
-    struct key_positions positions;
-    struct key *keys;                 /* of the jobs */
-    uint32_t key_count, key_capacity;
-    uint32_t *stripes;                /* to lock: ascending */
-    uint32_t stripe_count, stripe_capacity;
     int64_t now_ms;                   /* wall clock, read at time_tick; the next millisecond begins time_span later */
     uint64_t time_tick, time_span;    /* ticks; see worker_time_at */
     struct loop_timer second_timer, rate_timer;

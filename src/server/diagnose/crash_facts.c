@@ -99,7 +99,7 @@ static void say_work(const struct client_card *card, struct slice command)
 void crash_facts_client(void)
 {
     const struct worker *worker = worker_self();
-    const struct request *request = worker != NULL ? worker->running : NULL;
+    const struct request *request = worker != NULL ? worker->run.running : NULL;
 
     if (request == NULL) {
         crash_say("%s\n",

@@ -337,7 +337,7 @@ static bool is_in_transaction(void)
 {
     const struct worker *worker = worker_self();
 
-    return worker != NULL && worker->running != NULL && worker->running->in_exec;
+    return worker != NULL && worker->run.running != NULL && worker->run.running->in_exec;
 }
 
 /* Nobody waits for it here. One that began with a rewrite which failed is of no use. */
@@ -454,8 +454,8 @@ static void rewrite_at_gate(struct worker *worker, double growth)
         return; /* looks again when it is woken */
     if (growth > 0)
         log_notice("Starting automatic rewriting of AOF on %.0f%% growth", growth);
-    access_begin(&worker->access, worker_now_ms(worker), true);
-    (void)aof_rewrite(&worker->access);
+    access_begin(&worker->run.access, worker_now_ms(worker), true);
+    (void)aof_rewrite(&worker->run.access);
     exclusive_end(worker);
 }
 
@@ -580,8 +580,8 @@ static void reply_when_done(void)
 {
     const struct worker *worker = worker_self();
 
-    if (worker != NULL && worker->running != NULL)
-        aof_hold_until_done(worker->running->client);
+    if (worker != NULL && worker->run.running != NULL)
+        aof_hold_until_done(worker->run.running->client);
 }
 
 static void turn_off(void)
@@ -604,7 +604,7 @@ static const char *turn_on(void)
         SET(is_scheduled, true); /* the rewrite that runs began before */
         return NULL;
     }
-    if (aof_rewrite(&worker_self()->access) != AOF_REWRITE_FAILED)
+    if (aof_rewrite(&worker_self()->run.access) != AOF_REWRITE_FAILED)
         return NULL;
     turn_off();
     return failed;
@@ -630,7 +630,7 @@ static void finish_at_gate(struct worker *worker)
         return; /* looks again when it is woken */
     finish_stopping();
     if (OPTION_IS(option_appendonly)) {
-        access_begin(&worker->access, worker_now_ms(worker), true);
+        access_begin(&worker->run.access, worker_now_ms(worker), true);
         if (turn_on() != NULL)
             log_warning("The append only file stays off, though appendonly is yes.");
     }

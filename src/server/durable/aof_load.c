@@ -323,7 +323,7 @@ static void no_aux(struct slice name, struct slice value, void *context)
 /* The RDB that the file begins with, or consists of. *size: what it takes. */
 static bool load_rdb(struct loading_file *file, uint64_t *size)
 {
-    struct access *access = &file->request->worker->access;
+    struct access *access = &file->request->worker->run.access;
     struct rdb_load_request request;
     struct rdb_load_result result;
 
@@ -422,7 +422,7 @@ static bool load_part(const struct aof_part *part, bool is_last, uint64_t *bytes
 bool aof_load_run(const struct aof_manifest *manifest, const struct aof_load_request *request,
                   struct aof_load_result *result)
 {
-    struct access *access = &request->worker->access;
+    struct access *access = &request->worker->run.access;
     struct effects *effects = access->effects;
     uint64_t start_us = clock_monotonic_us(), bytes = 0;
     struct apply *apply = applier->create(request->worker);
@@ -447,7 +447,7 @@ bool aof_load_run(const struct aof_manifest *manifest, const struct aof_load_req
 
 bool aof_load_again(struct worker *worker)
 {
-    struct access *access = &worker->access;
+    struct access *access = &worker->run.access;
     const struct aof_load_request request = {.worker = worker};
     const uint64_t dirty = access->dirty;
     struct aof_load_result result;

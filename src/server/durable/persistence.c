@@ -311,10 +311,10 @@ static bool is_due(void)
 
 static void start_child(struct worker *worker)
 {
-    access_begin(&worker->access, worker_now_ms(worker), true);
+    access_begin(&worker->run.access, worker_now_ms(worker), true);
     if (state.wish_seconds != 0)
         log_notice("%" PRId64 " changes in %" PRId64 " seconds. Saving...", state.wish_changes, state.wish_seconds);
-    (void)persistence_start_child(&worker->access);
+    (void)persistence_start_child(&worker->run.access);
 }
 
 /* Ten times a second: hears of the child, starts one when it is time. */

@@ -259,10 +259,10 @@ static enum memory_room evict(struct worker *worker, uint64_t wanted)
         of(worker)->pool.count = 0; /* its scores are of another policy */
     of(worker)->measure = rule.measure;
     of(worker)->expiring_only = rule.expiring_only;
-    access_begin(&worker->access, worker_now_ms(worker), false);
-    worker->access.effects = journal_is_on(&worker->server->journal) ? &worker->effects : NULL;
+    access_begin(&worker->run.access, worker_now_ms(worker), false);
+    worker->run.access.effects = journal_is_on(&worker->server->journal) ? &worker->run.effects : NULL;
     for (unsigned step = 1; freed < wanted; step++) {
-        size_t bytes = eviction_step(&worker->access, &of(worker)->pool, &rule);
+        size_t bytes = eviction_step(&worker->run.access, &of(worker)->pool, &rule);
 
         latency_add(LATENCY_EVICTION_DEL, (int64_t)(of(worker)->pool.delete_us / 1000));
         freed += bytes;

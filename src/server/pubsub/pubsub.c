@@ -123,7 +123,7 @@ static void hear_out(struct client *client, struct subscription *subscription)
 
     client->pubsub->memory_bytes -= topics_memory_bytes(subscription);
     topics_leave(subscription);
-    if (!conn_is_closing(&client->conn) && (worker->running == NULL || !worker->running->in_exec))
+    if (!conn_is_closing(&client->conn) && (worker->run.running == NULL || !worker->run.running->in_exec))
         worker_read_mail_so_far(worker);
 }
 

@@ -8,7 +8,7 @@
 
 COLD void telling_noted_slow(struct worker *worker)
 {
-    worker->access.has_noted = false; /* publishing looks, too */
+    worker->run.access.has_noted = false; /* publishing looks, too */
     monitor_tell_noted(worker);
     tracking_tell_noted(worker); /* first: an event may be what makes a client look at its copies */
     broadcast_tell_noted(worker);

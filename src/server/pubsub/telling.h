@@ -16,7 +16,7 @@
 void telling_noted_slow(struct worker *worker);
 static inline void telling_noted(struct worker *worker)
 {
-    if (UNLIKELY(worker->access.has_noted))
+    if (UNLIKELY(worker->run.access.has_noted))
         telling_noted_slow(worker);
 }
 /* Something was noted; `size` is what the notes of its kind take by now. Much is told at once, so that a long script
@@ -25,7 +25,7 @@ static inline void telling_note(struct worker *worker, size_t size)
 {
     enum { NOTES_MOST_BYTES = 64 << 10 };
 
-    worker->access.has_noted = true;
+    worker->run.access.has_noted = true;
     if (UNLIKELY(size > NOTES_MOST_BYTES))
         telling_noted_slow(worker);
 }

@@ -161,7 +161,7 @@ void tracking_command_over(struct client *client, const struct command *command)
 /* Who changes keys now and does not want to be told of it; NULL: nobody. */
 static struct client_ref *changing_silently(const struct worker *worker, const struct access *access)
 {
-    const struct client *client = worker->running != NULL && !access->unasked ? worker->running->client : NULL;
+    const struct client *client = worker->run.running != NULL && !access->unasked ? worker->run.running->client : NULL;
 
     if (client == NULL || client->tracking == NULL || (client->tracking->mode & TRACKING_NOLOOP) == 0)
         return NULL;

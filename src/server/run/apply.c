@@ -3,13 +3,11 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "server/command/command.h"
+#include "server/command/key_list.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
-
-enum { PREFETCH_MOST = 32 }; /* keys that are looked at together, so that their memory arrives together */
 
 struct apply {
     struct client *client;
@@ -17,9 +15,7 @@ struct apply {
     applied_fn on_error;
     void *context; /* its */
     uint64_t command_count;
-    struct key_positions positions;
-    struct key *keys;
-    uint32_t key_count, key_capacity;
+    struct key_list keys;
 };
 
 /* --------------------------------------------------------------------------------------------------- the client -- */
@@ -55,8 +51,7 @@ static void destroy(struct apply **apply)
         return;
     output_clear(&(*apply)->client->conn.output);
     mem_free((*apply)->client);
-    key_positions_fini(&(*apply)->positions);
-    mem_free((*apply)->keys);
+    key_list_fini(&(*apply)->keys);
     mem_free(*apply);
     *apply = NULL;
 }
@@ -100,27 +95,7 @@ static bool is_without_effect(const struct command *command)
 
 static void forget(struct apply *apply)
 {
-    apply->key_count = 0;
-}
-
-static void find_keys(struct apply *apply, struct applied *applied)
-{
-    const struct command *command = applied->command;
-
-    applied->first_key = apply->key_count;
-    applied->key_count = 0;
-    if (command->first_key == 0 && command->key_spec_count == 0 && command->row->find_keys == NULL)
-        return;
-    apply->positions.count = 0;
-    if (!command_keys(command, applied->args, applied->arg_count, &apply->positions))
-        return;
-    if (apply->key_count + apply->positions.count > apply->key_capacity) {
-        apply->key_capacity = (apply->key_count + apply->positions.count) * 2 + 64;
-        apply->keys = mem_realloc(apply->keys, apply->key_capacity * sizeof(*apply->keys));
-    }
-    for (uint32_t i = 0; i < apply->positions.count; i++)
-        apply->keys[apply->key_count++] = key_make(key_position_name(applied->args, apply->positions.items[i]));
-    applied->key_count = apply->positions.count;
+    apply->keys.count = 0;
 }
 
 static enum apply_verdict prepare(struct apply *apply, const struct slice *args, uint32_t arg_count,
@@ -137,31 +112,12 @@ static enum apply_verdict prepare(struct apply *apply, const struct slice *args,
     if (UNLIKELY(!belongs_here(command)))
         return APPLY_FOREIGN;
     *applied = (struct applied){.args = args, .arg_count = arg_count, .command = command};
-    find_keys(apply, applied);
+    applied->first_key = apply->keys.count;
+    applied->key_count = key_list_add(&apply->keys, command, args, arg_count);
     return APPLY_FINE;
 }
 
 /* ----------------------------------------------------------------------------------------------------- running -- */
-
-/* Lets the memory of all keys arrive together instead of one after the other. */
-static void prefetch(const struct apply *apply)
-{
-    const struct store *store = apply->worker->server->store;
-    const struct table *tables[PREFETCH_MOST];
-    const struct key *keys = apply->keys;
-    uint32_t key_count = MIN(apply->key_count, (uint32_t)PREFETCH_MOST);
-
-    if (apply->client->db != 0 || key_count < 2)
-        return;
-    for (uint32_t i = 0; i < key_count; i++) {
-        tables[i] = &store->stripes[(uint32_t)keys[i].hash & store->stripe_mask].first.keys;
-        table_prefetch_directory(tables[i], keys[i].hash);
-    }
-    for (uint32_t i = 0; i < key_count; i++)
-        table_prefetch_bucket(tables[i], keys[i].hash);
-    for (uint32_t i = 0; i < key_count; i++)
-        table_prefetch_item(tables[i], keys[i].hash);
-}
 
 static void tell_error(const struct apply *apply, const struct applied *applied, struct output *out)
 {
@@ -176,12 +132,12 @@ static void tell_error(const struct apply *apply, const struct applied *applied,
 static bool run_one(struct apply *apply, const struct applied *applied, int64_t now_ms)
 {
     struct worker *worker = apply->worker;
-    struct access *access = &worker->access;
+    struct access *access = &worker->run.access;
     struct request request = {.command = applied->command,
                               .args = applied->args,
                               .arg_count = applied->arg_count,
                               .key_count = applied->key_count,
-                              .keys = applied->key_count != 0 ? &apply->keys[applied->first_key] : NULL,
+                              .keys = applied->key_count != 0 ? &apply->keys.items[applied->first_key] : NULL,
                               .access = access,
                               .client = apply->client,
                               .worker = worker,
@@ -209,7 +165,8 @@ static uint32_t run(struct apply *apply, const struct applied *applied, uint32_t
 {
     int64_t now_ms = clock_wall_ms();
 
-    prefetch(apply);
+    if (apply->client->db == 0 && apply->keys.count > 1)
+        store_prefetch(apply->worker->server->store, apply->keys.items, apply->keys.count);
     for (uint32_t i = 0; i < applied_count; i++) {
         if (!run_one(apply, &applied[i], now_ms))
             return i;

@@ -278,7 +278,7 @@ static bool serve(struct worker *worker, struct wait_node *node, const struct en
 {
     struct blocked *blocked = container_of(node->waiter, struct blocked, waiter);
     const struct owned_args *words = &blocked->words;
-    struct access *access = &worker->access;
+    struct access *access = &worker->run.access;
     struct request request = {.command = blocked->command,
                               .args = words->args,
                               .arg_count = words->arg_count,
@@ -313,7 +313,7 @@ static bool serve(struct worker *worker, struct wait_node *node, const struct en
 
 static void serve_key(struct worker *worker, struct registered_key *ready)
 {
-    struct access *access = &worker->access;
+    struct access *access = &worker->run.access;
     const struct key key = registered_key_key(ready);
     const struct entry *entry = access_probe(access, ready->db, &key);
 
@@ -332,8 +332,8 @@ void blocked_serve(struct worker *worker)
 {
     struct registered_key *ready;
 
-    access_advance(&worker->access, worker_now_ms(worker));
-    while ((ready = waiters_take_ready(&worker->access)) != NULL)
+    access_advance(&worker->run.access, worker_now_ms(worker));
+    while ((ready = waiters_take_ready(&worker->run.access)) != NULL)
         serve_key(worker, ready);
 }
 

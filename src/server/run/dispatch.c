@@ -45,31 +45,9 @@ enum {
 
 /* ------------------------------------------------------------------------------------------------------ parsing -- */
 
-static void keys_reserve(struct worker *worker, uint32_t count)
-{
-    if (worker->key_count + count <= worker->key_capacity)
-        return;
-    worker->key_capacity = MAX(worker->key_count + count, worker->key_capacity * 2 + 64);
-    worker->keys = mem_realloc(worker->keys, worker->key_capacity * sizeof(struct key));
-}
-
 static inline void prefetch_stripe(const struct worker *worker, const struct key *key)
 {
-    __builtin_prefetch(&worker->server->store->stripes[access_stripe_of(&worker->access, key)], 1);
-}
-
-static void job_find_keys(struct worker *worker, struct job *job)
-{
-    const struct slice *args = job->words.args;
-
-    job->first_key = worker->key_count;
-    worker->positions.count = 0;
-    if (command_keys(job->command, args, job->words.arg_count, &worker->positions)) {
-        keys_reserve(worker, worker->positions.count);
-        for (uint32_t i = 0; i < worker->positions.count; i++)
-            worker->keys[worker->key_count++] = key_make(key_position_name(args, worker->positions.items[i]));
-    }
-    job->key_count = worker->key_count - job->first_key;
+    __builtin_prefetch(&worker->server->store->stripes[access_stripe_of(&worker->run.access, key)], 1);
 }
 
 /* Which command it is, whether it can be one at all, and what it needs. */
@@ -103,13 +81,15 @@ static void job_prepare(struct worker *worker, struct job *job)
     }
     job->access = command_access(command, job->words.args, job->words.arg_count);
     if (LIKELY(job->access == ACCESS_STRIPED && command->simple_keys && command->first_key == command->last_key)) {
-        keys_reserve(worker, 1);
-        job->first_key = worker->key_count;
+        struct key *key = ARRAY_PUSH(&worker->run.keys);
+
+        *key = key_make(job->words.args[command->first_key]);
+        prefetch_stripe(worker, key);
+        job->first_key = worker->run.keys.count - 1;
         job->key_count = 1;
-        worker->keys[worker->key_count] = key_make(job->words.args[command->first_key]);
-        prefetch_stripe(worker, &worker->keys[worker->key_count++]);
-    } else if (command->first_key != 0 || command->key_spec_count != 0 || command->row->find_keys != NULL) {
-        job_find_keys(worker, job);
+    } else {
+        job->first_key = worker->run.keys.count;
+        job->key_count = key_list_add(&worker->run.keys, command, job->words.args, job->words.arg_count);
     }
 }
 
@@ -117,11 +97,7 @@ static void job_prepare(struct worker *worker, struct job *job)
 
 static void stripes_add(struct worker *worker, uint32_t stripe)
 {
-    if (worker->stripe_count == worker->stripe_capacity) {
-        worker->stripe_capacity = worker->stripe_capacity * 2 + 64;
-        worker->stripes = mem_realloc(worker->stripes, worker->stripe_capacity * sizeof(uint32_t));
-    }
-    worker->stripes[worker->stripe_count++] = stripe;
+    *ARRAY_PUSH(&worker->run.stripes) = stripe;
 }
 
 static int compare_stripes(const void *a, const void *b)
@@ -134,7 +110,7 @@ static int compare_stripes(const void *a, const void *b)
 /* Ascending, each once. */
 static NOINLINE void stripes_arrange(struct worker *worker)
 {
-    uint32_t *stripes = worker->stripes, count = worker->stripe_count, kept = 0;
+    uint32_t *stripes = worker->run.stripes.items, count = worker->run.stripes.count, kept = 0;
 
     if (count <= 16) {
         for (uint32_t i = 1; i < count; i++) {
@@ -151,13 +127,13 @@ static NOINLINE void stripes_arrange(struct worker *worker)
         if (stripes[i] != stripes[kept])
             stripes[++kept] = stripes[i];
     }
-    worker->stripe_count = kept + 1;
+    worker->run.stripes.count = kept + 1;
 }
 
 static ALWAYS_INLINE void stripes_of_keys(struct worker *worker, const struct key *keys, uint32_t key_count)
 {
     for (uint32_t i = 0; i < key_count; i++)
-        stripes_add(worker, access_stripe_of(&worker->access, &keys[i]));
+        stripes_add(worker, access_stripe_of(&worker->run.access, &keys[i]));
 }
 
 static void stripes_of_queued(const struct key *keys, uint32_t key_count, void *context)
@@ -177,21 +153,21 @@ static must_check bool wait_for(struct worker *worker, struct stripe *stripe)
     return stripe_wait(stripe, worker->index);
 }
 
-/* Takes the stripes in worker->stripes, inside the gate. False: parked threads will be woken, ask again then. */
+/* Takes the stripes of the execution, inside the gate. False: parked threads will be woken, ask again then. */
 static bool stripes_lock(struct worker *worker, bool wait)
 {
     uint32_t busy = 0;
 
-    if (worker->stripe_count > 1)
+    if (worker->run.stripes.count > 1)
         stripes_arrange(worker);
-    while (!access_lock(&worker->access, worker->stripes, worker->stripe_count, &busy)) {
+    while (!access_lock(&worker->run.access, worker->run.stripes.items, worker->run.stripes.count, &busy)) {
         if (!wait || wait_for(worker, &worker->server->store->stripes[busy]))
             return false;
     }
     return true;
 }
 
-/* By stripe, a bit each: those that stand in worker->stripes. */
+/* By stripe, a bit each: those that stand in worker->run.stripes.items. */
 struct need_search {
     struct worker *worker;
     uint64_t known[STORE_STRIPES_MOST / 64];
@@ -214,23 +190,23 @@ static void add_need(uint32_t stripe, void *context)
         stripes_add(search->worker, stripe);
 }
 
-/* The stripes in worker->stripes are held. If somebody who waits there needs others to be served they are added, and
+/* The stripes of the execution are held. If somebody who waits there needs others to be served they are added, and
  * all are released: to be taken together. What was added stays, so that this ends, however long the chain. */
 static bool stripes_add_needs(struct worker *worker)
 {
     const struct store *store = worker->server->store;
-    const uint32_t held_count = worker->stripe_count;
+    const uint32_t held_count = worker->run.stripes.count;
     struct need_search search;
 
     search.worker = worker;
     memset(search.known, 0, (store->stripe_mask / 64 + 1) * sizeof(*search.known));
     for (uint32_t i = 0; i < held_count; i++)
-        (void)note_stripe(&search, worker->stripes[i]);
+        (void)note_stripe(&search, worker->run.stripes.items[i]);
     for (uint32_t i = 0; i < held_count; i++)
-        waiters_each_need(&store->stripes[worker->stripes[i]], add_need, &search);
-    if (worker->stripe_count == held_count)
+        waiters_each_need(&store->stripes[worker->run.stripes.items[i]], add_need, &search);
+    if (worker->run.stripes.count == held_count)
         return false;
-    access_unlock(&worker->access, worker->stripes, held_count);
+    access_unlock(&worker->run.access, worker->run.stripes.items, held_count);
     return true;
 }
 
@@ -262,12 +238,12 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
 {
     struct access *access = request->access;
     struct worker *worker = request->worker;
-    const struct request *outer = worker->running;
+    const struct request *outer = worker->run.running;
     uint64_t dirty = access->dirty;
 
-    worker->running = request;
+    worker->run.running = request;
     request->command->run(request);
-    worker->running = outer;
+    worker->run.running = outer;
     if (access->dirty != dirty && !request->in_exec) /* EXEC counts for all of its own */
         counter_add(&access->counters->dirty, access->dirty - dirty);
     if (UNLIKELY(access->effects != NULL) && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
@@ -282,7 +258,7 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
 
 size_t dispatch_query_bytes(const struct request *request)
 {
-    const struct job *jobs = request->worker->jobs;
+    const struct job *jobs = request->worker->run.jobs;
 
     for (unsigned i = 0; i < GROUP_MOST; i++) {
         if (jobs[i].words.args == request->args)
@@ -293,12 +269,13 @@ size_t dispatch_query_bytes(const struct request *request)
 
 void dispatch_journal(struct worker *worker)
 {
-    if (worker->effects.count != 0) {
-        assert(gate_is_inside(&worker->member) || worker->access.exclusive); /* who is alone may take readers away */
-        journal_append(&worker->server->journal, &worker->effects, false);
+    if (worker->run.effects.count != 0) {
+        /* Who is alone may take readers away. */
+        assert(gate_is_inside(&worker->member) || worker->run.access.exclusive);
+        journal_append(&worker->server->journal, &worker->run.effects, false);
         worker->has_journaled = true;
         worker_at_turn_end(worker);
-        effects_clear(&worker->effects);
+        effects_clear(&worker->run.effects);
     }
 }
 
@@ -306,13 +283,13 @@ void dispatch_journal(struct worker *worker)
 static void settle_command(struct worker *worker)
 {
     dispatch_journal(worker);
-    if (waiters_are_ready(&worker->access))
+    if (waiters_are_ready(&worker->run.access))
         blocked_serve(worker);
 }
 
 void dispatch_settle_access(struct access *access)
 {
-    struct worker *worker = container_of(access, struct worker, access);
+    struct worker *worker = container_of(access, struct worker, run.access);
 
     settle_command(worker);
     telling_noted(worker);
@@ -328,11 +305,11 @@ static ALWAYS_INLINE void begin_request(struct request *request, struct client *
                                         const struct key *keys, bool exclusive, uint64_t start)
 {
     struct worker *worker = client->worker;
-    struct access *access = &worker->access;
+    struct access *access = &worker->run.access;
 
     access_begin(access, worker_time_at(worker, start), exclusive);
     access->no_touch = (client->flags & CLIENT_NO_TOUCH) != 0;
-    access->effects = UNLIKELY(journal_is_on(&worker->server->journal)) ? &worker->effects : NULL;
+    access->effects = UNLIKELY(journal_is_on(&worker->server->journal)) ? &worker->run.effects : NULL;
     dispatch_request_init(request, client, job, keys);
 }
 
@@ -445,7 +422,7 @@ static bool turn_take(struct worker *worker)
         if (wait_for(worker, turn))
             return false;
     }
-    worker->access.is_script = true;
+    worker->run.access.is_script = true;
     spinlock_excuse_stripes(true);
     return true;
 }
@@ -458,16 +435,16 @@ static void turn_give(struct worker *worker)
     }
     stripe_release(worker->server->store, &worker->server->script_turn);
     spinlock_excuse_stripes(false);
-    worker->access.is_script = false;
+    worker->run.access.is_script = false;
 }
 
 void dispatch_escalate(struct worker *worker)
 {
-    if (worker->access.exclusive)
+    if (worker->run.access.exclusive)
         return;
     gate_escalate(&worker->member);
     worker->escalated = true;
-    worker->access.exclusive = true;
+    worker->run.access.exclusive = true;
 }
 
 /* ---------------------------------------------------------------------------------------------------- one alone -- */
@@ -495,7 +472,7 @@ static bool may_serve(const struct job *job)
     return (job->command->flags & COMMAND_READONLY) == 0;
 }
 
-/* Takes the stripes in worker->stripes, and those that serving who waits there needs. job: NULL for a script that
+/* Takes the stripes of the execution, and those that serving who waits there needs. job: NULL for a script that
  * nobody sent. */
 static bool stripes_lock_to_run(struct worker *worker, const struct job *job, bool wait)
 {
@@ -510,10 +487,10 @@ static bool stripes_lock_to_run(struct worker *worker, const struct job *job, bo
 bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
                           void (*body)(struct worker *worker, void *context), void *context)
 {
-    struct access *access = &worker->access;
+    struct access *access = &worker->run.access;
     bool locked;
 
-    worker->stripe_count = 0;
+    worker->run.stripes.count = 0;
     stripes_of_keys(worker, keys, key_count);
     if (!gate_enter(&worker->member))
         return false;
@@ -525,18 +502,18 @@ bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_
     if (locked) {
         access_begin(access, worker_now_ms(worker), false);
         access->no_touch = false;
-        access->effects = journal_is_on(&worker->server->journal) ? &worker->effects : NULL;
+        access->effects = journal_is_on(&worker->server->journal) ? &worker->run.effects : NULL;
         body(worker, context);
         counter_add(&access->counters->dirty, access->dirty);
         dispatch_settle_access(access);
-        access_unlock(access, worker->stripes, worker->stripe_count);
+        access_unlock(access, worker->run.stripes.items, worker->run.stripes.count);
     }
     turn_give(worker);
     gate_leave(&worker->member);
     return locked;
 }
 
-/* The stripes needed are in worker->stripes. */
+/* The stripes needed are in the execution. */
 static enum run_result run_striped(struct client *client, const struct job *job, const struct key *keys, bool wait)
 {
     struct worker *worker = client->worker;
@@ -555,7 +532,7 @@ static enum run_result run_striped(struct client *client, const struct job *job,
         if (UNLIKELY(tracks))
             reply_place_take(&place, client);
         run_command(client, job, keys, false);
-        access_unlock(&worker->access, worker->stripes, worker->stripe_count);
+        access_unlock(&worker->run.access, worker->run.stripes.items, worker->run.stripes.count);
     }
     if (UNLIKELY(turn))
         turn_give(worker);
@@ -614,7 +591,7 @@ static enum run_result run_transaction(struct client *client, const struct job *
         run_command(client, job, NULL, false); /* an error: needs nothing */
         return RUN_DONE;
     }
-    worker->stripe_count = 0;
+    worker->run.stripes.count = 0;
     if (transaction_needs(client->transaction, stripes_of_queued, worker) == ACCESS_EXCLUSIVE)
         return run_exclusive(client, job, NULL);
     if (client->watches != NULL)
@@ -630,7 +607,7 @@ enum run_result dispatch_run_alone(struct client *client, const struct job *job,
         return run_exclusive(client, job, keys);
     switch (job->access) {
     case ACCESS_STRIPED:
-        worker->stripe_count = 0;
+        worker->run.stripes.count = 0;
         stripes_of_keys(worker, keys, job->key_count);
         return run_striped(client, job, keys, true);
     case ACCESS_EXCLUSIVE:
@@ -663,26 +640,17 @@ static bool may_group(const struct job *job)
            (job->command->flags & (COMMAND_ALONE | COMMAND_SCRIPT)) == 0;
 }
 
-/* Lets the memory of a group's keys arrive together instead of one after the other. The stripes are held. */
+/* The stripes are held. */
 static void prefetch_group(struct worker *worker, const struct job *first, const struct job *last, unsigned db)
 {
-    const struct store *store = worker->server->store;
-    const struct key *keys = &worker->keys[first->first_key];
+    const struct key *keys = &worker->run.keys.items[first->first_key];
     uint32_t count = last->first_key + last->key_count - first->first_key;
-    const struct table *tables[PREFETCH_MOST];
 
     if (db != 0 || count > PREFETCH_MOST || !OPTION_IS(option_prefetch_enabled))
         return;
     counter_add(&worker->stats.prefetches, 1);
     counter_add(&worker->stats.prefetched_keys, count);
-    for (uint32_t i = 0; i < count; i++) {
-        tables[i] = &store->stripes[access_stripe_of(&worker->access, &keys[i])].first.keys;
-        table_prefetch_directory(tables[i], keys[i].hash);
-    }
-    for (uint32_t i = 0; i < count; i++)
-        table_prefetch_bucket(tables[i], keys[i].hash);
-    for (uint32_t i = 0; i < count; i++)
-        table_prefetch_item(tables[i], keys[i].hash);
+    store_prefetch(worker->server->store, keys, count);
 }
 
 /* Jobs from `first` to before `end` all need stripes only. */
@@ -695,9 +663,9 @@ static enum run_result run_group(struct client *client, struct job *first, const
 
     if (!gate_enter(&worker->member))
         return RUN_CLOSED;
-    worker->stripe_count = 0;
+    worker->run.stripes.count = 0;
     for (const struct job *job = first; job < end; job++)
-        stripes_of_keys(worker, &worker->keys[job->first_key], job->key_count);
+        stripes_of_keys(worker, &worker->run.keys.items[job->first_key], job->key_count);
     if (!stripes_lock(worker, false) || (waiters_have_needs(worker->server->store) && stripes_add_needs(worker))) {
         gate_leave(&worker->member);
         return RUN_BUSY;
@@ -708,10 +676,10 @@ static enum run_result run_group(struct client *client, struct job *first, const
         reply_place_take(&place, client);
     start = time = tick_now();
     for (const struct job *job = first; job < end; job++)
-        time = run_command_since(client, job, &worker->keys[job->first_key], false, time);
+        time = run_command_since(client, job, &worker->run.keys.items[job->first_key], false, time);
     telling_noted(worker);
     count_commands(client, end - 1, (uint64_t)(end - first), time - start);
-    access_unlock(&worker->access, worker->stripes, worker->stripe_count);
+    access_unlock(&worker->run.access, worker->run.stripes.items, worker->run.stripes.count);
     gate_leave(&worker->member);
     if (UNLIKELY(tracks))
         reply_place_close(&place);
@@ -741,7 +709,7 @@ enum run_result dispatch_run_now(struct client *client, struct job *job, const s
 /* Runs one job that cannot be grouped. False: it was parked. */
 static bool run_or_park(struct client *client, struct job *job)
 {
-    const struct key *keys = job->key_count != 0 ? &client->worker->keys[job->first_key] : NULL;
+    const struct key *keys = job->key_count != 0 ? &client->worker->run.keys.items[job->first_key] : NULL;
     enum run_result result;
 
     if (command_check_refuses(client, job))
@@ -767,7 +735,7 @@ static bool must_stop(const struct client *client)
 static uint32_t run_jobs(struct client *client, uint32_t count)
 {
     struct worker *worker = client->worker;
-    struct job *jobs = worker->jobs;
+    struct job *jobs = worker->run.jobs;
     uint32_t i = 0;
 
     while (i < count) {
@@ -819,14 +787,14 @@ static size_t on_data(struct client *client, char *data, size_t size)
            !must_stop(client)) {
         uint32_t most = LIKELY(client_is_authenticated(client)) ? GROUP_MOST : 1, count = 0, ran;
         size_t start = done;
-        struct job *job = &worker->jobs[0];
+        struct job *job = &worker->run.jobs[0];
 
         acl_refresh(worker);
         if (UNLIKELY(must_stop(client))) /* its user is gone */
             break;
-        worker->key_count = 0;
+        worker->run.keys.count = 0;
         while (count < most && done < size) {
-            job = &worker->jobs[count];
+            job = &worker->run.jobs[count];
             result = resp_parse(&client->parser, data + done, size - done, &job->words);
             if (result == RESP_COMMAND) {
                 done += job->words.consumed;
@@ -843,17 +811,17 @@ static size_t on_data(struct client *client, char *data, size_t size)
         if (UNLIKELY(most == 1))
             client_check_stranger(client);
         for (uint32_t i = 0; i < count; i++)
-            resp_command_fini(&worker->jobs[i].words);
+            resp_command_fini(&worker->run.jobs[i].words);
         if (ran < count || client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0) {
             /* What is behind the last one comes again. */
-            done = ran != 0 ? worker->jobs[ran - 1].end : start;
+            done = ran != 0 ? worker->run.jobs[ran - 1].end : start;
             resp_parser_fini(&client->parser);
         } else if (result == RESP_LARGE && !conn_is_closing(&client->conn)) {
             large_bulk_begin(client, &job->words, data + done, size - done);
         } else if (result == RESP_ERROR && !conn_is_closing(&client->conn)) {
             dispatch_protocol_error(client, job->words.error);
         }
-        resp_scratch_reset(&worker->scratch);
+        resp_scratch_reset(&worker->run.scratch);
     }
     if (UNLIKELY(worker->has_deferred)) {
         worker_run_deferred(worker);
@@ -880,7 +848,7 @@ static bool start(struct server *server)
 
 static void init(struct worker *worker)
 {
-    worker->access.settle = dispatch_settle_access;
+    worker->run.access.settle = dispatch_settle_access;
 }
 
 const struct lifecycle dispatch_lifecycle = {

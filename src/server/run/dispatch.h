@@ -35,7 +35,7 @@ void dispatch_escalate(struct worker *worker);
 /* Bytes of input that the running command took; 0 if it does not come from there: of EXEC, or parked meanwhile. */
 size_t dispatch_query_bytes(const struct request *request);
 
-/* Appends what worker->effects holds to the journal; the stripes are held. */
+/* Appends what worker->run.effects holds to the journal; the stripes are held. */
 void dispatch_journal(struct worker *worker);
 /* The same, of the access' worker; then those are served who wait for what has changed, and told who listen. */
 void dispatch_settle_access(struct access *access);

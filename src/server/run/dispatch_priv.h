@@ -41,7 +41,7 @@ static inline void dispatch_request_init(struct request *request, struct client 
                                 .arg_count = job->words.arg_count,
                                 .key_count = job->key_count,
                                 .keys = keys,
-                                .access = &client->worker->access,
+                                .access = &client->worker->run.access,
                                 .client = client,
                                 .worker = client->worker,
                                 .out = dispatch_output_of(client),

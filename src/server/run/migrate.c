@@ -219,7 +219,7 @@ static bool take_away(struct migration *migration, struct access *access)
 static void settle_held(struct worker *worker, void *context)
 {
     struct migration *migration = context;
-    struct access *access = &worker->access;
+    struct access *access = &worker->run.access;
 
     if (take_away(migration, access) && migration->order.end == MIGRATE_DONE && migration->tries < TRIES_MOST) {
         migration->tries++;

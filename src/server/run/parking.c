@@ -134,7 +134,7 @@ static void count_try(struct parked *parked, enum run_result result)
     const enum access_class class = parked->job.access;
 
     if (result != RUN_BUSY || (class != ACCESS_STRIPED && class != ACCESS_TRANSACTION) ||
-        worker->busy_stripe == &worker->server->script_turn || worker->stripe_count <= MANY_STRIPES)
+        worker->busy_stripe == &worker->server->script_turn || worker->run.stripes.count <= MANY_STRIPES)
         return;
     if (++parked->tries > atomic_load_explicit(&worker->stats.parked_tries_most, memory_order_relaxed))
         atomic_store_explicit(&worker->stats.parked_tries_most, parked->tries, memory_order_relaxed);

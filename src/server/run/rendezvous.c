@@ -107,7 +107,7 @@ static void pass(struct call *call)
 
 static bool runs_for_killed(const struct worker *worker)
 {
-    return worker->running != NULL && conn_is_closing(&worker->running->client->conn);
+    return worker->run.running != NULL && conn_is_closing(&worker->run.running->client->conn);
 }
 
 static void deliver_call(struct worker *worker, struct mail *mail)

@@ -41,13 +41,13 @@ static struct state {
  * whoever holds it is at work on these keys. */
 static bool expire_stripe(struct worker *worker, uint32_t stripe, unsigned db, uint64_t end_us)
 {
-    struct access *access = &worker->access;
+    struct access *access = &worker->run.access;
     uint32_t busy, done;
 
     do {
         if (!access_lock(access, &stripe, 1, &busy))
             return true;
-        access->effects = journal_is_on(&worker->server->journal) ? &worker->effects : NULL;
+        access->effects = journal_is_on(&worker->server->journal) ? &worker->run.effects : NULL;
         done = access_expire_due(access, stripe, db, KEYS_A_STEP);
         access_unlock(access, &stripe, 1);
         if (done != 0 && clock_monotonic_us() >= end_us)
@@ -61,7 +61,7 @@ static bool expire_databases(struct worker *worker, uint32_t stripe, uint64_t en
     const struct store *store = worker->server->store;
 
     for (unsigned db = 0; db < store_database_bound(store); db++) {
-        if (access_has_due(&worker->access, stripe, db) && !expire_stripe(worker, stripe, db, end_us))
+        if (access_has_due(&worker->run.access, stripe, db) && !expire_stripe(worker, stripe, db, end_us))
             return false;
     }
     return true;
@@ -110,7 +110,7 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
     if (!gate_enter(&worker->member))
         return;
     begin_us = clock_monotonic_us();
-    access_begin(&worker->access, worker_now_ms(worker), false);
+    access_begin(&worker->run.access, worker_now_ms(worker), false);
     all = expire_slice(worker, begin_us + SLICE_US);
     gate_leave(&worker->member);
     spent_us = clock_monotonic_us() - begin_us;

@@ -119,7 +119,7 @@ static void call_script(struct worker *worker, struct run *run)
 {
     const struct cron *cron = run->due->cron;
     struct slice *words = mem_alloc((cron->word_count + 2) * sizeof(*words));
-    struct request outer = {.access = &worker->access, .client = run->client, .worker = worker, .db = run->due->db};
+    struct request outer = {.access = &worker->run.access, .client = run->client, .worker = worker, .db = run->due->db};
     char count[NUMBER_I64_SPACE];
     struct output out;
 
@@ -215,7 +215,7 @@ static void log_failure(const struct run *run)
 static void run_held(struct worker *worker, void *context)
 {
     struct run *run = context;
-    struct access *access = &worker->access;
+    struct access *access = &worker->run.access;
     bool failed;
 
     if (!is_still_due(access, run, false))
@@ -272,7 +272,7 @@ static void due_destroy(struct due *due)
 
 static void find_in_stripe(struct worker *worker, uint32_t stripe, struct list *found)
 {
-    struct access *access = &worker->access;
+    struct access *access = &worker->run.access;
     uint32_t busy;
 
     for (unsigned db = 0; db < store_database_bound(worker->server->store); db++) {
@@ -290,7 +290,7 @@ static void find_due(struct worker *worker, struct list *found)
 
     if (!gate_enter(&worker->member))
         return;
-    access_begin(&worker->access, worker_now_ms(worker), false);
+    access_begin(&worker->run.access, worker_now_ms(worker), false);
     for (uint32_t stripe = worker->index; stripe <= store->stripe_mask; stripe += worker->server->worker_count)
         find_in_stripe(worker, stripe, found);
     gate_leave(&worker->member);

@@ -223,7 +223,7 @@ static bool work_until(struct worker *worker, uint64_t end_us)
     struct state *mine = &states[worker->index];
 
     do {
-        if (!defrag_step(&worker->access, &mine->walk, worker->index, worker->server->worker_count))
+        if (!defrag_step(&worker->run.access, &mine->walk, worker->index, worker->server->worker_count))
             return false;
     } while (clock_monotonic_us() < end_us);
     return true;
@@ -265,7 +265,7 @@ static bool work(struct worker *worker, unsigned percent)
     bool was_useful = true;
 
     begin_walk(worker);
-    access_begin(&worker->access, worker_now_ms(worker), false);
+    access_begin(&worker->run.access, worker_now_ms(worker), false);
     walk->most_fields = OPTION_GET_U64(option_scan_fields);
     if (!work_until(worker, begin_us + slice_us(worker, begin_us, percent))) {
         was_useful = walk->moved * USEFUL_SHARE > walk->seen;

@@ -86,8 +86,8 @@ bool shutdown_by_itself(struct worker *worker, unsigned flags)
         return shutdown_begin(worker->server, flags, NULL);
     if (!exclusive_begin(worker, GATE_WISH_SHUTDOWN))
         return true; /* not yet: see there */
-    access_begin(&worker->access, worker_now_ms(worker), true);
-    done = shutdown_begin(worker->server, flags, &worker->access);
+    access_begin(&worker->run.access, worker_now_ms(worker), true);
+    done = shutdown_begin(worker->server, flags, &worker->run.access);
     exclusive_end(worker);
     return done;
 }

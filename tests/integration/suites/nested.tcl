@@ -3,6 +3,16 @@
 set wrong_type "WRONGTYPE Operation against a key holding the wrong kind of value"
 
 with_server {enable-debug-command yes} {
+    test "a script's path belongs to the key before its first dot" {keydb} {
+        foreach key {a h k1 zz} {
+            assert_equal 0 [r eval {return redis.call('KEYDB.NHSET', KEYS[1] .. '.x.y', 'v')} 1 $key]
+            assert_equal v [r keydb.nhget $key.x.y]
+            assert_equal v [r eval {return redis.call('KEYDB.NHGET', KEYS[1] .. '.x.y')} 1 $key]
+        }
+        assert_equal {a h k1 zz} [lsort [r keys *]]
+        r flushall
+    }
+
     test "texts and lists in a tree" {keydb} {
         assert_reply {int 0} r keydb.nhset a.b.c 1
         assert_reply {int 1} r keydb.nhset a.b.c 2
