@@ -9,11 +9,9 @@
 #include "base/slice.h"
 #include "net/resp.h"
 #include "server/command/command.h"
+#include "server/core/client.h"
+#include "server/core/worker.h"
 #include "store/access.h"
-
-struct client;
-struct worker;
-struct server;
 
 struct request {
     const struct command *command;
@@ -39,6 +37,33 @@ struct request {
     uint64_t redacted;        /* arguments that logs must not show: a bit each, the last one for all from 63 on */
     enum { EFFECT_OWN_WORDS, EFFECT_GIVEN, EFFECT_NONE } effect;
 };
+
+/* A request for this command, by this worker. The client is who asks, in its database and protocol as they are now;
+ * NULL: nobody here (they are 0 and 2 then). The rest is zero: keys, blobs and what else there is are to be set. */
+static inline void request_init(struct request *request, struct worker *worker, struct client *client,
+                                const struct command *command, const struct slice *args, uint32_t arg_count,
+                                struct output *out)
+{
+    *request = (struct request){.command = command,
+                                .args = args,
+                                .arg_count = arg_count,
+                                .access = &worker->run.access,
+                                .client = client,
+                                .worker = worker,
+                                .out = out,
+                                .proto = client != NULL ? client->proto : 2,
+                                .db = client != NULL ? client->db : 0};
+}
+static inline void request_set_keys(struct request *request, const struct key *keys, uint32_t key_count)
+{
+    request->keys = keys;
+    request->key_count = key_count;
+}
+static inline void request_set_blobs(struct request *request, const struct resp_blob_arg *blobs, uint32_t blob_count)
+{
+    request->blobs = blobs;
+    request->blob_count = blob_count;
+}
 
 /* The blob that holds argument `index`, if it came in one; NULL: copy the slice. Not acquired. */
 struct blob *request_arg_blob(const struct request *request, uint32_t index);

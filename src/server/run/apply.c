@@ -133,21 +133,14 @@ static bool run_one(struct apply *apply, const struct applied *applied, int64_t 
 {
     struct worker *worker = apply->worker;
     struct access *access = &worker->run.access;
-    struct request request = {.command = applied->command,
-                              .args = applied->args,
-                              .arg_count = applied->arg_count,
-                              .key_count = applied->key_count,
-                              .keys = applied->key_count != 0 ? &apply->keys.items[applied->first_key] : NULL,
-                              .access = access,
-                              .client = apply->client,
-                              .worker = worker,
-                              .out = &worker->sink,
-                              .proto = 2,
-                              .db = apply->client->db,
-                              .in_exec = true};
+    struct request request;
 
     if (UNLIKELY(is_without_effect(applied->command)))
         return true;
+    request_init(&request, worker, apply->client, applied->command, applied->args, applied->arg_count, &worker->sink);
+    if (applied->key_count != 0)
+        request_set_keys(&request, &apply->keys.items[applied->first_key], applied->key_count);
+    request.in_exec = true;
     access_begin(access, now_ms, true);
     access_follow(access);
     applied->command->run(&request);

@@ -279,21 +279,15 @@ static bool serve(struct worker *worker, struct wait_node *node, const struct en
     struct blocked *blocked = container_of(node->waiter, struct blocked, waiter);
     const struct owned_args *words = &blocked->words;
     struct access *access = &worker->run.access;
-    struct request request = {.command = blocked->command,
-                              .args = words->args,
-                              .arg_count = words->arg_count,
-                              .key_count = words->key_count,
-                              .keys = words->keys,
-                              .access = access,
-                              .worker = worker,
-                              .out = &blocked->reply,
-                              .proto = blocked->proto,
-                              .db = blocked->db,
-                              .blobs = words->blobs,
-                              .blob_count = words->blob_count,
-                              .ready = own_key(words, node->key)};
+    struct request request;
     bool is_loss = entry == NULL || entry->type != (uint32_t)blocked->waiter.type, no_touch = access->no_touch;
 
+    request_init(&request, worker, NULL, blocked->command, words->args, words->arg_count, &blocked->reply);
+    request_set_keys(&request, words->keys, words->key_count);
+    request_set_blobs(&request, words->blobs, words->blob_count);
+    request.proto = blocked->proto;
+    request.db = blocked->db;
+    request.ready = own_key(words, node->key);
     if (is_loss ? !blocked->waiter.wants_losses
                 : blocked->can_serve != NULL && !blocked->can_serve(&request, entry))
         return false;

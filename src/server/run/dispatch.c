@@ -359,21 +359,13 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
                          uint32_t arg_count, const struct key *keys, uint32_t key_count,
                          const struct resp_blob_arg *blobs, uint32_t blob_count)
 {
-    struct request request = {.command = command,
-                              .args = args,
-                              .arg_count = arg_count,
-                              .key_count = key_count,
-                              .keys = keys,
-                              .access = outer->access,
-                              .client = outer->client,
-                              .worker = outer->worker,
-                              .out = dispatch_output_of(outer->client), /* CLIENT REPLY may stand before it */
-                              .proto = outer->client->proto,
-                              .db = outer->client->db,
-                              .blobs = blobs,
-                              .blob_count = blob_count,
-                              .in_exec = true};
+    struct request request;
 
+    request_init(&request, outer->worker, outer->client, command, args, arg_count,
+                 dispatch_output_of(outer->client)); /* CLIENT REPLY may stand before it */
+    request_set_keys(&request, keys, key_count);
+    request_set_blobs(&request, blobs, blob_count);
+    request.in_exec = true;
     (void)execute(&request, tick_now());
     if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
         tracking_note_read(&request);
@@ -382,20 +374,12 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
 
 void dispatch_call(struct request *outer, const struct nested_call *call)
 {
-    struct request request = {.command = call->command,
-                              .args = call->args,
-                              .arg_count = call->arg_count,
-                              .key_count = call->key_count,
-                              .keys = call->keys,
-                              .access = outer->access,
-                              .client = outer->client,
-                              .worker = outer->worker,
-                              .out = call->out,
-                              .proto = outer->client->proto,
-                              .db = outer->client->db,
-                              .in_exec = true,
-                              .in_script = call->by_script};
+    struct request request;
 
+    request_init(&request, outer->worker, outer->client, call->command, call->args, call->arg_count, call->out);
+    request_set_keys(&request, call->keys, call->key_count);
+    request.in_exec = true;
+    request.in_script = call->by_script;
     outer->access->found_key = NULL; /* these keys may stand where those of the call before stood */
     (void)execute(&request, tick_now());
     counter_add(&outer->worker->stats.commands, 1);

@@ -36,19 +36,10 @@ static inline void dispatch_after_reply(struct client *client)
 static inline void dispatch_request_init(struct request *request, struct client *client, const struct job *job,
                                          const struct key *keys)
 {
-    *request = (struct request){.command = job->command,
-                                .args = job->words.args,
-                                .arg_count = job->words.arg_count,
-                                .key_count = job->key_count,
-                                .keys = keys,
-                                .access = &client->worker->run.access,
-                                .client = client,
-                                .worker = client->worker,
-                                .out = dispatch_output_of(client),
-                                .proto = client->proto,
-                                .db = client->db,
-                                .blobs = job->words.blobs,
-                                .blob_count = job->words.blob_count};
+    request_init(request, client->worker, client, job->command, job->words.args, job->words.arg_count,
+                 dispatch_output_of(client));
+    request_set_keys(request, keys, job->key_count);
+    request_set_blobs(request, job->words.blobs, job->words.blob_count);
 }
 
 void dispatch_protocol_error(struct client *client, struct slice error); /* tells it, and closes */

@@ -119,13 +119,14 @@ static void call_script(struct worker *worker, struct run *run)
 {
     const struct cron *cron = run->due->cron;
     struct slice *words = mem_alloc((cron->word_count + 2) * sizeof(*words));
-    struct request outer = {.access = &worker->run.access, .client = run->client, .worker = worker, .db = run->due->db};
+    struct request outer;
     char count[NUMBER_I64_SPACE];
     struct output out;
 
     words[0] = SLICE("EVAL");
     write_words(words + 1, cron, count);
     run->client->db = run->due->db;
+    request_init(&outer, worker, run->client, NULL, NULL, 0, NULL);
     output_init(&out, loop_output_pool(worker->loop));
     dispatch_call(&outer, &(struct nested_call){.command = eval_command(),
                                                 .args = words,
