@@ -12,7 +12,9 @@ Prints "file:line: message" for each breach and ends with exit code 1 if there w
  3. no mutable variable with external linkage outside main.c, unless its line says why: /* global: why */;
  4. lines of at most 120 columns, no tabs for indentation, no white space at the end, no reminders to do it later;
  5. scripts are at least well-formed;
- 6. each row of the conformance tests' table is compared by exactly one run (tests/conformance/table.py).
+ 6. each row of the conformance tests' table is compared by exactly one run (tests/conformance/table.py);
+ 7. what returns an enum status is marked must_check, and who drops what is so marked says why (status_ignore): no cast
+    to void, which clang lets pass, and no variable that is only written to.
 """
 import ast
 import hashlib
@@ -389,6 +391,60 @@ def check_conformance_table():
         breach("tests/conformance/table.py", 1, run.stderr.strip()[-200:])
 
 
+# ---- 7. dropped results ----
+
+FUNCTION = re.compile(r"^((?:\w+ )*?)((?:enum |struct |union )?\w+[ *]+)(\w+)\(", re.M)
+NOT_FUNCTIONS = {"return", "else", "case", "typedef"}
+
+
+def functions_of(blank):
+    """Yields (line, qualifiers, type, name) of what is declared or defined at the beginning of a line."""
+    for match in FUNCTION.finditer(blank):
+        qualifiers, kind, name = match.groups()
+        if not NOT_FUNCTIONS & set((qualifiers + kind).split()):
+            yield blank.count("\n", 0, match.start()) + 1, qualifiers.split(), kind.strip(), name
+
+
+def must_check_of_headers():
+    names = set()
+    for path in project_files():
+        if path.startswith("src/") and path.endswith(".h"):
+            names |= {name for _, qualifiers, _, name in functions_of(blank_out(read_text(path)))
+                      if "must_check" in qualifiers}
+    return names
+
+
+def is_only_written(name, body):
+    """Is this variable given what a call returns, and looked at by nobody but a cast to void?"""
+    if not re.search(rf"\b{name}\s*=(?!=)[^;]*\(", body):
+        return False
+    written = len(re.findall(rf"\b{name}\s*=(?!=)", body)) + len(re.findall(rf"^\s+[\w ]*\w[ *]+{name};", body, re.M))
+    return len(re.findall(rf"\b{name}\b", body)) == written + len(re.findall(rf"\(void\){name};", body))
+
+
+def check_results(path, text, of_headers):
+    blank = blank_out(text)
+    lines = blank.split("\n")
+    own = {name: qualifiers for _, qualifiers, _, name in functions_of(blank)}
+    checked = {name for name in of_headers if name not in own or "static" not in own[name]}
+    checked |= {name for name, qualifiers in own.items() if "must_check" in qualifiers}
+    if path.startswith("src/"):
+        for number, qualifiers, kind, name in functions_of(blank):
+            if kind == "enum status" and "must_check" not in qualifiers and name not in checked:
+                breach(path, number, f"{name} returns a status: must_check")
+    begin = 0
+    for number, line in enumerate(lines, 1):
+        if line == "{":
+            begin = number
+        for name in re.findall(r"\(void\)\s*(\w+)\(", line):
+            if name in checked:
+                breach(path, number, f"(void){name}(): status_ignore says why")
+        for name in re.findall(r"^\s*\(void\)(\w+);$", line):
+            end = next((at for at in range(number, len(lines)) if lines[at] == "}"), number)
+            if is_only_written(name, "\n".join(lines[begin:end])):
+                breach(path, number, f"(void){name} is a result that nobody looks at: status_ignore says why")
+
+
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     arguments = sys.argv[1:]
@@ -401,11 +457,13 @@ def main():
             texts[path] = text
     files = list(texts)
     headers = []
+    of_headers = must_check_of_headers()
     for path in files:
         check_lines(path, texts[path])
         if suffix_of(path) in (".c", ".h"):
             check_includes(path, texts[path])
             check_globals(path, texts[path])
+            check_results(path, texts[path], of_headers)
         if path.endswith(".h") and path.startswith("src/"):
             check_pragma_once(path, texts[path])
             headers.append(path)

@@ -10,6 +10,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/mutex.h"
+#include "base/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -404,14 +405,14 @@ static int sys_truncate(int fd, uint64_t size)
         result_;                                      \
     })
 
-static enum status status_of(int result)
+static must_check enum status status_of(int result)
 {
     return result >= 0 ? STATUS_OK : status_from_errno(errno);
 }
 
 /* --- files --- */
 
-static enum status open_as(struct file **file, const char *path, int flags, bool is_temp)
+static must_check enum status open_as(struct file **file, const char *path, int flags, bool is_temp)
 {
     int fd = RETRY(sys_open(path, flags));
 
@@ -546,7 +547,7 @@ static ssize_t sys_read(int fd, void *to, size_t size, uint64_t offset)
     return offset == NO_OFFSET ? read(fd, to, size) : pread(fd, to, size, (off_t)offset);
 }
 
-static enum status read_until(struct file *file, void *data, size_t size, uint64_t offset, size_t *got)
+static must_check enum status read_until(struct file *file, void *data, size_t size, uint64_t offset, size_t *got)
 {
     *got = 0;
     while (*got < size) {
@@ -663,7 +664,7 @@ enum status file_remove(const char *path)
     return status_of(RETRY(sys_remove(path)));
 }
 
-static enum status folder_of(const char *path, char folder[PATH_MAX])
+static must_check enum status folder_of(const char *path, char folder[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
     size_t size = slash == NULL ? 0 : (size_t)(slash - path);
@@ -763,15 +764,15 @@ enum status file_load(const char *path, size_t limit, char **data, size_t *size)
 
 /* What takes the place of a file is for the same people: its mode, and as far as we may its owner and group. Who may
  * not keep the group keeps the group's rights from another one. */
-static enum status inherit_rights(const struct file *file, const char *path)
+static must_check enum status inherit_rights(const struct file *file, const char *path)
 {
     struct stat old, made;
     mode_t mode;
 
     if (stat(path, &old) != 0 || !S_ISREG(old.st_mode))
         return STATUS_OK;
-    if (fchown(file->fd, old.st_uid, old.st_gid) != 0 && fchown(file->fd, (uid_t)-1, old.st_gid) != 0)
-        errno = 0; /* not ours to give away */
+    if (fchown(file->fd, old.st_uid, old.st_gid) != 0)
+        status_ignore(fchown(file->fd, (uid_t)-1, old.st_gid), "not ours to give away: the mode makes up for it");
     if (fstat(file->fd, &made) != 0)
         return status_from_errno(errno);
     mode = old.st_mode & 0777;

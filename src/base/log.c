@@ -11,6 +11,7 @@
 #include "base/log_priv.h"
 #include "base/number.h"
 #include "base/spinlock.h"
+#include "base/status.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -282,8 +283,8 @@ void log_from_signal(const char *message)
     size += 2;
     struct iovec parts[] = {
         {prefix, size}, {(void *)(uintptr_t)message, strlen(message)}, {(void *)(uintptr_t) "\n", 1}};
-    if (fd >= 0 && writev(fd, parts, countof(parts)) < 0)
-        errno = 0; /* there is nobody to tell */
+    if (fd >= 0)
+        status_ignore(writev(fd, parts, countof(parts)), "there is nobody to tell");
     log_signal_fd_done(fd);
 }
 

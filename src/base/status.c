@@ -1,7 +1,5 @@
 #include "base/status.h"
 
-#include "base/compiler.h"
-
 #include <errno.h>
 
 static const char *const texts[STATUS_COUNT] = {

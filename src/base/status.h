@@ -1,6 +1,8 @@
-/* What became of a call that depends on the world outside the program. Never ignored: functions that return it are
- * marked must_check. Where a system call failed, errno still says why. */
+/* What became of a call that depends on the world outside the program. Functions that return it are marked must_check;
+ * who drops one says why (status_ignore). Where a system call failed, errno still says why. */
 #pragma once
+
+#include "base/compiler.h"
 
 enum status {
     STATUS_OK = 0,
@@ -21,5 +23,13 @@ enum status {
     STATUS_COUNT
 };
 
+/* For a result that is dropped, be it a status or what a system call tells; the reason is for who reads it. */
+#define status_ignore(call, reason)                                                                                   \
+    do {                                                                                                              \
+        __auto_type ignored_ = (call);                                                                                \
+        _Static_assert(sizeof("" reason) > 1, "why may it be dropped?");                                              \
+        (void)ignored_;                                                                                               \
+    } while (0)
+
 const char *status_text(enum status status);   /* lower case, for log lines: "no memory" */
-enum status status_from_errno(int error);      /* STATUS_IO for what has no better name */
+must_check enum status status_from_errno(int error);      /* STATUS_IO for what has no better name */

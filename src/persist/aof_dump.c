@@ -327,13 +327,14 @@ static void dump_all(struct dumper *dumper)
 
 /* --------------------------------------------------------------------------------------------------------- file -- */
 
-static enum status fail(const char *what, const char *path, enum status status, char *error, size_t error_size)
+static must_check enum status fail(const char *what, const char *path, enum status status, char *error,
+                                   size_t error_size)
 {
     (void)snprintf(error, error_size, "%s %s: %s", what, path, errno != 0 ? strerror(errno) : status_text(status));
     return status;
 }
 
-static enum status status_of(const struct dumper *dumper)
+static must_check enum status status_of(const struct dumper *dumper)
 {
     if (dumper->has_too_much)
         return STATUS_UNSUPPORTED;
@@ -360,11 +361,11 @@ enum status aof_dump_save(const struct aof_dump_request *request, char *error, s
         (void)snprintf(error, error_size, "cannot write %s: %s", request->temp_path, rdb_too_old_for_libraries);
     } else if (status != STATUS_OK) {
         errno = status == STATUS_INTERRUPTED ? 0 : dumper.error;
-        (void)fail("cannot write", request->temp_path, status, error, error_size);
+        status = fail("cannot write", request->temp_path, status, error, error_size);
     } else {
         status = file_commit(file, request->path);
         if (status != STATUS_OK)
-            (void)fail("cannot put in place", request->path, status, error, error_size);
+            status = fail("cannot put in place", request->path, status, error, error_size);
     }
     file_close(&file);
     buffer_fini(&dumper.out);

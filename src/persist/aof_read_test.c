@@ -19,7 +19,7 @@ struct slow_source {
     size_t most;
 };
 
-static enum status read_slowly(struct byte_source *source, void *data, size_t size, size_t *got)
+static must_check enum status read_slowly(struct byte_source *source, void *data, size_t size, size_t *got)
 {
     struct slow_source *slow = (struct slow_source *)source;
 

@@ -67,7 +67,7 @@ enum status aof_set_read(struct aof_set *files, char error[AOF_SET_ERROR_BYTES])
     return status;
 }
 
-static enum status store(struct aof_set *files, const struct aof_manifest *manifest)
+static must_check enum status store(struct aof_set *files, const struct aof_manifest *manifest)
 {
     struct buffer text = {0};
     char *path = manifest_path(files);
@@ -81,13 +81,13 @@ static enum status store(struct aof_set *files, const struct aof_manifest *manif
     return status;
 }
 
-static enum status settle(struct aof_set *files)
+static must_check enum status settle(struct aof_set *files)
 {
     return files->is_in_doubt ? store(files, &files->manifest) : STATUS_OK;
 }
 
 /* Makes `next` the manifest, on the disk first; or leaves everything as it is. */
-static enum status adopt(struct aof_set *files, struct aof_manifest *next)
+static must_check enum status adopt(struct aof_set *files, struct aof_manifest *next)
 {
     enum status status = store(files, next);
 
@@ -108,7 +108,7 @@ enum status aof_set_make_folder(const struct aof_set *files)
     return status == STATUS_OK ? file_sync_folder(files->folder) : status;
 }
 
-static enum status sync_folder(const struct aof_set *files)
+static must_check enum status sync_folder(const struct aof_set *files)
 {
     char *path = manifest_path(files);
     enum status status = file_sync_folder(path);
@@ -129,7 +129,7 @@ enum status aof_set_open_last(const struct aof_set *files, struct file **file, u
     return status;
 }
 
-static enum status create_empty(const struct aof_set *files, const char *name, struct file **file)
+static must_check enum status create_empty(const struct aof_set *files, const char *name, struct file **file)
 {
     char *path = aof_set_path(files, name);
     enum status status = file_remove(path); /* of an attempt that failed */
@@ -159,7 +159,7 @@ enum status aof_set_add_increment(struct aof_set *files, struct file **file)
     return status;
 }
 
-static enum status rename_in_folder(const struct aof_set *files, const char *from, const char *to)
+static must_check enum status rename_in_folder(const struct aof_set *files, const char *from, const char *to)
 {
     char *from_path = aof_set_path(files, from), *to_path = aof_set_path(files, to);
     enum status status = file_rename(from_path, to_path);

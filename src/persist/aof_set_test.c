@@ -47,7 +47,7 @@ static bool is_over(const struct counter *counter)
     return counter->second != NEVER && counter->failures > (counter->second != 0);
 }
 
-static enum status write_number(struct file *file, uint64_t number)
+static must_check enum status write_number(struct file *file, uint64_t number)
 {
     char line[LINE_BYTES + 1];
 
@@ -56,7 +56,7 @@ static enum status write_number(struct file *file, uint64_t number)
 }
 
 /* A file of one number, or an empty one, that is on the disk. */
-static enum status put_file(const struct counter *counter, const char *name, uint64_t number)
+static must_check enum status put_file(const struct counter *counter, const char *name, uint64_t number)
 {
     char *path = aof_set_path(&counter->set, name);
     struct file *file = NULL;

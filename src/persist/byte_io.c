@@ -2,7 +2,7 @@
 
 enum { WRITE_BACK_BYTES = 4 * 1024 * 1024 };
 
-static enum status write_to_file(struct byte_sink *sink, struct slice bytes)
+static must_check enum status write_to_file(struct byte_sink *sink, struct slice bytes)
 {
     struct file_sink *self = (struct file_sink *)sink;
     enum status status = file_write_all(self->file, bytes.data, bytes.size);
@@ -22,7 +22,7 @@ void file_sink_init(struct file_sink *sink, struct file *file, bool writes_back)
     *sink = (struct file_sink){.sink = {write_to_file}, .file = file, .writes_back = writes_back};
 }
 
-static enum status read_from_file(struct byte_source *source, void *data, size_t size, size_t *got)
+static must_check enum status read_from_file(struct byte_source *source, void *data, size_t size, size_t *got)
 {
     return file_read(((struct file_source *)source)->file, data, size, got);
 }
@@ -33,7 +33,7 @@ enum status file_source_init(struct file_source *source, struct file *file)
     return file_size(file, &source->source.size);
 }
 
-static enum status read_from_memory(struct byte_source *source, void *data, size_t size, size_t *got)
+static must_check enum status read_from_memory(struct byte_source *source, void *data, size_t size, size_t *got)
 {
     struct memory_source *self = (struct memory_source *)source;
 

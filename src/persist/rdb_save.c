@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/crc64.h"
+#include "base/status.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -80,7 +81,7 @@ static void save_key(struct access *access, unsigned db, const struct entry *ent
     rdb_write_member_deadlines(writer, type, entry);
     saver->keys++;
     if (UNLIKELY(saver->request->key_delay_us != 0)) {
-        (void)rdb_writer_flush(writer);
+        status_ignore(rdb_writer_flush(writer), "it stays in the writer, and is looked at below");
         take_a_rest(saver);
     }
     if (saver->keys % PROGRESS_KEYS == 0 && saver->request->progress != NULL)
@@ -142,7 +143,7 @@ static void save_all(struct saver *saver)
     for (unsigned db = 0; db < snapshot_database_bound(request->keys) && !saver->stopped; db++)
         save_database(saver, db);
     rdb_write_byte(&saver->writer, RDB_END);
-    (void)rdb_writer_flush(&saver->writer);
+    status_ignore(rdb_writer_flush(&saver->writer), "it stays in the writer: see saver_fini");
 }
 
 /* The version is known only now: another one goes into the header, and its part of the checksum is exchanged. */
@@ -162,7 +163,7 @@ static void mend_header(struct saver *saver, struct file *file)
 static void save_checksum(struct saver *saver)
 {
     rdb_write_u64(&saver->writer, saver->request->options.checksums ? saver->writer.crc : 0);
-    (void)rdb_writer_flush(&saver->writer);
+    status_ignore(rdb_writer_flush(&saver->writer), "it stays in the writer: see saver_fini");
 }
 
 static void saver_init(struct saver *saver, const struct rdb_save_request *request, struct byte_sink *sink)
@@ -172,7 +173,7 @@ static void saver_init(struct saver *saver, const struct rdb_save_request *reque
 }
 
 /* Returns what became of it. */
-static enum status saver_fini(struct saver *saver, struct rdb_save_result *result)
+static must_check enum status saver_fini(struct saver *saver, struct rdb_save_result *result)
 {
     enum status status = saver->writer.status;
 

@@ -66,7 +66,7 @@ static void fill(struct keyspace *keys, const char *mark)
     }
 }
 
-static enum status save(struct keyspace *keys, struct rdb_save_result *result)
+static must_check enum status save(struct keyspace *keys, struct rdb_save_result *result)
 {
     struct snapshot all = snapshot_of_access(&keys->access);
     const struct rdb_save_request request = {

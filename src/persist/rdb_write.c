@@ -34,19 +34,24 @@ static void give(struct rdb_writer *writer, struct slice bytes)
     writer->flushed += bytes.size;
 }
 
-enum status rdb_writer_flush(struct rdb_writer *writer)
+static void flush(struct rdb_writer *writer)
 {
     if (writer->sink != NULL) {
         give(writer, buffer_slice(&writer->out));
         buffer_clear(&writer->out);
     }
+}
+
+enum status rdb_writer_flush(struct rdb_writer *writer)
+{
+    flush(writer);
     return writer->status;
 }
 
 static inline void flush_if_full(struct rdb_writer *writer)
 {
     if (UNLIKELY(writer->out.size >= FLUSH_BYTES) && writer->sink != NULL)
-        (void)rdb_writer_flush(writer);
+        flush(writer);
 }
 
 void rdb_write_byte(struct rdb_writer *writer, unsigned byte)
@@ -59,7 +64,7 @@ void rdb_write_bytes(struct rdb_writer *writer, struct slice bytes)
 {
     flush_if_full(writer);
     if (bytes.size >= FLUSH_BYTES && writer->sink != NULL) {
-        (void)rdb_writer_flush(writer);
+        flush(writer);
         give(writer, bytes);
         return;
     }

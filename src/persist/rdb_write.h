@@ -32,7 +32,7 @@ struct rdb_writer {
 
 void rdb_writer_init(struct rdb_writer *writer, const struct rdb_write_options *options, struct byte_sink *sink);
 void rdb_writer_fini(struct rdb_writer *writer);
-enum status rdb_writer_flush(struct rdb_writer *writer);
+must_check enum status rdb_writer_flush(struct rdb_writer *writer);
 
 static inline uint64_t rdb_writer_offset(const struct rdb_writer *writer)
 {

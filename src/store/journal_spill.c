@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/mutex.h"
+#include "base/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -176,11 +177,10 @@ static void give_back(struct journal_spill *spill, uint64_t offset, uint64_t siz
     mutex_lock(&spill->mutex);
     if (--spill->block_count == 0) {
         file_close(&spill->file);
-    } else { /* not every file system can: then the room is free with the last block */
-        int result = fallocate(file_descriptor(spill->file), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-                               (off_t)size);
-
-        (void)result;
+    } else {
+        status_ignore(fallocate(file_descriptor(spill->file), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                (off_t)offset, (off_t)size),
+                      "not every file system can: then the room is free with the last block");
     }
     mutex_unlock(&spill->mutex);
 }

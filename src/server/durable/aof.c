@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/status.h"
 #include "persist/aof_dump.h"
 #include "server/config/config.h"
 #include "server/core/exclusive.h"
@@ -159,7 +160,8 @@ static bool tell_progress(uint64_t keys, void *context)
 }
 
 /* In the child, or at start. `report` NULL: nobody wants one. */
-static enum status write_base(struct snapshot *keys, struct child_report *report, char error[CHILD_ERROR_BYTES])
+static must_check enum status write_base(struct snapshot *keys, struct child_report *report,
+                                         char error[CHILD_ERROR_BYTES])
 {
     char *path = aof_set_path(&aof.files, aof.temp_base), *temp = aof_set_path(&aof.files, aof.child_temp);
     const struct persistence_base base = {.path = path, .temp_path = temp,
@@ -312,7 +314,7 @@ static bool start_rewrite(struct access *access)
     bool exist;
 
     if (state == AOF_STARTING)
-        (void)aof_writer_stop();
+        status_ignore(aof_writer_stop(), "what it wrote begins anew, with other files");
     if (state != AOF_ON && !read_files(&exist))
         return false;
     make_names();
@@ -455,7 +457,7 @@ static void rewrite_at_gate(struct worker *worker, double growth)
     if (growth > 0)
         log_notice("Starting automatic rewriting of AOF on %.0f%% growth", growth);
     access_begin(&worker->run.access, worker_now_ms(worker), true);
-    (void)aof_rewrite(&worker->run.access);
+    status_ignore(aof_rewrite(&worker->run.access), "the log tells of it, and the next look tries again");
     exclusive_end(worker);
 }
 

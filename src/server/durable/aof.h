@@ -34,7 +34,7 @@ void aof_begin(void);
 /* --- the gate is owned --- */
 
 enum aof_rewrite_start { AOF_REWRITE_STARTED, AOF_REWRITE_RUNS, AOF_REWRITE_SCHEDULED, AOF_REWRITE_FAILED };
-enum aof_rewrite_start aof_rewrite(struct access *access);
+must_check enum aof_rewrite_start aof_rewrite(struct access *access);
 
 void aof_stop(void); /* the workers have ended: everything goes to the disk */
 

@@ -102,7 +102,7 @@ static bool is_half_taken_over(const struct aof_manifest *manifest)
 }
 
 /* The manifest is on the disk before the file moves: whatever happens in between, one of both names has the data. */
-static enum status take_over(const char *manifest_path, struct aof_manifest *manifest)
+static must_check enum status take_over(const char *manifest_path, struct aof_manifest *manifest)
 {
     char *path = aof_file_path(aof_file_name());
     struct buffer text = {0};

@@ -341,7 +341,7 @@ static void note_sync_success(void)
     SET(vain_rewrites, 0);
 }
 
-static enum status sync_of_file(void)
+static must_check enum status sync_of_file(void)
 {
     if (LIKELY(!GET(syncs_fail)))
         return file_sync(writer.file);

@@ -29,7 +29,7 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
 void aof_writer_end(bool counts);
 /* Waits until it has ended; it is told to if it was not. The file is closed, the others are the caller's again. False:
  * not everything is on the disk, the log says why. */
-bool aof_writer_stop(void);
+must_check bool aof_writer_stop(void);
 /* Waits until everything is written; false: it cannot be written. */
 must_check bool aof_writer_settle(void);
 /* What comes from now on goes into a new increment. */

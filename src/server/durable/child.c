@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/spinlock.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "server/config/options_process.h"
 #include "server/observe/latency.h"
@@ -108,7 +109,7 @@ void child_become(int kept_fd)
     thread_restore_signals(); /* the other workers block all of them */
     log_mark_child();
     close_others(kept_fd);
-    (void)process_set_oom_score(OOM_CHILD);
+    status_ignore(process_set_oom_score(OOM_CHILD), "the log says so; the child works without");
 }
 
 static void NORETURN run_child(int pipe_end)

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/status.h"
 #include "base/version.h"
 #include "persist/rdb_load.h"
 #include "persist/rdb_payload.h"
@@ -314,7 +315,7 @@ static void start_child(struct worker *worker)
     access_begin(&worker->run.access, worker_now_ms(worker), true);
     if (state.wish_seconds != 0)
         log_notice("%" PRId64 " changes in %" PRId64 " seconds. Saving...", state.wish_changes, state.wish_seconds);
-    (void)persistence_start_child(&worker->run.access);
+    status_ignore(persistence_start_child(&worker->run.access), "the log tells of it, and save points try again");
 }
 
 /* Ten times a second: hears of the child, starts one when it is time. */

@@ -26,7 +26,7 @@ void persistence_teardown(void);
 /* False: it failed, the log says why. */
 must_check bool persistence_save(struct access *access);
 enum persistence_start { PERSISTENCE_STARTED, PERSISTENCE_BUSY, PERSISTENCE_FAILED };
-enum persistence_start persistence_start_child(struct access *access);
+must_check enum persistence_start persistence_start_child(struct access *access);
 /* BGSAVE SCHEDULE: as soon as the child that runs now has ended. */
 void persistence_schedule(void);
 /* FLUSHALL: what is on the disk must not come back. */

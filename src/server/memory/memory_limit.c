@@ -3,6 +3,7 @@
 #include "base/background.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
@@ -55,7 +56,7 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
 {
     (void)timer;
     if (memory_limit_is_reached())
-        (void)memory_make_room(loop_user(loop));
+        status_ignore(memory_make_room(loop_user(loop)), "nobody waits for room here");
 }
 
 static const char *apply_maxmemory(const struct option_row *row)

@@ -64,7 +64,7 @@ enum memory_room {
 
 /* Evicts until memory is below the limit, for as long as maxmemory-eviction-tenacity allows; what is left to do is done
  * by a timer. The worker's thread, outside of the gate. */
-enum memory_room memory_make_room(struct worker *worker);
+must_check enum memory_room memory_make_room(struct worker *worker);
 /* The same before a command of the client: CLIENT_MEMORY_SHORT is set if there is no room to be had, else cleared. */
 void memory_look_for(struct client *client);
 

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
@@ -249,7 +250,7 @@ void process_setup(void)
     set_locale();
     set_huge_pages();
     (void)apply_allocator(NULL);
-    (void)process_set_oom_score(OOM_MASTER);
+    status_ignore(process_set_oom_score(OOM_MASTER), "the log says so; the server works without");
     watch_options();
 }
 
@@ -275,7 +276,7 @@ void process_use_cpus_of_child(bool rewrites_aof)
 void process_bio_end(void)
 {
     if (option_bio_cpulist.data != NULL && knows_given_cpus)
-        (void)sched_setaffinity(0, sizeof(given_cpus), &given_cpus);
+        status_ignore(sched_setaffinity(0, sizeof(given_cpus), &given_cpus), "it was so before");
     use_cpus(&option_server_cpulist, "Threads that serve clients");
 }
 

@@ -23,4 +23,4 @@ void process_teardown(void);  /* removes the pid file */
 
 void process_remove_pidfile(void); /* async-signal-safe; nothing if it was not written */
 /* What kind of work this process does, for oom-score-adj-values: a background child says so. False: see the log. */
-bool process_set_oom_score(enum oom_role role);
+must_check bool process_set_oom_score(enum oom_role role);
