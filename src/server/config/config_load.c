@@ -50,7 +50,7 @@ const struct config_directive *config_find_directive(struct slice name)
 
 /* --- text --- */
 
-static bool append_stream(struct buffer *text, FILE *stream)
+static must_check bool append_stream(struct buffer *text, FILE *stream)
 {
     size_t got;
 
@@ -266,7 +266,10 @@ static bool collect_text(struct buffer *text, int argc, char **argv)
         log_warning("Reading config from stdin");
         if (text->size != 0 && text->data[text->size - 1] != '\n')
             buffer_append_char(text, '\n');
-        (void)append_stream(text, stdin);
+        if (!append_stream(text, stdin)) {
+            log_warning("Fatal error, can't read config from stdin: %s", strerror(errno));
+            return false;
+        }
     }
     /* A line of its own also when the first word is no --option: then the message shows that word. */
     if (first < last && strncmp(argv[first], "--", 2) != 0)

@@ -104,6 +104,12 @@ test "configuration from standard input" {noconn} {
     assert_equal {hz 33} [$c config get hz]
 }
 
+test "standard input that cannot be read ends the start" {noconn keydb} {
+    set id [server_launch [list --port [free_port] -] [fresh_dir]] ;# a folder
+    assert_equal 1 [process_wait $id]
+    assert_match "*Fatal error, can't read config from stdin: Is a directory*" [process_log $id]
+}
+
 test "quoting in a configuration file" {noconn} {
     set dir [fresh_dir]
     set path [spit $dir/test.conf "requirepass 'it\\'s \"me\"'\nproc-title-template \"{title} \\\"x\\\" \\x41\"\n"]
