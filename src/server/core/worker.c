@@ -38,7 +38,6 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
 {
     *worker = (struct worker){.index = index, .server = server};
     mpsc_init(&worker->mailbox);
-    list_init(&worker->standstills);
     atomic_init(&worker->has_requests, false);
     atomic_init(&worker->stop, false);
     spinlock_init(&worker->roster_lock, LOCK_ROSTER);

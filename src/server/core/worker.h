@@ -118,7 +118,6 @@ struct worker {
     struct loop *loop;
     struct gate_member member;
     struct mpsc mailbox;              /* any thread pushes */
-    struct list standstills;          /* that are over for it, not yet for all: standstill.c */
     _Atomic bool has_requests;        /* atomic: a card of ours carries a request */
     _Atomic bool stop;                /* atomic: leave the loop */
     struct spinlock roster_lock;      /* rank LOCK_ROSTER */

@@ -33,6 +33,16 @@ struct standstill {
     struct part parts[];
 };
 
+/* A worker's; its own thread's. */
+static struct state {
+    struct list parts; /* of those that are over for it, not yet for all */
+} CACHE_ALIGNED states[WORKERS_MOST + 1];
+
+static struct list *parts_of(const struct worker *worker)
+{
+    return &states[worker->index].parts;
+}
+
 static void sleep_until(int64_t until_us)
 {
     const struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
@@ -78,13 +88,13 @@ static void deliver(struct worker *worker, struct mail *mail)
         atomic_store(&standstill->is_over, true);
     else if (!server_is_stopping(worker->server))
         wait_for_the_end(worker, standstill);
-    list_push_back(&worker->standstills, &part->node);
+    list_push_back(parts_of(worker), &part->node);
     worker_at_turn_end(worker);
 }
 
 static void turn_end(struct worker *worker)
 {
-    LIST_FOREACH_SAFE(node, &worker->standstills) {
+    LIST_FOREACH_SAFE(node, parts_of(worker)) {
         struct part *part = container_of(node, struct part, node);
 
         if (!part->has_turned) {
@@ -99,11 +109,16 @@ static void turn_end(struct worker *worker)
     }
 }
 
+static void init(struct worker *worker)
+{
+    list_init(parts_of(worker));
+}
+
 static void fini(struct worker *worker)
 {
     struct list_node *node;
 
-    while ((node = list_pop_front(&worker->standstills)) != NULL)
+    while ((node = list_pop_front(parts_of(worker))) != NULL)
         release(container_of(node, struct part, node)->standstill);
 }
 
@@ -136,6 +151,7 @@ void standstill(struct worker *worker, int64_t us)
 }
 
 const struct lifecycle standstill_lifecycle = {
+    .worker_init = init,
     .worker_fini = fini,
     .worker_turn_end = turn_end,
 };
