@@ -45,6 +45,39 @@ def shut(sockets):
         sock.close()
 
 
+def wait_for(condition, what):
+    """Until it is so; at most PATIENCE_S."""
+    limit = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > limit:
+            raise Lost("not within %d s: %s" % (PATIENCE_S, what))
+        time.sleep(0.01)
+
+
+def address(sock):
+    return "%s:%d" % sock.getsockname()
+
+
+def clients_of(admin, sockets):
+    """What CLIENT LIST tells of those of these connections that the server has: a list of dictionaries."""
+    return clients_at(admin, set(map(address, sockets)))
+
+
+def clients_at(admin, addresses):
+    lines = admin.command("CLIENT", "LIST")[1].decode().splitlines()
+    clients = [dict(field.split("=", 1) for field in line.split(" ") if "=" in field) for line in lines]
+    return [client for client in clients if client["addr"] in addresses]
+
+
+def wait_for_all(admin, sockets, condition, what):
+    """Until the server has all of these connections and this holds of each."""
+    wait_for(lambda: sum(map(condition, clients_of(admin, sockets))) == len(sockets), what)
+
+
+def info_number(admin, name):
+    return int(re.search(rb"\b%s:(\d+)" % name.encode(), admin.command("INFO")[1]).group(1))
+
+
 # -- attacks ----------------------------------------------------------------------------------------------------------
 
 def random_bytes(server, world):
@@ -93,22 +126,26 @@ def announced_too_long(server, world):
 
 def announced_not_sent(server, world):
     """Half a gigabyte announced on 40 connections, 100 bytes sent: memory is given when bytes come, not before."""
+    admin = server.connect(PATIENCE_S)
     sockets = [open_socket(server.port) for _ in range(40)]
     for sock in sockets:
         sock.sendall(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\n" + b"x" * 100)
-    time.sleep(1)
+    wait_for_all(admin, sockets, lambda client: int(client["qbuf"]) >= 100, "the bytes are read")
     seen = ping(server)
     shut(sockets)
+    admin.close()
     return seen, 64 * MB
 
 
 def many_arguments_announced(server, world):
+    admin = server.connect(PATIENCE_S)
     sockets = [open_socket(server.port) for _ in range(40)]
     for sock in sockets:
         sock.sendall(b"*1048576\r\n$4\r\nMSET\r\n$1\r\nk\r\n")
-    time.sleep(0.5)
+    wait_for_all(admin, sockets, lambda client: int(client["argv-mem"]) > 0, "the arguments are read")
     seen = ping(server)
     shut(sockets)
+    admin.close()
     return seen, 32 * MB
 
 
@@ -152,16 +189,17 @@ def drip(server, world):
 def slow_reader(server, world):
     """Asks for 400 MB and reads nothing, with a limit of 32 MB: it is dropped, and the memory comes back."""
     admin = server.connect(PATIENCE_S)
+    before = info_number(admin, "used_memory")
     admin.command("SET", "big", b"b" * MB)
     sock = open_socket(server.port)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
     sock.sendall(encode(["GET", "big"]) * 400)
-    time.sleep(1.5)
+    wait_for(lambda: not clients_of(admin, [sock]), "the client is dropped")
     received, closed = until_closed(sock)
     sock.close()
     admin.command("DEL", "big")
+    wait_for(lambda: info_number(admin, "used_memory") < before + MB // 2, "the memory is back")
     admin.close()
-    time.sleep(0.5)
     return (closed, len(received) < 200 * MB), 80 * MB
 
 
@@ -173,7 +211,8 @@ def patient_reader(server, world):
         admin.command("SET", "big%d" % number, value)
     sock = open_socket(server.port)
     sock.sendall(b"".join(encode(["GET", "big%d" % (number % 8)]) for number in range(100)))
-    time.sleep(1)
+    wait_for_all(admin, [sock], lambda client: client["cmd"] == "get" and client["qbuf"] == "0" and
+                 client["omem"] != "0", "all has been asked for")
     for number in range(8):     # what a pending reply refers to must not change under it
         admin.command("SETRANGE", "big%d" % number, 0, "changed")
     connection = Connection.__new__(Connection)
@@ -207,23 +246,17 @@ def query_buffer(server, world):
 
 def too_many_clients(server, world):
     """maxclients is 20, the healthy client and this have some of them."""
+    admin = server.connect(PATIENCE_S)
     sockets = [open_socket(server.port) for _ in range(30)]
-    time.sleep(0.5)
-    refused = 0
-    texts = set()
-    for sock in sockets:
-        sock.settimeout(0.3)
-        try:
-            data = sock.recv(200)
-        except socket.timeout:
-            continue
-        except OSError:
-            data = b""
-        refused += 1
-        texts.add(data)
+    wait_for(lambda: len(clients_of(admin, sockets)) + info_number(admin, "rejected_connections") == 30,
+             "each was taken or refused")
+    taken = {client["addr"] for client in clients_of(admin, sockets)}
+    refused = [sock for sock in sockets if address(sock) not in taken]
+    texts = {until_closed(sock) for sock in refused}
     shut(sockets)
-    time.sleep(0.3)
-    return (refused, texts, ping(server)), 16 * MB
+    wait_for(lambda: not clients_at(admin, taken), "they have gone")
+    admin.close()
+    return (len(refused), texts, ping(server)), 16 * MB
 
 
 def idle_timeout(server, world):
