@@ -9,7 +9,7 @@
 #   make bench       measure beside Redis
 #   make install     PREFIX=/usr/local DESTDIR=
 #   make clean       what was built (distclean: also what was downloaded)
-#   make unit | integration | differential | stress | conformance | fault | clients | fuzz      one group of tests
+#   make unit | integration | differential | stress | conformance | fault | badinput | clients | fuzz      one group of tests
 #
 # Variants: BUILD=release (default), debug, asan, tsan, fuzz, valgrind. CC=clang works too. LTO=1 for link-time optimization.
 # New files need no mention here: src/FOLDER/NAME.c or src/FOLDER/ROOM/NAME.c belongs to the library, NAME_test.c beside
@@ -223,7 +223,7 @@ endif
 # needs beforehand. Sanitized variants get more patience there.
 
 .PHONY: run test check campaign image bench lint help test-packages campaign-packages oracle
-.PHONY: unit integration differential stress conformance fault clients fuzz fuzzers valgrind
+.PHONY: unit integration differential badinput stress conformance fault clients fuzz fuzzers valgrind
 .PHONY: core-groups whole-groups install clean distclean
 
 run: programs
@@ -248,7 +248,7 @@ unit: all unit-tests | test-packages
 	$(RUN_TESTS) unit
 integration stress fault valgrind: programs | test-packages
 	$(RUN_TESTS) $@
-differential: programs oracle
+differential badinput: programs oracle
 	$(RUN_TESTS) $@
 conformance: programs oracle
 	$(RUN_TESTS) --level whole $@
@@ -262,7 +262,7 @@ fuzzers: $(if $(filter fuzz,$(BUILD)),$(FUZZERS))
 core-groups: all unit-tests oracle
 	$(RUN_TESTS) --level core unit integration differential stress
 whole-groups: all unit-tests oracle
-	$(RUN_TESTS) --level whole make unit integration differential stress conformance fault
+	$(RUN_TESTS) --level whole make unit integration differential badinput stress conformance fault
 check: | test-packages
 	$(SHARE_JOBS)$(RUN_TESTS) --sum lint tsan-core asan-core
 campaign: | test-packages campaign-packages

@@ -198,6 +198,14 @@ group_conformance() {
     esac
 }
 
+# Its limits of memory are those of a build without sanitizers.
+group_badinput() {
+    case $BUILD in
+    asan | tsan) return ;;
+    esac
+    run_suite "bad input" 120 badinput --server "$server" --oracle "$ORACLE" --seed "$SEED"
+}
+
 group_fault() {
     run_suite "fault" "$(pick 120 120 2400)" fault --server "$server" --seed "$SEED" \
         --rounds "$(pick 10 10 500)" --stride "$(pick 31 31 1)"
