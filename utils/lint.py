@@ -10,7 +10,8 @@ Prints "file:line: message" for each breach and ends with exit code 1 if there w
  2. a header compiles alone and has "#pragma once"; a source file includes its own header first, then ours, then the
     system's;
  3. no mutable variable with external linkage outside main.c, unless its line says why: /* global: why */;
- 4. lines of at most 120 columns, no tabs for indentation, no white space at the end, no reminders to do it later;
+ 4. lines of at most 120 columns, no tabs for indentation, no white space at the end, no reminders to do it later; a
+    comment of one line stands above what it is about, not above another comment;
  5. scripts are at least well-formed;
  6. each row of the conformance tests' table is compared by exactly one run (tests/conformance/table.py);
  7. what returns an enum status is marked must_check, and who drops what is so marked says why (status_ignore): no cast
@@ -45,6 +46,7 @@ TABS_ALLOWED = {".go", ".mk"}
 SKIPPED = re.compile(r"(^|/)(\.git|build|node_modules|__pycache__)/|^tests/fuzz/corpus/|(^|/)go\.sum$")
 REMINDERS = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
+LONELY_COMMENT = re.compile(r"^ */\* (?!-)[^\n]*\*/\n(?= */\*)", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 GLOBAL_MARK = re.compile(r"/\* global: \S")
 
@@ -107,6 +109,9 @@ def check_lines(path, text):
         found = REMINDERS.search(line)
         if found:
             breach(path, number, f"{found.group()}: do it now, or say what is missing where users read it")
+    if suffix in (".c", ".h"):
+        for match in LONELY_COMMENT.finditer(text):
+            breach(path, text.count("\n", 0, match.start()) + 1, "a comment above a comment: what is it about?")
     if text and not text.endswith("\n"):
         breach(path, text.count("\n") + 1, "no line break at the end of the file")
 

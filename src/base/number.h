@@ -28,14 +28,15 @@ size_t number_format_u64(char *out, uint64_t number);
 must_check bool number_parse_double(struct slice text, double *number);
 /* Less strict: blanks may precede, and what overflows or underflows is infinite or zero. */
 must_check bool number_parse_double_clamped(struct slice text, double *number);
+/* As strict as number_parse_double. */
 must_check bool number_parse_long_double(struct slice text, long double *number);
 
 /* %.17g, and "inf", "-inf", "nan". Whole numbers below 2^52 are fast. */
 size_t number_format_double(char out[NUMBER_DOUBLE_SPACE], double number);
 
-/* RESP3 has its own name, should the two ever differ: today they do not. */
 /* As few digits as tell the number from all others: 99.9. */
 size_t number_format_double_short(char out[NUMBER_DOUBLE_SPACE], double number);
+/* RESP3 has its own name, should the two ever differ: today they do not. */
 static inline size_t number_format_double_resp3(char out[NUMBER_DOUBLE_SPACE], double number)
 {
     return number_format_double(out, number);

@@ -183,6 +183,21 @@ void worker_read_mail(struct worker *worker, uint64_t most_bytes)
     }
 }
 
+void worker_read_mail_until(struct worker *worker, const bool *reached)
+{
+    while (!*reached) {
+        struct mpsc_node *node = mpsc_pop(&worker->mailbox);
+
+        if (LIKELY(node != NULL)) {
+            struct mail *mail = container_of(node, struct mail, node);
+
+            mail->deliver(worker, mail);
+        } else {
+            sched_yield(); /* one before it is just being put there */
+        }
+    }
+}
+
 /* A delivery counts before it stands in the mailbox, and one that is just being put there hides those behind it. So
  * when nothing is there, somebody is between two instructions: not for long, unless the processor was taken from it.
  * Other mail may run a script meanwhile, which reads deliveries, too: then there may be none left. */
@@ -198,21 +213,6 @@ void worker_read_deliveries(struct worker *worker, uint64_t bytes)
             mail->deliver(worker, mail);
         } else {
             sched_yield();
-        }
-    }
-}
-
-void worker_read_mail_until(struct worker *worker, const bool *reached)
-{
-    while (!*reached) {
-        struct mpsc_node *node = mpsc_pop(&worker->mailbox);
-
-        if (LIKELY(node != NULL)) {
-            struct mail *mail = container_of(node, struct mail, node);
-
-            mail->deliver(worker, mail);
-        } else {
-            sched_yield(); /* one before it is just being put there */
         }
     }
 }

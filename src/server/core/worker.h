@@ -102,6 +102,7 @@ struct parking {
     unsigned asked_count;           /* of those who have asked for the gate */
     uint64_t next_number;
 };
+
 /* What may let parked commands go on. */
 enum parking_news {
     PARKING_STRIPE = 1 << 0, /* a stripe was released, and the worker's bit taken out of its wait mask */
@@ -138,7 +139,7 @@ struct worker {
     bool has_journaled;               /* in this turn */
     bool may_own_gate;                /* it stands in the gate's queue, for a parked command or a wish */
     unsigned gate_wishes;             /* enum gate_wish: what it asks the gate for by itself */
-    bool reentrant;                      /* serves other clients from inside of a script: reentrant.h */
+    bool reentrant;                   /* serves other clients from inside of a script: reentrant.h */
     bool escalated;                   /* the running command is alone since dispatch_escalate */
     struct store_counters counters;
     struct worker_stats stats;
@@ -170,11 +171,12 @@ void worker_post(struct worker *worker, struct mail **mail);
 void worker_post_quietly(struct worker *worker, struct mail *mail); /* without waking it; also under locks */
 /* Its thread, no lock held, outside the gate: delivers what is there, until mail that counts `most_bytes` was. */
 void worker_read_mail(struct worker *worker, uint64_t most_bytes);
-/* Likewise: at least all that was posted before the call. */
-/* All deliveries (deliveries.h) that count so far; waits for those that are just being put into the mailbox. */
-void worker_read_deliveries(struct worker *worker, uint64_t bytes);
 /* Likewise: all that was posted before the mail that sets `reached`. */
 void worker_read_mail_until(struct worker *worker, const bool *reached);
+/* Likewise: until deliveries (deliveries.h) of that many bytes were read or none counts any more; waits for those that
+ * are just being put into the mailbox. */
+void worker_read_deliveries(struct worker *worker, uint64_t bytes);
+/* Likewise: at least all deliveries that count so far. */
 static inline void worker_read_mail_so_far(struct worker *worker)
 {
     uint64_t bytes = atomic_load(&worker->backlog_bytes);
