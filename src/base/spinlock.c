@@ -3,7 +3,9 @@
 #include <sched.h>
 #include <unistd.h>
 
-_Thread_local uint32_t spinlock_self; /* global: see the header */
+THREAD_LOCAL uint32_t spinlock_self = (uint32_t)SPINLOCK_NO_ID; /* global: see the header, as of the two below */
+THREAD_LOCAL uint32_t spinlock_held_count;      /* global: as above */
+THREAD_LOCAL bool spinlock_stripes_are_excused; /* global: as above */
 
 uint32_t spinlock_self_assign(void)
 {
@@ -26,22 +28,14 @@ void spinlock_rank_acquired(const struct spinlock *lock)
 
 void spinlock_rank_released(const struct spinlock *lock)
 {
-    assert(spinlock_is_mine(lock));
     assert(held_counts[lock->rank] > 0);
     held_counts[lock->rank]--;
 }
 
-static _Thread_local bool stripes_are_excused;
-
-void spinlock_assert_may_sleep(void)
+void spinlock_rank_assert_may_sleep(void)
 {
     for (unsigned rank = LOCK_NONE; rank < LOCK_RANK_COUNT; rank++)
-        assert(held_counts[rank] == 0 || (rank == LOCK_STRIPE && stripes_are_excused));
-}
-
-void spinlock_excuse_stripes(bool excused)
-{
-    stripes_are_excused = excused;
+        assert(held_counts[rank] == 0 || rank == LOCK_STRIPE); /* stripes: if they are excused, as the caller knows */
 }
 #endif
 

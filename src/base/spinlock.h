@@ -32,28 +32,48 @@ struct CAPABILITY("spinlock") spinlock {
     uint32_t rank;           /* const after init */
 };
 
-extern _Thread_local uint32_t spinlock_self; /* this thread's id, never 0 once asked for */
+enum { SPINLOCK_NO_ID = -1 };               /* nobody holds a lock by it, and no free lock has it */
+extern THREAD_LOCAL uint32_t spinlock_self; /* this thread's id, never 0; SPINLOCK_NO_ID: not asked for yet */
 uint32_t spinlock_self_assign(void);
 
 static inline uint32_t spinlock_self_id(void)
 {
-    return LIKELY(spinlock_self != 0) ? spinlock_self : spinlock_self_assign();
+    return LIKELY(spinlock_self != (uint32_t)SPINLOCK_NO_ID) ? spinlock_self : spinlock_self_assign();
 }
 
-/* Where a call begins that may sleep or take long (files, mutexes, waking a thread): no spinlock is held there. Debug
- * builds check. A thread whose stripes are held for long anyway, since it runs a script, says so meanwhile: then it may
- * hold those, and nothing else. */
+extern THREAD_LOCAL uint32_t spinlock_held_count;      /* this thread's locks */
+extern THREAD_LOCAL bool spinlock_stripes_are_excused; /* see spinlock_excuse_stripes */
+
+/* Debug builds check the order. */
 #ifdef KEYDB_DEBUG
 void spinlock_rank_acquired(const struct spinlock *lock);
 void spinlock_rank_released(const struct spinlock *lock);
-void spinlock_assert_may_sleep(void);
-void spinlock_excuse_stripes(bool excused);
+void spinlock_rank_assert_may_sleep(void);
 #else
 static inline void spinlock_rank_acquired(const struct spinlock *lock) { (void)lock; }
 static inline void spinlock_rank_released(const struct spinlock *lock) { (void)lock; }
-static inline void spinlock_assert_may_sleep(void) {}
-static inline void spinlock_excuse_stripes(bool excused) { (void)excused; }
+static inline void spinlock_rank_assert_may_sleep(void) {}
 #endif
+
+/* No lock is held by this thread, not even a stripe that is excused. */
+static inline void spinlock_assert_none_held(void)
+{
+    assert(spinlock_held_count == 0);
+}
+
+/* Where a call begins that may sleep or take long (files, mutexes, waking a thread): no spinlock is held there. A
+ * thread whose stripes are held for long anyway, since it runs a script, says so meanwhile: then it may hold those, and
+ * nothing else (of what else it holds only debug builds know). */
+static inline void spinlock_assert_may_sleep(void)
+{
+    assert(spinlock_held_count == 0 || spinlock_stripes_are_excused);
+    spinlock_rank_assert_may_sleep();
+}
+
+static inline void spinlock_excuse_stripes(bool excused)
+{
+    spinlock_stripes_are_excused = excused;
+}
 
 static inline void spinlock_init(struct spinlock *lock, enum lock_rank rank)
 {
@@ -63,7 +83,7 @@ static inline void spinlock_init(struct spinlock *lock, enum lock_rank rank)
 
 static inline bool spinlock_is_mine(const struct spinlock *lock)
 {
-    return atomic_load_explicit(&lock->holder, memory_order_relaxed) == spinlock_self_id();
+    return atomic_load_explicit(&lock->holder, memory_order_relaxed) == spinlock_self;
 }
 
 static inline void spinlock_assert_held(const struct spinlock *lock)
@@ -80,6 +100,7 @@ static inline must_check bool spinlock_try(struct spinlock *lock)
     if (!atomic_compare_exchange_strong_explicit(&lock->holder, &expected, spinlock_self_id(), memory_order_acquire,
                                                  memory_order_relaxed))
         return false;
+    spinlock_held_count++;
     spinlock_rank_acquired(lock);
     return true;
 }
@@ -103,6 +124,8 @@ static inline void spinlock_acquire(struct spinlock *lock) ACQUIRES(lock) NO_THR
 
 static inline void spinlock_release(struct spinlock *lock) RELEASES(lock) NO_THREAD_SAFETY_ANALYSIS
 {
+    spinlock_assert_held(lock);
     spinlock_rank_released(lock);
+    spinlock_held_count--;
     atomic_store_explicit(&lock->holder, 0, memory_order_release);
 }

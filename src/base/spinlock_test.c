@@ -2,6 +2,7 @@
 #include "base/background.h"
 #include "base/file.h"
 #include "base/mutex.h"
+#include "base/test_dies.h"
 #include "base/thread.h"
 
 #include <setjmp.h>
@@ -101,25 +102,8 @@ static void child_does_work_of_the_background_itself(void **state)
     background_teardown();
 }
 
-#ifdef KEYDB_DEBUG
 static struct spinlock stripe;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-
-static bool dies(void (*run)(void))
-{
-    int status;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        close(STDERR_FILENO); /* what it says is as it should be */
-        run();
-        _exit(0);
-    }
-    assert_true(pid > 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
-    return WIFSIGNALED(status);
-}
 
 static void take_mutex_under_registry(void)
 {
@@ -164,18 +148,55 @@ static void who_holds_a_lock_neither_sleeps_nor_asks_the_system(void **state)
     assert_true(dies(open_file_under_stripe));
     assert_false(dies(submit_after_release));
     assert_false(dies(submit_under_excused_stripe));
+#ifdef KEYDB_DEBUG /* others do not know of what rank it is */
     assert_true(dies(submit_under_registry_of_excused));
-}
+#else
+    (void)submit_under_registry_of_excused;
 #endif
+}
+
+static void release_free(void)
+{
+    spinlock_release(&stripe);
+}
+
+static void acquire_twice(void)
+{
+    spinlock_acquire(&stripe);
+    spinlock_acquire(&stripe);
+}
+
+static void hold_at_a_door_for_none(void)
+{
+    spinlock_excuse_stripes(true);
+    spinlock_acquire(&stripe);
+    spinlock_assert_none_held();
+}
+
+static void hold_none_at_a_door_for_none(void)
+{
+    spinlock_acquire(&stripe);
+    spinlock_release(&stripe);
+    spinlock_assert_none_held();
+}
+
+static void a_lock_is_released_by_its_holder(void **state)
+{
+    (void)state;
+    spinlock_init(&stripe, LOCK_STRIPE);
+    assert_true(dies(release_free));
+    assert_true(dies(acquire_twice));
+    assert_true(dies(hold_at_a_door_for_none));
+    assert_false(dies(hold_none_at_a_door_for_none));
+}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(child_does_not_wait_for_a_thread_that_is_not_there),
         cmocka_unit_test(child_does_work_of_the_background_itself),
-#ifdef KEYDB_DEBUG
         cmocka_unit_test(who_holds_a_lock_neither_sleeps_nor_asks_the_system),
-#endif
+        cmocka_unit_test(a_lock_is_released_by_its_holder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
