@@ -142,9 +142,7 @@ void background_submit(enum background_kind kind, background_fn run, void *argum
     struct job *job = mem_alloc(sizeof(*job));
     bool is_queued;
 
-    job->kind = kind;
-    job->run = run;
-    job->argument = argument;
+    *job = (struct job){.kind = kind, .run = run, .argument = argument};
     mutex_lock(&lock);
     is_queued = is_running;
     if (is_queued) {

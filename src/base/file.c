@@ -70,7 +70,7 @@ static void crash_set_synced_locked(const char *path, uint64_t bytes)
 
     if (file == NULL) {
         file = mem_alloc(sizeof(*file));
-        file->path = mem_copy_text(path);
+        *file = (struct crash_file){.path = mem_copy_text(path)};
         list_push_back(&crash_files, &file->node);
     }
     file->synced_bytes = bytes;

@@ -1,6 +1,6 @@
 /* An intrusive doubly linked list: the node lies in the element, one node for each list it can be in at a time.
- * Everything is O(1). The list owns nothing and locks nothing. Removed nodes are marked; debug builds check that a node
- * is not linked twice. */
+ * Everything is O(1). The list owns nothing and locks nothing. A node is zeroed memory, or initialised, before it is
+ * linked first; removed nodes are marked. So it is seen if one is linked twice. */
 #pragma once
 
 #include "base/assert.h"
@@ -58,9 +58,10 @@ static inline struct list_node *list_previous(const struct list *list, const str
     return node->before == &list->head ? NULL : node->before;
 }
 
-/* The node may hold anything before it is linked (it need not have been initialised). */
 static inline void list_insert_after(struct list_node *place, struct list_node *node)
 {
+    assert(node->next == NULL);
+    assert(place->next != NULL);
     debug_assert(place->next->before == place);
     node->before = place;
     node->next = place->next;
@@ -95,6 +96,7 @@ static inline void list_remove(struct list_node *node)
 /* The linked node (or the head of a list that is not empty) was moved in memory: its neighbours learn of it. */
 static inline void list_node_moved(struct list_node *node)
 {
+    assert(node->next != NULL);
     node->next->before = node;
     node->before->next = node;
 }

@@ -1,4 +1,5 @@
 #include "base/list.h"
+#include "base/test_dies.h"
 #include "base/test_seed.h"
 
 #include <string.h>
@@ -72,7 +73,7 @@ static void agrees_with_an_array(void **state)
 
 static void foreach_safe_and_splice(void **state)
 {
-    struct item items[6];
+    struct item items[6] = {0};
     struct list a, b;
 
     (void)state;
@@ -101,7 +102,7 @@ static void foreach_safe_and_splice(void **state)
 
 static void moved_nodes_are_found_by_their_neighbours(void **state)
 {
-    struct item items[3] = {{.number = 0}, {.number = 1}, {.number = 2}}, elsewhere[3];
+    struct item items[3] = {{.number = 0}, {.number = 1}, {.number = 2}}, elsewhere[3] = {0};
     const unsigned model[] = {0, 1, 2};
     struct list list, list_elsewhere;
 
@@ -121,11 +122,45 @@ static void moved_nodes_are_found_by_their_neighbours(void **state)
     check_same(&list_elsewhere, model, 3);
 }
 
+static struct list one;
+static struct item item;
+
+static void link_twice(void)
+{
+    list_push_back(&one, &item.node);
+    list_push_back(&one, &item.node);
+}
+
+static void remove_twice(void)
+{
+    list_push_back(&one, &item.node);
+    list_remove(&item.node);
+    list_remove(&item.node);
+}
+
+static void link_and_remove_again(void)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        list_push_back(&one, &item.node);
+        list_remove(&item.node);
+    }
+}
+
+static void a_node_is_in_one_list(void **state)
+{
+    (void)state;
+    list_init(&one);
+    assert_true(dies(link_twice));
+    assert_true(dies(remove_twice));
+    assert_false(dies(link_and_remove_again));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_an_array),
         cmocka_unit_test(moved_nodes_are_found_by_their_neighbours),
+        cmocka_unit_test(a_node_is_in_one_list),
         cmocka_unit_test(foreach_safe_and_splice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,10 +58,7 @@ void watch_add(struct watch_set *set, struct access *access, unsigned db, const 
             return;
     }
     node = mem_alloc(sizeof(*node));
-    node->set = set;
-    node->watched = watched;
-    node->stripe = stripe_index;
-    node->seen_ms = access->now_ms;
+    *node = (struct watch_node){.set = set, .watched = watched, .stripe = stripe_index, .seen_ms = access->now_ms};
     if (!atomic_load_explicit(&access->store->keeps_expired, memory_order_relaxed))
         access_expire_members(access, db, key); /* what was dead already is no change when it goes */
     entry = lookup_raw(access, db, key);

@@ -163,6 +163,7 @@ void acl_log_add(enum acl_reason reason, enum acl_context context, struct slice 
     object.size = MIN(object.size, (size_t)OBJECT_BYTES_MOST);
     user.size = MIN(user.size, (size_t)OBJECT_BYTES_MOST);
     client_card_print(&client->card, &text);
+    list_node_init(&fresh->node);
     fresh->entry = (struct acl_log_entry){.count = 1,
                                           .reason = reason,
                                           .context = context,

@@ -149,6 +149,7 @@ void parking_add(struct client *client, struct job *job, const struct key *keys,
     struct worker *worker = client->worker;
     struct parked *parked = mem_alloc(sizeof(*parked));
 
+    list_node_init(&parked->node);
     parked->client = client;
     parked->number = worker->parking.next_number++;
     parked->asked = false;
