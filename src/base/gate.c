@@ -12,6 +12,46 @@ struct wakes {
     } items[GATE_MEMBERS_MOST + 4];
 };
 
+THREAD_LOCAL const struct gate_member *gate_alone_here; /* global: see the header */
+static _Atomic bool has_traffic; /* atomic, relaxed: written while no second thread passes gates */
+
+void gate_traffic_begin(void)
+{
+    assert(!gate_has_traffic());
+    atomic_store_explicit(&has_traffic, true, memory_order_relaxed);
+}
+
+void gate_traffic_end(void)
+{
+    assert(gate_has_traffic());
+    atomic_store_explicit(&has_traffic, false, memory_order_relaxed);
+}
+
+bool gate_has_traffic(void)
+{
+    return atomic_load_explicit(&has_traffic, memory_order_relaxed);
+}
+
+/* The first thread that uses a member has it from then on. */
+static void assert_own_thread(struct gate_member *member)
+{
+    if (member->thread == 0)
+        member->thread = spinlock_self_id();
+    assert(member->thread == spinlock_self);
+}
+
+static void become_alone(const struct gate_member *member)
+{
+    assert(gate_alone_here == NULL);
+    gate_alone_here = member;
+}
+
+static void end_alone(const struct gate_member *member)
+{
+    assert(gate_alone_here == member);
+    gate_alone_here = NULL;
+}
+
 static void acquire(struct gate *gate, struct wakes *wakes) ACQUIRES(gate->lock)
 {
     wakes->count = 0;
@@ -54,6 +94,9 @@ void gate_join(struct gate *gate, struct gate_member *member, gate_wake_fn wake,
     atomic_init(&member->inside, 0);
     member->waiting = false;
     member->queued = false;
+    member->thread = 0;
+    list_node_init(&member->queue_node);
+    list_node_init(&member->member_node);
     member->gate = gate;
     member->wake = wake;
     member->wake_context = context;
@@ -156,6 +199,7 @@ void gate_part(struct gate_member *member)
     struct gate *gate = member->gate;
     struct wakes wakes;
 
+    gate_assert_outside(member);
     acquire(gate, &wakes);
     assert(gate->owner != member);
     (void)withdraw_locked(member, &wakes);
@@ -173,6 +217,8 @@ bool gate_enter_slow(struct gate_member *member)
     struct wakes wakes;
     bool entered = false;
 
+    assert_own_thread(member);
+    gate_assert_inside(member);
     /* Step back first, so that who closes never waits for a thread that waits for this lock. */
     atomic_store_explicit(&member->inside, 0, memory_order_release);
     acquire(gate, &wakes);
@@ -195,6 +241,8 @@ void gate_leave_slow(struct gate_member *member)
     struct gate *gate = member->gate;
     struct wakes wakes;
 
+    assert_own_thread(member);
+    gate_assert_outside(member);
     acquire(gate, &wakes);
     if (is_closed_locked(gate) && gate->owner == NULL && all_out_locked(gate, NULL))
         wake_head_locked(gate, &wakes);
@@ -207,7 +255,8 @@ bool gate_try_own(struct gate_member *member, unsigned spin_count)
     struct wakes wakes;
     bool mine = false;
 
-    assert(!gate_is_inside(member));
+    assert_own_thread(member);
+    gate_assert_outside(member);
     acquire(gate, &wakes);
     member->waiting = false; /* it asks for the gate: that is its turn */
     settle_locked(gate, &wakes);
@@ -238,6 +287,8 @@ bool gate_try_own(struct gate_member *member, unsigned spin_count)
     }
     mine = gate->owner == member;
     spinlock_release(&gate->lock);
+    if (mine)
+        become_alone(member);
     return mine;
 }
 
@@ -246,6 +297,7 @@ void gate_withdraw(struct gate_member *member)
     struct gate *gate = member->gate;
     struct wakes wakes;
 
+    assert_own_thread(member);
     acquire(gate, &wakes);
     /* To ask for the gate ended its waiting for an open one; what it could not enter for has to be tried again. */
     if (withdraw_locked(member, &wakes))
@@ -258,12 +310,16 @@ void gate_rest(struct gate_member *member)
     struct gate *gate = member->gate;
     struct wakes wakes;
 
-    assert(!gate_is_inside(member));
+    assert_own_thread(member);
+    gate_assert_outside(member);
     acquire(gate, &wakes);
     (void)withdraw_locked(member, &wakes);
     member->waiting = false;
+    member->thread = 0;
     settle_locked(gate, &wakes);
     release_and_wake(gate, &wakes);
+    if (gate_alone_here == member)
+        end_alone(member);
 }
 
 bool gate_is_owner(struct gate_member *member)
@@ -277,11 +333,28 @@ bool gate_is_owner(struct gate_member *member)
     return is_owner;
 }
 
+void gate_hand_over(struct gate_member *member)
+{
+    assert_own_thread(member);
+    end_alone(member);
+    member->thread = 0;
+}
+
+void gate_take_over(struct gate_member *member)
+{
+    assert(member->thread == 0);
+    assert(gate_is_owner(member));
+    member->thread = spinlock_self_id();
+    become_alone(member);
+}
+
 void gate_open(struct gate_member *member)
 {
     struct gate *gate = member->gate;
     struct wakes wakes;
 
+    assert_own_thread(member);
+    end_alone(member);
     acquire(gate, &wakes);
     assert(gate->owner == member);
     gate->owner = NULL;
@@ -293,7 +366,8 @@ void gate_escalate(struct gate_member *member)
 {
     struct gate *gate = member->gate;
 
-    assert(gate_is_inside(member));
+    assert_own_thread(member);
+    gate_assert_inside(member);
     spinlock_acquire(&gate->lock);
     assert(gate->escalating == NULL && gate->owner == NULL); /* we are inside: nobody can own it */
     gate->escalating = member;
@@ -305,6 +379,7 @@ void gate_escalate(struct gate_member *member)
             sched_yield();
         fence_pause();
     }
+    become_alone(member);
 }
 
 void gate_descend(struct gate_member *member)
@@ -312,6 +387,9 @@ void gate_descend(struct gate_member *member)
     struct gate *gate = member->gate;
     struct wakes wakes;
 
+    assert_own_thread(member);
+    gate_assert_inside(member);
+    end_alone(member);
     acquire(gate, &wakes);
     assert(gate->escalating == member);
     gate->escalating = NULL;

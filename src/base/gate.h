@@ -11,6 +11,7 @@
  *     stripes, the others have not begun.
  *  3. After the gate opens every member that found it closed enters once before it closes again, so that a flood of
  *     exclusive commands starves nobody.
+ *  4. A member is used by one thread, which it gets at its first call and loses by gate_rest or gate_hand_over.
  * Lock: `lock` (rank LOCK_GATE) guards the queue and the waiting marks; it is held for a few instructions. */
 #pragma once
 
@@ -32,6 +33,7 @@ struct CACHE_ALIGNED gate_member {
     bool queued GUARDED_BY(lock);
     struct list_node queue_node GUARDED_BY(lock);
     struct list_node member_node GUARDED_BY(lock);
+    uint32_t thread;              /* owner: the member's thread: its spinlock_self_id; 0: it has none */
     struct gate *gate;            /* const */
     gate_wake_fn wake;            /* const */
     void *wake_context;           /* const */
@@ -56,7 +58,47 @@ struct gate {
 void gate_init(struct gate *gate);
 void gate_fini(struct gate *gate); /* no members are left */
 void gate_join(struct gate *gate, struct gate_member *member, gate_wake_fn wake, void *context);
-void gate_part(struct gate_member *member); /* not inside, not owner; leaves the queue */
+void gate_part(struct gate_member *member); /* not inside, not owner; leaves the queue; any thread */
+
+/* --- who is where; any thread asks about itself --- */
+
+static inline bool gate_is_inside(const struct gate_member *member)
+{
+    return atomic_load_explicit(&member->inside, memory_order_relaxed) != 0;
+}
+
+static inline void gate_assert_inside(const struct gate_member *member)
+{
+    assert(gate_is_inside(member));
+}
+
+static inline void gate_assert_outside(const struct gate_member *member)
+{
+    assert(!gate_is_inside(member));
+}
+
+/* The member by which this thread is alone, owning its gate or having escalated; NULL: it is not. */
+extern THREAD_LOCAL const struct gate_member *gate_alone_here;
+
+static inline void gate_assert_owned(const struct gate_member *member)
+{
+    assert(gate_alone_here == member);
+    gate_assert_outside(member);
+}
+
+/* Nothing else touches what is guarded: this thread is alone behind a gate, or there is no traffic through gates, as
+ * the threads that pass them do not run yet, or have ended. Whoever starts and joins them says so, alone. */
+void gate_traffic_begin(void);
+void gate_traffic_end(void);
+bool gate_has_traffic(void);
+static inline bool gate_is_alone(void)
+{
+    return gate_alone_here != NULL || !gate_has_traffic();
+}
+static inline void gate_assert_alone(void)
+{
+    assert(gate_is_alone());
+}
 
 /* --- by the member's own thread --- */
 must_check bool gate_enter_slow(struct gate_member *member);
@@ -65,6 +107,7 @@ void gate_leave_slow(struct gate_member *member);
 /* False: closed; the member will be woken when it is worth trying again. */
 static inline must_check bool gate_enter(struct gate_member *member)
 {
+    gate_assert_outside(member);
     atomic_store_explicit(&member->inside, 1, memory_order_relaxed);
     fence_light();
     if (LIKELY(atomic_load_explicit(&member->gate->state, memory_order_acquire) == GATE_OPEN))
@@ -74,15 +117,11 @@ static inline must_check bool gate_enter(struct gate_member *member)
 
 static inline void gate_leave(struct gate_member *member)
 {
+    gate_assert_inside(member);
     atomic_store_explicit(&member->inside, 0, memory_order_release);
     fence_light();
     if (UNLIKELY(atomic_load_explicit(&member->gate->state, memory_order_relaxed) != GATE_OPEN))
         gate_leave_slow(member);
-}
-
-static inline bool gate_is_inside(const struct gate_member *member)
-{
-    return atomic_load_explicit(&member->inside, memory_order_relaxed) != 0;
 }
 
 /* Ask for the gate (first call), or ask again (later calls). True: the caller is alone until gate_open. Not from
@@ -91,10 +130,14 @@ must_check bool gate_try_own(struct gate_member *member, unsigned spin_count);
 /* Give up a request that was not granted (its connection has gone). The member is woken: while it stood in the queue it
  * did not wait for the gate to open. */
 void gate_withdraw(struct gate_member *member);
-/* The member's thread has ended, or rests for long: it gives up its request and its turn to enter, so that nobody waits
- * for it. It stays a member, and may come back. */
+/* The member's thread ends, or rests for long: it gives up its request and its turn to enter, so that nobody waits for
+ * it. It stays a member, and may come back, also with another thread; if it owns the gate that stays closed. */
 void gate_rest(struct gate_member *member);
 bool gate_is_owner(struct gate_member *member); /* any thread, while nobody else may own it */
+/* An owned gate goes to another thread, with the member: from the one that gives it up, or that has ended, to the one
+ * that takes it. */
+void gate_hand_over(struct gate_member *member);
+void gate_take_over(struct gate_member *member);
 void gate_open(struct gate_member *member); /* wakes who waits or asks, but for this member: it is at work */
 /* From inside: wait until everybody else is out, then be alone until gate_descend. At most one member may do so at a
  * time (the caller's own rule: one script); the others leave within microseconds, as nobody waits inside. */

@@ -1,6 +1,7 @@
 #include "base/gate.h"
 
 #include "base/random.h"
+#include "base/test_dies.h"
 #include "base/test_seed.h"
 #include "base/thread.h"
 
@@ -9,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -257,6 +259,113 @@ static void nobody_waits_for_who_rests(void **state)
     gate_fini(&gate);
 }
 
+static struct gate_member one;
+
+static void enter_twice(void)
+{
+    (void)!gate_enter(&one);
+    (void)!gate_enter(&one);
+}
+
+static void leave_from_outside(void)
+{
+    gate_leave(&one);
+}
+
+static void own_from_inside(void)
+{
+    (void)!gate_enter(&one);
+    (void)!gate_try_own(&one, 0);
+}
+
+static void open_what_is_not_owned(void)
+{
+    gate_open(&one);
+}
+
+static void own_now(struct gate_member *member)
+{
+    if (!gate_try_own(member, 0))
+        _exit(1);
+}
+
+static void open_what_was_handed_over(void)
+{
+    own_now(&one);
+    gate_hand_over(&one);
+    gate_open(&one);
+}
+
+static void open_what_was_taken_over(void)
+{
+    own_now(&one);
+    gate_hand_over(&one);
+    gate_take_over(&one);
+    gate_assert_owned(&one);
+    gate_open(&one);
+}
+
+static void take_over_what_somebody_has(void)
+{
+    own_now(&one);
+    gate_take_over(&one);
+}
+
+static void open_in_another_thread(void *member)
+{
+    gate_open(member);
+}
+
+static void own_here_open_there(void)
+{
+    struct thread thread = {0};
+
+    own_now(&one);
+    thread_start(&thread, "other", open_in_another_thread, &one);
+    thread_join(&thread);
+}
+
+static void be_alone_without_owning(void)
+{
+    gate_traffic_begin();
+    gate_assert_alone();
+}
+
+static void be_alone_without_traffic(void)
+{
+    gate_assert_alone();
+}
+
+static void be_alone_inside(void)
+{
+    gate_traffic_begin();
+    (void)!gate_enter(&one);
+    gate_escalate(&one);
+    gate_assert_alone();
+    gate_descend(&one);
+    gate_leave(&one);
+}
+
+static void a_member_keeps_to_the_rules(void **state)
+{
+    (void)state;
+    gate_init(&gate);
+    gate_join(&gate, &one, count_wake, &wake_counts[0]);
+    assert_true(dies(enter_twice));
+    assert_true(dies(leave_from_outside));
+    assert_true(dies(own_from_inside));
+    assert_true(dies(open_what_is_not_owned));
+    assert_true(dies(open_what_was_handed_over));
+    assert_false(dies(open_what_was_taken_over));
+    assert_true(dies(take_over_what_somebody_has));
+    assert_true(dies(own_here_open_there));
+    assert_true(dies(be_alone_without_owning));
+    assert_false(dies(be_alone_without_traffic));
+    assert_false(dies(be_alone_inside));
+    gate_part(&one);
+    gate_fini(&gate);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +374,7 @@ int main(void)
         cmocka_unit_test(a_withdrawn_request_opens_the_gate),
         cmocka_unit_test(who_withdraws_tries_again_to_enter),
         cmocka_unit_test(nobody_waits_for_who_rests),
+        cmocka_unit_test(a_member_keeps_to_the_rules),
     };
 
     fence_setup();

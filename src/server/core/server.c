@@ -203,6 +203,7 @@ static void worker_thread(void *argument)
 void server_run(struct server *server)
 {
     lifecycle_server_begin(server);
+    gate_traffic_begin();
     for (unsigned i = 1; i < server->worker_count; i++) {
         char name[32];
 
@@ -213,9 +214,12 @@ void server_run(struct server *server)
     for (unsigned i = 1; i < server->worker_count; i++)
         thread_join(&server->workers[i].thread);
     for (unsigned i = 0; i < server->worker_count; i++) {
-        if (gate_is_owner(&server->workers[i].member)) /* it ended with the gate closed */
+        if (gate_is_owner(&server->workers[i].member)) { /* it ended with the gate closed */
+            gate_take_over(&server->workers[i].member);
             gate_open(&server->workers[i].member);
+        }
     }
+    gate_traffic_end();
 }
 
 int64_t server_hz(const struct server *server)

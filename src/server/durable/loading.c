@@ -226,6 +226,7 @@ static void load_aof(void)
 static void run(void *argument)
 {
     (void)argument;
+    gate_take_over(&loader.member);
     for (unsigned i = 0; i < loader.server->worker_count; i++)
         wait_for(&loader.begun);
     if (loader.worker != NULL)
@@ -337,6 +338,7 @@ bool loading_start(struct server *server)
     gate_join(&server->gate, &loader.member, wake, NULL);
     own_gate(); /* nobody is inside yet */
     command_block_set(COMMAND_BLOCK_LOADING, true);
+    gate_hand_over(&loader.member);
     thread_start(&loader.thread, "loader", run, NULL);
     return true;
 }
