@@ -29,6 +29,7 @@ static size_t pending_sum GUARDED_BY(lock);
 static struct thread *threads; /* owner: the main thread */
 static unsigned running_count; /* owner: the main thread */
 static const struct background_hooks *hooks; /* const after setup */
+static _Thread_local bool runs_jobs;         /* owner: the thread */
 
 void background_set_hooks(const struct background_hooks *new_hooks)
 {
@@ -72,6 +73,7 @@ static void background_main(void *argument)
     struct job *job;
 
     (void)argument;
+    runs_jobs = true;
     call(around->thread_begin);
     while ((job = wait_for_job()) != NULL) {
         call(around->before);
@@ -107,6 +109,7 @@ void background_setup(unsigned thread_count)
 {
     static bool knows_forks; /* owner: the main thread */
 
+    thread_assert_main();
     if (!knows_forks && pthread_atfork(lock_for_fork, unlock_after_fork, forget_in_child) != 0)
         panic("no memory for what is done at a fork");
     knows_forks = true;
@@ -126,6 +129,7 @@ void background_setup(unsigned thread_count)
 
 void background_teardown(void)
 {
+    thread_assert_main();
     mutex_lock(&lock);
     is_running = false;
     pthread_cond_broadcast(&work_came);
@@ -180,6 +184,7 @@ size_t background_done(enum background_kind kind)
 
 void background_drain(void)
 {
+    assert(!runs_jobs);
     mutex_lock(&lock);
     while (pending_sum != 0)
         pthread_cond_wait(&work_done, &lock);

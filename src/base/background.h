@@ -18,7 +18,7 @@ enum background_kind {
 typedef void (*background_fn)(void *argument);
 
 void background_setup(unsigned thread_count); /* once, by the main thread */
-void background_teardown(void);               /* runs what is left, then ends the threads */
+void background_teardown(void);               /* likewise: runs what is left, then ends the threads */
 
 /* Any thread, never blocks for long. Before background_setup, after teardown and in a forked child the job runs at
  * once, in the caller. */

@@ -1,6 +1,7 @@
 #include "base/fence.h"
 
 #include "base/spinlock.h"
+#include "base/thread.h"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -17,6 +18,7 @@ void fence_setup(void)
 {
     long supported = membarrier_call(MEMBARRIER_CMD_QUERY);
 
+    thread_assert_only();
     fence_is_asymmetric = supported > 0 && (supported & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
                           membarrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }

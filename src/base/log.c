@@ -8,6 +8,7 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/log_priv.h"
 #include "base/number.h"
 #include "base/spinlock.h"
@@ -80,10 +81,8 @@ static void let_go(void)
 
 static void reopen(void)
 {
-    int fd;
+    int fd = kept_fd < 0 ? -1 : open_file(log_path);
 
-    spinlock_assert_may_sleep();
-    fd = kept_fd < 0 ? -1 : open_file(log_path);
     if (fd < 0)
         return;
     while (dup3(fd, kept_fd, O_CLOEXEC) < 0 && errno == EINTR)
@@ -96,6 +95,7 @@ void log_reopen_if_moved(void)
     struct stat kept, named;
     bool is_named;
 
+    spinlock_assert_may_sleep();
     if (kept_fd < 0 || fstat(kept_fd, &kept) != 0)
         return;
     is_named = stat(log_path, &named) == 0;
@@ -110,6 +110,7 @@ void log_reopen_from_signal(void)
 
 void log_reopen_if_asked(void)
 {
+    spinlock_assert_may_sleep();
     if (atomic_load_explicit(&is_reopen_asked, memory_order_relaxed) &&
         atomic_exchange_explicit(&is_reopen_asked, false, memory_order_relaxed))
         reopen();
@@ -142,6 +143,7 @@ bool log_can_open(const char *path)
 
 void log_setup(const struct log_options *options)
 {
+    gate_assert_alone();
     if (syslog_is_enabled)
         closelog();
     let_go();

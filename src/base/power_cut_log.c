@@ -3,6 +3,7 @@
 #include "base/fault.h"
 #include "base/number.h"
 #include "base/slice.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -178,6 +179,7 @@ void power_cut_log_setup(void)
 {
     const char *path = getenv("KEYDB_FILE_JOURNAL"), *fault = getenv("KEYDB_FAULT");
 
+    thread_assert_only();
     if (path != NULL) {
         int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
 

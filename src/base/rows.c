@@ -1,6 +1,7 @@
 #include "base/rows.h"
 
 #include "base/assert.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/spinlock.h"
@@ -50,6 +51,7 @@ struct option_string option_string_replace(struct option_string *string, struct 
 {
     struct option_string before;
 
+    gate_assert_alone();
     spinlock_acquire(&strings_lock);
     before = *string;
     *string = with;

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/panic.h"
 #include "base/symbols.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <execinfo.h>
@@ -97,6 +98,7 @@ void stack_trace_setup(void)
     ssize_t size;
     void *frame;
 
+    thread_assert_only();
     (void)backtrace(&frame, 1);
     symbols_setup();
     size = readlink("/proc/self/exe", own_path, sizeof(own_path) - 1);

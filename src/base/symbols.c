@@ -1,6 +1,8 @@
 /* The loader's own tables of each file: symbols, their names, and a hash table that tells how many there are. */
 #include "base/symbols.h"
 
+#include "base/thread.h"
+
 #include <elf.h>
 #include <link.h>
 #include <stddef.h>
@@ -94,6 +96,7 @@ static int add_file(struct dl_phdr_info *info, size_t size, void *context)
 
 void symbols_setup(void)
 {
+    thread_assert_only();
     file_count = 0;
     (void)dl_iterate_phdr(add_file, NULL);
 }

@@ -26,6 +26,19 @@ unsigned thread_self_index(void)
     return self_index_plus_1 - 1;
 }
 
+static _Atomic unsigned running_count; /* atomic, relaxed: started and not joined */
+
+void thread_assert_main(void)
+{
+    assert(thread_self_index() == 0);
+}
+
+void thread_assert_only(void)
+{
+    thread_assert_main();
+    assert(atomic_load_explicit(&running_count, memory_order_relaxed) == 0);
+}
+
 void thread_set_hooks(void (*begin)(void), void (*end)(void))
 {
     begin_hook = begin;
@@ -73,6 +86,7 @@ void thread_start(struct thread *thread, const char *name, thread_fn run, void *
     thread->run = run;
     thread->argument = argument;
     thread->started = true;
+    atomic_fetch_add_explicit(&running_count, 1, memory_order_relaxed);
     /* The new thread inherits the mask. Faults of its own (SIGSEGV...) come to it in any case. */
     sigfillset(&all);
     sigdelset(&all, SIGSEGV);
@@ -103,9 +117,11 @@ void thread_join(struct thread *thread)
 {
     if (!thread->started)
         return;
+    spinlock_assert_may_sleep();
     if (pthread_join(thread->id, NULL) != 0)
         panic("cannot join thread %s", thread->name);
     thread->started = false;
+    atomic_fetch_sub_explicit(&running_count, 1, memory_order_relaxed);
 }
 
 bool thread_set_affinity(int cpu)

@@ -23,6 +23,11 @@ struct thread {
 void thread_start(struct thread *thread, const char *name, thread_fn run, void *argument);
 void thread_join(struct thread *thread); /* fine if it was not started */
 
+/* The main thread is the one that started the first of these, or asked for its index first. */
+void thread_assert_main(void);
+/* Likewise, and none that thread_start started runs. */
+void thread_assert_only(void);
+
 /* Called by each thread that thread_start started, at its begin and end. Before the first one; NULL: nothing. */
 void thread_set_hooks(void (*begin)(void), void (*end)(void));
 

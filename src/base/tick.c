@@ -1,5 +1,7 @@
 #include "base/tick.h"
 
+#include "base/thread.h"
+
 enum { CALIBRATION_NS = 4000000, TRIES = 20 };
 
 struct tick_scale tick_scale = { /* global: see tick.h */
@@ -27,6 +29,7 @@ void tick_setup(void)
 {
     uint64_t from_ns = 0, from = 0, ns = 0, ticks = 0;
 
+    thread_assert_only();
     read_both(&from_ns, &from);
     do
         read_both(&ns, &ticks);
