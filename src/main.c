@@ -1,10 +1,10 @@
 /* keydb-server: puts the parts together in one visible list and takes them down in reverse. */
 #include "base/background.h"
 #include "base/fence.h"
-#include "base/power_cut_log.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/power_cut_log.h"
 #include "base/version.h"
 #include "commands/debug/debug.h"
 #include "commands/shared/families.h"
@@ -16,7 +16,7 @@
 #include "server/acl/acl_client.h"
 #include "server/acl/acl_declared.h"
 #include "server/acl/acl_options.h"
-#include "server/command/command_rename.h"
+#include "server/command/command.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/lifecycle.h"
@@ -27,8 +27,8 @@
 #include "server/durable/aof.h"
 #include "server/durable/aof_hold.h"
 #include "server/durable/aof_lock.h"
-#include "server/durable/aof_options.h"
 #include "server/durable/child.h"
+#include "server/durable/file_options.h"
 #include "server/durable/loading.h"
 #include "server/durable/persistence.h"
 #include "server/memory/client_limit.h"
@@ -50,8 +50,8 @@
 #include "server/run/accept.h"
 #include "server/run/apply.h"
 #include "server/run/blocked.h"
-#include "server/run/large_bulk.h"
 #include "server/run/dispatch.h"
+#include "server/run/large_bulk.h"
 #include "server/run/listeners.h"
 #include "server/run/migrate.h"
 #include "server/run/parking.h"
@@ -133,7 +133,7 @@ static void parts_setup(void)
     type_options_setup();
     random_count_setup();
     acl_options_setup();
-    aof_options_setup();
+    file_options_setup();
     aof_setup();
     journal_limits_setup();
     persistence_setup(type_rdb_limits);

@@ -8,7 +8,6 @@
 #include "script/script_settings.h"
 #include "script/script_watch.h"
 #include "script/scripts.h"
-#include "server/diagnose/script_facts.h"
 #include "server/durable/libraries.h"
 #include "server/pubsub/monitor.h"
 
@@ -243,7 +242,11 @@ static void read_facts(struct script_facts *facts)
 }
 
 static const struct libraries_keeper keeper = {
-    functions_each_source, function_host_load_source, functions_flush};
+    .facts = read_facts,
+    .each = functions_each_source,
+    .load = function_host_load_source,
+    .flush = functions_flush,
+};
 
 void scripts_setup_options(void)
 {
@@ -257,7 +260,6 @@ void scripts_setup(void)
     script_busy_setup();
     script_api_setup();
     script_settings_setup();
-    script_facts_provide(read_facts);
     libraries_provide(&keeper);
 }
 

@@ -5,7 +5,7 @@
 #include "commands/shared/families.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
-#include "server/diagnose/script_facts.h"
+#include "server/durable/libraries.h"
 #include "server/memory/memory_report.h"
 #include "server/observe/stats_since.h"
 #include "server/upkeep/defrag_cycle.h"

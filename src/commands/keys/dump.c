@@ -8,7 +8,7 @@
 #include "commands/shared/typed.h"
 #include "persist/rdb_payload.h"
 #include "server/core/client.h"
-#include "server/durable/rdb_options.h"
+#include "server/durable/file_options.h"
 #include "store/lru_lfu.h"
 
 #include <inttypes.h>

@@ -496,6 +496,14 @@ void command_registry_teardown(void)
     memset(&registry, 0, sizeof(registry));
 }
 
+static const char *rename_by_directive(const struct slice *words, size_t count)
+{
+    return count == 3 ? command_rename(words[1], words[2]) : "Bad directive or wrong number of arguments";
+}
+
+/* CONFIG REWRITE keeps its lines as they are: a name cannot change while the server runs. */
+const struct config_directive command_rename_directive = {.name = "rename-command", .run = rename_by_directive};
+
 /* --- keys among the arguments --- */
 
 struct key_position *key_positions_add(struct key_positions *positions, uint32_t arg_index, uint32_t flags)

@@ -12,6 +12,7 @@
 
 #include "base/compiler.h"
 #include "base/slice.h"
+#include "server/config/config.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -176,6 +177,7 @@ void command_registry_teardown(void);
 /* Gives a command of the top level another name, or takes it away (empty). NULL: done; else why not. Its full name
  * stays what it was. With one that we do not have there is nothing to be done. Before the workers start. */
 const char *command_rename(struct slice name, struct slice new_name);
+extern const struct config_directive command_rename_directive; /* rename-command OLD NEW in a configuration file */
 
 const struct command *command_find(struct slice name); /* any case; NULL: none */
 const struct command *command_find_subcommand(const struct command *container, struct slice name);

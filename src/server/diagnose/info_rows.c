@@ -12,7 +12,7 @@
 #include "server/diagnose/info_aof.h"
 #include "server/diagnose/info_listeners.h"
 #include "server/diagnose/info_persistence.h"
-#include "server/diagnose/script_facts.h"
+#include "server/durable/libraries.h"
 #include "server/memory/memory_limit.h"
 #include "server/memory/memory_report.h"
 #include "server/observe/stats_since.h"

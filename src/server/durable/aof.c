@@ -13,13 +13,12 @@
 #include "server/core/server.h"
 #include "server/durable/aof_hold.h"
 #include "server/durable/aof_lock.h"
-#include "server/durable/aof_options.h"
 #include "server/durable/aof_writer.h"
 #include "server/durable/child.h"
+#include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
 #include "server/durable/loading.h"
 #include "server/durable/persistence.h"
-#include "server/durable/rdb_options.h"
 #include "server/process/process.h"
 
 #include <errno.h>

@@ -24,7 +24,7 @@ extern const struct lifecycle aof_lifecycle;
 struct access;
 struct worker;
 
-/* After aof_options_setup and before the configuration is read. */
+/* After file_options_setup and before the configuration is read. */
 void aof_setup(void);
 
 /* The data is loaded, and nobody else is inside the gate: opens the files if appendonly says so, creates them if there

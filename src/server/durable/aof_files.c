@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "server/durable/aof_options.h"
+#include "server/durable/file_options.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -7,8 +7,8 @@
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/durable/aof.h"
-#include "server/durable/aof_options.h"
 #include "server/durable/aof_writer.h"
+#include "server/durable/file_options.h"
 
 #include <stdint.h>
 

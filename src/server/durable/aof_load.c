@@ -11,8 +11,8 @@
 #include "server/core/worker.h"
 #include "server/durable/aof.h"
 #include "server/durable/aof_files.h"
-#include "server/durable/aof_options.h"
 #include "server/durable/aof_writer.h"
+#include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
 #include "server/durable/persistence.h"
 

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/mutex.h"
 #include "server/durable/aof.h"
-#include "server/durable/aof_options.h"
+#include "server/durable/file_options.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "persist/aof_text.h"
 #include "server/durable/aof_files.h"
-#include "server/durable/aof_options.h"
+#include "server/durable/file_options.h"
 #include "store/journal_tail.h"
 
 #include <errno.h>

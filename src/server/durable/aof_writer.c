@@ -10,8 +10,8 @@
 #include "server/config/command_block.h"
 #include "server/core/server.h"
 #include "server/durable/aof_hold.h"
-#include "server/durable/aof_options.h"
 #include "server/durable/child.h"
+#include "server/durable/file_options.h"
 #include "server/process/process.h"
 #include "store/journal_tail.h"
 

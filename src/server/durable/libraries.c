@@ -28,3 +28,12 @@ void libraries_flush(void)
     if (keeper != NULL)
         keeper->flush();
 }
+
+struct script_facts script_facts(void)
+{
+    struct script_facts facts = {0};
+
+    if (keeper != NULL)
+        keeper->facts(&facts);
+    return facts;
+}

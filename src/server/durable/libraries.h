@@ -1,4 +1,5 @@
-/* The libraries of functions, for what saves and loads data; the part that runs them, above, fills this in. */
+/* Scripts and libraries of functions, for parts that save and load data or tell of them (INFO, MEMORY STATS). The part
+ * that runs scripts stands above these, and provides the functions. */
 #pragma once
 
 #include "base/compiler.h"
@@ -6,14 +7,24 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+struct script_facts {
+    uint64_t vm_bytes;                             /* of the Lua states of all workers */
+    uint64_t cached_scripts, cached_scripts_bytes;
+    uint64_t evicted_scripts;
+    uint64_t functions, libraries, functions_bytes;
+};
 
 struct libraries_keeper {
+    void (*facts)(struct script_facts *facts); /* any thread */
     void (*each)(void (*visit)(struct slice source, void *context), void *context);
     bool (*load)(struct slice source, bool replaces, char *error, size_t error_size);
     void (*flush)(void);
 };
 void libraries_provide(const struct libraries_keeper *keeper); /* once, before anything is loaded; stays the caller's */
 
+struct script_facts script_facts(void); /* zeroes while nobody provides them; any thread */
 /* The source of each library, as FUNCTION LOAD takes it. Whoever calls is inside of the gate, owns it, or is a forked
  * child: nothing is locked. */
 void libraries_each(void (*visit)(struct slice source, void *context), void *context);

@@ -13,8 +13,8 @@
 #include "server/durable/aof_files.h"
 #include "server/durable/aof_load.h"
 #include "server/durable/aof_lock.h"
-#include "server/durable/aof_options.h"
 #include "server/durable/aof_tail.h"
+#include "server/durable/file_options.h"
 #include "server/durable/persistence.h"
 #include "server/process/process.h"
 

@@ -9,17 +9,17 @@
 #include "persist/rdb_load.h"
 #include "persist/rdb_payload.h"
 #include "persist/rdb_save.h"
-#include "server/config/config.h"
 #include "server/config/command_block.h"
+#include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/config/save_points.h"
 #include "server/core/exclusive.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/durable/child.h"
+#include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
 #include "server/durable/loading.h"
-#include "server/durable/rdb_options.h"
 #include "server/process/reaper.h"
 
 #include <errno.h>
@@ -443,7 +443,6 @@ void persistence_setup(struct rdb_limits (*limits)(void))
     state.limits = limits;
     SET(last_save_s, (int64_t)time(NULL));
     SET(last_try_s, GET(last_save_s));
-    rdb_options_setup();
     save_points_setup();
     config_on_reset_stat(persistence_stats_reset);
     config_on_change("save", apply_denial);

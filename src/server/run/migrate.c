@@ -10,10 +10,10 @@
 #include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
-#include "server/durable/rdb_options.h"
+#include "server/core/transaction.h"
+#include "server/durable/file_options.h"
 #include "server/run/dispatch.h"
 #include "server/run/pause.h"
-#include "server/core/transaction.h"
 #include "store/effects.h"
 
 #include <pthread.h>

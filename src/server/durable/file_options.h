@@ -1,7 +1,8 @@
-/* Options of the append only file. Numbers: any thread; strings: see options.h. */
+/* Options of the append only file, of RDB files and of DUMP payloads. Numbers: any thread; strings: see options.h. */
 #pragma once
 
 #include "base/rows.h"
+#include "persist/rdb_write.h"
 
 enum aof_sync { AOF_SYNC_EVERY_SECOND, AOF_SYNC_ALWAYS, AOF_SYNC_NEVER };
 
@@ -21,4 +22,12 @@ extern _Atomic int64_t option_aof_sync_delay;                /* global: option s
 const char *aof_file_name(void);   /* appendfilename: of the manifest without its ending, and of a file of old */
 const char *aof_folder_name(void); /* appenddirname */
 
-void aof_options_setup(void); /* after config_setup: adds the rows */
+struct rdb_write_options rdb_payload_options(void); /* how DUMP writes */
+struct rdb_write_options rdb_file_options(void);    /* how files are written; and read: checksums */
+const char *rdb_file_name(void);                    /* dbfilename; a string: see above */
+bool rdb_starts_writeback(void);
+bool rdb_stops_writes(void);       /* stop-writes-on-bgsave-error */
+int64_t rdb_save_delay_us(void);   /* for tests: after each key */
+int64_t rdb_load_delay_us(void);
+
+void file_options_setup(void); /* after config_setup: adds the rows */

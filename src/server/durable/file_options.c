@@ -1,0 +1,167 @@
+#include "server/durable/file_options.h"
+
+#include "server/config/config.h"
+
+#include <string.h>
+
+/* -------------------------------------------------------------------------------------------- append only file -- */
+
+_Atomic int64_t option_appendonly; /* global: option storage */
+_Atomic int64_t option_appendfsync; /* global: option storage */
+_Atomic int64_t option_aof_load_truncated; /* global: option storage */
+_Atomic int64_t option_aof_use_rdb_preamble; /* global: option storage */
+_Atomic int64_t option_aof_timestamps; /* global: option storage */
+_Atomic int64_t option_aof_rewrite_writes_back; /* global: option storage */
+_Atomic int64_t option_aof_keeps_history; /* global: option storage */
+_Atomic int64_t option_no_appendfsync_on_rewrite; /* global: option storage */
+_Atomic int64_t option_auto_aof_rewrite_percentage; /* global: option storage */
+_Atomic int64_t option_auto_aof_rewrite_min_size; /* global: option storage */
+_Atomic int64_t option_aof_sync_delay; /* global: option storage */
+static struct option_string aof_name, folder_name; /* global: option storage; never NULL */
+
+static const struct option_enum syncs[] = {
+    {"everysec", AOF_SYNC_EVERY_SECOND}, {"always", AOF_SYNC_ALWAYS}, {"no", AOF_SYNC_NEVER}, {NULL, 0},
+};
+
+const char *aof_file_name(void)
+{
+    return aof_name.data;
+}
+
+const char *aof_folder_name(void)
+{
+    return folder_name.data;
+}
+
+static const char *check_aof_name(const struct option_row *row, int64_t number, struct slice text)
+{
+    (void)row;
+    (void)number;
+    if (text.size == 0)
+        return "appendfilename can't be empty";
+    return memchr(text.data, '/', text.size) == NULL ? NULL : "appendfilename can't be a path, just a filename";
+}
+
+static const char *check_aof_folder(const struct option_row *row, int64_t number, struct slice text)
+{
+    (void)row;
+    (void)number;
+    if (text.size == 0)
+        return "appenddirname can't be empty";
+    return memchr(text.data, '/', text.size) == NULL ? NULL : "appenddirname can't be a path, just a dirname";
+}
+
+static const struct option_row aof_rows[] = {
+    ROW_BOOL("appendonly", &option_appendonly, 0, OPTION_MUTABLE | OPTION_DENY_LOADING,
+             "every change is written to a file, from which the data is loaded at start"),
+    ROW_ENUM("appendfsync", &option_appendfsync, AOF_SYNC_EVERY_SECOND, syncs, OPTION_MUTABLE,
+             "when what was written goes to the disk"),
+    ROW_STRING("appendfilename", &aof_name, "appendonly.aof", OPTION_IMMUTABLE, "the first part of the files' names",
+               .check = check_aof_name),
+    ROW_STRING("appenddirname", &folder_name, "appendonlydir", OPTION_IMMUTABLE, "their folder, in the folder `dir`",
+               .check = check_aof_folder),
+    ROW_BOOL("aof-load-truncated", &option_aof_load_truncated, 1, OPTION_MUTABLE,
+             "load a file whose last command is not all there, without it"),
+    ROW_BOOL("aof-use-rdb-preamble", &option_aof_use_rdb_preamble, 1, OPTION_MUTABLE,
+             "a rewrite leaves an RDB file, which is smaller and loads faster, and not commands"),
+    ROW_BOOL("aof-timestamp-enabled", &option_aof_timestamps, 0, OPTION_MUTABLE,
+             "write down when what was written, for keydb-check-aof --truncate-to-timestamp"),
+    ROW_BOOL("aof-rewrite-incremental-fsync", &option_aof_rewrite_writes_back, 1, OPTION_MUTABLE,
+             "a rewrite goes to the disk while it is written, not all at the end"),
+    ROW_BOOL("aof-disable-auto-gc", &option_aof_keeps_history, 0, OPTION_MUTABLE,
+             "files that are no longer needed stay"),
+    ROW_BOOL("no-appendfsync-on-rewrite", &option_no_appendfsync_on_rewrite, 0, OPTION_MUTABLE,
+             "while a child saves or rewrites, nothing else is forced to the disk"),
+    ROW_INT("auto-aof-rewrite-percentage", &option_auto_aof_rewrite_percentage, 100, 0, INT32_MAX, OPTION_MUTABLE,
+            "rewrite when the files have grown by so much since the last time; 0: never"),
+    ROW_MEMORY("auto-aof-rewrite-min-size", &option_auto_aof_rewrite_min_size, 64 << 20, 0, INT64_MAX, OPTION_MUTABLE,
+               "but not while they are smaller than this"),
+    ROW_INT("aof-sync-delay", &option_aof_sync_delay, 0, 0, 60 * 1000 * 1000, OPTION_MUTABLE | OPTION_HIDDEN,
+            "for tests: microseconds that each sync takes longer"),
+};
+
+/* --------------------------------------------------------------------------------------------------- RDB files -- */
+
+static _Atomic int64_t version, compresses, checksums, writes_back, stops_writes; /* global: option storage */
+static _Atomic int64_t save_delay_us, load_delay_us; /* global: option storage */
+static struct option_string rdb_name; /* global: option storage; never NULL */
+
+static const struct option_enum versions[] = {
+    {"auto", 0}, {"9", 9}, {"10", 10}, {"11", 11}, {"12", 12}, {NULL, 0},
+};
+
+struct rdb_write_options rdb_payload_options(void)
+{
+    int wanted = (int)OPTION_GET(version);
+
+    return (struct rdb_write_options){.least = wanted != 0 ? wanted : RDB_VERSION_WRITTEN_LEAST,
+                                      .most = wanted != 0 ? wanted : RDB_VERSION_MOST,
+                                      .compresses = OPTION_IS(compresses)};
+}
+
+struct rdb_write_options rdb_file_options(void)
+{
+    struct rdb_write_options options = rdb_payload_options();
+
+    options.checksums = OPTION_IS(checksums);
+    return options;
+}
+
+const char *rdb_file_name(void)
+{
+    return rdb_name.data;
+}
+
+bool rdb_starts_writeback(void)
+{
+    return OPTION_IS(writes_back);
+}
+
+bool rdb_stops_writes(void)
+{
+    return OPTION_IS(stops_writes);
+}
+
+int64_t rdb_save_delay_us(void)
+{
+    return OPTION_GET(save_delay_us);
+}
+
+int64_t rdb_load_delay_us(void)
+{
+    return OPTION_GET(load_delay_us);
+}
+
+static const char *check_rdb_name(const struct option_row *row, int64_t number, struct slice text)
+{
+    (void)row;
+    (void)number;
+    if (text.size == 0)
+        return "dbfilename can't be empty";
+    return memchr(text.data, '/', text.size) == NULL ? NULL : "dbfilename can't be a path, just a filename";
+}
+
+static const struct option_row rdb_rows[] = {
+    ROW_ENUM("rdb-version", &version, 0, versions, OPTION_MUTABLE,
+             "version of RDB files and DUMP payloads; auto: the lowest that holds the data"),
+    ROW_BOOL("rdbcompression", &compresses, 1, OPTION_MUTABLE, "compress texts in RDB files and DUMP payloads"),
+    ROW_BOOL("rdbchecksum", &checksums, 1, OPTION_IMMUTABLE, "RDB files have a checksum, which is looked at"),
+    ROW_BOOL("rdb-save-incremental-fsync", &writes_back, 1, OPTION_MUTABLE,
+             "RDB files go to the disk while they are written, not all at the end"),
+    ROW_BOOL("stop-writes-on-bgsave-error", &stops_writes, 1, OPTION_MUTABLE,
+             "refuse writes while snapshots fail"),
+    ROW_INT("rdb-key-save-delay", &save_delay_us, 0, INT32_MIN, INT32_MAX, OPTION_MUTABLE | OPTION_HIDDEN,
+            "for tests: microseconds after each key"),
+    ROW_INT("key-load-delay", &load_delay_us, 0, INT32_MIN, INT32_MAX, OPTION_MUTABLE | OPTION_HIDDEN,
+            "likewise, while loading"),
+    ROW_STRING("dbfilename", &rdb_name, "dump.rdb", OPTION_MUTABLE | OPTION_PROTECTED,
+               "the RDB file, in the folder `dir`", .check = check_rdb_name),
+};
+
+/* ------------------------------------------------------------------------------------------------------- setup -- */
+
+void file_options_setup(void)
+{
+    config_add_rows(aof_rows, countof(aof_rows));
+    config_add_rows(rdb_rows, countof(rdb_rows));
+}
