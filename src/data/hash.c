@@ -150,6 +150,11 @@ static uint64_t free_effort(struct value hash)
     return hash.encoding == ENCODING_LISTPACK ? 1 : hash_count(hash);
 }
 
+static const struct table *as_table(struct value hash)
+{
+    return hash.encoding == ENCODING_HASHTABLE ? &((const struct hash_table *)hash.data)->pairs : NULL;
+}
+
 static void *move_pair(void *item, void *context)
 {
     return mem_move(context, item, 0);
@@ -167,8 +172,10 @@ static uint64_t relocate(struct value *hash, uint64_t position, uint64_t most, s
     return table_relocate(&table->pairs, position, most, mover, move_pair, mover);
 }
 
-static const struct value_member_ops member_ops = {hash_count, hash_has, hash_remove};
-const struct value_ops hash_ops = {destroy, copy, memory_bytes, free_effort, relocate, &member_ops};
+static const struct value_member_ops member_ops = {.has = hash_has, .remove = hash_remove};
+const struct value_ops hash_ops = {
+    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort,
+    .relocate = relocate, .count = hash_count, .table = as_table, .validate = hash_validate, .members = &member_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 
@@ -377,11 +384,6 @@ void hash_random_some(struct value hash, struct random *random, uint64_t count, 
 
         sample_some(&((const struct hash_table *)hash.data)->pairs, random, count, visit_pair, &visit);
     }
-}
-
-const struct table *hash_table(struct value hash)
-{
-    return hash.encoding == ENCODING_HASHTABLE ? &((const struct hash_table *)hash.data)->pairs : NULL;
 }
 
 void hash_validate(struct value hash)

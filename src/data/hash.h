@@ -43,6 +43,4 @@ void hash_random(struct value hash, struct random *random, hash_pair_fn fn, void
 /* `count` different pairs (at most all), in no order. */
 void hash_random_some(struct value hash, struct random *random, uint64_t count, hash_pair_fn fn, void *context);
 
-/* Where the pairs are, to be described; NULL: not in a table. */
-const struct table *hash_table(struct value hash);
 void hash_validate(struct value hash);

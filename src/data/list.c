@@ -39,4 +39,16 @@ static uint64_t relocate(struct value *value, uint64_t position, uint64_t most, 
     return position;
 }
 
-const struct value_ops list_ops = {destroy, copy, memory_bytes, free_effort, relocate, NULL};
+static uint64_t count(struct value value)
+{
+    return quicklist_count(list_of(value));
+}
+
+static void validate(struct value value)
+{
+    quicklist_validate(list_of(value));
+}
+
+const struct value_ops list_ops = {
+    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort,
+    .relocate = relocate, .count = count, .validate = validate};

@@ -185,7 +185,8 @@ static uint64_t free_effort(struct value root)
     return effort;
 }
 
-const struct value_ops nested_ops = {destroy, copy, memory_bytes, free_effort, NULL, NULL};
+const struct value_ops nested_ops = {
+    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort};
 
 struct value nested_create(void)
 {

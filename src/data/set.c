@@ -158,6 +158,11 @@ static uint64_t free_effort(struct value set)
     return set.encoding == ENCODING_HASHTABLE ? set_count(set) : 1;
 }
 
+static const struct table *as_table(struct value set)
+{
+    return set.encoding == ENCODING_HASHTABLE ? &((const struct set_table *)set.data)->members : NULL;
+}
+
 static void *move_member(void *item, void *context)
 {
     return mem_move(context, item, 0);
@@ -175,8 +180,10 @@ static uint64_t relocate(struct value *set, uint64_t position, uint64_t most, st
     return table_relocate(&table->members, position, most, mover, move_member, mover);
 }
 
-static const struct value_member_ops member_ops = {set_count, set_has, set_remove};
-const struct value_ops set_ops = {destroy, copy, memory_bytes, free_effort, relocate, &member_ops};
+static const struct value_member_ops member_ops = {.has = set_has, .remove = set_remove};
+const struct value_ops set_ops = {
+    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort,
+    .relocate = relocate, .count = set_count, .table = as_table, .validate = set_validate, .members = &member_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 
@@ -409,11 +416,6 @@ void set_random_some(struct value set, struct random *random, uint64_t count, se
         sample_some(table_of(set), random, count, visit_member, &visit);
     else
         set_each(set, pick, &picking);
-}
-
-const struct table *set_table(struct value set)
-{
-    return set.encoding == ENCODING_HASHTABLE ? &((const struct set_table *)set.data)->members : NULL;
 }
 
 void set_validate(struct value set)

@@ -40,6 +40,4 @@ struct slice set_random(struct value set, struct random *random, char scratch[NU
 /* `count` different members (at most all), in no order. */
 void set_random_some(struct value set, struct random *random, uint64_t count, set_member_fn fn, void *context);
 
-/* Where the members are, to be described; NULL: not in a table. */
-const struct table *set_table(struct value set);
 void set_validate(struct value set);

@@ -44,6 +44,11 @@ static uint64_t relocate(struct value *value, uint64_t position, uint64_t most, 
     return position;
 }
 
+static void validate(struct value value)
+{
+    stream_validate(stream_of(value));
+}
+
 const struct value_ops stream_ops = {
     .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort,
-    .relocate = relocate};
+    .relocate = relocate, .validate = validate};

@@ -21,6 +21,7 @@ enum value_encoding {
 
 struct mem_mover;
 struct slice;
+struct table;
 
 struct value {
     void *data;
@@ -29,12 +30,11 @@ struct value {
 
 /* Types whose members may have deadlines of their own: what the keyspace must know to let such members go. */
 struct value_member_ops {
-    uint64_t (*count)(struct value value);
     bool (*has)(struct value value, struct slice member);
     bool (*remove)(struct value *value, struct slice member); /* false: it was not there; may leave the value empty */
 };
 
-/* What the keyspace must know of the values of a type. */
+/* What can be done with values of any type. */
 struct value_ops {
     void (*destroy)(struct value value);
     struct value (*copy)(struct value value);
@@ -46,5 +46,10 @@ struct value_ops {
      * may change, or another of any type take its place: any position must do, and the walk must end nevertheless.
      * NULL: values of this type stay where they are. */
     uint64_t (*relocate)(struct value *value, uint64_t position, uint64_t most, struct mem_mover *mover);
+    /* Elements: a key whose value has none goes. NULL: values of this type stay whatever is in them. */
+    uint64_t (*count)(struct value value);
+    /* Where the elements are, to be described; NULL, and NULL is returned: not in a table. */
+    const struct table *(*table)(struct value value);
+    void (*validate)(struct value value);   /* for tests: asserts every invariant; may be NULL */
     const struct value_member_ops *members; /* NULL: members have no deadlines */
 };

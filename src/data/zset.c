@@ -208,6 +208,11 @@ static uint64_t free_effort(struct value zset)
     return zset.encoding == ENCODING_LISTPACK ? 1 : zset_count(zset);
 }
 
+static const struct table *as_table(struct value zset)
+{
+    return zset.encoding == ENCODING_SKIPLIST ? &((const struct zset_index *)zset.data)->members : NULL;
+}
+
 struct relocation {
     struct zset_index *index;
     struct mem_mover *mover;
@@ -266,8 +271,10 @@ static bool has(struct value zset, struct slice member)
     return zset_score(zset, member, &(double){0});
 }
 
-static const struct value_member_ops member_ops = {zset_count, has, zset_remove};
-const struct value_ops zset_ops = {destroy, copy, memory_bytes, free_effort, relocate, &member_ops};
+static const struct value_member_ops member_ops = {.has = has, .remove = zset_remove};
+const struct value_ops zset_ops = {
+    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort,
+    .relocate = relocate, .count = zset_count, .table = as_table, .validate = zset_validate, .members = &member_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 
@@ -786,11 +793,6 @@ static void validate_order(struct value zset)
         assert(last <= score);
         last = score;
     }
-}
-
-const struct table *zset_table(struct value zset)
-{
-    return zset.encoding == ENCODING_SKIPLIST ? &((const struct zset_index *)zset.data)->members : NULL;
 }
 
 void zset_validate(struct value zset)

@@ -119,6 +119,4 @@ void zset_builder_add(struct zset_builder *builder, struct slice member, double 
 /* The set of what was gathered; the builder is empty again. */
 struct value zset_build(struct zset_builder *builder, const struct zset_limits *limits);
 
-/* Where the members are, to be described; NULL: not in a table. */
-const struct table *zset_table(struct value zset);
 void zset_validate(struct value zset);

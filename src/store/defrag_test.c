@@ -91,7 +91,8 @@ static struct value row_copy(struct value value)
 
 static void setup(void)
 {
-    const struct value_ops ops = {row_destroy, row_copy, row_bytes, row_effort, row_relocate, NULL};
+    const struct value_ops ops = {.destroy = row_destroy, .copy = row_copy, .memory_bytes = row_bytes,
+                                  .free_effort = row_effort, .relocate = row_relocate};
 
     store = store_create(STRIPES, DATABASES);
     store_set_type(store, TYPE_LIST, &ops);

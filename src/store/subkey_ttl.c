@@ -169,7 +169,7 @@ uint64_t subkey_ttl_due(const struct entry *entry, int64_t now_ms)
 bool subkey_ttl_all_due(const struct access *access, const struct entry *entry)
 {
     const struct deadlines *members = &entry_subkey_ttls(entry)->members;
-    uint64_t count = access->store->types[entry->type].members->count(entry_value(entry));
+    uint64_t count = access->store->types[entry->type].count(entry_value(entry));
 
     return deadlines_count(members) == count && subkey_ttl_due(entry, access->due_ms) == count;
 }
@@ -270,7 +270,7 @@ static uint64_t count_left(const struct access *access, const struct change *cha
 {
     const struct entry *entry = change_existing(change);
 
-    return access->store->types[entry->type].members->count(entry_value(entry));
+    return access->store->types[entry->type].count(entry_value(entry));
 }
 
 unsigned subkey_ttl_expire(struct access *access, unsigned db, const struct key *key, unsigned most)

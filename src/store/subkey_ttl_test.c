@@ -152,9 +152,9 @@ static struct key key_of(const struct model_key *key)
     return key_make(slice_from_text(key->name));
 }
 
-static const struct value_member_ops *ops_of(const struct model_key *key)
+static const struct value_ops *ops_of(const struct model_key *key)
 {
-    return key->type == TYPE_HASH ? hash_ops.members : key->type == TYPE_SET ? set_ops.members : zset_ops.members;
+    return key->type == TYPE_HASH ? &hash_ops : key->type == TYPE_SET ? &set_ops : &zset_ops;
 }
 
 static void check_entry(const struct entry *entry, const struct model_key *key)
@@ -163,7 +163,7 @@ static void check_entry(const struct entry *entry, const struct model_key *key)
     if (entry == NULL)
         return;
     assert_int_equal(entry->type, key->type);
-    assert_ptr_equal(entry_member_ops(store, entry), ops_of(key));
+    assert_ptr_equal(entry_member_ops(store, entry), ops_of(key)->members);
     assert_int_equal(ops_of(key)->count(entry_value(entry)), model_count(key));
     assert_int_equal(entry_expire_ms(entry), key->key_ms);
     subkey_ttl_validate(store, entry);
@@ -171,7 +171,7 @@ static void check_entry(const struct entry *entry, const struct model_key *key)
         char room[16];
         struct slice member = member_text(i, room);
 
-        assert_int_equal(ops_of(key)->has(entry_value(entry), member), key->exists[i]);
+        assert_int_equal(ops_of(key)->members->has(entry_value(entry), member), key->exists[i]);
         assert_int_equal(entry_member_expire_ms(entry, member), key->when_ms[i]);
     }
 }
@@ -312,7 +312,7 @@ static void remove_member(struct model_key *key, unsigned i)
         return;
     value = entry_value(entry);
     change_begin(&change, &access_, 0, &name);
-    assert_int_equal(ops_of(key)->remove(&value, member_text(i, room)), key->exists[i]);
+    assert_int_equal(ops_of(key)->members->remove(&value, member_text(i, room)), key->exists[i]);
     change_member_expire(&change, member_text(i, room), EXPIRE_NEVER);
     change_keep_value(&change, value);
     change_end(&change, EVENT_HASH, "removed");

@@ -4,8 +4,6 @@
 #include "base/mem.h"
 #include "commands/keys/digest.h"
 #include "commands/shared/type_options.h"
-#include "data/list.h"
-#include "data/stream_value.h"
 #include "fuzz.h"
 #include "persist/rdb_payload.h"
 #include "store/subkey_ttl.h"
@@ -36,25 +34,8 @@ static void setup(void)
 
 static void validate(const struct rdb_value *value)
 {
-    switch (value->value.data != NULL ? value->type : TYPE_STRING) {
-    case TYPE_LIST:
-        quicklist_validate(list_of(value->value));
-        break;
-    case TYPE_SET:
-        set_validate(value->value);
-        break;
-    case TYPE_ZSET:
-        zset_validate(value->value);
-        break;
-    case TYPE_HASH:
-        hash_validate(value->value);
-        break;
-    case TYPE_STREAM:
-        stream_validate(stream_of(value->value));
-        break;
-    default:
-        break;
-    }
+    if (value->value.data != NULL && store->types[value->type].validate != NULL)
+        store->types[value->type].validate(value->value);
     deadlines_validate(&value->members);
 }
 

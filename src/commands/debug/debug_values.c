@@ -30,24 +30,18 @@ static void reply_lines(struct request *request, struct buffer *text)
 
 /* ------------------------------------------------------------------------------------------------------ tables -- */
 
-static const struct table *entry_table(const struct entry *entry)
+/* NULL: the value is not in one. */
+static const struct table *entry_table(const struct store *store, const struct entry *entry)
 {
-    switch ((enum value_type)entry->type) {
-    case TYPE_HASH:
-        return hash_table(entry_value(entry));
-    case TYPE_SET:
-        return set_table(entry_value(entry));
-    case TYPE_ZSET:
-        return zset_table(entry_value(entry));
-    default:
-        return NULL;
-    }
+    const struct value_ops *ops = &store->types[entry->type];
+
+    return entry->type != TYPE_STRING && ops->table != NULL ? ops->table(entry_value(entry)) : NULL;
 }
 
 static void debug_htstats_key(struct request *request)
 {
     const struct entry *entry = existing_entry(request);
-    const struct table *table = entry != NULL ? entry_table(entry) : NULL;
+    const struct table *table = entry != NULL ? entry_table(request->access->store, entry) : NULL;
     struct buffer text = {0};
 
     if (entry == NULL)
