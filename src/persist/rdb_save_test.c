@@ -38,8 +38,8 @@ static void keyspace_init(struct keyspace *keys)
 {
     keys->counters = (struct store_counters){0};
     keys->store = store_create(STRIPES, DATABASES);
-    store_set_type(keys->store, TYPE_LIST, &list_ops);
-    store_set_type(keys->store, TYPE_HASH, &hash_ops);
+    store_set_type(keys->store, TYPE_LIST, &(const struct store_type){.ops = &list_ops});
+    store_set_type(keys->store, TYPE_HASH, &(const struct store_type){.ops = &hash_ops});
     access_init(&keys->access, keys->store, &keys->counters);
     access_begin(&keys->access, 1800000000000, true);
 }

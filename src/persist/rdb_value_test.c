@@ -428,11 +428,11 @@ static int setup(void **state)
     (void)state;
     random_ = test_random("rdb_value");
     store = store_create(1, 1);
-    store_set_type(store, TYPE_LIST, &list_ops);
-    store_set_type(store, TYPE_SET, &set_ops);
-    store_set_type(store, TYPE_ZSET, &zset_ops);
-    store_set_type(store, TYPE_HASH, &hash_ops);
-    store_set_type(store, TYPE_STREAM, &stream_ops);
+    store_set_type(store, TYPE_LIST, &(const struct store_type){.ops = &list_ops});
+    store_set_type(store, TYPE_SET, &(const struct store_type){.ops = &set_ops});
+    store_set_type(store, TYPE_ZSET, &(const struct store_type){.ops = &zset_ops});
+    store_set_type(store, TYPE_HASH, &(const struct store_type){.ops = &hash_ops});
+    store_set_type(store, TYPE_STREAM, &(const struct store_type){.ops = &stream_ops});
     access_init(&keys, store, &counters);
     access_begin(&keys, 1800000000000, true);
     return 0;

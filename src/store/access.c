@@ -481,7 +481,7 @@ void change_copy_value(struct change *to, const struct entry *from, int64_t expi
     if (from->type != TYPE_STRING) {
         struct subkey_ttls *lifetimes = subkey_ttl_copy(from);
 
-        change_put_value(to, from->type, store->types[from->type].copy(entry_value(from)), expire_ms);
+        change_put_value(to, from->type, store->types[from->type].ops->copy(entry_value(from)), expire_ms);
         if (UNLIKELY(lifetimes != NULL))
             subkey_ttl_attach(to, lifetimes);
     } else if (entry_is_int(from)) {

@@ -39,11 +39,11 @@ static uint64_t relocate_subkey_ttls(struct hold *hold, struct entry *entry, uin
 /* About `most` elements of the value from `position` on; returns where to go on, 0 at its end. */
 static uint64_t relocate_data(struct hold *hold, struct entry *entry, uint64_t position, uint64_t most)
 {
-    const struct value_ops *ops = &hold->access->store->types[entry->type];
+    const struct value_ops *ops = hold->access->store->types[entry->type].ops;
     struct value value;
 
-    if (ops->relocate == NULL)
-        return 0; /* strings, too */
+    if (ops == NULL || ops->relocate == NULL)
+        return 0;
     value = entry_value(entry);
     position = ops->relocate(&value, position, most, &hold->mover);
     entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);

@@ -91,11 +91,11 @@ static struct value row_copy(struct value value)
 
 static void setup(void)
 {
-    const struct value_ops ops = {.destroy = row_destroy, .copy = row_copy, .memory_bytes = row_bytes,
-                                  .free_effort = row_effort, .relocate = row_relocate};
+    static const struct value_ops ops = {.destroy = row_destroy, .copy = row_copy, .memory_bytes = row_bytes,
+                                         .free_effort = row_effort, .relocate = row_relocate};
 
     store = store_create(STRIPES, DATABASES);
-    store_set_type(store, TYPE_LIST, &ops);
+    store_set_type(store, TYPE_LIST, &(const struct store_type){.ops = &ops});
     memset(&counters, 0, sizeof(counters));
     memset(&defrag_counters, 0, sizeof(defrag_counters));
     access_init(&access_, store, &counters);

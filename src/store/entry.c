@@ -24,14 +24,6 @@ size_t entry_string_size(const struct entry *entry)
     return entry_string(entry, scratch).size;
 }
 
-const char *entry_type_name(const struct entry *entry)
-{
-    static const char *const names[TYPE_COUNT] = {"string", "list", "set", "zset", "hash", "stream",
-                                                   "module", "unknown", "unknown"};
-
-    return names[entry->type];
-}
-
 const char *entry_encoding_name(const struct entry *entry)
 {
     static const char *const names[ENCODING_COUNT] = {"int",       "embstr",    "raw",      "listpack", "intset",

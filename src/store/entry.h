@@ -26,7 +26,6 @@ enum value_type {
     TYPE_ZSET,
     TYPE_HASH,
     TYPE_STREAM,
-    TYPE_MODULE,
     TYPE_NESTED, /* trees of texts, which KeyDB has no name for */
     TYPE_CRON,   /* jobs (store/jobs.h), nor for these */
     TYPE_COUNT
@@ -154,6 +153,5 @@ static inline struct value entry_value(const struct entry *entry)
 /* A string's bytes. A number is written into `scratch`. Valid until the entry changes or its stripe is released. */
 struct slice entry_string(const struct entry *entry, char scratch[ENTRY_INT_TEXT_BYTES]);
 size_t entry_string_size(const struct entry *entry);
-const char *entry_type_name(const struct entry *entry);     /* "string" */
 const char *entry_encoding_name(const struct entry *entry); /* "embstr" */
 

@@ -54,7 +54,7 @@ static int begin(void **state)
     memset(&counters, 0, sizeof(counters));
     destroyed = 0;
     store = store_create(STRIPES, 1);
-    store_set_type(store, TYPE_HASH, &slow);
+    store_set_type(store, TYPE_HASH, &(const struct store_type){.ops = &slow});
     access_init(&access_, store, &counters);
     return 0;
 }

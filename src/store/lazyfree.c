@@ -125,7 +125,7 @@ void lazyfree_of_value(struct access *access, struct entry *entry, enum free_rea
         else
             blob_release(&blob);
     } else if (entry->type != TYPE_STRING) {
-        const struct value_ops *ops = &access->store->types[entry->type];
+        const struct value_ops *ops = access->store->types[entry->type].ops;
         struct value value = entry_value(entry);
 
         if (ops->free_effort(value) >= LARGE_EFFORT)

@@ -59,10 +59,11 @@ void store_destroy(struct store **store)
     *store = NULL;
 }
 
-void store_set_type(struct store *store, enum value_type type, const struct value_ops *ops)
+void store_set_type(struct store *store, enum value_type type, const struct store_type *of)
 {
-    assert(type != TYPE_STRING && type < TYPE_COUNT);
-    store->types[type] = *ops;
+    assert(type < TYPE_COUNT);
+    assert((type == TYPE_STRING) == (of->ops == NULL));
+    store->types[type] = *of;
 }
 
 uint64_t store_entry_bytes(const struct store *store, const struct entry *entry, uint64_t samples)
@@ -70,7 +71,7 @@ uint64_t store_entry_bytes(const struct store *store, const struct entry *entry,
     const struct blob *blob = entry_blob(entry);
 
     if (entry->type != TYPE_STRING)
-        return mem_usable(entry) + store->types[entry->type].memory_bytes(entry_value(entry), samples) +
+        return mem_usable(entry) + store->types[entry->type].ops->memory_bytes(entry_value(entry), samples) +
                subkey_ttl_memory_bytes(store, entry, samples);
     return mem_usable(entry) + (blob != NULL ? blob_footprint(blob) : 0);
 }

@@ -75,6 +75,16 @@ enum free_reason {
     FREE_EXPIRE = 1 << 3
 };
 
+/* What the keyspace must know of a type. */
+struct store_type {
+    const char *name;            /* as TYPE tells it */
+    const struct value_ops *ops; /* NULL: strings, which are no values */
+    /* What is told of members that are past their deadlines: the command with their names behind the key, and the
+     * event. For types whose members have some. */
+    const char *expired_command, *expired_event;
+    enum event_class expired_class;
+};
+
 /* Counted by one thread, read by all (relaxed). */
 struct store_counters {
     _Atomic uint64_t hits, misses, expired, expired_members, evicted, dirty;
@@ -90,7 +100,7 @@ struct store {
     _Atomic unsigned database_bound;   /* atomic, relaxed: databases from here on were never used */
     struct store_observer *observers;  /* const after start */
     _Atomic uint32_t observed;         /* bits of enum event_class they want to be told of; atomic, relaxed */
-    struct value_ops types[TYPE_COUNT]; /* of every type but string; const after start */
+    struct store_type types[TYPE_COUNT]; /* const after start */
     void (*wake)(uint64_t wait_mask);   /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
     _Atomic bool has_jobs;              /* there has been a job somewhere; atomic, relaxed */
     _Atomic bool active_expire;         /* DEBUG SET-ACTIVE-EXPIRE */
@@ -105,7 +115,7 @@ struct store {
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count);
 void store_destroy(struct store **store);
-void store_set_type(struct store *store, enum value_type type, const struct value_ops *ops); /* before start */
+void store_set_type(struct store *store, enum value_type type, const struct store_type *of); /* before start */
 /* What an entry takes with all that it owns, as the allocator counts; its stripe is held. samples: see value_ops. */
 uint64_t store_entry_bytes(const struct store *store, const struct entry *entry, uint64_t samples);
 /* Lets the memory of these keys of database 0 arrive together instead of one after the other; of the first

@@ -169,14 +169,14 @@ uint64_t subkey_ttl_due(const struct entry *entry, int64_t now_ms)
 bool subkey_ttl_all_due(const struct access *access, const struct entry *entry)
 {
     const struct deadlines *members = &entry_subkey_ttls(entry)->members;
-    uint64_t count = access->store->types[entry->type].count(entry_value(entry));
+    uint64_t count = access->store->types[entry->type].ops->count(entry_value(entry));
 
     return deadlines_count(members) == count && subkey_ttl_due(entry, access->due_ms) == count;
 }
 
 static struct entry *view_create(struct access *access, const struct entry *entry)
 {
-    const struct value_ops *ops = &access->store->types[entry->type];
+    const struct value_ops *ops = access->store->types[entry->type].ops;
     struct value value = ops->copy(entry_value(entry));
     struct subkey_ttls *lifetimes = subkey_ttl_copy(entry);
     struct deadline *due;
@@ -217,16 +217,6 @@ const struct entry *subkey_ttl_view(struct access *access, const struct entry *e
 
 /* ---------------------------------------------------------------------------------------------------- expiring -- */
 
-/* What others are told of members that go, by type. */
-static const struct {
-    const char *command, *event;
-    enum event_class event_class;
-} told_of[TYPE_COUNT] = {
-    [TYPE_SET] = {"SREM", "srem", EVENT_SET},
-    [TYPE_ZSET] = {"ZREM", "zrem", EVENT_ZSET},
-    [TYPE_HASH] = {"HDEL", "hexpired", EVENT_HASH},
-};
-
 /* Members on their way out. */
 struct batch {
     struct deadline *items[BATCH];
@@ -249,7 +239,7 @@ static void batch_take(struct batch *batch, struct change *change, unsigned most
 {
     struct access *access = change->access;
     struct entry *entry = change_existing(change);
-    const struct value_member_ops *ops = access->store->types[entry->type].members;
+    const struct value_member_ops *ops = access->store->types[entry->type].ops->members;
     struct deadlines *members = &entry_subkey_ttls(entry)->members;
     int64_t before_ms = entry_member_due_ms(entry);
     struct value value = entry_value(entry);
@@ -270,28 +260,28 @@ static uint64_t count_left(const struct access *access, const struct change *cha
 {
     const struct entry *entry = change_existing(change);
 
-    return access->store->types[entry->type].count(entry_value(entry));
+    return access->store->types[entry->type].ops->count(entry_value(entry));
 }
 
 unsigned subkey_ttl_expire(struct access *access, unsigned db, const struct key *key, unsigned most)
 {
     uint64_t dirty = access->dirty;
-    enum value_type type;
+    const struct store_type *type;
     struct change change;
     struct batch batch;
     bool is_empty;
 
     change_begin(&change, access, db, key);
-    type = change_existing(&change)->type;
+    type = &access->store->types[change_existing(&change)->type];
     batch_take(&batch, &change, most);
     is_empty = count_left(access, &change) == 0;
     access->unasked = true;
-    change_end(&change, told_of[type].event_class, told_of[type].event);
+    change_end(&change, type->expired_class, type->expired_event);
     access->unasked = false;
     if (is_empty)
         delete_unasked(access, db, key, EVENT_GENERIC, "del", FREE_EXPIRE);
     else
-        batch_tell(&batch, access, db, key, told_of[type].command);
+        batch_tell(&batch, access, db, key, type->expired_command);
     for (unsigned i = 0; i < batch.count; i++)
         mem_free(batch.items[i]);
     counter_add(&access->counters->expired_members, batch.count);
@@ -303,8 +293,10 @@ unsigned subkey_ttl_expire(struct access *access, unsigned db, const struct key 
 /* Nothing of the key is left: it goes in one piece, however large it is. */
 static void expire_all(struct access *access, unsigned db, const struct key *key, const struct entry *entry)
 {
+    const struct store_type *type = &access->store->types[entry->type];
+
     counter_add(&access->counters->expired_members, entry_member_deadlines(entry));
-    access_event(access, db, key, told_of[entry->type].event_class, told_of[entry->type].event);
+    access_event(access, db, key, type->expired_class, type->expired_event);
     delete_unasked(access, db, key, EVENT_GENERIC, "del", FREE_EXPIRE);
     access->found_key = NULL;
 }
@@ -382,6 +374,6 @@ void subkey_ttl_validate(const struct store *store, const struct entry *entry)
     assert(lifetimes->due_ms == MIN(deadlines_first_ms(&lifetimes->members),
                                     lifetimes->key_ms == EXPIRE_NEVER ? INT64_MAX : lifetimes->key_ms));
     deadlines_validate(&lifetimes->members);
-    validate = (struct validate){store->types[entry->type].members, entry_value(entry)};
+    validate = (struct validate){store->types[entry->type].ops->members, entry_value(entry)};
     deadlines_each_due(&lifetimes->members, DEADLINE_NONE, validate_one, &validate);
 }

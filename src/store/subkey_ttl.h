@@ -25,7 +25,7 @@ void entry_each_member_deadline(const struct entry *entry, deadline_fn fn, void 
 /* Members of this type can have deadlines; the functions to look at its values. */
 static inline const struct value_member_ops *entry_member_ops(const struct store *store, const struct entry *entry)
 {
-    return entry->type != TYPE_STRING ? store->types[entry->type].members : NULL;
+    return entry->type != TYPE_STRING ? store->types[entry->type].ops->members : NULL;
 }
 
 /* Within a change; the key exists and has that member (or had it, for EXPIRE_NEVER). Pointers to the entry are void. */

@@ -24,6 +24,11 @@ static const struct hash_limits hash_limits = {20, 64};
 static const struct set_limits set_limits = {10, 20, 64};
 static const struct zset_limits zset_limits = {20, 64};
 static const enum value_type types[] = {TYPE_HASH, TYPE_SET, TYPE_ZSET};
+static const struct store_type rows[] = {
+    {.ops = &hash_ops, .expired_command = "HDEL", .expired_event = "hexpired", .expired_class = EVENT_HASH},
+    {.ops = &set_ops, .expired_command = "SREM", .expired_event = "srem", .expired_class = EVENT_SET},
+    {.ops = &zset_ops, .expired_command = "ZREM", .expired_event = "zrem", .expired_class = EVENT_ZSET},
+};
 
 struct model_key {
     char name[16];
@@ -154,7 +159,7 @@ static struct key key_of(const struct model_key *key)
 
 static const struct value_ops *ops_of(const struct model_key *key)
 {
-    return key->type == TYPE_HASH ? &hash_ops : key->type == TYPE_SET ? &set_ops : &zset_ops;
+    return store->types[key->type].ops;
 }
 
 static void check_entry(const struct entry *entry, const struct model_key *key)
@@ -496,9 +501,8 @@ static void change_something(struct model_key *key)
 static void start(void)
 {
     store = store_create(STRIPES, 1);
-    store_set_type(store, TYPE_HASH, &hash_ops);
-    store_set_type(store, TYPE_SET, &set_ops);
-    store_set_type(store, TYPE_ZSET, &zset_ops);
+    for (unsigned i = 0; i < countof(types); i++)
+        store_set_type(store, types[i], &rows[i]);
     memset(&counters, 0, sizeof(counters));
     access_init(&access_, store, &counters);
     now_ms = 1800000000000;

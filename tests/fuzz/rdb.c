@@ -34,8 +34,8 @@ static void setup(void)
 
 static void validate(const struct rdb_value *value)
 {
-    if (value->value.data != NULL && store->types[value->type].validate != NULL)
-        store->types[value->type].validate(value->value);
+    if (value->value.data != NULL && store->types[value->type].ops->validate != NULL)
+        store->types[value->type].ops->validate(value->value);
     deadlines_validate(&value->members);
 }
 

@@ -22,7 +22,7 @@ static size_t serialized_size(const struct store *store, const struct entry *ent
     int64_t number;
 
     if (entry->type != TYPE_STRING)
-        return store->types[entry->type].memory_bytes(entry_value(entry), DESCRIBED_SAMPLES);
+        return store->types[entry->type].ops->memory_bytes(entry_value(entry), DESCRIBED_SAMPLES);
     text = entry_string(entry, scratch);
     if (text.size <= 11 && number_parse_i64(text, &number) && number >= INT32_MIN && number <= INT32_MAX)
         return number >= INT8_MIN && number <= INT8_MAX ? 2 : number >= INT16_MIN && number <= INT16_MAX ? 3 : 5;

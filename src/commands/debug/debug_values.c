@@ -33,9 +33,9 @@ static void reply_lines(struct request *request, struct buffer *text)
 /* NULL: the value is not in one. */
 static const struct table *entry_table(const struct store *store, const struct entry *entry)
 {
-    const struct value_ops *ops = &store->types[entry->type];
+    const struct value_ops *ops = store->types[entry->type].ops;
 
-    return entry->type != TYPE_STRING && ops->table != NULL ? ops->table(entry_value(entry)) : NULL;
+    return ops != NULL && ops->table != NULL ? ops->table(entry_value(entry)) : NULL;
 }
 
 static void debug_htstats_key(struct request *request)

@@ -18,8 +18,7 @@ static_assert(DIGEST_BYTES == SHA_DIGEST_LENGTH, "a digest is a SHA-1");
 /* The numbers by which digests know the types. */
 static const uint32_t type_numbers[TYPE_COUNT] = {
     [TYPE_STRING] = 0, [TYPE_LIST] = 1,   [TYPE_SET] = 2,    [TYPE_ZSET] = 3,
-    [TYPE_HASH] = 4,   [TYPE_MODULE] = 5, [TYPE_STREAM] = 6, [TYPE_NESTED] = 64,
-    [TYPE_CRON] = 65,
+    [TYPE_HASH] = 4,   [TYPE_STREAM] = 6, [TYPE_NESTED] = 64, [TYPE_CRON] = 65,
 };
 
 void digest_add(struct digest *digest, struct slice bytes)

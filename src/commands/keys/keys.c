@@ -62,7 +62,7 @@ static void cmd_type(struct request *request)
 {
     const struct entry *entry = access_peek(request->access, request->db, &request->keys[0]);
 
-    reply_status(request, entry != NULL ? entry_type_name(entry) : "none");
+    reply_status(request, entry != NULL ? request->access->store->types[entry->type].name : "none");
 }
 
 /* --- going elsewhere --- */

@@ -32,10 +32,9 @@ static void filter_visit(struct access *access, unsigned db, const struct entry 
 {
     struct filter *filter = context;
 
-    (void)access;
     (void)db;
     if (filter->options.type_name.data != NULL &&
-        !slice_equal_text_nocase(filter->options.type_name, entry_type_name(entry)))
+        !slice_equal_text_nocase(filter->options.type_name, access->store->types[entry->type].name))
         return;
     reply_bulk(filter->request, entry_key(entry));
     filter->count++;

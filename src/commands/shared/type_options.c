@@ -61,13 +61,22 @@ struct rdb_limits type_rdb_limits(void)
 
 void type_values_setup(struct store *store)
 {
-    store_set_type(store, TYPE_CRON, &cron_ops);
-    store_set_type(store, TYPE_HASH, &hash_ops);
-    store_set_type(store, TYPE_LIST, &list_ops);
-    store_set_type(store, TYPE_NESTED, &nested_ops);
-    store_set_type(store, TYPE_SET, &set_ops);
-    store_set_type(store, TYPE_ZSET, &zset_ops);
-    store_set_type(store, TYPE_STREAM, &stream_ops);
+    static const struct store_type types[TYPE_COUNT] = {
+        [TYPE_STRING] = {.name = "string"},
+        [TYPE_LIST] = {.name = "list", .ops = &list_ops},
+        [TYPE_SET] = {.name = "set", .ops = &set_ops, .expired_command = "SREM", .expired_event = "srem",
+                      .expired_class = EVENT_SET},
+        [TYPE_ZSET] = {.name = "zset", .ops = &zset_ops, .expired_command = "ZREM", .expired_event = "zrem",
+                       .expired_class = EVENT_ZSET},
+        [TYPE_HASH] = {.name = "hash", .ops = &hash_ops, .expired_command = "HDEL", .expired_event = "hexpired",
+                       .expired_class = EVENT_HASH},
+        [TYPE_STREAM] = {.name = "stream", .ops = &stream_ops},
+        [TYPE_NESTED] = {.name = "unknown", .ops = &nested_ops},
+        [TYPE_CRON] = {.name = "unknown", .ops = &cron_ops},
+    };
+
+    for (enum value_type type = TYPE_STRING; type < TYPE_COUNT; type++)
+        store_set_type(store, type, &types[type]);
 }
 
 void type_options_setup(void)
