@@ -130,7 +130,7 @@ void standstill(struct worker *worker, int64_t us)
     struct standstill *standstill;
 
     assert(worker == worker_self());
-    assert(gate_is_owner(&worker->member));
+    assert(worker->run.access.exclusive); /* it owns the gate, or its script has escalated */
     if (count > 1) {
         standstill = mem_alloc_zero(sizeof(*standstill) + count * sizeof(struct part));
         standstill->until_us = until_us;

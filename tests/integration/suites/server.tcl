@@ -227,6 +227,18 @@ with_server {enable-debug-command yes} {
         assert_reply {status OK} r debug sleep 0
     }
 
+    test "DEBUG SLEEP in a script and in a transaction" {} {
+        r debug set-disable-deny-scripts 1
+        assert_reply {status OK} r eval {return redis.call('debug', 'sleep', '0.01')} 1 k
+        assert_reply {status OK} r eval {redis.call('set', KEYS[1], 1) return redis.call('debug', 'sleep', '0.01')} 1 k
+        r debug set-disable-deny-scripts 0
+        r multi
+        r set k 2
+        r debug sleep 0.01
+        assert_equal {OK OK} [r exec]
+        assert_equal 2 [r get k]
+    }
+
     test "DEBUG SLEEP stops the whole server" {} {
         set sleeper [connect]
         for {set i 0} {$i < 6} {incr i} {
