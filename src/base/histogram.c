@@ -8,14 +8,14 @@
 #define GET(field) atomic_load_explicit(&(field), memory_order_relaxed)
 #define SET(field, value) atomic_store_explicit(&(field), (value), memory_order_relaxed)
 
-static uint64_t bucket_middle(unsigned index)
+static uint64_t bucket_last(unsigned index)
 {
     unsigned shift;
 
     if (index < 2 * STEP_COUNT)
         return index;
     shift = (index >> HISTOGRAM_STEP_BITS) - 1;
-    return ((uint64_t)(index - (shift << HISTOGRAM_STEP_BITS)) << shift) + (UINT64_C(1) << shift) / 2;
+    return ((uint64_t)(index - (shift << HISTOGRAM_STEP_BITS) + 1) << shift) - 1;
 }
 
 void histogram_reset(struct histogram *histogram)
@@ -71,7 +71,7 @@ uint64_t histogram_percentile(const struct histogram *histogram, double percent)
     for (unsigned i = 0; i < HISTOGRAM_BUCKET_COUNT; i++) {
         seen += GET(histogram->buckets[i]);
         if (seen >= rank && seen != 0)
-            return bucket_middle(i);
+            return bucket_last(i);
     }
     return 0;
 }
