@@ -564,6 +564,12 @@ static void begin_to_stop(void)
     aof_hold_update();
 }
 
+/* The writer has ended, and of the child that was killed nothing is left: another rewrite may begin at once. */
+static bool may_finish_stopping(void)
+{
+    return !aof_writer_is_ending() && phase_now() == PHASE_NONE;
+}
+
 /* Likewise. Waits for the writer, if it has not ended. */
 static void finish_stopping(void)
 {
@@ -588,7 +594,7 @@ static void reply_when_done(void)
 static void turn_off(void)
 {
     begin_to_stop();
-    if (!aof_writer_is_ending())
+    if (may_finish_stopping())
         finish_stopping();
     else
         reply_when_done();
@@ -644,7 +650,7 @@ static void look(struct worker *worker)
         child_stop(CHILD_AOF);
     if (GET(state) != AOF_STOPPING)
         rewrite_if_due(worker);
-    else if (!aof_writer_is_ending())
+    else if (may_finish_stopping())
         finish_at_gate(worker);
 }
 

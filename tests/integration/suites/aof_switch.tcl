@@ -21,6 +21,24 @@ with_server {enable-debug-command yes min-clients-per-thread 1} {
     }
 }
 
+with_server {appendonly yes enable-debug-command yes} {
+    test "behind the reply that the file is off another rewrite begins at once" {} {
+        r debug populate 1000 key 1000
+        foreach round {1 2 3 4 5 6 7 8} {
+            r config set rdb-key-save-delay 10000
+            r bgrewriteaof
+            assert_equal 1 [info_field aof_rewrite_in_progress persistence]
+            r config set appendonly no
+            assert_equal 0 [info_field aof_rewrite_in_progress persistence]
+            r config set rdb-key-save-delay 0
+            assert_match "Background append only file rewriting started" [r bgrewriteaof]
+            wait_for {[info_field aof_rewrite_in_progress persistence] == 0}
+            r config set appendonly yes
+            wait_for {[info_field aof_rewrite_in_progress persistence] == 0}
+        }
+    }
+}
+
 proc aof_switch_load {} {
     r debug loadaof
     return [lsort [r keys *]]
