@@ -101,8 +101,6 @@ static void publish(struct request *request, enum topic_kind kind)
     uint64_t count = pubsub_publish(request->worker, kind, request_arg(request, 1), request_arg(request, 2));
 
     effect_message(request, request->args, request->arg_count);
-    if ((request->client->flags & CLIENT_PUBSUB) != 0 && !request->in_exec)
-        worker_read_mail_so_far(request->worker); /* its own message comes before the reply */
     reply_int(request, (int64_t)count);
 }
 
