@@ -133,7 +133,7 @@ void acl_refresh_clients(struct worker *worker)
 
 void acl_client_apply(struct client *client)
 {
-    assert(client->worker == worker_self());
+    client_assert_owned(client);
     if (!refresh_client(client)) {
         acl_client_enter(client); /* it did that to itself: it gets the reply yet */
         conn_close_after_flush(&client->conn);

@@ -104,6 +104,7 @@ static void look(struct server *server)
     uint64_t percent = OPTION_GET_U64(option_overload_protect_percent), closed;
     bool was_over = overload->is_over;
 
+    worker_assert_zero(&server->workers[0]);
     if (percent == 0 && overload->span_began_us == 0)
         return;
     if (overload_look(overload, percent, server->worker_count, (int64_t)clock_monotonic_us(), process_cpu_us()))
@@ -117,6 +118,7 @@ static void look(struct server *server)
 
 void overload_tick(struct worker *worker)
 {
+    worker_assert_self(worker);
     if (worker->index == 0)
         look(worker->server);
     if (UNLIKELY(atomic_load_explicit(&worker->server->overload.is_closing, memory_order_relaxed)))

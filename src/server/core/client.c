@@ -21,8 +21,14 @@ _Atomic bool client_sizes_matter; /* global: see client.h */
 
 static const struct client_input *client_input; /* const while there are clients */
 
+void client_assert_owned(const struct client *client)
+{
+    worker_assert_self(client->worker);
+}
+
 void client_set_input(const struct client_input *input)
 {
+    thread_assert_main();
     client_input = input;
 }
 
@@ -44,6 +50,7 @@ static size_t on_data(struct conn *conn, char *data, size_t size)
     struct client *client = client_of(conn);
     size_t done = client_input->on_data(client, data, size);
 
+    client_assert_owned(client);
     if (UNLIKELY(done != size || !resp_parser_is_idle(&client->parser)))
         check_query(client, size - done);
     return done;
@@ -81,7 +88,7 @@ void client_kill(struct client *client)
 {
     const struct request *running = client->worker->run.running;
 
-    assert(client->worker == worker_self());
+    client_assert_owned(client);
     client_hide(client);
     conn_close(&client->conn);
     lifecycle_client_kill(client);
@@ -93,6 +100,7 @@ static void client_destroy(struct client *client)
 {
     struct worker *worker = client->worker;
 
+    client_assert_owned(client);
     withdraw(client);
     list_remove(&client->node);
     spinlock_acquire(&worker->roster_lock);
@@ -198,6 +206,7 @@ bool client_open(struct worker *worker, int fd, enum listener_kind kind, struct 
     bool open = (kind != LISTENER_TLS || tls != NULL) &&
                 conn_open(worker->loop, &client->conn, fd, &client_handler, tls);
 
+    worker_assert_self(worker);
     if (!open) {
         atomic_fetch_sub_explicit(&server->client_count, 1, memory_order_relaxed);
         mem_free(client);
@@ -226,20 +235,15 @@ bool client_open(struct worker *worker, int fd, enum listener_kind kind, struct 
 
 void client_set_authenticated(struct client *client, bool authenticated)
 {
+    client_assert_owned(client);
     client->flags = authenticated ? client->flags | CLIENT_AUTHENTICATED
                                   : client->flags & ~(uint32_t)CLIENT_AUTHENTICATED;
     client->parser.limits = authenticated ? &client->worker->limits : &client->worker->limits_unauthenticated;
 }
 
-bool client_card_claim(struct client_card *card, enum client_wait how)
-{
-    uint32_t expected = CLIENT_WAIT_ON;
-
-    return atomic_compare_exchange_strong(&card->wait, &expected, (uint32_t)how);
-}
-
 bool client_end_wait(struct client *client, uint64_t wait_count)
 {
+    client_assert_owned(client);
     if ((client->flags & CLIENT_BLOCKED) == 0 || client->wait_count != wait_count)
         return false;
     return client->on_unblock == NULL || client_card_claim(&client->card, CLIENT_WAIT_NONE);
@@ -249,6 +253,7 @@ void client_serve_unblock(struct client *client)
 {
     uint32_t how = atomic_load(&client->card.wait);
 
+    client_assert_owned(client);
     if (how != CLIENT_WAIT_TIMEOUT && how != CLIENT_WAIT_ERROR)
         return;
     atomic_store(&client->card.wait, CLIENT_WAIT_NONE);
@@ -257,6 +262,8 @@ void client_serve_unblock(struct client *client)
 
 void client_block(struct client *client, void (*on_unblock)(struct client *client, bool with_error))
 {
+    client_assert_owned(client);
+    assert((client->flags & CLIENT_BLOCKED) == 0);
     client->flags |= CLIENT_BLOCKED;
     client->wait_count++;
     client->on_unblock = on_unblock;
@@ -266,6 +273,9 @@ void client_block(struct client *client, void (*on_unblock)(struct client *clien
 
 void client_unblock(struct client *client)
 {
+    client_assert_owned(client);
+    assert((client->flags & CLIENT_BLOCKED) != 0);
+    assert(atomic_load(&client->card.wait) == CLIENT_WAIT_NONE);
     client->flags &= ~(uint32_t)CLIENT_BLOCKED;
     client_update_card(client);
     conn_write_pending(&client->conn);
@@ -274,6 +284,7 @@ void client_unblock(struct client *client)
 
 void client_unwatch(struct client *client)
 {
+    client_assert_owned(client);
     if (client->watches == NULL)
         return;
     /* Stripes may be held just now: the worker unlinks it when none is. */
@@ -284,6 +295,7 @@ void client_unwatch(struct client *client)
 
 void client_reset_transaction(struct client *client)
 {
+    client_assert_owned(client);
     transaction_destroy(&client->transaction);
     client_unwatch(client);
 }
@@ -292,6 +304,7 @@ void client_set_name(struct client *client, char **field, struct slice text)
 {
     char *fresh = NULL, *old;
 
+    client_assert_owned(client);
     if (text.size != 0) {
         fresh = mem_alloc(text.size + 1);
         memcpy(fresh, text.data, text.size);
@@ -338,6 +351,7 @@ void client_show_query(struct client *client)
     struct worker_stats *stats = &client->worker->stats;
     size_t kept = conn_kept_size(&client->conn), read = MIN(resp_parser_read_size(&client->parser), kept);
 
+    client_assert_owned(client);
     show64(&card->query_bytes, kept - read + large_received(client) + resp_parser_large_size(&client->parser));
     show64(&card->read_bytes, read);
     show_buffer(&card->query_capacity,
@@ -352,6 +366,7 @@ void client_show_output(struct client *client)
     struct worker_stats *stats = &client->worker->stats;
     uint64_t bytes = conn_output_size(&client->conn);
 
+    client_assert_owned(client);
     show_buffer(&card->output_bytes, bytes, &stats->recent_output[stats->recent_index]);
     show64(&card->output_pieces, output_more_count(&client->conn.output));
     atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
@@ -361,6 +376,7 @@ void client_show_output(struct client *client)
 
 void client_show_running(struct client *client, const struct command *command, size_t query_bytes, size_t args_bytes)
 {
+    client_assert_owned(client);
     atomic_store_explicit(&client->card.command_id, command->id, memory_order_relaxed);
     atomic_store_explicit(&client->card.query_bytes, query_bytes, memory_order_relaxed);
     atomic_store_explicit(&client->card.args_bytes, args_bytes, memory_order_relaxed);
@@ -388,6 +404,7 @@ void client_update_card(struct client *client)
     struct client_card *card = &client->card;
     int32_t queued = client->transaction != NULL ? (int32_t)transaction_count(client->transaction) : -1;
 
+    client_assert_owned(client);
     atomic_store_explicit(&card->active_ms, client->worker->now_ms, memory_order_relaxed);
     show32(&card->flags, client->flags);
     show32(&card->db, client->db);
@@ -411,12 +428,13 @@ void client_update_card(struct client *client)
 
 COLD void client_tell_size(struct client *client)
 {
-    assert(client->worker == worker_self());
+    client_assert_owned(client);
     lifecycle_client_sized(client);
 }
 
 void client_close_for_query(struct client *client)
 {
+    client_assert_owned(client);
     log_warning("Closing client that reached max query buffer length: id=%llu addr=%s",
                 (unsigned long long)client->id, client->card.address);
     counter_add(&client->worker->stats.query_limit_closed, 1);
@@ -434,6 +452,7 @@ static void close_for_output(struct client *client, const char *which)
 
 void client_cut(struct client *client)
 {
+    client_assert_owned(client);
     if (!conn_is_closing(&client->conn))
         close_for_output(client, "hard");
 }
@@ -444,6 +463,7 @@ static NOINLINE void check_output(struct client *client, const struct output_lim
     uint64_t size = conn_output_size(&client->conn);
     int64_t now_ms = worker_now_ms(client->worker);
 
+    client_assert_owned(client);
     if (hard != 0 && size >= hard) {
         close_for_output(client, "hard");
         return;
@@ -482,6 +502,7 @@ uint64_t client_output_limit_bytes(const struct client *client)
 
 void client_check_stranger(struct client *client)
 {
+    client_assert_owned(client);
     if (!client_is_authenticated(client) && conn_output_size(&client->conn) >= STRANGER_OUTPUT_BYTES &&
         !conn_is_closing(&client->conn))
         close_for_output(client, "not authenticated");
@@ -489,6 +510,7 @@ void client_check_stranger(struct client *client)
 
 void client_sent_unasked(struct client *client)
 {
+    client_assert_owned(client);
     conn_write_pending(&client->conn);
     client_check_output(client);
     if ((client->conn.flags & CONN_BLOCKED_OUT) != 0 || output_size(&client->conn.output) >= OUTPUT_BLOCK_BYTES) {
@@ -499,6 +521,7 @@ void client_sent_unasked(struct client *client)
 
 void client_close_all(struct worker *worker)
 {
+    worker_assert_self(worker);
     LIST_FOREACH(node, &worker->clients)
         conn_close(&container_of(node, struct client, node)->conn);
 }
@@ -543,8 +566,21 @@ uint64_t client_card_memory_bytes(const struct client_card *card)
            watch_memory_bytes(atomic_load_explicit(&card->watched_count, memory_order_relaxed));
 }
 
+bool client_card_claim(struct client_card *card, enum client_wait how)
+{
+    uint32_t expected = CLIENT_WAIT_ON;
+
+    return atomic_compare_exchange_strong(&card->wait, &expected, (uint32_t)how);
+}
+
+static const struct worker *worker_of_card(const struct client_card *card)
+{
+    return ((const struct client *)(const void *)((const char *)card - offsetof(struct client, card)))->worker;
+}
+
 void client_card_print(const struct client_card *card, struct buffer *buffer)
 {
+    const struct worker *worker = worker_of_card(card);
     int64_t now_ms = clock_wall_ms();
     uint32_t command_id = atomic_load_explicit(&card->command_id, memory_order_relaxed);
     uint64_t query_bytes = atomic_load_explicit(&card->query_bytes, memory_order_relaxed);
@@ -552,6 +588,7 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
     uint64_t read_bytes = atomic_load_explicit(&card->read_bytes, memory_order_relaxed);
     uint64_t output_bytes = atomic_load_explicit(&card->output_bytes, memory_order_relaxed);
 
+    assert(spinlock_is_mine(&worker->roster_lock) || worker_is_mine(worker));
     buffer_printf(buffer, "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=",
                   (unsigned long long)card->id, card->address, card->local_address, card->fd,
                   card->name != NULL ? card->name : "",

@@ -1,5 +1,6 @@
 /* A client: one connection with its session. Owned by one worker; all fields are that worker's alone, except the card,
- * which other threads read (and leave requests on) under the worker's roster lock. */
+ * which other threads read (and leave requests on) under the worker's roster lock. Functions are for the worker's
+ * thread, where they do not say otherwise. */
 #pragma once
 
 #include "base/list.h"
@@ -160,6 +161,8 @@ struct client *client_of_conn(struct conn *conn); /* NULL: it is none */
 void client_kill(struct client *client);
 void client_close_all(struct worker *worker); /* at the end: no replies are flushed */
 
+void client_assert_owned(const struct client *client); /* this is its worker's thread */
+
 /* Where what it has asked for is written, whatever CLIENT REPLY says. */
 static inline struct output *client_output(struct client *client)
 {
@@ -177,7 +180,6 @@ void client_block(struct client *client, void (*on_unblock)(struct client *clien
 must_check bool client_end_wait(struct client *client, uint64_t wait_count); /* of the wait with that number */
 void client_unblock(struct client *client); /* sends what was replied, goes on with the input */
 void client_serve_unblock(struct client *client); /* the worker, for CLIENT_REQUEST_UNBLOCK */
-bool client_card_claim(struct client_card *card, enum client_wait how); /* any thread; false: it does not wait */
 /* Leaves MULTI, stops watching. */
 void client_reset_transaction(struct client *client);
 void client_unwatch(struct client *client);
@@ -209,8 +211,11 @@ void client_check_stranger(struct client *client);
 /* Something was written to the client that it has not asked for just now: will be sent, counts for its limits. */
 void client_sent_unasked(struct client *client);
 
-/* Everything the client takes: itself, its buffers, its queue, the keys it watches. Any thread. */
+/* --- cards: any thread --- */
+
+/* Everything the client takes: itself, its buffers, its queue, the keys it watches. */
 uint64_t client_card_memory_bytes(const struct client_card *card);
+bool client_card_claim(struct client_card *card, enum client_wait how); /* false: it does not wait */
 /* "id=3 addr=... " as CLIENT LIST prints it, without newline. The roster is locked, or the card is the caller's. */
 struct buffer;
 void client_card_print(const struct client_card *card, struct buffer *buffer);

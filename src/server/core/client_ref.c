@@ -9,6 +9,7 @@ static struct client_ref *ref_locked(struct client *client)
 {
     struct client_ref *ref = client->card.ref;
 
+    spinlock_assert_held(&client->worker->roster_lock);
     if (ref == NULL) {
         ref = mem_alloc(sizeof(*ref));
         *ref = (struct client_ref){.worker_index = client->worker->index, .id = client->id, .client = client};
@@ -22,6 +23,7 @@ struct client_ref *client_ref_of(struct client *client)
 {
     struct client_ref *ref;
 
+    client_assert_owned(client);
     spinlock_acquire(&client->worker->roster_lock);
     ref = ref_locked(client);
     spinlock_release(&client->worker->roster_lock);
@@ -74,6 +76,7 @@ void client_ref_leave(struct client *client)
 {
     struct client_ref *ref = client->card.ref; /* its card is off the roster: nobody else finds it */
 
+    client_assert_owned(client);
     if (ref == NULL)
         return;
     ref->client = NULL;

@@ -8,6 +8,7 @@ static void note_delivered(struct worker *worker, uint64_t bytes)
 {
     uint64_t before = atomic_fetch_sub(&worker->backlog_bytes, bytes);
 
+    assert(before >= bytes);
     worker->turn_mail_bytes += bytes;
     output_pool_add_transient(loop_output_pool(worker->loop), bytes); /* outputs may refer to what was in it */
     if (before >= DELIVERIES_BACKLOG_BYTES / 2 && before - bytes < DELIVERIES_BACKLOG_BYTES / 2) {
@@ -21,18 +22,21 @@ static void deliver(struct worker *worker, struct mail *mail)
     struct delivery *delivery = container_of(mail, struct delivery, mail);
     uint64_t bytes = delivery->cost_bytes;
 
+    assert(bytes >= DELIVERY_BYTES);
     delivery->deliver(worker, delivery);
     note_delivered(worker, bytes);
 }
 
 void deliveries_wake_later(struct worker *worker, struct worker *receiver)
 {
+    worker_assert_self(worker);
     worker->mailed |= UINT64_C(1) << receiver->index;
     worker->has_deferred = true;
 }
 
 void deliveries_call_later(struct worker *worker, struct worker *receiver)
 {
+    worker_assert_self(worker);
     if (receiver == worker)
         worker_wake(worker); /* it is awake: no system call */
     else
@@ -41,12 +45,15 @@ void deliveries_call_later(struct worker *worker, struct worker *receiver)
 
 void deliveries_post_mail(struct worker *worker, struct worker *receiver, struct mail *mail)
 {
+    worker_assert_self(worker);
     worker_post_quietly(receiver, mail);
     deliveries_wake_later(worker, receiver);
 }
 
 void delivery_post(struct worker *worker, struct worker *receiver, struct delivery *delivery, uint64_t contents_bytes)
 {
+    worker_assert_self(worker);
+    assert(delivery->deliver != NULL);
     delivery->mail.deliver = deliver;
     delivery->cost_bytes = contents_bytes + DELIVERY_BYTES;
     if (atomic_fetch_add(&receiver->backlog_bytes, delivery->cost_bytes) > DELIVERIES_BACKLOG_BYTES &&
@@ -59,6 +66,7 @@ void deliveries_flush(struct worker *worker)
 {
     const uint64_t self = UINT64_C(1) << worker->index;
 
+    worker_assert_outside(worker);
     for (uint64_t left = worker->mailed & ~self; left != 0; left &= left - 1)
         worker_wake(&worker->server->workers[__builtin_ctzll(left)]);
     worker->mailed &= self;
@@ -85,6 +93,7 @@ void deliveries_hold(struct client *client)
 {
     struct worker *worker = client->worker;
 
+    client_assert_owned(client);
     if (LIKELY(worker->slow_workers == 0) || client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0 ||
         conn_is_closing(&client->conn) || still_slow(worker) == 0)
         return;
@@ -96,6 +105,7 @@ void deliveries_release_held(struct worker *worker)
 {
     struct list_node *node;
 
+    worker_assert_outside(worker);
     if (LIKELY(list_is_empty(&worker->held)) || still_slow(worker) != 0)
         return;
     while ((node = list_pop_front(&worker->held)) != NULL) {
@@ -108,6 +118,7 @@ void deliveries_release_held(struct worker *worker)
 
 void deliveries_leave(struct client *client)
 {
+    client_assert_owned(client);
     if (list_node_is_linked(&client->held_node))
         list_remove(&client->held_node);
 }

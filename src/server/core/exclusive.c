@@ -6,7 +6,7 @@ enum { GATE_SPINS = 2000 }; /* about 50 us: others leave the gate within that, u
 
 bool exclusive_own_gate(struct worker *worker)
 {
-    assert(worker == worker_self());
+    worker_assert_self(worker);
     worker->may_own_gate = true;
     return gate_try_own(&worker->member, GATE_SPINS);
 }
@@ -24,7 +24,7 @@ bool exclusive_begin(struct worker *worker, enum gate_wish wish)
 
 void exclusive_end(struct worker *worker)
 {
-    assert(worker == worker_self());
+    worker_assert_self(worker);
     worker->may_own_gate = false;
     /* What was saved is the end: nobody may change anything behind it. The gate stays closed until all have left. */
     if (server_is_stopping(worker->server))
@@ -47,7 +47,7 @@ void exclusive_drop(struct worker *worker, enum gate_wish wish)
 
 void exclusive_stop_asking(struct worker *worker)
 {
-    assert(worker == worker_self());
+    worker_assert_self(worker);
     if (worker->may_own_gate && worker->parking.asked_count == 0 && worker->gate_wishes == 0) {
         worker->may_own_gate = false;
         gate_withdraw(&worker->member);

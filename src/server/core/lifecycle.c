@@ -1,6 +1,7 @@
 #include "server/core/lifecycle.h"
 
 #include "base/assert.h"
+#include "base/thread.h"
 
 #include <stddef.h>
 
@@ -40,6 +41,7 @@ static struct {
 
 void lifecycle_add(const struct lifecycle *part)
 {
+    thread_assert_main();
     assert(all.part_count < PARTS_MOST);
     for (size_t i = 0; i < all.part_count; i++)
         assert(all.parts[i] != part);
@@ -63,6 +65,7 @@ void lifecycle_add(const struct lifecycle *part)
 
 bool lifecycle_server_start(struct server *server)
 {
+    thread_assert_main();
     for (size_t i = 0; i < all.part_count; i++) {
         if (all.parts[i]->server_start != NULL && !all.parts[i]->server_start(server))
             return false;

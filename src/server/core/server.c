@@ -145,6 +145,7 @@ struct server *server_create(void)
 {
     struct server *server = mem_aligned_alloc(CACHE_LINE_BYTES, sizeof(*server));
 
+    thread_assert_main();
     memset(server, 0, sizeof(*server));
     instance = server;
     gate_init(&server->gate);
@@ -169,6 +170,7 @@ void server_destroy(struct server **server)
 {
     struct server *gone = *server;
 
+    thread_assert_main();
     if (gone == NULL)
         return;
     for (unsigned i = 0; i < gone->worker_count; i++)
@@ -202,6 +204,7 @@ static void worker_thread(void *argument)
 
 void server_run(struct server *server)
 {
+    thread_assert_main();
     lifecycle_server_begin(server);
     gate_traffic_begin();
     for (unsigned i = 1; i < server->worker_count; i++) {
@@ -265,6 +268,7 @@ void server_sample_rates(struct server *server)
     const struct rate_sample *oldest = &meter->samples[meter->next];
     uint64_t waiting = 0;
 
+    worker_assert_zero(&server->workers[0]);
     for (unsigned i = 0; i < server->worker_count; i++) {
         const struct worker_stats *stats = &server->workers[i].stats;
         struct loop_times times;
@@ -329,6 +333,7 @@ unsigned server_request_clients(struct worker *asking, uint32_t request,
     unsigned count = 0;
     uint64_t mask = 0;
 
+    worker_assert_self(asking);
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct worker *worker = &server->workers[i];
         unsigned before = count;

@@ -29,6 +29,11 @@ struct worker *worker_self(void)
     return self;
 }
 
+void worker_adopt(struct worker *worker)
+{
+    worker->thread_id = spinlock_self_id();
+}
+
 static void wake_member(void *context)
 {
     worker_wake_parked(context, PARKING_GATE);
@@ -37,6 +42,7 @@ static void wake_member(void *context)
 void worker_init(struct worker *worker, struct server *server, unsigned index)
 {
     *worker = (struct worker){.index = index, .server = server};
+    worker_adopt(worker);
     mpsc_init(&worker->mailbox);
     atomic_init(&worker->has_requests, false);
     atomic_init(&worker->stop, false);
@@ -56,6 +62,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
 
 void worker_fini(struct worker *worker)
 {
+    worker_adopt(worker);
     atomic_store(&worker->waiting_workers, 0); /* they may have no loop any more */
     worker_read_mail(worker, UINT64_MAX);
     lifecycle_worker_fini(worker);
@@ -88,6 +95,7 @@ bool worker_open_loop(struct worker *worker)
                                          .on_turn_end = on_turn_end,
                                          .user = worker};
 
+    worker_assert_self(worker);
     worker->loop = loop_create(&options);
     return worker->loop != NULL;
 }
@@ -115,6 +123,7 @@ void worker_count_error(struct worker *worker, struct slice text)
     char code[ERROR_CODE_BYTES];
     size_t size = error_code_of(text, code);
 
+    worker_assert_self(worker);
     counter_add(&stats->errors, 1);
     while (i < count && strcmp(stats->error_codes[i].code, code) != 0)
         i++;
@@ -150,6 +159,7 @@ void worker_wake_parked(struct worker *worker, enum parking_news news)
 
 struct client *worker_find_client(struct worker *worker, uint64_t id)
 {
+    worker_assert_self(worker);
     LIST_FOREACH(node, &worker->clients) {
         struct client *client = container_of(node, struct client, node);
 
@@ -161,6 +171,7 @@ struct client *worker_find_client(struct worker *worker, uint64_t id)
 
 void worker_post(struct worker *worker, struct mail **mail)
 {
+    assert((*mail)->deliver != NULL);
     mpsc_push(&worker->mailbox, &(*mail)->node);
     *mail = NULL;
     worker_wake(worker);
@@ -168,33 +179,38 @@ void worker_post(struct worker *worker, struct mail **mail)
 
 void worker_post_quietly(struct worker *worker, struct mail *mail)
 {
+    assert(mail->deliver != NULL);
     mpsc_push(&worker->mailbox, &mail->node);
+}
+
+static void deliver(struct worker *worker, struct mpsc_node *node)
+{
+    struct mail *mail = container_of(node, struct mail, node);
+
+    worker_assert_self(worker);
+    mail->deliver(worker, mail);
 }
 
 void worker_read_mail(struct worker *worker, uint64_t most_bytes)
 {
     struct mpsc_node *node;
 
+    worker_assert_outside(worker);
     worker->turn_mail_bytes = 0;
-    while (worker->turn_mail_bytes < most_bytes && (node = mpsc_pop(&worker->mailbox)) != NULL) {
-        struct mail *mail = container_of(node, struct mail, node);
-
-        mail->deliver(worker, mail);
-    }
+    while (worker->turn_mail_bytes < most_bytes && (node = mpsc_pop(&worker->mailbox)) != NULL)
+        deliver(worker, node);
 }
 
 void worker_read_mail_until(struct worker *worker, const bool *reached)
 {
+    worker_assert_outside(worker);
     while (!*reached) {
         struct mpsc_node *node = mpsc_pop(&worker->mailbox);
 
-        if (LIKELY(node != NULL)) {
-            struct mail *mail = container_of(node, struct mail, node);
-
-            mail->deliver(worker, mail);
-        } else {
+        if (LIKELY(node != NULL))
+            deliver(worker, node);
+        else
             sched_yield(); /* one before it is just being put there */
-        }
     }
 }
 
@@ -203,17 +219,15 @@ void worker_read_mail_until(struct worker *worker, const bool *reached)
  * Other mail may run a script meanwhile, which reads deliveries, too: then there may be none left. */
 void worker_read_deliveries(struct worker *worker, uint64_t bytes)
 {
+    worker_assert_outside(worker);
     worker->turn_mail_bytes = 0;
     while (worker->turn_mail_bytes < bytes && atomic_load(&worker->backlog_bytes) != 0) {
         struct mpsc_node *node = mpsc_pop(&worker->mailbox);
 
-        if (LIKELY(node != NULL)) {
-            struct mail *mail = container_of(node, struct mail, node);
-
-            mail->deliver(worker, mail);
-        } else {
+        if (LIKELY(node != NULL))
+            deliver(worker, node);
+        else
             sched_yield();
-        }
     }
 }
 
@@ -222,6 +236,7 @@ int64_t worker_sample_time(struct worker *worker)
     enum { MS_US = 1000 };
     int64_t now_us;
 
+    worker_assert_self(worker);
     worker->time_tick = tick_now(); /* first, so that the next millisecond never comes unnoticed */
     now_us = clock_wall_us();
     worker->now_ms = now_us / MS_US;
@@ -234,6 +249,7 @@ int64_t worker_sample_time(struct worker *worker)
 
 void worker_serve_requests(struct worker *worker)
 {
+    worker_assert_self(worker);
     if (!atomic_load_explicit(&worker->has_requests, memory_order_relaxed))
         return;
     /* Pairs with server_request_clients: what was asked before the flag was set is seen below. */
@@ -257,7 +273,7 @@ COLD void worker_run_deferred(struct worker *worker)
 {
     bool more;
 
-    assert(worker == worker_self());
+    worker_assert_outside(worker);
     assert(!worker->run.access.has_noted); /* told before the stripes were released */
     more = lifecycle_worker_deferred(worker);
     deliveries_flush(worker);
@@ -267,6 +283,7 @@ COLD void worker_run_deferred(struct worker *worker)
 /* Inside the gate, as everything that touches a stripe: who owns it walks the registries without locks. */
 static void leave_watches(struct worker *worker)
 {
+    worker_assert_outside(worker);
     if (!gate_enter(&worker->member))
         return; /* woken when it opens, and then comes here again */
     LIST_FOREACH_SAFE(link, &worker->leaving_watches) {
@@ -440,6 +457,7 @@ void worker_run(void *argument)
     struct worker *worker = argument;
 
     self = worker;
+    worker_adopt(worker);
     worker->sink.pool = loop_output_pool(worker->loop);
     log_notice("Thread %u alive.", worker->index);
     lifecycle_worker_start(worker);
@@ -451,6 +469,7 @@ void worker_run(void *argument)
     lifecycle_worker_stop(worker);
     client_close_all(worker);
     loop_turn(worker->loop, 0);
+    assert(list_is_empty(&worker->clients));
     gate_rest(&worker->member); /* a loader may wait until all have been inside */
     self = NULL;
 }

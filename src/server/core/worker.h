@@ -113,6 +113,7 @@ enum parking_news {
 
 struct worker {
     unsigned index;       /* const */
+    uint32_t thread_id;   /* spinlock_self_id of its thread: worker_adopt */
     uint32_t acl_generation; /* of the users that its clients have: see acl_client.h */
     struct server *server; /* const */
     struct thread thread;
@@ -153,11 +154,42 @@ struct worker {
 
 /* The worker whose thread this is; NULL in other threads. */
 struct worker *worker_self(void);
+/* A worker's thread is the one that made it, then the one that runs it (or, without a loop that turns, uses it), then
+ * the one that ends it. Each takes it over when the one before has let go. */
+void worker_adopt(struct worker *worker);
+
+static inline bool worker_is_mine(const struct worker *worker) /* is this its thread? */
+{
+    return worker->thread_id == spinlock_self;
+}
+static inline void worker_assert_self(const struct worker *worker)
+{
+    assert(worker_is_mine(worker));
+}
+static inline void worker_assert_zero(const struct worker *worker) /* this is its thread, and it is worker 0 */
+{
+    assert(worker->index == 0);
+    worker_assert_self(worker);
+}
+/* Its thread, and the worker has nothing of what is shared: it is outside of the gate and holds no lock; or it serves
+ * others from inside of a script. */
+static inline void worker_assert_outside(const struct worker *worker)
+{
+    worker_assert_self(worker);
+    assert(worker->reentrant || (!gate_is_inside(&worker->member) && spinlock_held_count == 0));
+}
+/* Its thread, and inside of the gate, or alone. */
+static inline void worker_assert_inside(const struct worker *worker)
+{
+    worker_assert_self(worker);
+    assert(gate_is_inside(&worker->member) || gate_is_alone());
+}
+
 /* Carries out what others have asked of its clients (enum client_request_flag). Its thread. */
 void worker_serve_requests(struct worker *worker);
 
 void worker_init(struct worker *worker, struct server *server, unsigned index);
-void worker_fini(struct worker *worker);
+void worker_fini(struct worker *worker); /* its thread has ended, or is this one */
 void worker_run(void *worker); /* a thread_fn: until worker->stop */
 bool worker_open_loop(struct worker *worker); /* false: the system refuses; errno */
 /* Counts an error reply under its code: the first of several words, ERR if there is but one or if it is very long. */
@@ -188,6 +220,7 @@ static inline void worker_read_mail_so_far(struct worker *worker)
 /* Its thread. The worker_turn_end hooks are called at the end of this turn. */
 static inline void worker_at_turn_end(struct worker *worker)
 {
+    worker_assert_self(worker);
     worker->turn_end_due = true;
 }
 /* Its thread, no lock held. Carries out what was put off until then (worker->has_deferred), and wakes workers that got

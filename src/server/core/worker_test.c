@@ -1,4 +1,6 @@
 #include "base/mem.h"
+#include "base/test_dies.h"
+#include "base/thread.h"
 #include "server/core/worker.h"
 
 #include <setjmp.h>
@@ -16,6 +18,7 @@ static int setup(void **state)
 {
     (void)state;
     worker = mem_alloc_zero(sizeof(*worker));
+    worker_adopt(worker);
     return 0;
 }
 
@@ -96,12 +99,80 @@ static void codes_beyond_the_limit_count_together(void **state)
     assert_int_equal(atomic_load(&worker->stats.error_code_count), ERROR_CODES_MOST + 1);
 }
 
+static void use_it(void *argument)
+{
+    worker_at_turn_end(argument);
+}
+
+static void adopt_and_use_it(void *argument)
+{
+    worker_adopt(argument);
+    use_it(argument);
+}
+
+static void run(void (*function)(void *argument))
+{
+    struct thread thread = {0};
+
+    thread_start(&thread, "other", function, worker);
+    thread_join(&thread);
+}
+
+static void use_here(void)
+{
+    use_it(worker);
+}
+
+static void use_elsewhere(void)
+{
+    run(use_it);
+}
+
+static void use_where_it_is_adopted(void)
+{
+    run(adopt_and_use_it);
+}
+
+static void use_here_what_is_adopted_elsewhere(void)
+{
+    run(adopt_and_use_it);
+    use_it(worker);
+}
+
+static void post_what_cannot_be_delivered(void)
+{
+    struct mail mail = {.deliver = NULL};
+
+    worker_post_quietly(worker, &mail);
+}
+
+static void be_outside_with_a_lock(void)
+{
+    struct spinlock lock;
+
+    spinlock_init(&lock, LOCK_REGISTRY);
+    spinlock_acquire(&lock);
+    worker_assert_outside(worker);
+}
+
+static void promises_are_kept(void **state)
+{
+    (void)state;
+    assert_false(dies(use_here));
+    assert_true(dies(use_elsewhere));
+    assert_false(dies(use_where_it_is_adopted));
+    assert_true(dies(use_here_what_is_adopted_elsewhere));
+    assert_true(dies(post_what_cannot_be_delivered));
+    assert_true(dies(be_outside_with_a_lock));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(codes_are_the_first_of_several_words, setup, teardown),
         cmocka_unit_test_setup_teardown(a_long_code_is_none, setup, teardown),
         cmocka_unit_test_setup_teardown(codes_beyond_the_limit_count_together, setup, teardown),
+        cmocka_unit_test_setup_teardown(promises_are_kept, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,6 +227,8 @@ static void run(void *argument)
 {
     (void)argument;
     gate_take_over(&loader.member);
+    if (loader.worker != NULL)
+        worker_adopt(loader.worker);
     for (unsigned i = 0; i < loader.server->worker_count; i++)
         wait_for(&loader.begun);
     if (loader.worker != NULL)

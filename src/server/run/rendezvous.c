@@ -160,7 +160,7 @@ void rendezvous_begin(struct client *client, uint64_t workers, enum rendezvous_k
     struct rendezvous *rendezvous;
     uint32_t asked = 0;
 
-    assert(worker == worker_self());
+    worker_assert_self(worker);
     if (server->worker_count < WORKERS_MOST)
         workers &= (UINT64_C(1) << server->worker_count) - 1;
     workers &= ~(UINT64_C(1) << worker->index);

@@ -129,7 +129,7 @@ void standstill(struct worker *worker, int64_t us)
     const int64_t until_us = now_us() + us;
     struct standstill *standstill;
 
-    assert(worker == worker_self());
+    worker_assert_self(worker);
     assert(worker->run.access.exclusive); /* it owns the gate, or its script has escalated */
     if (count > 1) {
         standstill = mem_alloc_zero(sizeof(*standstill) + count * sizeof(struct part));
