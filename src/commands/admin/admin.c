@@ -84,7 +84,7 @@ const struct command_row admin_commands[] = {
         .access_of = shutdown_access_of,
         .flags = "admin noscript loading stale no_multi allow_busy sentinel",
         .categories = "@admin @slow @dangerous", .group = "server", .since = "1.0.0",
-        .summary = "Ends the server cleanly.",
+        .summary = "Saves the data, if so configured, and stops the server.",
         .complexity = "O(N) when saving, where N is the number of keys; else O(1)",
         .syntax = "SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", .arg_since = "NOW:7.0.0 FORCE:7.0.0 ABORT:7.0.0",
         .history = "7.0.0=The words NOW, FORCE and ABORT.",
@@ -92,7 +92,7 @@ const struct command_row admin_commands[] = {
     {
         .name = "debug", .run = cmd_debug, .arity = -2, .access = ACCESS_EXCLUSIVE,
         .flags = "admin noscript loading stale protected syscmd alone", .categories = "@admin @slow @dangerous",
-        .group = "server", .since = "1.0.0", .summary = "A container of commands for those who test the server.",
+        .group = "server", .since = "1.0.0", .summary = "Container for commands that test the server.",
         .complexity = "Depends on the subcommand.", .syntax = "DEBUG", .access_of = debug_access_of,
         .find_keys = debug_find_keys,
     },

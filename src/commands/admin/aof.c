@@ -99,11 +99,11 @@ static void cmd_waitaof(struct request *request)
 const struct command_row aof_commands[] = {
     {.name = "bgrewriteaof", .run = cmd_bgrewriteaof, .arity = 1, .access = ACCESS_EXCLUSIVE,
      .flags = "admin noscript no_async_loading", .categories = "@admin @slow @dangerous", .group = "server",
-     .since = "1.0.0", .summary = "Writes the append only file anew, as short as the data allows.",
+     .since = "1.0.0", .summary = "Rewrites the append-only file in the background.",
      .complexity = "O(1) to begin, O(N) for N keys in the background", .syntax = "BGREWRITEAOF"},
     {.name = "waitaof", .run = cmd_waitaof, .arity = 4, .access = ACCESS_FREE, .flags = "blocking",
      .categories = "@slow @blocking @connection", .group = "generic", .since = "7.2.0",
-     .summary = "Waits until everything done so far is on the disk, here and on replicas.", .complexity = "O(1)",
+     .summary = "Waits until all earlier writes are on the disk, here and on replicas.", .complexity = "O(1)",
      .syntax = "WAITAOF numlocal numreplicas timeout", .tips = "request_policy:all_shards response_policy:agg_min"},
     {.name = NULL},
 };

@@ -239,7 +239,7 @@ static void cmd_config_help(struct request *request)
 static const struct command_row config_subcommands[] = {
     {.name = "get", .run = cmd_config_get, .arity = -3, .access = ACCESS_FREE,
      .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-     .since = "2.0.0", .summary = "Returns options and their values.",
+     .since = "2.0.0", .summary = "Returns options with their values.",
      .complexity = "O(N) where N is the number of options that are looked for.",
      .syntax = "CONFIG GET parameter [parameter ...]",
      .history = "7.0.0=Several patterns in one call."},
@@ -252,11 +252,11 @@ static const struct command_row config_subcommands[] = {
      .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {.name = "resetstat", .run = cmd_config_resetstat, .arity = 2, .access = ACCESS_EXCLUSIVE,
      .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-     .since = "2.0.0", .summary = "Starts the counters that INFO reports anew.", .complexity = "O(1)",
+     .since = "2.0.0", .summary = "Resets the counters of INFO.", .complexity = "O(1)",
      .syntax = "CONFIG RESETSTAT"},
     {.name = "rewrite", .run = cmd_config_rewrite, .arity = 2, .access = ACCESS_EXCLUSIVE,
      .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-     .since = "2.8.0", .summary = "Writes the present options into the configuration file.", .complexity = "O(1)",
+     .since = "2.8.0", .summary = "Writes the current options to the configuration file.", .complexity = "O(1)",
      .syntax = "CONFIG REWRITE"},
     {.name = "help", .run = cmd_config_help, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale",
      .categories = "@slow", .group = "server", .since = "5.0.0", .summary = "Explains the subcommands.",
@@ -266,7 +266,7 @@ static const struct command_row config_subcommands[] = {
 
 const struct command_row config_commands[] = {
     {.name = "config", .arity = -2, .access = ACCESS_FREE, .flags = "", .categories = "@slow", .group = "server",
-     .since = "2.0.0", .summary = "A container of commands about the configuration.",
+     .since = "2.0.0", .summary = "Container for commands about the configuration.",
      .complexity = "Depends on the subcommand.", .syntax = "CONFIG subcommand [arg ...]",
      .subcommands = config_subcommands},
     {0},

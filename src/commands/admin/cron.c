@@ -124,7 +124,7 @@ static void cmd_cron(struct request *request)
 const struct command_row cron_commands[] = {
     {.name = "keydb.cron", .run = cmd_cron, .arity = -5, .access = ACCESS_STRIPED, .flags = "write denyoom",
      .categories = "@write @slow", .keys = "OW,UPDATE@index:1@range:0,1,0", .group = "generic", .since = "5.3.2",
-     .summary = "Makes a key that has a script run at a time, or again and again.",
+     .summary = "Creates a job: a key with a script that runs at a time, or repeatedly.",
      .complexity = "O(N) for N keys and arguments",
      .syntax = "KEYDB.CRON key (SINGLE|REPEAT) [base-unix-time-milliseconds] delay-milliseconds script "
                "[numkeys [key ...] [arg ...]]"},

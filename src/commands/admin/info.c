@@ -16,7 +16,7 @@ static void cmd_info(struct request *request)
 const struct command_row info_commands[] = {
     {.name = "info", .run = cmd_info, .arity = -1, .access = ACCESS_FREE, .flags = "loading stale",
      .categories = "@slow @dangerous", .group = "server", .since = "1.0.0",
-     .summary = "Reports the state of the server and its counters.", .complexity = "O(1)",
+     .summary = "Returns the state of the server and its counters.", .complexity = "O(1)",
      .syntax = "INFO [section ...]",
      .history = "7.0.0=Several sections in one call.",
      .tips = "nondeterministic_output request_policy:all_shards response_policy:special"},

@@ -331,43 +331,43 @@ static const struct command_row latency_subcommands[] = {
     {
         .name = "doctor", .run = cmd_latency_doctor, .arity = 2, .access = ACCESS_FREE,
         .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-        .since = "2.8.13", .summary = "Tells in words what was slow.", .complexity = "O(1)",
+        .since = "2.8.13", .summary = "Returns a report about latency events.", .complexity = "O(1)",
         .syntax = "LATENCY DOCTOR", .tips = TIPS_OF_EVENTS,
     },
     {
         .name = "graph", .run = cmd_latency_graph, .arity = 3, .access = ACCESS_FREE,
         .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-        .since = "2.8.13", .summary = "Draws the slow moments of an event.", .complexity = "O(1)",
+        .since = "2.8.13", .summary = "Returns a graph of a latency event.", .complexity = "O(1)",
         .syntax = "LATENCY GRAPH event", .tips = TIPS_OF_EVENTS,
     },
     {
         .name = "help", .run = cmd_latency_help, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale",
-        .categories = "@slow", .group = "server", .since = "2.8.13", .summary = "Tells what LATENCY can do.",
+        .categories = "@slow", .group = "server", .since = "2.8.13", .summary = "Explains the subcommands.",
         .complexity = "O(1)", .syntax = "LATENCY HELP",
     },
     {
         .name = "histogram", .run = cmd_latency_histogram, .arity = -2, .access = ACCESS_FREE,
         .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-        .since = "7.0.0", .summary = "Returns how long calls of commands took, as cumulative counts.",
+        .since = "7.0.0", .summary = "Returns the distribution of the times that commands took.",
         .complexity = "O(N), N commands with calls", .syntax = "LATENCY HISTOGRAM [command ...]",
         .tips = TIPS_OF_EVENTS,
     },
     {
         .name = "history", .run = cmd_latency_history, .arity = 3, .access = ACCESS_FREE,
         .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-        .since = "2.8.13", .summary = "Returns the slow moments of an event.", .complexity = "O(1)",
+        .since = "2.8.13", .summary = "Returns the samples of a latency event.", .complexity = "O(1)",
         .syntax = "LATENCY HISTORY event", .tips = TIPS_OF_EVENTS,
     },
     {
         .name = "latest", .run = cmd_latency_latest, .arity = 2, .access = ACCESS_FREE,
         .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-        .since = "2.8.13", .summary = "Returns the latest slow moment of each event.", .complexity = "O(1)",
+        .since = "2.8.13", .summary = "Returns the latest sample of each latency event.", .complexity = "O(1)",
         .syntax = "LATENCY LATEST", .tips = TIPS_OF_EVENTS,
     },
     {
         .name = "reset", .run = cmd_latency_reset, .arity = -2, .access = ACCESS_FREE,
         .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
-        .since = "2.8.13", .summary = "Forgets the slow moments of some events or of all.", .complexity = "O(1)",
+        .since = "2.8.13", .summary = "Deletes the samples of some latency events, or of all.", .complexity = "O(1)",
         .syntax = "LATENCY RESET [event ...]", .tips = "request_policy:all_nodes response_policy:all_succeeded",
     },
     {0},
@@ -376,8 +376,8 @@ static const struct command_row latency_subcommands[] = {
 const struct command_row latency_commands[] = {
     {
         .name = "latency", .run = cmd_latency, .arity = -2, .access = ACCESS_FREE, .categories = "@slow",
-        .group = "server", .since = "2.8.13", .summary = "Commands about what takes long.",
-        .complexity = "Depends on subcommand.", .syntax = "LATENCY", .subcommands = latency_subcommands,
+        .group = "server", .since = "2.8.13", .summary = "Container for commands about latency.",
+        .complexity = "Depends on the subcommand.", .syntax = "LATENCY", .subcommands = latency_subcommands,
     },
     {0},
 };

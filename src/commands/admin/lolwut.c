@@ -188,7 +188,7 @@ static void cmd_lolwut(struct request *request)
 const struct command_row lolwut_commands[] = {
     {.name = "lolwut", .run = cmd_lolwut, .arity = -1, .access = ACCESS_FREE, .flags = "readonly fast",
      .categories = "@read @fast", .group = "server", .since = "5.0.0",
-     .summary = "Draws a picture and tells the version.", .complexity = "O(N) for N characters of the picture",
+     .summary = "Returns a picture and the version.", .complexity = "O(N) for N characters of the picture",
      .syntax = "LOLWUT [VERSION version]"},
     {0},
 };

@@ -252,31 +252,31 @@ static void cmd_memory(struct request *request)
 
 static const struct command_row memory_subcommands[] = {
     {.name = "doctor", .run = cmd_memory_doctor, .arity = 2, MEMORY_ROW,
-     .summary = "Tells in words what is out of the ordinary with the memory.", .complexity = "O(1)",
+     .summary = "Returns a report about problems with memory.", .complexity = "O(1)",
      .syntax = "MEMORY DOCTOR", .tips = MEMORY_TIPS},
     {.name = "help", .run = cmd_memory_help, .arity = 2, MEMORY_ROW, .flags = "loading stale",
      .summary = "Explains the subcommands.", .complexity = "O(1)", .syntax = "MEMORY HELP"},
     {.name = "malloc-stats", .run = cmd_memory_malloc_stats, .arity = 2, MEMORY_ROW,
-     .summary = "Returns the allocator's own report.",
+     .summary = "Returns the statistics of the allocator.",
      .complexity = "Depends on how much memory is allocated, could be slow", .syntax = "MEMORY MALLOC-STATS",
      .tips = MEMORY_TIPS},
     {.name = "purge", .run = cmd_memory_purge, .arity = 2, MEMORY_ROW,
-     .summary = "Asks the allocator to give free pages back.",
+     .summary = "Asks the allocator to release free pages.",
      .complexity = "Depends on how much memory is allocated, could be slow", .syntax = "MEMORY PURGE",
      .tips = "request_policy:all_shards response_policy:all_succeeded"},
     {.name = "stats", .run = cmd_memory_stats, .arity = 2, MEMORY_ROW,
-     .summary = "Returns where the memory is, in numbers.", .complexity = "O(1)", .syntax = "MEMORY STATS",
+     .summary = "Returns how memory is used.", .complexity = "O(1)", .syntax = "MEMORY STATS",
      .tips = MEMORY_TIPS},
     {.name = "usage", .run = cmd_memory_usage, .arity = -3, .access = ACCESS_STRIPED, .flags = "readonly",
      .categories = "@read @slow", .group = "server", .since = "4.0.0", .keys = "RO@index:2@range:0,1,0",
-     .summary = "Tells how many bytes a key and its value take.",
+     .summary = "Returns the memory of a key with its value, in bytes.",
      .complexity = "O(N) where N is the number of samples.", .syntax = "MEMORY USAGE key [SAMPLES count]"},
     {0},
 };
 
 const struct command_row memory_commands[] = {
     {.name = "memory", .run = cmd_memory, .arity = -2, MEMORY_ROW,
-     .summary = "Commands about where the memory is.", .complexity = "Depends on subcommand.", .syntax = "MEMORY",
+     .summary = "Container for commands about memory.", .complexity = "Depends on the subcommand.", .syntax = "MEMORY",
      .subcommands = memory_subcommands},
     {0},
 };

@@ -94,7 +94,7 @@ static const struct command_row slowlog_subcommands[] = {
     },
     {
         .name = "help", .run = cmd_slowlog_help, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale",
-        .categories = "@slow", .group = "server", .since = "6.2.0", .summary = "Tells what SLOWLOG can do.",
+        .categories = "@slow", .group = "server", .since = "6.2.0", .summary = "Explains the subcommands.",
         .complexity = "O(1)", .syntax = "SLOWLOG HELP",
     },
     {
@@ -106,7 +106,7 @@ static const struct command_row slowlog_subcommands[] = {
     {
         .name = "reset", .run = cmd_slowlog_reset, .arity = 2, .access = ACCESS_FREE, .flags = "admin loading stale",
         .categories = "@admin @slow @dangerous", .group = "server", .since = "2.2.12",
-        .summary = "Empties the slow log.", .complexity = "O(N), N entries", .syntax = "SLOWLOG RESET",
+        .summary = "Deletes all entries of the slow log.", .complexity = "O(N), N entries", .syntax = "SLOWLOG RESET",
         .tips = "request_policy:all_nodes response_policy:all_succeeded",
     },
     {0},
@@ -120,14 +120,14 @@ static void cmd_slowlog(struct request *request)
 const struct command_row slowlog_commands[] = {
     {
         .name = "slowlog", .run = cmd_slowlog, .arity = -2, .access = ACCESS_FREE, .categories = "@slow",
-        .group = "server", .since = "2.2.12", .summary = "Commands about the slow log.",
-        .complexity = "Depends on subcommand.", .syntax = "SLOWLOG", .subcommands = slowlog_subcommands,
+        .group = "server", .since = "2.2.12", .summary = "Container for commands about the slow log.",
+        .complexity = "Depends on the subcommand.", .syntax = "SLOWLOG", .subcommands = slowlog_subcommands,
     },
     {
         .name = "monitor", .run = cmd_monitor, .arity = 1, .access = ACCESS_FREE,
         .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
         .since = "1.0.0",
-        .summary = "Shows every command the server runs, as it runs.", .complexity = "", .syntax = "MONITOR",
+        .summary = "Shows every command that the server runs.", .complexity = "", .syntax = "MONITOR",
     },
     {0},
 };

@@ -176,11 +176,11 @@ static void cmd_nhget(struct request *request)
 const struct command_row nested_commands[] = {
     {.name = "keydb.nhset", .run = cmd_nhset, .arity = -3, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
      .categories = "@write @hash @fast", .keys = "RW,UPDATE@index:1@range:0,1,0", .find_keys = nhset_find_keys,
-     .group = "generic", .since = "6.0.18", .summary = "Puts a text, or a list of texts, into a tree of texts.",
+     .group = "generic", .since = "6.0.18", .summary = "Sets a string, or a list of strings, in a nested hash.",
      .complexity = "O(N) for N components of the path and values", .syntax = "KEYDB.NHSET path value [value ...]"},
     {.name = "keydb.nhget", .run = cmd_nhget, .arity = -2, .access = ACCESS_STRIPED, .flags = "readonly fast",
      .categories = "@read @hash @fast", .keys = "RO,ACCESS@index:1@range:0,1,0", .find_keys = nhget_find_keys,
-     .group = "generic", .since = "6.0.18", .summary = "Returns what is in a tree of texts.",
+     .group = "generic", .since = "6.0.18", .summary = "Returns a value of a nested hash.",
      .complexity = "O(N) for N texts returned", .syntax = "KEYDB.NHGET [JSON|RESP] path"},
     {.name = NULL},
 };

@@ -503,14 +503,15 @@ const struct command_row sort_commands[] = {
      .keys = "RO,ACCESS@index:1@range:0,1,0 RO,ACCESS@unknown OW,UPDATE@unknown",
      .key_notes = "|The patterns of BY and GET name keys once the elements are known."
                   "|STORE can stand anywhere among the options.",
-     .group = "generic", .since = "1.0.0", .summary = "Sorts a list, set or sorted set; replies or keeps the result.",
+     .group = "generic", .since = "1.0.0",
+     .summary = "Returns or stores the sorted elements of a list, set or sorted set.",
      .complexity = "O(N+M*log(M)) for N elements of which M are returned",
      .syntax = "SORT key " SORT_OPTIONS " [STORE destination]"},
     {.name = "sort_ro", .run = cmd_sort, .arity = -2, .access_of = sort_access, .find_keys = sort_ro_find_keys,
      .flags = "readonly movablekeys alone", .categories = "@read @set @sortedset @list @slow @dangerous",
      .keys = "RO,ACCESS@index:1@range:0,1,0 RO,ACCESS@unknown",
      .key_notes = "|The patterns of BY and GET name keys once the elements are known.", .group = "generic",
-     .since = "7.0.0", .summary = "Sorts a list, set or sorted set and replies the result; never changes anything.",
+     .since = "7.0.0", .summary = "Returns the sorted elements of a list, set or sorted set.",
      .complexity = "O(N+M*log(M)) for N elements of which M are returned", .syntax = "SORT_RO key " SORT_OPTIONS},
     {.name = NULL},
 };

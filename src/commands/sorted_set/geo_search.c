@@ -458,7 +458,7 @@ const struct command_row geo_search_commands[] = {
      .flags = "write denyoom movablekeys deprecated alone", .categories = "@write @geo @slow",
      .keys = "RO,ACCESS@index:1@range:0,1,0 OW,UPDATE@keyword:STORE,6@range:0,1,0 "
                 "OW,UPDATE@keyword:STOREDIST,6@range:0,1,0",
-     .group = "geo", .since = "3.2.0", .summary = "Returns or keeps the places within a circle around a point.",
+     .group = "geo", .since = "3.2.0", .summary = "Returns or stores the members within a circle around a point.",
      .complexity = "O(N+log(M)) for N members near the center, of M",
      .syntax = "GEORADIUS key longitude latitude radius (m|km|ft|mi) [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT "
                 "count [ANY]] [ASC|DESC] [STORE key|STOREDIST key]",
@@ -467,7 +467,7 @@ const struct command_row geo_search_commands[] = {
      .history = "6.2.0=The word `ANY`.|7.0.0=The units in either case."},
     {.name = "georadius_ro", .run = cmd_georadius_ro, .arity = -6, .access = ACCESS_STRIPED,
      .flags = "readonly deprecated alone", .categories = "@read @geo @slow", .keys = "RO,ACCESS@index:1@range:0,1,0",
-     .group = "geo", .since = "3.2.10", .summary = "Returns the places within a circle around a point.",
+     .group = "geo", .since = "3.2.10", .summary = "Returns the members within a circle around a point.",
      .complexity = "O(N+log(M)) for N members near the center, of M",
      .syntax = "GEORADIUS_RO key longitude latitude radius (m|km|ft|mi) [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT "
                 "count [ANY]] [ASC|DESC]",
@@ -478,7 +478,7 @@ const struct command_row geo_search_commands[] = {
      .flags = "write denyoom movablekeys deprecated alone", .categories = "@write @geo @slow",
      .keys = "RO,ACCESS@index:1@range:0,1,0 OW,UPDATE@keyword:STORE,5@range:0,1,0 "
                 "OW,UPDATE@keyword:STOREDIST,5@range:0,1,0",
-     .group = "geo", .since = "3.2.0", .summary = "Returns or keeps the places within a circle around another one.",
+     .group = "geo", .since = "3.2.0", .summary = "Returns or stores the members within a circle around a member.",
      .complexity = "O(N+log(M)) for N members near the center, of M",
      .syntax = "GEORADIUSBYMEMBER key member radius (m|km|ft|mi) [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count "
                 "[ANY]] [ASC|DESC] [STORE key|STOREDIST key]",
@@ -487,14 +487,14 @@ const struct command_row geo_search_commands[] = {
      .history = "7.0.0=The units in either case."},
     {.name = "georadiusbymember_ro", .run = cmd_georadiusbymember_ro, .arity = -5, .access = ACCESS_STRIPED,
      .flags = "readonly deprecated alone", .categories = "@read @geo @slow", .keys = "RO,ACCESS@index:1@range:0,1,0",
-     .group = "geo", .since = "3.2.10", .summary = "Returns the places within a circle around another one.",
+     .group = "geo", .since = "3.2.10", .summary = "Returns the members within a circle around a member.",
      .complexity = "O(N+log(M)) for N members near the center, of M",
      .syntax = "GEORADIUSBYMEMBER_RO key member radius (m|km|ft|mi) [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT "
                 "count [ANY]] [ASC|DESC]",
      .deprecated_since = "6.2.0", .replaced_by = "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments"},
     {.name = "geosearch", .run = cmd_geosearch, .arity = -7, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @geo @slow", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "geo", .since = "6.2.0",
-     .summary = "Returns the places within a circle or a box.",
+     .summary = "Returns the members within a circle or a box.",
      .complexity = "O(N+log(M)) for N members near the center, of M",
      .syntax = "GEOSEARCH key (FROMMEMBER member|FROMLONLAT longitude latitude) (BYRADIUS radius "
                 "(m|km|ft|mi)|BYBOX width height (m|km|ft|mi)) [ASC|DESC] [COUNT count [ANY]] [WITHCOORD] "
@@ -503,7 +503,7 @@ const struct command_row geo_search_commands[] = {
     {.name = "geosearchstore", .run = cmd_geosearchstore, .arity = -8, .access = ACCESS_STRIPED,
      .flags = "write denyoom alone", .categories = "@write @geo @slow",
      .keys = "OW,UPDATE@index:1@range:0,1,0 RO,ACCESS@index:2@range:0,1,0", .group = "geo", .since = "6.2.0",
-     .summary = "Keeps the places within a circle or a box.",
+     .summary = "Stores the members within a circle or a box.",
      .complexity = "O(N+log(M)) for N members near the center, of M",
      .syntax = "GEOSEARCHSTORE destination source (FROMMEMBER member|FROMLONLAT longitude latitude) (BYRADIUS "
                 "radius (m|km|ft|mi)|BYBOX width height (m|km|ft|mi)) [ASC|DESC] [COUNT count [ANY]] [STOREDIST]",

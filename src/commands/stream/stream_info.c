@@ -248,28 +248,30 @@ static void cmd_xinfo_help(struct request *request)
 static const struct command_row info_subcommands[] = {
     {.name = "stream", .run = cmd_xinfo_stream, .arity = -3, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @stream @slow", .keys = "RO,ACCESS@index:2@range:0,1,0", .group = "stream", .since = "5.0.0",
-     .summary = "Describes a stream.",
+     .summary = "Returns information about a stream.",
      .complexity = "O(1); FULL: O(N) for N entries, groups, consumers and records told",
      .syntax = "XINFO STREAM key [FULL [COUNT count]]",
      .history = "6.0.0=The option `FULL`.|7.0.0=Ids of the first entry and of the last one deleted, "
                 "entries added and read, the lag."},
     {.name = "groups", .run = cmd_xinfo_groups, .arity = 3, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @stream @slow", .keys = "RO,ACCESS@index:2@range:0,1,0", .group = "stream", .since = "5.0.0",
-     .summary = "Describes the groups of a stream.", .complexity = "O(N) for N groups", .syntax = "XINFO GROUPS key",
+     .summary = "Returns the consumer groups of a stream.", .complexity = "O(N) for N groups",
+     .syntax = "XINFO GROUPS key",
      .history = "7.0.0=Entries read and the lag."},
     {.name = "consumers", .run = cmd_xinfo_consumers, .arity = 4, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @stream @slow", .keys = "RO,ACCESS@index:2@range:0,1,0", .group = "stream", .since = "5.0.0",
-     .summary = "Describes the consumers of a group.", .complexity = "O(N) for N consumers",
+     .summary = "Returns the consumers of a group.", .complexity = "O(N) for N consumers",
      .syntax = "XINFO CONSUMERS key group", .tips = "nondeterministic_output"},
     {.name = "help", .run = cmd_xinfo_help, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale",
-     .categories = "@stream @slow", .group = "stream", .since = "5.0.0", .summary = "Lists the subcommands.",
+     .categories = "@stream @slow", .group = "stream", .since = "5.0.0", .summary = "Explains the subcommands.",
      .complexity = "O(1)", .syntax = "XINFO HELP"},
     {.name = NULL},
 };
 
 const struct command_row stream_info_commands[] = {
     {.name = "xinfo", .arity = -2, .access = ACCESS_STRIPED, .categories = "@slow", .group = "stream",
-     .since = "5.0.0", .summary = "Describes streams, groups and consumers.", .complexity = "as the subcommand says",
+     .since = "5.0.0", .summary = "Container for commands that describe streams, groups and consumers.",
+     .complexity = "Depends on the subcommand.",
      .syntax = "XINFO subcommand [arg ...]", .subcommands = info_subcommands},
     {.name = NULL},
 };

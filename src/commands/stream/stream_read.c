@@ -478,14 +478,14 @@ const struct command_row stream_read_commands[] = {
     {.name = "xread", .run = cmd_xread, .arity = -4, .access = ACCESS_STRIPED,
      .flags = "readonly blocking movablekeys alone", .categories = "@read @stream @slow @blocking",
      .keys = "RO,ACCESS@keyword:STREAMS,1@range:-1,1,2", .group = "stream", .since = "5.0.0",
-     .summary = "Returns entries of several streams that come after given ids, or waits for them.",
+     .summary = "Returns the entries of streams after given ids. May block until there are some.",
      .complexity = "O(N) for N entries returned",
      .syntax = "XREAD [COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]", .find_keys = find_keys},
     {.name = "xreadgroup", .run = cmd_xreadgroup, .arity = -7, .access = ACCESS_STRIPED,
      .flags = "write blocking movablekeys alone", .categories = "@write @stream @slow @blocking",
      .keys = "RO,ACCESS@keyword:STREAMS,4@range:-1,1,2", .group = "stream", .since = "5.0.0",
-     .summary = "Returns entries of several streams that no consumer of the group has had, or waits for them; or "
-                "those a consumer has had and not acknowledged.",
+     .summary = "Returns new entries of streams for a consumer of a group, or its pending entries. May block "
+                "until there are some.",
      .complexity = "O(N) for N entries returned",
      .syntax = "XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id "
                "[id ...]",

@@ -328,11 +328,11 @@ static bool stralgo_find_keys(const struct slice *args, uint32_t arg_count, stru
 const struct command_row lcs_commands[] = {
     {.name = "lcs", .run = cmd_lcs, .arity = -3, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @string @slow", .keys = "RO,ACCESS@index:1@range:1,1,0", .group = "string",
-     .since = "7.0.0", .summary = "Finds the longest common subsequence of two strings.",
+     .since = "7.0.0", .summary = "Returns the longest common subsequence of two strings.",
      .complexity = "O(N*M) for strings of N and M bytes", .syntax = "LCS key1 key2 " LCS_OPTIONS},
     {.name = "stralgo", .run = cmd_stralgo, .arity = -2, .access = ACCESS_STRIPED,
      .flags = "readonly movablekeys alone", .categories = "@read @string @slow", .group = "generic",
-     .since = "6.0.0", .summary = "Finds the longest common subsequence of two strings, given or kept in keys.",
+     .since = "6.0.0", .summary = "Returns the longest common subsequence of two strings, given or stored in keys.",
      .complexity = "O(N*M) for strings of N and M bytes",
      .syntax = "STRALGO LCS (KEYS key1 key2|STRINGS string1 string2) " LCS_OPTIONS,
      .find_keys = stralgo_find_keys},
