@@ -2,9 +2,9 @@
  * version that can hold it and read again, it has the same fingerprint. */
 #include "base/hash.h"
 #include "base/mem.h"
-#include "commands/keys/digest.h"
 #include "commands/shared/type_options.h"
 #include "fuzz.h"
+#include "persist/digest.h"
 #include "persist/rdb_payload.h"
 #include "store/subkey_ttl.h"
 

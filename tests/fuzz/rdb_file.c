@@ -2,12 +2,12 @@
  * the same keys and values. A failure says what, on one line, and where, within the file. */
 #include "base/hash.h"
 #include "base/mem.h"
-#include "commands/keys/digest.h"
 #include "commands/shared/type_options.h"
 #include "data/list.h"
 #include "data/nested.h"
 #include "data/stream_value.h"
 #include "fuzz.h"
+#include "persist/digest.h"
 #include "persist/rdb_load.h"
 #include "persist/rdb_save.h"
 

@@ -3,10 +3,10 @@
 
 #include "base/mem.h"
 #include "base/number.h"
-#include "commands/keys/digest.h"
 #include "commands/shared/object.h"
 #include "commands/shared/type_options.h"
 #include "data/list.h"
+#include "persist/digest.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
 

@@ -1,4 +1,4 @@
-#include "commands/keys/digest.h"
+#include "persist/digest.h"
 
 #include "base/assert.h"
 #include "base/panic.h"

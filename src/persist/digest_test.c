@@ -1,4 +1,4 @@
-#include "commands/keys/digest.h"
+#include "persist/digest.h"
 
 #include "base/fence.h"
 #include "base/hash.h"
