@@ -10,6 +10,7 @@
 #include "commands/shared/families.h"
 #include "commands/shared/random_count.h"
 #include "commands/shared/type_options.h"
+#include "persist/types.h"
 #include "script/script_host.h"
 #include "script/scripts.h"
 #include "server/acl/acl.h"
@@ -193,7 +194,7 @@ int main(int argc, char **argv)
         exit_status = EXIT_FAILURE;
         goto out;
     }
-    type_values_setup(server->store);
+    types_setup(server->store);
     info_rows_mark_ready();
     scripts_setup();
     reaper_setup();

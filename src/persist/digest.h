@@ -27,6 +27,8 @@ struct digest {
 void digest_mix(struct digest *digest, struct slice bytes);
 void digest_mix_u32(struct digest *digest, uint32_t number);
 void digest_add(struct digest *digest, struct slice bytes);
+/* Both mixed in this order into zeros, added. */
+void digest_add_pair(struct digest *digest, struct slice first, struct slice second);
 /* Mixes the value in, with its type and whether it has a deadline. */
 void digest_mix_value(struct digest *digest, const struct entry *entry);
 /* All databases; the gate is held. */

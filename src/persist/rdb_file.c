@@ -1,6 +1,7 @@
 #include "persist/rdb_file.h"
 
 #include "base/number.h"
+#include "persist/rdb_module.h"
 #include "persist/rdb_skim.h"
 
 #include <inttypes.h>
@@ -94,14 +95,14 @@ static bool skim_members(struct file_reader *file)
     return file->reader->status == STATUS_OK;
 }
 
-static bool skim_key(struct file_reader *file)
+static bool skim_key(struct file_reader *file, const struct rdb_form *form)
 {
     struct rdb_reader *reader = file->reader;
     struct slice record;
     bool good;
 
     rdb_reader_mark(reader);
-    good = read_name(file) && rdb_skim_value(reader, file->key.type);
+    good = read_name(file) && rdb_skim_value(reader, form);
     file->key.bytes = rdb_reader_offset(reader) - file->key.offset;
     good = good && (file->key.type == RDB_STRING || skim_members(file));
     good = rdb_reader_marked(reader, &record) && good &&
@@ -113,15 +114,16 @@ static bool skim_key(struct file_reader *file)
 static bool read_key(struct file_reader *file, unsigned type)
 {
     struct rdb_reader *reader = file->reader;
+    const struct rdb_form *form = rdb_form_of(type);
     struct rdb_value value;
     bool good;
 
     file->key.type = type;
     file->key.offset = rdb_reader_offset(reader) - 1;
-    if (!rdb_type_is_known(type))
+    if (form == NULL)
         return rdb_fail(reader, STATUS_CORRUPT, "there is no record of kind %u", type);
-    if (file->handler->record != NULL && rdb_can_skim(type))
-        return skim_key(file);
+    if (file->handler->record != NULL && rdb_can_skim(form))
+        return skim_key(file, form);
     if (!read_name(file) || !rdb_read_value(reader, type, &file->handler->limits, &value))
         return false;
     file->key.bytes = rdb_reader_offset(reader) - file->key.offset;

@@ -1,6 +1,7 @@
 #include "persist/rdb_payload.h"
 
 #include "base/crc64.h"
+#include "persist/types.h"
 
 #include <stdatomic.h>
 
@@ -18,11 +19,11 @@ bool rdb_skips_checksums(void)
 
 void rdb_payload_write(struct rdb_writer *writer, const struct entry *entry)
 {
-    enum rdb_type type = rdb_write_type_of(writer, entry);
+    const struct rdb_form *form = rdb_write_form_of(writer, entry);
 
-    rdb_write_byte(writer, type);
-    rdb_write_value(writer, type, entry);
-    rdb_write_member_deadlines(writer, type, entry); /* who does not know them passes over what follows the value */
+    rdb_write_byte(writer, form->number);
+    form->write(writer, entry);
+    rdb_write_records(writer, form, entry); /* who does not know them passes over what follows the value */
     rdb_payload_seal(writer);
 }
 

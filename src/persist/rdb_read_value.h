@@ -20,6 +20,7 @@ struct rdb_limits {
 
 struct rdb_value {
     enum value_type type;
+    unsigned form;            /* enum rdb_type: in which it stands there */
     bool is_empty;            /* a list, set, hash or sorted set without anything in it; there is no value then */
     bool is_strange;          /* it was read over */
     struct slice text;        /* a string: good until the next call that reads */
@@ -39,9 +40,4 @@ bool rdb_value_take_record(struct rdb_value *value, struct buffer *member, struc
 /* Such records up to the end, or to something that is none; what else they tell is passed over. */
 must_check bool rdb_value_read_members(struct rdb_reader *reader, struct rdb_value *value);
 
-bool rdb_type_is_known(unsigned type);
 const char *rdb_type_name(unsigned type); /* for people: "hash as listpack" */
-
-/* A record of a module outside of keys: read over. */
-must_check bool rdb_skip_module_items(struct rdb_reader *reader);
-void rdb_module_name(uint64_t id, char name[10]);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/crc64.h"
 #include "base/status.h"
+#include "persist/types.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -61,7 +62,7 @@ static void save_key(struct access *access, unsigned db, const struct entry *ent
 {
     struct saver *saver = context;
     struct rdb_writer *writer = &saver->writer;
-    enum rdb_type type;
+    const struct rdb_form *form;
     int64_t expire_ms = entry_expire_ms(entry);
 
     (void)access;
@@ -74,11 +75,11 @@ static void save_key(struct access *access, unsigned db, const struct entry *ent
     }
     if (saver->request->use != RDB_USE_NOTHING)
         write_use(saver, entry);
-    type = rdb_write_type_of(writer, entry);
-    rdb_write_byte(writer, type);
+    form = rdb_write_form_of(writer, entry);
+    rdb_write_byte(writer, form->number);
     rdb_write_text(writer, entry_key(entry));
-    rdb_write_value(writer, type, entry);
-    rdb_write_member_deadlines(writer, type, entry);
+    form->write(writer, entry);
+    rdb_write_records(writer, form, entry);
     saver->keys++;
     if (UNLIKELY(saver->request->key_delay_us != 0)) {
         status_ignore(rdb_writer_flush(writer), "it stays in the writer, and is looked at below");

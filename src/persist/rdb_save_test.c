@@ -8,6 +8,7 @@
 #include "data/hash.h"
 #include "data/list.h"
 #include "persist/rdb_load.h"
+#include "persist/types.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,8 +39,7 @@ static void keyspace_init(struct keyspace *keys)
 {
     keys->counters = (struct store_counters){0};
     keys->store = store_create(STRIPES, DATABASES);
-    store_set_type(keys->store, TYPE_LIST, &(const struct store_type){.ops = &list_ops});
-    store_set_type(keys->store, TYPE_HASH, &(const struct store_type){.ops = &hash_ops});
+    types_setup(keys->store);
     access_init(&keys->access, keys->store, &keys->counters);
     access_begin(&keys->access, 1800000000000, true);
 }

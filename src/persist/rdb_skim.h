@@ -1,8 +1,13 @@
 /* Reading over values without making them: where they end is all that is found out. For who has others read them. */
 #pragma once
 
-#include "persist/rdb_read.h"
+#include "persist/types.h"
 
-bool rdb_can_skim(unsigned type); /* a type whose shape is simple: all but streams and what modules have */
-/* What stands behind type and key, of a type that can be skimmed. */
-must_check bool rdb_skim_value(struct rdb_reader *reader, unsigned type);
+/* Is its shape simple? So are all but those of streams, jobs and what modules have. */
+static inline bool rdb_can_skim(const struct rdb_form *form)
+{
+    return form->head != NULL;
+}
+
+/* What stands behind type and key, in a form that can be skimmed. */
+must_check bool rdb_skim_value(struct rdb_reader *reader, const struct rdb_form *form);

@@ -7,6 +7,7 @@
 #include "data/list.h"
 #include "data/nested.h"
 #include "data/stream_value.h"
+#include "persist/types.h"
 #include "store/subkey_ttl.h"
 
 #include <setjmp.h>
@@ -176,7 +177,7 @@ static void show_value(struct buffer *out, enum value_type type, struct value va
         nested_append_json(value.data, out);
         break;
     default:
-        break;
+        fail_msg("nothing shows type %d", (int)type);
     }
 }
 
@@ -428,11 +429,7 @@ static int setup(void **state)
     (void)state;
     random_ = test_random("rdb_value");
     store = store_create(1, 1);
-    store_set_type(store, TYPE_LIST, &(const struct store_type){.ops = &list_ops});
-    store_set_type(store, TYPE_SET, &(const struct store_type){.ops = &set_ops});
-    store_set_type(store, TYPE_ZSET, &(const struct store_type){.ops = &zset_ops});
-    store_set_type(store, TYPE_HASH, &(const struct store_type){.ops = &hash_ops});
-    store_set_type(store, TYPE_STREAM, &(const struct store_type){.ops = &stream_ops});
+    types_setup(store);
     access_init(&keys, store, &counters);
     access_begin(&keys, 1800000000000, true);
     return 0;

@@ -200,6 +200,12 @@ void rdb_write_double(struct rdb_writer *writer, double number)
     rdb_write_u64(writer, bits);
 }
 
+void rdb_writer_need(struct rdb_writer *writer, int version)
+{
+    if (version > writer->version && version <= writer->options.most)
+        writer->version = version;
+}
+
 void rdb_write_aux(struct rdb_writer *writer, struct slice name, struct slice value)
 {
     rdb_write_byte(writer, RDB_AUX);

@@ -19,6 +19,8 @@ struct rdb_write_options {
     bool checksums;
 };
 
+struct rdb_form;
+
 struct rdb_writer {
     struct rdb_write_options options;
     struct buffer out;      /* what the sink has not got yet */
@@ -50,11 +52,12 @@ void rdb_write_u64(struct rdb_writer *writer, uint64_t number);   /* 8 bytes, li
 void rdb_write_double(struct rdb_writer *writer, double number);  /* likewise */
 void rdb_write_aux(struct rdb_writer *writer, struct slice name, struct slice value);
 
+/* The least of a version's forms that holds everything, or the form of the version that was wished for. */
+void rdb_writer_need(struct rdb_writer *writer, int version);
+
 /* --- values --- */
 
-/* The type under which the entry's value is written. */
-enum rdb_type rdb_write_type_of(struct rdb_writer *writer, const struct entry *entry);
-/* What stands behind type and key. */
-void rdb_write_value(struct rdb_writer *writer, enum rdb_type type, const struct entry *entry);
-/* Deadlines of members, as records, if the type has no place for them. */
-void rdb_write_member_deadlines(struct rdb_writer *writer, enum rdb_type type, const struct entry *entry);
+/* The form in which the entry's value is to be written, by its `write` (types.h), behind its number and the key. */
+const struct rdb_form *rdb_write_form_of(struct rdb_writer *writer, const struct entry *entry);
+/* What belongs to the value and has no place in it: deadlines of members, as records. */
+void rdb_write_records(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry);

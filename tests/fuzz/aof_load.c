@@ -60,7 +60,7 @@ static void start(void)
     background_setup(1);
     server = server_create();
     assert(server != NULL);
-    type_values_setup(server->store);
+    types_setup(server->store);
     aof_load_provide(&apply_functions);
     log_set_level(LOG_LEVEL_NOTHING);
 }

@@ -2,10 +2,10 @@
  * version that can hold it and read again, it has the same fingerprint. */
 #include "base/hash.h"
 #include "base/mem.h"
-#include "commands/shared/type_options.h"
 #include "fuzz.h"
 #include "persist/digest.h"
 #include "persist/rdb_payload.h"
+#include "persist/types.h"
 #include "store/subkey_ttl.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void setup(void)
     hash_setup();
     store = store_create(1, 1);
     atexit(teardown);
-    type_values_setup(store);
+    types_setup(store);
     access_init(&keys, store, &counters);
     access_begin(&keys, 1, true); /* before any deadline */
 }

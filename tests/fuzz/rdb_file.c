@@ -2,7 +2,6 @@
  * the same keys and values. A failure says what, on one line, and where, within the file. */
 #include "base/hash.h"
 #include "base/mem.h"
-#include "commands/shared/type_options.h"
 #include "data/list.h"
 #include "data/nested.h"
 #include "data/stream_value.h"
@@ -10,6 +9,7 @@
 #include "persist/digest.h"
 #include "persist/rdb_load.h"
 #include "persist/rdb_save.h"
+#include "persist/types.h"
 
 enum { DATABASES = 4 };
 
@@ -28,7 +28,7 @@ static struct store *make_store(struct access *access, struct store_counters *co
 {
     struct store *store = store_create(16, DATABASES);
 
-    type_values_setup(store);
+    types_setup(store);
     access_init(access, store, counters);
     access_begin(access, 1, true); /* before any deadline */
     return store;

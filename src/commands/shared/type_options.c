@@ -1,8 +1,6 @@
 #include "commands/shared/type_options.h"
 
 #include "base/rows.h"
-#include "data/cron.h"
-#include "data/nested.h"
 #include "server/config/config.h"
 
 static _Atomic int64_t hash_entries, hash_value; /* global: option storage */
@@ -57,26 +55,6 @@ struct rdb_limits type_rdb_limits(void)
 {
     return (struct rdb_limits){.hash = type_hash_limits(), .set = type_set_limits(), .zset = type_zset_limits(),
                                .list = type_list_limits()};
-}
-
-void type_values_setup(struct store *store)
-{
-    static const struct store_type types[TYPE_COUNT] = {
-        [TYPE_STRING] = {.name = "string"},
-        [TYPE_LIST] = {.name = "list", .ops = &list_ops},
-        [TYPE_SET] = {.name = "set", .ops = &set_ops, .expired_command = "SREM", .expired_event = "srem",
-                      .expired_class = EVENT_SET},
-        [TYPE_ZSET] = {.name = "zset", .ops = &zset_ops, .expired_command = "ZREM", .expired_event = "zrem",
-                       .expired_class = EVENT_ZSET},
-        [TYPE_HASH] = {.name = "hash", .ops = &hash_ops, .expired_command = "HDEL", .expired_event = "hexpired",
-                       .expired_class = EVENT_HASH},
-        [TYPE_STREAM] = {.name = "stream", .ops = &stream_ops},
-        [TYPE_NESTED] = {.name = "unknown", .ops = &nested_ops},
-        [TYPE_CRON] = {.name = "unknown", .ops = &cron_ops},
-    };
-
-    for (enum value_type type = TYPE_STRING; type < TYPE_COUNT; type++)
-        store_set_type(store, type, &types[type]);
 }
 
 void type_options_setup(void)

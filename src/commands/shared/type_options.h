@@ -1,4 +1,4 @@
-/* Options that say in which form values are kept, and what the keyspace must know of each type. */
+/* Options that say in which form values are kept. */
 #pragma once
 
 #include "data/hash.h"
@@ -7,12 +7,10 @@
 #include "data/zset.h"
 #include "data/stream_value.h"
 #include "persist/rdb_read_value.h"
-#include "store/store.h"
 
 #define LIST_OPEN_NODES 8 /* at each end of a list, where list-compress-depth does not say */
 
 void type_options_setup(void); /* after config_setup */
-void type_values_setup(struct store *store); /* tells it what to do with values; before the workers start */
 
 struct hash_limits type_hash_limits(void); /* any thread */
 struct quicklist_limits type_list_limits(void);

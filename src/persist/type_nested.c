@@ -1,13 +1,23 @@
-#include "persist/rdb_nested.h"
+/* Trees of texts (KEYDB.NHSET), as files have them. KeyDB has no form for them. Here they are the value of a module
+ * type called "kdbnested", so that who does not know it can read over it:
+ *
+ *     type 7 | id | node | 0
+ *     node = unsigned NESTED_TREE | unsigned children | (text name | node) ...
+ *            unsigned NESTED_TEXT | text
+ *            unsigned NESTED_LIST | unsigned texts | text ...
+ *     unsigned = 2, length; text = 5, text */
+#include "persist/types.h"
 
 #include "base/mem.h"
+#include "data/nested.h"
+#include "persist/rdb_module.h"
 
 enum { FORM_VERSION = 1, NAME_LETTERS = 9, LETTER_BITS = 6, VERSION_BITS = 10 };
 
 /* Nine letters of an alphabet of 64, then the version of the form. */
-uint64_t rdb_nested_id(void)
+static uint64_t module_id(void)
 {
-    static const char name[] = RDB_NESTED_NAME;
+    static const char name[] = "kdbnested";
     uint64_t id = 0;
 
     static_assert(sizeof(name) - 1 == NAME_LETTERS, "names of module types have nine letters");
@@ -16,7 +26,7 @@ uint64_t rdb_nested_id(void)
     return id << VERSION_BITS | FORM_VERSION;
 }
 
-/* ---------------------------------------------------------------------------------------------------- writing -- */
+/* ----------------------------------------------------------------------------------------------------- writing -- */
 
 static void write_unsigned(struct rdb_writer *writer, uint64_t number)
 {
@@ -59,14 +69,14 @@ static void write_node(struct rdb_writer *writer, const struct nested *node)
     }
 }
 
-void rdb_write_nested(struct rdb_writer *writer, struct value tree)
+static void write_nested(struct rdb_writer *writer, const struct entry *entry)
 {
-    rdb_write_length(writer, rdb_nested_id());
-    write_node(writer, nested_find(tree, SLICE_EMPTY));
+    rdb_write_length(writer, module_id());
+    write_node(writer, nested_find(entry_value(entry), SLICE_EMPTY));
     rdb_write_length(writer, RDB_MODULE_END);
 }
 
-/* ---------------------------------------------------------------------------------------------------- reading -- */
+/* ----------------------------------------------------------------------------------------------------- reading -- */
 
 struct nested_reader {
     struct rdb_reader *reader;
@@ -179,7 +189,7 @@ static bool read_node(struct nested_reader *nested, unsigned depth)
     return true;
 }
 
-bool rdb_read_nested(struct rdb_reader *reader, struct value *tree)
+static bool read_nested(struct rdb_reader *reader, struct value *tree)
 {
     struct nested_reader nested = {.reader = reader, .tree = tree};
     bool good;
@@ -189,3 +199,67 @@ bool rdb_read_nested(struct rdb_reader *reader, struct value *tree)
     buffer_fini(&nested.path);
     return good;
 }
+
+static bool read_module(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)
+{
+    uint64_t id;
+    char name[10];
+
+    if (!rdb_read_length(reader, &id))
+        return false;
+    if (id == module_id()) {
+        value->type = TYPE_NESTED;
+        return read_nested(reader, &value->value);
+    }
+    rdb_module_name(id, name);
+    value->is_strange = true;
+    if (!limits->skips_strange)
+        return rdb_fail(reader, STATUS_UNSUPPORTED, "a value of the module type '%s', which this server does not have",
+                        name);
+    return rdb_skip_module_items(reader);
+}
+
+static bool refuse_early_module(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)
+{
+    (void)limits;
+    (void)value;
+    return rdb_fail(reader, STATUS_UNSUPPORTED, "a value of a module in the form of 4.0 release candidates");
+}
+
+/* ------------------------------------------------------------------------------------------------------ digest -- */
+
+static void digest_node(struct digest *digest, const struct nested *node);
+
+static void digest_child(struct slice name, const struct nested *node, void *context)
+{
+    struct digest digest = {{0}};
+
+    digest_mix(&digest, name);
+    digest_node(&digest, node);
+    digest_add(context, slice_make(digest.bytes, DIGEST_BYTES));
+}
+
+static void digest_node(struct digest *digest, const struct nested *node)
+{
+    digest_mix_u32(digest, nested_kind(node));
+    if (nested_kind(node) == NESTED_TREE)
+        nested_each(node, digest_child, digest);
+    for (uint64_t i = 0; nested_kind(node) != NESTED_TREE && i < nested_count(node); i++)
+        digest_mix(digest, nested_text(node, i));
+}
+
+static void digest_value(struct digest *digest, const struct entry *entry)
+{
+    digest_node(digest, nested_find(entry_value(entry), SLICE_EMPTY));
+}
+
+/* --------------------------------------------------------------------------------------------------------- row -- */
+
+static const struct rdb_form forms[] = {
+    {.number = RDB_MODULE, .name = "module value", .read = read_module, .write = write_nested},
+    {.number = RDB_MODULE_EARLY, .name = "module value of release candidates", .read = refuse_early_module},
+    {0},
+};
+
+const struct type_row type_nested = {
+    .known = {.name = "unknown", .ops = &nested_ops}, .forms = forms, .digest_number = 64, .digest = digest_value};

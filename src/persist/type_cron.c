@@ -1,0 +1,160 @@
+/* Jobs, as files have them: KeyDB's type 64, `script, start, interval, keys, arguments`, and in the records behind the
+ * value what that leaves out: when the next run is (as the deadline of a member called as the key) and, in a record
+ * that KeyDB passes over, that the job is to be run once only. A file of KeyDB's does not tell; what it has repeats. */
+#include "persist/types.h"
+
+#include "base/mem.h"
+#include "base/number.h"
+#include "data/cron.h"
+
+#define AUX_SINGLE SLICE("keydb-cron-single")
+
+/* ----------------------------------------------------------------------------------------------------- writing -- */
+
+static void write_words(struct rdb_writer *writer, const struct slice *words, uint32_t count)
+{
+    rdb_write_length(writer, count);
+    for (uint32_t i = 0; i < count; i++)
+        rdb_write_text(writer, words[i]);
+}
+
+static void write_cron(struct rdb_writer *writer, const struct entry *entry)
+{
+    const struct cron *cron = cron_of(entry_value(entry));
+
+    rdb_write_text(writer, cron->words[0]);
+    rdb_write_u64(writer, (uint64_t)cron->start_ms);
+    rdb_write_u64(writer, (uint64_t)cron->interval_ms);
+    write_words(writer, cron->words + 1, cron->key_count);
+    write_words(writer, cron->words + 1 + cron->key_count, cron->word_count - 1 - cron->key_count);
+}
+
+static void write_records(struct rdb_writer *writer, const struct entry *entry)
+{
+    const struct cron *cron = cron_of(entry_value(entry));
+    char next[NUMBER_I64_SPACE];
+
+    rdb_write_aux(writer, RDB_AUX_MEMBER, entry_key(entry));
+    rdb_write_aux(writer, RDB_AUX_MEMBER_MS, slice_make(next, number_format_i64(next, MAX(cron_next_ms(cron), 0))));
+    if (!cron->repeats)
+        rdb_write_aux(writer, AUX_SINGLE, SLICE("1"));
+}
+
+/* ----------------------------------------------------------------------------------------------------- reading -- */
+
+/* Texts are good until the next read: what comes is gathered, and found in there when all of it is. */
+struct gathered {
+    struct buffer bytes;
+    struct buffer sizes; /* of size_t */
+    uint32_t count;
+};
+
+static bool gather(struct rdb_reader *reader, struct gathered *gathered)
+{
+    struct slice text;
+
+    if (!rdb_read_text(reader, &text))
+        return false;
+    if (gathered->count == UINT32_MAX)
+        return rdb_corrupt(reader, "a job of too many words");
+    buffer_append_slice(&gathered->bytes, text);
+    buffer_append(&gathered->sizes, &text.size, sizeof(text.size));
+    gathered->count++;
+    return true;
+}
+
+static bool gather_list(struct rdb_reader *reader, struct gathered *gathered)
+{
+    uint64_t count;
+
+    if (!rdb_read_count(reader, 1, &count))
+        return false;
+    for (; count != 0; count--) {
+        if (!gather(reader, gathered))
+            return false;
+    }
+    return true;
+}
+
+static struct value make(const struct cron_terms *terms, const struct gathered *gathered)
+{
+    struct slice *words = mem_alloc(gathered->count * sizeof(*words));
+    const char *at = gathered->bytes.data;
+    struct value value;
+
+    for (uint32_t i = 0; i < gathered->count; i++) {
+        memcpy(&words[i].size, gathered->sizes.data + i * sizeof(size_t), sizeof(size_t));
+        words[i].data = at;
+        at += words[i].size;
+    }
+    value = cron_create(terms, words, gathered->count);
+    mem_free(words);
+    return value;
+}
+
+static bool read_cron(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)
+{
+    struct cron_terms terms = {.repeats = true};
+    struct gathered gathered = {.count = 0};
+    bool good = gather(reader, &gathered) && rdb_read_i64(reader, &terms.start_ms) &&
+                rdb_read_i64(reader, &terms.interval_ms);
+
+    (void)limits;
+    value->type = TYPE_CRON;
+    good = good && (terms.interval_ms > 0 || rdb_corrupt(reader, "a job without an interval")) &&
+           gather_list(reader, &gathered);
+    terms.key_count = gathered.count - good;
+    good = good && gather_list(reader, &gathered);
+    if (good)
+        value->value = make(&terms, &gathered);
+    buffer_fini(&gathered.bytes);
+    buffer_fini(&gathered.sizes);
+    return good;
+}
+
+static void set_next(struct cron *cron, int64_t next_ms)
+{
+    if (__builtin_sub_overflow(next_ms, cron->interval_ms, &cron->start_ms))
+        cron->start_ms = INT64_MIN;
+}
+
+/* Of a job's member only the time counts: there is but one, called as the key. */
+static bool take_record(struct value *value, struct slice name, struct slice text)
+{
+    struct cron *cron = cron_of(*value);
+    int64_t next_ms;
+
+    if (slice_equal(name, AUX_SINGLE))
+        cron->repeats = false;
+    else if (!slice_equal(name, RDB_AUX_MEMBER_MS))
+        return slice_equal(name, RDB_AUX_MEMBER);
+    else if (number_parse_i64(text, &next_ms) && next_ms >= 0)
+        set_next(cron, next_ms);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------ digest -- */
+
+/* Its times are those of one moment. */
+static void digest_value(struct digest *digest, const struct entry *entry)
+{
+    const struct cron *cron = cron_of(entry_value(entry));
+
+    digest_mix_u32(digest, cron->repeats);
+    digest_mix_u32(digest, (uint32_t)((uint64_t)cron->interval_ms >> 32));
+    digest_mix_u32(digest, (uint32_t)cron->interval_ms);
+    digest_mix_u32(digest, cron->key_count);
+    for (uint32_t i = 0; i < cron->word_count; i++)
+        digest_mix(digest, cron->words[i]);
+}
+
+/* --------------------------------------------------------------------------------------------------------- row -- */
+
+static const struct rdb_form forms[] = {
+    {.number = RDB_CRON, .name = "cron job", .read = read_cron, .write = write_cron},
+    {0},
+};
+
+const struct type_row type_cron = {
+    .known = {.name = "unknown", .ops = &cron_ops}, .forms = forms, .write_records = write_records,
+    .take_record = take_record, .digest_number = 65, .digest = digest_value};

@@ -1,0 +1,387 @@
+/* Streams, as files have them. */
+#include "persist/types.h"
+
+#include "base/mem.h"
+#include "data/stream_value.h"
+
+/* ----------------------------------------------------------------------------------------------------- reading -- */
+
+/* What is pending in a group comes before the consumers that it belongs to. */
+struct waiting {
+    struct stream_id id;
+    int64_t delivery_ms;
+    uint64_t delivery_count;
+    bool is_owned; /* a consumer has claimed it */
+};
+
+struct waiting_list { /* by id, ascending */
+    struct waiting *items;
+    uint64_t count, owned;
+};
+
+enum { NODE_LEAST_BYTES = 1 + STREAM_ID_BYTES + 1, WAITING_LEAST_BYTES = STREAM_ID_BYTES + 8 + 1 };
+
+static bool read_id(struct rdb_reader *reader, struct stream_id *id)
+{
+    return rdb_read_length(reader, &id->ms) && rdb_read_length(reader, &id->seq);
+}
+
+static bool read_raw_id(struct rdb_reader *reader, struct stream_id *id)
+{
+    struct slice bytes;
+
+    if (!rdb_read_bytes(reader, STREAM_ID_BYTES, &bytes))
+        return false;
+    *id = stream_id_decode(bytes.data);
+    return true;
+}
+
+static bool read_nodes(struct rdb_reader *reader, struct stream *stream)
+{
+    uint64_t count;
+
+    if (!rdb_read_count(reader, NODE_LEAST_BYTES, &count))
+        return false;
+    for (; count != 0; count--) {
+        struct slice bytes;
+        struct stream_id id;
+
+        if (!rdb_read_text(reader, &bytes))
+            return false;
+        if (bytes.size != STREAM_ID_BYTES)
+            return rdb_corrupt(reader, "a node of a stream has no id");
+        id = stream_id_decode(bytes.data);
+        if (!rdb_read_text(reader, &bytes))
+            return false;
+        if (!stream_load_node(stream, id, bytes))
+            return rdb_corrupt(reader, "a node of a stream is damaged");
+    }
+    return true;
+}
+
+static bool read_ids(struct rdb_reader *reader, unsigned form, struct stream *stream)
+{
+    struct stream_id last, first, max_deleted = STREAM_ID_LEAST;
+    uint64_t length, added;
+
+    if (!rdb_read_length(reader, &length) || !read_id(reader, &last))
+        return false;
+    if (length != stream_length(stream))
+        return rdb_corrupt(reader, "a stream has another length than it says");
+    added = length;
+    if (form != RDB_STREAM_1 &&
+        (!read_id(reader, &first) || !read_id(reader, &max_deleted) || !rdb_read_length(reader, &added)))
+        return false;
+    if (stream_id_compare(last, stream_last_id(stream)) < 0 || stream_id_compare(last, max_deleted) < 0 ||
+        added < length)
+        return rdb_corrupt(reader, "a stream's last id or its count of entries is too small");
+    stream_set_ids(stream, last, max_deleted, added);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------ groups -- */
+
+static bool read_waiting(struct rdb_reader *reader, struct waiting_list *list)
+{
+    uint64_t count;
+
+    if (!rdb_read_count(reader, WAITING_LEAST_BYTES, &count))
+        return false;
+    if (count == 0)
+        return true;
+    list->items = mem_try_alloc(count * sizeof(*list->items));
+    if (list->items == NULL)
+        return rdb_fail(reader, STATUS_NO_MEMORY, "no memory for what is pending in a stream");
+    for (; list->count < count; list->count++) {
+        struct waiting *item = &list->items[list->count];
+
+        if (!read_raw_id(reader, &item->id) || !rdb_read_i64(reader, &item->delivery_ms) ||
+            !rdb_read_length(reader, &item->delivery_count))
+            return false;
+        item->is_owned = false;
+        if (list->count != 0 && stream_id_compare(item[-1].id, item->id) >= 0)
+            return rdb_corrupt(reader, "what is pending in a stream is not in order");
+    }
+    return true;
+}
+
+static struct waiting *find_waiting(const struct waiting_list *list, struct stream_id id)
+{
+    uint64_t low = 0, high = list->count;
+
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (stream_id_compare(list->items[middle].id, id) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < list->count && stream_id_compare(list->items[low].id, id) == 0 ? &list->items[low] : NULL;
+}
+
+static bool read_owned(struct rdb_reader *reader, struct stream_group *group, struct stream_consumer *consumer,
+                       struct waiting_list *list)
+{
+    uint64_t count;
+
+    if (!rdb_read_count(reader, STREAM_ID_BYTES, &count))
+        return false;
+    for (; count != 0; count--) {
+        struct stream_pending *pending;
+        struct waiting *item;
+        struct stream_id id;
+
+        if (!read_raw_id(reader, &id))
+            return false;
+        item = find_waiting(list, id);
+        if (item == NULL || item->is_owned)
+            return rdb_corrupt(reader, "what is pending for a consumer is not, or twice, in its group");
+        item->is_owned = true;
+        list->owned++;
+        pending = stream_pending_assign(group, id, consumer);
+        pending->delivery_ms = item->delivery_ms;
+        pending->delivery_count = item->delivery_count;
+    }
+    return true;
+}
+
+static bool read_consumer(struct rdb_reader *reader, unsigned form, struct stream_group *group,
+                          struct waiting_list *list)
+{
+    struct stream_consumer *consumer;
+    struct slice name;
+
+    if (!rdb_read_text(reader, &name))
+        return false;
+    if (stream_consumer_find(group, name) != NULL)
+        return rdb_corrupt(reader, "a group has two consumers of one name");
+    consumer = stream_consumer_create(group, name, 0);
+    if (!rdb_read_i64(reader, &consumer->seen_ms))
+        return false;
+    consumer->active_ms = consumer->seen_ms; /* as good as it can be told */
+    if (form == RDB_STREAM_3 && !rdb_read_i64(reader, &consumer->active_ms))
+        return false;
+    return read_owned(reader, group, consumer, list);
+}
+
+static bool read_consumers(struct rdb_reader *reader, unsigned form, struct stream_group *group,
+                           struct waiting_list *list)
+{
+    uint64_t count;
+
+    if (!read_waiting(reader, list) || !rdb_read_count(reader, 1 + 8 + 1, &count))
+        return false;
+    for (; count != 0; count--) {
+        if (!read_consumer(reader, form, group, list))
+            return false;
+    }
+    return list->owned == list->count || rdb_corrupt(reader, "something is pending for no consumer");
+}
+
+static bool read_group(struct rdb_reader *reader, unsigned form, struct stream *stream)
+{
+    struct waiting_list list = {0};
+    struct stream_group *group;
+    struct stream_id last;
+    struct slice name;
+    uint64_t entries_read;
+    bool good;
+
+    if (!rdb_read_text(reader, &name))
+        return false;
+    group = stream_group_create(stream, name, STREAM_ID_LEAST, STREAM_READ_UNKNOWN);
+    if (group == NULL)
+        return rdb_corrupt(reader, "a stream has two groups of one name");
+    if (!read_id(reader, &last))
+        return false;
+    if (form == RDB_STREAM_1)
+        entries_read = (uint64_t)stream_entries_up_to(stream, last);
+    else if (!rdb_read_length(reader, &entries_read))
+        return false;
+    group->last_id = last;
+    group->entries_read = (int64_t)entries_read;
+    good = read_consumers(reader, form, group, &list);
+    mem_free(list.items);
+    return good;
+}
+
+static bool read_stream(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)
+{
+    struct stream *stream = stream_create();
+    uint64_t count;
+
+    (void)limits;
+    value->type = TYPE_STREAM;
+    value->value = stream_value(stream);
+    if (!read_nodes(reader, stream) || !read_ids(reader, value->form, stream) || !rdb_read_count(reader, 1, &count))
+        return false;
+    for (; count != 0; count--) {
+        if (!read_group(reader, value->form, stream))
+            return false;
+    }
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------------------------- writing -- */
+
+/* The lowest version that keeps what clients can rely on: version 9 knows no counts of entries added and read. When a
+ * consumer was active is kept from version 11 on, but does not by itself ask for it: it is told nowhere but in XINFO,
+ * and readers of before would not load the rest. */
+static int version_of(const struct stream *stream)
+{
+    struct radix_iter groups;
+    int version = RDB_VERSION_WRITTEN_LEAST;
+
+    if (stream_entries_added(stream) != stream_length(stream) ||
+        !stream_id_is_zero(stream_max_deleted_id(stream)))
+        return RDB_VERSION_LISTPACKS;
+    radix_iter_init(&groups, stream_groups(stream));
+    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups)) {
+        const struct stream_group *group = groups.value;
+
+        if (group->entries_read != stream_entries_up_to(stream, group->last_id))
+            version = RDB_VERSION_LISTPACKS;
+    }
+    radix_iter_fini(&groups);
+    return version;
+}
+
+static enum rdb_type form_of(struct rdb_writer *writer, const struct entry *entry)
+{
+    rdb_writer_need(writer, version_of(stream_of(entry_value(entry))));
+    if (writer->version >= RDB_VERSION_SET_LISTPACK)
+        return RDB_STREAM_3;
+    return writer->version >= RDB_VERSION_LISTPACKS ? RDB_STREAM_2 : RDB_STREAM_1;
+}
+
+static void write_id(struct rdb_writer *writer, struct stream_id id)
+{
+    rdb_write_length(writer, id.ms);
+    rdb_write_length(writer, id.seq);
+}
+
+static void write_node(struct stream_id id, struct slice bytes, void *context)
+{
+    char room[STREAM_ID_BYTES];
+
+    rdb_write_text(context, stream_id_encode(id, room));
+    rdb_write_text(context, bytes);
+}
+
+static void write_pending(struct rdb_writer *writer, const struct radix *pending, bool with_deliveries)
+{
+    struct radix_iter iter;
+
+    rdb_write_length(writer, radix_count(pending));
+    radix_iter_init(&iter, pending);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
+        const struct stream_pending *one = iter.value;
+
+        rdb_write_bytes(writer, radix_iter_key(&iter));
+        if (!with_deliveries)
+            continue;
+        rdb_write_u64(writer, (uint64_t)one->delivery_ms);
+        rdb_write_length(writer, one->delivery_count);
+    }
+    radix_iter_fini(&iter);
+}
+
+static void write_consumer(struct rdb_writer *writer, enum rdb_type form, const struct stream_consumer *consumer)
+{
+    rdb_write_text(writer, stream_consumer_name(consumer));
+    rdb_write_u64(writer, (uint64_t)consumer->seen_ms);
+    if (form == RDB_STREAM_3)
+        rdb_write_u64(writer, (uint64_t)consumer->active_ms);
+    write_pending(writer, consumer->pending, false);
+}
+
+static void write_group(struct rdb_writer *writer, enum rdb_type form, struct slice name,
+                        const struct stream_group *group)
+{
+    struct radix_iter consumers;
+
+    rdb_write_text(writer, name);
+    write_id(writer, group->last_id);
+    if (form != RDB_STREAM_1)
+        rdb_write_length(writer, (uint64_t)group->entries_read);
+    write_pending(writer, group->pending, true);
+    rdb_write_length(writer, radix_count(group->consumers));
+    radix_iter_init(&consumers, group->consumers);
+    for (bool more = radix_seek(&consumers, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&consumers))
+        write_consumer(writer, form, consumers.value);
+    radix_iter_fini(&consumers);
+}
+
+static void write_stream(struct rdb_writer *writer, enum rdb_type form, const struct stream *stream)
+{
+    struct radix_iter groups;
+
+    rdb_write_length(writer, stream_node_count(stream));
+    stream_each_node(stream, write_node, writer);
+    rdb_write_length(writer, stream_length(stream));
+    write_id(writer, stream_last_id(stream));
+    if (form != RDB_STREAM_1) {
+        write_id(writer, stream_first_id(stream));
+        write_id(writer, stream_max_deleted_id(stream));
+        rdb_write_length(writer, stream_entries_added(stream));
+    }
+    rdb_write_length(writer, radix_count(stream_groups(stream)));
+    radix_iter_init(&groups, stream_groups(stream));
+    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups))
+        write_group(writer, form, radix_iter_key(&groups), groups.value);
+    radix_iter_fini(&groups);
+}
+
+static void write_stream_1(struct rdb_writer *writer, const struct entry *entry)
+{
+    write_stream(writer, RDB_STREAM_1, stream_of(entry_value(entry)));
+}
+
+static void write_stream_2(struct rdb_writer *writer, const struct entry *entry)
+{
+    write_stream(writer, RDB_STREAM_2, stream_of(entry_value(entry)));
+}
+
+static void write_stream_3(struct rdb_writer *writer, const struct entry *entry)
+{
+    write_stream(writer, RDB_STREAM_3, stream_of(entry_value(entry)));
+}
+
+/* ------------------------------------------------------------------------------------------------------ digest -- */
+
+static void digest_value(struct digest *digest, const struct entry *entry)
+{
+    char text[2 * NUMBER_I64_SPACE];
+    struct slice field, value;
+    struct stream_iter iter;
+    struct stream_id id;
+    uint64_t field_count;
+
+    stream_iter_init(&iter, stream_of(entry_value(entry)), STREAM_ID_LEAST, STREAM_ID_MOST);
+    while (stream_iter_next(&iter, &id, &field_count)) {
+        size_t size = number_format_u64(text, id.ms);
+
+        text[size++] = '.';
+        digest_mix(digest, slice_make(text, size + number_format_u64(text + size, id.seq)));
+        while (field_count-- > 0) {
+            stream_iter_pair(&iter, &field, &value);
+            digest_mix(digest, field);
+            digest_mix(digest, value);
+        }
+    }
+    stream_iter_fini(&iter);
+}
+
+/* --------------------------------------------------------------------------------------------------------- row -- */
+
+static const struct rdb_form forms[] = {
+    {.number = RDB_STREAM_1, .name = "stream", .read = read_stream, .write = write_stream_1},
+    {.number = RDB_STREAM_2, .name = "stream, second form", .read = read_stream, .write = write_stream_2},
+    {.number = RDB_STREAM_3, .name = "stream, third form", .read = read_stream, .write = write_stream_3},
+    {0},
+};
+
+const struct type_row type_stream = {
+    .known = {.name = "stream", .ops = &stream_ops}, .forms = forms, .form_of = form_of, .digest_number = 6,
+    .digest = digest_value};

@@ -1,0 +1,45 @@
+/* Strings, as files have them. */
+#include "persist/types.h"
+
+static bool read_string(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)
+{
+    (void)limits;
+    value->type = TYPE_STRING;
+    return rdb_read_text(reader, &value->text);
+}
+
+static void write_string(struct rdb_writer *writer, const struct entry *entry)
+{
+    char scratch[ENTRY_INT_TEXT_BYTES];
+
+    if (entry_is_int(entry))
+        rdb_write_number(writer, entry_int(entry));
+    else
+        rdb_write_text(writer, entry_string(entry, scratch));
+}
+
+static void put_commands(struct aof_commands *commands, const struct entry *entry)
+{
+    char scratch[ENTRY_INT_TEXT_BYTES];
+
+    aof_command_begin(commands, 3);
+    aof_put_text(commands, "SET");
+    aof_put(commands, commands->key);
+    aof_put(commands, entry_string(entry, scratch));
+}
+
+static void digest_value(struct digest *digest, const struct entry *entry)
+{
+    char scratch[ENTRY_INT_TEXT_BYTES];
+
+    digest_mix(digest, entry_string(entry, scratch));
+}
+
+static const struct rdb_form forms[] = {
+    {.number = RDB_STRING, .name = "string", .head = "t", .read = read_string, .write = write_string},
+    {0},
+};
+
+const struct type_row type_string = {
+    .known = {.name = "string"}, .forms = forms, .put_commands = put_commands, .digest_number = 0,
+    .digest = digest_value};
