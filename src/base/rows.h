@@ -3,8 +3,8 @@
  *     static _Atomic int64_t hz;
  *     static const struct option_enum policies[] = {{"noeviction", 0}, {"allkeys-lru", 1}, {NULL, 0}};
  *     const struct option_row worker_options[] = {
- *         ROW_UINT("hz", &hz, 10, 1, 500, OPTION_MUTABLE, "background turns a second"),
- *         ROW_ENUM("maxmemory-policy", &policy, 0, policies, OPTION_MUTABLE, "what goes when memory is full"),
+ *         ROW_UINT("hz", &hz, 10, 1, 500, OPTION_MUTABLE, "Background cycles a second."),
+ *         ROW_ENUM("maxmemory-policy", &policy, 0, policies, OPTION_MUTABLE, "Which keys are evicted."),
  *     };
  * Numbers are stored in _Atomic int64_t and may be read by any thread, relaxed: OPTION_GET(hz). UINT and MEMORY hold
  * an unsigned number in it: OPTION_GET_U64. Strings are replaced only in an exclusive section, and under a lock: read

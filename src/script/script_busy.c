@@ -37,7 +37,7 @@ void script_busy_setup_options(void)
 {
     static const struct option_row rows[] = {
         ROW_INT("busy-reply-threshold", &option_threshold_ms, 5000, 0, INT64_MAX, OPTION_MUTABLE,
-                "milliseconds after which a script is slow: others get -BUSY instead of waiting for it; 0: never",
+                "Milliseconds after which a script is slow, and other clients get -BUSY instead of waiting; 0: never.",
                 .alias = "lua-time-limit"),
     };
 

@@ -93,7 +93,7 @@ void random_count_setup(void)
 {
     static const struct option_row rows[] = {
         ROW_INT("max-rand-count", &option_max_rand_count, LIMIT_MOST, 0, LIMIT_MOST, OPTION_MUTABLE,
-                "members or pairs that SRANDMEMBER, HRANDFIELD and ZRANDMEMBER may be asked for"),
+                "Largest count that SRANDMEMBER, HRANDFIELD and ZRANDMEMBER accept."),
     };
 
     config_add_rows(rows, countof(rows));

@@ -12,13 +12,13 @@ static const struct option_enum channel_presets[] = {{"allchannels", 1}, {"reset
 static const struct option_enum certificate_fields[] = {{"off", TLS_USER_OFF}, {"CN", TLS_USER_COMMON_NAME}, {0}};
 
 static const struct option_row acl_rows[] = {
-    ROW_STRING("aclfile", &option_aclfile, NULL, OPTION_EMPTY_IS_NULL, "file with the users and their rules"),
+    ROW_STRING("aclfile", &option_aclfile, NULL, OPTION_EMPTY_IS_NULL, "File with the users and their rules."),
     ROW_ENUM("acl-pubsub-default", &option_acl_pubsub_default, 0, channel_presets, OPTION_MUTABLE,
-             "whether new users may use all channels or none"),
+             "Whether a new user may use all channels or none."),
     ROW_INT("acllog-max-len", &option_acllog_max_len, 128, 0, INT64_MAX, OPTION_MUTABLE,
-            "how many refusals the ACL log keeps"),
+            "Largest number of entries in the ACL log."),
     ROW_ENUM("tls-auth-clients-user", &option_tls_auth_clients_user, TLS_USER_OFF, certificate_fields, OPTION_MUTABLE,
-             "which name in a client's certificate is that of its user"),
+             "Which name in a client's certificate is the name of its user."),
 };
 
 void acl_options_setup(void)

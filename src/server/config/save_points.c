@@ -127,7 +127,7 @@ bool save_points_due(int64_t since_s, uint64_t changed, int64_t *seconds, int64_
 
 static const struct option_row rows[] = {
     ROW_SPECIAL("save", set, get, "3600 1 300 100 60 10000", OPTION_MUTABLE | OPTION_MULTI_ARG,
-                "a snapshot after so many seconds if there were so many changes", .rewrite = rewrite),
+                "Pairs of seconds and changes after which a snapshot is saved.", .rewrite = rewrite),
 };
 
 void save_points_setup(void)

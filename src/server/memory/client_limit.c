@@ -48,7 +48,7 @@ static const char *apply(const struct option_row *row)
 
 static const struct option_row rows[] = {
     ROW_PERCENT_OR_MEMORY("maxmemory-clients", &option_maxmemory_clients, 0, -100, INT64_MAX, OPTION_MUTABLE,
-                          "bytes, or percent of maxmemory, that clients may take together; 0: no limit",
+                          "Limit of the memory of all clients, in bytes or percent of maxmemory; 0: none.",
                           .apply = apply),
 };
 

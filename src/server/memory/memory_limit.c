@@ -88,11 +88,11 @@ static const char *apply_force_percent(const struct option_row *row)
 
 static const struct option_row rows[] = {
     ROW_INT("maxmemory-samples", &option_samples, 5, 1, INT32_MAX, OPTION_MUTABLE,
-            "keys that are compared for each one that is evicted"),
+            "Keys that are compared for each eviction."),
     ROW_INT("maxmemory-eviction-tenacity", &option_tenacity, 10, 0, 100, OPTION_MUTABLE,
-            "how long a command may evict before it runs: 10: half a millisecond; 100: until there is room"),
+            "How long a command may evict before it runs: 10: half a millisecond; 100: until there is room."),
     ROW_INT("force-eviction-percent", &option_force_percent, 0, 0, 100, OPTION_MUTABLE,
-            "evict when the machine has used this share of its memory, whoever used it; 0: off",
+            "Share of the machine's memory in use above which keys are evicted; 0: off.",
             .apply = apply_force_percent),
 };
 

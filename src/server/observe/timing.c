@@ -95,16 +95,18 @@ static void get_percents(const struct option_row *row, struct buffer *buffer)
 
 static const struct option_row timing_options[] = {
     ROW_INT("slowlog-log-slower-than", &option_slowlog_slower_than, 10000, -1, INT64_MAX, OPTION_MUTABLE,
-            "microseconds from which on a command goes into the slow log; -1: none does", .apply = apply_thresholds,
+            "Microseconds from which on a command enters the slow log; -1: never.", .apply = apply_thresholds,
             .alias = "commandlog-execution-slower-than"),
     ROW_INT("slowlog-max-len", &option_slowlog_max_len, 128, 0, INT64_MAX, OPTION_MUTABLE,
-            "entries of the slow log", .apply = slowlog_apply, .alias = "commandlog-slow-execution-max-len"),
+            "Largest number of entries in the slow log.", .apply = slowlog_apply,
+            .alias = "commandlog-slow-execution-max-len"),
     ROW_INT("latency-monitor-threshold", &option_latency_threshold, 0, 0, INT64_MAX, OPTION_MUTABLE,
-            "milliseconds from which on LATENCY notes an event; 0: none", .apply = apply_thresholds),
-    ROW_BOOL("latency-tracking", &option_latency_tracking, 1, OPTION_MUTABLE, "keep histograms of commands' times",
+            "Milliseconds from which on LATENCY records an event; 0: never.", .apply = apply_thresholds),
+    ROW_BOOL("latency-tracking", &option_latency_tracking, 1, OPTION_MUTABLE,
+             "Keep histograms of the times of commands.",
              .apply = apply_thresholds),
     ROW_SPECIAL("latency-tracking-info-percentiles", set_percents, get_percents, "50 99 99.9",
-                OPTION_MUTABLE | OPTION_MULTI_ARG, "which percentiles INFO latencystats prints"),
+                OPTION_MUTABLE | OPTION_MULTI_ARG, "Percentiles that INFO latencystats reports."),
 };
 
 void timing_setup(void)

@@ -43,7 +43,7 @@ static const char *check(const struct option_row *row, int64_t number, struct sl
 
 static const struct option_row rows[] = {
     ROW_STRING("availability-zone", &option_availability_zone, "", OPTION_MUTABLE,
-               "where this server is, for clients: shown by INFO server", .check = check, .apply = apply),
+               "Where the server is, for clients; INFO server shows it.", .check = check, .apply = apply),
 };
 
 void availability_zone_setup(void)

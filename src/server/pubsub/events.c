@@ -74,7 +74,7 @@ void events_setup(void)
 {
     static const struct option_row rows[] = {
         ROW_SPECIAL("notify-keyspace-events", event_classes_set, event_classes_get, NULL, OPTION_MUTABLE,
-                    "classes of events that are published: letters of g$lshzxetdmnA, with K or E",
+                    "Classes of events that are published: letters of g$lshzxetdmnA, with K or E.",
                     .apply = apply),
     };
 

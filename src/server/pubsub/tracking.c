@@ -485,7 +485,7 @@ void tracking_setup(void)
 {
     static const struct option_row rows[] = {
         ROW_INT("tracking-table-max-keys", &option_tracking_table_max_keys, 1000000, 0, INT64_MAX, OPTION_MUTABLE,
-                "keys remembered for clients that cache them; 0: no limit", .apply = apply),
+                "Largest number of keys in the tracking table; 0: no limit.", .apply = apply),
     };
 
     config_add_rows(rows, countof(rows));

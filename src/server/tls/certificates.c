@@ -276,7 +276,7 @@ void certificates_setup(void)
 {
     static const struct option_row rows[] = {
         ROW_BOOL("tls-rotation", &option_tls_rotation, 0, OPTION_MUTABLE,
-                 "look each second whether certificates have changed on disk, and use them"),
+                 "Check each second whether the files of certificates have changed, and use them."),
     };
     static const struct info_field fields[] = {{.section = "keydb", .append = append_facts}};
     static const char *const names[] = {

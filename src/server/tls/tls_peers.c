@@ -141,9 +141,9 @@ static void get_unaudited(const struct option_row *row, struct buffer *buffer)
 
 static const struct option_row peer_options[] = {
     ROW_SPECIAL("tls-allowlist", set_allowed, get_allowed, "", OPTION_MUTABLE | OPTION_MULTI_ARG | OPTION_ARRAY,
-                "patterns: TLS clients whose certificate has no such name are dropped"),
+                "Patterns: TLS clients whose certificate has no matching name are disconnected."),
     ROW_SPECIAL("tls-auditlog-blocklist", set_unaudited, get_unaudited, "", OPTION_MULTI_ARG | OPTION_ARRAY,
-                "patterns: commands of TLS clients whose certificate has no such name are logged"),
+                "Patterns: commands of TLS clients whose certificate has no matching name are logged."),
 };
 
 void tls_peers_setup(void)

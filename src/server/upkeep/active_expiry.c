@@ -16,7 +16,7 @@ static _Atomic int64_t option_effort; /* global: option storage */
 
 static const struct option_row rows[] = {
     ROW_INT("active-expire-effort", &option_effort, 1, 1, 10, OPTION_MUTABLE,
-            "how much time goes to deleting expired keys while there are many: 1: 25 %, each one more: 2 % more"),
+            "Share of time for deleting expired keys while there are many: 1: 25 %, each one more: 2 % more."),
 };
 
 void active_expiry_setup(void)

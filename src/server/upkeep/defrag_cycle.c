@@ -60,19 +60,19 @@ static const char *check_on(const struct option_row *row, int64_t number, struct
 
 static const struct option_row rows[] = {
     ROW_BOOL("activedefrag", &option_on, 0, OPTION_MUTABLE,
-             "move data together in memory when the allocator's pages are full of holes", .check = check_on),
+             "Defragment memory.", .check = check_on),
     ROW_MEMORY("active-defrag-ignore-bytes", &option_ignore_bytes, 104857600, 1, INT64_MAX, OPTION_MUTABLE,
-               "holes below this are none of activedefrag's business"),
+               "Fragmentation in bytes below which nothing is defragmented."),
     ROW_INT("active-defrag-threshold-lower", &option_lower, 10, 0, 1000, OPTION_MUTABLE,
-            "percent of holes from which on activedefrag moves data"),
+            "Fragmentation in percent from which on memory is defragmented."),
     ROW_INT("active-defrag-threshold-upper", &option_upper, 100, 0, 1000, OPTION_MUTABLE,
-            "percent of holes from which on it works as hard as it may"),
+            "Fragmentation in percent from which on defragmentation takes its largest share of time."),
     ROW_INT("active-defrag-cycle-min", &option_cycle_min, 1, 1, 99, OPTION_MUTABLE,
-            "percent of a processor's time for activedefrag, of all threads together, at the lower threshold"),
+            "Percent of a processor's time for defragmentation, of all threads together, at the lower threshold."),
     ROW_INT("active-defrag-cycle-max", &option_cycle_max, 25, 1, 99, OPTION_MUTABLE,
-            "percent of a processor's time for activedefrag, of all threads together, at the upper threshold"),
+            "Percent of a processor's time for defragmentation, of all threads together, at the upper threshold."),
     ROW_INT("active-defrag-max-scan-fields", &option_scan_fields, 1000, 1, INT64_MAX, OPTION_MUTABLE,
-            "elements of one large value that activedefrag moves at a time"),
+            "Elements of a large value that defragmentation moves at a time."),
 };
 
 void defrag_cycle_setup(void)

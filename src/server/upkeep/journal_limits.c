@@ -34,12 +34,12 @@ static const char *apply(const struct option_row *row)
 
 static const struct option_row rows[] = {
     ROW_MEMORY("repl-backlog-size", &option_backlog_size, 1 << 20, 1, INT64_MAX, OPTION_MUTABLE,
-               "so much of what was done last is kept for replicas that come back", .apply = apply),
+               "Bytes of the journal that are kept for replicas that return.", .apply = apply),
     ROW_MEMORY("journal-memory-limit", &option_memory_limit, 64 << 20, 0, INT64_MAX / 2, OPTION_MUTABLE,
-               "what slow replicas have not read yet and is more than this goes to a file in dir; 0: never",
+               "Bytes of the journal in memory beyond which those for slow replicas go to a file; 0: never.",
                .apply = apply),
     ROW_MEMORY("aof-lag-limit", &option_lag_limit, 256 << 20, 0, INT64_MAX, OPTION_MUTABLE,
-               "commands that write wait while the append only file is further behind; 0: no limit", .apply = apply),
+               "Bytes by which the append-only file may lag before writes are paused; 0: no limit.", .apply = apply),
 };
 
 void journal_limits_setup(void)

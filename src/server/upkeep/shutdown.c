@@ -34,8 +34,9 @@ static const char *check_words(const struct option_row *row, int64_t number, str
 
 static const struct option_row rows[] = {
     ROW_ENUM("shutdown-on-sigint", &option_on_sigint, 0, words, WORDS,
-             "how SIGINT ends the server: default, or of save, nosave, now, force", .check = check_words),
-    ROW_ENUM("shutdown-on-sigterm", &option_on_sigterm, 0, words, WORDS, "likewise, SIGTERM", .check = check_words),
+             "How SIGINT stops the server: default, or of save, nosave, now, force.", .check = check_words),
+    ROW_ENUM("shutdown-on-sigterm", &option_on_sigterm, 0, words, WORDS,
+             "How SIGTERM stops the server: default, or of save, nosave, now, force.", .check = check_words),
 };
 
 void shutdown_setup(void)

@@ -11,7 +11,7 @@ static _Atomic int64_t option_soft_shutdown; /* global: option storage */
 
 static const struct option_row rows[] = {
     ROW_BOOL("soft-shutdown", &option_soft_shutdown, 0, OPTION_MUTABLE,
-             "a signal to end lets the clients go first, and takes no new ones"),
+             "A signal stops the server when all clients have left; new clients are refused."),
 };
 
 void soft_shutdown_setup(void)
