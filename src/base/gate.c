@@ -52,6 +52,16 @@ static void end_alone(const struct gate_member *member)
     gate_alone_here = NULL;
 }
 
+void gate_help_begin(const struct gate_member *member)
+{
+    become_alone(member);
+}
+
+void gate_help_end(const struct gate_member *member)
+{
+    end_alone(member);
+}
+
 static void acquire(struct gate *gate, struct wakes *wakes) ACQUIRES(gate->lock)
 {
     wakes->count = 0;

@@ -99,6 +99,14 @@ static inline void gate_assert_alone(void)
 {
     assert(gate_is_alone());
 }
+static inline void gate_assert_no_traffic(void)
+{
+    assert(!gate_has_traffic());
+}
+/* A thread that works for one that is alone, which waits for its end before it opens the gate, is alone like that one
+ * meanwhile. `member`: what gate_alone_here is there. */
+void gate_help_begin(const struct gate_member *member);
+void gate_help_end(const struct gate_member *member);
 
 /* --- by the member's own thread --- */
 must_check bool gate_enter_slow(struct gate_member *member);

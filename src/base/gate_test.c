@@ -346,6 +346,31 @@ static void be_alone_inside(void)
     gate_leave(&one);
 }
 
+static void help(void *member)
+{
+    gate_help_begin(member);
+    gate_assert_alone();
+    gate_help_end(member);
+}
+
+static void let_another_help(void)
+{
+    struct thread thread = {0};
+
+    gate_traffic_begin();
+    own_now(&one);
+    thread_start(&thread, "helper", help, &one);
+    thread_join(&thread);
+    gate_open(&one);
+}
+
+static void be_alone_after_helping(void)
+{
+    gate_traffic_begin();
+    help(&one);
+    gate_assert_alone();
+}
+
 static void a_member_keeps_to_the_rules(void **state)
 {
     (void)state;
@@ -362,6 +387,8 @@ static void a_member_keeps_to_the_rules(void **state)
     assert_true(dies(be_alone_without_owning));
     assert_false(dies(be_alone_without_traffic));
     assert_false(dies(be_alone_inside));
+    assert_false(dies(let_another_help));
+    assert_true(dies(be_alone_after_helping));
     gate_part(&one);
     gate_fini(&gate);
 }

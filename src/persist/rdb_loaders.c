@@ -1,5 +1,6 @@
 #include "persist/rdb_loaders.h"
 
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/mutex.h"
@@ -53,7 +54,8 @@ struct loader {
 
 struct rdb_loaders {
     const struct rdb_load_request *request; /* const */
-    uint32_t thread_count, loader_count;      /* const */
+    const struct gate_member *alone;        /* const: by which the reader is */
+    uint32_t thread_count, loader_count;    /* const */
     pthread_mutex_t lock;                   /* a leaf */
     pthread_cond_t done;                    /* const: less is under way */
     struct batch *spare;                    /* under the lock, like what follows */
@@ -259,14 +261,18 @@ static void run_loader(void *argument)
     struct batch *batch;
 
     loader->access = &loader->own;
+    gate_help_begin(loaders->alone);
     access_begin(loader->access, loaders->request->access->now_ms, true);
+    gate_help_end(loaders->alone);
     mutex_lock(&loaders->lock);
     while ((batch = wait_for_batch(loader)) != NULL) {
         size_t bytes = batch->items.size;
 
         mutex_unlock(&loaders->lock);
+        gate_help_begin(loaders->alone);
         put_batch(loader, batch);
         lazyfree_after_release(loader->access);
+        gate_help_end(loaders->alone);
         batch_clear(batch);
         mutex_lock(&loaders->lock);
         batch->next = loaders->spare;
@@ -377,7 +383,9 @@ struct rdb_loaders *rdb_loaders_create(const struct rdb_load_request *request)
 {
     struct rdb_loaders *loaders = mem_alloc_zero(sizeof(*loaders));
 
+    gate_assert_alone();
     loaders->request = request;
+    loaders->alone = gate_alone_here;
     loaders->thread_count = MIN(request->threads, (unsigned)RDB_LOADERS_MOST);
     loaders->loader_count = MAX(loaders->thread_count, 1U);
     loaders->failed_at = UINT64_MAX;

@@ -1,5 +1,6 @@
 #include "store/access.h"
 
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/random.h"
@@ -31,10 +32,12 @@ void access_begin(struct access *access, int64_t now_ms, bool exclusive)
     access->dirty = 0;
     access->lock_id = spinlock_self_id();
     access->found_key = NULL;
+    assert(!exclusive || gate_is_alone());
 }
 
 void access_advance(struct access *access, int64_t now_ms)
 {
+    assert(access->lock_id == spinlock_self);
     access->now_ms = now_ms;
     if (!access_follows(access))
         access->due_ms = now_ms;
@@ -192,6 +195,7 @@ static uint64_t *find_slot(struct access *access, unsigned db, const struct key 
 
 static COLD void observers_before(struct change *change)
 {
+    assert(holds(change->access, change->stripe));
     change->existed = change->slot != NULL;
     for (struct store_observer *observer = change->access->store->observers; observer != NULL;
          observer = observer->next) {
@@ -213,6 +217,7 @@ static void observers_event(const struct access *access, unsigned db, const stru
 
 static COLD void observers_after(const struct change *change, enum event_class event_class, const char *event)
 {
+    assert(holds(change->access, change->stripe));
     for (struct store_observer *observer = change->access->store->observers; observer != NULL;
          observer = observer->next) {
         if (observer->after != NULL)
@@ -596,6 +601,7 @@ void delete_unasked(struct access *access, unsigned db, const struct key *key, e
 
 void access_expire_now(struct access *access, unsigned db, const struct key *key)
 {
+    access_assert_holds(access, access_stripe_of(access, key));
     delete_unasked(access, db, key, EVENT_EXPIRED, "expired", FREE_EXPIRE);
     counter_add(&access->counters->expired, 1);
 }
@@ -614,6 +620,7 @@ void access_evict(struct access *access, unsigned db, const struct entry *entry,
 
     buffer_append_slice(&copy, name);
     key = (struct key){{copy.data, copy.size}, lookup_entry_hash(entry)};
+    access_assert_holds(access, access_stripe_of(access, &key));
     delete_unasked(access, db, &key, EVENT_EVICTED, "evicted", unlink ? FREE_UNLINK : FREE_AT_ONCE);
     access->found_key = NULL;
     buffer_fini(&copy);

@@ -88,6 +88,15 @@ must_check bool access_lock(struct access *access, const uint32_t *stripes, uint
 /* Releases, wakes the threads that wait for one of them (stripe_wait), then frees what is left of large values. */
 void access_unlock(struct access *access, const uint32_t *stripes, uint32_t count) NO_THREAD_SAFETY_ANALYSIS;
 bool access_holds(const struct access *access, uint32_t stripe);
+static inline void access_assert_holds(const struct access *access, uint32_t stripe)
+{
+    assert(access_holds(access, stripe));
+}
+/* No stripe is held, nor anything else; or all are. */
+static inline void access_assert_none_held(const struct access *access)
+{
+    assert(access->exclusive || spinlock_held_count == 0);
+}
 
 /* --- looking; NULL: no such key (an expired one is deleted on the way) --- */
 

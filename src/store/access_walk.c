@@ -164,6 +164,7 @@ enum access_walk access_random_key(struct access *access, unsigned db, struct bu
     unsigned busy_count = 0;
     uint32_t index;
 
+    access_assert_none_held(access);
     for (unsigned try = 0; try < 100 && busy_count < RANDOM_BUSY_MOST; try++) {
         bool found;
 
@@ -250,6 +251,7 @@ enum access_walk access_scan(struct access *access, unsigned db, uint64_t *curso
     uint64_t index = *cursor >> TABLE_SCAN_BITS;
     bool has_begun = false;
 
+    access_assert_none_held(access);
     for (; index <= store->stripe_mask; index++, position = 0) {
         const struct stripe_db *keys = stripe_db(&store->stripes[index], db);
 

@@ -176,6 +176,7 @@ bool defrag_step(struct access *access, struct defrag_walk *walk, uint32_t first
 {
     const struct store *store = access->store;
 
+    access_assert_none_held(access);
     while (walk->stripe <= store->stripe_mask) {
         struct stripe_db *keys = stripe_db(&store->stripes[walk->stripe], walk->db);
 

@@ -320,6 +320,7 @@ size_t eviction_step(struct access *access, struct eviction_pool *pool, const st
 {
     size_t bytes;
 
+    access_assert_none_held(access);
     access->found_key = NULL;
     bytes = rule->measure == EVICTION_SHORTEST_TTL ? step_by_deadline(access, pool, rule)
                                                    : step_by_score(access, pool, rule);

@@ -203,6 +203,7 @@ void expiry_changed(struct expiry *expiry, uint64_t hash, int64_t before_ms, int
 {
     uint64_t live = atomic_load_explicit(&expiry->live, memory_order_relaxed);
 
+    assert(before_ms == EXPIRE_NEVER || live != 0);
     if (before_ms != EXPIRE_NEVER) {
         live--;
         sum_add(expiry, before_ms, -1);

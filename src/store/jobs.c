@@ -13,12 +13,14 @@ static void changed(const struct change *change, int64_t before_ms, int64_t afte
 
 void jobs_list(const struct change *change, const struct entry *entry)
 {
+    stripe_assert_held(change->stripe);
     atomic_store_explicit(&change->access->store->has_jobs, true, memory_order_relaxed);
     changed(change, EXPIRE_NEVER, entry_job_ms(entry));
 }
 
 void jobs_unlist(const struct change *change, const struct entry *entry)
 {
+    stripe_assert_held(change->stripe);
     changed(change, entry_job_ms(entry), EXPIRE_NEVER);
 }
 

@@ -1,5 +1,6 @@
 #include "store/journal.h"
 
+#include "base/gate.h"
 #include "base/number.h"
 #include "store/journal_priv.h"
 
@@ -45,6 +46,7 @@ static void free_records(struct journal *journal, struct journal_block *block)
 
 void journal_free_chain(struct journal *journal, struct journal_block *block)
 {
+    assert(!spinlock_is_mine(&journal->lock));
     while (block != NULL) {
         struct journal_block *next = atomic_load_explicit(&block->next, memory_order_relaxed);
 
@@ -59,6 +61,7 @@ void journal_free_chain(struct journal *journal, struct journal_block *block)
 
 void journal_fini(struct journal *journal)
 {
+    gate_assert_no_traffic();
     assert(journal->reader_count == 0);
     journal_free_chain(journal, journal->oldest);
     journal->oldest = journal->newest = NULL;
@@ -67,6 +70,7 @@ void journal_fini(struct journal *journal)
 
 static void look_at_memory_locked(struct journal *journal)
 {
+    spinlock_assert_held(&journal->lock);
     if (journal->memory_limit_bytes != 0 && journal->memory_bytes > journal->memory_limit_bytes)
         atomic_store_explicit(&journal->wants_tending, true, memory_order_relaxed);
 }
@@ -75,6 +79,7 @@ static uint64_t end_position_locked(const struct journal *journal)
 {
     const struct journal_block *newest = journal->newest;
 
+    spinlock_assert_held(&journal->lock);
     if (newest == NULL)
         return journal->free_position;
     return newest->begin_position + atomic_load_explicit(&newest->used, memory_order_relaxed);
@@ -85,6 +90,7 @@ static void find_room_locked(struct journal *journal, struct journal_block *bloc
 {
     const size_t slot_room = BLOCK_BYTES - sizeof(struct journal_slot);
 
+    spinlock_assert_held(&journal->lock);
     block->memory_bytes = sizeof(*block);
     if (journal->tail != NULL && least_bytes <= slot_room)
         block->slot = journal_tail_take_locked(journal->tail, block, block->begin_position, block->begin_offset);
@@ -103,6 +109,7 @@ struct journal_block *journal_block_add_locked(struct journal *journal, size_t l
 {
     struct journal_block *block = mem_alloc_zero(sizeof(*block)), *last = journal->newest;
 
+    spinlock_assert_held(&journal->lock);
     block->begin_position = end_position_locked(journal);
     block->begin_offset = journal->end_offset;
     find_room_locked(journal, block, least_bytes);
@@ -131,6 +138,7 @@ static COLD void take_oldest_locked(struct journal *journal)
 {
     struct journal_block *block = journal->oldest;
 
+    spinlock_assert_held(&journal->lock);
     if (block->slot != NULL)
         journal_tail_forget_locked(block->tail, block->slot);
     if (block == journal->newest)
@@ -146,6 +154,7 @@ static COLD void take_oldest_locked(struct journal *journal)
 /* Somebody else is to free what nobody needs any more. */
 static void look_for_obsolete_locked(struct journal *journal)
 {
+    spinlock_assert_held(&journal->lock);
     if (journal->oldest != NULL && UNLIKELY(is_obsolete(journal, journal->oldest)) &&
         !atomic_load_explicit(&journal->wants_tending, memory_order_relaxed))
         atomic_store_explicit(&journal->wants_tending, true, memory_order_relaxed);
@@ -155,6 +164,7 @@ struct journal_block *journal_take_obsolete_locked(struct journal *journal)
 {
     struct journal_block *first = journal->oldest, *last = NULL;
 
+    spinlock_assert_held(&journal->lock);
     while (journal->oldest != NULL && is_obsolete(journal, journal->oldest)) {
         last = journal->oldest;
         take_oldest_locked(journal);
@@ -214,6 +224,7 @@ bool journal_look_at_lag_locked(struct journal *journal, bool settled)
     uint64_t bound = UINT64_MAX;
     bool lags;
 
+    spinlock_assert_held(&journal->lock);
     LIST_FOREACH(node, &journal->readers) {
         const struct journal_reader *reader = container_of(node, struct journal_reader, node);
 
@@ -232,6 +243,7 @@ bool journal_look_at_lag_locked(struct journal *journal, bool settled)
 
 void journal_tell_lag_over(struct journal *journal, bool is_over)
 {
+    assert(!spinlock_is_mine(&journal->lock));
     if (is_over && journal->on_lag_over != NULL)
         journal->on_lag_over();
 }
@@ -308,6 +320,7 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
     unsigned wrapper = 0;
     uint64_t end_offset, nonce;
 
+    assert(effects->count != 0);
     if (effects->count > countof(few))
         records = mem_alloc(effects->count * sizeof(struct record *));
     spinlock_acquire(&journal->lock);

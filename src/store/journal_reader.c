@@ -1,3 +1,4 @@
+#include "base/gate.h"
 #include "store/journal_priv.h"
 
 #include <errno.h>
@@ -5,6 +6,8 @@
 /* The lock is held: the reader's block may be freed from here on. */
 static void leave_locked(struct journal_reader *reader)
 {
+    spinlock_assert_held(&reader->journal->lock);
+    assert(reader->block->user_count != 0);
     reader->block->user_count--;
     if ((reader->flags & JOURNAL_READER_SPILLS) != 0)
         reader->block->spiller_count--;
@@ -12,6 +15,7 @@ static void leave_locked(struct journal_reader *reader)
 
 static void enter_locked(struct journal_reader *reader, struct journal_block *block)
 {
+    spinlock_assert_held(&reader->journal->lock);
     block->user_count++;
     if ((reader->flags & JOURNAL_READER_SPILLS) != 0)
         block->spiller_count++;
@@ -29,6 +33,7 @@ static void reader_init(struct journal_reader *reader, struct journal *journal, 
 
 static void add_locked(struct journal_reader *reader)
 {
+    spinlock_assert_held(&reader->journal->lock);
     list_push_back(&reader->journal->readers, &reader->node);
     reader->journal->reader_count++;
 }
@@ -36,6 +41,7 @@ static void add_locked(struct journal_reader *reader)
 /* The block is not in memory: its copy is read. The block stays, as the reader is in it. */
 static void load_copy(struct journal_reader *reader)
 {
+    spinlock_assert_may_sleep();
     buffer_clear(&reader->copy);
     if (reader->block->place == BLOCK_LOST || !journal_spill_load(reader->journal, reader->block, &reader->copy)) {
         reader->error = reader->block->place == BLOCK_LOST ? ENOSPC : errno;
@@ -53,6 +59,7 @@ static size_t readable(const struct journal_reader *reader)
 
 void journal_reader_open(struct journal_reader *reader, struct journal *journal)
 {
+    gate_assert_alone();
     spinlock_acquire(&journal->lock);
     reader_init(reader, journal, journal->end_offset);
     if (journal->newest == NULL)
@@ -68,6 +75,7 @@ void journal_reader_open(struct journal_reader *reader, struct journal *journal)
 /* The block that holds the offset, or ends with it if that is the end of all. */
 static struct journal_block *find_block_locked(const struct journal *journal, uint64_t offset)
 {
+    spinlock_assert_held(&journal->lock);
     for (struct journal_block *block = journal->oldest; block != NULL;) {
         struct journal_block *next = atomic_load_explicit(&block->next, memory_order_relaxed);
         uint64_t end = next != NULL ? next->begin_offset : journal->end_offset;
@@ -96,6 +104,27 @@ static bool seek(struct journal_reader *reader, uint64_t offset, uint64_t end_of
     return offset == end_offset;
 }
 
+static void close_reader(struct journal_reader *reader)
+{
+    struct journal *journal = reader->journal;
+    struct journal_block *obsolete;
+    bool is_over;
+
+    spinlock_acquire(&journal->lock);
+    leave_locked(reader);
+    list_remove(&reader->node);
+    if (--journal->reader_count == 0)
+        atomic_store_explicit(&journal->on, false, memory_order_relaxed);
+    obsolete = journal_take_obsolete_locked(journal);
+    is_over = journal_look_at_lag_locked(journal, true);
+    spinlock_release(&journal->lock);
+    journal_tell_lag_over(journal, is_over);
+    journal_free_chain(journal, obsolete);
+    buffer_fini(&reader->copy);
+    reader->block = NULL;
+    reader->data = NULL;
+}
+
 bool journal_reader_open_at(struct journal_reader *reader, struct journal *journal, uint64_t offset)
 {
     struct journal_block *block = NULL;
@@ -115,7 +144,7 @@ bool journal_reader_open_at(struct journal_reader *reader, struct journal *journ
         return false;
     if (seek(reader, offset, end_offset))
         return true;
-    journal_reader_close(reader); /* not the last one: the journal was on */
+    close_reader(reader); /* not the last one: the journal was on */
     return false;
 }
 
@@ -136,23 +165,8 @@ void journal_reader_set(struct journal_reader *reader, unsigned flags, unsigned 
 
 void journal_reader_close(struct journal_reader *reader)
 {
-    struct journal *journal = reader->journal;
-    struct journal_block *obsolete;
-    bool is_over;
-
-    spinlock_acquire(&journal->lock);
-    leave_locked(reader);
-    list_remove(&reader->node);
-    if (--journal->reader_count == 0)
-        atomic_store_explicit(&journal->on, false, memory_order_relaxed);
-    obsolete = journal_take_obsolete_locked(journal);
-    is_over = journal_look_at_lag_locked(journal, true);
-    spinlock_release(&journal->lock);
-    journal_tell_lag_over(journal, is_over);
-    journal_free_chain(journal, obsolete);
-    buffer_fini(&reader->copy);
-    reader->block = NULL;
-    reader->data = NULL;
+    gate_assert_alone();
+    close_reader(reader);
 }
 
 /* It has read a good deal: writers may be waiting for that. */
@@ -195,6 +209,7 @@ static bool show(struct journal_reader *reader, struct journal_view *view)
 
     if (atomic_load_explicit(&record->ready, memory_order_acquire) == 0)
         return false;
+    assert(reader->copy.size != 0 || record->offset == journal_reader_offset(reader));
     *view = (struct journal_view){.offset = record->offset,
                                   .size = record->stream_size,
                                   .db = record->db,

@@ -219,6 +219,7 @@ static bool is_kept_locked(const struct journal *journal, const struct journal_b
 {
     const struct journal_block *at = journal->oldest;
 
+    spinlock_assert_held(&journal->lock);
     while (at != block && at->user_count == at->spiller_count)
         at = atomic_load_explicit(&at->next, memory_order_relaxed);
     return at->user_count != at->spiller_count;
@@ -228,6 +229,8 @@ static char *detach_locked(struct journal *journal, struct journal_block *block,
 {
     char *data = block->data;
 
+    spinlock_assert_held(&journal->lock);
+    assert(block->user_count == 0);
     block->data = NULL;
     block->place = place;
     journal->memory_bytes -= block->memory_bytes - sizeof(*block);
@@ -280,6 +283,7 @@ bool journal_tend(struct journal *journal)
     struct journal_block *block;
     int error = 0;
 
+    spinlock_assert_none_held();
     if (atomic_exchange_explicit(&journal->is_tended, true, memory_order_acquire))
         return true;
     atomic_store_explicit(&journal->wants_tending, false, memory_order_relaxed);

@@ -1,6 +1,7 @@
 #include "store/journal_tail.h"
 
 #include "base/file.h"
+#include "base/gate.h"
 #include "base/random.h"
 #include "store/journal_priv.h"
 
@@ -124,6 +125,7 @@ static bool add_slots(struct journal_tail *tail, uint32_t from, uint32_t to)
 
 static void push_ready_locked(struct journal_tail *tail, uint32_t index)
 {
+    assert(tail->ready_count < SLOTS_MOST);
     tail->slots[index].state = SLOT_READY;
     tail->slots[index].block = NULL;
     tail->ready[tail->ready_count++] = (uint16_t)index;
@@ -237,6 +239,7 @@ void journal_tail_forget_locked(struct journal_tail *tail, const struct journal_
 
 static void set_left_locked(struct journal_tail *tail, uint32_t index, uint64_t end_position)
 {
+    assert(tail->slots[index].state == SLOT_TAKEN || tail->slots[index].state == SLOT_BEING_MADE_READY);
     tail->slots[index].state = SLOT_LEFT;
     tail->slots[index].block = NULL;
     tail->slots[index].end_position = end_position;
@@ -259,6 +262,7 @@ void journal_tail_give_back(struct journal *journal, struct journal_tail *tail, 
 {
     bool is_last;
 
+    assert(!spinlock_is_mine(&journal->lock));
     spinlock_acquire(&journal->lock);
     is_last = give_back_locked(tail, slot, end_position);
     spinlock_release(&journal->lock);
@@ -268,6 +272,7 @@ void journal_tail_give_back(struct journal *journal, struct journal_tail *tail, 
 
 void journal_tail_enter(struct journal *journal, struct journal_tail *tail)
 {
+    gate_assert_alone();
     spinlock_acquire(&journal->lock);
     assert(journal->tail == NULL);
     journal->tail = tail;
@@ -282,6 +287,7 @@ void journal_tail_leave(struct journal *journal)
     struct journal_tail *tail;
     bool is_last;
 
+    gate_assert_alone();
     spinlock_acquire(&journal->lock);
     tail = journal->tail;
     journal->tail = NULL;
@@ -302,6 +308,8 @@ void journal_tail_set_place(struct journal_tail *tail, const struct journal_plac
     struct tail_head *head = (struct tail_head *)(void *)tail->map;
     struct place_copy *copy = &head->places[tail->serial % 2], now = {.serial = tail->serial + 1, .place = *place};
 
+    spinlock_assert_none_held();
+    assert(place->position >= tail->place);
     now.check = check_of(&now, tail->nonce);
     *copy = now;
     /* The other one is touched only by the next place, so this one is whole by then. */
@@ -395,6 +403,7 @@ bool journal_tail_look(struct journal *journal, struct journal_tail *tail)
     uint32_t passed_count = take_passed(journal, tail, count, passed, countof(passed));
     bool are_few, grown;
 
+    spinlock_assert_none_held();
     for (uint32_t i = 0; i < passed_count; i++)
         make_ready(journal, tail, passed[i]);
     spinlock_acquire(&journal->lock);

@@ -70,6 +70,7 @@ size_t key_registry_key_bytes(void)
 
 struct stripe_registries *stripe_registries_use(struct stripe *stripe)
 {
+    stripe_assert_held(stripe);
     if (stripe->registries == NULL)
         stripe->registries = mem_alloc_zero(sizeof(*stripe->registries));
     return stripe->registries;
@@ -77,6 +78,7 @@ struct stripe_registries *stripe_registries_use(struct stripe *stripe)
 
 void stripe_registries_destroy(struct stripe *stripe)
 {
+    gate_assert_alone();
     if (stripe->registries == NULL)
         return;
     table_clear(&stripe->registries->watched.keys, NULL, NULL);

@@ -59,6 +59,7 @@ static void garbage_end(struct access_garbage *garbage)
 
 struct access_garbage *lazyfree_of_garbage(struct access_garbage *garbage)
 {
+    spinlock_assert_may_sleep();
     while (garbage != NULL) {
         struct access_garbage *next = garbage->next;
 

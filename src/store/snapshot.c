@@ -19,5 +19,6 @@ struct snapshot snapshot_of_access(struct access *access)
 {
     static const struct snapshot_kind quiet = {quiet_database_bound, quiet_totals, quiet_each};
 
+    assert(access->exclusive);
     return (struct snapshot){.kind = &quiet, .access = access};
 }

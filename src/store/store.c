@@ -33,6 +33,7 @@ void store_destroy(struct store **store)
     struct access access;
     struct store_counters counters;
 
+    gate_assert_alone();
     if (*store == NULL)
         return;
     memset(&counters, 0, sizeof(counters));
@@ -61,6 +62,7 @@ void store_destroy(struct store **store)
 
 void store_set_type(struct store *store, enum value_type type, const struct store_type *of)
 {
+    gate_assert_no_traffic();
     assert(type < TYPE_COUNT);
     assert((type == TYPE_STRING) == (of->ops == NULL));
     store->types[type] = *of;
@@ -80,6 +82,7 @@ void store_prefetch(const struct store *store, const struct key *keys, uint32_t 
 {
     const struct table *tables[STORE_PREFETCH_MOST];
 
+    assert(spinlock_held_count != 0 || gate_is_alone());
     count = MIN(count, (uint32_t)STORE_PREFETCH_MOST);
     for (uint32_t i = 0; i < count; i++) {
         tables[i] = &store->stripes[(uint32_t)keys[i].hash & store->stripe_mask].first.keys;
@@ -93,6 +96,7 @@ void store_prefetch(const struct store *store, const struct key *keys, uint32_t 
 
 void store_observe(struct store *store, struct store_observer *observer)
 {
+    gate_assert_no_traffic();
     observer->next = store->observers;
     store->observers = observer;
 }
@@ -135,11 +139,12 @@ bool stripe_wait(struct stripe *stripe, unsigned thread_index)
 }
 
 /* Others may do the same just now, under other stripes: the first one's stays. */
-static COLD void database_create(struct store *store, unsigned db)
+static COLD void database_create(struct store *store, const struct stripe *stripe, unsigned db)
 {
     struct stripe_db *parts = mem_alloc_zero((store->stripe_mask + 1) * sizeof(*parts)), *none = NULL;
     unsigned bound = store_database_bound(store);
 
+    stripe_assert_held(stripe);
     if (!atomic_compare_exchange_strong(&store->databases[db], &none, parts))
         mem_free(parts);
     while (bound <= db && !atomic_compare_exchange_weak(&store->database_bound, &bound, db + 1))
@@ -152,7 +157,7 @@ struct stripe_db *stripe_db_use(struct store *store, struct stripe *stripe, unsi
 
     if (LIKELY(keys != NULL))
         return keys;
-    database_create(store, db);
+    database_create(store, stripe, db);
     return stripe_db(stripe, db);
 }
 

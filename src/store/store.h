@@ -159,6 +159,11 @@ static inline unsigned store_database_bound(const struct store *store)
 {
     return atomic_load_explicit(&store->database_bound, memory_order_relaxed);
 }
+/* Held by this thread, which is no access that could be asked; or the thread is alone. */
+static inline void stripe_assert_held(const struct stripe *stripe)
+{
+    assert(spinlock_is_mine(&stripe->lock) || gate_is_alone());
+}
 /* After the release of a stripe: wakes who asked for it. The light fence pairs with stripe_wait's heavy one. */
 static inline uint64_t stripe_take_waiters(struct stripe *stripe)
 {

@@ -64,6 +64,7 @@ struct subkey_ttls *subkey_ttl_take(struct entry *entry)
 {
     struct subkey_ttls *lifetimes = entry_subkey_ttls(entry);
 
+    assert(has_subkey_ttls(entry));
     entry_word_store(entry, ENTRY_EXPIRES, (uint64_t)lifetimes->key_ms);
     entry->flags &= (uint8_t)~ENTRY_MEMBERS;
     return lifetimes;
@@ -85,6 +86,7 @@ void subkey_ttl_attach(struct change *change, struct subkey_ttls *lifetimes)
 {
     struct entry *entry = change_existing(change);
 
+    assert((entry->flags & ENTRY_MEMBERS) == 0);
     view_drop(change->access, lifetimes);
     lifetimes->key_ms = entry_expire_ms(entry);
     due_update(lifetimes);
@@ -310,6 +312,7 @@ void access_expire_members(struct access *access, unsigned db, const struct key 
 {
     const struct entry *entry = lookup_raw(access, db, key);
 
+    access_assert_holds(access, access_stripe_of(access, key));
     if (!has_due_members(access, entry))
         return;
     if (subkey_ttl_all_due(access, entry)) {

@@ -32,6 +32,7 @@ static void need_remove(struct stripe_registries *registries, uint32_t stripe)
 
 void waiters_each_need(const struct stripe *stripe, void (*visit)(uint32_t stripe, void *context), void *context)
 {
+    stripe_assert_held(stripe);
     if (stripe->registries == NULL)
         return;
     for (uint32_t i = 0; i < stripe->registries->need_count; i++)
@@ -88,6 +89,7 @@ void waiter_leave_node(struct store *store, struct wait_node *node)
     struct stripe_registries *registries = store->stripes[node->stripe].registries;
     struct registered_key *key = node->key;
 
+    stripe_assert_held(&store->stripes[node->stripe]);
     list_remove(&node->node);
     node->key = NULL;
     key->loss_count -= node->waiter->wants_losses;
@@ -99,6 +101,7 @@ void waiter_leave_node(struct store *store, struct wait_node *node)
 
 bool waiter_try_leave(struct waiter *waiter, struct store *store)
 {
+    spinlock_assert_none_held();
     while (waiter->linked_count != 0) {
         struct wait_node *node = &waiter->nodes[waiter->linked_count - 1];
         struct stripe *stripe = &store->stripes[node->stripe];
@@ -141,6 +144,7 @@ void waiters_touch_key(struct access *access, struct stripe *stripe, unsigned db
 {
     struct registered_key *waited = key_registry_find(&stripe->registries->waited, db, key);
 
+    stripe_assert_held(stripe);
     if (waited != NULL)
         make_ready(access, waited);
 }
@@ -163,6 +167,7 @@ void waiters_touch_db(struct access *access, struct stripe *stripe, unsigned db)
 {
     struct touch touch = {access, db};
 
+    assert(access->exclusive);
     if (stripe->registries != NULL)
         table_each(&stripe->registries->waited.keys, touch_visit, &touch);
 }
@@ -173,6 +178,7 @@ struct registered_key *waiters_take_ready(struct access *access)
 
     if (key == NULL)
         return NULL;
+    assert(key->is_ready);
     access->ready = key->next_ready;
     key->is_ready = false;
     return key;
@@ -182,6 +188,7 @@ void waiters_settle(struct access *access, struct registered_key *key)
 {
     const struct key name = registered_key_key(key);
 
+    access_assert_holds(access, access_stripe_of(access, &name));
     if (list_is_empty(&key->nodes) && !key->is_ready)
         key_registry_drop(&access->store->stripes[access_stripe_of(access, &name)].registries->waited, key);
 }

@@ -83,6 +83,7 @@ bool watch_set_has_expired(const struct watch_set *set, struct access *access)
         const struct key key = registered_key_key(watched);
         const struct entry *entry = lookup_raw(access, watched->db, &key);
 
+        access_assert_holds(access, node->stripe);
         if (!node->expired && entry != NULL && has_lost(access, entry, node->seen_ms))
             return true;
     }
@@ -99,6 +100,7 @@ static void node_unlink(struct stripe *stripe, struct watch_node *node)
 {
     struct registered_key *watched = node->watched;
 
+    stripe_assert_held(stripe);
     list_remove(&node->key_node);
     list_remove(&node->set_node);
     mem_free(node);
@@ -108,6 +110,7 @@ static void node_unlink(struct stripe *stripe, struct watch_node *node)
 
 bool watch_set_try_destroy(struct watch_set **set, struct store *store)
 {
+    spinlock_assert_none_held();
     LIST_FOREACH_SAFE(link, &(*set)->nodes) {
         struct watch_node *node = container_of(link, struct watch_node, set_node);
         struct stripe *stripe = &store->stripes[node->stripe];
@@ -128,6 +131,7 @@ void watch_touch_key(struct stripe *stripe, unsigned db, const struct key *key, 
 {
     const struct registered_key *watched = key_registry_find(&stripe->registries->watched, db, key);
 
+    stripe_assert_held(stripe);
     if (watched == NULL)
         return;
     LIST_FOREACH(link, &watched->nodes) {
@@ -181,6 +185,7 @@ void watch_touch_db(struct access *access, struct stripe *stripe, unsigned db, c
 {
     struct touch_db touch = {access, db, keys, other};
 
+    assert(access->exclusive);
     if (stripe->registries != NULL)
         table_each(&stripe->registries->watched.keys, touch_db_visit, &touch);
 }
