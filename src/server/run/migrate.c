@@ -452,12 +452,12 @@ static void begin(struct request *request, struct migration *migration)
     struct client *client = request->client;
     struct mail *mail = &migration->mail;
 
+    migration->client = client; /* before it can be found: other workers look whether it is one of theirs */
+    migration->is_silent = (client->flags & (CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP)) != 0;
     spinlock_acquire(&registry_lock);
     list_push_back(&registry, &migration->node);
     command_block_set(COMMAND_BLOCK_MOVING, true);
     spinlock_release(&registry_lock);
-    migration->client = client;
-    migration->is_silent = (client->flags & (CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP)) != 0;
     request->blocked = true;
     client_block(client, NULL);
     mail->deliver = submit;
