@@ -20,6 +20,7 @@
 #include "server/command/command.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
+#include "server/core/deferred_log.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/diagnose/crash.h"
@@ -97,13 +98,14 @@ static void commands_setup(void)
 static void lifecycles_setup(void)
 {
     static const struct lifecycle *const parts[] = {
-        &timing_lifecycle, &memory_limit_lifecycle, &client_limit_lifecycle, &events_lifecycle, &tracking_lifecycle,
-        &broadcast_lifecycle, &accept_lifecycle, &tls_peers_lifecycle, &acl_client_lifecycle, &journal_limits_lifecycle,
-        &certificates_lifecycle, &dispatch_lifecycle, &placement_lifecycle, &blocked_lifecycle, &aof_hold_lifecycle,
-        &monitor_lifecycle, &pubsub_lifecycle, &shutdown_lifecycle, &persistence_lifecycle, &aof_lifecycle,
-        &rendezvous_lifecycle, &pause_lifecycle, &parking_lifecycle, &cron_runner_lifecycle, &migrate_lifecycle,
-        &large_bulk_lifecycle, &defrag_cycle_lifecycle, &soft_shutdown_lifecycle, &loading_lifecycle,
-        &active_expiry_lifecycle, &listeners_lifecycle, &standstill_lifecycle,
+        &deferred_log_lifecycle, &timing_lifecycle, &memory_limit_lifecycle, &client_limit_lifecycle, &events_lifecycle,
+        &tracking_lifecycle, &broadcast_lifecycle, &accept_lifecycle, &tls_peers_lifecycle, &acl_client_lifecycle,
+        &journal_limits_lifecycle, &certificates_lifecycle, &dispatch_lifecycle, &placement_lifecycle,
+        &blocked_lifecycle, &aof_hold_lifecycle, &monitor_lifecycle, &pubsub_lifecycle, &shutdown_lifecycle,
+        &persistence_lifecycle, &aof_lifecycle, &rendezvous_lifecycle, &pause_lifecycle, &parking_lifecycle,
+        &cron_runner_lifecycle, &migrate_lifecycle, &large_bulk_lifecycle, &defrag_cycle_lifecycle,
+        &soft_shutdown_lifecycle, &loading_lifecycle, &active_expiry_lifecycle, &listeners_lifecycle,
+        &standstill_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)

@@ -63,11 +63,13 @@ static inline void spinlock_assert_none_held(void)
 
 /* Where a call begins that may sleep or take long (files, mutexes, waking a thread): no spinlock is held there. A
  * thread whose stripes are held for long anyway, since it runs a script, says so meanwhile: then it may hold those, and
- * nothing else (of what else it holds only debug builds know). */
+ * nothing else. Debug and sanitizer builds check: who sleeps under a lock costs others time, and no data. */
 static inline void spinlock_assert_may_sleep(void)
 {
+#ifdef KEYDB_DEBUG
     assert(spinlock_held_count == 0 || spinlock_stripes_are_excused);
     spinlock_rank_assert_may_sleep();
+#endif
 }
 
 static inline void spinlock_excuse_stripes(bool excused)

@@ -8,6 +8,7 @@
 #include "commands/shared/typed.h"
 #include "persist/rdb_payload.h"
 #include "server/core/client.h"
+#include "server/core/deferred_log.h"
 #include "server/durable/file_options.h"
 #include "store/lru_lfu.h"
 
@@ -107,8 +108,9 @@ static bool read_payload(struct request *request, struct rdb_reader *reader, str
     rdb_reader_init_memory(reader, body);
     if (rdb_payload_read(reader, &limits, value) && !value->is_empty)
         return true;
-    log_verbose("A payload of RESTORE is refused, its integrity check failed: at byte %" PRIu64 ": %s",
-                reader->failed_at, reader->status != STATUS_OK ? reader->error : "there is nothing in it");
+    deferred_log(request->worker, LOG_LEVEL_VERBOSE,
+                 "A payload of RESTORE is refused, its integrity check failed: at byte %" PRIu64 ": %s",
+                 reader->failed_at, reader->status != STATUS_OK ? reader->error : "there is nothing in it");
     rdb_reader_fini(reader);
     reply_error(request, "ERR Bad data format");
     return false;

@@ -9,6 +9,7 @@
 #include "net/tls.h"
 #include "server/config/config.h"
 #include "server/core/client.h"
+#include "server/core/deferred_log.h"
 #include "server/core/request.h"
 #include "server/core/worker.h"
 #include "server/observe/timing.h"
@@ -22,16 +23,6 @@ struct patterns {
     size_t count;
     struct slice items[];  /* in one allocation with their bytes */
 };
-
-/* A worker's; its own thread's. */
-static struct state {
-    struct buffer notes; /* lines for the log, of clients that are audited */
-} CACHE_ALIGNED states[WORKERS_MOST + 1];
-
-static struct state *of(const struct worker *worker)
-{
-    return &states[worker->index];
-}
 
 static struct {
     struct spinlock lock; /* rank LOCK_REGISTRY */
@@ -248,33 +239,19 @@ static void leave(struct client *client)
 
 static void note_command(const struct request *request)
 {
-    struct buffer *lines = &of(request->worker)->notes;
+    struct slice name = request->command->full_name;
+    struct buffer keys = {0};
 
     if (request->client->audit == NULL)
         return;
-    buffer_printf(lines, "Audit Log: %s, cmd ", request->client->audit);
-    buffer_append_slice(lines, request->command->full_name);
     for (uint32_t i = 0; i < request->key_count; i++) {
-        buffer_append_text(lines, i == 0 ? ", keys: " : "");
-        print_name(request->keys[i].name, lines);
-        buffer_append_char(lines, ' ');
+        buffer_append_text(&keys, i == 0 ? ", keys: " : "");
+        print_name(request->keys[i].name, &keys);
+        buffer_append_char(&keys, ' ');
     }
-    buffer_append_char(lines, '\n');
-    request->worker->has_deferred = true;
-}
-
-static bool flush(struct worker *worker)
-{
-    struct slice lines = buffer_slice(&of(worker)->notes);
-
-    while (lines.size != 0) {
-        size_t size = (size_t)((const char *)memchr(lines.data, '\n', lines.size) - lines.data);
-
-        log_notice("%.*s", (int)size, lines.data);
-        lines = slice_skip(lines, size + 1);
-    }
-    buffer_fini(&of(worker)->notes);
-    return false;
+    deferred_log(request->worker, LOG_LEVEL_NOTICE, "Audit Log: %s, cmd %.*s%s", request->client->audit,
+                 (int)name.size, name.data, buffer_text(&keys));
+    buffer_fini(&keys);
 }
 
 static bool start(struct server *server)
@@ -285,15 +262,8 @@ static bool start(struct server *server)
     return true;
 }
 
-static void fini(struct worker *worker)
-{
-    buffer_fini(&of(worker)->notes);
-}
-
 const struct lifecycle tls_peers_lifecycle = {
-    .worker_fini = fini,
     .server_start = start,
-    .worker_deferred = flush,
     .client_admit = admit, /* after its handshake; closed if it is not on the allowlist (the log says so) */
     .client_close = leave,
 };

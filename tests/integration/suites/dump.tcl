@@ -196,3 +196,15 @@ with_server {enable-debug-command yes} {
         assert_equal [r dump nothing] {}
     }
 }
+
+with_server {loglevel verbose} {
+    test "why RESTORE refuses a payload is in the log" {} {
+        assert_refused "ERR Bad data format" r restore x 0 [binary decode hex 01000a005bf825cc6c174356]
+        r multi
+        r restore x 0 [binary decode hex 01000a005bf825cc6c174356]
+        catch {r exec}
+        wait_for {[regexp -all {A payload of RESTORE is refused, its integrity check failed: at byte} \
+            [slurp [srv log]]] == 2}
+        assert_equal PONG [r ping]
+    }
+}
