@@ -329,6 +329,7 @@ void blocked_serve(struct worker *worker)
     access_advance(&worker->run.access, worker_now_ms(worker));
     while ((ready = waiters_take_ready(&worker->run.access)) != NULL)
         serve_key(worker, ready);
+    dispatch_journal(worker); /* a look at a key may have found that its time is over */
 }
 
 /* Inside the gate, as everything that touches a stripe: who owns it walks the registries without locks. */
