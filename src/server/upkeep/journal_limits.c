@@ -29,6 +29,8 @@ static const char *apply(const struct option_row *row)
                                                    ? 0
                                                    : OPTION_GET_U64(option_memory_limit) +
                                                          OPTION_GET_U64(option_backlog_size));
+    if (worker_self() != NULL)
+        worker_at_turn_end(worker_self()); /* it may be too long by now */
     return NULL;
 }
 
@@ -74,15 +76,19 @@ static void look(struct worker *worker)
 {
     struct journal *journal = &worker->server->journal;
 
-    if (UNLIKELY(journal_wants_tending(journal)) && !atomic_exchange(&tending, true))
+    if (LIKELY(!journal_wants_tending(journal)))
+        return;
+    worker_at_turn_end(worker); /* of the next turn, too: one run may not be enough */
+    if (!atomic_exchange(&tending, true))
         background_submit(BACKGROUND_OTHER, tend, journal);
 }
 
 /* The log, from time to time, of who is kept waiting. */
-static void tell(struct server *server)
+static void sample(struct server *server)
 {
     bool lags = atomic_load_explicit(&server->journal.is_lagging, memory_order_relaxed);
 
+    look(&server->workers[0]); /* readers come and go in any thread */
     if (lags == told_of_lag)
         return;
     told_of_lag = lags;
@@ -95,6 +101,6 @@ static void tell(struct server *server)
 
 const struct lifecycle journal_limits_lifecycle = {
     .server_start = start,
-    .server_sample = tell,
+    .server_sample = sample,
     .worker_turn_end = look,
 };
