@@ -257,9 +257,10 @@ static bool commit_base(void)
 
     log_notice("Background AOF rewrite terminated with success");
     set_phase(PHASE_COMMIT);
-    if (!aof.has_writer)
-        background_submit(BACKGROUND_SYNC, commit_alone, NULL);
-    return !aof.has_writer || aof_writer_commit(&commit);
+    if (aof.has_writer)
+        return aof_writer_commit(&commit);
+    background_submit(BACKGROUND_SYNC, commit_alone, NULL); /* behind it the next rewrite may begin at once */
+    return true;
 }
 
 static void child_done(const struct child_report *report, void *context)
