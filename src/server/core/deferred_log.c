@@ -18,11 +18,12 @@ struct head {
 /* A worker's; its own thread's. */
 static struct state {
     struct buffer lines;
+    uint64_t left_out; /* lines for which there was no room */
 } CACHE_ALIGNED states[WORKERS_MOST + 1];
 
 void deferred_log(struct worker *worker, enum log_level level, const char *format, ...)
 {
-    struct buffer *lines = &states[worker->index].lines;
+    struct state *mine = &states[worker->index];
     char text[LINE_BYTES];
     struct head head = {.level = level};
     va_list args;
@@ -37,14 +38,19 @@ void deferred_log(struct worker *worker, enum log_level level, const char *forma
         log_write(level, "%.*s", head.size, text);
         return;
     }
-    buffer_append(lines, &head, sizeof(head));
-    buffer_append(lines, text, (size_t)head.size);
     worker->has_deferred = true;
+    if (mine->lines.size >= DEFERRED_LOG_BYTES) {
+        mine->left_out++;
+        return;
+    }
+    buffer_append(&mine->lines, &head, sizeof(head));
+    buffer_append(&mine->lines, text, (size_t)head.size);
 }
 
 static bool flush(struct worker *worker)
 {
-    struct buffer *lines = &states[worker->index].lines;
+    struct state *mine = &states[worker->index];
+    struct buffer *lines = &mine->lines;
 
     for (size_t at = 0; at < lines->size;) {
         struct head head;
@@ -55,6 +61,9 @@ static bool flush(struct worker *worker)
         at += (size_t)head.size;
     }
     buffer_fini(lines);
+    if (mine->left_out != 0)
+        log_warning("%llu more lines of one command were left out", (unsigned long long)mine->left_out);
+    mine->left_out = 0;
     return false;
 }
 

@@ -207,4 +207,11 @@ with_server {loglevel verbose} {
             [slurp [srv log]]] == 2}
         assert_equal PONG [r ping]
     }
+
+    test "a script that has many payloads refused does not fill the memory with lines" {} {
+        r eval {for i = 1, 5000 do redis.pcall('restore', KEYS[1], 0, ARGV[1]) end} 1 x \
+            [binary decode hex 01000a005bf825cc6c174356]
+        wait_for {[regexp {[0-9]+ more lines of one command were left out} [slurp [srv log]]]}
+        assert_equal PONG [r ping]
+    }
 }
