@@ -43,7 +43,7 @@ struct access {
     int64_t now_ms;                  /* wall clock, one sample */
     int64_t due_ms;                  /* what has a deadline before this is past it: now, or access_follow */
     uint32_t clock;                  /* a new entry's; without counts_uses also that of an entry in use */
-    bool counts_uses;                /* the clocks are those of usage.h, else seconds */
+    bool counts_uses;                /* the clocks are those of lru_lfu.h, else seconds */
     bool exclusive;                  /* the gate is held: every stripe is ours */
     bool is_script;                  /* stripes may be held for long: what is large is given up at once */
     bool no_touch;                   /* CLIENT NO-TOUCH: reads leave the clock alone */

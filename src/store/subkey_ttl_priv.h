@@ -5,7 +5,7 @@
 
 struct mem_mover;
 
-/* --- members.c --- */
+/* --- subkey_ttl.c --- */
 struct subkey_ttls *subkey_ttl_take(struct entry *entry); /* the entry has ENTRY_MEMBERS, and is about to go */
 void subkey_ttl_attach(struct change *change, struct subkey_ttls *lifetimes); /* to an entry that has none */
 struct subkey_ttls *subkey_ttl_copy(const struct entry *entry); /* NULL: it has none */

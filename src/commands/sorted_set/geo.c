@@ -1,4 +1,4 @@
-/* Places on the earth: members of sorted sets whose scores are places (data/geohash.h). Searching is in
+/* Positions on the earth: members of sorted sets whose scores are positions (data/geohash.h). Searching is in
  * geo_search.c. */
 #include "commands/sorted_set/geo.h"
 
@@ -87,7 +87,7 @@ void geo_reply_point(struct request *request, struct geohash_point point)
 
 /* ---------------------------------------------------------------------------------------------------- commands -- */
 
-/* The words before the places; returns where those begin. */
+/* The words before the positions; returns where those begin. */
 static uint32_t parse_words(const struct request *request, struct zset_adding *adding)
 {
     uint32_t index = 2;

@@ -1,4 +1,4 @@
-/* What the commands of places have in common. */
+/* What the geospatial commands have in common. */
 #pragma once
 
 #include "commands/sorted_set/sorted_set.h"

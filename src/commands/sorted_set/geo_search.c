@@ -1,4 +1,4 @@
-/* Searching for places: GEOSEARCH and the older GEORADIUS. The shape is covered by ranges of scores; each is walked,
+/* Searching for positions: GEOSEARCH and the older GEORADIUS. The shape is covered by ranges of scores; each is walked,
  * and what is inside of the shape is collected. */
 #include "commands/sorted_set/geo.h"
 
