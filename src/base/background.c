@@ -111,7 +111,7 @@ void background_setup(unsigned thread_count)
 
     thread_assert_main();
     if (!knows_forks && pthread_atfork(lock_for_fork, unlock_after_fork, forget_in_child) != 0)
-        panic("no memory for what is done at a fork");
+        panic("Out of memory registering fork handlers");
     knows_forks = true;
     assert(threads == NULL);
     assert(thread_count > 0);

@@ -226,10 +226,10 @@ void mem_thread_start(void)
     if (self.allocated != &nothing)
         return;
     if (mallctl("thread.deallocatedp", &counter, &size, NULL, 0) != 0)
-        panic("the allocator was built without statistics");
+        panic("The allocator was built without statistics");
     self.freed = counter;
     if (mallctl("thread.allocatedp", &counter, &size, NULL, 0) != 0)
-        panic("the allocator was built without statistics");
+        panic("The allocator was built without statistics");
     self.allocated = counter;
 #endif
     publish(balance() - self.published);
@@ -357,7 +357,7 @@ void mem_stats(struct mem_stats *stats)
 
     /* Statistics are a snapshot; writing the epoch takes a new one. */
     if (mallctl("epoch", &epoch, &size, &epoch, size) != 0)
-        panic("the allocator has no epoch");
+        panic("The allocator has no epoch: its statistics cannot be refreshed");
     stats->allocated = read_size("stats.allocated");
     stats->active = read_size("stats.active");
     stats->resident = read_size("stats.resident");

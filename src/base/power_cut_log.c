@@ -186,7 +186,7 @@ void power_cut_log_setup(void)
         (void)snprintf(journal_path, sizeof(journal_path), "%s", path);
         power_cut_log_is_on = fd >= 0;
         if (!power_cut_log_is_on)
-            (void)fprintf(stderr, "KEYDB_FILE_JOURNAL %s cannot be written: %s\n", path, strerror(errno));
+            (void)fprintf(stderr, "Can't write KEYDB_FILE_JOURNAL %s: %s\n", path, strerror(errno));
         else
             close(fd);
     }

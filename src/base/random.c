@@ -91,7 +91,7 @@ void random_secret(void *out, size_t size)
         if (got < 0) {
             if (errno == EINTR)
                 continue;
-            panic("the system gives no random numbers: %s", strerror(errno));
+            panic("Can't read random numbers from the system: %s", strerror(errno));
         }
         to += got;
         size -= (size_t)got;

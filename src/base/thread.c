@@ -104,7 +104,7 @@ void thread_start(struct thread *thread, const char *name, thread_fn run, void *
     error = pthread_create(&thread->id, NULL, thread_main, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0)
-        panic("cannot start thread %s: %s", name, strerror(error));
+        panic("Can't start thread %s: %s", name, strerror(error));
 }
 
 void thread_restore_signals(void)
@@ -119,7 +119,7 @@ void thread_join(struct thread *thread)
         return;
     spinlock_assert_may_sleep();
     if (pthread_join(thread->id, NULL) != 0)
-        panic("cannot join thread %s", thread->name);
+        panic("Can't join thread %s", thread->name);
     thread->started = false;
     atomic_fetch_sub_explicit(&running_count, 1, memory_order_relaxed);
 }

@@ -61,7 +61,8 @@ static inline enum aof_piece read_count(struct aof_reader *reader, char mark, si
     if (UNLIKELY(bytes == end))
         return AOF_MORE;
     if (UNLIKELY(*bytes != mark))
-        return bad(reader, mark == '*' ? "a command begins with '*'" : "a word of a command begins with '$'");
+        return bad(reader, mark == '*' ? "expected '*' at the beginning of a command"
+                                       : "expected '$' at the beginning of an argument");
     for (bytes = first; bytes < end && *bytes >= '0' && *bytes <= '9'; bytes++)
         number = number * 10 + (uint64_t)(*bytes - '0'); /* too many digits are refused below */
     if (UNLIKELY(bytes - first > DIGITS_MOST))
@@ -69,7 +70,7 @@ static inline enum aof_piece read_count(struct aof_reader *reader, char mark, si
     if (UNLIKELY(end - bytes < 2 && (bytes == end || *bytes == '\r')))
         return AOF_MORE;
     if (UNLIKELY(bytes == first || bytes[0] != '\r' || bytes[1] != '\n'))
-        return bad(reader, "a length is no number");
+        return bad(reader, "a length is not a number");
     *at = (size_t)(bytes + 2 - reader->window);
     *count = number;
     return AOF_COMMAND;
@@ -104,7 +105,7 @@ enum aof_piece aof_reader_piece(struct aof_reader *reader, struct aof_command *c
     if (UNLIKELY(piece != AOF_COMMAND))
         return piece;
     if (UNLIKELY(count == 0))
-        return bad(reader, "a command without words");
+        return bad(reader, "a command has no arguments");
     for (uint64_t i = 0; i < count; i++) {
         piece = read_count(reader, '$', &at, &size);
         if (UNLIKELY(piece != AOF_COMMAND))
@@ -117,7 +118,7 @@ enum aof_piece aof_reader_piece(struct aof_reader *reader, struct aof_command *c
         add_word(reader, reader->window + at, (size_t)size);
         at += size;
         if (UNLIKELY(reader->window[at] != '\r' || reader->window[at + 1] != '\n')) {
-            piece = bad(reader, "a word of a command is longer than its length says");
+            piece = bad(reader, "an argument is longer than its length says");
             goto incomplete;
         }
         at += 2;

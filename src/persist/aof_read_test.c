@@ -112,16 +112,16 @@ static void what_ends_early(void **state)
 static void what_is_damaged(void **state)
 {
     (void)state;
-    check(SLICE("x"), "BAD 1000 a command begins with '*'");
-    check(SLICE("*1\r\n$1\r\na\r\n\0\0"), "a;BAD 1011 a command begins with '*'");
-    check(SLICE("*0\r\n"), "BAD 1000 a command without words");
-    check(SLICE("*-1\r\n"), "BAD 1000 a length is no number");
-    check(SLICE("*\r\n"), "BAD 1000 a length is no number");
-    check(SLICE("*1\n"), "BAD 1000 a length is no number");
-    check(SLICE("*1\r\r"), "BAD 1000 a length is no number");
-    check(SLICE("*1\r\n:1\r\n"), "BAD 1000 a word of a command begins with '$'");
-    check(SLICE("*1\r\n$1\r\nabc"), "BAD 1000 a word of a command is longer than its length says");
-    check(SLICE("*1\r\n$1\r\na\r\r"), "BAD 1000 a word of a command is longer than its length says");
+    check(SLICE("x"), "BAD 1000 expected '*' at the beginning of a command");
+    check(SLICE("*1\r\n$1\r\na\r\n\0\0"), "a;BAD 1011 expected '*' at the beginning of a command");
+    check(SLICE("*0\r\n"), "BAD 1000 a command has no arguments");
+    check(SLICE("*-1\r\n"), "BAD 1000 a length is not a number");
+    check(SLICE("*\r\n"), "BAD 1000 a length is not a number");
+    check(SLICE("*1\n"), "BAD 1000 a length is not a number");
+    check(SLICE("*1\r\r"), "BAD 1000 a length is not a number");
+    check(SLICE("*1\r\n:1\r\n"), "BAD 1000 expected '$' at the beginning of an argument");
+    check(SLICE("*1\r\n$1\r\nabc"), "BAD 1000 an argument is longer than its length says");
+    check(SLICE("*1\r\n$1\r\na\r\r"), "BAD 1000 an argument is longer than its length says");
     check(SLICE("*1000000000000000000\r\n"), "BAD 1000 a length is too large");
     check(SLICE("*1\r\n$9999999999999999999999\r\n"), "BAD 1000 a length is too large");
 }

@@ -32,17 +32,18 @@ static bool read_header(struct file_reader *file)
     if (!rdb_read_bytes(file->reader, RDB_HEADER_BYTES, &bytes))
         return false;
     if (slice_starts_with(bytes, SLICE("VALKEY")))
-        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "it is an RDB file of Valkey 9 or later (%.*s), whose format "
-                        "is another one", (int)bytes.size, bytes.data);
+        return rdb_fail(file->reader, STATUS_UNSUPPORTED,
+                        "it is an RDB file of Valkey 9 or later (%.*s), whose format differs", (int)bytes.size,
+                        bytes.data);
     if (!slice_starts_with(bytes, SLICE("REDIS")))
-        return rdb_corrupt(file->reader, "this is no RDB file: it does not begin with REDIS");
+        return rdb_corrupt(file->reader, "it is not an RDB file: it does not begin with REDIS");
     bytes = slice_skip(bytes, 5);
     while (bytes.size > 1 && bytes.data[0] == '0')
         bytes = slice_skip(bytes, 1);
     if (!number_parse_u64(bytes, &version) || version < RDB_VERSION_LEAST)
-        return rdb_corrupt(file->reader, "the version is no number");
+        return rdb_corrupt(file->reader, "the version is not a number");
     if (version > RDB_VERSION_MOST)
-        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "it has version %" PRIu64 "; those up to %d can be read",
+        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "it has version %" PRIu64 "; versions up to %d are supported",
                         version, RDB_VERSION_MOST);
     file->handler->version = (int)version;
     return true;
@@ -121,7 +122,7 @@ static bool read_key(struct file_reader *file, unsigned type)
     file->key.type = type;
     file->key.offset = rdb_reader_offset(reader) - 1;
     if (form == NULL)
-        return rdb_fail(reader, STATUS_CORRUPT, "there is no record of kind %u", type);
+        return rdb_fail(reader, STATUS_CORRUPT, "unknown record type %u", type);
     if (file->handler->record != NULL && rdb_can_skim(form))
         return skim_key(file, form);
     if (!read_name(file) || !rdb_read_value(reader, type, &file->handler->limits, &value))
@@ -233,7 +234,7 @@ static bool read_library(struct file_reader *file)
     if (!rdb_read_text(file->reader, &source))
         return false;
     if (file->handler->library == NULL)
-        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "it has functions, which this server cannot keep");
+        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "it has functions, which are not supported here");
     return file->handler->library(file->handler, file->reader, source);
 }
 
@@ -249,7 +250,7 @@ static bool read_module_aux(struct file_reader *file)
         return rdb_corrupt(file->reader, "a record of a module is damaged");
     rdb_module_name(id, name);
     if (!file->handler->limits.skips_strange)
-        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "data of the module '%s', which this server does not have",
+        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "data of the unknown module '%s'",
                         name);
     return rdb_skip_module_items(file->reader);
 }

@@ -163,7 +163,7 @@ static void put_key(struct loader *loader, const struct item *item, struct slice
     }
     change_begin(&change, loader->access, item->db, &key);
     if (UNLIKELY(change_entry(&change) != NULL && !loader->loaders->request->replaces)) {
-        note_failure(loader->loaders, STATUS_EXISTS, item->offset, "the key is there twice");
+        note_failure(loader->loaders, STATUS_EXISTS, item->offset, "duplicate key");
     } else {
         put_value(loader->access, item, &change, value);
         loader->keys++;
@@ -329,7 +329,7 @@ static bool give(struct rdb_loaders *loaders, const struct rdb_key *from, struct
                         .frequency = from->frequency};
 
     if (!buffer_try_reserve(items, item_bytes(rest.size))) {
-        note_failure(loaders, STATUS_NO_MEMORY, from->offset, "no memory for a record of this size");
+        note_failure(loaders, STATUS_NO_MEMORY, from->offset, "not enough memory for a record of this size");
         return false;
     }
     memcpy(items->data + items->size, &item, sizeof(item));

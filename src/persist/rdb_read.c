@@ -86,12 +86,12 @@ bool rdb_fail(struct rdb_reader *reader, enum status status, const char *format,
 
 static bool fail_reading(struct rdb_reader *reader, enum status status)
 {
-    return rdb_fail(reader, status, "reading failed: %s", errno != 0 ? strerror(errno) : status_text(status));
+    return rdb_fail(reader, status, "read error: %s", errno != 0 ? strerror(errno) : status_text(status));
 }
 
 static bool fail_end(struct rdb_reader *reader)
 {
-    return rdb_fail(reader, STATUS_TRUNCATED, "the end is missing");
+    return rdb_fail(reader, STATUS_TRUNCATED, "unexpected end of file");
 }
 
 /* ------------------------------------------------------------------------------------------------------ bytes -- */
@@ -118,7 +118,7 @@ static bool keep_marked(struct rdb_reader *reader)
     size_t size = reader->at - reader->marked_at;
 
     if (!buffer_try_reserve(&reader->marked, size))
-        return rdb_fail(reader, STATUS_NO_MEMORY, "no memory for a record of more than %zu bytes",
+        return rdb_fail(reader, STATUS_NO_MEMORY, "not enough memory for a record of more than %zu bytes",
                         reader->marked.size);
     buffer_append(&reader->marked, reader->window + reader->marked_at, size);
     reader->marked_at = reader->at;
@@ -198,7 +198,7 @@ static bool read_long(struct rdb_reader *reader, size_t size, struct slice *byte
         size_t part = MIN(reader->end - reader->at, size - scratch->size), got;
 
         if (!buffer_try_reserve(scratch, MIN((size_t)STEP_BYTES, size - scratch->size)))
-            return rdb_fail(reader, STATUS_NO_MEMORY, "no memory for a text of %zu bytes", size);
+            return rdb_fail(reader, STATUS_NO_MEMORY, "not enough memory for a string of %zu bytes", size);
         buffer_append(scratch, reader->window + reader->at, part);
         reader->at += part;
         if (scratch->size == size)
@@ -218,7 +218,7 @@ bool rdb_read_bytes(struct rdb_reader *reader, uint64_t size, struct slice *byte
     if (reader->status != STATUS_OK)
         return false;
     if (size > rdb_reader_left(reader))
-        return rdb_fail(reader, STATUS_TRUNCATED, "a text claims %llu bytes, more than there are",
+        return rdb_fail(reader, STATUS_TRUNCATED, "a string claims %llu bytes, more than the file has",
                         (unsigned long long)size);
     if (UNLIKELY(reader->source != NULL && size > reader->capacity))
         return read_long(reader, size, bytes);
@@ -232,7 +232,7 @@ bool rdb_read_bytes(struct rdb_reader *reader, uint64_t size, struct slice *byte
 bool rdb_skip_bytes(struct rdb_reader *reader, uint64_t size)
 {
     if (size > rdb_reader_left(reader))
-        return rdb_fail(reader, STATUS_TRUNCATED, "a text claims %llu bytes, more than there are",
+        return rdb_fail(reader, STATUS_TRUNCATED, "a string claims %llu bytes, more than the file has",
                         (unsigned long long)size);
     while (size > reader->end - reader->at) {
         size -= reader->end - reader->at;
@@ -391,7 +391,7 @@ static bool read_length_or_form(struct rdb_reader *reader, uint64_t *length, int
         return read_big(reader, 4, length);
     if (byte == 0x81)
         return read_big(reader, 8, length);
-    return rdb_fail(reader, STATUS_CORRUPT, "no length begins with 0x%02x", byte);
+    return rdb_fail(reader, STATUS_CORRUPT, "invalid length byte 0x%02x", byte);
 }
 
 bool rdb_read_length(struct rdb_reader *reader, uint64_t *length)
@@ -400,7 +400,7 @@ bool rdb_read_length(struct rdb_reader *reader, uint64_t *length)
 
     if (!read_length_or_form(reader, length, &form))
         return false;
-    return form < 0 || rdb_corrupt(reader, "a text stands where a length belongs");
+    return form < 0 || rdb_corrupt(reader, "a string stands where a length is expected");
 }
 
 bool rdb_read_count(struct rdb_reader *reader, unsigned least_bytes, uint64_t *count)
@@ -408,7 +408,7 @@ bool rdb_read_count(struct rdb_reader *reader, unsigned least_bytes, uint64_t *c
     if (!rdb_read_length(reader, count))
         return false;
     if (*count > rdb_reader_left(reader) / least_bytes)
-        return rdb_fail(reader, STATUS_TRUNCATED, "%llu things are claimed to follow, more than there is room for",
+        return rdb_fail(reader, STATUS_TRUNCATED, "%llu elements are claimed, more than the file can have",
                         (unsigned long long)*count);
     return true;
 }
@@ -437,16 +437,17 @@ static bool read_compressed(struct rdb_reader *reader, struct slice *text)
         return false;
     if (size > rdb_reader_left(reader) || original / LZF_EXPANSION > size || original == 0 || original > UINT32_MAX ||
         size > UINT32_MAX)
-        return rdb_corrupt(reader, "a compressed text has an impossible size");
+        return rdb_corrupt(reader, "a compressed string has an impossible size");
     if (!rdb_read_bytes(reader, size, &compressed))
         return false;
     buffer_clear(unpacked);
     if (unpacked->capacity > SCRATCH_KEPT_BYTES && original <= SCRATCH_KEPT_BYTES)
         buffer_fini(unpacked);
     if (!buffer_try_reserve(unpacked, original))
-        return rdb_fail(reader, STATUS_NO_MEMORY, "no memory for a text of %llu bytes", (unsigned long long)original);
+        return rdb_fail(reader, STATUS_NO_MEMORY, "not enough memory for a string of %llu bytes",
+                        (unsigned long long)original);
     if (lzf_decompress(compressed.data, (unsigned)size, unpacked->data, (unsigned)original) != original)
-        return rdb_corrupt(reader, "a compressed text is damaged");
+        return rdb_corrupt(reader, "a compressed string is damaged");
     unpacked->size = original;
     *text = buffer_slice(unpacked);
     return true;
@@ -471,7 +472,7 @@ bool rdb_read_text(struct rdb_reader *reader, struct slice *text)
     case RDB_TEXT_LZF:
         return read_compressed(reader, text);
     default:
-        return rdb_fail(reader, STATUS_CORRUPT, "there is no form %d of a text", form);
+        return rdb_fail(reader, STATUS_CORRUPT, "unknown string encoding %d", form);
     }
 }
 
@@ -493,7 +494,7 @@ bool rdb_skip_text(struct rdb_reader *reader)
         return rdb_read_length(reader, &length) && rdb_read_length(reader, &original) &&
                rdb_skip_bytes(reader, length);
     default:
-        return rdb_fail(reader, STATUS_CORRUPT, "there is no form %d of a text", form);
+        return rdb_fail(reader, STATUS_CORRUPT, "unknown string encoding %d", form);
     }
 }
 

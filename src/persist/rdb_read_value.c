@@ -19,7 +19,7 @@ bool rdb_read_value(struct rdb_reader *reader, unsigned type, const struct rdb_l
 
     *value = (struct rdb_value){.type = TYPE_COUNT, .form = type};
     if (form == NULL)
-        return rdb_fail(reader, STATUS_CORRUPT, "there is no type %u", type);
+        return rdb_fail(reader, STATUS_CORRUPT, "unknown value type %u", type);
     if (!form->read(reader, limits, value)) {
         (void)rdb_corrupt(reader, "a value is damaged");
         rdb_value_destroy(value);

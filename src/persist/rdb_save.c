@@ -14,7 +14,7 @@
 enum { PROGRESS_KEYS = 1024 };
 
 const char rdb_too_old_for_libraries[] =
-    "there are functions, which need version 10, and rdb-version is 9: set it to auto";
+    "functions need version 10, but rdb-version is 9: set it to auto";
 
 struct saver {
     const struct rdb_save_request *request;

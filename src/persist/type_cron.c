@@ -56,7 +56,7 @@ static bool gather(struct rdb_reader *reader, struct gathered *gathered)
     if (!rdb_read_text(reader, &text))
         return false;
     if (gathered->count == UINT32_MAX)
-        return rdb_corrupt(reader, "a job of too many words");
+        return rdb_corrupt(reader, "a job has too many arguments");
     buffer_append_slice(&gathered->bytes, text);
     buffer_append(&gathered->sizes, &text.size, sizeof(text.size));
     gathered->count++;
@@ -101,7 +101,7 @@ static bool read_cron(struct rdb_reader *reader, const struct rdb_limits *limits
 
     (void)limits;
     value->type = TYPE_CRON;
-    good = good && (terms.interval_ms > 0 || rdb_corrupt(reader, "a job without an interval")) &&
+    good = good && (terms.interval_ms > 0 || rdb_corrupt(reader, "a job has no interval")) &&
            gather_list(reader, &gathered);
     terms.key_count = gathered.count - good;
     good = good && gather_list(reader, &gathered);

@@ -24,7 +24,7 @@ static bool put_pair(struct rdb_reader *reader, const struct rdb_limits *limits,
     if (!rdb_check_member(reader, field) || !rdb_check_member(reader, text))
         return false;
     hash_expect(&value->value, &limits->hash, texts, countof(texts));
-    return hash_put(&value->value, &limits->hash, field, text) || rdb_corrupt(reader, "a hash has a field twice");
+    return hash_put(&value->value, &limits->hash, field, text) || rdb_corrupt(reader, "a hash has a duplicate field");
 }
 
 static bool put_deadline(struct rdb_reader *reader, struct rdb_value *value, struct slice field, int64_t expire_ms)

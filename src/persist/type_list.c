@@ -69,7 +69,7 @@ static bool read_node(struct rdb_reader *reader, struct quicklist *list)
     if (form == RDB_NODE_LISTPACK)
         return read_listpack(reader, list);
     if (form != RDB_NODE_PLAIN)
-        return rdb_corrupt(reader, "a node of a list is of an unknown form");
+        return rdb_corrupt(reader, "a node of a list has an unknown form");
     if (!rdb_read_text(reader, &text))
         return false;
     if (text.size == 0) /* large elements alone have a node of their own */

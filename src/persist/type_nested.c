@@ -86,7 +86,7 @@ struct nested_reader {
 
 static bool corrupt(struct nested_reader *nested)
 {
-    return rdb_corrupt(nested->reader, "a tree of texts is damaged");
+    return rdb_corrupt(nested->reader, "a nested hash is damaged");
 }
 
 static bool read_item(struct nested_reader *nested, uint64_t wanted)
@@ -214,7 +214,7 @@ static bool read_module(struct rdb_reader *reader, const struct rdb_limits *limi
     rdb_module_name(id, name);
     value->is_strange = true;
     if (!limits->skips_strange)
-        return rdb_fail(reader, STATUS_UNSUPPORTED, "a value of the module type '%s', which this server does not have",
+        return rdb_fail(reader, STATUS_UNSUPPORTED, "a value of the unknown module type '%s'",
                         name);
     return rdb_skip_module_items(reader);
 }

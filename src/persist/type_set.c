@@ -13,7 +13,7 @@ static bool add_member(struct rdb_reader *reader, const struct rdb_limits *limit
         return false;
     if (value->value.data == NULL)
         value->value = set_create(&limits->set, member, count);
-    return set_add(&value->value, &limits->set, member) || rdb_corrupt(reader, "a set has a member twice");
+    return set_add(&value->value, &limits->set, member) || rdb_corrupt(reader, "a set has a duplicate member");
 }
 
 static bool read_set(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)

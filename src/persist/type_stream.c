@@ -67,7 +67,7 @@ static bool read_ids(struct rdb_reader *reader, unsigned form, struct stream *st
     if (!rdb_read_length(reader, &length) || !read_id(reader, &last))
         return false;
     if (length != stream_length(stream))
-        return rdb_corrupt(reader, "a stream has another length than it says");
+        return rdb_corrupt(reader, "the length of a stream is wrong");
     added = length;
     if (form != RDB_STREAM_1 &&
         (!read_id(reader, &first) || !read_id(reader, &max_deleted) || !rdb_read_length(reader, &added)))
@@ -91,7 +91,7 @@ static bool read_waiting(struct rdb_reader *reader, struct waiting_list *list)
         return true;
     list->items = mem_try_alloc(count * sizeof(*list->items));
     if (list->items == NULL)
-        return rdb_fail(reader, STATUS_NO_MEMORY, "no memory for what is pending in a stream");
+        return rdb_fail(reader, STATUS_NO_MEMORY, "not enough memory for the pending entries of a stream");
     for (; list->count < count; list->count++) {
         struct waiting *item = &list->items[list->count];
 
@@ -100,7 +100,7 @@ static bool read_waiting(struct rdb_reader *reader, struct waiting_list *list)
             return false;
         item->is_owned = false;
         if (list->count != 0 && stream_id_compare(item[-1].id, item->id) >= 0)
-            return rdb_corrupt(reader, "what is pending in a stream is not in order");
+            return rdb_corrupt(reader, "the pending entries of a stream are not in order");
     }
     return true;
 }
@@ -136,7 +136,7 @@ static bool read_owned(struct rdb_reader *reader, struct stream_group *group, st
             return false;
         item = find_waiting(list, id);
         if (item == NULL || item->is_owned)
-            return rdb_corrupt(reader, "what is pending for a consumer is not, or twice, in its group");
+            return rdb_corrupt(reader, "a pending entry of a consumer is missing or duplicate in its group");
         item->is_owned = true;
         list->owned++;
         pending = stream_pending_assign(group, id, consumer);
@@ -155,7 +155,7 @@ static bool read_consumer(struct rdb_reader *reader, unsigned form, struct strea
     if (!rdb_read_text(reader, &name))
         return false;
     if (stream_consumer_find(group, name) != NULL)
-        return rdb_corrupt(reader, "a group has two consumers of one name");
+        return rdb_corrupt(reader, "a group has a duplicate consumer");
     consumer = stream_consumer_create(group, name, 0);
     if (!rdb_read_i64(reader, &consumer->seen_ms))
         return false;
@@ -176,7 +176,7 @@ static bool read_consumers(struct rdb_reader *reader, unsigned form, struct stre
         if (!read_consumer(reader, form, group, list))
             return false;
     }
-    return list->owned == list->count || rdb_corrupt(reader, "something is pending for no consumer");
+    return list->owned == list->count || rdb_corrupt(reader, "a pending entry has no consumer");
 }
 
 static bool read_group(struct rdb_reader *reader, unsigned form, struct stream *stream)
@@ -192,7 +192,7 @@ static bool read_group(struct rdb_reader *reader, unsigned form, struct stream *
         return false;
     group = stream_group_create(stream, name, STREAM_ID_LEAST, STREAM_READ_UNKNOWN);
     if (group == NULL)
-        return rdb_corrupt(reader, "a stream has two groups of one name");
+        return rdb_corrupt(reader, "a stream has a duplicate group");
     if (!read_id(reader, &last))
         return false;
     if (form == RDB_STREAM_1)

@@ -14,7 +14,7 @@ static bool gather(struct rdb_reader *reader, struct zset_builder *builder, stru
     if (!rdb_check_member(reader, member))
         return false;
     if (zset_builder_find(builder, member) != NULL)
-        return rdb_corrupt(reader, "a sorted set has a member twice");
+        return rdb_corrupt(reader, "a sorted set has a duplicate member");
     zset_builder_add(builder, member, score);
     return true;
 }

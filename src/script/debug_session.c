@@ -344,7 +344,7 @@ static bool fork_session(struct request *request)
     pid_t pid;
 
     if (!reaper_has_room()) {
-        reply_error(request, "ERR Too many scripts are being stepped through");
+        reply_error(request, "ERR Too many debugging sessions");
         return false;
     }
     pid = fork();
@@ -353,7 +353,7 @@ static bool fork_session(struct request *request)
         return true;
     }
     if (pid < 0) {
-        log_warning("Can't fork a process in which a script is stepped through: %s", strerror(errno));
+        log_warning("Can't fork the debugging session: %s", strerror(errno));
         reply_error(request, "ERR Can't fork the debugging session. Please check the server's log.");
         return false;
     }
@@ -370,7 +370,7 @@ bool debug_session_begin(struct script_host *host, struct request *request, stru
     request->client->flags &= ~(uint32_t)(CLIENT_SCRIPT_DEBUG | CLIENT_SCRIPT_DEBUG_SYNC);
     request->effect = EFFECT_NONE;
     if (!conn_may_talk(&request->client->conn)) {
-        reply_error(request, "ERR Scripts cannot be stepped through over this connection: see event-loop");
+        reply_error(request, "ERR Script debugging needs the event loop epoll: see the directive event-loop");
         return false;
     }
     dispatch_escalate(request->worker); /* nobody is in the middle of anything */

@@ -380,7 +380,7 @@ static struct loaded *find_loaded(struct script_host *host, struct library *libr
     if (loaded == NULL)
         return NULL;
     if (loaded->count != library->count) { /* loading sees nothing that could differ */
-        buffer_append_text(error, "ERR The library registers other functions each time it is loaded");
+        buffer_append_text(error, "ERR The library registers different functions each time it is loaded");
         loaded_destroy(host, loaded);
         return NULL;
     }

@@ -634,7 +634,7 @@ static int panicked(lua_State *L)
 {
     const char *text = lua_tostring(L, -1);
 
-    panic("Lua: %s", text != NULL ? text : "an error of an unknown kind");
+    panic("Lua: %s", text != NULL ? text : "unknown error");
 }
 
 struct lua_vm *lua_vm_create(void (*open)(struct lua_vm *vm))

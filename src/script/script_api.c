@@ -216,7 +216,7 @@ static int call(lua_State *L, bool raises)
         command = find_command(host->calls.words, count);
         error = refusal(run, command, host->calls.words, count);
         if (error == NULL && (command->flags & COMMAND_WRITE) != 0 && !script_busy_may_write(run))
-            error = "ERR The script is to end";
+            error = "ERR The script must end";
         if (error != NULL)
             reject(run, command, error);
     }

@@ -212,7 +212,7 @@ void script_sha(struct slice source, char sha[SCRIPT_SHA_DIGITS + 1])
     if (sha_context == NULL || EVP_DigestInit_ex2(sha_context, NULL, NULL) != 1 ||
         EVP_DigestUpdate(sha_context, source.size != 0 ? source.data : "", source.size) != 1 ||
         EVP_DigestFinal_ex(sha_context, digest, &size) != 1)
-        panic("SHA-1 cannot be had from OpenSSL: scripts could not be told apart");
+        panic("OpenSSL has no SHA-1, which identifies scripts");
     for (unsigned i = 0; i < SCRIPT_SHA_DIGITS / 2; i++) {
         sha[2 * i] = "0123456789abcdef"[digest[i] >> 4];
         sha[2 * i + 1] = "0123456789abcdef"[digest[i] & 15];

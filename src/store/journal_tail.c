@@ -563,13 +563,13 @@ static const char *read_head(struct journal_tail_reader *reader)
     if (reader->size < HEAD_BYTES || memcmp(head->magic, magic, sizeof(magic)) != 0)
         return "it is not whole";
     if (head->record_bytes != sizeof(struct record) || head->slot_bytes != SLOT_BYTES)
-        return "another version of the server has written it";
+        return "another version of the server wrote it";
     read_boot(boot);
     reader->is_same_boot = boot[0] != '\0' && memcmp(boot, head->boot, BOOT_BYTES) == 0;
     reader->nonce = head->nonce;
     if (!read_place(reader, head))
         return "it does not belong to a file";
-    return go_to_place(reader) ? NULL : "what it begins with is damaged";
+    return go_to_place(reader) ? NULL : "its head is damaged";
 }
 
 enum status journal_tail_open(struct journal_tail_reader **reader, const char *path, const char **error)

@@ -177,7 +177,7 @@ static bool check_end(struct checked_file *file, struct aof_reader *reader, enum
     if (!aof_reader_is_done(reader)) {
         complain(offset, "Expected to read a whole command, got the end of the file");
         if (aof_reader_hides_commands(reader))
-            complain(offset, "Whole commands stand behind that, in what its length claims: the length is damaged");
+            complain(offset, "The claimed argument has whole commands in it: its length is damaged");
         return false;
     }
     if (in_transaction) {

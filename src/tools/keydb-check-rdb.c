@@ -112,7 +112,7 @@ static void report(const struct checker *checker, bool good)
     } else {
         printf("--- RDB ERROR DETECTED ---\n[offset %" PRIu64 "] %s\n", reader->failed_at, reader->error);
         if (checker->keys != 0) {
-            printf("[info] the last key that is whole: ");
+            printf("[info] last complete key: ");
             print_text(buffer_slice(&checker->last));
             (void)putchar('\n');
         }
@@ -124,7 +124,7 @@ static void report(const struct checker *checker, bool good)
     if (checker->members != 0)
         printf("[info] %" PRIu64 " members with a deadline\n", checker->members);
     if (checker->empty != 0)
-        printf("[info] %" PRIu64 " keys without anything in them\n", checker->empty);
+        printf("[info] %" PRIu64 " empty keys\n", checker->empty);
     if (checker->libraries != 0)
         printf("[info] %" PRIu64 " libraries of functions\n", checker->libraries);
     report_types(checker);

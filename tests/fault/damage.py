@@ -19,8 +19,8 @@ FIRST = (("SELECT", 0), ("APPEND", "s", "yyy"), ("LPUSH", "l", "z"), ("MULTI",),
 LAST = (("SELECT", 0), ("EVAL", "return redis.call('set', KEYS[1], ARGV[1])", 1, "k", "v"), ("ZADD", "z", 3, "c"),
         ("XADD", "x", "2-1", "f", "w"), ("PEXPIREAT", "s", 9999999999999), ("MULTI",), ("SET", "a", 1), ("EXEC",),
         ("HPEXPIREAT", "h", 9999999999999, "FIELDS", 1, "f"))
-TELLING = ("at byte", "MANIFEST FILE ERROR", "Unable to obtain", "cannot be loaded", "has no manifest",
-           "Can't open", "Cannot read", "There is no append only file")
+TELLING = ("at byte", "MANIFEST FILE ERROR", "Unable to obtain", "Can't load", "has no manifest",
+           "Can't open", "Can't read", "There is no append-only file")
 
 
 class Wrong(Exception):

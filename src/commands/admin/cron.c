@@ -90,9 +90,9 @@ static bool may_make(struct request *request)
     const struct client *client = request->client;
 
     if (!cron_runner_is_allowed())
-        reply_error(request, "ERR There are no jobs where EVAL was taken away");
+        reply_error(request, "ERR EVAL is disabled by rename-command, so jobs cannot run");
     else if (client != NULL && (client->flags & CLIENT_RESTRICTED) != 0)
-        reply_error(request, "NOPERM A job runs with all permissions, so only users who have all of them may make one");
+        reply_error(request, "NOPERM A job runs with all permissions: only users with all permissions may create one");
     else
         return true;
     return false;

@@ -32,7 +32,7 @@ static bool parse_path(struct request *request, uint32_t index, struct slice *re
         reply_syntax_error(request);
         return false;
     case NESTED_PATH_TOO_DEEP:
-        reply_errorf(request, "ERR a path has at most %d components", NESTED_DEPTH_MOST);
+        reply_errorf(request, "ERR a path may have at most %d components", NESTED_DEPTH_MOST);
         return false;
     default:
         (void)nested_path_step(rest);

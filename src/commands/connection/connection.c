@@ -88,8 +88,9 @@ static void cmd_not_for_us(struct request *request)
     if ((last_ms == 0 || now_ms - last_ms > LOG_AGAIN_MS) &&
         atomic_compare_exchange_strong_explicit(&logged_ms, &last_ms, now_ms, memory_order_relaxed,
                                                 memory_order_relaxed))
-        log_warning("Possible SECURITY ATTACK detected: %s speaks HTTP (POST or Host:), as a web browser does that was "
-                    "led here by a page it shows. Its connection is closed.", request->client->card.address);
+        log_warning("Possible SECURITY ATTACK detected: client %s sent an HTTP request (POST or Host:). A web page "
+                    "may have made a browser send it (cross protocol scripting). Connection aborted.",
+                    request->client->card.address);
     conn_close(&request->client->conn);
 }
 

@@ -38,7 +38,7 @@ static struct journal_reader journal_reader;
 static void journal_start(struct request *request)
 {
     if (journal_reader.journal != NULL) {
-        reply_error(request, "ERR the journal is being read already");
+        reply_error(request, "ERR the journal is already being read");
         return;
     }
     journal_reader_open(&journal_reader, &request->worker->server->journal);
@@ -60,7 +60,7 @@ static void journal_read(struct request *request)
     struct journal_view view;
 
     if (journal_reader.journal == NULL) {
-        reply_error(request, "ERR the journal is not being read: DEBUG JOURNAL START comes first");
+        reply_error(request, "ERR the journal is not being read: call DEBUG JOURNAL START first");
         return;
     }
     while (journal_reader_next(&journal_reader, &view)) {
@@ -68,7 +68,7 @@ static void journal_read(struct request *request)
             journal_view_append(&view, &bytes);
     }
     if (journal_reader.is_lost)
-        reply_errorf(request, "ERR what comes next in the journal is lost: %s", strerror(journal_reader.error));
+        reply_errorf(request, "ERR the next part of the journal is lost: %s", strerror(journal_reader.error));
     else
         reply_bulk(request, buffer_slice(&bytes));
     buffer_fini(&bytes);
@@ -241,7 +241,7 @@ static void debug_hold(struct request *request)
     struct hold *hold;
 
     if (request->in_exec) {
-        reply_error(request, "ERR DEBUG HOLD is not for transactions");
+        reply_error(request, "ERR DEBUG HOLD is not allowed in transactions");
         return;
     }
     hold = mem_alloc_zero(sizeof(*hold));
@@ -304,7 +304,7 @@ static void debug_client_eviction(struct request *request)
 static void debug_panic(struct request *request)
 {
     (void)request;
-    panic("DEBUG PANIC was called");
+    panic("DEBUG PANIC called");
 }
 
 static void debug_assert_failure(struct request *request)

@@ -109,8 +109,8 @@ static bool read_payload(struct request *request, struct rdb_reader *reader, str
     if (rdb_payload_read(reader, &limits, value) && !value->is_empty)
         return true;
     deferred_log(request->worker, LOG_LEVEL_VERBOSE,
-                 "A payload of RESTORE is refused, its integrity check failed: at byte %" PRIu64 ": %s",
-                 reader->failed_at, reader->status != STATUS_OK ? reader->error : "there is nothing in it");
+                 "RESTORE refused a payload: integrity check failed at byte %" PRIu64 ": %s", reader->failed_at,
+                 reader->status != STATUS_OK ? reader->error : "the payload is empty");
     rdb_reader_fini(reader);
     reply_error(request, "ERR Bad data format");
     return false;
@@ -186,7 +186,7 @@ static bool may_make(struct request *request, const struct rdb_value *value)
 {
     if (value->type != TYPE_CRON || request->client == NULL || (request->client->flags & CLIENT_RESTRICTED) == 0)
         return true;
-    reply_error(request, "NOPERM A job runs with all permissions, so only users who have all of them may make one");
+    reply_error(request, "NOPERM A job runs with all permissions: only users with all permissions may create one");
     return false;
 }
 

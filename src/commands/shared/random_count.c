@@ -85,7 +85,7 @@ void random_count_reply_repeats(struct request *request, const struct random_cou
     if (fits)
         output_splice(out, &own);
     else
-        reply_error(request, "ERR value is out of range, so many elements take more than 512 MiB");
+        reply_error(request, "ERR value is out of range, the reply would exceed 512 MiB");
     output_clear(&own);
 }
 

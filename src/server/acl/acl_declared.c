@@ -192,7 +192,7 @@ static bool apply_line(struct acl_user *draft, void *context)
     assert(error == ACL_FINE);
     error = apply_all(draft, line->words + 1, line->count - 1);
     if (error != ACL_FINE)
-        log_warning("The user '%.*s' cannot be declared: %s", (int)line->words[0].size, line->words[0].data,
+        log_warning("Error in user declaration '%.*s': %s", (int)line->words[0].size, line->words[0].data,
                     acl_error_text(error));
     else if ((draft->flags & ACL_ON) == 0)
         log_notice("The user '%.*s' is disabled (there is no 'on' modifier in the user description). Make sure this is "

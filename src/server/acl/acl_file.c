@@ -227,7 +227,7 @@ bool acl_save(void)
     acl_list_release(users, count);
     done = file_store(option_aclfile.data, buffer_slice(&text)) == STATUS_OK;
     if (!done)
-        log_warning("The users could not be saved to the ACL file '%s': %s", option_aclfile.data, strerror(errno));
+        log_warning("Can't save the users to the ACL file '%s': %s", option_aclfile.data, strerror(errno));
     buffer_fini(&text);
     return done;
 }

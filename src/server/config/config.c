@@ -268,13 +268,13 @@ static void undo_settings(struct change_set *set, bool applied)
 
         if (setting->stored &&
             option_store(setting->row->row, &setting->value, error, sizeof(error)) == OPTION_FAILED)
-            log_warning("the old value of '%s' could not be set back: %s", setting->row->row->name, error);
+            log_warning("Can't restore the old value of '%s': %s", setting->row->row->name, error);
     }
     for (size_t i = 0; applied && i < set->count; i++) {
         const char *reason = set->settings[i].changed ? apply_setting(set, i) : NULL;
 
         if (reason != NULL)
-            log_warning("going back to the old value of '%s': %s", set->settings[i].row->row->name, reason);
+            log_warning("Restoring the old value of '%s': %s", set->settings[i].row->row->name, reason);
     }
 }
 

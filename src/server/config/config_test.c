@@ -205,7 +205,7 @@ static void mistakes_in_files(void **state)
     save_points_setup();
     write_file(conf_path, "active-replica yes\n");
     load_badly(WORDS(conf_path), "Reading the configuration file, at line 1\n>>> 'active-replica yes'\n"
-                                 "this version does not replicate\n");
+                                 "replication is not supported\n");
 }
 
 /* --- setting: all or nothing --- */

@@ -12,12 +12,12 @@
 enum reason { PERSISTENCE, REPLICATION, CLUSTER, TYPES, LATER, OTHERWISE };
 
 static const char *const reasons[] = {
-    [PERSISTENCE] = "this version saves and loads in one way only",
-    [REPLICATION] = "this version does not replicate",
-    [CLUSTER] = "this version is no cluster node",
-    [TYPES] = "this version has no values it would be about",
-    [LATER] = "this version does not have what it would be about",
-    [OTHERWISE] = "this server works differently and has nothing to adjust there",
+    [PERSISTENCE] = "there is only one way of saving and loading",
+    [REPLICATION] = "replication is not supported",
+    [CLUSTER] = "cluster mode is not supported",
+    [TYPES] = "its type of values is not supported",
+    [LATER] = "its feature is not supported",
+    [OTHERWISE] = "this server works differently and needs no such setting",
 };
 
 struct accepted {

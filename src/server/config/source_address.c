@@ -19,7 +19,7 @@ static void bind_to(int fd, int family, const char *text)
     if (inet_pton(family, text, is_six ? (void *)&six.sin6_addr : (void *)&four.sin_addr) != 1)
         return;
     if (bind(fd, is_six ? (struct sockaddr *)&six : (struct sockaddr *)&four, is_six ? sizeof(six) : sizeof(four)) != 0)
-        log_warning("A connection of ours cannot come from %s (bind-source-addr): %s", text, strerror(errno));
+        log_warning("Can't bind to the source address %s (bind-source-addr): %s", text, strerror(errno));
 }
 
 void source_address_bind(int fd, int family)

@@ -221,7 +221,7 @@ bool client_open(struct worker *worker, int fd, enum listener_kind kind, struct 
     lifecycle_client_open(client);
     if (kind != LISTENER_UNIX && OPTION_GET(option_tcp_keepalive) != 0 &&
         !conn_set_keepalive(&client->conn, (int)OPTION_GET(option_tcp_keepalive)))
-        log_debug("No keepalive probes for client id=%llu", (unsigned long long)client->id);
+        log_debug("Can't enable keepalive for client id=%llu", (unsigned long long)client->id);
     card_init(client, worker_now_ms(worker));
     list_push_back(&worker->clients, &client->node);
     spinlock_acquire(&worker->roster_lock);

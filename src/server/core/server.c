@@ -192,7 +192,7 @@ static void set_affinity(const struct worker *worker)
     int64_t first = OPTION_GET(option_server_thread_affinity);
 
     if (first > 0 && !thread_set_affinity((int)(first - 1) + (int)worker->index))
-        log_warning("Thread %u could not be bound to processor %d", worker->index,
+        log_warning("Can't bind thread %u to processor %d", worker->index,
                     (int)(first - 1) + (int)worker->index);
 }
 

@@ -403,7 +403,7 @@ static void close_idle(struct worker *worker)
             client_show_query(client);
         client_note_size(client);
         if (is_late) {
-            log_verbose("Closing a client that did not complete its TLS handshake addr=%s", client->card.address);
+            log_verbose("Closing client that did not complete its TLS handshake addr=%s", client->card.address);
             conn_close(&client->conn);
         } else if (limit_us != 0 && now_us - client->conn.active_us > limit_us && !waits) {
             log_verbose("Closing idle client id=%llu addr=%s", (unsigned long long)client->id,

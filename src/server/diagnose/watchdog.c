@@ -67,9 +67,9 @@ static void report(unsigned index)
     int64_t stalled_us = (int64_t)clock_monotonic_us() - watch->posted_us;
 
     log_from_signal("--- WATCHDOG TIMER EXPIRED ---");
-    log_warning("Worker %u has not come back to its clients for %lld ms:", index, (long long)(stalled_us / 1000));
+    log_warning("Worker %u stuck in one loop iteration for %lld ms:", index, (long long)(stalled_us / 1000));
     if (thread == 0 || !stack_trace_thread(thread, ANSWER_MS))
-        log_warning("its stack cannot be shown: the thread does not answer");
+        log_warning("No stack: the thread does not answer");
     log_from_signal("------");
 }
 

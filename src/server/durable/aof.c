@@ -116,7 +116,7 @@ static bool read_files(bool *exist)
     status = aof_set_read(&aof.files, error);
     *exist = status == STATUS_OK;
     if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
-        log_warning("Cannot read the AOF's manifest in %s: %s", aof.files.folder, error);
+        log_warning("Can't read the AOF manifest in %s: %s", aof.files.folder, error);
         return false;
     }
     if (!*exist && aof_set_make_folder(&aof.files) != STATUS_OK) {
@@ -188,7 +188,7 @@ static void run_child(struct snapshot *keys, struct child_report *report, void *
     if (report->status == STATUS_OK)
         log_notice("Successfully created the temporary AOF base file %s", aof.temp_base);
     else
-        log_warning("The base of the AOF could not be written: %s", report->error);
+        log_warning("Can't write the AOF base file: %s", report->error);
 }
 
 /* ---------------------------------------------------------------------------------------------------- rewriting -- */
@@ -276,7 +276,7 @@ static void child_done(const struct child_report *report, void *context)
     remove_file(aof.temp_base);
     remove_file(aof.child_temp);
     if (was_stopped && !aof_writer_split_failed()) {
-        log_notice("Background AOF rewrite was stopped");
+        log_notice("Background AOF rewrite stopped");
     } else {
         log_warning("Background AOF rewrite terminated with error: %s", report->error);
         note_failure();
@@ -427,7 +427,7 @@ static bool is_healing_put_off(const struct aof_writer_stats *now)
     if ((int64_t)time(NULL) >= now->sync_failed_s + delay_s)
         return false;
     if (now->vain_rewrites >= FAILURES_FREE && told != now->vain_rewrites)
-        log_warning("Syncs of the AOF have failed after each of %u rewrites, will retry in %" PRId64 " minutes",
+        log_warning("AOF syncs failed after each of %u rewrites, will retry in %" PRId64 " minutes",
                     (unsigned)now->vain_rewrites, delay_s / 60);
     told = now->vain_rewrites;
     return true;
@@ -489,12 +489,12 @@ static bool create_files(struct access *access, struct file **file)
 
     make_names();
     if (write_base(&keys, NULL, error) != STATUS_OK) {
-        log_warning("Cannot create the AOF's base file in %s: %s", aof.files.folder, error);
+        log_warning("Can't create the AOF base file in %s: %s", aof.files.folder, error);
         return false;
     }
     if (aof_set_replace_base(&aof.files, aof.temp_base, aof.is_rdb, AOF_KEPT_NOTHING, NULL) != STATUS_OK ||
         aof_set_add_increment(&aof.files, file) != STATUS_OK) {
-        log_warning("Cannot create the AOF's files in %s: %s", aof.files.folder, strerror(errno));
+        log_warning("Can't create the AOF files in %s: %s", aof.files.folder, strerror(errno));
         return false;
     }
     log_notice("Creating AOF base file %s on server start", aof_manifest_base(&aof.files.manifest)->name);
@@ -542,7 +542,7 @@ void aof_begin(void)
     if (!OPTION_IS(option_appendonly) || atomic_load_explicit(&server->stopping, memory_order_relaxed))
         return;
     if (!begin(server)) {
-        log_warning("The server does not start, as appendonly is yes. Remove the cause and start again.");
+        log_warning("The server does not start because appendonly is yes. Remove the cause and start again.");
         aof_lock_leave();
         process_remove_pidfile();
         _exit(EXIT_FAILURE);
@@ -575,7 +575,7 @@ static bool may_finish_stopping(void)
 static void finish_stopping(void)
 {
     if (!aof_writer_stop())
-        log_warning("The AOF is not all on the disk.");
+        log_warning("The AOF is not completely on the disk.");
     if (aof.temp_increment[0] != '\0')
         remove_file(aof.temp_increment); /* if it had not become an increment */
     SET(state, AOF_OFF);
@@ -640,7 +640,7 @@ static void finish_at_gate(struct worker *worker)
     if (OPTION_IS(option_appendonly)) {
         access_begin(&worker->run.access, worker_now_ms(worker), true);
         if (turn_on() != NULL)
-            log_warning("The append only file stays off, though appendonly is yes.");
+            log_warning("The append-only file stays off although appendonly is yes.");
     }
     exclusive_end(worker);
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char no_start[] = "The server does not start, and leaves the files as they are.";
+static const char no_start[] = "The server does not start, and does not change the files.";
 
 char *aof_file_path(const char *name)
 {
@@ -74,10 +74,10 @@ static enum aof_found read_manifest(const char *path, struct aof_manifest *manif
         line = line_of(slice_make(text, size), problem.line);
         if (problem.line != 0)
             log_warning("FATAL AOF MANIFEST FILE ERROR: reading the manifest file %s, at line %u >>> '%.*s': %s. %s "
-                        "Correct that line, or take a copy of the manifest that is whole.", path, problem.line,
+                        "Correct that line, or restore the manifest from a copy.", path, problem.line,
                         (int)MIN(line.size, (size_t)200), line.data, problem.text, no_start);
         else
-            log_warning("FATAL AOF MANIFEST FILE ERROR: %s: %s. %s Take a copy of the manifest that is whole, or move "
+            log_warning("FATAL AOF MANIFEST FILE ERROR: %s: %s. %s Restore the manifest from a copy, or move "
                         "the files away to begin without data.", path, problem.text, no_start);
     }
     mem_free(text);
@@ -126,7 +126,7 @@ static must_check enum status take_over(const char *manifest_path, struct aof_ma
         log_notice("Successfully migrated an old-style AOF file (%s) into the AOF directory (%s).", aof_file_name(),
                    aof_folder_name());
     else
-        log_warning("The append only file %s cannot be moved into the folder %s: %s. The server does not start. Remove "
+        log_warning("Can't move the append-only file %s into the directory %s: %s. The server does not start. Remove "
                     "the cause and start again.", aof_file_name(), aof_folder_name(), strerror(errno));
     buffer_fini(&text);
     mem_free(path);
@@ -168,9 +168,9 @@ static enum aof_found look_for_orphans(const char *manifest_path)
             continue;
         path = aof_file_path(item->d_name);
         if (file_size_of(path, &size) != STATUS_OK || size != 0) {
-            log_warning("The append only file has no manifest: %s is there, %s is not. %s Take a copy of the manifest, "
-                        "or write one (file NAME seq NUMBER type b or i), or move the files away to begin without "
-                        "them.", path, manifest_path, no_start);
+            log_warning("The append-only file has no manifest: %s exists, %s does not. %s Restore the manifest from a "
+                        "copy, or write one (file NAME seq NUMBER type b or i), or move the files away to start "
+                        "without them.", path, manifest_path, no_start);
             found = AOF_FOUND_TROUBLE;
         }
         mem_free(path);

@@ -340,8 +340,8 @@ static bool load_rdb(struct loading_file *file, uint64_t *size)
             return false;
         log_warning("Error reading the RDB preamble of the AOF file %s: at byte %" PRIu64 ": %s. %s %s", file->name,
                     result.failed_at, result.error, ending(file),
-                    result.status == STATUS_UNSUPPORTED ? "Load it with a server that has what is missing here."
-                                                        : "Take a copy that is whole.");
+                    result.status == STATUS_UNSUPPORTED ? "Load it with a server that supports this."
+                                                        : "Restore it from a copy.");
         return false;
     }
     file->result->keys += result.keys;
@@ -439,7 +439,7 @@ bool aof_load_run(const struct aof_manifest *manifest, const struct aof_load_req
     access->effects = effects;
     access_begin(access, clock_wall_ms(), true);
     if (result->errors > ERRORS_SHOWN)
-        log_warning("%" PRIu64 " commands of the append only file replied an error", result->errors);
+        log_warning("%" PRIu64 " commands of the append-only file replied an error", result->errors);
     if (good)
         log_notice("DB loaded from append only file: %.3f seconds", seconds_since(start_us));
     return good;
@@ -461,9 +461,9 @@ bool aof_load_again(struct worker *worker)
     aof_stats(&stats);
     if ((aof_state() == AOF_STARTING && stats.is_rewriting) || aof_state() == AOF_STOPPING ||
         (aof_state() == AOF_ON && !aof_writer_settle())) {
-        log_warning("The append only file cannot be loaded: %s", aof_state() == AOF_ON
-                    ? "not everything could be written to it" : aof_state() == AOF_STOPPING
-                    ? "it is being switched off" : "its first rewrite is not done yet");
+        log_warning("Can't load the append-only file: %s", aof_state() == AOF_ON
+                    ? "it is incomplete, a write failed" : aof_state() == AOF_STOPPING
+                    ? "it is being switched off" : "its first rewrite is not complete");
         return false;
     }
     switch (aof_files_find(false, &manifest, &bytes)) {
@@ -474,7 +474,7 @@ bool aof_load_again(struct worker *worker)
         good = aof_load_run(&manifest, &request, &result);
         break;
     case AOF_FOUND_NOTHING:
-        log_warning("There is no append only file that could be loaded");
+        log_warning("There is no append-only file to load");
         break;
     case AOF_FOUND_TROUBLE:
         break;

@@ -65,7 +65,7 @@ static void write_owner(int fd)
     int size = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
 
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)size, 0) != size)
-        log_verbose("The number of this process could not be written into the AOF's lock file");
+        log_verbose("Can't write the process id to the AOF lock file");
 }
 
 static void tell_owner(const char *path)
@@ -78,8 +78,8 @@ static void tell_owner(const char *path)
         (void)close(fd);
     text[size > 0 ? size : 0] = '\0';
     text[strcspn(text, "\n")] = '\0';
-    log_warning("The append only file is in use by another server: process %s holds %s. Two would destroy each other's "
-                "data. Stop it, or give this one another dir, appenddirname or appendfilename.",
+    log_warning("The append-only file is in use by another server: process %s holds %s. Two servers would destroy "
+                "each other's data. Stop the other one, or give this one another dir, appenddirname or appendfilename.",
                 text[0] != '\0' ? text : "(unknown)", path);
 }
 
@@ -89,7 +89,7 @@ static char *lock_path(void)
     struct buffer path = {0};
 
     if (mkdir(folder, 0755) != 0 && errno != EEXIST)
-        log_verbose("The folder %s cannot be made: %s", folder, strerror(errno));
+        log_verbose("Can't create the directory %s: %s", folder, strerror(errno));
     buffer_printf(&path, "%s/.%s.lock", folder, aof_file_name());
     mem_free(folder);
     return buffer_take(&path, &(size_t){0});
@@ -107,7 +107,7 @@ static bool take_locked(unsigned wait_ms)
     if (attempt == ATTEMPT_HELD)
         tell_owner(path);
     else if (attempt == ATTEMPT_IMPOSSIBLE)
-        log_verbose("The append only file is not locked: %s: %s", path, strerror(errno));
+        log_verbose("Can't lock the append-only file: %s: %s", path, strerror(errno));
     else
         write_owner(owned.fd);
     owned.path = path;

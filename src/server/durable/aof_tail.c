@@ -177,8 +177,8 @@ static bool append(struct recovery *recovery, const char *path)
     if (status == STATUS_OK)
         status = file_sync(file);
     if (status != STATUS_OK)
-        log_warning("What was acknowledged and not yet written before the server was killed cannot be appended to %s: "
-                    "%s. The server does not start, and leaves it in the AOF's tail. Remove the cause and start again.",
+        log_warning("Can't append acknowledged writes of the last run to %s: %s. The server does not start, and keeps "
+                    "them in the AOF tail. Remove the cause and start again.",
                     path, strerror(errno));
     file_close(&file);
     return status == STATUS_OK;
@@ -186,7 +186,7 @@ static bool append(struct recovery *recovery, const char *path)
 
 static void ignore(const char *path, const char *reason)
 {
-    log_warning("The AOF's tail %s is left out: %s. What is in the other files is loaded.", path, reason);
+    log_warning("The AOF tail %s is ignored: %s. The other files are loaded.", path, reason);
 }
 
 static bool apply(struct recovery *recovery, const char *tail_path, const char *path)
@@ -203,7 +203,7 @@ static bool apply(struct recovery *recovery, const char *tail_path, const char *
         return true;
     if (!append(recovery, path))
         return false;
-    log_notice("%zu bytes that were acknowledged and not yet written when the server ended were appended to %s",
+    log_notice("Appended %zu bytes of acknowledged writes of the last run to %s",
                recovery->whole_size - recovery->agreed, path);
     return true;
 }
@@ -225,7 +225,7 @@ bool aof_tail_recover(const struct aof_manifest *manifest)
             make_text(&recovery);
             good = apply(&recovery, tail_path, path);
         } else {
-            ignore(tail_path, "it belongs to a file that is no longer the last one");
+            ignore(tail_path, "it belongs to a file that is not the last one any more");
         }
     } else if (status != STATUS_NOT_FOUND) {
         ignore(tail_path, error);

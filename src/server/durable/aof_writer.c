@@ -362,8 +362,8 @@ static void note_sync_failure(void)
         note_vain_rewrite();
     SET(needs_rewrite, true);
     update_denial();
-    log_warning("Fail to fsync the AOF file: %s. What was written last may not be on the disk. Writes are refused "
-                "until a rewrite has made new files.", strerror(error));
+    log_warning("Fail to fsync the AOF file: %s. The last writes may not be on the disk. Writes are refused until a "
+                "rewrite has created new files.", strerror(error));
     if (is_always())
         give_up("fsync");
 }
@@ -457,7 +457,7 @@ static void remove_later(char *path)
     if (file_open(&file, path, FILE_READ) != STATUS_OK)
         file = NULL;
     if (file_remove(path) != STATUS_OK)
-        log_warning("The file %s of the AOF, which is not needed any more, could not be removed: %s", path,
+        log_warning("Can't remove the AOF history file %s: %s", path,
                     strerror(errno));
     if (file != NULL)
         background_submit(BACKGROUND_CLOSE, close_in_background, file);
@@ -467,13 +467,13 @@ static void remove_later(char *path)
 static void drop_history(struct aof_set *files)
 {
     if (!OPTION_IS(option_aof_keeps_history) && aof_set_drop_history(files, remove_later) != STATUS_OK)
-        log_warning("The AOF's manifest keeps files that are not needed any more: %s", strerror(errno));
+        log_warning("Can't remove history files from the AOF manifest: %s", strerror(errno));
 }
 
 static bool replace_base(struct aof_set *files, const struct aof_commit *commit, enum aof_kept kept)
 {
     if (aof_set_replace_base(files, commit->temp_base, commit->is_rdb, kept, commit->temp_increment) != STATUS_OK) {
-        log_warning("The new base of the AOF could not take its place: %s", strerror(errno));
+        log_warning("Can't put the new AOF base file in place: %s", strerror(errno));
         return false;
     }
     log_notice("Successfully renamed the temporary AOF base file %s into %s", commit->temp_base,
@@ -521,7 +521,7 @@ static void split(void)
     if (!writer.sync_failed && sync_file())
         publish_synced();
     if (aof_set_add_increment(writer.files, &file) != STATUS_OK) {
-        log_warning("A new increment of the AOF cannot be begun: %s", strerror(errno));
+        log_warning("Can't create a new AOF incr file: %s", strerror(errno));
         atomic_store_explicit(&writer.split, SPLIT_FAILED, memory_order_release);
         return;
     }
@@ -555,7 +555,7 @@ static bool reopen(void)
     int64_t seconds = writer.file_s;
 
     if (aof_set_open_last(writer.files, &file, &size) != STATUS_OK) {
-        log_warning("The AOF cannot be opened under its new name: %s", strerror(errno));
+        log_warning("Can't open the AOF under its new name: %s", strerror(errno));
         return false;
     }
     begin_file(file, size);
@@ -742,7 +742,7 @@ static void answer_writers(void)
 static void look_at_tail(void)
 {
     if (writer.tail != NULL && !journal_tail_look(writer.journal, writer.tail))
-        log_warning("The tail of the AOF cannot grow: %s. Replies wait until what they tell of is written.",
+        log_warning("Can't grow the AOF tail: %s. Replies wait until their writes are in the AOF.",
                     strerror(errno));
 }
 
@@ -792,7 +792,7 @@ static void open_tail(void)
     if (journal_tail_create(&writer.tail, path) == STATUS_OK)
         journal_tail_enter(writer.journal, writer.tail);
     else
-        log_warning("The tail of the AOF, %s, cannot be mapped: %s. Replies wait until what they tell of is written.",
+        log_warning("Can't map the AOF tail %s: %s. Replies wait until their writes are in the AOF.",
                     path, strerror(errno));
     mem_free(path);
 }

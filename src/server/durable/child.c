@@ -229,9 +229,9 @@ static void finish(pid_t pid, int wait_status, bool was_stopped)
         if (was_stopped)
             (void)snprintf(report.error, sizeof(report.error), "stopped");
         else if (WIFSIGNALED(wait_status))
-            (void)snprintf(report.error, sizeof(report.error), "ended by signal %d", WTERMSIG(wait_status));
+            (void)snprintf(report.error, sizeof(report.error), "terminated by signal %d", WTERMSIG(wait_status));
         else
-            (void)snprintf(report.error, sizeof(report.error), "ended without a word");
+            (void)snprintf(report.error, sizeof(report.error), "ended without a report");
     }
     atomic_store_explicit(&task.access->store->is_shared, false, memory_order_relaxed);
     atomic_store_explicit(&child.kind, CHILD_NONE, memory_order_release);

@@ -19,7 +19,7 @@ bool libraries_load(struct slice source, bool replaces, char *error, size_t erro
 {
     if (keeper != NULL)
         return keeper->load(source, replaces, error, error_size);
-    snprintf(error, error_size, "nothing here runs functions");
+    snprintf(error, error_size, "functions are not supported here");
     return false;
 }
 

@@ -118,7 +118,7 @@ static void take_aux(struct slice name, struct slice value, void *context)
     (void)context;
     if (slice_equal(name, SLICE("used-mem")) && number_parse_u64(value, &bytes))
         SET(memory_bytes, bytes);
-    log_debug("The file says %.*s: %.*s", (int)MIN(name.size, (size_t)100), name.data,
+    log_debug("AUX field of the file: %.*s: %.*s", (int)MIN(name.size, (size_t)100), name.data,
               (int)MIN(value.size, (size_t)100), value.data);
 }
 
@@ -126,13 +126,13 @@ static const char *remedy(enum status status)
 {
     switch (status) {
     case STATUS_UNSUPPORTED:
-        return "Load it with a server that has what is missing here, or move it away to begin without data.";
+        return "Load it with a server that supports this, or move it away to start without data.";
     case STATUS_IO:
     case STATUS_NO_MEMORY:
     case STATUS_DENIED:
         return "Remove the cause and start again.";
     default:
-        return "Take a copy that is whole, or move it away to begin without data.";
+        return "Restore it from a copy, or move it away to start without data.";
     }
 }
 
@@ -142,7 +142,7 @@ static void refuse(const char *what, const char *reason, enum status status)
 
     if (getcwd(folder, sizeof(folder)) == NULL)
         (void)snprintf(folder, sizeof(folder), ".");
-    log_warning("Cannot %s %s/%s: %s. The server does not start, and leaves the file as it is. %s", what, folder,
+    log_warning("Can't %s %s/%s: %s. The server does not start, and does not change the file. %s", what, folder,
                 persistence_file(), reason, remedy(status));
 }
 
@@ -196,7 +196,7 @@ static void load_rdb(void)
         good = rdb_load(&source.source, &request, &result);
     } else {
         result = (struct rdb_load_result){.status = status};
-        (void)snprintf(result.error, sizeof(result.error), "its size is not known: %s", strerror(errno));
+        (void)snprintf(result.error, sizeof(result.error), "its size is unknown: %s", strerror(errno));
     }
     if (!good && result.status != STATUS_INTERRUPTED)
         refuse_to_start(&result);
@@ -286,7 +286,7 @@ static enum found find_rdb(uint64_t *size)
 static enum found find_aof(struct server *server, uint64_t *size)
 {
     if (!aof_lock_acquire(LOCK_WAIT_MS)) {
-        log_warning("The server does not start, and leaves the files as they are.");
+        log_warning("The server does not start, and does not change the files.");
         return FOUND_TROUBLE;
     }
     switch (aof_files_find(true, &loader.manifest, size)) {
@@ -303,7 +303,7 @@ static enum found find_aof(struct server *server, uint64_t *size)
     worker_init(loader.worker, server, WORKER_OF_LOADER);
     if (worker_open_loop(loader.worker))
         return FOUND_DATA;
-    log_warning("The append only file cannot be loaded: %s", strerror(errno));
+    log_warning("Can't load the append-only file: %s", strerror(errno));
     return FOUND_TROUBLE;
 }
 
@@ -317,7 +317,7 @@ static enum found find_data(struct server *server, uint64_t *size)
         return found;
     found = find_rdb(size);
     if (found == FOUND_DATA && OPTION_IS(option_appendonly))
-        log_notice("There is no append only file yet: the data is loaded from %s", persistence_file());
+        log_notice("No append-only file yet: loading the data from %s", persistence_file());
     return found;
 }
 

@@ -160,7 +160,7 @@ bool persistence_save(struct access *access)
     status = rdb_save(persistence_file(), state.own_temp_path, &request, &result);
     atomic_store(&state.writes_own, false);
     if (status != STATUS_OK) { /* who asked for it hears of it: no reason to refuse anything */
-        log_warning("The data could not be saved: %s", result.error);
+        log_warning("Error saving the data: %s", result.error);
         return false;
     }
     log_notice("DB saved on disk");
@@ -223,7 +223,7 @@ static void run_child(struct snapshot *keys, struct child_report *report, void *
     if (report->status == STATUS_OK)
         log_notice("DB saved on disk");
     else
-        log_warning("The data could not be saved: %s", result.error);
+        log_warning("Error saving the data: %s", result.error);
 }
 
 static void child_done(const struct child_report *report, void *context)
@@ -237,13 +237,13 @@ static void child_done(const struct child_report *report, void *context)
     if (report->is_last && report->status == STATUS_OK) {
         note_saved(GET(child_changes));
         log_notice("Background saving terminated with success");
-        log_notice("RDB: %" PRIu64 " keys, %" PRIu64 " bytes, %" PRIu64 " MB copied meanwhile", report->keys,
+        log_notice("RDB: %" PRIu64 " keys, %" PRIu64 " bytes, %" PRIu64 " MB of memory copied on write", report->keys,
                    report->bytes, report->cow_bytes >> 20);
         return;
     }
     make_temp_path(temp_path, report->pid); /* which removes what it has left */
     if (!report->is_last && strcmp(report->error, "stopped") == 0) {
-        log_notice("Background saving was stopped"); /* we did it: no reason to refuse anything */
+        log_notice("Background saving stopped"); /* we did it: no reason to refuse anything */
         return;
     }
     log_warning("Background saving failed: %s", report->error);
@@ -292,7 +292,7 @@ void persistence_flushed(struct access *access)
         return;
     child_stop(CHILD_RDB);
     if (save_points_exist() && !persistence_save(access))
-        log_warning("The file on the disk still has what was flushed.");
+        log_warning("The RDB file still has the flushed keys.");
 }
 
 /* ----------------------------------------------------------------------------------------------- by itself -- */
@@ -373,7 +373,7 @@ static bool load_again(struct access *access, bool replaces)
     if (status == STATUS_OK)
         status = file_source_init(&source, file);
     if (status != STATUS_OK) {
-        log_warning("Cannot read %s: %s", persistence_file(), strerror(errno));
+        log_warning("Can't read %s: %s", persistence_file(), strerror(errno));
     } else {
         persistence_fill_load(&request, access);
         request.replaces = replaces;
@@ -381,7 +381,7 @@ static bool load_again(struct access *access, bool replaces)
         if (good)
             persistence_note_loaded(result.keys, result.expired);
         else
-            log_warning("%s is not loaded: at byte %" PRIu64 ": %s", persistence_file(), result.failed_at,
+            log_warning("Can't load %s: at byte %" PRIu64 ": %s", persistence_file(), result.failed_at,
                         result.error);
     }
     file_close(&file);

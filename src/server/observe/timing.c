@@ -168,7 +168,7 @@ static struct command_times *create_times(void)
     void *times = mmap(NULL, times_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (times == MAP_FAILED)
-        panic("Out of memory: no %zu bytes for the times of commands", times_bytes());
+        panic("Out of memory mapping %zu bytes for the times of commands", times_bytes());
     (void)madvise(times, times_bytes(), MADV_NOHUGEPAGE); /* a huge page would hold all of it at once */
     return times;
 }

@@ -210,13 +210,13 @@ static const char *apply_allocator(const struct option_row *row)
 static void set_locale(void)
 {
     if (setlocale(LC_COLLATE, option_locale_collate.data) == NULL)
-        log_warning("The locale '%s' for collation is not known here", option_locale_collate.data);
+        log_warning("Unknown locale for collation: '%s'", option_locale_collate.data);
 }
 
 static void set_huge_pages(void)
 {
     if (OPTION_IS(option_disable_thp) && prctl(PR_SET_THP_DISABLE, 1UL, 0UL, 0UL, 0UL) != 0)
-        log_verbose("Huge pages could not be switched off for this process: %s", strerror(errno));
+        log_verbose("Can't disable huge pages for this process: %s", strerror(errno));
 }
 
 static void watch_options(void)
@@ -259,7 +259,7 @@ void process_setup(void)
 static void use_cpus(const struct option_string *list, const char *whose)
 {
     if (list->data != NULL && !thread_set_cpus(list->data))
-        log_warning("%s cannot use the processors %s: %s", whose, list->data, strerror(errno));
+        log_warning("%s can't use the processors %s: %s", whose, list->data, strerror(errno));
 }
 
 void process_bio_begin(void)
@@ -270,14 +270,14 @@ void process_bio_begin(void)
 
 void process_use_cpus_of_child(bool rewrites_aof)
 {
-    use_cpus(rewrites_aof ? &option_aof_rewrite_cpulist : &option_bgsave_cpulist, "The child that saves");
+    use_cpus(rewrites_aof ? &option_aof_rewrite_cpulist : &option_bgsave_cpulist, "The child process that saves");
 }
 
 void process_bio_end(void)
 {
     if (option_bio_cpulist.data != NULL && knows_given_cpus)
         status_ignore(sched_setaffinity(0, sizeof(given_cpus), &given_cpus), "it was so before");
-    use_cpus(&option_server_cpulist, "Threads that serve clients");
+    use_cpus(&option_server_cpulist, "Worker threads");
 }
 
 /* --- pid file, start, end --- */
@@ -307,7 +307,7 @@ static void write_pidfile(void)
         fclose(file);
         pidfile_written = true;
     } else {
-        log_warning("The pid file %s could not be written: %s", pidfile_name, strerror(errno));
+        log_warning("Can't write the pid file %s: %s", pidfile_name, strerror(errno));
     }
 }
 

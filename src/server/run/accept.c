@@ -39,7 +39,7 @@ static void reject(struct worker *worker, int fd, enum listener_kind kind, const
         close(fd);
     } else {
         if (write(fd, text, size) < 0)
-            log_debug("A refused client could not be told");
+            log_debug("Can't reply to a refused client");
         loop_linger(worker->loop, fd);
     }
     counter_add(&worker->stats.rejected_connections, 1);

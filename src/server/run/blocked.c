@@ -251,7 +251,7 @@ static const struct key *own_key(const struct owned_args *words, const struct re
         if (slice_equal(words->keys[i].name, name))
             return &words->keys[i];
     }
-    panic("a key nobody waits for is ready");
+    panic("A key without waiters is ready");
 }
 
 /* Returns how long it took, in microseconds. */
@@ -352,7 +352,7 @@ static void init(struct worker *worker)
 static void fini(struct worker *worker)
 {
     if (!unlink_leaving(worker))
-        panic("a stripe is held when the last worker leaves");
+        panic("A stripe is held when the last worker ends");
 }
 
 const struct lifecycle blocked_lifecycle = {

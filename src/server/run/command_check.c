@@ -69,7 +69,7 @@ static void refuse(struct request *request, const struct job *job)
                      (int)job->command->full_name.size, job->command->full_name.data);
         break;
     case FAULT_NO_MEMORY:
-        refuse_for(request, "OOM there is no memory for an argument of this command");
+        refuse_for(request, "OOM not enough memory for an argument of this command");
         break;
     case FAULT_NONE:
         break;

@@ -43,7 +43,7 @@ static bool set_socket_group(char *error)
     if (entry != NULL) {
         number = entry->gr_gid;
     } else if (!number_parse_i64(slice_from_text(name), &number) || number < 0 || number > UINT32_MAX) {
-        snprintf(error, LISTENER_ERROR_BYTES, "Failed opening Unix socket: there is no group '%.64s'", name);
+        snprintf(error, LISTENER_ERROR_BYTES, "Failed opening Unix socket: unknown group '%.64s'", name);
         return false;
     }
     if (chown(option_unixsocket.data, (uid_t)-1, (gid_t)number) == 0)
@@ -100,7 +100,7 @@ static void switch_deliver(struct worker *worker, struct mail *mail)
         listener_group_detach(change->old_group, worker->index);
     if (change->new_group != NULL &&
         !listener_group_attach(change->new_group, worker->loop, worker->index, accept_connection, worker))
-        log_warning("A new listening socket could not be watched");
+        log_warning("Can't watch a new listening socket");
     if (atomic_fetch_sub_explicit(&change->left, 1, memory_order_acq_rel) == 1) {
         listener_group_close(&change->old_group);
         mem_free(change);
@@ -227,7 +227,7 @@ static void begin(struct server *server)
         for (unsigned kind = 0; kind < LISTENERS_MOST; kind++) {
             if (listeners[kind] != NULL &&
                 !listener_group_attach(listeners[kind], worker->loop, worker->index, accept_connection, worker))
-                log_warning("A listening socket could not be watched");
+                log_warning("Can't watch a listening socket");
         }
     }
 }

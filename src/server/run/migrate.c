@@ -164,7 +164,7 @@ static void describe_end(const struct migration *migration, char *text, size_t s
         (void)snprintf(text, size, "IOERR error or timeout %s to target instance",
                        order->end == MIGRATE_NOT_READ ? "reading" : "writing");
     else if (migration->tries >= TRIES_MOST)
-        (void)snprintf(text, size, "ERR a key changes faster than it can be moved");
+        (void)snprintf(text, size, "ERR a key changes faster than MIGRATE can move it");
     else
         text[0] = '\0';
 }

@@ -96,7 +96,7 @@ static void open_here(struct worker *worker, int fd, enum listener_kind kind)
 
     atomic_fetch_add_explicit(&of(worker)->assigned_count, 1, memory_order_relaxed);
     if (!client_open(worker, fd, kind, tls)) {
-        log_warning("A connection could not be taken over");
+        log_warning("Can't take over a connection");
         atomic_fetch_add_explicit(&of(worker)->closed_count, 1, memory_order_relaxed);
     }
     tls_context_release(&tls);

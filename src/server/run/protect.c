@@ -49,7 +49,7 @@ const char *protect_command_refusal(const struct command *command, const struct 
         if (strcmp(name, reserved[i].name) == 0)
             return is_allowed(OPTION_GET(*reserved[i].from), client) ? NULL : reserved[i].refusal;
     }
-    panic("nobody says who may use %s", name);
+    panic("no option protects the command %s", name);
 }
 
 static _Atomic bool scripts_are_open; /* atomic, relaxed */

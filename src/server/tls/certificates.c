@@ -226,9 +226,9 @@ static void look_run(void *argument)
     look_at_files(&look->options, &stamps);
     if (note_change(&stamps)) {
         if (!make(&look->options, &context))
-            log_warning("TLS: certificates have changed on disk, but cannot be used; the old ones stay");
+            log_warning("TLS: certificates changed on disk, but can't be used: keeping the old ones");
         else if (replace(context, &stamps, &look->version))
-            log_notice("TLS: certificates have changed on disk: new connections use the new ones");
+            log_notice("TLS: certificates changed on disk: new connections use the new ones");
     }
     look_destroy(look);
     atomic_store_explicit(&current.is_looking, false, memory_order_release);

@@ -188,7 +188,7 @@ static void log_refused(const struct client *client)
     struct buffer text = {0};
 
     if (!tls_conn_peer_has_certificate(&client->conn)) {
-        log_warning("A client without a certificate is not on the allowlist: %s", client->card.address);
+        log_warning("Client without a certificate is not on the allowlist: %s", client->card.address);
         return;
     }
     print_name(slice_make(name, tls_conn_peer_common_name(&client->conn, name, sizeof(name))), &text);

@@ -208,7 +208,7 @@ static void log_failure(const struct run *run)
     size_t size = run->reply.size > 2 ? run->reply.size - 2 : run->reply.size; /* without the line's end */
 
     if (log_wants(level))
-        log_write(level, "The job %.*s of database %u failed: %.*s", (int)MIN(due->name.size, (size_t)NAME_SHOWN),
+        log_write(level, "Job %.*s of database %u failed: %.*s", (int)MIN(due->name.size, (size_t)NAME_SHOWN),
                   due->name.data, due->db, (int)MIN(size, (size_t)ERROR_SHOWN), run->reply.data);
 }
 

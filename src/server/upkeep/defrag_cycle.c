@@ -148,7 +148,7 @@ static void give_up(uint64_t now_us, uint64_t holes_bytes)
     given_up.pause_s = MIN(MAX(given_up.pause_s * 2, (uint64_t)PAUSE_LEAST_S), (uint64_t)PAUSE_MOST_S);
     given_up.until_us = now_us + given_up.pause_s * SECOND_US;
     given_up.holes_bytes = holes_bytes;
-    log_verbose("Active defrag finds nothing to move: it pauses for %llu s, unless there are more holes",
+    log_verbose("Active defrag found nothing to move: pausing for %llu s unless fragmentation grows",
                 (unsigned long long)given_up.pause_s);
 }
 

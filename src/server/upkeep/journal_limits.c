@@ -64,10 +64,9 @@ static void tend(void *argument)
     bool good = journal_tend(argument);
 
     if (!good && !atomic_exchange(&file_failed, true))
-        log_warning("What slow replicas have not read yet cannot be written to a file: %s. They will have to begin "
-                    "anew, with all data.", strerror(errno));
+        log_warning("Can't spill replica backlog: %s. Slow replicas need a full resync.", strerror(errno));
     if (good && atomic_exchange(&file_failed, false))
-        log_notice("What slow replicas have not read yet can be written to a file again.");
+        log_notice("Spilling replica backlog works again.");
     atomic_store(&tending, false);
 }
 
@@ -93,10 +92,10 @@ static void sample(struct server *server)
         return;
     told_of_lag = lags;
     if (lags)
-        log_warning("The append only file is more than aof-lag-limit behind: its disk is too slow. Commands that write "
-                    "wait until half of that is written.");
+        log_warning("AOF lag exceeds aof-lag-limit: the disk is too slow. Writes are paused until half of the lag is "
+                    "written.");
     else
-        log_notice("The append only file has caught up: commands that write go on.");
+        log_notice("AOF lag is below half of aof-lag-limit: writes continue.");
 }
 
 const struct lifecycle journal_limits_lifecycle = {

@@ -59,7 +59,7 @@ bool shutdown_begin(struct server *server, unsigned flags, struct access *access
 {
     log_warning("User requested shutdown...");
     if (aof_state() == AOF_STARTING && (flags & SHUTDOWN_FORCE) == 0) {
-        log_warning("Writing initial AOF. Can't exit. To end the server nevertheless use FORCE.");
+        log_warning("Writing initial AOF. Can't exit. Use FORCE to stop the server anyway.");
         return false;
     }
     child_stop(CHILD_RDB); /* what it would have is older than what comes now */
@@ -68,8 +68,7 @@ bool shutdown_begin(struct server *server, unsigned flags, struct access *access
         log_notice("Saving the final RDB snapshot before exiting.");
         if (!persistence_save(access)) {
             if ((flags & SHUTDOWN_FORCE) == 0) {
-                log_warning("Error trying to save the DB, can't exit. To end the server nevertheless use NOSAVE or "
-                            "FORCE.");
+                log_warning("Error trying to save the DB, can't exit. Use NOSAVE or FORCE to stop the server anyway.");
                 return false;
             }
             log_warning("Error trying to save the DB. Exiting anyway.");

@@ -27,7 +27,7 @@ bool soft_shutdown_is_wished(void)
 void soft_shutdown_begin(void)
 {
     if (!atomic_exchange(&server_instance()->refuses_clients, true))
-        log_warning("A soft shutdown begins: no new clients, waiting for those that are connected to leave");
+        log_warning("Soft shutdown: refusing new clients, waiting for connected clients to leave");
 }
 
 /* Monitors and who waits inside a command keep nobody waiting. */
@@ -46,9 +46,9 @@ static void look(struct server *server)
         return;
     server_each_client(server, count_staying, &staying);
     if (staying == 0) {
-        log_warning("All clients have left: the soft shutdown goes on");
+        log_warning("Soft shutdown: all clients have left");
         if (!shutdown_by_itself(&server->workers[0], 0))
-            log_warning("The soft shutdown tries again.");
+            log_warning("Soft shutdown: trying again");
     }
 }
 

@@ -619,7 +619,7 @@ proc log_count text {
 # The rewrite itself works each time: what fails is the sync of what is written behind it.
 with_server {appendonly yes appendfsync everysec enable-debug-command yes auto-aof-rewrite-percentage 0} {
     test "while syncs go on failing rewrites come more and more seldom, until one works again" {keydb} {
-        set again {Syncs of the AOF have failed after each of 3 rewrites, will retry in 1 minutes}
+        set again {AOF syncs failed after each of 3 rewrites, will retry in 1 minutes}
         assert_equal OK [r set a 1]
         assert_equal {1 0} [r waitaof 1 0 0]
         set rewrites [info_field aof_rewrites persistence]

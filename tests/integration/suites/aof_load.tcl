@@ -251,7 +251,7 @@ test "who switches the file on does not lose the snapshot" {} {
     process_stop $id
     with_aof $from {
         assert_equal 1 [$s get a]
-        assert_match "*There is no append only file yet: the data is loaded from dump.rdb*" [process_log $id]
+        assert_match "*No append-only file yet: loading the data from dump.rdb*" [process_log $id]
     }
 }
 
@@ -314,13 +314,13 @@ test "a length that swallows commands is damage, not an end" {} {
 
 test "what is no command is refused, with its place" {} {
     foreach {text reason} {
-        !SET           "a command begins with '*'"
-        "*0\r\n"       "a command without words"
-        "*x\r\n\$1\r\na\r\n" "a length is no number"
-        "*1\r\n\$-1\r\n"     "a length is no number"
-        "*1\r\n:1\r\n"       "a word of a command begins with '$'"
-        "*1\n\$4\nPING\n"    "a length is no number"
-        "*2\r\n\$3\r\nGETxx\$1\r\na\r\n" "a word of a command is longer than its length says"
+        !SET           "expected '*' at the beginning of a command"
+        "*0\r\n"       "a command has no arguments"
+        "*x\r\n\$1\r\na\r\n" "a length is not a number"
+        "*1\r\n\$-1\r\n"     "a length is not a number"
+        "*1\r\n:1\r\n"       "expected '$' at the beginning of an argument"
+        "*1\n\$4\nPING\n"    "a length is not a number"
+        "*2\r\n\$3\r\nGETxx\$1\r\na\r\n" "an argument is longer than its length says"
         "*9999999999999999999\r\n"       "a length is too large"
     } {
         set line [aof_refusal [aof_folder [list $::last "[written {set c 3}]$text"]]]
@@ -350,9 +350,9 @@ test "files that are missing" {} {
 }
 
 test "a server never starts empty where its manifest is missing" {} {
-    assert_match "*The append only file has no manifest: *appendonly.aof.manifest is not*" \
+    assert_match "*The append-only file has no manifest: *appendonly.aof.manifest does not*" \
         [aof_refusal [aof_folder [list $::manifest_path -]]]
-    assert_match "*The append only file has no manifest*" [aof_refusal [aof_folder [list $::manifest_path "#\n"]]]
+    assert_match "*The append-only file has no manifest*" [aof_refusal [aof_folder [list $::manifest_path "#\n"]]]
 }
 
 test "a manifest that is damaged" {} {

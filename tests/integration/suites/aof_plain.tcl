@@ -85,7 +85,7 @@ with_server {aof-use-rdb-preamble no} {
         r bgrewriteaof
         wait_for {[info_field aof_rewrite_in_progress persistence] == 0}
         assert_equal err [info_field aof_last_bgrewrite_status persistence]
-        assert_match "*there are functions, which need version 10*" [slurp [srv log]]
+        assert_match "*functions need version 10*" [slurp [srv log]]
         r config set rdb-version auto
         aof_plain_rewrite
         assert_equal ok [info_field aof_last_bgrewrite_status persistence]

@@ -123,7 +123,7 @@ test "part of it is written: neither lost nor there twice" {} {
     close $file
     tail_start $folder
     assert_equal other [$s get counter]
-    assert_match "*tail* is left out: the file has something else there*" [process_log $id]
+    assert_match "*tail* is ignored: the file has something else there*" [process_log $id]
     process_stop $id
 }
 
@@ -306,7 +306,7 @@ test "no room for what the tail has" {} {
     set id [server_launch [list --port $port --dir $folder --save "" --appendonly yes]]
     unset ::env(KEYDB_FAULT)
     assert_equal 1 [process_wait $id]
-    assert_match "*cannot be appended to*The server does not start*" [process_log $id]
+    assert_match "*Can't append acknowledged writes*The server does not start*" [process_log $id]
     assert_equal $before [slurp [tail_path $folder]]
     tail_start $folder
     assert_equal 5 [$s get counter]

@@ -73,7 +73,7 @@ test "wrong calls" {keydb} {
 test "what is not whole is told, with its place, and cut off if that is wanted" {keydb} {
     foreach {tail first_words} {
         "*2\r\n\$3"                "Expected to read a whole command"
-        "xx"                       "a command begins with"
+        "xx"                       "expected '*' at the beginning"
         "*1\r\n\$5\r\nMULTI\r\n*1\r\n\$4\r\nPING\r\n" "Reached EOF before reading EXEC for MULTI"
         "*1\r\n\$4\r\nEXEC\r\n"    "Unexpected EXEC in AOF x"
         "*1\r\n\$5\r\nMULTI\r\n*1\r\n\$5\r\nMULTI\r\n" "Unexpected MULTI in AOF x"
@@ -99,7 +99,7 @@ test "what is not whole is told, with its place, and cut off if that is wanted" 
 test "a length that swallows commands is named as such" {keydb} {
     set result [check_aof [list x "[string map {"\$1\r\n1" "\$99\r\n1"} $::good]$::good"] x]
     assert_equal 1 [lindex $result 0]
-    assert_match "*Whole commands stand behind that*" $result
+    assert_match "*The claimed argument has whole commands in it*" $result
 }
 
 test "all files of a manifest" {keydb} {

@@ -63,7 +63,7 @@ with_server {enable-debug-command yes} {
         # The last key that is whole is told.
         set at [string first list $bytes]
         if {[string first text $bytes] < $at} {
-            assert_match "*the last key that is whole: text*" \
+            assert_match "*last complete key: text*" \
                 [lindex [check_rdb [spit $path [string range $bytes 0 $at+8]]] 1]
         }
         assert_match "*5 bytes follow*" [lindex [check_rdb [spit $path ${bytes}*3\r\n\$]] 1]

@@ -203,7 +203,7 @@ with_server {loglevel verbose} {
         r multi
         r restore x 0 [binary decode hex 01000a005bf825cc6c174356]
         catch {r exec}
-        wait_for {[regexp -all {A payload of RESTORE is refused, its integrity check failed: at byte} \
+        wait_for {[regexp -all {RESTORE refused a payload: integrity check failed at byte} \
             [slurp [srv log]]] == 2}
         assert_equal PONG [r ping]
     }

@@ -38,7 +38,7 @@ foreach loop {epoll io_uring} {
             r config resetstat
             regexp {VmSize:\s+(\d+) kB} [slurp /proc/[srv pid]/status] -> kilobytes
             exec prlimit --as=[expr {($kilobytes + (48 << 10)) << 10}]: --pid [srv pid]
-            set refusal "OOM there is no memory for an argument of this command"
+            set refusal "OOM not enough memory for an argument of this command"
             set value "\$[expr {200 << 20}]\r\n[string repeat $::block 200]\r\n"
             r -raw "*3\r\n\$3\r\nSET\r\n\$1\r\nk\r\n$value" "*2\r\n\$3\r\nGET\r\n\$1\r\nk\r\n"
             assert_equal [list error $refusal] [r -reply]

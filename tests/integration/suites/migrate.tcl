@@ -218,7 +218,7 @@ with_server {.tls 0 enable-debug-command yes} {
                 }
             }
             close $socket
-            assert_match "*A connection of ours cannot come from 192.0.2.1 (bind-source-addr): *" \
+            assert_match "*Can't bind to the source address 192.0.2.1 (bind-source-addr): *" \
                 [process_log [srv process]]
         }
 

@@ -94,8 +94,8 @@ with_server {enable-debug-command yes} {
         set deep [string repeat x. 255]y
         assert_reply {int 0} r keydb.nhset $deep 1
         assert_reply {bulk 1} r keydb.nhget $deep
-        assert_refused "ERR a path has at most 256 components" r keydb.nhset $deep.z 1
-        assert_refused "ERR a path has at most 256 components" r keydb.nhget $deep.z
+        assert_refused "ERR a path may have at most 256 components" r keydb.nhset $deep.z 1
+        assert_refused "ERR a path may have at most 256 components" r keydb.nhget $deep.z
         foreach command {{get k} {hget k a} {lpush k x} {sadd k x} {zadd k 1 x} {append k x} {incr k}} {
             assert_refused $::wrong_type r {*}$command
         }

@@ -285,7 +285,7 @@ test "assertions and panics leave one, too" {noconn keydb} {
         END*" [process_log $id]
     lassign [process_server --hide-user-data-from-log yes] id c
     expect_crash $id $c {debug panic some-argument} 6
-    assert_match "*DEBUG PANIC was called*=== PANIC ===*REPORT END*" [process_log $id]
+    assert_match "*DEBUG PANIC called*=== PANIC ===*REPORT END*" [process_log $id]
     assert {![string match *some-argument* [process_log $id]]}
 }
 

@@ -50,7 +50,7 @@ with_server {} {
 
     test "random elements that take too much are an error" {keydb} {
         random_fill a
-        set refusal "ERR value is out of range, so many elements take more than 512 MiB"
+        set refusal "ERR value is out of range, the reply would exceed 512 MiB"
         foreach words $::random_commands {
             foreach count {-100000000 -4611686018427387903} {
                 assert_refused $refusal r {*}$words $count
@@ -60,7 +60,7 @@ with_server {} {
     }
 
     test "random elements that have taken too much on the way are taken back" {keydb slow} {
-        set refusal "ERR value is out of range, so many elements take more than 512 MiB"
+        set refusal "ERR value is out of range, the reply would exceed 512 MiB"
         random_fill [string repeat x 1000000]
         foreach words $::random_commands {
             assert_refused $refusal r {*}$words -600

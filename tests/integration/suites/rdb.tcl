@@ -151,7 +151,7 @@ with_server {enable-debug-command yes} {
             wait_for {[info_field rdb_bgsave_in_progress] == 0}
             assert_equal err [info_field rdb_last_bgsave_status]
             assert_equal {} [glob -nocomplain [srv dir]/temp-*]
-            assert_match "*Background saving failed: ended by signal 9*" [slurp [srv log]]
+            assert_match "*Background saving failed: terminated by signal 9*" [slurp [srv log]]
         }
         r bgsave
         wait_for {[info_field rdb_last_bgsave_status] eq "ok"}
@@ -189,7 +189,7 @@ with_server {enable-debug-command yes} {
         wait_for {[info_field rdb_last_bgsave_status] eq "err"}
         assert_equal $before [slurp [srv dir]/dump.rdb]
         assert_equal {} [glob -nocomplain [srv dir]/temp-*]
-        assert_match "*The data could not be saved: cannot write temp-*.rdb: File too large*" [slurp [srv log]]
+        assert_match "*Error saving the data: cannot write temp-*.rdb: File too large*" [slurp [srv log]]
         assert_equal 1 [r get a]
         exec prlimit --fsize=[lindex $limits 0]:[lindex $limits 1] --pid [srv pid]
         assert_equal OK [r save]

@@ -44,7 +44,7 @@ proc damage_everywhere {bytes bits} {
     assert_equal {} $wrong
     set lines 0
     foreach line [split [string range [slurp [srv log]] $seen end] "\n"] {
-        if {[regexp {is not loaded: at byte (\d+): (.+)$} $line - offset reason]} {
+        if {[regexp {Can't load .*: at byte (\d+): (.+)$} $line - offset reason]} {
             incr lines
             assert {$offset <= [string length $bytes] && $reason ne {}} $line
         }

@@ -37,7 +37,7 @@ proc with_file {bytes body args} {
 proc refusal {bytes args} {
     set id [start_from $bytes port {*}$args]
     assert_equal 1 [process_wait $id]
-    set lines [lsearch -all -inline [split [process_log $id] "\n"] "*Cannot *"]
+    set lines [lsearch -all -inline [split [process_log $id] "\n"] "*Can't *"]
     assert_equal 1 [llength $lines] [process_log $id]
     return [lindex $lines 0]
 }
@@ -81,7 +81,7 @@ with_server {enable-debug-command yes} {
         set before [slurp [srv dir]/dump.rdb]
         with_config {rdb-version 9} {
             assert_refused ERR r save
-            assert_match "*there are functions, which need version 10, and rdb-version is 9*" [slurp [srv log]]
+            assert_match "*functions need version 10, but rdb-version is 9*" [slurp [srv log]]
             assert_equal $before [slurp [srv dir]/dump.rdb]
             r function flush
             assert_equal OK [r save]
@@ -93,7 +93,7 @@ with_server {enable-debug-command yes} {
 test "a library that cannot be loaded keeps the server from starting" {} {
     set bad "#!lua name=bad\nredis.register_function('f', 1)"
     set line [refusal [rdb_file 10 \xf5[rdb_text $bad]]]
-    assert_match "*Cannot load */dump.rdb: at byte *: a library of functions cannot be loaded: Error registering*" $line
+    assert_match "*Can't load */dump.rdb: at byte *: a library of functions cannot be loaded: Error registering*" $line
     set twice \xf5[binary format c 0x40][binary format c [string length $::library]]$::library
     assert_match "*Library kept already exists*" [refusal [rdb_file 10 $twice $twice]]
 }
@@ -107,10 +107,10 @@ test "what this server has not is refused by name" {} {
     }
     set id [binary format cW 0x81 [expr {$id << 10 | 1}]]
     set line [refusal [rdb_file 9 \xfe\0 \x07[rdb_text k]$id\x02\x05\x00]]
-    assert_match "*Cannot load *: at byte *: a value of the module type 'tESTmodul', which this server does not*" $line
-    assert_match "*Load it with a server that has what is missing here*" $line
-    assert_match "*data of the module 'tESTmodul'*" [refusal [rdb_file 9 \xf7$id\x02\x01\x02\x05\x00]]
-    assert_match "*it has version 13; those up to 12 can be read*" [refusal [rdb_file 13]]
+    assert_match "*Can't load *: at byte *: a value of the unknown module type 'tESTmodul'*" $line
+    assert_match "*Load it with a server that supports this*" $line
+    assert_match "*data of the unknown module 'tESTmodul'*" [refusal [rdb_file 9 \xf7$id\x02\x01\x02\x05\x00]]
+    assert_match "*it has version 13; versions up to 12 are supported*" [refusal [rdb_file 13]]
 }
 
 with_server {enable-debug-command yes} {
@@ -162,10 +162,10 @@ with_server {enable-debug-command yes} {
             set line [refusal [rdb_file 9 \xfe\0 $good \x04$hash $good \x37] --server-threads $threads]
             regexp {at byte (\d+): (.*)\. The server} $line - offset reason
             assert {$offset > $at && $offset < $at + 40} $line
-            assert_equal "a hash has a field twice" $reason
+            assert_equal "a hash has a duplicate field" $reason
             set line [refusal [rdb_file 9 \xfe\0 $good \0[rdb_text name:17][rdb_text x] $good \x37] \
                 --server-threads $threads]
-            assert_match "*at byte $at: the key is there twice*" $line
+            assert_match "*at byte $at: duplicate key*" $line
         }
     }
 }

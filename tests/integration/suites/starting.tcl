@@ -27,7 +27,7 @@ test "it is ready when the data is there" {keydb} {
 test "a file of Valkey is told from one that is none" {keydb} {
     set folder [fresh_dir]
     spit $folder/dump.rdb "VALKEY080\0\1a\1b\xff[string repeat \0 8]"
-    assert_match "*it is an RDB file of Valkey 9 or later (VALKEY080)*Load it with a server that has what is missing*" \
+    assert_match "*it is an RDB file of Valkey 9 or later (VALKEY080)*Load it with a server that supports this*" \
         [starting_log $folder]
 }
 
