@@ -78,6 +78,7 @@ static void set_no_delay(int fd)
 bool conn_open(struct loop *loop, struct conn *conn, int fd, const struct conn_handler *handler,
                struct tls_context *tls)
 {
+    loop_assert_self(loop);
     conn_setup(loop, conn, fd, handler);
     if (tls != NULL && !conn_start_tls(conn, tls, false, NULL))
         return false;
@@ -91,6 +92,7 @@ bool conn_connect(struct loop *loop, struct conn *conn, const struct sockaddr *a
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int error = 0;
 
+    loop_assert_self(loop);
     if (fd < 0)
         return false;
     set_no_delay(fd);
@@ -149,6 +151,7 @@ static void conn_send_farewell(struct conn *conn)
 
 void conn_close_for(struct conn *conn, enum conn_close_reason reason, int error)
 {
+    loop_assert_self(conn->loop);
     if ((conn->flags & CONN_CLOSING) != 0)
         return;
     conn->close_reason = reason;
@@ -173,6 +176,7 @@ void conn_close(struct conn *conn)
 
 void conn_close_after_flush(struct conn *conn)
 {
+    loop_assert_self(conn->loop);
     if ((conn->flags & (CONN_CLOSING | CONN_CLOSE_AFTER)) != 0)
         return;
     if ((conn->flags & (CONN_HANDSHAKE | CONN_CONNECTING)) != 0) {
@@ -196,6 +200,8 @@ bool conn_finish(struct conn *conn)
     enum conn_close_reason reason = (enum conn_close_reason)conn->close_reason;
     char detail[256];
 
+    assert((conn->flags & CONN_CLOSING) != 0);
+    assert(conn->fd >= 0);
     if (!loop->backend->conn_remove(conn))
         return false;
     if (conn->close_errno != 0)
@@ -272,6 +278,7 @@ static void conn_present(struct conn *conn, char *data, size_t size)
     struct loop *loop = conn->loop;
     size_t used = 0;
 
+    assert((conn->flags & (CONN_IN_DATA | CONN_CLOSING)) == 0);
     loop->direct_taken = 0;
     conn->flags |= CONN_IN_DATA;
     used = conn->handler->on_data(conn, data, size);
@@ -326,6 +333,7 @@ static void conn_direct_done(struct conn *conn, char *window, size_t rest)
 {
     char *from = window;
 
+    assert((conn->flags & CONN_CLOSING) == 0);
     for (;;) {
         size_t part;
 
@@ -422,6 +430,7 @@ void conn_got_hangup(struct conn *conn)
 
 void conn_receive_direct(struct conn *conn, char *memory, size_t size, size_t taken)
 {
+    loop_assert_self(conn->loop);
     assert((conn->flags & CONN_IN_DATA) != 0);
     assert(conn->direct_size == 0);
     assert(size > 0);
@@ -440,11 +449,13 @@ void conn_receive_direct_more(struct conn *conn, char *memory, size_t size)
 
 void conn_pause(struct conn *conn)
 {
+    loop_assert_self(conn->loop);
     conn->flags |= CONN_PAUSED;
 }
 
 void conn_pause_blocked(struct conn *conn)
 {
+    loop_assert_self(conn->loop);
     conn->flags |= CONN_PAUSED | CONN_WATCH_HANGUP;
     if ((conn->flags & (CONN_CLOSING | CONN_POLL_IN)) == 0)
         conn->loop->backend->conn_update(conn);
@@ -460,6 +471,7 @@ static void conn_queue_ready(struct conn *conn)
 
 void conn_resume(struct conn *conn)
 {
+    loop_assert_self(conn->loop);
     if ((conn->flags & CONN_CLOSING) != 0)
         return;
     conn->flags &= ~(uint32_t)(CONN_PAUSED | CONN_WATCH_HANGUP);
@@ -508,6 +520,7 @@ static void conn_close_if_drained(struct conn *conn)
 
 void conn_hold(struct conn *conn)
 {
+    loop_assert_self(conn->loop);
     assert((conn->flags & CONN_HELD) == 0);
     conn->flags |= CONN_HELD;
     conn->clear_bytes = 0;
@@ -515,6 +528,8 @@ void conn_hold(struct conn *conn)
 
 void conn_clear(struct conn *conn, size_t size)
 {
+    loop_assert_self(conn->loop);
+    assert((conn->flags & CONN_HELD) != 0);
     conn->clear_bytes += size;
     assert(conn->clear_bytes <= output_size(&conn->output));
     conn_write_pending(conn);
@@ -522,6 +537,7 @@ void conn_clear(struct conn *conn, size_t size)
 
 void conn_unhold(struct conn *conn)
 {
+    loop_assert_self(conn->loop);
     conn->flags &= ~(uint32_t)CONN_HELD;
     conn_write_pending(conn);
 }

@@ -75,8 +75,8 @@ enum conn_flag {
     CONN_LINGER = 1 << 18,          /* closing: what was sent last is to be read, also by a peer that still sends */
 };
 
-/* All fields are written by net/ only, in the loop's thread. The owner reads fd, loop, flags, bytes_in, bytes_out,
- * active_us, and writes into output followed by conn_write_pending(). */
+/* All fields are written by net/ only, in the loop's thread, where all calls here are made. The owner reads fd, loop,
+ * flags, bytes_in, bytes_out, active_us, and writes into output followed by conn_write_pending(). */
 struct conn {
     int fd;
     uint32_t flags;

@@ -34,6 +34,7 @@ static void linger_end(struct loop *loop, struct lingerer **handle)
 {
     struct lingerer *linger = *handle;
 
+    assert(loop->lingers.count != 0);
     *handle = NULL;
     loop_watch_stop(loop, &linger->watch);
     list_remove(&linger->node);
@@ -86,6 +87,7 @@ void loop_linger(struct loop *loop, int fd)
     size_t left_bytes = LINGER_BYTES;
     struct lingerer *linger;
 
+    loop_assert_self(loop);
     if (shutdown(fd, SHUT_WR) != 0 || !drain(loop, fd, &left_bytes)) {
         close(fd);
         return;
@@ -113,6 +115,7 @@ void lingers_init(struct lingers *lingers)
 
 void lingers_fini(struct loop *loop)
 {
+    loop_assert_self(loop);
     while (!list_is_empty(&loop->lingers.list)) {
         struct lingerer *linger = container_of(list_first(&loop->lingers.list), struct lingerer, node);
 

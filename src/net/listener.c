@@ -339,6 +339,7 @@ static bool share_listen(struct share *share)
 
 static void share_silence(struct share *share)
 {
+    loop_assert_self(share->loop);
     for (size_t i = 0; i < share->group->fd_count; i++)
         loop_watch_stop(share->loop, &share->watches[i].watch);
 }
@@ -395,6 +396,7 @@ bool listener_group_attach(struct listener_group *group, struct loop *loop, unsi
 {
     struct share *share = &group->shares[loop_index];
 
+    loop_assert_self(loop);
     assert(loop_index < group->loop_count);
     assert(share->loop == NULL);
     *share = (struct share){.group = group, .loop = loop, .on_accept = on_accept, .user = user};

@@ -96,6 +96,7 @@ static void timer_sink(struct loop *loop, uint32_t at, struct loop_timer *timer)
 void loop_timer_start(struct loop *loop, struct loop_timer *timer, int64_t after_us,
                       void (*fn)(struct loop *loop, struct loop_timer *timer))
 {
+    loop_assert_self(loop);
     loop_timer_stop(loop, timer);
     if (loop->timer_count == loop->timer_capacity) {
         loop->timer_capacity = MAX(loop->timer_capacity * 2, 16U);
@@ -111,6 +112,7 @@ void loop_timer_stop(struct loop *loop, struct loop_timer *timer)
     uint32_t at = timer->heap_index - 1;
     struct loop_timer *last = NULL;
 
+    loop_assert_self(loop);
     if (timer->heap_index == 0)
         return;
     assert(at < loop->timer_count);
@@ -145,6 +147,7 @@ static bool watch_start(struct loop *loop, struct loop_watch *watch, int fd, boo
 {
     uint32_t index = 0;
 
+    loop_assert_self(loop);
     while (index < loop->watch_count && loop->watches[index].watch != NULL)
         index++;
     if (index == loop->watch_count) {
@@ -176,6 +179,7 @@ bool loop_watch_shared(struct loop *loop, struct loop_watch *watch, int fd,
 
 void loop_watch_stop(struct loop *loop, struct loop_watch *watch)
 {
+    loop_assert_self(loop);
     if (watch->on_ready == NULL)
         return;
     assert(watch->tag < loop->watch_count);
@@ -298,6 +302,7 @@ static void loop_run_due_timers(struct loop *loop)
 
 void loop_turn(struct loop *loop, int64_t timeout_us)
 {
+    loop_assert_self(loop);
     timeout_us = loop_timeout(loop, timeout_us);
     if (timeout_us != 0 && !loop_may_sleep(loop))
         timeout_us = 0;
@@ -333,6 +338,7 @@ void loop_serve_reentrant(struct loop *loop)
     char *input = loop->input, *cipher = loop->cipher;
     size_t direct_taken = loop->direct_taken;
 
+    loop_assert_self(loop);
     if (loop->backend->serve_reentrant == NULL)
         return;
     loop->input = mem_alloc(LOOP_HEADROOM_BYTES + LOOP_INPUT_BYTES);
@@ -376,6 +382,7 @@ struct loop *loop_create(const struct loop_options *options)
 
     memset(loop, 0, sizeof(*loop));
     loop->options = *options;
+    loop_adopt(loop);
     lingers_init(&loop->lingers);
     loop_update_time(loop);
     loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -403,6 +410,7 @@ void loop_destroy(struct loop **handle)
     *handle = NULL;
     if (loop == NULL)
         return;
+    loop_assert_self(loop);
     loop->options.on_wake = NULL;
     loop->options.on_turn_end = NULL;
     while (loop->conns != NULL) {
@@ -424,6 +432,11 @@ void loop_destroy(struct loop **handle)
     mem_free(loop);
 }
 
+void loop_adopt(struct loop *loop)
+{
+    loop->thread_id = spinlock_self_id();
+}
+
 void *loop_user(const struct loop *loop)
 {
     return loop->options.user;
@@ -443,6 +456,7 @@ int64_t loop_update_time(struct loop *loop)
 {
     enum { SPAN_NS = 1000000 };
 
+    loop_assert_self(loop);
     loop->clock_us = (int64_t)clock_monotonic_us();
     loop->clock_tick = tick_now(); /* second: what is counted from here is rather behind the clock than before it */
     loop->clock_span = tick_from_ns(SPAN_NS);
@@ -473,6 +487,7 @@ int64_t loop_serving_us(const struct loop *loop)
 
 void loop_each_written(struct loop *loop, void (*visit)(struct conn *conn, void *context), void *context)
 {
+    loop_assert_self(loop);
     for (struct conn *conn = loop->dirty.first, *next; conn != NULL; conn = next) {
         next = conn->dirty_next;
         visit(conn, context);

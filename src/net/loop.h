@@ -5,7 +5,7 @@
  * a connection, and what was closed is taken down (on_closed). There is no timed wait anywhere.
  *
  * Two backends behind one interface: epoll, and io_uring where it was compiled in and the kernel allows it.
- * Everything of a loop is used by the thread that turns it, except loop_wake(). */
+ * Everything of a loop is used by its thread, except where it says otherwise: the one that made it, or adopted it. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,11 +26,13 @@ struct loop_options {
 
 struct loop *loop_create(const struct loop_options *options);   /* NULL: the system refuses descriptors; see errno */
 
-/* Closes what is still open: on_closed(CONN_CLOSED_LOCAL) is called for every connection. To be called by the thread
- * that turned the loop, after its listeners were detached. NULL is fine; leaves NULL. */
+/* Closes what is still open: on_closed(CONN_CLOSED_LOCAL) is called for every connection. After its listeners were
+ * detached. NULL is fine; leaves NULL. */
 void loop_destroy(struct loop **loop);
+/* The loop is this thread's from now on; the one before has let go of it. */
+void loop_adopt(struct loop *loop);
 
-void *loop_user(const struct loop *loop);
+void *loop_user(const struct loop *loop);                       /* any thread, as the next one */
 const char *loop_kind_name(const struct loop *loop);            /* "epoll", "io_uring" */
 
 /* One turn; waits at most timeout_us for something to happen (negative: for ever, 0: not at all). */

@@ -2,6 +2,7 @@
  * connection does with bytes), tls.c, and the backends (how bytes come and go). */
 #pragma once
 
+#include "base/spinlock.h"
 #include "net/conn.h"
 #include "net/linger.h"
 #include "net/loop.h"
@@ -65,6 +66,7 @@ struct watch_slot {
 struct loop {
     const struct loop_backend *backend;
     void *backend_state;
+    uint32_t thread_id;                         /* spinlock_self_id of its thread */
     int64_t now_us;
     int64_t clock_us;                           /* what the clock said when it was last asked, */
     uint64_t clock_tick;                        /* at this reading of the counter; */
@@ -97,6 +99,11 @@ struct loop {
      * if there is no PENDING: one of the two sees the other. */
     _Atomic uint32_t wake_state CACHE_ALIGNED;
 };
+
+static inline void loop_assert_self(const struct loop *loop)     /* this is its thread */
+{
+    assert(loop->thread_id == spinlock_self);
+}
 
 /* loop.c */
 void loop_wait_over(struct loop *loop);     /* a turn's wait: takes the time, and says that the loop serves now */

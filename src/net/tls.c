@@ -182,6 +182,7 @@ static void wait_append(struct tls_session *session)
 {
     struct tls_waiting *waiting = &session->loop->handshakes;
 
+    assert(!session->is_waiting);
     session->wait_previous = waiting->last;
     session->wait_next = NULL;
     if (waiting->last != NULL)
@@ -196,6 +197,8 @@ struct tls_session *tls_session_create(struct tls_context *context, struct conn 
                                        const char *server_name)
 {
     struct tls_session *session = mem_alloc_zero(sizeof(*session));
+
+    loop_assert_self(conn->loop);
     BIO *bio = BIO_new(bio_method);
 
     session->conn = conn;
@@ -226,6 +229,7 @@ void tls_session_destroy(struct tls_session **handle)
     *handle = NULL;
     if (session == NULL)
         return;
+    loop_assert_self(session->loop);
     warm_unlink(session);
     wait_unlink(session);
     SSL_free(session->ssl);
@@ -380,6 +384,7 @@ bool tls_decrypt_aside(struct conn *conn, struct slice cipher, char *data, size_
     size_t in_size = session->in_size;
     int error;
 
+    assert((conn->flags & CONN_IN_DATA) != 0);
     session->in = cipher.data;
     session->in_size = cipher.size;
     ERR_clear_error();
@@ -422,6 +427,7 @@ void tls_run_handshakes(struct loop *loop)
 {
     struct tls_waiting *waiting = &loop->handshakes;
 
+    loop_assert_self(loop);
     while (waiting->first != NULL && waiting->spent_us < HANDSHAKE_TURN_US) {
         struct tls_session *session = waiting->first;
         char *held = session->held;
@@ -439,6 +445,7 @@ void tls_run_handshakes(struct loop *loop)
 
 void tls_start(struct conn *conn)
 {
+    assert((conn->flags & CONN_HANDSHAKE) != 0);
     session_shake_hands(conn);
 }
 
@@ -467,6 +474,7 @@ void tls_encrypt(struct conn *conn)
 {
     struct tls_session *session = conn->tls;
 
+    assert((conn->flags & CONN_HANDSHAKE) == 0);
     if (!output_is_empty(&conn->output))
         session_warm(session);
     while (!output_is_empty(&conn->output) && ((conn->flags & CONN_HELD) == 0 || conn->clear_bytes != 0) &&

@@ -404,7 +404,6 @@ void client_update_card(struct client *client)
     struct client_card *card = &client->card;
     int32_t queued = client->transaction != NULL ? (int32_t)transaction_count(client->transaction) : -1;
 
-    client_assert_owned(client);
     atomic_store_explicit(&card->active_ms, client->worker->now_ms, memory_order_relaxed);
     show32(&card->flags, client->flags);
     show32(&card->db, client->db);

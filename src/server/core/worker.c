@@ -32,6 +32,8 @@ struct worker *worker_self(void)
 void worker_adopt(struct worker *worker)
 {
     worker->thread_id = spinlock_self_id();
+    if (worker->loop != NULL)
+        loop_adopt(worker->loop);
 }
 
 static void wake_member(void *context)

@@ -154,8 +154,8 @@ struct worker {
 
 /* The worker whose thread this is; NULL in other threads. */
 struct worker *worker_self(void);
-/* A worker's thread is the one that made it, then the one that runs it (or, without a loop that turns, uses it), then
- * the one that ends it. Each takes it over when the one before has let go. */
+/* A worker's thread, and its loop's, is the one that made it, then the one that runs it (or, without a loop that turns,
+ * uses it), then the one that ends it. Each takes it over when the one before has let go. */
 void worker_adopt(struct worker *worker);
 
 static inline bool worker_is_mine(const struct worker *worker) /* is this its thread? */
