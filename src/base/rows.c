@@ -289,7 +289,7 @@ bool option_parse(const struct option_row *row, const struct slice *words, size_
         words_fini(&split);
         return refuse(error, error_size, "unbalanced quotes");
     }
-    parsed = parse_words(row, split.words, split.count, value, error, error_size);
+    parsed = parse_words(row, split.items, split.count, value, error, error_size);
     words_fini(&split);
     return parsed;
 }
@@ -320,7 +320,7 @@ static enum option_result store_special(const struct option_row *row, struct opt
         assert(!"we quoted them ourselves");
     row->get(row, &before);
     error[0] = '\0';
-    if (row->set(row, words.words, words.count, error, error_size)) {
+    if (row->set(row, words.items, words.count, error, error_size)) {
         row->get(row, &after);
         result = slice_equal(buffer_slice(&before), buffer_slice(&after)) ? OPTION_SAME : OPTION_CHANGED;
         option_value_release(value);
@@ -471,10 +471,10 @@ static void rewrite_words(struct buffer *buffer, struct slice text)
     for (size_t i = 0; i < words.count; i++) {
         if (i != 0)
             buffer_append_char(buffer, ' ');
-        if (words_needs_quote(words.words[i]))
-            words_quote(buffer, words.words[i]);
+        if (words_needs_quote(words.items[i]))
+            words_quote(buffer, words.items[i]);
         else
-            buffer_append_slice(buffer, words.words[i]);
+            buffer_append_slice(buffer, words.items[i]);
     }
     words_fini(&words);
 }

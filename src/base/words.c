@@ -1,5 +1,6 @@
 #include "base/words.h"
 
+#include "base/array.h"
 #include "base/mem.h"
 
 static bool is_blank(char c)
@@ -98,11 +99,7 @@ static bool read_word(struct reader *reader)
 
 static void add_word(struct words *words, const char *begin, const char *end)
 {
-    if (words->count == words->capacity) {
-        words->capacity = words->capacity == 0 ? 8 : words->capacity * 2;
-        words->words = mem_realloc(words->words, words->capacity * sizeof(*words->words));
-    }
-    words->words[words->count++] = slice_make(begin, (size_t)(end - begin));
+    *ARRAY_PUSH(words) = slice_make(begin, (size_t)(end - begin));
 }
 
 bool words_split(struct slice line, struct words *words)
@@ -134,7 +131,7 @@ bool words_split(struct slice line, struct words *words)
 
 void words_fini(struct words *words)
 {
-    mem_free(words->words);
+    mem_free(words->items);
     mem_free(words->text);
     *words = (struct words){0};
 }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 struct words {
-    struct slice *words; /* point into `text`; a zero byte follows each */
+    struct slice *items; /* point into `text`; a zero byte follows each */
     size_t count;
     size_t capacity;
     char *text;

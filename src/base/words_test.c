@@ -18,9 +18,9 @@ static void check(struct slice line, const char *expected)
         buffer_append_text(&joined, "ERROR");
     }
     for (size_t i = 0; i < words.count; i++) {
-        assert_int_equal(words.words[i].data[words.words[i].size], '\0');
+        assert_int_equal(words.items[i].data[words.items[i].size], '\0');
         buffer_append_char(&joined, '<');
-        buffer_append_slice(&joined, words.words[i]);
+        buffer_append_slice(&joined, words.items[i]);
         buffer_append_char(&joined, '>');
     }
     assert_string_equal(buffer_text(&joined), expected);
@@ -81,7 +81,7 @@ static void quoting_comes_back(void **state)
         assert_true(words_split(buffer_slice(&line), &words));
         assert_int_equal(words.count, count);
         for (size_t i = 0; i < count; i++)
-            assert_true(slice_equal(words.words[i], given[i]));
+            assert_true(slice_equal(words.items[i], given[i]));
     }
     buffer_fini(&line);
     words_fini(&words);
@@ -103,7 +103,7 @@ static void random_lines(void **state)
             line[i] = "\"'\\ x4a\0\t"[random_below(&random, 9)];
         if (words_split(slice_make(line, size), &words)) {
             for (size_t i = 0; i < words.count; i++)
-                total += words.words[i].size + 1;
+                total += words.items[i].size + 1;
             assert_true(total <= size + 1);
         }
         free(line);

@@ -12,6 +12,7 @@
  *  3. count is the number of nodes with a value, node_count of all nodes, bytes what they take. */
 #include "data/radix.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/mem_move.h"
@@ -610,26 +611,24 @@ static void node_validate(const struct radix_node *node)
 
 void radix_validate(const struct radix *tree)
 {
-    const struct radix_node **open = mem_alloc(sizeof(*open));
-    size_t open_count = 0, room = 1;
+    struct {
+        const struct radix_node **items;
+        size_t count, capacity;
+    } open = {0};
     uint64_t count = 0, bytes = mem_usable(tree);
 
     if (tree->root != NULL)
-        open[open_count++] = tree->root;
-    while (open_count != 0) {
-        const struct radix_node *node = open[--open_count];
+        *ARRAY_PUSH(&open) = tree->root;
+    while (open.count != 0) {
+        const struct radix_node *node = open.items[--open.count];
 
         node_validate(node);
         count += node->has_value;
         bytes += mem_usable(node);
-        if (room - open_count < node->child_count) {
-            room = room * 2 + node->child_count;
-            open = mem_realloc(open, room * sizeof(*open));
-        }
         for (unsigned i = 0; i < node->child_count; i++)
-            open[open_count++] = children(node)[i];
+            *ARRAY_PUSH(&open) = children(node)[i];
     }
-    mem_free(open);
+    ARRAY_FINI(&open);
     assert(count == tree->count);
     assert(bytes == tree->bytes);
 }

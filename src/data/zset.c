@@ -1,5 +1,6 @@
 #include "data/zset.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -684,22 +685,11 @@ struct zindex_item *zset_builder_find(const struct zset_builder *builder, struct
     return find_item(&builder->items, member);
 }
 
-static void append_item(struct zset_builder *builder, struct zindex_item *item)
-{
-    uint64_t count = table_count(&builder->items);
-
-    if (count == builder->capacity) {
-        builder->capacity = MAX(count * 2, UINT64_C(16));
-        builder->list = mem_realloc(builder->list, builder->capacity * sizeof(*builder->list));
-    }
-    builder->list[count] = item;
-}
-
 void zset_builder_add(struct zset_builder *builder, struct slice member, double score)
 {
     struct zindex_item *item = zindex_item_create(score, member, ZINDEX_NO_DEADLINE);
 
-    append_item(builder, item);
+    *ARRAY_PUSH(&builder->list) = item;
     table_insert(&builder->items, hash_of_member(member), item, item_hash);
     builder->longest = MAX(builder->longest, (uint64_t)member.size);
     builder->text_bytes += member.size + NUMBER_DOUBLE_SPACE;
@@ -757,8 +747,8 @@ static struct listpack *listpack_of(struct zindex_item *const *items, uint64_t c
 
 struct value zset_build(struct zset_builder *builder, const struct zset_limits *limits)
 {
-    uint64_t count = table_count(&builder->items);
-    struct zindex_item **items = builder->list;
+    struct zindex_item **items = builder->list.items;
+    uint64_t count = builder->list.count;
     struct value zset;
 
     sort_items(items, count);
@@ -775,7 +765,7 @@ struct value zset_build(struct zset_builder *builder, const struct zset_limits *
         zindex_build(&index->order, items, count);
         zset = (struct value){index, ENCODING_SKIPLIST};
     }
-    mem_free(items);
+    ARRAY_FINI(&builder->list);
     *builder = (struct zset_builder){.longest = 0};
     return zset;
 }

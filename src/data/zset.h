@@ -106,9 +106,11 @@ void zset_random_some(struct value zset, struct random *random, uint64_t count, 
 
 /* All zero is a valid empty one. */
 struct zset_builder {
-    struct table items;        /* by member */
-    struct zindex_item **list; /* the same in the order in which they came, which often is that of the set */
-    uint64_t capacity;
+    struct table items; /* by member */
+    struct {
+        struct zindex_item **items;
+        uint64_t count, capacity;
+    } list;           /* the same in the order in which they came, which often is that of the set */
     uint64_t longest; /* bytes of a member */
     uint64_t text_bytes;
 };

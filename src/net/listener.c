@@ -1,5 +1,6 @@
 #include "net/listener.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -52,8 +53,10 @@ struct listener_group {
     int port;
     int counted_port;           /* in groups_of_port; 0: a unix socket, -1: it never opened */
     unsigned loop_count;
-    int *fds;                   /* fd_count of them, an address each */
-    size_t fd_count;            /* bound so far */
+    struct {
+        int *items;
+        size_t count, capacity;
+    } fds;                      /* bound so far, one an address */
     char *path;
     struct share *shares;       /* loop_count */
 };
@@ -166,12 +169,6 @@ static int bind_address(struct listener_group *group, const struct listener_opti
     return fd;
 }
 
-static void group_add(struct listener_group *group, int fd)
-{
-    group->fds = mem_realloc(group->fds, (group->fd_count + 1) * sizeof(int));
-    group->fds[group->fd_count++] = fd;
-}
-
 /* False: `error` is set. True: the socket was added, or the address is not to be had and that is fine. */
 static bool open_address(struct listener_group *group, const struct listener_options *options, const char *address,
                          char error[LISTENER_ERROR_BYTES])
@@ -193,7 +190,7 @@ static bool open_address(struct listener_group *group, const struct listener_opt
     }
     fd = bind_address(group, options, found, &step);
     if (fd >= 0) {
-        group_add(group, fd);
+        *ARRAY_PUSH(&group->fds) = fd;
     } else {
         failed = errno;
         snprintf(error, LISTENER_ERROR_BYTES, "Could not create server %s listening socket %s:%d: %s: %s",
@@ -214,14 +211,14 @@ static bool open_tcp(struct listener_group *group, const struct listener_options
     for (size_t i = 0; i < options->address_count; i++)
         if (!open_address(group, options, options->addresses[i], error))
             return false;
-    if (group->fd_count == 0) {
+    if (group->fds.count == 0) {
         if (error[0] == '\0')
             snprintf(error, LISTENER_ERROR_BYTES, "Could not create server %s listening socket: no address",
                      kind_name(group->kind));
         return false;
     }
-    for (size_t i = 0; i < group->fd_count; i++)
-        if (listen(group->fds[i], options->backlog) != 0) {
+    for (size_t i = 0; i < group->fds.count; i++)
+        if (listen(group->fds.items[i], options->backlog) != 0) {
             snprintf(error, LISTENER_ERROR_BYTES, "Could not create server %s listening socket *:%d: listen: %s",
                      kind_name(group->kind), group->port, strerror(errno));
             return false;
@@ -255,7 +252,7 @@ static bool open_unix(struct listener_group *group, const struct listener_option
     step = "listen";
     if (listen(fd, options->backlog) != 0)
         goto fail;
-    group_add(group, fd);
+    *ARRAY_PUSH(&group->fds) = fd;
     return true;
 fail:
     snprintf(error, LISTENER_ERROR_BYTES, "Failed opening Unix socket: %s: %s", step, strerror(errno));
@@ -287,8 +284,8 @@ bool listener_group_open(struct listener_group **result, const struct listener_o
 
 void listener_group_stop(struct listener_group *group)
 {
-    for (size_t i = 0; i < group->fd_count; i++)
-        shutdown(group->fds[i], SHUT_RDWR);
+    for (size_t i = 0; i < group->fds.count; i++)
+        shutdown(group->fds.items[i], SHUT_RDWR);
 }
 
 void listener_group_close(struct listener_group **handle)
@@ -300,14 +297,14 @@ void listener_group_close(struct listener_group **handle)
         return;
     for (unsigned i = 0; i < group->loop_count; i++)
         assert(group->shares[i].loop == NULL);
-    for (size_t i = 0; i < group->fd_count; i++)
-        close(group->fds[i]);
+    for (size_t i = 0; i < group->fds.count; i++)
+        close(group->fds.items[i]);
     if (group->counted_port >= 0)
         atomic_fetch_sub_explicit(&groups_of_port[group->counted_port], 1, memory_order_relaxed);
     if (group->path != NULL)
         unlink(group->path);
     mem_free(group->path);
-    mem_free(group->fds);
+    ARRAY_FINI(&group->fds);
     mem_free(group->shares);
     mem_free(group);
 }
@@ -328,8 +325,8 @@ static void on_ready(struct loop *loop, struct loop_watch *watch);
 
 static bool share_listen(struct share *share)
 {
-    for (size_t i = 0; i < share->group->fd_count; i++)
-        if (!loop_watch_shared(share->loop, &share->watches[i].watch, share->group->fds[i], on_ready)) {
+    for (size_t i = 0; i < share->group->fds.count; i++)
+        if (!loop_watch_shared(share->loop, &share->watches[i].watch, share->group->fds.items[i], on_ready)) {
             while (i-- > 0)
                 loop_watch_stop(share->loop, &share->watches[i].watch);
             return false;
@@ -340,7 +337,7 @@ static bool share_listen(struct share *share)
 static void share_silence(struct share *share)
 {
     loop_assert_self(share->loop);
-    for (size_t i = 0; i < share->group->fd_count; i++)
+    for (size_t i = 0; i < share->group->fds.count; i++)
         loop_watch_stop(share->loop, &share->watches[i].watch);
 }
 
@@ -400,8 +397,8 @@ bool listener_group_attach(struct listener_group *group, struct loop *loop, unsi
     assert(loop_index < group->loop_count);
     assert(share->loop == NULL);
     *share = (struct share){.group = group, .loop = loop, .on_accept = on_accept, .user = user};
-    share->watches = mem_alloc_zero(group->fd_count * sizeof(*share->watches));
-    for (size_t i = 0; i < group->fd_count; i++)
+    share->watches = mem_alloc_zero(group->fds.count * sizeof(*share->watches));
+    for (size_t i = 0; i < group->fds.count; i++)
         share->watches[i].share = share;
     if (share_listen(share))
         return true;

@@ -1,5 +1,6 @@
 #include "net/loop.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -59,7 +60,7 @@ static void on_wake_ready(struct loop *loop, struct loop_watch *watch)
 
 static void timer_put(struct loop *loop, uint32_t at, struct loop_timer *timer)
 {
-    loop->timers[at] = timer;
+    loop->timers.items[at] = timer;
     timer->heap_index = at + 1;
 }
 
@@ -68,9 +69,9 @@ static void timer_rise(struct loop *loop, uint32_t at, struct loop_timer *timer)
     while (at > 0) {
         uint32_t parent = (at - 1) / 2;
 
-        if (loop->timers[parent]->due_us <= timer->due_us)
+        if (loop->timers.items[parent]->due_us <= timer->due_us)
             break;
-        timer_put(loop, at, loop->timers[parent]);
+        timer_put(loop, at, loop->timers.items[parent]);
         at = parent;
     }
     timer_put(loop, at, timer);
@@ -81,13 +82,13 @@ static void timer_sink(struct loop *loop, uint32_t at, struct loop_timer *timer)
     for (;;) {
         uint32_t child = at * 2 + 1;
 
-        if (child >= loop->timer_count)
+        if (child >= loop->timers.count)
             break;
-        if (child + 1 < loop->timer_count && loop->timers[child + 1]->due_us < loop->timers[child]->due_us)
+        if (child + 1 < loop->timers.count && loop->timers.items[child + 1]->due_us < loop->timers.items[child]->due_us)
             child++;
-        if (loop->timers[child]->due_us >= timer->due_us)
+        if (loop->timers.items[child]->due_us >= timer->due_us)
             break;
-        timer_put(loop, at, loop->timers[child]);
+        timer_put(loop, at, loop->timers.items[child]);
         at = child;
     }
     timer_put(loop, at, timer);
@@ -98,13 +99,10 @@ void loop_timer_start(struct loop *loop, struct loop_timer *timer, int64_t after
 {
     loop_assert_self(loop);
     loop_timer_stop(loop, timer);
-    if (loop->timer_count == loop->timer_capacity) {
-        loop->timer_capacity = MAX(loop->timer_capacity * 2, 16U);
-        loop->timers = mem_realloc(loop->timers, loop->timer_capacity * sizeof(struct loop_timer *));
-    }
+    ARRAY_RESERVE(&loop->timers, 1);
     timer->fn = fn;
     timer->due_us = loop->now_us + MAX(after_us, 0);
-    timer_rise(loop, loop->timer_count++, timer);
+    timer_rise(loop, loop->timers.count++, timer);
 }
 
 void loop_timer_stop(struct loop *loop, struct loop_timer *timer)
@@ -115,13 +113,13 @@ void loop_timer_stop(struct loop *loop, struct loop_timer *timer)
     loop_assert_self(loop);
     if (timer->heap_index == 0)
         return;
-    assert(at < loop->timer_count);
-    assert(loop->timers[at] == timer);
+    assert(at < loop->timers.count);
+    assert(loop->timers.items[at] == timer);
     timer->heap_index = 0;
-    last = loop->timers[--loop->timer_count];
+    last = loop->timers.items[--loop->timers.count];
     if (last == timer)
         return;
-    if (at > 0 && loop->timers[(at - 1) / 2]->due_us > last->due_us)
+    if (at > 0 && loop->timers.items[(at - 1) / 2]->due_us > last->due_us)
         timer_rise(loop, at, last);
     else
         timer_sink(loop, at, last);
@@ -130,10 +128,10 @@ void loop_timer_stop(struct loop *loop, struct loop_timer *timer)
 /* Those due now; one that starts itself anew with 0 runs again in the next turn. */
 static void loop_run_timers(struct loop *loop)
 {
-    uint32_t limit = loop->timer_count;
+    uint32_t limit = loop->timers.count;
 
-    while (limit-- > 0 && loop->timer_count > 0 && loop->timers[0]->due_us <= loop->now_us) {
-        struct loop_timer *timer = loop->timers[0];
+    while (limit-- > 0 && loop->timers.count > 0 && loop->timers.items[0]->due_us <= loop->now_us) {
+        struct loop_timer *timer = loop->timers.items[0];
 
         loop_timer_stop(loop, timer);
         timer->fn(loop, timer);
@@ -148,19 +146,17 @@ static bool watch_start(struct loop *loop, struct loop_watch *watch, int fd, boo
     uint32_t index = 0;
 
     loop_assert_self(loop);
-    while (index < loop->watch_count && loop->watches[index].watch != NULL)
+    while (index < loop->watches.count && loop->watches.items[index].watch != NULL)
         index++;
-    if (index == loop->watch_count) {
-        loop->watches = mem_realloc(loop->watches, (loop->watch_count + 1) * sizeof(*loop->watches));
-        loop->watches[loop->watch_count++] = (struct watch_slot){0};
-    }
+    if (index == loop->watches.count)
+        *ARRAY_PUSH(&loop->watches) = (struct watch_slot){0};
     *watch = (struct loop_watch){
         .fd = fd, .on_ready = on_ready, .is_shared = is_shared, .tag = index,
-        .generation = ++loop->watches[index].generation};
-    loop->watches[index].watch = watch;
+        .generation = ++loop->watches.items[index].generation};
+    loop->watches.items[index].watch = watch;
     if (loop->backend->watch_add(loop, watch))
         return true;
-    loop->watches[index].watch = NULL;
+    loop->watches.items[index].watch = NULL;
     watch->on_ready = NULL;
     return false;
 }
@@ -182,17 +178,17 @@ void loop_watch_stop(struct loop *loop, struct loop_watch *watch)
     loop_assert_self(loop);
     if (watch->on_ready == NULL)
         return;
-    assert(watch->tag < loop->watch_count);
-    assert(loop->watches[watch->tag].watch == watch);
+    assert(watch->tag < loop->watches.count);
+    assert(loop->watches.items[watch->tag].watch == watch);
     loop->backend->watch_remove(loop, watch);
-    loop->watches[watch->tag].watch = NULL;
+    loop->watches.items[watch->tag].watch = NULL;
     watch->on_ready = NULL;
 }
 
 /* An event may have been queued before its watch was stopped, or its slot given to another. */
 void loop_watch_fire(struct loop *loop, uint32_t tag, uint32_t generation)
 {
-    struct loop_watch *watch = tag < loop->watch_count ? loop->watches[tag].watch : NULL;
+    struct loop_watch *watch = tag < loop->watches.count ? loop->watches.items[tag].watch : NULL;
 
     if (watch != NULL && watch->generation == generation)
         watch->on_ready(loop, watch);
@@ -261,8 +257,8 @@ static int64_t loop_timeout(struct loop *loop, int64_t timeout_us)
 
     if (timeout_us == 0 || loop_has_work(loop))
         return 0;
-    if (loop->timer_count > 0) {
-        due_us = loop->timers[0]->due_us - loop->now_us;
+    if (loop->timers.count > 0) {
+        due_us = loop->timers.items[0]->due_us - loop->now_us;
         if (due_us <= 0)
             return 0;
         if (timeout_us < 0 || due_us < timeout_us)
@@ -293,7 +289,7 @@ static void loop_run_due_timers(struct loop *loop)
 {
     uint64_t from;
 
-    if (loop->timer_count == 0 || loop->timers[0]->due_us > loop->now_us)
+    if (loop->timers.count == 0 || loop->timers.items[0]->due_us > loop->now_us)
         return;
     from = tick_now();
     loop_run_timers(loop);
@@ -398,7 +394,7 @@ struct loop *loop_create(const struct loop_options *options)
 fail:
     if (loop->wake_fd >= 0)
         close(loop->wake_fd);
-    mem_free(loop->watches);
+    ARRAY_FINI(&loop->watches);
     mem_free(loop);
     return NULL;
 }
@@ -416,8 +412,8 @@ void loop_destroy(struct loop **handle)
     while (loop->conns != NULL) {
         for (struct conn *conn = loop->conns; conn != NULL; conn = conn->all_next)
             conn_close(conn);
-        while (loop->timer_count > 0)
-            loop_timer_stop(loop, loop->timers[0]);
+        while (loop->timers.count > 0)
+            loop_timer_stop(loop, loop->timers.items[0]);
         loop_turn(loop, 1000);
     }
     lingers_fini(loop);
@@ -425,8 +421,8 @@ void loop_destroy(struct loop **handle)
     loop->backend->teardown(loop);
     close(loop->wake_fd);
     output_pool_fini(&loop->pool);
-    mem_free(loop->timers);
-    mem_free(loop->watches);
+    ARRAY_FINI(&loop->timers);
+    ARRAY_FINI(&loop->watches);
     mem_free(loop->input);
     mem_free(loop->cipher);
     mem_free(loop);

@@ -86,11 +86,14 @@ struct loop {
     struct tls_warm warm;
     struct tls_waiting handshakes;
     struct lingers lingers;
-    struct loop_timer **timers;                 /* a heap: the next one first */
-    uint32_t timer_count;
-    uint32_t timer_capacity;
-    struct watch_slot *watches;
-    uint32_t watch_count;
+    struct {
+        struct loop_timer **items;
+        uint32_t count, capacity;
+    } timers;                                   /* a heap: the next one first */
+    struct {
+        struct watch_slot *items;
+        uint32_t count, capacity;
+    } watches;
     struct loop_watch wake_watch;
     struct loop_options options;
     struct loop_stats stats;

@@ -287,9 +287,10 @@ void resp_reply_destroy(struct resp_reply **reply);     /* NULL is fine; leaves 
 
 /* Limits for bytes from a stranger; zeroes mean the defaults. */
 struct resp_reply_parser {
-    struct resp_reply_frame *frames;    /* open aggregates, the innermost last */
-    uint32_t depth;
-    uint32_t capacity;
+    struct {
+        struct resp_reply_frame *items;
+        uint32_t count, capacity;
+    } frames;                           /* open aggregates, the innermost last */
     size_t scanned;                     /* bytes of an unfinished line known to hold no CR LF */
     size_t bulk_max_bytes;              /* default 512 MiB */
     struct resp_reply *attribute;       /* of the next reply at the top */

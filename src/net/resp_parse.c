@@ -458,11 +458,11 @@ static bool split_quoted(char *line, size_t size, struct slice *args, uint32_t *
 
     *count = 0;
     for (size_t i = 0; balanced && i < words.count; i++) {
-        assert((size_t)(line + size - at) >= words.words[i].size);
-        if (words.words[i].size != 0)
-            memcpy(at, words.words[i].data, words.words[i].size);
-        args[(*count)++] = slice_make(at, words.words[i].size);
-        at += words.words[i].size;
+        assert((size_t)(line + size - at) >= words.items[i].size);
+        if (words.items[i].size != 0)
+            memcpy(at, words.items[i].data, words.items[i].size);
+        args[(*count)++] = slice_make(at, words.items[i].size);
+        at += words.items[i].size;
     }
     words_fini(&words);
     return balanced;

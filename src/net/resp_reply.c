@@ -1,3 +1,4 @@
+#include "base/array.h"
 #include "net/resp.h"
 
 #include "base/assert.h"
@@ -61,14 +62,12 @@ void resp_reply_parser_init(struct resp_reply_parser *parser)
 
 void resp_reply_parser_fini(struct resp_reply_parser *parser)
 {
-    for (uint32_t i = 0; i < parser->depth; i++) {
-        resp_reply_destroy(&parser->frames[i].reply);
-        resp_reply_destroy(&parser->frames[i].attribute);
+    for (uint32_t i = 0; i < parser->frames.count; i++) {
+        resp_reply_destroy(&parser->frames.items[i].reply);
+        resp_reply_destroy(&parser->frames.items[i].attribute);
     }
     resp_reply_destroy(&parser->attribute);
-    mem_free(parser->frames);
-    parser->frames = NULL;
-    parser->depth = parser->capacity = 0;
+    ARRAY_FINI(&parser->frames);
     parser->scanned = 0;
 }
 
@@ -267,13 +266,9 @@ static enum piece read_piece(struct resp_reply_parser *parser, const char *data,
 
 static bool push_frame(struct resp_reply_parser *parser, struct resp_reply *reply, size_t expected)
 {
-    if (parser->depth == RESP_REPLY_DEPTH_MAX)
+    if (parser->frames.count == RESP_REPLY_DEPTH_MAX)
         return fail(parser, "nested too deep");
-    if (parser->depth == parser->capacity) {
-        parser->capacity = MAX(parser->capacity * 2, 4U);
-        parser->frames = mem_realloc(parser->frames, parser->capacity * sizeof(*parser->frames));
-    }
-    parser->frames[parser->depth++] = (struct resp_reply_frame){.reply = reply, .expected = expected};
+    *ARRAY_PUSH(&parser->frames) = (struct resp_reply_frame){.reply = reply, .expected = expected};
     return true;
 }
 
@@ -288,11 +283,17 @@ static void frame_add(struct resp_reply_frame *frame, struct resp_reply *element
     reply->elements[reply->element_count++] = element;
 }
 
+/* NULL: none is open. */
+static struct resp_reply_frame *innermost(struct resp_reply_parser *parser)
+{
+    return parser->frames.count > 0 ? &parser->frames.items[parser->frames.count - 1] : NULL;
+}
+
 /* A value is complete: it belongs to the innermost open aggregate, or is the whole reply. Closes what became full. */
 static struct resp_reply *place(struct resp_reply_parser *parser, struct resp_reply *reply)
 {
     for (;;) {
-        struct resp_reply_frame *frame = parser->depth > 0 ? &parser->frames[parser->depth - 1] : NULL;
+        struct resp_reply_frame *frame = innermost(parser);
         struct resp_reply **attribute = frame != NULL ? &frame->attribute : &parser->attribute;
 
         if (reply->type == RESP_TYPE_ATTRIBUTE) {
@@ -308,7 +309,7 @@ static struct resp_reply *place(struct resp_reply_parser *parser, struct resp_re
         if (frame->reply->element_count < frame->expected)
             return NULL;
         reply = frame->reply;
-        parser->depth--;
+        parser->frames.count--;
     }
 }
 

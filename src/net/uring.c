@@ -534,7 +534,7 @@ static void on_watch(struct loop *loop, const struct io_uring_cqe *completion)
     if (completion->res == -ECANCELED)
         return;
     loop_watch_fire(loop, tag, generation);
-    watch = tag < loop->watch_count ? loop->watches[tag].watch : NULL;
+    watch = tag < loop->watches.count ? loop->watches.items[tag].watch : NULL;
     if (watch != NULL && watch->generation == generation)
         uring_watch_add(loop, watch);
 }

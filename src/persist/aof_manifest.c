@@ -1,5 +1,6 @@
 #include "persist/aof_manifest.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/number.h"
@@ -15,14 +16,11 @@ static const char not_the_format[] = "Invalid AOF manifest file format";
 static struct aof_part *insert(struct aof_manifest *manifest, uint32_t at, char *name, uint64_t sequence,
                                enum aof_part_type type)
 {
-    if (manifest->count == manifest->capacity) {
-        manifest->capacity = manifest->capacity * 2 + 4;
-        manifest->parts = mem_realloc(manifest->parts, manifest->capacity * sizeof(struct aof_part));
-    }
-    memmove(&manifest->parts[at + 1], &manifest->parts[at], (manifest->count - at) * sizeof(struct aof_part));
-    manifest->parts[at] = (struct aof_part){name, sequence, type};
+    ARRAY_RESERVE(manifest, 1);
+    memmove(&manifest->items[at + 1], &manifest->items[at], (manifest->count - at) * sizeof(struct aof_part));
+    manifest->items[at] = (struct aof_part){name, sequence, type};
     manifest->count++;
-    return &manifest->parts[at];
+    return &manifest->items[at];
 }
 
 /* Where the first part stands that is none of these types; types stand in the order base, history, increments. */
@@ -30,8 +28,8 @@ static uint32_t end_of(const struct aof_manifest *manifest, enum aof_part_type t
 {
     uint32_t at = 0;
 
-    while (at < manifest->count && (manifest->parts[at].type == AOF_BASE || manifest->parts[at].type == type ||
-                                    (type == AOF_INCREMENT && manifest->parts[at].type == AOF_HISTORY)))
+    while (at < manifest->count && (manifest->items[at].type == AOF_BASE || manifest->items[at].type == type ||
+                                    (type == AOF_INCREMENT && manifest->items[at].type == AOF_HISTORY)))
         at++;
     return at;
 }
@@ -58,12 +56,12 @@ static char *make_name(const char *name, uint64_t sequence, const char *suffix)
 
 const struct aof_part *aof_manifest_base(const struct aof_manifest *manifest)
 {
-    return manifest->count != 0 && manifest->parts[0].type == AOF_BASE ? &manifest->parts[0] : NULL;
+    return manifest->count != 0 && manifest->items[0].type == AOF_BASE ? &manifest->items[0] : NULL;
 }
 
 const struct aof_part *aof_manifest_last_increment(const struct aof_manifest *manifest)
 {
-    const struct aof_part *last = manifest->count != 0 ? &manifest->parts[manifest->count - 1] : NULL;
+    const struct aof_part *last = manifest->count != 0 ? &manifest->items[manifest->count - 1] : NULL;
 
     return last != NULL && last->type == AOF_INCREMENT ? last : NULL;
 }
@@ -73,7 +71,7 @@ uint32_t aof_manifest_count(const struct aof_manifest *manifest, enum aof_part_t
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < manifest->count; i++)
-        count += manifest->parts[i].type == type;
+        count += manifest->items[i].type == type;
     return count;
 }
 
@@ -81,14 +79,14 @@ void aof_manifest_copy(struct aof_manifest *to, const struct aof_manifest *from)
 {
     *to = (struct aof_manifest){0};
     for (uint32_t i = 0; i < from->count; i++)
-        insert(to, i, mem_copy_text(from->parts[i].name), from->parts[i].sequence, from->parts[i].type);
+        insert(to, i, mem_copy_text(from->items[i].name), from->items[i].sequence, from->items[i].type);
 }
 
 void aof_manifest_fini(struct aof_manifest *manifest)
 {
     for (uint32_t i = 0; i < manifest->count; i++)
-        mem_free(manifest->parts[i].name);
-    mem_free(manifest->parts);
+        mem_free(manifest->items[i].name);
+    mem_free(manifest->items);
     *manifest = (struct aof_manifest){0};
 }
 
@@ -106,16 +104,16 @@ static const char *parse_pairs(const struct words *words, struct slice *name, ui
     if (words->count < 6 || words->count % 2 != 0)
         return not_the_format;
     for (size_t i = 0; i < words->count; i += 2) {
-        struct slice value = words->words[i + 1];
+        struct slice value = words->items[i + 1];
 
-        if (slice_equal_text_nocase(words->words[i], "file")) {
+        if (slice_equal_text_nocase(words->items[i], "file")) {
             *name = value;
             if (is_path(value))
                 return "File can't be a path, just a filename";
-        } else if (slice_equal_text_nocase(words->words[i], "seq")) {
+        } else if (slice_equal_text_nocase(words->items[i], "seq")) {
             if (!number_parse_u64(value, sequence) || *sequence == 0 || *sequence > AOF_MANIFEST_SEQUENCE_MOST)
                 return not_the_format;
-        } else if (slice_equal_text_nocase(words->words[i], "type")) {
+        } else if (slice_equal_text_nocase(words->items[i], "type")) {
             *type = value.size == 1 ? value.data[0] : 0;
             if (*type != AOF_BASE && *type != AOF_INCREMENT && *type != AOF_HISTORY)
                 return "Unknown AOF file type";
@@ -184,7 +182,7 @@ enum status aof_manifest_parse(struct aof_manifest *manifest, struct slice text,
 void aof_manifest_print(const struct aof_manifest *manifest, struct buffer *buffer)
 {
     for (uint32_t i = 0; i < manifest->count; i++) {
-        const struct aof_part *part = &manifest->parts[i];
+        const struct aof_part *part = &manifest->items[i];
         struct slice name = slice_from_text(part->name);
 
         buffer_append_text(buffer, "file ");
@@ -226,8 +224,8 @@ const struct aof_part *aof_manifest_add_increment(struct aof_manifest *manifest,
     if (last != NULL)
         sequence = last->sequence + 1;
     for (uint32_t i = 0; i < manifest->count; i++) {
-        if (was_increment(&manifest->parts[i], name))
-            sequence = MAX(sequence, manifest->parts[i].sequence + 1);
+        if (was_increment(&manifest->items[i], name))
+            sequence = MAX(sequence, manifest->items[i].sequence + 1);
     }
     return insert(manifest, manifest->count, make_name(name, sequence, "incr.aof"), sequence, AOF_INCREMENT);
 }
@@ -265,15 +263,15 @@ const struct aof_part *aof_manifest_replace_base(struct aof_manifest *manifest, 
     *manifest = (struct aof_manifest){0};
     insert(manifest, 0, aof_manifest_next_base_name(&before, name, is_rdb), next_base_sequence(&before), AOF_BASE);
     for (uint32_t i = before.count; i-- > 0;) {
-        if (becomes_history(&before.parts[i], keep_from))
-            move_part(manifest, &before.parts[i], AOF_HISTORY);
+        if (becomes_history(&before.items[i], keep_from))
+            move_part(manifest, &before.items[i], AOF_HISTORY);
     }
     for (uint32_t i = 0; i < before.count; i++) {
-        if (before.parts[i].name != NULL)
-            move_part(manifest, &before.parts[i], before.parts[i].type);
+        if (before.items[i].name != NULL)
+            move_part(manifest, &before.items[i], before.items[i].type);
     }
     aof_manifest_fini(&before);
-    return &manifest->parts[0];
+    return &manifest->items[0];
 }
 
 void aof_manifest_drop_history(struct aof_manifest *manifest)
@@ -281,10 +279,10 @@ void aof_manifest_drop_history(struct aof_manifest *manifest)
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < manifest->count; i++) {
-        if (manifest->parts[i].type == AOF_HISTORY)
-            mem_free(manifest->parts[i].name);
+        if (manifest->items[i].type == AOF_HISTORY)
+            mem_free(manifest->items[i].name);
         else
-            manifest->parts[kept++] = manifest->parts[i];
+            manifest->items[kept++] = manifest->items[i];
     }
     manifest->count = kept;
 }

@@ -26,7 +26,7 @@ struct aof_part {
 
 /* Zeroed memory is an empty manifest. */
 struct aof_manifest {
-    struct aof_part *parts; /* the base, then history (the latest first), then increments */
+    struct aof_part *items; /* the base, then history (the latest first), then increments */
     uint32_t count, capacity;
 };
 

@@ -25,7 +25,7 @@ static void check(struct slice text, const char *expected)
         aof_manifest_print(&manifest, &got);
     } else {
         assert_int_equal(manifest.count, 0);
-        assert_null(manifest.parts);
+        assert_null(manifest.items);
         buffer_printf(&got, "%u: %s", problem.line, problem.text);
     }
     assert_string_equal(buffer_text(&got), expected);
@@ -175,7 +175,7 @@ static void damaged(void **state)
             text[random_below(&random, sizeof(whole) - 1)] = (char)random_below(&random, 256);
         if (aof_manifest_parse(&manifest, slice_make(text, MIN(size, sizeof(whole) - 1)), &problem) == STATUS_OK) {
             for (uint32_t i = 0; i < manifest.count; i++)
-                assert_null(strchr(manifest.parts[i].name, '/'));
+                assert_null(strchr(manifest.items[i].name, '/'));
         } else {
             assert_non_null(problem.text);
         }

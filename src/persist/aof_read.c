@@ -1,5 +1,6 @@
 #include "persist/aof_read.h"
 
+#include "base/array.h"
 #include "base/mem.h"
 #include "base/number.h"
 
@@ -27,24 +28,11 @@ void aof_reader_fini(struct aof_reader *reader)
 {
     if (reader->source != NULL)
         mem_free(reader->window);
-    mem_free(reader->words);
+    ARRAY_FINI(&reader->words);
     *reader = (struct aof_reader){0};
 }
 
 /* ------------------------------------------------------------------------------------------------------- pieces -- */
-
-static NOINLINE void grow_words(struct aof_reader *reader)
-{
-    reader->word_capacity = reader->word_capacity * 2 + 64;
-    reader->words = mem_realloc(reader->words, reader->word_capacity * sizeof(*reader->words));
-}
-
-static inline void add_word(struct aof_reader *reader, const char *data, size_t size)
-{
-    if (UNLIKELY(reader->word_count == reader->word_capacity))
-        grow_words(reader);
-    reader->words[reader->word_count++] = (struct slice){data, size};
-}
 
 static enum aof_piece bad(struct aof_reader *reader, const char *error)
 {
@@ -100,7 +88,7 @@ enum aof_piece aof_reader_piece(struct aof_reader *reader, struct aof_command *c
         return AOF_MORE;
     if (UNLIKELY(reader->window[at] == '#'))
         return read_note(reader);
-    *command = (struct aof_command){.first = reader->word_count, .offset = reader->offset + at};
+    *command = (struct aof_command){.first = reader->words.count, .offset = reader->offset + at};
     piece = read_count(reader, '*', &at, &count);
     if (UNLIKELY(piece != AOF_COMMAND))
         return piece;
@@ -115,7 +103,7 @@ enum aof_piece aof_reader_piece(struct aof_reader *reader, struct aof_command *c
             piece = AOF_MORE;
             goto incomplete;
         }
-        add_word(reader, reader->window + at, (size_t)size);
+        *ARRAY_PUSH(&reader->words) = (struct slice){reader->window + at, (size_t)size};
         at += size;
         if (UNLIKELY(reader->window[at] != '\r' || reader->window[at + 1] != '\n')) {
             piece = bad(reader, "an argument is longer than its length says");
@@ -123,11 +111,11 @@ enum aof_piece aof_reader_piece(struct aof_reader *reader, struct aof_command *c
         }
         at += 2;
     }
-    command->count = reader->word_count - command->first;
+    command->count = reader->words.count - command->first;
     reader->at = at;
     return AOF_COMMAND;
 incomplete:
-    reader->word_count = command->first;
+    reader->words.count = command->first;
     return piece;
 }
 
@@ -158,7 +146,7 @@ bool aof_reader_fill(struct aof_reader *reader, size_t *keep)
 {
     size_t from = keep != NULL ? *keep : reader->at, got;
 
-    reader->word_count = 0;
+    reader->words.count = 0;
     if (reader->ended || reader->status != STATUS_OK)
         return false;
     if (from != 0) {

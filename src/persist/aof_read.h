@@ -32,8 +32,10 @@ struct aof_reader {
     char *window;
     size_t capacity, at, end;   /* in the window: the next piece; behind the last byte */
     uint64_t offset;            /* of the window's first byte in the file */
-    struct slice *words;
-    uint32_t word_count, word_capacity;
+    struct {
+        struct slice *items;
+        uint32_t count, capacity;
+    } words;
     struct slice note;          /* the last one, without its end of line */
     uint64_t wanted;            /* bytes that the piece at the window's end takes at least; a claim */
     bool ended;                 /* the source has nothing more */
@@ -52,7 +54,7 @@ must_check enum aof_piece aof_reader_piece(struct aof_reader *reader, struct aof
 must_check bool aof_reader_fill(struct aof_reader *reader, size_t *keep);
 static inline void aof_reader_forget(struct aof_reader *reader)
 {
-    reader->word_count = 0;
+    reader->words.count = 0;
 }
 
 /* Of the next piece. */

@@ -32,7 +32,7 @@ static must_check enum status read_slowly(struct byte_source *source, void *data
 static void show(struct aof_reader *reader, const struct aof_command *command, struct buffer *out)
 {
     for (uint32_t i = 0; i < command->count; i++) {
-        buffer_append_slice(out, reader->words[command->first + i]);
+        buffer_append_slice(out, reader->words.items[command->first + i]);
         buffer_append_char(out, i + 1 < command->count ? ' ' : ';');
     }
 }

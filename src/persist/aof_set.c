@@ -211,8 +211,8 @@ enum status aof_set_drop_history(struct aof_set *files, void (*remove)(char *pat
         return status;
     }
     for (uint32_t i = 0; i < before.count; i++) {
-        if (before.parts[i].type == AOF_HISTORY)
-            remove(aof_set_path(files, before.parts[i].name));
+        if (before.items[i].type == AOF_HISTORY)
+            remove(aof_set_path(files, before.items[i].name));
     }
     aof_manifest_fini(&before);
     return STATUS_OK;
@@ -223,7 +223,7 @@ uint64_t aof_set_bytes(const struct aof_set *files)
     uint64_t sum = 0, size;
 
     for (uint32_t i = 0; i < files->manifest.count; i++) {
-        const struct aof_part *part = &files->manifest.parts[i];
+        const struct aof_part *part = &files->manifest.items[i];
         char *path;
 
         if (part->type == AOF_HISTORY)

@@ -215,8 +215,8 @@ static void check_disk(uint64_t synced)
     } else {
         assert_int_equal(status, STATUS_OK);
         for (uint32_t i = 0; i < set.manifest.count; i++) {
-            if (set.manifest.parts[i].type != AOF_HISTORY)
-                number = follow(&set, &set.manifest.parts[i], number);
+            if (set.manifest.items[i].type != AOF_HISTORY)
+                number = follow(&set, &set.manifest.items[i], number);
         }
         assert_true(number >= synced);
     }

@@ -1,6 +1,7 @@
 /* Jobs, as files have them: KeyDB's type 64, `script, start, interval, keys, arguments`, and in the records behind the
  * value what that leaves out: when the next run is (as the deadline of a member called as the key) and, in a record
  * that KeyDB passes over, that the job is to be run once only. A file of KeyDB's does not tell; what it has repeats. */
+#include "base/array.h"
 #include "persist/types.h"
 
 #include "base/mem.h"
@@ -45,8 +46,10 @@ static void write_records(struct rdb_writer *writer, const struct entry *entry)
 /* Texts are good until the next read: what comes is gathered, and found in there when all of it is. */
 struct gathered {
     struct buffer bytes;
-    struct buffer sizes; /* of size_t */
-    uint32_t count;
+    struct {
+        size_t *items;
+        size_t count, capacity;
+    } sizes; /* of the words in them */
 };
 
 static bool gather(struct rdb_reader *reader, struct gathered *gathered)
@@ -55,11 +58,10 @@ static bool gather(struct rdb_reader *reader, struct gathered *gathered)
 
     if (!rdb_read_text(reader, &text))
         return false;
-    if (gathered->count == UINT32_MAX)
+    if (gathered->sizes.count == UINT32_MAX)
         return rdb_corrupt(reader, "a job has too many arguments");
     buffer_append_slice(&gathered->bytes, text);
-    buffer_append(&gathered->sizes, &text.size, sizeof(text.size));
-    gathered->count++;
+    *ARRAY_PUSH(&gathered->sizes) = text.size;
     return true;
 }
 
@@ -78,16 +80,16 @@ static bool gather_list(struct rdb_reader *reader, struct gathered *gathered)
 
 static struct value make(const struct cron_terms *terms, const struct gathered *gathered)
 {
-    struct slice *words = mem_alloc(gathered->count * sizeof(*words));
+    uint32_t count = (uint32_t)gathered->sizes.count;
+    struct slice *words = mem_alloc(count * sizeof(*words));
     const char *at = gathered->bytes.data;
     struct value value;
 
-    for (uint32_t i = 0; i < gathered->count; i++) {
-        memcpy(&words[i].size, gathered->sizes.data + i * sizeof(size_t), sizeof(size_t));
-        words[i].data = at;
+    for (uint32_t i = 0; i < count; i++) {
+        words[i] = slice_make(at, gathered->sizes.items[i]);
         at += words[i].size;
     }
-    value = cron_create(terms, words, gathered->count);
+    value = cron_create(terms, words, count);
     mem_free(words);
     return value;
 }
@@ -95,7 +97,7 @@ static struct value make(const struct cron_terms *terms, const struct gathered *
 static bool read_cron(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)
 {
     struct cron_terms terms = {.repeats = true};
-    struct gathered gathered = {.count = 0};
+    struct gathered gathered = {.bytes = {0}};
     bool good = gather(reader, &gathered) && rdb_read_i64(reader, &terms.start_ms) &&
                 rdb_read_i64(reader, &terms.interval_ms);
 
@@ -103,12 +105,12 @@ static bool read_cron(struct rdb_reader *reader, const struct rdb_limits *limits
     value->type = TYPE_CRON;
     good = good && (terms.interval_ms > 0 || rdb_corrupt(reader, "a job has no interval")) &&
            gather_list(reader, &gathered);
-    terms.key_count = gathered.count - good;
+    terms.key_count = (uint32_t)gathered.sizes.count - good;
     good = good && gather_list(reader, &gathered);
     if (good)
         value->value = make(&terms, &gathered);
     buffer_fini(&gathered.bytes);
-    buffer_fini(&gathered.sizes);
+    ARRAY_FINI(&gathered.sizes);
     return good;
 }
 

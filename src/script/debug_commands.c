@@ -25,7 +25,7 @@ static void list(struct debug_session *session, int around, int context)
     if (around <= 0)
         around = session->line;
     context = MAX(context, 0);
-    for (int line = 1; line <= session->line_count; line++) {
+    for (int line = 1; line <= session->lines.count; line++) {
         if (line >= around - context && line <= around + (int64_t)context)
             debug_show_line(session, line);
     }
@@ -48,7 +48,7 @@ static bool add_breakpoint(struct debug_session *session, int line)
         if (session->breakpoints[i] == line)
             return false;
     }
-    if (line > session->line_count)
+    if (line > session->lines.count)
         return false;
     session->breakpoints[session->breakpoint_count++] = line;
     return true;
@@ -308,7 +308,7 @@ enum debug_next debug_command(struct debug_session *session, lua_State *L, lua_D
     if (is(words[0], "trace"))
         trace(session, L);
     else if (is(words[0], "whole"))
-        list(session, 1, session->line_count);
+        list(session, 1, session->lines.count);
     else if (is(words[0], "help"))
         help(session);
     else

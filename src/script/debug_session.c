@@ -1,5 +1,6 @@
 #include "script/debug_session.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -88,10 +89,10 @@ static bool has_breakpoint(const struct debug_session *session, int line)
 
 void debug_show_line(struct debug_session *session, int line)
 {
-    if (line >= 1 && line <= session->line_count)
+    if (line >= 1 && line <= session->lines.count)
         debug_showf(session, "%s%c%-3d %.*s", line == session->line ? "->" : "  ",
-                    has_breakpoint(session, line) ? '#' : ' ', line, (int)session->lines[line - 1].size,
-                    session->lines[line - 1].data);
+                    has_breakpoint(session, line) ? '#' : ' ', line, (int)session->lines.items[line - 1].size,
+                    session->lines.items[line - 1].data);
 }
 
 /* Alone with the data, in the worker itself: SCRIPT KILL and the server's end are heard while the client thinks. */
@@ -322,8 +323,7 @@ static void split_lines(struct debug_session *session, struct slice source)
         const char *end = memchr(source.data, '\n', source.size);
         size_t size = end != NULL ? (size_t)(end - source.data) : source.size;
 
-        session->lines = mem_realloc(session->lines, ((size_t)session->line_count + 1) * sizeof(*session->lines));
-        session->lines[session->line_count++] = slice_make(source.data, size);
+        *ARRAY_PUSH(&session->lines) = slice_make(source.data, size);
         source = slice_skip(source, MIN(size + 1, source.size));
     }
 }
@@ -413,6 +413,6 @@ void debug_session_end(struct script_host *host, struct request *request)
     resp_scratch_fini(&session->scratch);
     buffer_fini(&session->shown);
     buffer_fini(&session->input);
-    mem_free(session->lines);
+    ARRAY_FINI(&session->lines);
     mem_free(session);
 }

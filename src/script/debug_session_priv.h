@@ -9,8 +9,10 @@ enum { DEBUG_BREAKPOINTS_MOST = 64, DEBUG_LINE_BYTES_USUAL = 256, DEBUG_LINE_BYT
 struct debug_session {
     struct script_host *host;
     struct request *request;
-    struct slice *lines;          /* of the script's text, which is the request's */
-    int line_count;
+    struct {
+        struct slice *items;
+        int count, capacity;
+    } lines;                      /* of the script's text, which is the request's */
     int line;                     /* where it stopped */
     int breakpoints[DEBUG_BREAKPOINTS_MOST];
     int breakpoint_count;

@@ -258,9 +258,9 @@ static void list_library(const struct library *library, void *context)
     reply_text(request, "engine");
     reply_text(request, "LUA");
     reply_text(request, "functions");
-    reply_array(request, library->count);
-    for (uint32_t i = 0; i < library->count; i++)
-        list_function(request, &library->functions[i]);
+    reply_array(request, library->functions.count);
+    for (uint32_t i = 0; i < library->functions.count; i++)
+        list_function(request, &library->functions.items[i]);
     if (listing->with_code) {
         reply_text(request, "library_code");
         reply_bulk(request, library->code);

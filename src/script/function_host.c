@@ -3,6 +3,7 @@
  * is exchanged before and after loading. */
 #include "script/function_host.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "script/lua_values.h"
@@ -15,8 +16,10 @@
 /* A library in this worker's Lua state. */
 struct loaded {
     struct library *library;
-    int *functions; /* references, by index */
-    uint32_t count;
+    struct {
+        int *items;
+        uint32_t count, capacity;
+    } functions; /* references, by index */
 };
 
 /* Of the load in progress; this thread's. */
@@ -149,9 +152,7 @@ static int register_function(lua_State *L)
         luaL_unref(L, LUA_REGISTRYINDEX, reference);
         return refuse(L, "ERR Function already exists in the library");
     }
-    loading->loaded->functions =
-        mem_realloc(loading->loaded->functions, (loading->loaded->count + 1) * sizeof(int));
-    loading->loaded->functions[loading->loaded->count++] = reference;
+    *ARRAY_PUSH(&loading->loaded->functions) = reference;
     return 0;
 }
 
@@ -225,18 +226,18 @@ static void show_globals(lua_State *L, const struct script_host *host, int refer
 
 static void loaded_destroy(struct script_host *host, struct loaded *loaded)
 {
-    for (uint32_t i = 0; i < loaded->count; i++)
-        luaL_unref(host->vm->L, LUA_REGISTRYINDEX, loaded->functions[i]);
-    mem_free(loaded->functions);
+    for (uint32_t i = 0; i < loaded->functions.count; i++)
+        luaL_unref(host->vm->L, LUA_REGISTRYINDEX, loaded->functions.items[i]);
+    ARRAY_FINI(&loaded->functions);
     library_release(&loaded->library);
     mem_free(loaded);
 }
 
 void function_host_fini(struct script_host *host)
 {
-    for (uint32_t i = 0; i < host->functions.count; i++)
-        loaded_destroy(host, host->functions.loaded[i]);
-    mem_free(host->functions.loaded);
+    for (uint32_t i = 0; i < host->functions.libraries.count; i++)
+        loaded_destroy(host, host->functions.libraries.items[i]);
+    ARRAY_FINI(&host->functions.libraries);
 }
 
 static void take_error(lua_State *L, struct buffer *error, const char *prefix)
@@ -309,7 +310,7 @@ static struct loaded *load(struct script_host *host, struct slice code, struct b
     loading = NULL;
     if (host->vm->is_ending)
         script_api_watch(host->vm->L);
-    if (error->size == 0 && loaded->count == 0)
+    if (error->size == 0 && loaded->functions.count == 0)
         buffer_append_text(error, "ERR No functions registered");
     if (error->size == 0)
         return loaded;
@@ -320,10 +321,10 @@ static struct loaded *load(struct script_host *host, struct slice code, struct b
 /* Forgets libraries that are in the set no more. */
 static void drop_old(struct script_host *host)
 {
-    for (uint32_t i = 0; i < host->functions.count;) {
-        if (library_is_dropped(host->functions.loaded[i]->library)) {
-            loaded_destroy(host, host->functions.loaded[i]);
-            host->functions.loaded[i] = host->functions.loaded[--host->functions.count];
+    for (uint32_t i = 0; i < host->functions.libraries.count;) {
+        if (library_is_dropped(host->functions.libraries.items[i]->library)) {
+            loaded_destroy(host, host->functions.libraries.items[i]);
+            host->functions.libraries.items[i] = host->functions.libraries.items[--host->functions.libraries.count];
         } else {
             i++;
         }
@@ -371,15 +372,15 @@ static struct loaded *find_loaded(struct script_host *host, struct library *libr
 {
     struct loaded *loaded;
 
-    for (uint32_t i = 0; i < host->functions.count; i++) {
-        if (host->functions.loaded[i]->library == library)
-            return host->functions.loaded[i];
+    for (uint32_t i = 0; i < host->functions.libraries.count; i++) {
+        if (host->functions.libraries.items[i]->library == library)
+            return host->functions.libraries.items[i];
     }
     drop_old(host);
     loaded = load(host, library->code, error);
     if (loaded == NULL)
         return NULL;
-    if (loaded->count != library->count) { /* loading sees nothing that could differ */
+    if (loaded->functions.count != library->functions.count) { /* loading sees nothing that could differ */
         buffer_append_text(error, "ERR The library registers different functions each time it is loaded");
         loaded_destroy(host, loaded);
         return NULL;
@@ -387,9 +388,7 @@ static struct loaded *find_loaded(struct script_host *host, struct library *libr
     library_release(&loaded->library);
     loaded->library = library;
     atomic_fetch_add_explicit(&library->references, 1, memory_order_relaxed);
-    host->functions.loaded =
-        mem_realloc(host->functions.loaded, (host->functions.count + 1) * sizeof(struct loaded *));
-    host->functions.loaded[host->functions.count++] = loaded;
+    *ARRAY_PUSH(&host->functions.libraries) = loaded;
     return loaded;
 }
 
@@ -410,7 +409,7 @@ void function_host_call(struct script_host *host, struct request *request, struc
                              .arg_count = request->arg_count - 3 - key_count};
 
     if (loaded != NULL) {
-        run.function = loaded->functions[function->index];
+        run.function = loaded->functions.items[function->index];
         script_host_run(host, &run);
     } else {
         reply_errorf(request, "%.*s", (int)error.size, error.data);

@@ -1,6 +1,6 @@
 #include "script/function_payload.h"
 
-#include "base/mem.h"
+#include "base/array.h"
 #include "persist/rdb_payload.h"
 
 /* ------------------------------------------------------------------------------------------------------ writing -- */
@@ -28,14 +28,14 @@ void function_payload_write(struct buffer *out)
 /* ------------------------------------------------------------------------------------------------------ reading -- */
 
 struct restored {
-    struct library **libraries;
-    uint32_t count;
+    struct library **items;
+    uint32_t count, capacity;
 };
 
 static bool has_library(const struct restored *restored, const char *name)
 {
     for (uint32_t i = 0; i < restored->count; i++) {
-        if (strcmp(restored->libraries[i]->name, name) == 0)
+        if (strcmp(restored->items[i]->name, name) == 0)
             return true;
     }
     return false;
@@ -53,8 +53,7 @@ static bool add_library(struct restored *restored, struct script_host *host, str
         library_release(&library);
         return false;
     }
-    restored->libraries = mem_realloc(restored->libraries, (restored->count + 1) * sizeof(struct library *));
-    restored->libraries[restored->count++] = library;
+    *ARRAY_PUSH(restored) = library;
     return true;
 }
 
@@ -92,9 +91,9 @@ bool function_payload_restore(struct script_host *host, struct slice payload, en
     if (!fine)
         buffer_append_text(error, "ERR DUMP payload version or checksum are wrong");
     fine = fine && read_libraries(&restored, host, body, error) &&
-           functions_add(restored.libraries, restored.count, policy, error);
+           functions_add(restored.items, restored.count, policy, error);
     for (uint32_t i = 0; i < restored.count; i++)
-        library_release(&restored.libraries[i]);
-    mem_free(restored.libraries);
+        library_release(&restored.items[i]);
+    ARRAY_FINI(&restored);
     return fine;
 }

@@ -1,5 +1,6 @@
 #include "script/functions.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
@@ -37,7 +38,7 @@ static bool read_words(const struct words *words, struct slice *name, struct buf
     bool named = false;
 
     for (size_t i = 1; i < words->count; i++) {
-        struct slice word = words->words[i];
+        struct slice word = words->items[i];
 
         if (word.size < 5 || !slice_equal_nocase(slice_make(word.data, 5), SLICE("name="))) {
             buffer_printf(error, "ERR Invalid metadata value given: %.*s", (int)MIN(word.size, (size_t)128),
@@ -56,9 +57,9 @@ static bool read_words(const struct words *words, struct slice *name, struct buf
     else if (!library_name_is_fine(*name))
         buffer_append_text(error, "ERR Library names can only contain letters, numbers, or underscores(_) and must be "
                                   "at least one character long");
-    else if (!slice_equal_nocase(words->words[0], SLICE("#!lua")))
-        buffer_printf(error, "ERR Engine '%.*s' not found", (int)MIN(words->words[0].size - 2, (size_t)128),
-                      words->words[0].data + 2);
+    else if (!slice_equal_nocase(words->items[0], SLICE("#!lua")))
+        buffer_printf(error, "ERR Engine '%.*s' not found", (int)MIN(words->items[0].size - 2, (size_t)128),
+                      words->items[0].data + 2);
     else
         return true;
     return false;
@@ -107,15 +108,15 @@ static uint64_t hash_name(struct slice name)
 
 bool library_add_function(struct library *library, struct slice name, const char *description, uint32_t flags)
 {
+    uint32_t index = library->functions.count;
     struct function *function;
 
-    for (uint32_t i = 0; i < library->count; i++) {
-        if (slice_equal_nocase(slice_from_text(library->functions[i].name), name))
+    for (uint32_t i = 0; i < library->functions.count; i++) {
+        if (slice_equal_nocase(slice_from_text(library->functions.items[i].name), name))
             return false;
     }
-    library->functions = mem_realloc(library->functions, (library->count + 1) * sizeof(*function));
-    function = &library->functions[library->count];
-    *function = (struct function){.library = library, .index = library->count++, .flags = flags};
+    function = ARRAY_PUSH(&library->functions);
+    *function = (struct function){.library = library, .index = index, .flags = flags};
     function->name = mem_copy(name.data, name.size);
     function->description = description != NULL ? mem_copy_text(description) : NULL;
     function->hash = hash_name(name);
@@ -129,11 +130,11 @@ void library_release(struct library **library)
     *library = NULL;
     if (last == NULL || atomic_fetch_sub_explicit(&last->references, 1, memory_order_acq_rel) != 1)
         return;
-    for (uint32_t i = 0; i < last->count; i++) {
-        mem_free(last->functions[i].name);
-        mem_free(last->functions[i].description);
+    for (uint32_t i = 0; i < last->functions.count; i++) {
+        mem_free(last->functions.items[i].name);
+        mem_free(last->functions.items[i].description);
     }
-    mem_free(last->functions);
+    ARRAY_FINI(&last->functions);
     mem_free((char *)(uintptr_t)last->code.data);
     mem_free(last->name);
     mem_free(last);
@@ -146,7 +147,7 @@ static void library_acquire(struct library *library)
 
 static uint64_t library_bytes(const struct library *library)
 {
-    return sizeof(*library) + library->code.size + library->count * sizeof(struct function);
+    return sizeof(*library) + library->code.size + library->functions.count * sizeof(struct function);
 }
 
 /* ------------------------------------------------------------------------------------------------------ the set -- */
@@ -180,8 +181,8 @@ struct draft {
 
 static bool draft_add(struct draft *draft, struct library *library, struct buffer *error)
 {
-    for (uint32_t i = 0; i < library->count; i++) {
-        struct function *function = &library->functions[i];
+    for (uint32_t i = 0; i < library->functions.count; i++) {
+        struct function *function = &library->functions.items[i];
         struct slice name = slice_from_text(function->name);
 
         if (table_find(&draft->functions, function->hash, has_name, &name) != NULL) {

@@ -27,8 +27,10 @@ struct function {
 struct library { /* all const once it is in the set */
     char *name;
     struct slice code; /* the whole text; owned */
-    struct function *functions;
-    uint32_t count;
+    struct {
+        struct function *items;
+        uint32_t count, capacity;
+    } functions;
     _Atomic uint32_t references; /* atomic */
     _Atomic bool dropped;        /* atomic: no longer in the set */
 };

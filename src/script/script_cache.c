@@ -60,14 +60,14 @@ static bool read_shebang_words(const struct words *words, uint32_t *flags, char 
 {
     static const struct slice prefix = {"flags=", 6};
 
-    if (words->count == 0 || !slice_equal(words->words[0], SLICE("#!lua"))) {
+    if (words->count == 0 || !slice_equal(words->items[0], SLICE("#!lua"))) {
         snprintf(error, error_size, "ERR Unexpected engine in script shebang: %.*s",
-                 words->count == 0 ? 2 : (int)MIN(words->words[0].size, (size_t)128),
-                 words->count == 0 ? "#!" : words->words[0].data);
+                 words->count == 0 ? 2 : (int)MIN(words->items[0].size, (size_t)128),
+                 words->count == 0 ? "#!" : words->items[0].data);
         return false;
     }
     for (size_t i = 1; i < words->count; i++) {
-        struct slice word = words->words[i];
+        struct slice word = words->items[i];
 
         if (word.size < prefix.size || memcmp(word.data, prefix.data, prefix.size) != 0) {
             snprintf(error, error_size, "ERR Unknown lua shebang option: %.*s", (int)MIN(word.size, (size_t)128),

@@ -30,8 +30,10 @@ struct script_host {
     struct {
         int environment, metatable; /* references; 0: not made yet. The guard libraries have as globals */
         int calling, loading;       /* references: what stands behind it */
-        struct loaded **loaded;
-        uint32_t count;
+        struct {
+            struct loaded **items;
+            uint32_t count, capacity;
+        } libraries;
     } functions;
     int call_script, note_error, describe_error; /* references */
 };

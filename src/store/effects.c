@@ -1,6 +1,6 @@
 #include "store/effects.h"
 
-#include "base/mem.h"
+#include "base/array.h"
 #include "base/number.h"
 
 void effects_cut(struct effects *effects, uint32_t count)
@@ -8,9 +8,9 @@ void effects_cut(struct effects *effects, uint32_t count)
     if (count >= effects->count)
         return;
     effects->bytes.size = effects->items[count].offset;
-    for (uint32_t i = effects->items[count].first_blob; i < effects->blob_count; i++)
-        blob_release(&effects->blobs[i].blob);
-    effects->blob_count = effects->items[count].first_blob;
+    for (uint32_t i = effects->items[count].first_blob; i < effects->blobs.count; i++)
+        blob_release(&effects->blobs.items[i].blob);
+    effects->blobs.count = effects->items[count].first_blob;
     effects->count = count;
 }
 
@@ -35,9 +35,8 @@ void effects_fini(struct effects *effects)
 {
     effects_clear(effects);
     buffer_fini(&effects->bytes);
-    mem_free(effects->items);
-    mem_free(effects->blobs);
-    *effects = (struct effects){0};
+    ARRAY_FINI(&effects->blobs);
+    ARRAY_FINI(effects);
 }
 
 static void append_header(struct buffer *bytes, char type, uint64_t number)
@@ -51,20 +50,11 @@ static void append_header(struct buffer *bytes, char type, uint64_t number)
     bytes->size += (size_t)(at - start);
 }
 
-static void add_blob(struct effects *effects, size_t position, struct blob *blob)
-{
-    if (effects->blob_count == effects->blob_capacity) {
-        effects->blob_capacity = effects->blob_capacity * 2 + 4;
-        effects->blobs = mem_realloc(effects->blobs, effects->blob_capacity * sizeof(effects->blobs[0]));
-    }
-    effects->blobs[effects->blob_count++] = (struct effect_blob){position, blob_acquire(blob)};
-}
-
 void effects_add_with_blobs(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
                             struct blob *(*blob_of)(const void *context, uint32_t arg_index), const void *context)
 {
     struct buffer *bytes = &effects->bytes;
-    struct effect effect = {.offset = bytes->size, .first_blob = effects->blob_count, .db = db};
+    struct effect effect = {.offset = bytes->size, .first_blob = effects->blobs.count, .db = db};
 
     append_header(bytes, '*', arg_count);
     for (size_t i = 0; i < arg_count; i++) {
@@ -72,18 +62,14 @@ void effects_add_with_blobs(struct effects *effects, unsigned db, const struct s
 
         append_header(bytes, '$', args[i].size);
         if (blob != NULL)
-            add_blob(effects, bytes->size - effect.offset, blob);
+            *ARRAY_PUSH(&effects->blobs) = (struct effect_blob){bytes->size - effect.offset, blob_acquire(blob)};
         else
             buffer_append_slice(bytes, args[i]);
         buffer_append(bytes, "\r\n", 2);
     }
     effect.size = bytes->size - effect.offset;
-    effect.blob_count = effects->blob_count - effect.first_blob;
-    if (effects->count == effects->capacity) {
-        effects->capacity = effects->capacity * 2 + 16;
-        effects->items = mem_realloc(effects->items, effects->capacity * sizeof(effects->items[0]));
-    }
-    effects->items[effects->count++] = effect;
+    effect.blob_count = effects->blobs.count - effect.first_blob;
+    *ARRAY_PUSH(effects) = effect;
 }
 
 void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)

@@ -29,8 +29,10 @@ struct effects {
     struct buffer bytes;
     struct effect *items;
     uint32_t count, capacity;
-    struct effect_blob *blobs;
-    uint32_t blob_count, blob_capacity;
+    struct {
+        struct effect_blob *items;
+        uint32_t count, capacity;
+    } blobs;
 };
 
 #define EFFECT_BLOB_BYTES 32768 /* bulks from here on are referenced if they come in a blob */

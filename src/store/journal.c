@@ -276,14 +276,14 @@ static uint64_t stream_size(const struct effects *effects, const struct effect *
     uint64_t size = effect->size;
 
     for (uint32_t i = 0; i < effect->blob_count; i++)
-        size += effects->blobs[effect->first_blob + i].blob->size;
+        size += effects->blobs.items[effect->first_blob + i].blob->size;
     return size;
 }
 
 static void fill(struct record *record, uint64_t nonce, const struct effects *effects, const struct effect *effect)
 {
     for (uint32_t i = 0; i < effect->blob_count; i++) {
-        const struct effect_blob *from = &effects->blobs[effect->first_blob + i];
+        const struct effect_blob *from = &effects->blobs.items[effect->first_blob + i];
 
         record_blobs(record)[i] = (struct effect_blob){from->position, blob_acquire(from->blob)};
     }

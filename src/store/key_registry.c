@@ -1,5 +1,6 @@
 #include "store/key_registry.h"
 
+#include "base/array.h"
 #include "base/mem.h"
 #include "store/lookup.h"
 #include "store/waiters.h"
@@ -83,7 +84,7 @@ void stripe_registries_destroy(struct stripe *stripe)
         return;
     table_clear(&stripe->registries->watched.keys, NULL, NULL);
     table_clear(&stripe->registries->waited.keys, NULL, NULL);
-    mem_free(stripe->registries->needs);
+    ARRAY_FINI(&stripe->registries->needs);
     mem_free(stripe->registries);
     stripe->registries = NULL;
 }

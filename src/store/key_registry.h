@@ -35,8 +35,10 @@ size_t key_registry_key_bytes(void); /* what a key takes, without its name */
 struct stripe_registries {
     struct key_registry watched; /* nodes: see watch.c */
     struct key_registry waited;  /* nodes: struct wait_node, in the order of their coming */
-    struct wait_need *needs;     /* see waiters.h */
-    uint32_t need_count, need_capacity;
+    struct {
+        struct wait_need *items;
+        uint32_t count, capacity;
+    } needs;                     /* see waiters.h */
 };
 
 struct stripe_registries *stripe_registries_use(struct stripe *stripe);

@@ -1,33 +1,30 @@
 #include "store/waiters.h"
 
+#include "base/array.h"
 #include "base/mem.h"
 
 /* ------------------------------------------------------------------------------------------------------- needs -- */
 
 static void need_add(struct stripe_registries *registries, uint32_t stripe)
 {
-    for (uint32_t i = 0; i < registries->need_count; i++) {
-        if (registries->needs[i].stripe == stripe) {
-            registries->needs[i].count++;
+    for (uint32_t i = 0; i < registries->needs.count; i++) {
+        if (registries->needs.items[i].stripe == stripe) {
+            registries->needs.items[i].count++;
             return;
         }
     }
-    if (registries->need_count == registries->need_capacity) {
-        registries->need_capacity = registries->need_capacity * 2 + 4;
-        registries->needs = mem_realloc(registries->needs, registries->need_capacity * sizeof(struct wait_need));
-    }
-    registries->needs[registries->need_count++] = (struct wait_need){stripe, 1};
+    *ARRAY_PUSH(&registries->needs) = (struct wait_need){stripe, 1};
 }
 
 static void need_remove(struct stripe_registries *registries, uint32_t stripe)
 {
     uint32_t i = 0;
 
-    while (registries->needs[i].stripe != stripe)
+    while (registries->needs.items[i].stripe != stripe)
         i++;
-    assert(i < registries->need_count);
-    if (--registries->needs[i].count == 0)
-        registries->needs[i] = registries->needs[--registries->need_count];
+    assert(i < registries->needs.count);
+    if (--registries->needs.items[i].count == 0)
+        registries->needs.items[i] = registries->needs.items[--registries->needs.count];
 }
 
 void waiters_each_need(const struct stripe *stripe, void (*visit)(uint32_t stripe, void *context), void *context)
@@ -35,8 +32,8 @@ void waiters_each_need(const struct stripe *stripe, void (*visit)(uint32_t strip
     stripe_assert_held(stripe);
     if (stripe->registries == NULL)
         return;
-    for (uint32_t i = 0; i < stripe->registries->need_count; i++)
-        visit(stripe->registries->needs[i].stripe, context);
+    for (uint32_t i = 0; i < stripe->registries->needs.count; i++)
+        visit(stripe->registries->needs.items[i].stripe, context);
 }
 
 /* ---------------------------------------------------------------------------------------------- coming, leaving -- */

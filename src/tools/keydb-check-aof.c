@@ -196,7 +196,7 @@ static bool check_commands(struct checked_file *file, struct aof_reader *reader)
 
     note_good(file, aof_reader_offset(reader));
     while ((piece = next_piece(file, reader, &command)) == AOF_COMMAND) {
-        struct slice name = reader->words[command.first];
+        struct slice name = reader->words.items[command.first];
         bool begins = command.count == 1 && slice_equal_text_nocase(name, "multi");
         bool ends = command.count == 1 && slice_equal_text_nocase(name, "exec");
 
@@ -383,7 +383,7 @@ static bool check_parts(struct check *check, const char *path, const struct aof_
     bool told = false;
 
     for (uint32_t i = 0; i < manifest->count; i++) {
-        const struct aof_part *part = &manifest->parts[i];
+        const struct aof_part *part = &manifest->items[i];
 
         if (part->type == AOF_HISTORY)
             continue;

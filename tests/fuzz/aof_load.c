@@ -81,7 +81,7 @@ static void empty(void)
 static bool load(struct aof_load_result *result)
 {
     struct aof_part part = {.name = (char *)(uintptr_t)"f", .sequence = 1, .type = AOF_INCREMENT};
-    const struct aof_manifest manifest = {.parts = &part, .count = 1, .capacity = 1};
+    const struct aof_manifest manifest = {.items = &part, .count = 1, .capacity = 1};
     const struct aof_load_request request = {.worker = &server->workers[0]};
 
     empty();

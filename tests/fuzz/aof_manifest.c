@@ -13,7 +13,7 @@ static void check_order(const struct aof_manifest *manifest)
 
     assert(aof_manifest_count(manifest, AOF_BASE) <= 1);
     for (uint32_t i = 0; i < manifest->count; i++) {
-        const struct aof_part *part = &manifest->parts[i];
+        const struct aof_part *part = &manifest->items[i];
 
         while (rank < sizeof(ranks) && ranks[rank] != (char)part->type)
             rank++;

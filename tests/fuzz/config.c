@@ -34,7 +34,7 @@ static bool touches_files(struct slice text)
 
         if (words_split(slice_make(text.data, size), &words) && words.count != 0) {
             for (size_t i = 0; i < countof(names); i++)
-                touches = touches || slice_equal_text_nocase(words.words[0], names[i]);
+                touches = touches || slice_equal_text_nocase(words.items[0], names[i]);
         }
         text = slice_skip(text, end != NULL ? size + 1 : size);
     }

@@ -97,9 +97,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (text.data[text.size - 1] == '\r')
         text.size--;
     balanced = words_split(text, &words);
-    check_line(buffer_slice(&line), cut, balanced, words.words, words.count);
+    check_line(buffer_slice(&line), cut, balanced, words.items, words.count);
     if (words.count != 0)
-        check_quoted(words.words, words.count, cut);
+        check_quoted(words.items, words.count, cut);
     words_fini(&words);
     buffer_fini(&line);
     return 0;

@@ -190,7 +190,7 @@ static void read_stream(struct slice stream, struct random *random, size_t piece
             resp_reply_destroy(&reply);
         }
     }
-    buffer_printf(meaning, "(%u open)", parser.depth);
+    buffer_printf(meaning, "(%u open)", parser.frames.count);
     resp_reply_parser_fini(&parser);
     buffer_fini(&kept);
 }

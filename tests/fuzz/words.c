@@ -15,8 +15,8 @@ static void check_one(struct slice word)
     words_quote(&line, word);
     assert(words_split(buffer_slice(&line), &words));
     assert(words.count == 1);
-    assert(slice_equal(words.words[0], word));
-    assert(words.words[0].data[word.size] == '\0');
+    assert(slice_equal(words.items[0], word));
+    assert(words.items[0].data[word.size] == '\0');
     words_fini(&words);
     buffer_fini(&line);
 }
@@ -27,16 +27,16 @@ static void check_again(const struct words *words)
     struct words again = {0};
 
     for (size_t i = 0; i < words->count; i++) {
-        if (words_needs_quote(words->words[i]))
-            words_quote(&line, words->words[i]);
+        if (words_needs_quote(words->items[i]))
+            words_quote(&line, words->items[i]);
         else
-            buffer_append_slice(&line, words->words[i]);
+            buffer_append_slice(&line, words->items[i]);
         buffer_append_text(&line, i % 2 == 0 ? " " : "\t ");
     }
     assert(words_split(buffer_slice(&line), &again));
     assert(again.count == words->count);
     for (size_t i = 0; i < again.count; i++)
-        assert(slice_equal(again.words[i], words->words[i]));
+        assert(slice_equal(again.items[i], words->items[i]));
     words_fini(&again);
     buffer_fini(&line);
 }
@@ -49,7 +49,7 @@ static void check_behind_zero(struct slice line, const struct words *words, bool
     assert(words_split(text, &again) == balanced);
     assert(again.count == words->count);
     for (size_t i = 0; i < again.count; i++)
-        assert(slice_equal(again.words[i], words->words[i]));
+        assert(slice_equal(again.items[i], words->items[i]));
     words_fini(&again);
 }
 
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
     assert(balanced || words.count == 0);
     for (size_t i = 0; i < words.count; i++)
-        assert(words.words[i].data[words.words[i].size] == '\0');
+        assert(words.items[i].data[words.items[i].size] == '\0');
     check_one(line);
     check_again(&words);
     check_behind_zero(line, &words, balanced);

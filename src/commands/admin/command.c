@@ -1,9 +1,9 @@
 /* COMMAND and its subcommands: the registry told to clients. */
+#include "base/mem.h"
 #include "commands/shared/families.h"
 
 #include "base/assert.h"
 #include "base/glob.h"
-#include "base/mem.h"
 #include "server/command/command_syntax.h"
 #include "server/command/command_words.h"
 #include "server/core/request.h"
@@ -289,7 +289,7 @@ static void reply_arguments(struct request *request, const struct syntax_list *l
 {
     reply_array(request, list->count);
     for (size_t i = 0; i < list->count; i++)
-        reply_argument(request, list->nodes[i]);
+        reply_argument(request, list->items[i]);
 }
 
 static uint64_t reply_doc_flags(struct request *request, const struct command *command)

@@ -1,4 +1,5 @@
 /* CONFIG: what server/config/config.h does, for clients. */
+#include "base/array.h"
 #include "commands/shared/families.h"
 
 #include "base/compiler.h"
@@ -103,12 +104,8 @@ enum { FOUND_NAME = 1, FOUND_ALIAS = 2 };
 
 static void find_value(struct findings *findings, struct slice name, const struct option_row *row)
 {
-    if (findings->count == findings->capacity) {
-        findings->capacity = findings->capacity * 2 + 8;
-        findings->items = mem_realloc(findings->items, findings->capacity * sizeof(*findings->items));
-    }
     option_format(row, &findings->texts);
-    findings->items[findings->count++] = (struct finding){row, name, findings->texts.size};
+    *ARRAY_PUSH(findings) = (struct finding){row, name, findings->texts.size};
 }
 
 static void reply_findings(struct request *request, const struct findings *findings)
@@ -190,7 +187,7 @@ static void cmd_config_get(struct request *request)
     } while (config_version() != version); /* somebody has changed options meanwhile */
     reply_findings(request, &findings);
     buffer_fini(&findings.texts);
-    mem_free(findings.items);
+    ARRAY_FINI(&findings);
     mem_free(findings.found);
 }
 

@@ -1,9 +1,9 @@
 /* ACL: the users, what they may do, and what they were refused. Free of stripes and gate: users are versions that never
  * change (server/acl/acl.h), and who is changed notices before its next command. */
+#include "base/mem.h"
 #include "commands/shared/families.h"
 
 #include "base/buffer.h"
-#include "base/mem.h"
 #include "base/number.h"
 #include "base/random.h"
 #include "server/acl/acl.h"
@@ -170,11 +170,11 @@ static void reply_flags(struct request *request, const struct acl_user *user)
 
 static void reply_passwords(struct request *request, const struct acl_user *user)
 {
-    reply_array(request, user->hash_count);
-    for (uint32_t i = 0; i < user->hash_count; i++) {
+    reply_array(request, user->hashes.count);
+    for (uint32_t i = 0; i < user->hashes.count; i++) {
         char text[ACL_HASH_TEXT_BYTES];
 
-        acl_hash_print(user->hashes[i], text);
+        acl_hash_print(user->hashes.items[i], text);
         reply_bulk(request, slice_make(text, sizeof(text)));
     }
 }

@@ -1,9 +1,9 @@
 /* The connection and its session: PING, ECHO, SELECT, QUIT, RESET, AUTH, HELLO, CLIENT. All of it is free of stripes
  * and gate: a connection is its worker's, and what others may know of it stands on its card. */
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/number.h"
 #include "base/version.h"
 #include "commands/connection/client_control.h"
@@ -387,11 +387,7 @@ static void add_line(const struct client_card *card, void *context)
     client_card_print(card, &lines->text);
     buffer_append_char(&lines->text, '\n');
     line.size = lines->text.size - line.offset;
-    if (lines->count == lines->capacity) {
-        lines->capacity = lines->capacity * 2 + 16;
-        lines->items = mem_realloc(lines->items, lines->capacity * sizeof(struct roster_line));
-    }
-    lines->items[lines->count++] = line;
+    *ARRAY_PUSH(lines) = line;
 }
 
 static int compare_lines(const void *a, const void *b)
@@ -457,7 +453,7 @@ static void reply_roster(struct request *request, const struct roster_lines *fil
     reply_verbatim(request, "txt", buffer_slice(&text));
     buffer_fini(&text);
     buffer_fini(&lines.text);
-    mem_free(lines.items);
+    ARRAY_FINI(&lines);
 }
 
 static void cmd_client_list(struct request *request)

@@ -1,8 +1,8 @@
 /* Searching for positions: GEOSEARCH and the older GEORADIUS. The shape is covered by ranges of scores; each is walked,
  * and what is inside of the shape is collected. */
+#include "base/array.h"
 #include "commands/sorted_set/geo.h"
 
-#include "base/mem.h"
 #include "base/number.h"
 #include "commands/shared/families.h"
 
@@ -51,13 +51,8 @@ static struct slice found_member(const struct found *found)
 static void add_found(struct findings *findings, const struct zset_walk *walk, struct slice member,
                       const struct found *like)
 {
-    struct found *found;
+    struct found *found = ARRAY_PUSH(findings);
 
-    if (findings->count == findings->capacity) {
-        findings->capacity = MAX(findings->capacity * 2, UINT64_C(16));
-        findings->items = mem_realloc(findings->items, findings->capacity * sizeof(*findings->items));
-    }
-    found = &findings->items[findings->count++];
     found->score = like->score;
     found->distance_m = like->distance_m;
     found->point = like->point;
@@ -168,7 +163,7 @@ static void run(struct request *request, const struct search *search, const char
         for (uint64_t i = 0; i < findings.count; i++)
             reply_found(request, search, &findings.items[i]);
     }
-    mem_free(findings.items);
+    ARRAY_FINI(&findings);
 }
 
 /* ----------------------------------------------------------------------------------------------------- parsing -- */

@@ -1,7 +1,7 @@
 /* Groups of consumers: making and dropping them, and what was delivered and not acknowledged. */
+#include "base/array.h"
 #include "commands/shared/families.h"
 
-#include "base/mem.h"
 #include "commands/stream/stream_effects.h"
 
 #include <stdio.h>
@@ -584,15 +584,6 @@ struct gone_ids { /* entries that were pending and are no more */
     uint64_t count, capacity;
 };
 
-static void gone_ids_add(struct gone_ids *gone, struct stream_id id)
-{
-    if (gone->count == gone->capacity) {
-        gone->capacity = gone->capacity * 2 + 16;
-        gone->items = mem_realloc(gone->items, gone->capacity * sizeof(*gone->items));
-    }
-    gone->items[gone->count++] = id;
-}
-
 /* Replies what was claimed, as an array; leaves the iterator where to go on, or nowhere. */
 static uint64_t claim_from(struct group_use *use, struct radix_iter *pending, const struct claim_options *options,
                            int64_t most, struct gone_ids *gone)
@@ -608,7 +599,7 @@ static uint64_t claim_from(struct group_use *use, struct radix_iter *pending, co
 
         if (!stream_iter_find(&use->entries, id, &field_count)) {
             forget(use, id, record);
-            gone_ids_add(gone, id);
+            *ARRAY_PUSH(gone) = id;
             left--;
         } else if (is_idle_enough(use->request, record, options->idle_ms)) {
             claim(use, id, field_count, options);
@@ -656,7 +647,7 @@ static void cmd_xautoclaim(struct request *request)
     reply_array(request, gone.count);
     for (uint64_t i = 0; i < gone.count; i++)
         reply_stream_id(request, gone.items[i]);
-    mem_free(gone.items);
+    ARRAY_FINI(&gone);
     end_claim(&edit, &use, claimed + gone.count != 0);
 }
 

@@ -1,5 +1,6 @@
 #include "server/acl/acl.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
@@ -15,9 +16,10 @@ _Atomic bool acl_default_is_nopass; /* global: see acl.h */
 
 static struct {
     struct spinlock lock; /* rank LOCK_REGISTRY */
-    struct acl_user **users GUARDED_BY(lock); /* by name */
-    size_t count GUARDED_BY(lock);
-    size_t capacity GUARDED_BY(lock);
+    struct {
+        struct acl_user **items;
+        size_t count, capacity;
+    } users GUARDED_BY(lock); /* by name */
     uint64_t next_identity GUARDED_BY(lock);
 } registry;
 
@@ -26,12 +28,12 @@ static struct {
 /* The place of that name, or where it would stand. */
 static bool find_locked(struct slice name, size_t *index) REQUIRES(registry.lock)
 {
-    size_t from = 0, to = registry.count;
+    size_t from = 0, to = registry.users.count;
 
     spinlock_assert_held(&registry.lock);
     while (from < to) {
         size_t middle = from + (to - from) / 2;
-        int order = slice_compare(registry.users[middle]->name, name);
+        int order = slice_compare(registry.users.items[middle]->name, name);
 
         if (order == 0) {
             *index = middle;
@@ -75,7 +77,7 @@ struct acl_user *acl_find(struct slice name)
 
     spinlock_acquire(&registry.lock);
     if (find_locked(name, &index))
-        user = acl_user_acquire(registry.users[index]);
+        user = acl_user_acquire(registry.users.items[index]);
     spinlock_release(&registry.lock);
     return user;
 }
@@ -93,10 +95,10 @@ struct acl_user **acl_list(size_t *count)
     struct acl_user **users;
 
     spinlock_acquire(&registry.lock);
-    *count = registry.count;
-    users = mem_alloc(registry.count * sizeof(*users));
-    for (size_t i = 0; i < registry.count; i++)
-        users[i] = acl_user_acquire(registry.users[i]);
+    *count = registry.users.count;
+    users = mem_alloc(registry.users.count * sizeof(*users));
+    for (size_t i = 0; i < registry.users.count; i++)
+        users[i] = acl_user_acquire(registry.users.items[i]);
     spinlock_release(&registry.lock);
     return users;
 }
@@ -122,14 +124,11 @@ struct acl_user *acl_authenticate(struct slice name, struct slice password)
 
 static void insert_locked(size_t index, struct acl_user *user) REQUIRES(registry.lock)
 {
-    if (registry.count == registry.capacity) {
-        registry.capacity = registry.capacity * 2 + 16;
-        registry.users = mem_realloc(registry.users, registry.capacity * sizeof(*registry.users));
-    }
-    memmove(&registry.users[index + 1], &registry.users[index],
-            (registry.count - index) * sizeof(*registry.users));
-    registry.users[index] = user;
-    registry.count++;
+    ARRAY_RESERVE(&registry.users, 1);
+    memmove(&registry.users.items[index + 1], &registry.users.items[index],
+            (registry.users.count - index) * sizeof(*registry.users.items));
+    registry.users.items[index] = user;
+    registry.users.count++;
     user->identity = ++registry.next_identity;
     show_locked(user);
 }
@@ -143,10 +142,10 @@ static bool publish(struct acl_user *old, struct acl_user *user)
 
     spinlock_acquire(&registry.lock);
     found = find_locked(user->name, &index);
-    done = found ? registry.users[index] == old : old == NULL;
+    done = found ? registry.users.items[index] == old : old == NULL;
     if (done && found) {
         outdate(old);
-        registry.users[index] = user;
+        registry.users.items[index] = user;
         show_locked(user);
     } else if (done) {
         insert_locked(index, user);
@@ -186,11 +185,11 @@ bool acl_delete(struct slice name)
     assert(!is_default(name));
     spinlock_acquire(&registry.lock);
     if (find_locked(name, &index)) {
-        gone = registry.users[index];
+        gone = registry.users.items[index];
         outdate(gone);
-        registry.count--;
-        memmove(&registry.users[index], &registry.users[index + 1],
-                (registry.count - index) * sizeof(*registry.users));
+        registry.users.count--;
+        memmove(&registry.users.items[index], &registry.users.items[index + 1],
+                (registry.users.count - index) * sizeof(*registry.users.items));
     }
     spinlock_release(&registry.lock);
     if (gone == NULL)
@@ -216,16 +215,16 @@ void acl_replace_all(struct acl_user **users, size_t count)
     for (size_t i = 0; i < count; i++) {
         size_t index;
 
-        fresh[i]->identity = find_locked(fresh[i]->name, &index) ? registry.users[index]->identity
+        fresh[i]->identity = find_locked(fresh[i]->name, &index) ? registry.users.items[index]->identity
                                                                  : ++registry.next_identity;
         show_locked(fresh[i]);
     }
-    old = registry.users;
-    old_count = registry.count;
+    old = registry.users.items;
+    old_count = registry.users.count;
     for (size_t i = 0; i < old_count; i++)
         outdate(old[i]);
-    registry.users = fresh;
-    registry.count = registry.capacity = count;
+    registry.users.items = fresh;
+    registry.users.count = registry.users.capacity = count;
     spinlock_release(&registry.lock);
     acl_list_release(old, old_count);
     tell_change();
@@ -260,8 +259,8 @@ void acl_setup(void)
 
 void acl_teardown(void)
 {
-    acl_list_release(registry.users, registry.count);
-    registry.users = NULL;
-    registry.count = registry.capacity = 0;
+    acl_list_release(registry.users.items, registry.users.count);
+    registry.users.items = NULL;
+    registry.users.count = registry.users.capacity = 0;
     acl_log_teardown();
 }

@@ -9,9 +9,9 @@ static bool has_command(const struct acl_selector *selector, const struct comman
 {
     if ((selector->commands[command->id / 64] >> (command->id % 64) & 1) != 0)
         return true;
-    for (uint32_t i = 0; i < selector->first_arg_count && arg_count > 1; i++) {
-        if (selector->first_args[i].command_id == command->id &&
-            slice_equal_nocase(selector->first_args[i].text, args[1]))
+    for (uint32_t i = 0; i < selector->first_args.count && arg_count > 1; i++) {
+        if (selector->first_args.items[i].command_id == command->id &&
+            slice_equal_nocase(selector->first_args.items[i].text, args[1]))
             return true;
     }
     return false;
@@ -19,8 +19,8 @@ static bool has_command(const struct acl_selector *selector, const struct comman
 
 static bool has_key(const struct acl_selector *selector, struct slice key, uint32_t permissions)
 {
-    for (uint32_t i = 0; i < selector->key_count; i++) {
-        const struct acl_key_pattern *pattern = &selector->keys[i];
+    for (uint32_t i = 0; i < selector->keys.count; i++) {
+        const struct acl_key_pattern *pattern = &selector->keys.items[i];
 
         if ((pattern->permissions & permissions) == permissions && glob_match(pattern->text, key, false))
             return true;
@@ -144,9 +144,9 @@ bool acl_may_key(const struct acl_user *user, struct slice key, uint32_t permiss
 
 static bool has_all_keys(const struct acl_selector *selector, uint32_t permissions)
 {
-    for (uint32_t i = 0; i < selector->key_count; i++) {
-        if ((selector->keys[i].permissions & permissions) == permissions &&
-            slice_equal_text(selector->keys[i].text, "*"))
+    for (uint32_t i = 0; i < selector->keys.count; i++) {
+        if ((selector->keys.items[i].permissions & permissions) == permissions &&
+            slice_equal_text(selector->keys.items[i].text, "*"))
             return true;
     }
     return selector->has_all_keys;

@@ -1,5 +1,6 @@
 #include "server/acl/acl_file.h"
 
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -30,13 +31,8 @@ static void split(struct slice line, struct line_words *words)
         const char *blank = line.size == 0 ? NULL : memchr(line.data, ' ', line.size);
         size_t size = blank != NULL ? (size_t)(blank - line.data) : line.size;
 
-        if (size != 0) {
-            if (words->count == words->capacity) {
-                words->capacity = words->capacity * 2 + 16;
-                words->items = mem_realloc(words->items, words->capacity * sizeof(*words->items));
-            }
-            words->items[words->count++] = slice_make(line.data, size);
-        }
+        if (size != 0)
+            *ARRAY_PUSH(words) = slice_make(line.data, size);
         if (blank == NULL)
             return;
         line = slice_skip(line, size + 1);
@@ -55,8 +51,10 @@ static struct slice trim(struct slice line)
 /* ------------------------------------------------------------------------------------------------------- reading -- */
 
 struct reader {
-    struct acl_user **users;
-    size_t count, capacity;
+    struct {
+        struct acl_user **items;
+        size_t count, capacity;
+    } users;
     struct table names; /* of struct acl_user */
     struct line_words words;
     struct buffer *errors;
@@ -76,11 +74,7 @@ static bool has_name(const void *item, const void *name)
 
 static void add_user(struct reader *reader, struct acl_user *user)
 {
-    if (reader->count == reader->capacity) {
-        reader->capacity = reader->capacity * 2 + 16;
-        reader->users = mem_realloc(reader->users, reader->capacity * sizeof(struct acl_user *));
-    }
-    reader->users[reader->count++] = user;
+    *ARRAY_PUSH(&reader->users) = user;
     table_insert(&reader->names, hash_of_user(user), user, hash_of_user);
     reader->has_default = reader->has_default || slice_equal_text(user->name, "default");
 }
@@ -181,15 +175,15 @@ bool acl_load_text(struct slice text, struct buffer *errors)
     read_text(&reader, text);
     done = errors->size == start;
     if (done)
-        acl_replace_all(reader.users, reader.count);
+        acl_replace_all(reader.users.items, reader.users.count);
     else
-        release_users(reader.users, reader.count);
+        release_users(reader.users.items, reader.users.count);
     if (!done)
         buffer_append_text(errors, "WARNING: ACL errors detected, no change to the previously active ACL rules was "
                                    "performed");
     table_clear(&reader.names, NULL, NULL);
-    mem_free(reader.users);
-    mem_free(reader.words.items);
+    ARRAY_FINI(&reader.users);
+    ARRAY_FINI(&reader.words);
     return done;
 }
 

@@ -1,5 +1,6 @@
 #include "server/acl/acl_user.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/mem.h"
@@ -33,15 +34,6 @@ const char *acl_error_text(enum acl_error error)
 
 /* ------------------------------------------------------------------------------------------------- small pieces -- */
 
-/* Room for one more item at the end of a growing array. */
-static void *grow(void *items, uint32_t count, uint32_t *capacity, size_t item_size)
-{
-    if (count < *capacity)
-        return items;
-    *capacity = *capacity * 2 + 4;
-    return mem_realloc(items, *capacity * item_size);
-}
-
 static struct slice keep(struct slice text)
 {
     return slice_make(mem_copy(text.size != 0 ? text.data : "", text.size), text.size);
@@ -54,8 +46,7 @@ static void forget(struct slice text)
 
 static void texts_add(struct acl_texts *texts, struct slice text)
 {
-    texts->items = grow(texts->items, texts->count, &texts->capacity, sizeof(*texts->items));
-    texts->items[texts->count++] = keep(text);
+    *ARRAY_PUSH(texts) = keep(text);
 }
 
 static bool texts_have(const struct acl_texts *texts, struct slice text)
@@ -116,20 +107,16 @@ static void selector_init(struct acl_selector *selector)
 
 static void first_args_clear(struct acl_selector *selector)
 {
-    for (uint32_t i = 0; i < selector->first_arg_count; i++)
-        forget(selector->first_args[i].text);
-    mem_free(selector->first_args);
-    selector->first_args = NULL;
-    selector->first_arg_count = selector->first_arg_capacity = 0;
+    for (uint32_t i = 0; i < selector->first_args.count; i++)
+        forget(selector->first_args.items[i].text);
+    ARRAY_FINI(&selector->first_args);
 }
 
 static void keys_clear(struct acl_selector *selector)
 {
-    for (uint32_t i = 0; i < selector->key_count; i++)
-        forget(selector->keys[i].text);
-    mem_free(selector->keys);
-    selector->keys = NULL;
-    selector->key_count = selector->key_capacity = 0;
+    for (uint32_t i = 0; i < selector->keys.count; i++)
+        forget(selector->keys.items[i].text);
+    ARRAY_FINI(&selector->keys);
     selector->has_all_keys = false;
 }
 
@@ -150,15 +137,12 @@ static void selector_fini(struct acl_selector *selector)
 
 static void add_key(struct acl_selector *selector, struct slice text, uint32_t permissions)
 {
-    selector->keys = grow(selector->keys, selector->key_count, &selector->key_capacity, sizeof(*selector->keys));
-    selector->keys[selector->key_count++] = (struct acl_key_pattern){keep(text), permissions};
+    *ARRAY_PUSH(&selector->keys) = (struct acl_key_pattern){keep(text), permissions};
 }
 
 static void add_first_arg(struct acl_selector *selector, uint32_t command_id, struct slice text)
 {
-    selector->first_args = grow(selector->first_args, selector->first_arg_count, &selector->first_arg_capacity,
-                                sizeof(*selector->first_args));
-    selector->first_args[selector->first_arg_count++] = (struct acl_first_arg){command_id, keep(text)};
+    *ARRAY_PUSH(&selector->first_args) = (struct acl_first_arg){command_id, keep(text)};
 }
 
 static void selector_copy(struct acl_selector *to, const struct acl_selector *from)
@@ -168,10 +152,10 @@ static void selector_copy(struct acl_selector *to, const struct acl_selector *fr
                                 .has_all_channels = from->has_all_channels,
                                 .begins_with_all = from->begins_with_all,
                                 .commands = mem_copy(from->commands, bits_size())};
-    for (uint32_t i = 0; i < from->first_arg_count; i++)
-        add_first_arg(to, from->first_args[i].command_id, from->first_args[i].text);
-    for (uint32_t i = 0; i < from->key_count; i++)
-        add_key(to, from->keys[i].text, from->keys[i].permissions);
+    for (uint32_t i = 0; i < from->first_args.count; i++)
+        add_first_arg(to, from->first_args.items[i].command_id, from->first_args.items[i].text);
+    for (uint32_t i = 0; i < from->keys.count; i++)
+        add_key(to, from->keys.items[i].text, from->keys.items[i].permissions);
     texts_copy(&to->channels, &from->channels);
     texts_copy(&to->rules, &from->rules);
 }
@@ -221,13 +205,13 @@ static void forget_first_args_of(struct acl_selector *selector, uint32_t command
 {
     uint32_t kept = 0;
 
-    for (uint32_t i = 0; i < selector->first_arg_count; i++) {
-        if (selector->first_args[i].command_id == command_id)
-            forget(selector->first_args[i].text);
+    for (uint32_t i = 0; i < selector->first_args.count; i++) {
+        if (selector->first_args.items[i].command_id == command_id)
+            forget(selector->first_args.items[i].text);
         else
-            selector->first_args[kept++] = selector->first_args[i];
+            selector->first_args.items[kept++] = selector->first_args.items[i];
     }
-    selector->first_arg_count = kept;
+    selector->first_args.count = kept;
 }
 
 static void set_command(struct acl_selector *selector, const struct command *command, bool allowed)
@@ -307,8 +291,10 @@ static enum acl_error allow_first_arg(struct acl_selector *selector, struct slic
         return ACL_NESTED_FIRST_ARG;
     if (command->subcommand_count != 0)
         return ACL_UNKNOWN_COMMAND;
-    for (uint32_t i = 0; i < selector->first_arg_count; i++) {
-        if (selector->first_args[i].command_id == command->id && slice_equal_nocase(selector->first_args[i].text, arg))
+    for (uint32_t i = 0; i < selector->first_args.count; i++) {
+        const struct acl_first_arg *one = &selector->first_args.items[i];
+
+        if (one->command_id == command->id && slice_equal_nocase(one->text, arg))
             return ACL_FINE;
     }
     add_first_arg(selector, command->id, arg);
@@ -349,9 +335,9 @@ static enum acl_error apply_key(struct acl_selector *selector, struct slice patt
         return ACL_ALL_KEYS_ALREADY;
     if (has_blanks(pattern))
         return ACL_SYNTAX;
-    for (uint32_t i = 0; i < selector->key_count; i++) {
-        if (slice_equal(selector->keys[i].text, pattern)) {
-            selector->keys[i].permissions |= permissions;
+    for (uint32_t i = 0; i < selector->keys.count; i++) {
+        if (slice_equal(selector->keys.items[i].text, pattern)) {
+            selector->keys.items[i].permissions |= permissions;
             return ACL_FINE;
         }
     }
@@ -475,10 +461,10 @@ static bool hash_parse(struct slice text, unsigned char hash[ACL_HASH_BYTES])
 /* Looks at all of them, so that the time tells nothing. hash_count: none. */
 static uint32_t find_hash(const struct acl_user *user, const unsigned char hash[ACL_HASH_BYTES])
 {
-    uint32_t found = user->hash_count;
+    uint32_t found = user->hashes.count;
 
-    for (uint32_t i = 0; i < user->hash_count; i++) {
-        if (CRYPTO_memcmp(user->hashes[i], hash, ACL_HASH_BYTES) == 0)
+    for (uint32_t i = 0; i < user->hashes.count; i++) {
+        if (CRYPTO_memcmp(user->hashes.items[i], hash, ACL_HASH_BYTES) == 0)
             found = i;
     }
     return found;
@@ -489,22 +475,18 @@ bool acl_user_knows(const struct acl_user *user, struct slice password)
     unsigned char hash[ACL_HASH_BYTES];
 
     acl_hash(password, hash);
-    return find_hash(user, hash) != user->hash_count;
+    return find_hash(user, hash) != user->hashes.count;
 }
 
 static void clear_hashes(struct acl_user *user)
 {
-    mem_free(user->hashes);
-    user->hashes = NULL;
-    user->hash_count = user->hash_capacity = 0;
+    ARRAY_FINI(&user->hashes);
 }
 
 static void add_hash(struct acl_user *user, const unsigned char hash[ACL_HASH_BYTES])
 {
-    if (find_hash(user, hash) == user->hash_count) {
-        user->hashes = grow(user->hashes, user->hash_count, &user->hash_capacity, sizeof(*user->hashes));
-        memcpy(user->hashes[user->hash_count++], hash, ACL_HASH_BYTES);
-    }
+    if (find_hash(user, hash) == user->hashes.count)
+        memcpy(ARRAY_PUSH(&user->hashes), hash, ACL_HASH_BYTES);
     user->flags &= ~(uint32_t)ACL_NOPASS;
 }
 
@@ -512,10 +494,11 @@ static enum acl_error remove_hash(struct acl_user *user, const unsigned char has
 {
     uint32_t index = find_hash(user, hash);
 
-    if (index == user->hash_count)
+    if (index == user->hashes.count)
         return ACL_NO_SUCH_PASSWORD;
-    user->hash_count--;
-    memmove(user->hashes[index], user->hashes[index + 1], (user->hash_count - index) * sizeof(*user->hashes));
+    user->hashes.count--;
+    memmove(user->hashes.items[index], user->hashes.items[index + 1],
+            (user->hashes.count - index) * sizeof(*user->hashes.items));
     return ACL_FINE;
 }
 
@@ -584,10 +567,8 @@ struct acl_user *acl_user_copy(const struct acl_user *user)
     copy->name = keep(user->name);
     copy->flags = user->flags;
     copy->may_everything = user->may_everything;
-    for (uint32_t i = 0; i < user->hash_count; i++) {
-        copy->hashes = grow(copy->hashes, i, &copy->hash_capacity, sizeof(*copy->hashes));
-        memcpy(copy->hashes[copy->hash_count++], user->hashes[i], ACL_HASH_BYTES);
-    }
+    for (uint32_t i = 0; i < user->hashes.count; i++)
+        memcpy(ARRAY_PUSH(&copy->hashes), user->hashes.items[i], ACL_HASH_BYTES);
     copy->selectors = mem_alloc(user->selector_count * sizeof(*copy->selectors));
     copy->selector_count = user->selector_count;
     for (uint32_t i = 0; i < user->selector_count; i++)
@@ -611,7 +592,7 @@ void acl_user_release(struct acl_user **user)
     for (uint32_t i = 0; i < gone->selector_count; i++)
         selector_fini(&gone->selectors[i]);
     mem_free(gone->selectors);
-    mem_free(gone->hashes);
+    ARRAY_FINI(&gone->hashes);
     forget(gone->name);
     mem_free(gone);
 }
@@ -619,8 +600,10 @@ void acl_user_release(struct acl_user **user)
 /* "%RW~*" is a pattern like others, but leaves nothing to be asked. */
 static bool has_all_keys(const struct acl_selector *selector)
 {
-    for (uint32_t i = 0; i < selector->key_count; i++) {
-        if (selector->keys[i].permissions == ACL_READ_WRITE && slice_equal_text(selector->keys[i].text, "*"))
+    for (uint32_t i = 0; i < selector->keys.count; i++) {
+        const struct acl_key_pattern *key = &selector->keys.items[i];
+
+        if (key->permissions == ACL_READ_WRITE && slice_equal_text(key->text, "*"))
             return true;
     }
     return selector->has_all_keys;
@@ -799,8 +782,8 @@ void acl_selector_print_keys(const struct acl_selector *selector, struct buffer 
 
     if (selector->has_all_keys)
         buffer_append_text(buffer, "~*");
-    for (uint32_t i = 0; i < selector->key_count; i++) {
-        const struct acl_key_pattern *key = &selector->keys[i];
+    for (uint32_t i = 0; i < selector->keys.count; i++) {
+        const struct acl_key_pattern *key = &selector->keys.items[i];
         bool is_star = key->permissions == ACL_READ_WRITE && slice_equal_text(key->text, "*");
 
         /* "~*" would be the rule behind which no other pattern may stand. */
@@ -843,10 +826,10 @@ void acl_user_print_rules(const struct acl_user *user, struct buffer *buffer)
         buffer_append_text(buffer, "sanitize-payload ");
     if ((user->flags & ACL_SKIP_SANITIZE) != 0)
         buffer_append_text(buffer, "skip-sanitize-payload ");
-    for (uint32_t i = 0; i < user->hash_count; i++) {
+    for (uint32_t i = 0; i < user->hashes.count; i++) {
         char text[ACL_HASH_TEXT_BYTES];
 
-        acl_hash_print(user->hashes[i], text);
+        acl_hash_print(user->hashes.items[i], text);
         buffer_append_char(buffer, '#');
         buffer_append(buffer, text, sizeof(text));
         buffer_append_char(buffer, ' ');

@@ -57,10 +57,14 @@ struct acl_selector {
     bool has_all_keys, has_all_channels;
     bool begins_with_all;              /* the rules on commands are said of all, else of none */
     uint64_t *commands;                /* a bit for each command id: may be run, whatever its arguments */
-    struct acl_first_arg *first_args;
-    uint32_t first_arg_count, first_arg_capacity;
-    struct acl_key_pattern *keys;      /* none if has_all_keys */
-    uint32_t key_count, key_capacity;
+    struct {
+        struct acl_first_arg *items;
+        uint32_t count, capacity;
+    } first_args;
+    struct {
+        struct acl_key_pattern *items;
+        uint32_t count, capacity;
+    } keys;                            /* none if has_all_keys */
     struct acl_texts channels;         /* patterns; none if has_all_channels */
     struct acl_texts rules;            /* on commands: "+@read", "-get", "+config|get" */
 };
@@ -72,8 +76,10 @@ struct acl_user {
     struct slice name;                 /* a zero byte follows */
     uint32_t flags;                    /* enum acl_flag */
     bool may_everything;               /* set by acl_user_seal: some selector allows all */
-    unsigned char (*hashes)[ACL_HASH_BYTES]; /* SHA-256 of each password */
-    uint32_t hash_count, hash_capacity;
+    struct {
+        unsigned char (*items)[ACL_HASH_BYTES];
+        uint32_t count, capacity;
+    } hashes;                          /* SHA-256 of each password */
     struct acl_selector *selectors;    /* at least one */
     uint32_t selector_count;
 };

@@ -251,7 +251,7 @@ static void passwords(void **state)
     acl_user_set_password(user, SLICE("x"));
     assert_true(acl_user_knows(user, SLICE("x")) && (user->flags & ACL_NOPASS) == 0);
     acl_user_set_password(user, SLICE_EMPTY);
-    assert_true(user->hash_count == 0 && (user->flags & ACL_NOPASS) != 0);
+    assert_true(user->hashes.count == 0 && (user->flags & ACL_NOPASS) != 0);
     acl_user_release(&user);
 }
 

@@ -10,6 +10,7 @@
  *   subcommands  the same with the container's id mixed into the hash. */
 #include "server/command/command.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/number.h"
@@ -508,18 +509,15 @@ const struct config_directive command_rename_directive = {.name = "rename-comman
 
 struct key_position *key_positions_add(struct key_positions *positions, uint32_t arg_index, uint32_t flags)
 {
-    if (positions->count == positions->capacity) {
-        positions->capacity = positions->capacity == 0 ? 16 : positions->capacity * 2;
-        positions->items = mem_realloc(positions->items, positions->capacity * sizeof(*positions->items));
-    }
-    positions->items[positions->count] = (struct key_position){.arg_index = arg_index, .flags = flags};
-    return &positions->items[positions->count++];
+    struct key_position *position = ARRAY_PUSH(positions);
+
+    *position = (struct key_position){.arg_index = arg_index, .flags = flags};
+    return position;
 }
 
 void key_positions_fini(struct key_positions *positions)
 {
-    mem_free(positions->items);
-    *positions = (struct key_positions){0};
+    ARRAY_FINI(positions);
 }
 
 /* Where the keyword's argument begins; 0: the keyword is not there, or is the last word, where it means nothing. */

@@ -11,6 +11,7 @@
  * servers where nothing but their documentation knows it. */
 #include "server/command/command_syntax.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/mem.h"
@@ -23,7 +24,7 @@ enum item_kind { ITEM_LITERAL, ITEM_ARGUMENT, ITEM_GROUP };
 
 struct sequence {
     struct item *items;
-    size_t count;
+    size_t count, capacity;
     bool repeats; /* ended by "..." */
 };
 
@@ -31,8 +32,10 @@ struct item {
     enum item_kind kind;
     struct slice text;              /* as written */
     bool optional, multiple, multiple_token;
-    struct sequence *alternatives;  /* GROUP */
-    size_t alternative_count;
+    struct {
+        struct sequence *items;
+        size_t count, capacity;
+    } alternatives;                 /* GROUP */
 };
 
 struct reader {
@@ -42,18 +45,11 @@ struct reader {
 static void release_sequence(struct sequence *sequence)
 {
     for (size_t i = 0; i < sequence->count; i++) {
-        for (size_t k = 0; k < sequence->items[i].alternative_count; k++)
-            release_sequence(&sequence->items[i].alternatives[k]);
-        mem_free(sequence->items[i].alternatives);
+        for (size_t k = 0; k < sequence->items[i].alternatives.count; k++)
+            release_sequence(&sequence->items[i].alternatives.items[k]);
+        ARRAY_FINI(&sequence->items[i].alternatives);
     }
-    mem_free(sequence->items);
-}
-
-static struct item *add_item(struct sequence *sequence, struct item item)
-{
-    sequence->items = mem_realloc(sequence->items, (sequence->count + 1) * sizeof(item));
-    sequence->items[sequence->count] = item;
-    return &sequence->items[sequence->count++];
+    ARRAY_FINI(sequence);
 }
 
 static bool is_stop(char c)
@@ -88,11 +84,11 @@ static void read_sequence(struct reader *reader, struct sequence *sequence);
 static void read_alternatives(struct reader *reader, struct item *group)
 {
     do {
+        struct sequence *alternative = ARRAY_PUSH(&group->alternatives);
+
         reader->at++; /* the bracket, or the bar */
-        group->alternatives =
-            mem_realloc(group->alternatives, (group->alternative_count + 1) * sizeof(*group->alternatives));
-        group->alternatives[group->alternative_count] = (struct sequence){0};
-        read_sequence(reader, &group->alternatives[group->alternative_count++]);
+        *alternative = (struct sequence){0};
+        read_sequence(reader, alternative);
     } while (reader->at < reader->end && *reader->at == '|');
     if (reader->at < reader->end)
         reader->at++;
@@ -101,11 +97,12 @@ static void read_alternatives(struct reader *reader, struct item *group)
 /* "x [x ...]": the items that say x become one repeated unit. False: x is not what stands before. */
 static bool join_repeated(struct sequence *sequence, struct item *group)
 {
-    struct sequence *inner = &group->alternatives[0];
+    struct sequence *inner = &group->alternatives.items[0];
     struct item unit = {.kind = ITEM_GROUP, .multiple = true};
+    struct sequence *joined;
     size_t first;
 
-    if (group->alternative_count != 1 || !inner->repeats || inner->count == 0 || inner->count > sequence->count)
+    if (group->alternatives.count != 1 || !inner->repeats || inner->count == 0 || inner->count > sequence->count)
         return false;
     first = sequence->count - inner->count;
     for (size_t i = 0; i < inner->count; i++) {
@@ -115,13 +112,13 @@ static bool join_repeated(struct sequence *sequence, struct item *group)
     unit.multiple_token = inner->items[0].kind == ITEM_LITERAL;
     unit.text = sequence->items[first].text;
     release_sequence(inner);
-    mem_free(group->alternatives);
-    unit.alternatives = mem_alloc_zero(sizeof(*unit.alternatives));
-    unit.alternative_count = 1;
+    ARRAY_FINI(&group->alternatives);
+    joined = ARRAY_PUSH(&unit.alternatives);
+    *joined = (struct sequence){0};
     for (size_t i = first; i < sequence->count; i++)
-        (void)add_item(&unit.alternatives[0], sequence->items[i]);
+        *ARRAY_PUSH(joined) = sequence->items[i];
     sequence->count = first;
-    (void)add_item(sequence, unit);
+    *ARRAY_PUSH(sequence) = unit;
     return true;
 }
 
@@ -134,12 +131,12 @@ static void read_group(struct reader *reader, struct sequence *sequence)
     group.text = slice_make(begin, (size_t)(reader->at - begin));
     if (group.optional && join_repeated(sequence, &group))
         return;
-    if (group.alternatives[0].repeats) {
+    if (group.alternatives.items[0].repeats) {
         group.multiple = true;
-        group.multiple_token = group.alternatives[0].count != 0 &&
-                               group.alternatives[0].items[0].kind == ITEM_LITERAL;
+        group.multiple_token = group.alternatives.items[0].count != 0 &&
+                               group.alternatives.items[0].items[0].kind == ITEM_LITERAL;
     }
-    (void)add_item(sequence, group);
+    *ARRAY_PUSH(sequence) = group;
 }
 
 static void read_word(struct reader *reader, struct sequence *sequence)
@@ -153,8 +150,7 @@ static void read_word(struct reader *reader, struct sequence *sequence)
     if (slice_equal_text(word, "..."))
         sequence->repeats = true;
     else
-        (void)add_item(sequence, (struct item){.kind = is_literal(word) ? ITEM_LITERAL : ITEM_ARGUMENT,
-                                               .text = word});
+        *ARRAY_PUSH(sequence) = (struct item){.kind = is_literal(word) ? ITEM_LITERAL : ITEM_ARGUMENT, .text = word};
 }
 
 static void read_sequence(struct reader *reader, struct sequence *sequence)
@@ -314,15 +310,8 @@ static void release_node(struct syntax_node *node)
 void syntax_release(struct syntax_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
-        release_node(list->nodes[i]);
-    mem_free(list->nodes);
-    *list = (struct syntax_list){0};
-}
-
-static void add_node(struct syntax_list *list, struct syntax_node *node)
-{
-    list->nodes = mem_realloc(list->nodes, (list->count + 1) * sizeof(struct syntax_node *));
-    list->nodes[list->count++] = node;
+        release_node(list->items[i]);
+    ARRAY_FINI(list);
 }
 
 static struct syntax_node *make_node(enum syntax_type type)
@@ -390,11 +379,11 @@ static char *joined_names(const struct syntax_list *list)
     struct buffer text = {0};
 
     for (size_t i = 0; i < list->count; i++) {
-        if (list->nodes[i]->optional && text.size != 0)
+        if (list->items[i]->optional && text.size != 0)
             continue;
         if (text.size != 0)
             buffer_append_char(&text, '_');
-        buffer_append_text(&text, list->nodes[i]->name);
+        buffer_append_text(&text, list->items[i]->name);
     }
     return buffer_take(&text, &(size_t){0});
 }
@@ -416,9 +405,8 @@ static struct syntax_node *one_node(struct syntax_list *list)
 
     if (list->count != 1)
         return build_block(list);
-    node = list->nodes[0];
-    mem_free(list->nodes);
-    *list = (struct syntax_list){0};
+    node = list->items[0];
+    ARRAY_FINI(list);
     return node;
 }
 
@@ -429,7 +417,7 @@ static char *choice_name(const struct syntax_list *choices)
     char *name;
 
     for (size_t i = 0; i < choices->count; i++) {
-        const struct syntax_node *choice = choices->nodes[i];
+        const struct syntax_node *choice = choices->items[i];
 
         buffer_append_text(&text, i == 0 ? "" : "|");
         buffer_append_text(&text, choice->token == NULL ? choice->name : choice->token[0] != '\0' ? choice->token
@@ -448,14 +436,14 @@ static struct syntax_node *build_group(struct builder *builder, const struct ite
     struct syntax_list parts = {0};
     struct syntax_node *node;
 
-    if (item->alternative_count == 1) {
-        build_sequence(builder, &item->alternatives[0], &parts);
+    if (item->alternatives.count == 1) {
+        build_sequence(builder, &item->alternatives.items[0], &parts);
         node = one_node(&parts);
     } else {
         node = make_node(SYNTAX_ONEOF);
-        for (size_t i = 0; i < item->alternative_count; i++) {
-            build_sequence(builder, &item->alternatives[i], &parts);
-            add_node(&node->children, one_node(&parts));
+        for (size_t i = 0; i < item->alternatives.count; i++) {
+            build_sequence(builder, &item->alternatives.items[i], &parts);
+            *ARRAY_PUSH(&node->children) = one_node(&parts);
         }
         node->name = choice_name(&node->children);
     }
@@ -493,18 +481,18 @@ static void build_with_token(struct builder *builder, const struct item *items, 
     char *token = upper_copy(items[0].text);
 
     for (size_t i = 1; i <= count; i++) {
-        add_node(&values, build_item(builder, &items[i]));
-        has_choice = has_choice || values.nodes[i - 1]->type == SYNTAX_ONEOF;
+        *ARRAY_PUSH(&values) = build_item(builder, &items[i]);
+        has_choice = has_choice || values.items[i - 1]->type == SYNTAX_ONEOF;
     }
     if (count > 1 && has_choice) {
-        set_token(values.nodes[0], token);
+        set_token(values.items[0], token);
         for (size_t i = 0; i < count; i++)
-            add_node(list, values.nodes[i]);
-        mem_free(values.nodes);
+            *ARRAY_PUSH(list) = values.items[i];
+        ARRAY_FINI(&values);
         return;
     }
-    add_node(list, one_node(&values));
-    set_token(list->nodes[list->count - 1], token);
+    *ARRAY_PUSH(list) = one_node(&values);
+    set_token(list->items[list->count - 1], token);
 }
 
 static void build_sequence(struct builder *builder, const struct sequence *sequence, struct syntax_list *list)
@@ -514,13 +502,13 @@ static void build_sequence(struct builder *builder, const struct sequence *seque
         size_t values = 0;
 
         if (item->kind != ITEM_LITERAL) {
-            add_node(list, build_item(builder, item));
+            *ARRAY_PUSH(list) = build_item(builder, item);
             continue;
         }
         while (i + values + 1 < sequence->count && is_value(&sequence->items[i + values + 1]))
             values++;
         if (values == 0)
-            add_node(list, build_literal(item->text));
+            *ARRAY_PUSH(list) = build_literal(item->text);
         else
             build_with_token(builder, item, values, list);
         i += values;
@@ -546,7 +534,7 @@ static bool is_called(const struct syntax_node *node, struct slice name)
 static void set_since(struct syntax_list *list, struct slice name, struct slice version, bool deprecated)
 {
     for (size_t i = 0; i < list->count; i++) {
-        struct syntax_node *node = list->nodes[i];
+        struct syntax_node *node = list->items[i];
 
         if (is_called(node, name) && deprecated)
             node->deprecated_since = version;
@@ -582,7 +570,7 @@ static void name_directions(struct syntax_list *list)
     struct syntax_node *first = NULL;
 
     for (size_t i = 0; i < list->count; i++) {
-        struct syntax_node *node = list->nodes[i];
+        struct syntax_node *node = list->items[i];
 
         if (node->type != SYNTAX_ONEOF || strcmp(node->name, "where") != 0)
             continue;
@@ -600,7 +588,7 @@ static void name_directions(struct syntax_list *list)
 static void name_specially(const struct command *command, struct syntax_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
-        struct syntax_node *node = list->nodes[i];
+        struct syntax_node *node = list->items[i];
 
         for (size_t k = 0; node->children.count != 0 && k < countof(special_names); k++) {
             if (strcmp(command->row->name, special_names[k].command) != 0 ||

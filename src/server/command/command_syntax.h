@@ -12,8 +12,8 @@ enum syntax_type {
 };
 
 struct syntax_list {
-    struct syntax_node **nodes;
-    size_t count;
+    struct syntax_node **items;
+    size_t count, capacity;
 };
 
 struct syntax_node {

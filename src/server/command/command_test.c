@@ -266,7 +266,7 @@ static void print_list(struct buffer *text, const struct syntax_list *list)
     buffer_append_char(text, '(');
     for (size_t i = 0; i < list->count; i++) {
         buffer_append_text(text, i == 0 ? "" : " ");
-        print_node(text, list->nodes[i]);
+        print_node(text, list->items[i]);
     }
     buffer_append_char(text, ')');
 }

@@ -2,6 +2,7 @@
  * caller in the program. CONFIG REWRITE is config_rewrite.c, reading files and the command line config_load.c. */
 #include "server/config/config.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/fence.h"
 #include "base/log.h"
@@ -25,21 +26,15 @@ struct config_state config_state; /* global: the configuration; written at start
 
 static void add_row(const struct option_row *row)
 {
-    struct config_state *state = &config_state;
-
-    if (state->row_count == state->row_capacity) {
-        state->row_capacity = state->row_capacity == 0 ? 256 : state->row_capacity * 2;
-        state->rows = mem_realloc(state->rows, state->row_capacity * sizeof(*state->rows));
-    }
-    state->rows[state->row_count++] = (struct config_row){.row = row};
+    *ARRAY_PUSH(&config_state.rows) = (struct config_row){.row = row};
     option_set_preset(row);
 }
 
 struct config_row *config_find_row(struct slice name)
 {
-    for (size_t i = 0; i < config_state.row_count; i++) {
-        if (option_is_named(config_state.rows[i].row, name))
-            return &config_state.rows[i];
+    for (size_t i = 0; i < config_state.rows.count; i++) {
+        if (option_is_named(config_state.rows.items[i].row, name))
+            return &config_state.rows.items[i];
     }
     return NULL;
 }
@@ -69,7 +64,7 @@ void config_add_accepted(void)
 
 void config_setup(void)
 {
-    assert(config_state.rows == NULL);
+    assert(config_state.rows.items == NULL);
     config_add_rows(server_options, server_option_count);
     config_add_rows(process_options, process_option_count);
 }
@@ -78,14 +73,14 @@ void config_teardown(void)
 {
     struct config_state *state = &config_state;
 
-    for (size_t i = 0; i < state->row_count; i++) {
-        option_fini(state->rows[i].row);
-        mem_free(state->rows[i].hooks);
+    for (size_t i = 0; i < state->rows.count; i++) {
+        option_fini(state->rows.items[i].row);
+        mem_free(state->rows.items[i].hooks);
     }
     options_teardown();
-    mem_free(state->rows);
-    mem_free(state->reset_hooks);
-    mem_free(state->directives);
+    ARRAY_FINI(&state->rows);
+    ARRAY_FINI(&state->reset_hooks);
+    ARRAY_FINI(&state->directives);
     mem_free(state->file_path);
     mem_free(state->executable_path);
     memset(state, 0, sizeof(*state));
@@ -103,30 +98,24 @@ void config_on_change(const char *option_name, config_apply_fn apply)
 
 void config_on_reset_stat(void (*reset)(void))
 {
-    struct config_state *state = &config_state;
-
-    state->reset_hooks = mem_realloc(state->reset_hooks, (state->reset_hook_count + 1) * sizeof(*state->reset_hooks));
-    state->reset_hooks[state->reset_hook_count++] = reset;
+    *ARRAY_PUSH(&config_state.reset_hooks) = reset;
 }
 
 void config_on_directive(const struct config_directive *directive)
 {
-    struct config_state *state = &config_state;
-
-    state->directives = mem_realloc(state->directives, (state->directive_count + 1) * sizeof(*state->directives));
-    state->directives[state->directive_count++] = directive;
+    *ARRAY_PUSH(&config_state.directives) = directive;
 }
 
 /* --- looking --- */
 
 size_t config_row_count(void)
 {
-    return config_state.row_count;
+    return config_state.rows.count;
 }
 
 const struct option_row *config_row_at(size_t index)
 {
-    return config_state.rows[index].row;
+    return config_state.rows.items[index].row;
 }
 
 const struct option_row *config_find(struct slice name)
@@ -164,8 +153,8 @@ char *const *config_arguments(int *count)
 
 void config_log_remarks(void)
 {
-    for (size_t i = 0; i < config_state.row_count; i++) {
-        const struct config_row *row = &config_state.rows[i];
+    for (size_t i = 0; i < config_state.rows.count; i++) {
+        const struct config_row *row = &config_state.rows.items[i];
         const char *reason = options_accepted_reason(row->row);
 
         if (row->given && reason != NULL && !option_is_preset(row->row))
@@ -387,6 +376,6 @@ bool config_change(const struct slice *words, size_t pair_count, bool may_protec
 
 void config_reset_stat(void)
 {
-    for (size_t i = 0; i < config_state.reset_hook_count; i++)
-        config_state.reset_hooks[i]();
+    for (size_t i = 0; i < config_state.reset_hooks.count; i++)
+        config_state.reset_hooks.items[i]();
 }

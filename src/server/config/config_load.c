@@ -41,9 +41,9 @@ static void fatal(const struct reader *reader, struct slice line, const char *re
 
 const struct config_directive *config_find_directive(struct slice name)
 {
-    for (size_t i = 0; i < config_state.directive_count; i++) {
-        if (slice_equal_text_nocase(name, config_state.directives[i]->name))
-            return config_state.directives[i];
+    for (size_t i = 0; i < config_state.directives.count; i++) {
+        if (slice_equal_text_nocase(name, config_state.directives.items[i]->name))
+            return config_state.directives.items[i];
     }
     return NULL;
 }
@@ -122,7 +122,7 @@ static bool set_option(struct config_row *row, const struct slice *words, size_t
 
 static bool read_words(struct reader *reader, struct slice line)
 {
-    const struct slice *words = reader->words.words;
+    const struct slice *words = reader->words.items;
     size_t count = reader->words.count;
     const struct config_directive *directive = config_find_directive(words[0]);
     struct config_row *row = config_find_row(words[0]);

@@ -11,12 +11,18 @@ struct config_row {
 };
 
 struct config_state {
-    struct config_row *rows;
-    size_t row_count, row_capacity;
-    void (**reset_hooks)(void);
-    size_t reset_hook_count;
-    const struct config_directive **directives;
-    size_t directive_count;
+    struct {
+        struct config_row *items;
+        size_t count, capacity;
+    } rows;
+    struct {
+        void (**items)(void);
+        size_t count, capacity;
+    } reset_hooks;
+    struct {
+        const struct config_directive **items;
+        size_t count, capacity;
+    } directives;
     char *file_path; /* NULL: none */
     char *executable_path;
     int arg_count;

@@ -2,6 +2,7 @@
  * present value, options that have no line and no default value are added at the end, below a line that says so. An
  * option that takes several lines (save) uses those it has, in order; lines it does not need any more go, more are
  * added at the end. Lines nobody knows are kept as comments. */
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -25,8 +26,10 @@ struct line {
 
 struct document {
     char *bytes;
-    struct line *lines;
-    size_t line_count, line_capacity;
+    struct {
+        struct line *items;
+        size_t count, capacity;
+    } lines;
     bool signed_already;
 };
 
@@ -42,21 +45,16 @@ static void classify(struct line *line, struct words *words)
         line->unknown = true;
         return;
     }
-    line->row = config_find_row(words->words[0]);
-    line->directive = config_find_directive(words->words[0]);
+    line->row = config_find_row(words->items[0]);
+    line->directive = config_find_directive(words->items[0]);
     line->unknown = line->row == NULL && line->directive == NULL &&
-                    !slice_equal_text_nocase(words->words[0], "include");
+                    !slice_equal_text_nocase(words->items[0], "include");
 }
 
 static void add_line(struct document *document, struct slice text, struct words *words)
 {
-    struct line *line;
+    struct line *line = ARRAY_PUSH(&document->lines);
 
-    if (document->line_count == document->line_capacity) {
-        document->line_capacity = document->line_capacity == 0 ? 256 : document->line_capacity * 2;
-        document->lines = mem_realloc(document->lines, document->line_capacity * sizeof(*document->lines));
-    }
-    line = &document->lines[document->line_count++];
     *line = (struct line){.text = text};
     classify(line, words);
     document->signed_already = document->signed_already || slice_equal_text(text, SIGNATURE);
@@ -89,7 +87,7 @@ static bool load(struct document *document, const char *path)
 static void unload(struct document *document)
 {
     mem_free(document->bytes);
-    mem_free(document->lines);
+    ARRAY_FINI(&document->lines);
 }
 
 /* The new lines of one option or directive, given out one by one. */
@@ -113,18 +111,18 @@ static bool next_fresh(struct fresh *fresh, struct slice *line)
 /* All rows, then all directives: one entry each. */
 static struct fresh *make_fresh(void)
 {
-    size_t count = config_state.row_count + config_state.directive_count;
+    size_t count = config_state.rows.count + config_state.directives.count;
     struct fresh *all = mem_alloc_zero((count + 1) * sizeof(*all));
 
-    for (size_t i = 0; i < config_state.row_count; i++) {
-        const struct option_row *row = config_state.rows[i].row;
+    for (size_t i = 0; i < config_state.rows.count; i++) {
+        const struct option_row *row = config_state.rows.items[i].row;
 
         if ((row->flags & OPTION_NO_REWRITE) == 0)
             option_rewrite(row, &all[i].text);
     }
-    for (size_t i = 0; i < config_state.directive_count; i++) {
-        if (config_state.directives[i]->rewrite != NULL)
-            config_state.directives[i]->rewrite(&all[config_state.row_count + i].text);
+    for (size_t i = 0; i < config_state.directives.count; i++) {
+        if (config_state.directives.items[i]->rewrite != NULL)
+            config_state.directives.items[i]->rewrite(&all[config_state.rows.count + i].text);
     }
     return all;
 }
@@ -132,20 +130,20 @@ static struct fresh *make_fresh(void)
 static struct fresh *fresh_of_line(struct fresh *all, const struct line *line)
 {
     if (line->row != NULL)
-        return (line->row->row->flags & OPTION_NO_REWRITE) == 0 ? &all[line->row - config_state.rows] : NULL;
+        return (line->row->row->flags & OPTION_NO_REWRITE) == 0 ? &all[line->row - config_state.rows.items] : NULL;
     if (line->directive == NULL || line->directive->rewrite == NULL)
         return NULL;
-    for (size_t i = 0; i < config_state.directive_count; i++) {
-        if (config_state.directives[i] == line->directive)
-            return &all[config_state.row_count + i];
+    for (size_t i = 0; i < config_state.directives.count; i++) {
+        if (config_state.directives.items[i] == line->directive)
+            return &all[config_state.rows.count + i];
     }
     return NULL;
 }
 
 static void write_old_lines(const struct document *document, struct fresh *all, bool *has_line, struct buffer *out)
 {
-    for (size_t i = 0; i < document->line_count; i++) {
-        const struct line *line = &document->lines[i];
+    for (size_t i = 0; i < document->lines.count; i++) {
+        const struct line *line = &document->lines.items[i];
         struct fresh *fresh = fresh_of_line(all, line);
         struct slice text;
 
@@ -165,13 +163,14 @@ static void write_old_lines(const struct document *document, struct fresh *all, 
 static void write_new_lines(const struct document *document, struct fresh *all, const bool *has_line,
                             bool also_presets, struct buffer *out)
 {
-    size_t count = config_state.row_count + config_state.directive_count;
+    size_t count = config_state.rows.count + config_state.directives.count;
     bool is_signed = document->signed_already;
 
     for (size_t i = 0; i < count; i++) {
         struct slice text;
 
-        if (!also_presets && !has_line[i] && i < config_state.row_count && option_is_preset(config_state.rows[i].row))
+        if (!also_presets && !has_line[i] && i < config_state.rows.count &&
+            option_is_preset(config_state.rows.items[i].row))
             continue;
         while (next_fresh(&all[i], &text)) {
             if (!is_signed)
@@ -184,7 +183,7 @@ static void write_new_lines(const struct document *document, struct fresh *all, 
 
 static const char *rewrite(bool also_presets)
 {
-    size_t count = config_state.row_count + config_state.directive_count;
+    size_t count = config_state.rows.count + config_state.directives.count;
     struct document document = {0};
     struct buffer out = {0};
     struct fresh *all;

@@ -174,7 +174,7 @@ static bool is_ignored(const char *name)
 
     if (words_split(slice_make(option_ignore_warnings.data, option_ignore_warnings.size), &words)) {
         for (size_t i = 0; i < words.count; i++)
-            found = found || slice_equal_text_nocase(words.words[i], name);
+            found = found || slice_equal_text_nocase(words.items[i], name);
     }
     words_fini(&words);
     return found;

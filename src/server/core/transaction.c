@@ -1,5 +1,6 @@
 #include "server/core/transaction.h"
 
+#include "base/array.h"
 #include "base/mem.h"
 #include "server/command/owned_args.h"
 
@@ -30,7 +31,7 @@ void transaction_destroy(struct transaction **transaction)
         return;
     for (uint32_t i = 0; i < (*transaction)->count; i++)
         owned_args_fini(&(*transaction)->items[i].words);
-    mem_free((*transaction)->items);
+    ARRAY_FINI(*transaction);
     mem_free(*transaction);
     *transaction = NULL;
 }
@@ -38,13 +39,8 @@ void transaction_destroy(struct transaction **transaction)
 void transaction_queue(struct transaction *transaction, const struct command *command,
                        const struct resp_command *words)
 {
-    struct queued *queued;
+    struct queued *queued = ARRAY_PUSH(transaction);
 
-    if (transaction->count == transaction->capacity) {
-        transaction->capacity = transaction->capacity * 2 + 4;
-        transaction->items = mem_realloc(transaction->items, transaction->capacity * sizeof(struct queued));
-    }
-    queued = &transaction->items[transaction->count++];
     queued->command = command;
     transaction->flags |= command->flags;
     transaction->may_write = transaction->may_write || command_may_write(command, words->args, words->arg_count);

@@ -183,7 +183,7 @@ static bool files_are_there(const struct aof_manifest *manifest, uint64_t *total
 {
     *total_bytes = 0;
     for (uint32_t i = 0; i < manifest->count; i++) {
-        const struct aof_part *part = &manifest->parts[i];
+        const struct aof_part *part = &manifest->items[i];
         uint64_t size = 0;
         char *path;
         enum status status;

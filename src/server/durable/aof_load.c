@@ -81,7 +81,7 @@ static bool unreadable(const struct loading_file *file, uint64_t offset, const c
 
 static bool refuse_command(struct loading_file *file, const struct aof_command *words, const char *reason)
 {
-    struct slice name = file->reader.words[words->first];
+    struct slice name = file->reader.words.items[words->first];
 
     (void)snprintf(file->reason, sizeof(file->reason), "the command '%.*s' %s", (int)MIN(name.size, (size_t)100),
                    name.data, reason);
@@ -108,7 +108,7 @@ static void note_error(const struct applied *step, struct slice text, void *cont
 /* Which command it is. False: it cannot be one, which has been told. */
 static bool prepare(struct loading_file *file, const struct aof_command *words, struct applied *step)
 {
-    const struct slice *args = &file->reader.words[words->first];
+    const struct slice *args = &file->reader.words.items[words->first];
 
     switch (applier->prepare(file->apply, args, words->count, step)) {
     case APPLY_FINE:
@@ -131,7 +131,7 @@ static bool run_steps(struct loading_file *file)
     uint32_t done;
 
     for (uint32_t i = 0; i < file->step_count; i++) /* reading has moved them */
-        file->applied[i].args = &file->reader.words[file->steps[i].first];
+        file->applied[i].args = &file->reader.words.items[file->steps[i].first];
     done = applier->run(file->apply, file->applied, file->step_count);
     if (done == file->step_count)
         return true;
@@ -192,7 +192,7 @@ static enum found_exec find_exec(struct loading_file *file)
         aof_reader_forget(reader);
         piece = aof_reader_piece(reader, &command);
         if (piece == AOF_COMMAND && command.count == 1 &&
-            slice_equal_text_nocase(reader->words[command.first], "exec"))
+            slice_equal_text_nocase(reader->words.items[command.first], "exec"))
             break;
         if (piece == AOF_BAD) {
             (void)damaged(file, aof_reader_offset(reader), reader->error);
@@ -431,8 +431,8 @@ bool aof_load_run(const struct aof_manifest *manifest, const struct aof_load_req
     *result = (struct aof_load_result){0};
     access->effects = NULL;
     for (uint32_t i = 0; good && i < manifest->count; i++) {
-        if (manifest->parts[i].type != AOF_HISTORY)
-            good = load_part(&manifest->parts[i], i + 1 == manifest->count, &bytes, apply, request, result);
+        if (manifest->items[i].type != AOF_HISTORY)
+            good = load_part(&manifest->items[i], i + 1 == manifest->count, &bytes, apply, request, result);
     }
     result->commands = applier->count(apply);
     applier->destroy(&apply);

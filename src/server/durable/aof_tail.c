@@ -94,7 +94,7 @@ static const struct aof_part *find_part(const struct recovery *recovery, const s
     const struct aof_part *found = NULL;
 
     for (uint32_t i = 0; i < manifest->count; i++) {
-        const struct aof_part *part = &manifest->parts[i];
+        const struct aof_part *part = &manifest->items[i];
 
         if (part->type != AOF_INCREMENT)
             continue;

@@ -1,8 +1,8 @@
 #include "server/memory/client_limit.h"
 
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
@@ -89,11 +89,7 @@ static void weigh(const struct client_card *card, void *context)
 
     if (!may_go(card))
         return;
-    if (weights->count == weights->capacity) {
-        weights->capacity = weights->capacity * 2 + 64;
-        weights->items = mem_realloc(weights->items, weights->capacity * sizeof(struct weight));
-    }
-    weights->items[weights->count++] = weight;
+    *ARRAY_PUSH(weights) = weight;
     weights->total += weight.bytes;
 }
 
@@ -137,7 +133,7 @@ static void evict(struct worker *worker, uint64_t limit)
         buffer_fini(&victim.line);
     }
     deliveries_flush(worker); /* perhaps between two turns */
-    mem_free(weights.items);
+    ARRAY_FINI(&weights);
 }
 
 /* --------------------------------------------------------------------------------------------------- the sums -- */

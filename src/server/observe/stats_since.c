@@ -1,5 +1,6 @@
 #include "server/observe/stats_since.h"
 
+#include "base/array.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
 #include "server/command/command.h"
@@ -13,7 +14,7 @@ struct code_count {
 };
 
 struct code_list {
-    struct code_count *codes;
+    struct code_count *items;
     size_t count, capacity;
 };
 
@@ -82,20 +83,17 @@ void stats_since_setup(void)
 void stats_since_teardown(void)
 {
     mem_free(base.commands);
-    mem_free(base.codes.codes);
+    ARRAY_FINI(&base.codes);
     memset(&base, 0, sizeof(base));
 }
 
 static void note_code(void *context, const char *code, uint64_t count)
 {
     struct code_list *list = context;
+    struct code_count *one = ARRAY_PUSH(list);
 
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity * 2 + 16;
-        list->codes = mem_realloc(list->codes, list->capacity * sizeof(*list->codes));
-    }
-    snprintf(list->codes[list->count].code, ERROR_CODE_BYTES, "%s", code);
-    list->codes[list->count++].count = count;
+    snprintf(one->code, ERROR_CODE_BYTES, "%s", code);
+    one->count = count;
 }
 
 void stats_since_reset(void)
@@ -120,7 +118,7 @@ void stats_since_reset(void)
 
     mem_free(old);
     mem_free(stats);
-    mem_free(old_codes.codes);
+    ARRAY_FINI(&old_codes);
 }
 
 static void thread_since(struct thread_stats *now, const struct thread_stats *before)
@@ -174,8 +172,8 @@ static void visit_code(void *context, const char *code, uint64_t count)
 
     spinlock_acquire(&base.lock);
     for (size_t i = 0; i < base.codes.count; i++) {
-        if (strcmp(base.codes.codes[i].code, code) == 0)
-            count = since(count, base.codes.codes[i].count);
+        if (strcmp(base.codes.items[i].code, code) == 0)
+            count = since(count, base.codes.items[i].count);
     }
     spinlock_release(&base.lock);
     if (count != 0)

@@ -1,5 +1,6 @@
 #include "server/pubsub/broadcast.h"
 
+#include "base/array.h"
 #include "base/blob.h"
 #include "base/mem.h"
 #include "net/resp.h"
@@ -127,7 +128,7 @@ struct changed_key {
 /* In ascending order, each once. */
 struct changed_keys {
     struct changed_key *items;
-    size_t count;
+    size_t count, capacity;
 };
 
 /* The keys with one prefix on their way to those who want to know, shared by the deliveries to all workers. */
@@ -154,21 +155,17 @@ static int compare_keys(const void *a, const void *b)
 
 static void keys_read(struct changed_keys *keys, const struct buffer *bytes)
 {
-    size_t capacity = 0, kept = 0;
+    size_t kept = 0;
 
     *keys = (struct changed_keys){0};
     for (size_t at = 0; at < bytes->size;) {
+        uint64_t order = keys->count;
         struct noted noted;
 
         memcpy(&noted, bytes->data + at, sizeof(noted));
         at += sizeof(noted);
-        if (keys->count == capacity) {
-            capacity = capacity * 2 + 16;
-            keys->items = mem_realloc(keys->items, capacity * sizeof(struct changed_key));
-        }
-        keys->items[keys->count] = (struct changed_key){.name = slice_make(bytes->data + at, noted.size),
-                                                        .order = keys->count, .by = noted.by};
-        keys->count++;
+        *ARRAY_PUSH(keys) = (struct changed_key){.name = slice_make(bytes->data + at, noted.size), .order = order,
+                                                 .by = noted.by};
         at += noted.size;
     }
     qsort(keys->items, keys->count, sizeof(struct changed_key), compare_keys);
@@ -185,7 +182,7 @@ static void keys_fini(struct changed_keys *keys)
 {
     for (size_t i = 0; i < keys->count; i++)
         client_ref_release(&keys->items[i].by);
-    mem_free(keys->items);
+    ARRAY_FINI(keys);
 }
 
 static bool begins_with(struct slice name, struct slice prefix)

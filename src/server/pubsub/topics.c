@@ -1,5 +1,6 @@
 #include "server/pubsub/topics.h"
 
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/glob.h"
 #include "base/hash.h"
@@ -250,8 +251,7 @@ void topic_tickets_fini(struct topic_tickets *tickets)
 {
     for (uint32_t i = 0; i < tickets->count; i++)
         topic_ticket_release(&tickets->items[i]);
-    mem_free(tickets->items);
-    *tickets = (struct topic_tickets){0};
+    ARRAY_FINI(tickets);
 }
 
 static void list_add(void *item, void *context)
@@ -282,15 +282,6 @@ static struct topic_list *list_acquire(struct registry_shard *shard, enum topic_
     return list;
 }
 
-static struct topic_ticket *add_ticket(struct topic_tickets *tickets)
-{
-    if (tickets->count == tickets->capacity) {
-        tickets->capacity = tickets->capacity * 2 + 4;
-        tickets->items = mem_realloc(tickets->items, tickets->capacity * sizeof(struct topic_ticket));
-    }
-    return &tickets->items[tickets->count++];
-}
-
 void topics_match(enum topic_kind kind, bool (*fits)(struct slice name, const void *context), const void *context,
                   struct topic_tickets *tickets, struct topic_reach *reach)
 {
@@ -303,7 +294,7 @@ void topics_match(enum topic_kind kind, bool (*fits)(struct slice name, const vo
     list = list_acquire(shard, kind);
     for (uint32_t i = 0; i < list->count; i++) {
         if (fits(topic_name(list->items[i]), context))
-            add_ticket(tickets)->topic = list->items[i];
+            ARRAY_PUSH(tickets)->topic = list->items[i];
     }
     spinlock_acquire(&shard->lock);
     for (uint32_t i = 0; i < tickets->count; i++) {
