@@ -76,17 +76,49 @@
 static void commands_setup(void)
 {
     static const struct command_row *const tables[] = {
-        script_commands,     function_commands,
-        string_commands,     lcs_commands,         bitmap_commands,  hyperloglog_commands, hash_commands,
-        list_commands,       set_commands,         keys_commands,    expire_commands,      scan_commands,
-        connection_commands, transaction_commands, admin_commands,   command_commands,     config_commands,
-        info_commands,       lolwut_commands,      slowlog_commands, latency_commands,     memory_commands,
-        member_expiry_commands, nested_commands, cron_commands, dump_commands, migrate_commands, persist_commands,
-        aof_commands,        standalone_commands,
-        sorted_set_commands, sorted_set_range_commands, sorted_set_algebra_commands, sorted_set_pop_commands,
-        pubsub_commands,     sort_commands,
-        stream_commands,     stream_read_commands,     stream_group_commands,      stream_info_commands,
-        geo_commands,        geo_search_commands,  acl_commands,
+        script_commands,
+        function_commands,
+        string_commands,
+        lcs_commands,
+        bitmap_commands,
+        hyperloglog_commands,
+        hash_commands,
+        list_commands,
+        set_commands,
+        keys_commands,
+        expire_commands,
+        scan_commands,
+        connection_commands,
+        transaction_commands,
+        admin_commands,
+        command_commands,
+        config_commands,
+        info_commands,
+        lolwut_commands,
+        slowlog_commands,
+        latency_commands,
+        memory_commands,
+        member_expiry_commands,
+        nested_commands,
+        cron_commands,
+        dump_commands,
+        migrate_commands,
+        persist_commands,
+        aof_commands,
+        standalone_commands,
+        sorted_set_commands,
+        sorted_set_range_commands,
+        sorted_set_algebra_commands,
+        sorted_set_pop_commands,
+        pubsub_commands,
+        sort_commands,
+        stream_commands,
+        stream_read_commands,
+        stream_group_commands,
+        stream_info_commands,
+        geo_commands,
+        geo_search_commands,
+        acl_commands,
     };
 
     command_registry_setup(tables, countof(tables));
@@ -98,13 +130,14 @@ static void commands_setup(void)
 static void lifecycles_setup(void)
 {
     static const struct lifecycle *const parts[] = {
-        &deferred_log_lifecycle, &timing_lifecycle, &memory_limit_lifecycle, &client_limit_lifecycle, &events_lifecycle,
-        &tracking_lifecycle, &broadcast_lifecycle, &accept_lifecycle, &tls_peers_lifecycle, &acl_client_lifecycle,
-        &journal_limits_lifecycle, &certificates_lifecycle, &dispatch_lifecycle, &placement_lifecycle,
-        &blocked_lifecycle, &aof_hold_lifecycle, &monitor_lifecycle, &pubsub_lifecycle, &shutdown_lifecycle,
-        &persistence_lifecycle, &aof_lifecycle, &rendezvous_lifecycle, &pause_lifecycle, &parking_lifecycle,
-        &cron_runner_lifecycle, &migrate_lifecycle, &large_bulk_lifecycle, &defrag_cycle_lifecycle,
-        &soft_shutdown_lifecycle, &loading_lifecycle, &active_expiry_lifecycle, &listeners_lifecycle,
+        &deferred_log_lifecycle,  &timing_lifecycle,     &memory_limit_lifecycle,   &client_limit_lifecycle,
+        &events_lifecycle,        &tracking_lifecycle,   &broadcast_lifecycle,      &accept_lifecycle,
+        &tls_peers_lifecycle,     &acl_client_lifecycle, &journal_limits_lifecycle, &certificates_lifecycle,
+        &dispatch_lifecycle,      &placement_lifecycle,  &blocked_lifecycle,        &aof_hold_lifecycle,
+        &monitor_lifecycle,       &pubsub_lifecycle,     &shutdown_lifecycle,       &persistence_lifecycle,
+        &aof_lifecycle,           &rendezvous_lifecycle, &pause_lifecycle,          &parking_lifecycle,
+        &cron_runner_lifecycle,   &migrate_lifecycle,    &large_bulk_lifecycle,     &defrag_cycle_lifecycle,
+        &soft_shutdown_lifecycle, &loading_lifecycle,    &active_expiry_lifecycle,  &listeners_lifecycle,
         &standstill_lifecycle,
     };
 
@@ -152,11 +185,12 @@ static void say_hello(const struct server *server, bool has_settings)
         log_warning("Configuration loaded");
     else
         log_warning("Warning: no config file specified, using the default config. In order to specify a config file "
-                    "use %s /path/to/keydb.conf", config_executable_path());
+                    "use %s /path/to/keydb.conf",
+                    config_executable_path());
     config_log_remarks();
     banner_write();
-    log_notice("%u threads, event loop %s, allocator %s", server->worker_count,
-               loop_kind_name(server->workers[0].loop), mem_allocator_name());
+    log_notice("%u threads, event loop %s, allocator %s", server->worker_count, loop_kind_name(server->workers[0].loop),
+               mem_allocator_name());
     log_warning("Server initialized");
 }
 

@@ -46,7 +46,7 @@ TABS_ALLOWED = {".go", ".mk"}
 SKIPPED = re.compile(r"(^|/)(\.git|build|node_modules|__pycache__)/|^tests/fuzz/corpus/|(^|/)go\.sum$")
 REMINDERS = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-LONELY_COMMENT = re.compile(r"^ */\* (?!-)[^\n]*\*/\n(?= */\*)", re.M)
+LONELY_COMMENT = re.compile(r"^ */\* (?!-|clang-format)[^\n]*\*/\n(?= */\*(?! clang-format))", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 GLOBAL_MARK = re.compile(r"/\* global: \S")
 

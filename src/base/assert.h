@@ -9,8 +9,7 @@
 
 /* The system's macro gives way to ours; what a library asserts arrives in the same place (panic.c). */
 #undef assert
-#define assert(condition) \
-    (LIKELY(condition) ? (void)0 : panic_assertion(#condition, __FILE__, __LINE__, __func__))
+#define assert(condition) (LIKELY(condition) ? (void)0 : panic_assertion(#condition, __FILE__, __LINE__, __func__))
 
 #ifdef KEYDB_DEBUG
 #define debug_assert(condition) assert(condition)

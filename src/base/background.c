@@ -26,8 +26,8 @@ static bool is_running GUARDED_BY(lock);
 static size_t pending[BACKGROUND_KIND_COUNT] GUARDED_BY(lock);
 static size_t done[BACKGROUND_KIND_COUNT] GUARDED_BY(lock);
 static size_t pending_sum GUARDED_BY(lock);
-static struct thread *threads; /* owner: the main thread */
-static unsigned running_count; /* owner: the main thread */
+static struct thread *threads;               /* owner: the main thread */
+static unsigned running_count;               /* owner: the main thread */
 static const struct background_hooks *hooks; /* const after setup */
 static _Thread_local bool runs_jobs;         /* owner: the thread */
 

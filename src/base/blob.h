@@ -20,7 +20,7 @@ struct blob {
     char data[];
 };
 
-struct blob *blob_create(size_t size);                /* one user; size == capacity; bytes are not set */
+struct blob *blob_create(size_t size); /* one user; size == capacity; bytes are not set */
 struct blob *blob_create_copy(struct slice bytes);
 must_check struct blob *blob_try_create(size_t size); /* NULL: no memory */
 

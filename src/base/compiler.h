@@ -20,7 +20,7 @@
 #define THREAD_LOCAL __attribute__((visibility("hidden"), tls_model("local-exec"))) _Thread_local
 
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
-#define container_of(pointer, type, member) ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+#define container_of(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 

@@ -40,8 +40,8 @@ must_check bool fault_arm_how(unsigned kinds, uint64_t nth, enum fault_how how);
 void fault_disarm(void);
 /* For whole programs, at start: the same, and standard error says "fault: NAME" when it happens. Always true. */
 bool fault_order(unsigned kinds, uint64_t nth, enum fault_how how, const char *name);
-bool fault_fired(void);      /* has the armed fault happened? Stays true until armed again */
-uint64_t fault_hits(void);   /* calls counted since the last arm */
+bool fault_fired(void);    /* has the armed fault happened? Stays true until armed again */
+uint64_t fault_hits(void); /* calls counted since the last arm */
 
 extern bool fault_is_armed; /* global: written by fault_arm and fault_disarm while other threads are quiet */
 must_check bool fault_hit_slow(unsigned kind, enum fault_how *how);

@@ -396,13 +396,13 @@ static int sys_truncate(int fd, uint64_t size)
     return ftruncate(fd, (off_t)size);
 }
 
-#define RETRY(call)                                   \
-    ({                                                \
-        __typeof__(call) result_;                     \
-        do                                            \
-            result_ = (call);                         \
-        while (result_ < 0 && errno == EINTR);        \
-        result_;                                      \
+#define RETRY(call)                            \
+    ({                                         \
+        __typeof__(call) result_;              \
+        do                                     \
+            result_ = (call);                  \
+        while (result_ < 0 && errno == EINTR); \
+        result_;                               \
     })
 
 static must_check enum status status_of(int result)
@@ -441,8 +441,7 @@ enum status file_create_temp(struct file **file, const char *path)
     char temp_path[PATH_MAX];
     unsigned number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
 
-    if (snprintf(temp_path, sizeof(temp_path), "%s.tmp-%d-%u", path, (int)getpid(), number) >=
-        (int)sizeof(temp_path)) {
+    if (snprintf(temp_path, sizeof(temp_path), "%s.tmp-%d-%u", path, (int)getpid(), number) >= (int)sizeof(temp_path)) {
         *file = NULL;
         errno = ENAMETOOLONG;
         return STATUS_INVALID;
@@ -480,7 +479,7 @@ void file_close(struct file **file)
     spinlock_assert_may_sleep();
     if (gone->is_temp && sys_remove(gone->path) != 0)
         errno = error; /* it stays behind, under a name that is never read */
-    close(gone->fd); /* what had to be on the disk was synced: an error here has no meaning left */
+    close(gone->fd);   /* what had to be on the disk was synced: an error here has no meaning left */
     mem_free(gone->path);
     mem_free(gone);
     errno = error;

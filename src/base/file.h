@@ -38,7 +38,7 @@ must_check enum status file_read(struct file *file, void *data, size_t size, siz
 must_check enum status file_pread(struct file *file, void *data, size_t size, uint64_t offset, size_t *got);
 must_check enum status file_pwrite_all(struct file *file, const void *data, size_t size, uint64_t offset);
 must_check enum status file_seek(struct file *file, uint64_t offset);
-must_check enum status file_sync(struct file *file);      /* data and size are on the disk (fdatasync) */
+must_check enum status file_sync(struct file *file); /* data and size are on the disk (fdatasync) */
 void file_start_writeback(struct file *file, uint64_t offset, uint64_t size); /* a hint: begin writing, don't wait */
 void file_drop_cache(struct file *file, uint64_t offset, uint64_t size);      /* a hint: not read again soon */
 must_check enum status file_size(struct file *file, uint64_t *size);

@@ -171,8 +171,7 @@ static bool is_closed_locked(const struct gate *gate)
 /* Everybody who waited has been inside: now the next owner may close it. */
 static void settle_locked(struct gate *gate, struct wakes *wakes)
 {
-    if (atomic_load_explicit(&gate->state, memory_order_relaxed) != GATE_OPEN_TO_WAITERS ||
-        somebody_waits_locked(gate))
+    if (atomic_load_explicit(&gate->state, memory_order_relaxed) != GATE_OPEN_TO_WAITERS || somebody_waits_locked(gate))
         return;
     atomic_store_explicit(&gate->state, GATE_OPEN, memory_order_release);
     wake_head_locked(gate, wakes);

@@ -28,15 +28,15 @@ typedef void (*gate_wake_fn)(void *context);
 struct gate;
 
 struct CACHE_ALIGNED gate_member {
-    _Atomic uint32_t inside;      /* atomic: owner writes, who closes reads; ordered by fences */
+    _Atomic uint32_t inside;       /* atomic: owner writes, who closes reads; ordered by fences */
     bool waiting GUARDED_BY(lock); /* found the gate closed and has not entered since */
     bool queued GUARDED_BY(lock);
     struct list_node queue_node GUARDED_BY(lock);
     struct list_node member_node GUARDED_BY(lock);
-    uint32_t thread;              /* owner: the member's thread: its spinlock_self_id; 0: it has none */
-    struct gate *gate;            /* const */
-    gate_wake_fn wake;            /* const */
-    void *wake_context;           /* const */
+    uint32_t thread;    /* owner: the member's thread: its spinlock_self_id; 0: it has none */
+    struct gate *gate;  /* const */
+    gate_wake_fn wake;  /* const */
+    void *wake_context; /* const */
 };
 
 enum gate_state {
@@ -50,7 +50,7 @@ struct gate {
     CACHE_ALIGNED struct spinlock lock;
     struct list members GUARDED_BY(lock);
     unsigned member_count GUARDED_BY(lock);
-    struct list queue GUARDED_BY(lock);    /* who wants to own it, first come first */
+    struct list queue GUARDED_BY(lock); /* who wants to own it, first come first */
     struct gate_member *owner GUARDED_BY(lock);
     struct gate_member *escalating GUARDED_BY(lock);
 };

@@ -17,10 +17,10 @@
 enum { THREADS = 4, ROUNDS = 20000 };
 
 static struct gate gate;
-static _Atomic uint32_t inside_count;  /* members that are inside and not escalated */
-static _Atomic uint32_t alone;         /* somebody owns the gate, or has escalated */
-static _Atomic uint32_t escalator;     /* the rule of gate_escalate: one at a time */
-static uint64_t exclusive_sum;         /* guarded by the gate alone: the thread sanitizer watches it */
+static _Atomic uint32_t inside_count; /* members that are inside and not escalated */
+static _Atomic uint32_t alone;        /* somebody owns the gate, or has escalated */
+static _Atomic uint32_t escalator;    /* the rule of gate_escalate: one at a time */
+static uint64_t exclusive_sum;        /* guarded by the gate alone: the thread sanitizer watches it */
 static _Atomic uint64_t exclusive_count, escalation_count, withdrawal_count;
 
 struct player {

@@ -24,15 +24,40 @@ static void known_answers(void **state)
         const char *text;
         bool is_match;
     } rows[] = {
-        {"", "", true}, {"", "a", false}, {"*", "", true}, {"**", "abc", true}, {"a*c", "abbbc", true},
-        {"a*c", "abbb", false}, {"?", "", false}, {"?", "a", true}, {"??", "a", false}, {"a?c", "abc", true},
-        {"[abc]", "b", true}, {"[abc]", "d", false}, {"[^abc]", "d", true}, {"[^abc]", "a", false},
-        {"[a-c]x", "bx", true}, {"[c-a]x", "bx", true}, {"[a-]", "a", true}, {"[\\]]", "]", true},
-        {"[a\\-z]", "-", true}, {"[a\\-z]", "b", false}, {"\\*", "*", true}, {"\\*", "a", false},
-        {"a\\", "a\\", true}, {"[abc", "c", true}, {"[", "a", false}, {"[]", "a", false}, {"[^]", "a", true},
-        {"[^a]", "^", true}, {"h[^e]llo", "hello", false}, {"h[^e]llo", "hallo", true},
+        {"", "", true},
+        {"", "a", false},
+        {"*", "", true},
+        {"**", "abc", true},
+        {"a*c", "abbbc", true},
+        {"a*c", "abbb", false},
+        {"?", "", false},
+        {"?", "a", true},
+        {"??", "a", false},
+        {"a?c", "abc", true},
+        {"[abc]", "b", true},
+        {"[abc]", "d", false},
+        {"[^abc]", "d", true},
+        {"[^abc]", "a", false},
+        {"[a-c]x", "bx", true},
+        {"[c-a]x", "bx", true},
+        {"[a-]", "a", true},
+        {"[\\]]", "]", true},
+        {"[a\\-z]", "-", true},
+        {"[a\\-z]", "b", false},
+        {"\\*", "*", true},
+        {"\\*", "a", false},
+        {"a\\", "a\\", true},
+        {"[abc", "c", true},
+        {"[", "a", false},
+        {"[]", "a", false},
+        {"[^]", "a", true},
+        {"[^a]", "^", true},
+        {"h[^e]llo", "hello", false},
+        {"h[^e]llo", "hallo", true},
         {"*a*b*c*", "xxaxxbxxcxx", true},
-        {"*a*b*c*", "xxaxxcxxbxx", false}, {"[a]*z", "abz", true}, {"x*[0-9]", "xabc5", true},
+        {"*a*b*c*", "xxaxxcxxbxx", false},
+        {"[a]*z", "abz", true},
+        {"x*[0-9]", "xabc5", true},
         {"x*[0-9]", "xabc", false},
     };
 
@@ -126,9 +151,12 @@ static void wildcards_are_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_answers),      cmocka_unit_test(case_folding),
-        cmocka_unit_test(agrees_with_the_definition), cmocka_unit_test(random_bytes),
-        cmocka_unit_test(many_stars_are_not_slow),    cmocka_unit_test(wildcards_are_seen),
+        cmocka_unit_test(known_answers),
+        cmocka_unit_test(case_folding),
+        cmocka_unit_test(agrees_with_the_definition),
+        cmocka_unit_test(random_bytes),
+        cmocka_unit_test(many_stars_are_not_slow),
+        cmocka_unit_test(wildcards_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ WITH_AES static ALWAYS_INLINE __m128i block_at(const uint8_t *aligned)
 
 /* The next round key of AES-128; what the instruction for that makes of the last one is half of the work. */
 #define ROUND_KEY(key, round, constant) \
-    round_key_set(key, round, _mm_aeskeygenassist_si128(block_at((key)->rounds[(round) - 1]), constant))
+    round_key_set(key, round, _mm_aeskeygenassist_si128(block_at((key)->rounds[(round)-1]), constant))
 
 WITH_AES static void round_key_set(struct hash_key *key, unsigned round, __m128i assist)
 {
@@ -115,8 +115,9 @@ WITH_AES static ALWAYS_INLINE __m128i block_encrypt(const struct hash_key *key, 
 WITH_AES static ALWAYS_INLINE __m128i block_padded(const uint8_t *data, size_t size)
 {
     if (size >= 8)
-        return _mm_set_epi64x((int64_t)(read_64(data + size - 8) >> (8 * (15 - size)) >> 8 |
-                                        UINT64_C(0x80) << (8 * (size - 8))), (int64_t)read_64(data));
+        return _mm_set_epi64x((int64_t)(read_64(data + size - 8) >> (8 * (15 - size)) >> 8 | UINT64_C(0x80)
+                                                                                                 << (8 * (size - 8))),
+                              (int64_t)read_64(data));
     return _mm_cvtsi64_si128((int64_t)(read_up_to_7(data, size) | UINT64_C(0x80) << (8 * size)));
 }
 
@@ -137,8 +138,7 @@ WITH_AES NOINLINE static uint64_t hash_aes_blocks(const struct hash_key *key, co
     __m128i sum = _mm_setzero_si128();
 
     for (; size > 16; data += 16, size -= 16)
-        sum = block_encrypt(key, _mm_xor_si128(_mm_xor_si128(sum, block_load(data)),
-                                               block_at(key->rounds[0])));
+        sum = block_encrypt(key, _mm_xor_si128(_mm_xor_si128(sum, block_load(data)), block_at(key->rounds[0])));
     return block_finish(key, sum, data, size);
 }
 

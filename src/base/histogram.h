@@ -42,7 +42,7 @@ static ALWAYS_INLINE void histogram_add(struct histogram *histogram, uint64_t va
 }
 
 void histogram_reset(struct histogram *histogram); /* by the writer; also the initial state (all zero) */
-void histogram_merge(struct histogram *into, const struct histogram *from); /* the caller writes `into` */
+void histogram_merge(struct histogram *into, const struct histogram *from);       /* the caller writes `into` */
 void histogram_subtract(struct histogram *from, const struct histogram *earlier); /* an earlier state; likewise */
 
 uint64_t histogram_count(const struct histogram *histogram);

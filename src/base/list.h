@@ -122,14 +122,14 @@ static inline void list_splice_back(struct list *to, struct list *from)
     list_init(from);
 }
 
-size_t list_count(const struct list *list);    /* walks it: for tests and reports */
-void list_validate(const struct list *list);   /* asserts that every link has its counterpart */
+size_t list_count(const struct list *list);  /* walks it: for tests and reports */
+void list_validate(const struct list *list); /* asserts that every link has its counterpart */
 
 /* `node` is declared by the macro. The list must not change in the body, but for nodes inserted later in it. */
 #define LIST_FOREACH(node, list) \
     for (struct list_node *node = (list)->head.next; node != &(list)->head; node = node->next)
 
 /* The body may remove or free `node` (and only that one). */
-#define LIST_FOREACH_SAFE(node, list)                                                                     \
+#define LIST_FOREACH_SAFE(node, list)                                                                  \
     for (struct list_node *node = (list)->head.next, *node##_next = node->next; node != &(list)->head; \
          node = node##_next, node##_next = node->next)

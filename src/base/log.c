@@ -31,16 +31,16 @@
 
 _Atomic int log_threshold = LOG_LEVEL_NOTICE; /* global: see the header */
 
-static char log_path[PATH_MAX];       /* const after setup; "" is standard output */
+static char log_path[PATH_MAX]; /* const after setup; "" is standard output */
 /* Of the file, of /dev/null as long as that cannot be opened, or -1: opened for each line. Const after setup, then set
  * by the only thread of a forked child. */
 static int kept_fd = -1;
-static _Atomic bool is_reopen_asked;  /* atomic: relaxed; nothing is handed over with it */
-static char syslog_ident[IDENT_SPACE]; /* const after setup; syslog keeps a pointer to it */
-static bool syslog_is_enabled;        /* const after setup */
-static char (*role_fn)(void);         /* const after setup */
-static bool is_child;                 /* set by the only thread of a forked child */
-static _Atomic long zone_offset_s;    /* atomic: relaxed */
+static _Atomic bool is_reopen_asked;         /* atomic: relaxed; nothing is handed over with it */
+static char syslog_ident[IDENT_SPACE];       /* const after setup; syslog keeps a pointer to it */
+static bool syslog_is_enabled;               /* const after setup */
+static char (*role_fn)(void);                /* const after setup */
+static bool is_child;                        /* set by the only thread of a forked child */
+static _Atomic long zone_offset_s;           /* atomic: relaxed */
 static _Atomic int line_format, time_format; /* atomic, relaxed: enum log_format, enum log_time */
 
 void log_update_zone(void)
@@ -283,8 +283,9 @@ void log_from_signal(const char *message)
     size += number_format_u64(prefix + size, (uint64_t)time(NULL));
     memcpy(prefix + size, ") ", 2);
     size += 2;
-    struct iovec parts[] = {
-        {prefix, size}, {(void *)(uintptr_t)message, strlen(message)}, {(void *)(uintptr_t) "\n", 1}};
+    struct iovec parts[] = {{prefix, size},
+                            {(void *)(uintptr_t)message, strlen(message)},
+                            {(void *)(uintptr_t) "\n", 1}};
     if (fd >= 0)
         status_ignore(writev(fd, parts, countof(parts)), "there is nobody to tell");
     log_signal_fd_done(fd);

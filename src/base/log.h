@@ -33,7 +33,7 @@ enum log_format { LOG_FORMAT_LINES, LOG_FORMAT_PAIRS };
 enum log_time { LOG_TIME_DATE, LOG_TIME_ISO_8601, LOG_TIME_MILLISECONDS };
 
 struct log_options {
-    const char *path;       /* "" or NULL: standard output; copied */
+    const char *path; /* "" or NULL: standard output; copied */
     enum log_level level;
     bool syslog_enabled;
     const char *syslog_ident; /* copied */
@@ -43,7 +43,7 @@ struct log_options {
 
 /* May be called again to change everything, while no other thread logs (at start or in an exclusive section). */
 void log_setup(const struct log_options *options);
-void log_teardown(void);                /* back to the state before log_setup */
+void log_teardown(void);                  /* back to the state before log_setup */
 void log_set_level(enum log_level level); /* any thread, any time */
 enum log_level log_get_level(void);
 void log_set_format(enum log_format format, enum log_time time); /* any thread, any time; log_setup leaves it alone */

@@ -95,8 +95,8 @@ static const char *role_name(char role)
 static size_t put_pairs_prefix(char *line, enum log_time time, const struct log_line *about)
 {
     static const char *const levels[] = {"debug", "verbose", "notice", "warning"};
-    int size = snprintf(line, LOG_PREFIX_SPACE, "pid=%d tid=%u role=%s timestamp=\"", about->pid,
-                        about->thread_index, role_name(about->role));
+    int size = snprintf(line, LOG_PREFIX_SPACE, "pid=%d tid=%u role=%s timestamp=\"", about->pid, about->thread_index,
+                        role_name(about->role));
 
     size += put_time(line + size, LOG_PREFIX_SPACE - (size_t)size, time, about);
     size += snprintf(line + size, LOG_PREFIX_SPACE - (size_t)size, "\" level=%s message=\"", levels[about->level]);

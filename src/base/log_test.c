@@ -192,12 +192,13 @@ static void formats_can_be_chosen(void **state)
 {
     (void)state;
     check_format("^[0-9]+:0:S 20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}"
-                 "[+-][01][0-9]:[0-5][0-9] # hello\n$", LOG_FORMAT_LINES, LOG_TIME_ISO_8601, "hello");
+                 "[+-][01][0-9]:[0-5][0-9] # hello\n$",
+                 LOG_FORMAT_LINES, LOG_TIME_ISO_8601, "hello");
     check_format("^[0-9]+:0:S [0-9]{13} # hello\n$", LOG_FORMAT_LINES, LOG_TIME_MILLISECONDS, "hello");
     check_format("^pid=[0-9]+ tid=0 role=replica timestamp=\"[0-9]{13}\" level=warning message=\"hello\"\n$",
                  LOG_FORMAT_PAIRS, LOG_TIME_MILLISECONDS, "hello");
-    check_format("timestamp=\"[0-3][0-9] [A-Z][a-z]{2} 20[0-9]{2} [0-9:.]{12}\" level",
-                 LOG_FORMAT_PAIRS, LOG_TIME_DATE, "hello");
+    check_format("timestamp=\"[0-3][0-9] [A-Z][a-z]{2} 20[0-9]{2} [0-9:.]{12}\" level", LOG_FORMAT_PAIRS, LOG_TIME_DATE,
+                 "hello");
     check_format("message=\"a\\\\\"b\\\\\\\\c\\\\n\\?\\?=\xC3\xA9\"\n$", LOG_FORMAT_PAIRS, LOG_TIME_DATE,
                  "a\"b\\c\n\t\x7F=\xC3\xA9");
 }
@@ -217,8 +218,12 @@ static void iso_8601_tells_the_zone(void **state)
 
     (void)state;
     for (size_t i = 0; i < countof(cases); i++) {
-        struct log_line about = {.level = LOG_LEVEL_DEBUG, .role = 'M', .pid = 7, .thread_index = 3,
-                                 .time_ms = INT64_C(1709249405678), .zone_s = cases[i].zone_s};
+        struct log_line about = {.level = LOG_LEVEL_DEBUG,
+                                 .role = 'M',
+                                 .pid = 7,
+                                 .thread_index = 3,
+                                 .time_ms = INT64_C(1709249405678),
+                                 .zone_s = cases[i].zone_s};
         size_t size = log_format_line(line, LOG_FORMAT_LINES, LOG_TIME_ISO_8601, &about, "x", 1);
 
         line[size] = '\0';
@@ -229,8 +234,12 @@ static void iso_8601_tells_the_zone(void **state)
 /* The largest line there can be. */
 static void every_byte_may_need_two(void **state)
 {
-    struct log_line about = {.level = LOG_LEVEL_WARNING, .role = 'X', .pid = INT32_MAX, .thread_index = UINT32_MAX,
-                             .time_ms = INT64_C(253402300799999), .zone_s = -86399};
+    struct log_line about = {.level = LOG_LEVEL_WARNING,
+                             .role = 'X',
+                             .pid = INT32_MAX,
+                             .thread_index = UINT32_MAX,
+                             .time_ms = INT64_C(253402300799999),
+                             .zone_s = -86399};
     char message[LOG_MESSAGE_LIMIT_BYTES], *line = mem_alloc(LOG_LINE_SPACE);
     size_t size;
 
@@ -581,14 +590,21 @@ static void panic_can_exit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LOG_TEST(lines_have_the_form),   LOG_TEST(levels_decide),         LOG_TEST(errno_survives),
-        LOG_TEST(long_messages_are_cut), LOG_TEST(time_is_local_time),    LOG_TEST(lines_of_threads_do_not_mix),
-        LOG_TEST(from_a_signal),         LOG_TEST(children_are_marked),   LOG_TEST(broken_programs_stop),
+        LOG_TEST(lines_have_the_form),
+        LOG_TEST(levels_decide),
+        LOG_TEST(errno_survives),
+        LOG_TEST(long_messages_are_cut),
+        LOG_TEST(time_is_local_time),
+        LOG_TEST(lines_of_threads_do_not_mix),
+        LOG_TEST(from_a_signal),
+        LOG_TEST(children_are_marked),
+        LOG_TEST(broken_programs_stop),
         LOG_TEST(dates_agree_with_the_library),
         LOG_TEST(formats_can_be_chosen),
         cmocka_unit_test(iso_8601_tells_the_zone),
         cmocka_unit_test(every_byte_may_need_two),
-        LOG_TEST(panic_inside_a_panic),  LOG_TEST(panic_can_exit),
+        LOG_TEST(panic_inside_a_panic),
+        LOG_TEST(panic_can_exit),
         LOG_TEST(a_moved_file_is_opened_again),
         LOG_TEST(a_removed_file_is_made_again),
         LOG_TEST(a_file_in_its_place_is_taken),

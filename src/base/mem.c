@@ -60,8 +60,8 @@ static void raise_peak(int64_t used)
 {
     int64_t most = atomic_load_explicit(&peak, memory_order_relaxed);
 
-    while (used > most && !atomic_compare_exchange_weak_explicit(&peak, &most, used, memory_order_relaxed,
-                                                                 memory_order_relaxed))
+    while (used > most &&
+           !atomic_compare_exchange_weak_explicit(&peak, &most, used, memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
@@ -383,11 +383,11 @@ void mem_background_threads(bool on)
 
 const char *mem_allocator_name(void)
 {
-    static const char name[] = {"jemalloc-"
+    static const char name[] = {
+        "jemalloc-"
 #define NAME_TEXT_(number) #number
 #define NAME_TEXT(number) NAME_TEXT_(number)
-                                NAME_TEXT(JEMALLOC_VERSION_MAJOR) "." NAME_TEXT(JEMALLOC_VERSION_MINOR) "."
-                                NAME_TEXT(JEMALLOC_VERSION_BUGFIX)};
+        NAME_TEXT(JEMALLOC_VERSION_MAJOR) "." NAME_TEXT(JEMALLOC_VERSION_MINOR) "." NAME_TEXT(JEMALLOC_VERSION_BUGFIX)};
     return name;
 }
 

@@ -84,8 +84,17 @@ void mem_control_run_inside(void (*run)(void))
 static bool is_text(const char *name)
 {
     static const char *const texts[] = {
-        "version", "config.malloc_conf", "opt.metadata_thp", "opt.dss", "opt.percpu_arena", "opt.junk",
-        "opt.prof_prefix", "opt.stats_print_opts", "opt.stats_interval_opts", "opt.zero_realloc", "opt.thp",
+        "version",
+        "config.malloc_conf",
+        "opt.metadata_thp",
+        "opt.dss",
+        "opt.percpu_arena",
+        "opt.junk",
+        "opt.prof_prefix",
+        "opt.stats_print_opts",
+        "opt.stats_interval_opts",
+        "opt.zero_realloc",
+        "opt.thp",
         "thread.prof.name",
     };
     size_t size = strlen(name);

@@ -46,17 +46,17 @@ static void *move(void *memory, size_t alignment)
 #else
 
 enum {
-    SLAB_SHARE = 7, /* a slab's share of holes must come to so many eighths of its bin's */
+    SLAB_SHARE = 7,  /* a slab's share of holes must come to so many eighths of its bin's */
     HOLES_LEAST = 32 /* a bin with less than one block in so many free is left alone */
 };
 
 /* What "experimental.utilization.query" tells of a block. */
 struct utilization {
-    char *current_slab;      /* from which its bin allocates now */
-    size_t slab_free;        /* blocks of its slab */
+    char *current_slab; /* from which its bin allocates now */
+    size_t slab_free;   /* blocks of its slab */
     size_t slab_count;
     size_t slab_bytes;
-    size_t bin_free;         /* and of the whole bin */
+    size_t bin_free; /* and of the whole bin */
     size_t bin_count;
 };
 

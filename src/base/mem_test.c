@@ -34,7 +34,7 @@ static void blocks_hold_what_was_asked(void **state)
             size_t kept = MIN(size, blocks[i].size);
 
             blocks[i].bytes = round % 2 == 0 ? mem_realloc(blocks[i].bytes, size)
-                                              : mem_try_realloc(blocks[i].bytes, size);
+                                             : mem_try_realloc(blocks[i].bytes, size);
             for (size_t j = 0; j < kept; j++)
                 assert_int_equal(blocks[i].bytes[j], blocks[i].fill);
         } else {

@@ -341,10 +341,12 @@ struct unit {
     uint64_t bytes;
 };
 
+/* clang-format off */
 static const struct unit units[] = {
     {"", 1},         {"b", 1},           {"k", 1000},          {"kb", 1024}, {"m", 1000000}, {"mb", 1024 * 1024},
     {"g", 1000000000}, {"gb", 1024 * 1024 * 1024},
 };
+/* clang-format on */
 
 bool number_parse_memory(struct slice text, uint64_t *bytes)
 {

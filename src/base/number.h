@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NUMBER_I64_SPACE 21                      /* "-9223372036854775808" and a zero byte */
-#define NUMBER_DOUBLE_SPACE 32                   /* any number_format_double */
+#define NUMBER_I64_SPACE 21                       /* "-9223372036854775808" and a zero byte */
+#define NUMBER_DOUBLE_SPACE 32                    /* any number_format_double */
 #define NUMBER_LONG_DOUBLE_HUMAN_SPACE (5 * 1024) /* any number_format_long_double_human */
 
 /* Exactly what number_format_i64 would print: no leading zeros, no "-0". */

@@ -15,10 +15,10 @@
 
 #define FRAME_LIMIT 100
 
-static panic_report_fn report_fn;          /* const: set before the first worker starts */
-static _Atomic bool is_exiting;            /* atomic: relaxed; use-exit-on-panic */
-static _Atomic bool has_begun;             /* atomic: who sets it reports */
-static _Thread_local bool is_reporting;    /* owner: the thread; a panic inside a panic */
+static panic_report_fn report_fn;       /* const: set before the first worker starts */
+static _Atomic bool is_exiting;         /* atomic: relaxed; use-exit-on-panic */
+static _Atomic bool has_begun;          /* atomic: who sets it reports */
+static _Thread_local bool is_reporting; /* owner: the thread; a panic inside a panic */
 
 void panic_set_report(panic_report_fn report)
 {

@@ -17,9 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool power_cut_log_is_on; /* global: see the header */
+bool power_cut_log_is_on;           /* global: see the header */
 static char journal_path[PATH_MAX]; /* global: const after start; the environment's memory becomes the process' title */
-static _Atomic uint64_t last_id;  /* atomic: relaxed; a child goes on with its own number */
+static _Atomic uint64_t last_id;    /* atomic: relaxed; a child goes on with its own number */
 
 static void PRINTF_LIKE(1, 2) put_line(const char *format, ...)
 {

@@ -34,13 +34,13 @@ enum option_type {
 };
 
 enum option_flag {
-    OPTION_MUTABLE = 1 << 0,       /* CONFIG SET may change it */
-    OPTION_HIDDEN = 1 << 1,        /* patterns of CONFIG GET don't find it, its full name does */
-    OPTION_SENSITIVE = 1 << 2,     /* its value stays out of logs */
-    OPTION_MULTI_ARG = 1 << 3,     /* takes a list of words; one word is split at blanks */
-    OPTION_DENY_LOADING = 1 << 4,  /* not while data is loaded */
-    OPTION_VOLATILE = 1 << 5,      /* a reference: applied also when the value is the same */
-    OPTION_PROTECTED = 1 << 6,     /* needs enable-protected-configs */
+    OPTION_MUTABLE = 1 << 0,      /* CONFIG SET may change it */
+    OPTION_HIDDEN = 1 << 1,       /* patterns of CONFIG GET don't find it, its full name does */
+    OPTION_SENSITIVE = 1 << 2,    /* its value stays out of logs */
+    OPTION_MULTI_ARG = 1 << 3,    /* takes a list of words; one word is split at blanks */
+    OPTION_DENY_LOADING = 1 << 4, /* not while data is loaded */
+    OPTION_VOLATILE = 1 << 5,     /* a reference: applied also when the value is the same */
+    OPTION_PROTECTED = 1 << 6,    /* needs enable-protected-configs */
     OPTION_DEBUG = 1 << 7,
     OPTION_EMPTY_IS_NULL = 1 << 8, /* STRING: "" is stored as data NULL */
     OPTION_MULTI_ENUM = 1 << 9,    /* ENUM: several names, values are or-ed bits */
@@ -87,25 +87,35 @@ struct option_row {
 };
 
 #define ROW_BOOL(name_, storage_, preset_, flags_, help_, ...)                                                  \
-    {.name = (name_), .type = OPTION_BOOL, .number = (storage_), .preset = (preset_), .least = 0, .most = 1,    \
-     .flags = (flags_), .help = (help_), ##__VA_ARGS__}
+    {                                                                                                           \
+        .name = (name_), .type = OPTION_BOOL, .number = (storage_), .preset = (preset_), .least = 0, .most = 1, \
+        .flags = (flags_), .help = (help_), ##__VA_ARGS__                                                       \
+    }
 #define ROW_NUMBER_(type_, name_, storage_, preset_, least_, most_, flags_, help_, ...)                         \
-    {.name = (name_), .type = (type_), .number = (storage_), .preset = (int64_t)(preset_),                      \
-     .least = (int64_t)(least_), .most = (int64_t)(most_), .flags = (flags_), .help = (help_), ##__VA_ARGS__}
+    {                                                                                                           \
+        .name = (name_), .type = (type_), .number = (storage_), .preset = (int64_t)(preset_),                   \
+        .least = (int64_t)(least_), .most = (int64_t)(most_), .flags = (flags_), .help = (help_), ##__VA_ARGS__ \
+    }
 #define ROW_INT(...) ROW_NUMBER_(OPTION_INT, __VA_ARGS__)
 #define ROW_UINT(...) ROW_NUMBER_(OPTION_UINT, __VA_ARGS__)
 #define ROW_MEMORY(...) ROW_NUMBER_(OPTION_MEMORY, __VA_ARGS__)
 #define ROW_PERCENT_OR_MEMORY(...) ROW_NUMBER_(OPTION_PERCENT_OR_MEMORY, __VA_ARGS__)
 #define ROW_OCTAL(...) ROW_NUMBER_(OPTION_OCTAL, __VA_ARGS__)
-#define ROW_ENUM(name_, storage_, preset_, names_, flags_, help_, ...)                                          \
-    {.name = (name_), .type = OPTION_ENUM, .number = (storage_), .preset = (preset_), .names = (names_),        \
-     .flags = (flags_), .help = (help_), ##__VA_ARGS__}
-#define ROW_STRING(name_, storage_, preset_, flags_, help_, ...)                                                \
-    {.name = (name_), .type = OPTION_STRING, .string = (storage_), .preset_text = (preset_), .flags = (flags_), \
-     .help = (help_), ##__VA_ARGS__}
-#define ROW_SPECIAL(name_, set_, get_, preset_, flags_, help_, ...)                                             \
-    {.name = (name_), .type = OPTION_SPECIAL, .set = (set_), .get = (get_), .preset_text = (preset_),           \
-     .flags = (flags_), .help = (help_), ##__VA_ARGS__}
+#define ROW_ENUM(name_, storage_, preset_, names_, flags_, help_, ...)                                      \
+    {                                                                                                       \
+        .name = (name_), .type = OPTION_ENUM, .number = (storage_), .preset = (preset_), .names = (names_), \
+        .flags = (flags_), .help = (help_), ##__VA_ARGS__                                                   \
+    }
+#define ROW_STRING(name_, storage_, preset_, flags_, help_, ...)                                                   \
+    {                                                                                                              \
+        .name = (name_), .type = OPTION_STRING, .string = (storage_), .preset_text = (preset_), .flags = (flags_), \
+        .help = (help_), ##__VA_ARGS__                                                                             \
+    }
+#define ROW_SPECIAL(name_, set_, get_, preset_, flags_, help_, ...)                                      \
+    {                                                                                                    \
+        .name = (name_), .type = OPTION_SPECIAL, .set = (set_), .get = (get_), .preset_text = (preset_), \
+        .flags = (flags_), .help = (help_), ##__VA_ARGS__                                                \
+    }
 
 #define OPTION_GET(storage) atomic_load_explicit(&(storage), memory_order_relaxed)
 #define OPTION_GET_U64(storage) ((uint64_t)atomic_load_explicit(&(storage), memory_order_relaxed))
@@ -145,8 +155,8 @@ must_check bool option_enum_value(const struct option_enum *names, struct slice 
 
 /* One line of INFO. Rows of a section are printed in the order of the table. */
 struct info_field {
-    const char *section;                 /* lower case: "memory" */
-    const char *name;                    /* "used_memory"; NULL: `append` writes whole lines, or none */
+    const char *section;                   /* lower case: "memory" */
+    const char *name;                      /* "used_memory"; NULL: `append` writes whole lines, or none */
     void (*append)(struct buffer *buffer); /* the value only */
-    bool (*wanted)(void);                /* NULL: always */
+    bool (*wanted)(void);                  /* NULL: always */
 };

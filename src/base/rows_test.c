@@ -12,8 +12,8 @@
 
 enum { COLOR_RED = 1, COLOR_BLUE = 2, COLOR_GREEN = 4 };
 
-static const struct option_enum colors[] = {
-    {"none", 0}, {"red", COLOR_RED}, {"rouge", COLOR_RED}, {"blue", COLOR_BLUE}, {"green", COLOR_GREEN}, {NULL, 0}};
+static const struct option_enum colors[] = {{"none", 0},          {"red", COLOR_RED},     {"rouge", COLOR_RED},
+                                            {"blue", COLOR_BLUE}, {"green", COLOR_GREEN}, {NULL, 0}};
 
 static _Atomic int64_t flag, count, limit, size, share, mode, color, palette;
 static struct option_string title, secret;
@@ -118,36 +118,55 @@ static void parse_and_print(void **state)
     static const struct {
         const char *name, *text, *answer;
     } cases[] = {
-        {"flag", "no", "no"}, {"FLAG", "YES", "yes"}, {"old-flag", "maybe", "argument must be 'yes' or 'no'"},
+        {"flag", "no", "no"},
+        {"FLAG", "YES", "yes"},
+        {"old-flag", "maybe", "argument must be 'yes' or 'no'"},
         {"flag", "", "argument must be 'yes' or 'no'"},
-        {"count", "-10", "-10"}, {"count", "500", "500"},
+        {"count", "-10", "-10"},
+        {"count", "500", "500"},
         {"count", "501", "argument must be between -10 and 500 inclusive"},
         {"count", "-11", "argument must be between -10 and 500 inclusive"},
         {"count", "07", "argument couldn't be parsed into an integer"},
         {"count", "", "argument couldn't be parsed into an integer"},
-        {"limit", "18446744073709551615", "18446744073709551615"}, {"limit", "1", "1"},
+        {"limit", "18446744073709551615", "18446744073709551615"},
+        {"limit", "1", "1"},
         {"limit", "0", "argument must be between 1 and 18446744073709551615 inclusive"},
         {"limit", "-1", "argument must be between 1 and 18446744073709551615 inclusive"},
         {"limit", "x", "argument couldn't be parsed into an integer"},
-        {"size", "1kb", "1024"}, {"size", "2GB", "2147483648"}, {"size", "-1", "argument must be a memory value"},
+        {"size", "1kb", "1024"},
+        {"size", "2GB", "2147483648"},
+        {"size", "-1", "argument must be a memory value"},
         {"size", "999", "argument must be between 1000 and 18446744073709551615 inclusive"},
         {"size", "5 kb", "argument must be a memory value"},
-        {"share", "50%", "50%"}, {"share", "100%", "100%"}, {"share", "0%", "0"}, {"share", "5mb", "5242880"},
+        {"share", "50%", "50%"},
+        {"share", "100%", "100%"},
+        {"share", "0%", "0"},
+        {"share", "5mb", "5242880"},
         {"share", "101%", "percentage argument must be less or equal to 100"},
         {"share", "%", "argument must be a memory or percent value"},
         {"share", "-5", "argument must be a memory or percent value"},
-        {"mode", "755", "755"}, {"mode", "0", "0"}, {"mode", "888", "argument couldn't be parsed as an octal number"},
+        {"mode", "755", "755"},
+        {"mode", "0", "0"},
+        {"mode", "888", "argument couldn't be parsed as an octal number"},
         {"mode", "", "argument couldn't be parsed as an octal number"},
         {"mode", "1000", "argument must be between 0 and 777 inclusive"},
-        {"color", "rouge", "red"}, {"color", "BLUE", "blue"},
+        {"color", "rouge", "red"},
+        {"color", "BLUE", "blue"},
         {"color", "black", "argument(s) must be one of the following: none, red, rouge, blue, green"},
         {"color", "red blue", "argument(s) must be one of the following: none, red, rouge, blue, green"},
-        {"palette", "green blue", "blue green"}, {"palette", "red", "red"}, {"palette", "none", "none"},
+        {"palette", "green blue", "blue green"},
+        {"palette", "red", "red"},
+        {"palette", "none", "none"},
         {"palette", "", "argument(s) must be one of the following: none, red, rouge, blue, green"},
         {"palette", "red black", "argument(s) must be one of the following: none, red, rouge, blue, green"},
-        {"title", "a b", "a b"}, {"title", "", ""}, {"title", "a/b", "title can't be a path"},
-        {"secret", "x", "x"}, {"secret", "", ""},
-        {"special", "a  b 'c'", "a b c"}, {"special", "a bad b", "bad word"}, {"special", "", ""},
+        {"title", "a b", "a b"},
+        {"title", "", ""},
+        {"title", "a/b", "title can't be a path"},
+        {"secret", "x", "x"},
+        {"secret", "", ""},
+        {"special", "a  b 'c'", "a b c"},
+        {"special", "a bad b", "bad word"},
+        {"special", "", ""},
         {"special", "\"a", "unbalanced quotes"},
     };
 
@@ -239,7 +258,7 @@ static void lines_of_rewrite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ROWS_TEST(parse_and_print), ROWS_TEST(several_words),    ROWS_TEST(presets),
+        ROWS_TEST(parse_and_print),      ROWS_TEST(several_words),    ROWS_TEST(presets),
         ROWS_TEST(storing_twice_undoes), ROWS_TEST(lines_of_rewrite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

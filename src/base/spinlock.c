@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 THREAD_LOCAL uint32_t spinlock_self = (uint32_t)SPINLOCK_NO_ID; /* global: see the header, as of the two below */
-THREAD_LOCAL uint32_t spinlock_held_count;      /* global: as above */
-THREAD_LOCAL bool spinlock_stripes_are_excused; /* global: as above */
+THREAD_LOCAL uint32_t spinlock_held_count;                      /* global: as above */
+THREAD_LOCAL bool spinlock_stripes_are_excused;                 /* global: as above */
 
 uint32_t spinlock_self_assign(void)
 {

@@ -50,9 +50,17 @@ void spinlock_rank_acquired(const struct spinlock *lock);
 void spinlock_rank_released(const struct spinlock *lock);
 void spinlock_rank_assert_may_sleep(void);
 #else
-static inline void spinlock_rank_acquired(const struct spinlock *lock) { (void)lock; }
-static inline void spinlock_rank_released(const struct spinlock *lock) { (void)lock; }
-static inline void spinlock_rank_assert_may_sleep(void) {}
+static inline void spinlock_rank_acquired(const struct spinlock *lock)
+{
+    (void)lock;
+}
+static inline void spinlock_rank_released(const struct spinlock *lock)
+{
+    (void)lock;
+}
+static inline void spinlock_rank_assert_may_sleep(void)
+{
+}
 #endif
 
 /* No lock is held by this thread, not even a stripe that is excused. */

@@ -24,12 +24,12 @@ enum status {
 };
 
 /* For a result that is dropped, be it a status or what a system call tells; the reason is for who reads it. */
-#define status_ignore(call, reason)                                                                                   \
-    do {                                                                                                              \
-        __auto_type ignored_ = (call);                                                                                \
-        _Static_assert(sizeof("" reason) > 1, "why may it be dropped?");                                              \
-        (void)ignored_;                                                                                               \
+#define status_ignore(call, reason)                                      \
+    do {                                                                 \
+        __auto_type ignored_ = (call);                                   \
+        _Static_assert(sizeof("" reason) > 1, "why may it be dropped?"); \
+        (void)ignored_;                                                  \
     } while (0)
 
-const char *status_text(enum status status);   /* lower case, for log lines: "no memory" */
-must_check enum status status_from_errno(int error);      /* STATUS_IO for what has no better name */
+const char *status_text(enum status status);         /* lower case, for log lines: "no memory" */
+must_check enum status status_from_errno(int error); /* STATUS_IO for what has no better name */

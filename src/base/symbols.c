@@ -11,9 +11,9 @@
 enum { FILES_MOST = 64 };
 
 struct loaded_file {
-    const char *name;         /* the loader's */
-    uintptr_t base, from, to; /* addresses are `base` and what the file says; it takes from ... to */
-    const ElfW(Sym) *symbols; /* NULL: it has none */
+    const char *name;          /* the loader's */
+    uintptr_t base, from, to;  /* addresses are `base` and what the file says; it takes from ... to */
+    const ElfW(Sym) * symbols; /* NULL: it has none */
     const char *names;
     size_t count;
 };
@@ -44,7 +44,7 @@ static const void *pointer_of(const struct loaded_file *file, ElfW(Addr) address
     return (const void *)(address < file->base ? file->base + address : address);
 }
 
-static void read_dynamic(struct loaded_file *file, const ElfW(Dyn) *entry)
+static void read_dynamic(struct loaded_file *file, const ElfW(Dyn) * entry)
 {
     const uint32_t *hash = NULL, *gnu_hash = NULL;
 
@@ -101,7 +101,7 @@ void symbols_setup(void)
     (void)dl_iterate_phdr(add_file, NULL);
 }
 
-static bool is_function(const ElfW(Sym) *symbol)
+static bool is_function(const ElfW(Sym) * symbol)
 {
     unsigned type = ELF64_ST_TYPE(symbol->st_info);
 

@@ -43,14 +43,14 @@
 #endif
 
 enum {
-    TABLE_SLOTS = 8,                /* a bucket: 64 bytes */
-    TABLE_GROUP_BUCKETS_MOST = 64,  /* 4 KiB: large pieces leave the allocator few holes when they change size */
-    TABLE_REACH = 14,               /* how many buckets after its home an item may stand */
+    TABLE_SLOTS = 8,               /* a bucket: 64 bytes */
+    TABLE_GROUP_BUCKETS_MOST = 64, /* 4 KiB: large pieces leave the allocator few holes when they change size */
+    TABLE_REACH = 14,              /* how many buckets after its home an item may stand */
     TABLE_DIRECTORY_BITS = 28,
     TABLE_DIRECTORY_SHIFT = 14,
     TABLE_TAG_SHIFT = 48,
-    TABLE_DIRECTORY_SHARE = 8,      /* how many entries the directory may have for each item: 64 bytes */
-    TABLE_SCAN_TAG_BITS = 6,        /* of the tag that count in a scan position */
+    TABLE_DIRECTORY_SHARE = 8, /* how many entries the directory may have for each item: 64 bytes */
+    TABLE_SCAN_TAG_BITS = 6,   /* of the tag that count in a scan position */
     TABLE_SCAN_BITS = TABLE_DIRECTORY_BITS + TABLE_SCAN_TAG_BITS
 };
 
@@ -282,6 +282,6 @@ void *table_random(const struct table *table, uint64_t (*random)(void *context),
 uint64_t *table_find_by_hash(const struct table *table, uint64_t hash, bool (*visit)(const void *item, void *context),
                              void *context);
 
-uint64_t table_memory_bytes(const struct table *table);  /* of the table itself, without its struct and items */
-uint64_t table_slot_count(const struct table *table);    /* capacity */
+uint64_t table_memory_bytes(const struct table *table); /* of the table itself, without its struct and items */
+uint64_t table_slot_count(const struct table *table);   /* capacity */
 void table_validate(const struct table *table, table_hash_fn hash_of); /* asserts every invariant */

@@ -38,6 +38,6 @@ must_check bool thread_set_affinity(int cpu); /* the calling thread; false: not 
 /* The same with a list: "0,2-5,8-14:2" (every second from 8 to 14). Threads started later inherit it. */
 must_check bool thread_set_cpus(const char *list);
 must_check bool thread_cpus_are_valid(const char *list);
-void thread_set_name(const char *name);       /* the calling thread */
-unsigned thread_cpu_count(void);              /* what this process may use: affinity and cgroup quota, at least 1 */
-unsigned thread_self_index(void);             /* 0: the first that asked (the main thread, if it asks first), 1, 2... */
+void thread_set_name(const char *name); /* the calling thread */
+unsigned thread_cpu_count(void);        /* what this process may use: affinity and cgroup quota, at least 1 */
+unsigned thread_self_index(void);       /* 0: the first that asked (the main thread, if it asks first), 1, 2... */

@@ -4,10 +4,8 @@
 
 enum { CALIBRATION_NS = 4000000, TRIES = 20 };
 
-struct tick_scale tick_scale = { /* global: see tick.h */
-    .ns_per_tick = UINT64_C(1) << 32,
-    .ticks_per_ns = UINT64_C(1) << 32,
-};
+#define ONE_TO_ONE (UINT64_C(1) << 32)
+struct tick_scale tick_scale = {.ns_per_tick = ONE_TO_ONE, .ticks_per_ns = ONE_TO_ONE}; /* global: see tick.h */
 
 /* Both clocks at the same moment: of several tries the one that took the least time between two looks at the clock. */
 static void read_both(uint64_t *ns, uint64_t *ticks)

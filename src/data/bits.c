@@ -121,8 +121,7 @@ int64_t bits_find(struct slice bytes, bool value, uint64_t first, uint64_t count
     if (count == 0)
         return -1;
     if (lead != 0) {
-        found = find_in_byte((unsigned char)bytes.data[at], value,
-                             byte_mask(lead, (unsigned)MIN(count, 8U - lead)));
+        found = find_in_byte((unsigned char)bytes.data[at], value, byte_mask(lead, (unsigned)MIN(count, 8U - lead)));
         if (found < 8)
             return (int64_t)((uint64_t)at * 8 + found);
         at++;
@@ -131,8 +130,7 @@ int64_t bits_find(struct slice bytes, bool value, uint64_t first, uint64_t count
         at += skip_bytes(bytes.data + at, (size_t)(end / 8) - at, value ? 0 : UINT64_MAX);
     if ((uint64_t)at * 8 >= end)
         return -1;
-    found = find_in_byte((unsigned char)bytes.data[at], value,
-                         at < end / 8 ? 0xff : byte_mask(0, (unsigned)(end % 8)));
+    found = find_in_byte((unsigned char)bytes.data[at], value, at < end / 8 ? 0xff : byte_mask(0, (unsigned)(end % 8)));
     return found < 8 ? (int64_t)((uint64_t)at * 8 + found) : -1;
 }
 
@@ -144,14 +142,14 @@ typedef uint64_t vector __attribute__((vector_size(32), aligned(1), may_alias));
 /* This much of the result stays in the first cache while source after source comes. */
 enum { COMBINE_BLOCK_BYTES = 8192 };
 
-#define COMBINE(out, in, size, operator)                                                                               \
-    do {                                                                                                               \
-        size_t at_ = 0;                                                                                                \
-                                                                                                                       \
-        for (; (size)-at_ >= sizeof(vector); at_ += sizeof(vector))                                                    \
-            *(vector *)((out) + at_) operator *(const vector *)((in) + at_);                                           \
-        for (; at_ < (size); at_++)                                                                                    \
-            (out)[at_] operator (in)[at_];                                                                             \
+#define COMBINE(out, in, size, operator)                                    \
+    do {                                                                    \
+        size_t at_ = 0;                                                     \
+                                                                            \
+        for (; (size)-at_ >= sizeof(vector); at_ += sizeof(vector))         \
+            *(vector *)((out) + at_) operator*(const vector *)((in) + at_); \
+        for (; at_ < (size); at_++)                                         \
+            (out)[at_] operator(in)[at_];                                   \
     } while (0)
 
 static void combine_block(enum bits_operation operation, char *out, const char *in, size_t size)
@@ -248,8 +246,8 @@ static void shift_left(char *out, struct slice source, size_t bytes, unsigned bi
         out[at++] = (char)((unsigned char)source.data[0] << bits);
     /* A word takes its low bits from the byte before it. */
     for (; at + 8 <= source.size; at += 8)
-        store_little(out + at, load_little(source.data + at) << bits |
-                                   (unsigned char)source.data[at - 1] >> (8 - bits));
+        store_little(out + at,
+                     load_little(source.data + at) << bits | (unsigned char)source.data[at - 1] >> (8 - bits));
     for (; at <= source.size; at++)
         out[at] = (char)(byte_or_zero(source, at) << bits |
                          (at == 0 ? 0 : (unsigned char)source.data[at - 1] >> (8 - bits)));
@@ -264,8 +262,8 @@ static void shift_right(char *out, struct slice source, unsigned bits)
         return;
     }
     for (; at + 9 <= source.size; at += 8)
-        store_little(out + at, load_little(source.data + at) >> bits |
-                                   (uint64_t)(unsigned char)source.data[at + 8] << (64 - bits));
+        store_little(out + at, load_little(source.data + at) >> bits | (uint64_t)(unsigned char)source.data[at + 8]
+                                                                           << (64 - bits));
     for (; at < source.size; at++)
         out[at] = (char)(byte_or_zero(source, at) >> bits | byte_or_zero(source, at + 1) << (8 - bits));
 }

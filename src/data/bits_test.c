@@ -196,7 +196,9 @@ static void shifts_known_by_heart(void **state)
     check_shift(SLICE("\xaa"), -3, SLICE("\x15"));
     check_shift(SLICE("\xff"), 1, SLICE("\xfe\x01"));
     check_shift(SLICE("\x00\xff"), -1, SLICE("\x80\x7f"));
-    check_shift(SLICE("abcdefg"), 8, SLICE("\x00" "abcdefg"));
+    check_shift(SLICE("abcdefg"), 8,
+                SLICE("\x00"
+                      "abcdefg"));
     check_shift(SLICE("\x81\x02\x03\x84"), -8, SLICE("\x02\x03\x84"));
     check_shift(SLICE(" "), -8, SLICE(""));
     check_shift(SLICE(" "), -65, SLICE(""));

@@ -107,5 +107,7 @@ static uint64_t free_effort(struct value value)
     return 1;
 }
 
-const struct value_ops cron_ops = {
-    .destroy = destroy, .copy = copy_value, .memory_bytes = memory_bytes, .free_effort = free_effort};
+const struct value_ops cron_ops = {.destroy = destroy,
+                                   .copy = copy_value,
+                                   .memory_bytes = memory_bytes,
+                                   .free_effort = free_effort};

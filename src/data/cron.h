@@ -18,7 +18,7 @@ struct cron {
     int64_t interval_ms; /* above 0 */
     uint64_t id;         /* no other value made in this process has it; copies are others */
     bool repeats;
-    bool fails;          /* its last run ended with an error */
+    bool fails; /* its last run ended with an error */
     uint32_t key_count;
     uint32_t word_count; /* the script, the keys, the arguments */
     struct slice words[];

@@ -54,12 +54,12 @@ static void cron_goes_on_where_it_should(void **state)
     (void)state;
     assert_true(cron_next_ms(cron_of(far)) == INT64_MAX);
     cron_ops.destroy(far);
-    assert_true(after(1000, 100, 1100) == 1200);  /* on time */
-    assert_true(after(1000, 100, 1199) == 1200);  /* late, but within the interval */
-    assert_true(after(1000, 100, 1200) == 1300);  /* one was missed */
-    assert_true(after(1000, 100, 1999) == 2000);  /* many were */
+    assert_true(after(1000, 100, 1100) == 1200); /* on time */
+    assert_true(after(1000, 100, 1199) == 1200); /* late, but within the interval */
+    assert_true(after(1000, 100, 1200) == 1300); /* one was missed */
+    assert_true(after(1000, 100, 1999) == 2000); /* many were */
     assert_true(after(1000, 100, 2000) == 2100);
-    assert_true(after(0, 100, 5555) == 5655);     /* nothing to keep to */
+    assert_true(after(0, 100, 5555) == 5655); /* nothing to keep to */
     assert_true(after(-1000, 300, 50) == 200);
     assert_true(after(INT64_MIN, 7, 100) > 100 && after(INT64_MIN, 7, 100) <= 107);
     assert_true(after(1, INT64_MAX, 5) == INT64_MAX);

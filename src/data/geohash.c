@@ -327,7 +327,7 @@ static void cover_add_limits(struct cover *cover, const struct geohash_cell *cel
 
 unsigned geohash_shape_cover(const struct geohash_shape *shape, struct geohash_range ranges[GEOHASH_RANGES_MOST])
 {
-    static const int8_t directions[][2] = {{0, 0},  {0, 1},  {0, -1}, {1, 0}, {-1, 0},
+    static const int8_t directions[][2] = {{0, 0}, {0, 1},  {0, -1}, {1, 0},  {-1, 0},
                                            {1, 1}, {-1, 1}, {1, -1}, {-1, -1}}; /* east, north */
     struct geohash_area wanted = shape_area(shape), area;
     struct geohash_cell cell = geohash_cell_at(shape->center, first_step(shape)), cells[countof(directions)];

@@ -17,11 +17,7 @@
 #define GEOHASH_LATITUDE_MOST 85.05112878
 #define GEOHASH_EARTH_RADIUS_M 6372797.560856
 
-enum {
-    GEOHASH_STEP_MOST = 26,
-    GEOHASH_TEXT_BYTES = 11,
-    GEOHASH_RANGES_MOST = 16
-};
+enum { GEOHASH_STEP_MOST = 26, GEOHASH_TEXT_BYTES = 11, GEOHASH_RANGES_MOST = 16 };
 
 struct geohash_point {
     double longitude, latitude; /* degrees */

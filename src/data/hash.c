@@ -141,8 +141,7 @@ static uint64_t memory_bytes(struct value hash, uint64_t samples)
 
     if (hash.encoding == ENCODING_LISTPACK)
         return mem_usable(hash.data);
-    return mem_usable(table) + table_memory_bytes(&table->pairs) +
-           sample_memory(&table->pairs, samples, pair_memory);
+    return mem_usable(table) + table_memory_bytes(&table->pairs) + sample_memory(&table->pairs, samples, pair_memory);
 }
 
 static uint64_t free_effort(struct value hash)
@@ -173,9 +172,15 @@ static uint64_t relocate(struct value *hash, uint64_t position, uint64_t most, s
 }
 
 static const struct value_member_ops member_ops = {.has = hash_has, .remove = hash_remove};
-const struct value_ops hash_ops = {
-    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort,
-    .relocate = relocate, .count = hash_count, .table = as_table, .validate = hash_validate, .members = &member_ops};
+const struct value_ops hash_ops = {.destroy = destroy,
+                                   .copy = copy,
+                                   .memory_bytes = memory_bytes,
+                                   .free_effort = free_effort,
+                                   .relocate = relocate,
+                                   .count = hash_count,
+                                   .table = as_table,
+                                   .validate = hash_validate,
+                                   .members = &member_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 

@@ -28,6 +28,6 @@ must_check bool intset_add(struct intset **set, int64_t number);    /* false: it
 must_check bool intset_remove(struct intset **set, int64_t number); /* false: it was not there; likewise */
 
 struct slice intset_as_bytes(const struct intset *set);
-must_check bool intset_check(struct slice bytes);      /* is this an intset, and not an empty one? */
-struct intset *intset_from_bytes(struct slice bytes);  /* checked before; copied */
+must_check bool intset_check(struct slice bytes);     /* is this an intset, and not an empty one? */
+struct intset *intset_from_bytes(struct slice bytes); /* checked before; copied */
 void intset_validate(const struct intset *set);

@@ -49,6 +49,10 @@ static void validate(struct value value)
     quicklist_validate(list_of(value));
 }
 
-const struct value_ops list_ops = {
-    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort,
-    .relocate = relocate, .count = count, .validate = validate};
+const struct value_ops list_ops = {.destroy = destroy,
+                                   .copy = copy,
+                                   .memory_bytes = memory_bytes,
+                                   .free_effort = free_effort,
+                                   .relocate = relocate,
+                                   .count = count,
+                                   .validate = validate};

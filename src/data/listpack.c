@@ -5,7 +5,7 @@
 
 enum {
     END = 0xFF,
-    HEAD_MOST = 9,       /* bytes of an element before a string's own */
+    HEAD_MOST = 9, /* bytes of an element before a string's own */
     BACK_MOST = 5,
     SHORT_TEXT_MOST = 63,
     MIDDLE_TEXT_MOST = 4095,
@@ -142,10 +142,10 @@ static void encode_number(struct encoded *element, int64_t number)
         element->head[1] = (uint8_t)number;
         bytes = 1;
     } else {
-        bytes = number >= INT16_MIN && number <= INT16_MAX ? 2
-              : number >= -(1 << 23) && number < 1 << 23   ? 3
-              : number >= INT32_MIN && number <= INT32_MAX ? 4
-                                                           : 8;
+        bytes = number >= INT16_MIN && number <= INT16_MAX   ? 2
+                : number >= -(1 << 23) && number < 1 << 23   ? 3
+                : number >= INT32_MIN && number <= INT32_MAX ? 4
+                                                             : 8;
         element->head[0] = (uint8_t)(bytes == 8 ? 0xF4 : 0xEF + bytes);
         for (unsigned i = 0; i < bytes; i++)
             element->head[1 + i] = (uint8_t)((uint64_t)number >> (8 * i));

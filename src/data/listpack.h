@@ -65,8 +65,7 @@ bool listpack_equals(const struct listpack *list, listpack_at at, struct slice t
 listpack_at listpack_find(const struct listpack *list, listpack_at at, struct slice text, unsigned skip);
 static inline struct slice listpack_value_text(const struct listpack_value *value, char scratch[NUMBER_I64_SPACE])
 {
-    return value->text.data != NULL ? value->text
-                                    : slice_make(scratch, number_format_i64(scratch, value->number));
+    return value->text.data != NULL ? value->text : slice_make(scratch, number_format_i64(scratch, value->number));
 }
 
 /* --- changing; the list may move --- */

@@ -164,9 +164,24 @@ static void numbers_take_the_smallest_form(void **state)
     static const struct {
         const char *text;
         unsigned bytes; /* of the element with its backward size */
-    } cases[] = {{"0", 2}, {"127", 2}, {"-1", 3}, {"128", 3}, {"4095", 3}, {"-4096", 3}, {"4096", 4}, {"-32768", 4},
-                 {"32768", 5}, {"-8388608", 5}, {"8388608", 6}, {"2147483648", 10}, {"-9223372036854775808", 10},
-                 {"00", 4}, {"-0", 4}, {"+1", 4}, {"9223372036854775808", 21}, {"", 2}};
+    } cases[] = {{"0", 2},
+                 {"127", 2},
+                 {"-1", 3},
+                 {"128", 3},
+                 {"4095", 3},
+                 {"-4096", 3},
+                 {"4096", 4},
+                 {"-32768", 4},
+                 {"32768", 5},
+                 {"-8388608", 5},
+                 {"8388608", 6},
+                 {"2147483648", 10},
+                 {"-9223372036854775808", 10},
+                 {"00", 4},
+                 {"-0", 4},
+                 {"+1", 4},
+                 {"9223372036854775808", 21},
+                 {"", 2}};
 
     (void)state;
     for (size_t i = 0; i < countof(cases); i++) {
@@ -254,11 +269,10 @@ static void damaged_bytes_are_refused(void **state)
 /* Strangers may spend more bytes on a short text than we would. */
 static void short_texts_are_found_in_every_encoding(void **state)
 {
-    static const unsigned char bytes[] = {
-        27, 0, 0, 0, 3, 0,                                            /* head */
-        0x83, 'a', 'b', 'x', 4,                                       /* one byte tells the size */
-        0xE0, 3, 'a', 'b', 'c', 5,                                    /* two */
-        0xF0, 3, 0, 0, 0, 'a', 'b', 'd', 8 /* five */, 0xFF};
+    static const unsigned char bytes[] = {27,   0,   0,   0,   3,   0, /* head */
+                                          0x83, 'a', 'b', 'x', 4,      /* one byte tells the size */
+                                          0xE0, 3,   'a', 'b', 'c', 5, /* two */
+                                          0xF0, 3,   0,   0,   0,   'a', 'b', 'd', 8 /* five */, 0xFF};
     struct listpack *list = mem_copy(bytes, sizeof(bytes));
 
     (void)state;

@@ -10,7 +10,7 @@
 
 struct nested {
     enum nested_kind kind;
-    uint32_t count;     /* of texts: 1 for a text */
+    uint32_t count;      /* of texts: 1 for a text */
     struct slice *texts; /* each an allocation of its own; with the array they belong to the node */
     struct table children;
     size_t name_size;
@@ -109,7 +109,8 @@ static void node_fill(struct nested *node, const struct slice *values, uint32_t 
 static struct nested *child_find(const struct nested *node, struct slice name)
 {
     return node->kind != NESTED_TREE
-               ? NULL : table_find(&node->children, hash_bytes(name.data, name.size), node_matches, &name);
+               ? NULL
+               : table_find(&node->children, hash_bytes(name.data, name.size), node_matches, &name);
 }
 
 static void child_add(struct nested *node, struct nested *child)
@@ -164,8 +165,7 @@ static uint64_t memory_bytes(struct value root, uint64_t samples)
 
     if (node->kind != NESTED_TREE)
         return node_bytes(node);
-    return mem_usable(node) + table_memory_bytes(&node->children) +
-           sample_memory(&node->children, samples, node_bytes);
+    return mem_usable(node) + table_memory_bytes(&node->children) + sample_memory(&node->children, samples, node_bytes);
 }
 
 static void add_effort(void *item, void *context)
@@ -185,8 +185,10 @@ static uint64_t free_effort(struct value root)
     return effort;
 }
 
-const struct value_ops nested_ops = {
-    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort};
+const struct value_ops nested_ops = {.destroy = destroy,
+                                     .copy = copy,
+                                     .memory_bytes = memory_bytes,
+                                     .free_effort = free_effort};
 
 struct value nested_create(void)
 {

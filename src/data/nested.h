@@ -30,8 +30,8 @@ bool nested_put(struct value *root, struct slice path, const struct slice *value
 const struct nested *nested_find(struct value root, struct slice path); /* NULL: nothing is there */
 
 enum nested_kind nested_kind(const struct nested *node);
-uint64_t nested_count(const struct nested *node);                       /* of a tree's children, of a list's texts */
-struct slice nested_text(const struct nested *node, uint64_t index);    /* of a list; of a text with 0 */
+uint64_t nested_count(const struct nested *node);                    /* of a tree's children, of a list's texts */
+struct slice nested_text(const struct nested *node, uint64_t index); /* of a list; of a text with 0 */
 typedef void (*nested_fn)(struct slice name, const struct nested *node, void *context);
 void nested_each(const struct nested *tree, nested_fn fn, void *context); /* its children, in no order */
 

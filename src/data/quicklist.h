@@ -28,9 +28,9 @@
 
 /* A list keeps those it was created with. */
 struct quicklist_limits {
-    int fill;                      /* -1 ... -5: nodes of 4, 8, 16, 32, 64 KiB; above 0: elements a node; 0 is 1 */
-    uint32_t compress;             /* nodes at each end that stay open; 0: all */
-    size_t plain_from_bytes;       /* texts of this size and more are plain; 0: those that no node could hold */
+    int fill;                /* -1 ... -5: nodes of 4, 8, 16, 32, 64 KiB; above 0: elements a node; 0 is 1 */
+    uint32_t compress;       /* nodes at each end that stay open; 0: all */
+    size_t plain_from_bytes; /* texts of this size and more are plain; 0: those that no node could hold */
 };
 
 struct quicklist;
@@ -46,7 +46,7 @@ size_t quicklist_memory_bytes(const struct quicklist *list); /* visits all nodes
 /* Moves the list's memory together, about `most` elements' worth of it: from the beginning for position 0 (*list may be
  * elsewhere afterwards), else from where the last call ended. Returns the position to go on with, 0 at the end. */
 uint64_t quicklist_relocate(struct quicklist **list, uint64_t position, uint64_t most, struct mem_mover *mover);
-void quicklist_validate(const struct quicklist *list);       /* asserts every invariant */
+void quicklist_validate(const struct quicklist *list); /* asserts every invariant */
 
 /* --- the ends; reading one and dropping it is a pop --- */
 

@@ -67,7 +67,7 @@ static inline struct quicklist_node *neighbour(const struct quicklist *list, con
 /* --- alone --- */
 
 struct quicklist_node *quicklist_node_create(const struct quicklist *list, struct slice text); /* not linked yet */
-struct quicklist_node *quicklist_node_create_packed(struct listpack *pack, uint32_t count); /* takes it over */
+struct quicklist_node *quicklist_node_create_packed(struct listpack *pack, uint32_t count);    /* takes it over */
 struct quicklist_node *quicklist_node_copy(const struct quicklist_node *node);
 void quicklist_node_destroy(struct quicklist_node *node);
 void *quicklist_node_uncompress(const struct quicklist_node *node); /* into a new block */

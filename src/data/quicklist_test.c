@@ -245,10 +245,19 @@ static void random_steps(const char *name, const struct quicklist_limits *limits
 static void random_steps_match_the_model(void **state)
 {
     static const struct quicklist_limits rows[] = {
-        {.fill = -2}, {.fill = -1, .compress = 1}, {.fill = -5}, {.fill = 1}, {.fill = 0, .compress = 1},
-        {.fill = 3, .compress = 2}, {.fill = 5, .compress = 1}, {.fill = 16, .compress = 3}, {.fill = 128},
-        {.fill = 4, .compress = 1, .plain_from_bytes = 7}, {.fill = -1, .compress = 2, .plain_from_bytes = 10000},
-        {.fill = -99, .compress = 1000}, {.fill = 8, .compress = 1, .plain_from_bytes = 1},
+        {.fill = -2},
+        {.fill = -1, .compress = 1},
+        {.fill = -5},
+        {.fill = 1},
+        {.fill = 0, .compress = 1},
+        {.fill = 3, .compress = 2},
+        {.fill = 5, .compress = 1},
+        {.fill = 16, .compress = 3},
+        {.fill = 128},
+        {.fill = 4, .compress = 1, .plain_from_bytes = 7},
+        {.fill = -1, .compress = 2, .plain_from_bytes = 10000},
+        {.fill = -99, .compress = 1000},
+        {.fill = 8, .compress = 1, .plain_from_bytes = 1},
     };
 
     (void)state;
@@ -273,8 +282,8 @@ static void nodes_are_as_full_as_the_limits_allow(void **state)
     static const struct {
         int fill;
         size_t bytes;
-    } rows[] = {{-1, 4096}, {-2, 8192}, {-3, 16384}, {-4, 32768}, {-5, 65536}, {-6, 65536},
-              {32767, 8192}, {99999, 8192}};
+    } rows[] = {{-1, 4096},  {-2, 8192},  {-3, 16384},   {-4, 32768},
+                {-5, 65536}, {-6, 65536}, {32767, 8192}, {99999, 8192}};
 
     (void)state;
     for (size_t i = 0; i < countof(rows); i++) {
@@ -615,8 +624,10 @@ static void load_node(struct quicklist *list, const struct quicklist_node *node,
 /* A list saved under some limits is loaded under others. */
 static void nodes_are_loaded_within_other_limits(void **state)
 {
-    static const struct quicklist_limits rows[] = {
-        {.fill = -2}, {.fill = 5, .compress = 1}, {.fill = 50, .compress = 2, .plain_from_bytes = 20}, {.fill = -5}};
+    static const struct quicklist_limits rows[] = {{.fill = -2},
+                                                   {.fill = 5, .compress = 1},
+                                                   {.fill = 50, .compress = 2, .plain_from_bytes = 20},
+                                                   {.fill = -5}};
     struct random random = test_random(__func__);
     struct buffer scratch = {0};
 

@@ -158,8 +158,7 @@ static void node_join_if_idle(struct radix *tree, struct radix_node **link)
     if (upper->has_value || upper->child_count != 1)
         return;
     lower = children(upper)[0];
-    node = node_create(tree, (size_t)upper->prefix_size + 1 + lower->prefix_size, lower->has_value,
-                       lower->child_count);
+    node = node_create(tree, (size_t)upper->prefix_size + 1 + lower->prefix_size, lower->has_value, lower->child_count);
     if (lower->has_value)
         node->slots[0] = lower->slots[0];
     copy_children(node, 0, lower, 0, lower->child_count);

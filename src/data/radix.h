@@ -24,7 +24,7 @@ bool radix_find(const struct radix *tree, struct slice key, void **value); /* va
 bool radix_set(struct radix *tree, struct slice key, void *value, void **old);
 bool radix_remove(struct radix *tree, struct slice key, void **old); /* false: no such key */
 uint64_t radix_count(const struct radix *tree);
-uint64_t radix_node_count(const struct radix *tree); /* what the tree is made of */
+uint64_t radix_node_count(const struct radix *tree);   /* what the tree is made of */
 uint64_t radix_memory_bytes(const struct radix *tree); /* of the tree itself, without the values */
 
 /* Moves the pieces of the tree of which this key is the first one to need them (mem_move); after all keys everything
@@ -59,7 +59,7 @@ void radix_iter_init(struct radix_iter *iter, const struct radix *tree); /* nowh
 void radix_iter_fini(struct radix_iter *iter);
 /* False: there is no such key; the iterator is nowhere then. The key may be the iterator's own. */
 bool radix_seek(struct radix_iter *iter, enum radix_seek how, struct slice key);
-bool radix_next(struct radix_iter *iter);     /* false at the end, and from nowhere */
+bool radix_next(struct radix_iter *iter); /* false at the end, and from nowhere */
 bool radix_previous(struct radix_iter *iter);
 
 static inline struct slice radix_iter_key(const struct radix_iter *iter) /* until the iterator moves */

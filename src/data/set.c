@@ -181,9 +181,15 @@ static uint64_t relocate(struct value *set, uint64_t position, uint64_t most, st
 }
 
 static const struct value_member_ops member_ops = {.has = set_has, .remove = set_remove};
-const struct value_ops set_ops = {
-    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort,
-    .relocate = relocate, .count = set_count, .table = as_table, .validate = set_validate, .members = &member_ops};
+const struct value_ops set_ops = {.destroy = destroy,
+                                  .copy = copy,
+                                  .memory_bytes = memory_bytes,
+                                  .free_effort = free_effort,
+                                  .relocate = relocate,
+                                  .count = set_count,
+                                  .table = as_table,
+                                  .validate = set_validate,
+                                  .members = &member_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 
@@ -238,9 +244,9 @@ static bool fits_listpack(struct value set, const struct set_limits *limits, str
         return false;
     if (set.encoding == ENCODING_LISTPACK)
         return listpack_fits(set.data, member.size, 1);
-    return set_count(set) == 0 || (number_format_i64(room, intset_at(set.data, 0)) <= limits->listpack_bytes &&
-                                   number_format_i64(room, intset_at(set.data, intset_count(set.data) - 1)) <=
-                                       limits->listpack_bytes);
+    return set_count(set) == 0 ||
+           (number_format_i64(room, intset_at(set.data, 0)) <= limits->listpack_bytes &&
+            number_format_i64(room, intset_at(set.data, intset_count(set.data) - 1)) <= limits->listpack_bytes);
 }
 
 static bool add_to_listpack(struct value *set, struct slice member)
@@ -386,10 +392,9 @@ struct slice set_random(struct value set, struct random *random, char scratch[NU
     if (set.encoding == ENCODING_HASHTABLE)
         return member_text(sample_random(table_of(set), random));
     if (set.encoding == ENCODING_LISTPACK)
-        return listpack_text(set.data, listpack_seek(set.data, (int64_t)random_below(random, set_count(set))),
-                             scratch);
-    return slice_make(scratch, number_format_i64(scratch, intset_at(set.data, (uint32_t)random_below(
-                                                                                  random, set_count(set)))));
+        return listpack_text(set.data, listpack_seek(set.data, (int64_t)random_below(random, set_count(set))), scratch);
+    return slice_make(scratch,
+                      number_format_i64(scratch, intset_at(set.data, (uint32_t)random_below(random, set_count(set)))));
 }
 
 struct picking {

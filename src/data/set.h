@@ -26,9 +26,9 @@ typedef void (*set_member_fn)(struct slice member, void *context);
 struct value set_create(const struct set_limits *limits, struct slice first, uint64_t count_hint);
 uint64_t set_count(struct value set);
 bool set_has(struct value set, struct slice member);
-bool set_add(struct value *set, const struct set_limits *limits, struct slice member); /* false: it was there */
+bool set_add(struct value *set, const struct set_limits *limits, struct slice member);     /* false: it was there */
 void set_add_new(struct value *set, const struct set_limits *limits, struct slice member); /* it is not there */
-bool set_remove(struct value *set, struct slice member);                               /* false: it was not there */
+bool set_remove(struct value *set, struct slice member);                                   /* false: it was not there */
 
 /* --- walking; the set must not change meanwhile --- */
 

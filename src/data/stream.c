@@ -91,8 +91,7 @@ static void pack_settled_node(struct stream *stream)
     struct radix_iter nodes;
 
     radix_iter_init(&nodes, stream->nodes);
-    if (radix_seek(&nodes, RADIX_LAST, SLICE_EMPTY) && radix_previous(&nodes) &&
-        !stream_kept_is_packed(nodes.value)) {
+    if (radix_seek(&nodes, RADIX_LAST, SLICE_EMPTY) && radix_previous(&nodes) && !stream_kept_is_packed(nodes.value)) {
         stream->node_bytes -= stream_kept_memory_bytes(nodes.value);
         set_kept(stream, radix_iter_key(&nodes), stream_kept_pack(nodes.value, stream_id_decode(nodes.key)));
     }
@@ -381,8 +380,8 @@ bool stream_delete(struct stream *stream, struct stream_id id)
 }
 
 /* May the whole node go, `live` entries of it? `gone` went before. */
-static bool trim_takes_node(const struct stream *stream, const struct stream_trim *trim,
-                            const struct stream_kept *kept, struct stream_id node_id, uint64_t gone)
+static bool trim_takes_node(const struct stream *stream, const struct stream_trim *trim, const struct stream_kept *kept,
+                            struct stream_id node_id, uint64_t gone)
 {
     uint64_t live = stream_kept_live(kept);
 
@@ -544,7 +543,7 @@ bool stream_iter_next(struct stream_iter *iter, struct stream_id *id, uint64_t *
     struct stream_entry entry;
 
     while (iter_step(iter, &entry)) {
-        bool before = stream_id_compare(entry.id, iter->start) < 0, after = stream_id_compare(entry.id, iter->end) > 0;
+        bool before = stream_id_compare(entry.id, iter->start)<0, after = stream_id_compare(entry.id, iter->end)> 0;
 
         if (iter->backwards ? before : after) {
             iter->node = NULL;

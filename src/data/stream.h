@@ -76,17 +76,17 @@ uint64_t stream_memory_bytes(const struct stream *stream);
 
 /* Adds an entry; the id must be above the last one. `pairs`: field, value, field, ... False, and nothing happened: it
  * is too large for a node. */
-must_check bool stream_append(struct stream *stream, struct stream_id id, const struct slice *pairs,
-                              size_t field_count, const struct stream_limits *limits);
+must_check bool stream_append(struct stream *stream, struct stream_id id, const struct slice *pairs, size_t field_count,
+                              const struct stream_limits *limits);
 bool stream_delete(struct stream *stream, struct stream_id id); /* false: no such entry */
 bool stream_has(const struct stream *stream, struct stream_id id);
 
 struct stream_trim {
     enum { STREAM_TRIM_LENGTH, STREAM_TRIM_ID } by;
-    bool whole_nodes;        /* "~": only what costs nothing to remove */
-    uint64_t length;         /* so many entries stay */
-    struct stream_id id;     /* entries from here on stay */
-    uint64_t removal_limit;  /* 0: none */
+    bool whole_nodes;       /* "~": only what costs nothing to remove */
+    uint64_t length;        /* so many entries stay */
+    struct stream_id id;    /* entries from here on stay */
+    uint64_t removal_limit; /* 0: none */
 };
 uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim); /* returns how many entries went */
 
@@ -112,17 +112,17 @@ struct stream_iter {
     struct listpack *opened;     /* the node, if it was packed */
     struct stream_id node_id;
     struct stream_id seen_id; /* stream_iter_find: it has come so far in the node */
-    listpack_at next_entry;  /* forward: its flags; backwards: what stands last in it */
-    listpack_at field;       /* the next one of the current entry */
+    listpack_at next_entry;   /* forward: its flags; backwards: what stands last in it */
+    listpack_at field;        /* the next one of the current entry */
     listpack_at value;
-    bool fields_apart;       /* the names stand in the master entry */
+    bool fields_apart; /* the names stand in the master entry */
     char scratch[2][NUMBER_I64_SPACE];
 };
 
 void stream_iter_init(struct stream_iter *iter, const struct stream *stream, struct stream_id start,
                       struct stream_id end);
 void stream_iter_init_backwards(struct stream_iter *iter, const struct stream *stream, struct stream_id start,
-                                struct stream_id end); /* from end to start */
+                                struct stream_id end);                             /* from end to start */
 void stream_iter_init_find(struct stream_iter *iter, const struct stream *stream); /* nowhere yet */
 void stream_iter_fini(struct stream_iter *iter);
 bool stream_iter_next(struct stream_iter *iter, struct stream_id *id, uint64_t *field_count);

@@ -40,7 +40,7 @@ listpack_at stream_node_entry_before(const struct listpack *node, listpack_at en
 
 struct stream_node_info {
     uint64_t live;
-    struct stream_id first, last;           /* of all entries */
+    struct stream_id first, last; /* of all entries */
     struct stream_id first_live, last_live;
 };
 /* Bytes from outside: is this a node with at least one live entry, ids ascending from node_id on? */

@@ -9,7 +9,7 @@
  *     entry (0-0: none); no entry is above last_id.
  *  3. What is pending in a group is pending for exactly one of its consumers, in the same record. */
 struct stream {
-    struct radix *nodes; /* id -> stream_kept */
+    struct radix *nodes;  /* id -> stream_kept */
     struct radix *groups; /* name -> stream_group */
     uint64_t length;
     uint64_t entries_added;

@@ -49,6 +49,9 @@ static void validate(struct value value)
     stream_validate(stream_of(value));
 }
 
-const struct value_ops stream_ops = {
-    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort,
-    .relocate = relocate, .validate = validate};
+const struct value_ops stream_ops = {.destroy = destroy,
+                                     .copy = copy,
+                                     .memory_bytes = memory_bytes,
+                                     .free_effort = free_effort,
+                                     .relocate = relocate,
+                                     .validate = validate};

@@ -95,7 +95,7 @@ struct zindex_cursor zindex_seek_item(const struct zindex *index, const struct z
 enum zindex_lex {
     ZINDEX_LEX_FIRST, /* "-": before all */
     ZINDEX_LEX_MEMBER,
-    ZINDEX_LEX_LAST   /* "+": after all */
+    ZINDEX_LEX_LAST /* "+": after all */
 };
 struct zindex_cursor zindex_seek_lex(const struct zindex *index, enum zindex_lex lex, struct slice member,
                                      enum zindex_side side);

@@ -18,10 +18,10 @@ struct zindex_item {
 
 /* An item on the heap; the member is copied. */
 struct zindex_item *zindex_item_create(double score, struct slice member, int64_t deadline_ms);
-void zindex_item_destroy(struct zindex_item *item);                  /* NULL is fine */
+void zindex_item_destroy(struct zindex_item *item); /* NULL is fine */
 struct mem_mover;
 struct zindex_item *zindex_item_move(struct zindex_item *item, struct mem_mover *mover); /* where it is from now on */
-size_t zindex_item_memory_bytes(const struct zindex_item *item);     /* what its allocation takes */
+size_t zindex_item_memory_bytes(const struct zindex_item *item);                         /* what its allocation takes */
 
 static inline struct slice zindex_item_member(const struct zindex_item *item)
 {

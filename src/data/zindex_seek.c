@@ -103,8 +103,7 @@ struct zindex_cursor zindex_seek_score(const struct zindex *index, double score,
     return cursor_at(index, &path);
 }
 
-struct zindex_cursor zindex_seek_item(const struct zindex *index, const struct zindex_item *item,
-                                      enum zindex_side side)
+struct zindex_cursor zindex_seek_item(const struct zindex *index, const struct zindex_item *item, enum zindex_side side)
 {
     struct key key = key_of(item);
     struct path path;

@@ -273,9 +273,15 @@ static bool has(struct value zset, struct slice member)
 }
 
 static const struct value_member_ops member_ops = {.has = has, .remove = zset_remove};
-const struct value_ops zset_ops = {
-    .destroy = destroy, .copy = copy, .memory_bytes = memory_bytes, .free_effort = free_effort,
-    .relocate = relocate, .count = zset_count, .table = as_table, .validate = zset_validate, .members = &member_ops};
+const struct value_ops zset_ops = {.destroy = destroy,
+                                   .copy = copy,
+                                   .memory_bytes = memory_bytes,
+                                   .free_effort = free_effort,
+                                   .relocate = relocate,
+                                   .count = zset_count,
+                                   .table = as_table,
+                                   .validate = zset_validate,
+                                   .members = &member_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 

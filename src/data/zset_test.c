@@ -285,7 +285,7 @@ static void lex_ranges(void **state)
             struct zset_members members;
             struct zset_span span;
         } cases[] = {
-            {{first, last}, {0, 4}}, {{last, first}, {0, 0}}, {{b, last}, {1, 4}},  {{not_b, last}, {2, 4}},
+            {{first, last}, {0, 4}}, {{last, first}, {0, 0}},  {{b, last}, {1, 4}}, {{not_b, last}, {2, 4}},
             {{first, b}, {0, 2}},    {{first, not_b}, {0, 1}}, {{b, b}, {1, 2}},    {{not_b, not_b}, {0, 0}},
             {{b, cc}, {1, 3}},       {{cc, last}, {3, 4}},     {{cc, b}, {0, 0}},
         };

@@ -26,8 +26,8 @@
 
 enum {
     KEPT_MIN_BYTES = 256,
-    KEPT_ROOM_BYTES = 32 * 1024,    /* at least so much is received at a time into a kept buffer */
-    KEPT_SHRINK_BYTES = 64 * 1024,  /* a larger buffer that is mostly empty is given back */
+    KEPT_ROOM_BYTES = 32 * 1024,   /* at least so much is received at a time into a kept buffer */
+    KEPT_SHRINK_BYTES = 64 * 1024, /* a larger buffer that is mostly empty is given back */
 };
 
 /* -------------------------------------------------------------------------------------------- open and close -- */

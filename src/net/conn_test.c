@@ -175,9 +175,11 @@ static void on_closed(struct conn *conn, enum conn_close_reason reason, const ch
     server->reason = reason;
 }
 
-static const struct conn_handler handler = {
-    .on_data = on_data, .on_kept = on_kept, .on_direct_done = on_direct_done, .on_drained = on_drained,
-    .on_closed = on_closed};
+static const struct conn_handler handler = {.on_data = on_data,
+                                            .on_kept = on_kept,
+                                            .on_direct_done = on_direct_done,
+                                            .on_drained = on_drained,
+                                            .on_closed = on_closed};
 
 /* ------------------------------------------------------------------------------------------------- helpers -- */
 

@@ -117,9 +117,8 @@ static bool epoll_conn_remove(struct conn *conn)
 
 static bool epoll_watch_add(struct loop *loop, struct loop_watch *watch)
 {
-    struct epoll_event event = {
-        .events = EPOLLIN | (watch->is_shared ? (uint32_t)EPOLLEXCLUSIVE : 0),
-        .data.u64 = (uint64_t)watch->generation << 32 | (uint64_t)watch->tag << 1 | 1};
+    struct epoll_event event = {.events = EPOLLIN | (watch->is_shared ? (uint32_t)EPOLLEXCLUSIVE : 0),
+                                .data.u64 = (uint64_t)watch->generation << 32 | (uint64_t)watch->tag << 1 | 1};
 
     return epoll_ctl(state_of(loop)->fd, EPOLL_CTL_ADD, watch->fd, &event) == 0;
 }

@@ -39,9 +39,9 @@ struct share_watch {
     struct share *share;
 };
 
-struct share {                  /* of one loop; owner: that loop's thread */
+struct share { /* of one loop; owner: that loop's thread */
     struct listener_group *group;
-    struct loop *loop;          /* NULL: not attached */
+    struct loop *loop;           /* NULL: not attached */
     struct share_watch *watches; /* one a socket */
     struct loop_timer pause;
     listener_accept_fn *on_accept;
@@ -49,16 +49,16 @@ struct share {                  /* of one loop; owner: that loop's thread */
 };
 
 struct listener_group {
-    enum listener_kind kind;    /* const, like all here, after open */
+    enum listener_kind kind; /* const, like all here, after open */
     int port;
-    int counted_port;           /* in groups_of_port; 0: a unix socket, -1: it never opened */
+    int counted_port; /* in groups_of_port; 0: a unix socket, -1: it never opened */
     unsigned loop_count;
     struct {
         int *items;
         size_t count, capacity;
-    } fds;                      /* bound so far, one an address */
+    } fds; /* bound so far, one an address */
     char *path;
-    struct share *shares;       /* loop_count */
+    struct share *shares; /* loop_count */
 };
 
 /* ----------------------------------------------------------------------------------------------- binding -- */

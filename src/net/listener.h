@@ -26,12 +26,12 @@ struct listener_options {
     const char *const *addresses;
     size_t address_count;
     int port;
-    unsigned loop_count;        /* that may attach */
-    int backlog;                /* tcp-backlog */
-    int socket_mark;            /* SO_MARK; 0: none */
-    bool joins;                 /* a port that other groups of ours have may be shared: they are to be closed soon */
-    const char *path;           /* unix: a file of that name is replaced */
-    unsigned permissions;       /* unix: mode of the file; 0: as the umask says */
+    unsigned loop_count;  /* that may attach */
+    int backlog;          /* tcp-backlog */
+    int socket_mark;      /* SO_MARK; 0: none */
+    bool joins;           /* a port that other groups of ours have may be shared: they are to be closed soon */
+    const char *path;     /* unix: a file of that name is replaced */
+    unsigned permissions; /* unix: mode of the file; 0: as the umask says */
 };
 
 /* A connection came in. fd is non-blocking, close-on-exec, with TCP_NODELAY, and the callee's. */
@@ -43,10 +43,10 @@ must_check bool listener_group_open(struct listener_group **group, const struct 
                                     char error[LISTENER_ERROR_BYTES]);
 /* From any thread, before the loops detach: the sockets take no more connections from now on. */
 void listener_group_stop(struct listener_group *group);
-void listener_group_close(struct listener_group **group);   /* all loops have detached; removes a unix socket */
+void listener_group_close(struct listener_group **group); /* all loops have detached; removes a unix socket */
 
 enum listener_kind listener_group_kind(const struct listener_group *group);
-int listener_group_port(const struct listener_group *group);    /* as bound, also where 0 was asked for */
+int listener_group_port(const struct listener_group *group); /* as bound, also where 0 was asked for */
 
 /* In the thread of that loop; loop_index < loop_count. At most 64 accepts a turn. */
 must_check bool listener_group_attach(struct listener_group *group, struct loop *loop, unsigned loop_index,

@@ -73,10 +73,12 @@ static bool open_on(struct listener_group **group, const char *const *addresses,
 
 static int connect_to(int family, int port)
 {
-    struct sockaddr_in four = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_in6 six = {
-        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    struct sockaddr_in four = {.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)port),
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6,
+                               .sin6_port = htons((uint16_t)port),
+                               .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int result = family == AF_INET ? connect(fd, (struct sockaddr *)&four, sizeof(four))
                                    : connect(fd, (struct sockaddr *)&six, sizeof(six));
@@ -117,7 +119,7 @@ static void any_loop_accepts(void **state)
     assert_true(open_on(&group, addresses, 1, 0, error));
     assert_int_equal(listener_group_kind(group), LISTENER_TCP);
     attach_both(group);
-    turns(1); /* what attaching queued */
+    turns(1);                                             /* what attaching queued */
     for (unsigned one = 0; one < countof(loops); one++) { /* ... while the other does not come to it */
         for (size_t i = 0; i < countof(fds); i++) {
             fds[i] = connect_to(AF_INET, listener_group_port(group));
@@ -236,8 +238,11 @@ static void every_address(void **state)
 static void unix_sockets(void **state)
 {
     char path[64];
-    struct listener_options options = {
-        .kind = LISTENER_UNIX, .path = path, .permissions = 0700, .loop_count = 2, .backlog = 5};
+    struct listener_options options = {.kind = LISTENER_UNIX,
+                                       .path = path,
+                                       .permissions = 0700,
+                                       .loop_count = 2,
+                                       .backlog = 5};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct listener_group *group = NULL;
     char error[LISTENER_ERROR_BYTES];
@@ -310,8 +315,8 @@ static void out_of_descriptors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FOR(any_loop_accepts),   FOR(second_server_fails), FOR(closed_port_is_free), FOR(optional_addresses),
-        FOR(every_address),      FOR(unix_sockets),        FOR(out_of_descriptors),
+        FOR(any_loop_accepts), FOR(second_server_fails), FOR(closed_port_is_free), FOR(optional_addresses),
+        FOR(every_address),    FOR(unix_sockets),        FOR(out_of_descriptors),
     };
     int failed = 0;
 

@@ -150,9 +150,11 @@ static bool watch_start(struct loop *loop, struct loop_watch *watch, int fd, boo
         index++;
     if (index == loop->watches.count)
         *ARRAY_PUSH(&loop->watches) = (struct watch_slot){0};
-    *watch = (struct loop_watch){
-        .fd = fd, .on_ready = on_ready, .is_shared = is_shared, .tag = index,
-        .generation = ++loop->watches.items[index].generation};
+    *watch = (struct loop_watch){.fd = fd,
+                                 .on_ready = on_ready,
+                                 .is_shared = is_shared,
+                                 .tag = index,
+                                 .generation = ++loop->watches.items[index].generation};
     loop->watches.items[index].watch = watch;
     if (loop->backend->watch_add(loop, watch))
         return true;
@@ -220,8 +222,8 @@ static void loop_flush(struct loop *loop)
     }
     output_pool_tried(&loop->pool);
     for (conn = loop->dirty.first; conn != NULL; conn = conn->dirty_next) /* TLS sends a part at a time */
-        output_pool_add_transient(&loop->pool, output_memory_estimate(&conn->output) +
-                                                   output_memory_estimate(conn_wire(conn)));
+        output_pool_add_transient(&loop->pool,
+                                  output_memory_estimate(&conn->output) + output_memory_estimate(conn_wire(conn)));
 }
 
 /* A closed connection may still stand in another queue: its memory goes only when it is in none. */

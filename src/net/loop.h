@@ -18,13 +18,13 @@ struct loop;
 enum loop_kind { LOOP_AUTO, LOOP_EPOLL, LOOP_IO_URING };
 
 struct loop_options {
-    enum loop_kind kind;                        /* LOOP_IO_URING falls back to epoll where it does not work */
-    void (*on_wake)(struct loop *loop);         /* somebody called loop_wake(): look at the mailbox. May be NULL */
-    void (*on_turn_end)(struct loop *loop);     /* after dispatch, before the flush. May be NULL */
-    void *user;                                 /* loop_user() */
+    enum loop_kind kind;                    /* LOOP_IO_URING falls back to epoll where it does not work */
+    void (*on_wake)(struct loop *loop);     /* somebody called loop_wake(): look at the mailbox. May be NULL */
+    void (*on_turn_end)(struct loop *loop); /* after dispatch, before the flush. May be NULL */
+    void *user;                             /* loop_user() */
 };
 
-struct loop *loop_create(const struct loop_options *options);   /* NULL: the system refuses descriptors; see errno */
+struct loop *loop_create(const struct loop_options *options); /* NULL: the system refuses descriptors; see errno */
 
 /* Closes what is still open: on_closed(CONN_CLOSED_LOCAL) is called for every connection. After its listeners were
  * detached. NULL is fine; leaves NULL. */
@@ -32,8 +32,8 @@ void loop_destroy(struct loop **loop);
 /* The loop is this thread's from now on; the one before has let go of it. */
 void loop_adopt(struct loop *loop);
 
-void *loop_user(const struct loop *loop);                       /* any thread, as the next one */
-const char *loop_kind_name(const struct loop *loop);            /* "epoll", "io_uring" */
+void *loop_user(const struct loop *loop);            /* any thread, as the next one */
+const char *loop_kind_name(const struct loop *loop); /* "epoll", "io_uring" */
 
 /* One turn; waits at most timeout_us for something to happen (negative: for ever, 0: not at all). */
 void loop_turn(struct loop *loop, int64_t timeout_us);
@@ -58,14 +58,17 @@ int64_t loop_update_time(struct loop *loop);
  * Starting a running timer moves it. Zeroed memory is a stopped timer. */
 struct loop_timer {
     int64_t due_us;
-    uint32_t heap_index;                        /* + 1; 0: stopped */
+    uint32_t heap_index; /* + 1; 0: stopped */
     void (*fn)(struct loop *loop, struct loop_timer *timer);
 };
 
 void loop_timer_start(struct loop *loop, struct loop_timer *timer, int64_t after_us,
                       void (*fn)(struct loop *loop, struct loop_timer *timer));
-void loop_timer_stop(struct loop *loop, struct loop_timer *timer);      /* a stopped one is fine */
-static inline bool loop_timer_is_running(const struct loop_timer *timer) { return timer->heap_index != 0; }
+void loop_timer_stop(struct loop *loop, struct loop_timer *timer); /* a stopped one is fine */
+static inline bool loop_timer_is_running(const struct loop_timer *timer)
+{
+    return timer->heap_index != 0;
+}
 
 /* Closes a socket to which last words were written: after those were read, if possible, also by a peer that is still
  * sending (linger.h). The descriptor is the loop's from here on. */
@@ -81,26 +84,26 @@ struct output_pool *loop_output_pool(struct loop *loop);
 struct loop_watch {
     int fd;
     void (*on_ready)(struct loop *loop, struct loop_watch *watch);
-    bool is_shared;                             /* the loop's, like those below */
+    bool is_shared; /* the loop's, like those below */
     uint32_t tag;
     uint32_t generation;
 };
 
 bool loop_watch_start(struct loop *loop, struct loop_watch *watch, int fd,
-                      void (*on_ready)(struct loop *loop, struct loop_watch *watch));   /* false: see errno */
+                      void (*on_ready)(struct loop *loop, struct loop_watch *watch)); /* false: see errno */
 /* A descriptor that several loops watch: what happens there wakes at least one of those that wait, not always all. */
 bool loop_watch_shared(struct loop *loop, struct loop_watch *watch, int fd,
                        void (*on_ready)(struct loop *loop, struct loop_watch *watch));
-void loop_watch_stop(struct loop *loop, struct loop_watch *watch);      /* does not close fd; a stopped one is fine */
+void loop_watch_stop(struct loop *loop, struct loop_watch *watch); /* does not close fd; a stopped one is fine */
 
 /* Counted by the loop, for INFO; readable by its thread. */
 struct loop_stats {
     uint64_t turns;
-    uint64_t waits;             /* waits that could sleep */
-    uint64_t bytes_in;          /* on the wire */
+    uint64_t waits;    /* waits that could sleep */
+    uint64_t bytes_in; /* on the wire */
     uint64_t bytes_out;
-    uint64_t reads;             /* receive operations */
-    uint64_t writes;            /* send operations */
+    uint64_t reads;  /* receive operations */
+    uint64_t writes; /* send operations */
     uint64_t accepted;
     uint64_t wakes;
 };
@@ -108,9 +111,9 @@ const struct loop_stats *loop_stats(const struct loop *loop);
 
 /* What its turns that have ended took, without their waits; in ticks (base/tick.h). From any thread. */
 struct loop_times {
-    uint64_t serving;           /* all of it; */
-    uint64_t timers;            /* of that */
-    uint64_t longest;           /* of one turn, since loop_forget_longest() */
+    uint64_t serving; /* all of it; */
+    uint64_t timers;  /* of that */
+    uint64_t longest; /* of one turn, since loop_forget_longest() */
 };
 void loop_times(const struct loop *loop, struct loop_times *times);
 void loop_forget_longest(struct loop *loop);

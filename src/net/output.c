@@ -15,11 +15,11 @@
 static_assert(sizeof(struct output_node) == OUTPUT_NODE_BYTES, "OUTPUT_NODE_BYTES is what the header takes");
 
 enum {
-    POOL_SMALL_MAX = 1024,      /* 1 MiB */
-    POOL_LARGE_MAX = 128,       /* 2 MiB */
-    POOL_KEPT = 1,              /* of each size */
+    POOL_SMALL_MAX = 1024, /* 1 MiB */
+    POOL_LARGE_MAX = 128,  /* 2 MiB */
+    POOL_KEPT = 1,         /* of each size */
     GAP_MAX_BYTES = 64,
-    SPLICE_COPY_BYTES = 1024,   /* up to here copying beats relinking and keeps chains short */
+    SPLICE_COPY_BYTES = 1024, /* up to here copying beats relinking and keeps chains short */
 };
 
 static char *block_start(struct output_node *node)

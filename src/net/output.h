@@ -20,9 +20,9 @@ struct blob;
 struct buffer;
 struct iovec;
 
-#define OUTPUT_BLOCK_BYTES 16384        /* a large block with its header */
-#define OUTPUT_SMALL_BLOCK_BYTES 1024   /* a small block with its header */
-#define OUTPUT_NODE_BYTES 40            /* the header; checked in output.c */
+#define OUTPUT_BLOCK_BYTES 16384      /* a large block with its header */
+#define OUTPUT_SMALL_BLOCK_BYTES 1024 /* a small block with its header */
+#define OUTPUT_NODE_BYTES 40          /* the header; checked in output.c */
 #define OUTPUT_RESERVE_MAX_BYTES (OUTPUT_BLOCK_BYTES - OUTPUT_NODE_BYTES)
 
 /* Free blocks of one loop; bounded, what is more goes back to the heap. Zeroed memory is an empty pool. One block of
@@ -60,27 +60,27 @@ static inline size_t output_pool_transient_bytes(const struct output_pool *pool)
 /* One piece of a chain. Bytes from data to end are to be sent. */
 struct output_node {
     struct output_node *next;
-    struct blob *blob;  /* a reference: data points into it, and nothing can be added; NULL: an own block */
+    struct blob *blob; /* a reference: data points into it, and nothing can be added; NULL: an own block */
     char *data;
-    char *end;          /* stale in the last node of a chain while it is open: there the output's cursor counts */
-    char *limit;        /* where the block's memory ends; in a reference the same as end */
+    char *end;   /* stale in the last node of a chain while it is open: there the output's cursor counts */
+    char *limit; /* where the block's memory ends; in a reference the same as end */
 };
 
 /* Zeroed memory with a pool (or without) is an empty output. The fields are for the inline functions below. */
 struct output {
-    char *cursor;               /* where the next byte goes; NULL unless the last node is an open block */
+    char *cursor; /* where the next byte goes; NULL unless the last node is an open block */
     char *limit;
-    char *mark;                 /* cursor when closed_bytes was last correct */
-    size_t closed_bytes;        /* all bytes but those from mark to cursor */
+    char *mark;          /* cursor when closed_bytes was last correct */
+    size_t closed_bytes; /* all bytes but those from mark to cursor */
     struct output_node *head;
     struct output_node *tail;
-    struct output_pool *pool;   /* may be NULL */
-    uint32_t more_count;        /* nodes behind the first */
-    bool large_first;           /* the last chain outgrew a small block: begin with a large one */
+    struct output_pool *pool; /* may be NULL */
+    uint32_t more_count;      /* nodes behind the first */
+    bool large_first;         /* the last chain outgrew a small block: begin with a large one */
 };
 
 void output_init(struct output *output, struct output_pool *pool);
-void output_clear(struct output *output); /* drops all bytes, also the way to end an output */
+void output_clear(struct output *output);     /* drops all bytes, also the way to end an output */
 void output_give_back(struct output *output); /* the same, and the memory goes to the heap, not to the pool */
 
 /* Room in one piece for `size` <= OUTPUT_RESERVE_MAX_BYTES bytes, until the next call on this output.

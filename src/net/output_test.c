@@ -292,12 +292,9 @@ static void one_block_of_each_size_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(behaves_as_a_buffer),
-        cmocka_unit_test(empty_owns_nothing),
-        cmocka_unit_test(blocks_fit_their_use),
-        cmocka_unit_test(pool_is_bounded),
-        cmocka_unit_test(what_is_transient),
-        cmocka_unit_test(one_block_of_each_size_stays),
+        cmocka_unit_test(behaves_as_a_buffer),  cmocka_unit_test(empty_owns_nothing),
+        cmocka_unit_test(blocks_fit_their_use), cmocka_unit_test(pool_is_bounded),
+        cmocka_unit_test(what_is_transient),    cmocka_unit_test(one_block_of_each_size_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,8 +16,8 @@ struct blob;
 
 /* ---------------------------------------------------------------------------------------------- writing replies -- */
 
-#define RESP_BY_REFERENCE_BYTES 16384   /* blob bulks from this size up are referenced, not copied */
-#define RESP_HEADER_BYTES 24            /* most that a type byte, a number and CR LF can take */
+#define RESP_BY_REFERENCE_BYTES 16384 /* blob bulks from this size up are referenced, not copied */
+#define RESP_HEADER_BYTES 24          /* most that a type byte, a number and CR LF can take */
 
 /* Writes "<type><number>\r\n" at `at` (RESP_HEADER_BYTES of room) and returns its end. */
 char *resp_encode_header_slow(char *at, char type, int64_t number);
@@ -87,7 +87,7 @@ static ALWAYS_INLINE void resp_write_bulk(struct output *output, struct slice by
 
 /* Blob bytes [offset, offset + size): by reference from RESP_BY_REFERENCE_BYTES up, else copied. */
 void resp_write_bulk_blob(struct output *output, struct blob *blob, size_t offset, size_t size);
-void resp_write_bulk_int(struct output *output, int64_t number);             /* its digits as a bulk */
+void resp_write_bulk_int(struct output *output, int64_t number); /* its digits as a bulk */
 
 void resp_write_status(struct output *output, struct slice text);
 /* The text begins with its code ("ERR ...", "WRONGTYPE ..."), without the minus; CR and LF become blanks. */
@@ -132,9 +132,9 @@ void resp_write_set(struct output *output, int proto, uint64_t count);
 void resp_write_push(struct output *output, int proto, uint64_t count);
 void resp_write_attribute(struct output *output, int proto, uint64_t pair_count);
 
-void resp_write_double(struct output *output, int proto, double number);     /* RESP2: a bulk */
-void resp_write_bool(struct output *output, int proto, bool value);          /* RESP2: :1 or :0 */
-void resp_write_bignum(struct output *output, int proto, struct slice digits);  /* RESP2: a bulk */
+void resp_write_double(struct output *output, int proto, double number);       /* RESP2: a bulk */
+void resp_write_bool(struct output *output, int proto, bool value);            /* RESP2: :1 or :0 */
+void resp_write_bignum(struct output *output, int proto, struct slice digits); /* RESP2: a bulk */
 void resp_write_verbatim(struct output *output, int proto, const char format[3], struct slice text); /* RESP2: a bulk */
 
 /* An aggregate whose length is known only after its elements were written. Deferred heads nest. */
@@ -152,24 +152,24 @@ void resp_write_command(struct output *output, const struct slice *args, size_t 
 
 /* -------------------------------------------------------------------------------------------- reading requests -- */
 
-#define RESP_LARGE_BYTES 32768          /* bulks from this size up can be received into a blob of their own */
-#define RESP_INLINE_MAX_BYTES 65536     /* longest inline request, count or length line */
+#define RESP_LARGE_BYTES 32768      /* bulks from this size up can be received into a blob of their own */
+#define RESP_INLINE_MAX_BYTES 65536 /* longest inline request, count or length line */
 
 /* What a connection may send. One constant object serves many connections; swap the parser's pointer on AUTH. */
 struct resp_limits {
-    uint64_t bulk_max_bytes;            /* proto-max-bulk-len; at least 100,000: the fast path relies on it */
-    bool authenticated;                 /* else at most 10 arguments of at most 16384 bytes */
-    bool large;                         /* report RESP_LARGE */
+    uint64_t bulk_max_bytes; /* proto-max-bulk-len; at least 100,000: the fast path relies on it */
+    bool authenticated;      /* else at most 10 arguments of at most 16384 bytes */
+    bool large;              /* report RESP_LARGE */
 };
 
 /* Where the argument arrays of a batch of commands live: chunks that do not move. One a worker; resp_scratch_reset()
  * when all commands of the batch are done. Zeroed memory is an empty scratch. */
 struct resp_scratch_chunk;
 struct resp_scratch {
-    struct slice *next;                 /* free slots from here */
+    struct slice *next; /* free slots from here */
     struct slice *limit;
-    struct slice *only;                 /* slots of the only chunk; NULL: there are others, or none of usual size */
-    struct resp_scratch_chunk *chunks;  /* the newest first */
+    struct slice *only;                /* slots of the only chunk; NULL: there are others, or none of usual size */
+    struct resp_scratch_chunk *chunks; /* the newest first */
 };
 
 void resp_scratch_fini(struct resp_scratch *scratch);
@@ -178,22 +178,22 @@ void resp_scratch_fini(struct resp_scratch *scratch);
  * scratch. Usually owns nothing; if `blobs` is set, resp_command_fini() releases what was not taken. */
 struct resp_blob_arg {
     uint32_t arg_index;
-    struct blob *blob;                  /* holds exactly the argument's bytes; owned by the command. NULL: see lacks */
+    struct blob *blob; /* holds exactly the argument's bytes; owned by the command. NULL: see lacks */
 };
 
 struct resp_command {
     struct slice *args;
     uint32_t arg_count;
     uint32_t blob_count;
-    struct resp_blob_arg *blobs;        /* on the heap; NULL in most commands */
-    size_t consumed;                    /* bytes of the range this request took (RESP_COMMAND, RESP_EMPTY) */
-    size_t size_bytes;                  /* sum of the arguments' sizes */
+    struct resp_blob_arg *blobs; /* on the heap; NULL in most commands */
+    size_t consumed;             /* bytes of the range this request took (RESP_COMMAND, RESP_EMPTY) */
+    size_t size_bytes;           /* sum of the arguments' sizes */
 
     /* RESP_LARGE: argument large_index, of large_size bytes, begins at data + large_offset and is incomplete. */
     uint32_t large_index;
     size_t large_offset;
     size_t large_size;
-    struct slice error;                 /* RESP_ERROR: "Protocol error: ..."; valid until the thread's next error */
+    struct slice error; /* RESP_ERROR: "Protocol error: ..."; valid until the thread's next error */
 };
 
 struct blob *resp_command_take_blob(struct resp_command *command, uint32_t arg_index); /* NULL: not in a blob */
@@ -214,22 +214,22 @@ static ALWAYS_INLINE void resp_command_fini(struct resp_command *command)
 }
 
 enum resp_result {
-    RESP_COMMAND,   /* one command; its `consumed` bytes are behind us */
-    RESP_EMPTY,     /* `consumed` bytes held no command ("*0", an empty line): go on */
-    RESP_MORE,      /* incomplete: present the same bytes, moved or not, with more behind them */
-    RESP_LARGE,     /* a large bulk is due: see resp_parser_large_done(); or receive on and parse again: also fine */
-    RESP_ERROR,     /* reply command->error, then close */
+    RESP_COMMAND, /* one command; its `consumed` bytes are behind us */
+    RESP_EMPTY,   /* `consumed` bytes held no command ("*0", an empty line): go on */
+    RESP_MORE,    /* incomplete: present the same bytes, moved or not, with more behind them */
+    RESP_LARGE,   /* a large bulk is due: see resp_parser_large_done(); or receive on and parse again: also fine */
+    RESP_ERROR,   /* reply command->error, then close */
 };
 
 /* The state of a connection between two reads. Owns memory only in the middle of a command. */
 struct resp_parser {
     const struct resp_limits *limits;
     struct resp_scratch *scratch;
-    struct resp_progress *progress;     /* NULL: at the start of a command */
+    struct resp_progress *progress; /* NULL: at the start of a command */
 };
 
 void resp_parser_init(struct resp_parser *parser, const struct resp_limits *limits, struct resp_scratch *scratch);
-void resp_parser_fini(struct resp_parser *parser);      /* also: forget an unfinished command */
+void resp_parser_fini(struct resp_parser *parser); /* also: forget an unfinished command */
 
 /* Of the range, what in front of an unfinished command's next argument was read. */
 size_t resp_parser_read_size(const struct resp_parser *parser);
@@ -263,44 +263,55 @@ static ALWAYS_INLINE void resp_scratch_reset(struct resp_scratch *scratch)
 /* --------------------------------------------------------------------------------------------- reading replies -- */
 
 enum resp_type {
-    RESP_TYPE_STATUS = '+', RESP_TYPE_ERROR = '-', RESP_TYPE_INT = ':', RESP_TYPE_BULK = '$', RESP_TYPE_ARRAY = '*',
-    RESP_TYPE_NULL = '_', RESP_TYPE_BOOL = '#', RESP_TYPE_DOUBLE = ',', RESP_TYPE_BIGNUM = '(',
-    RESP_TYPE_BULK_ERROR = '!', RESP_TYPE_VERBATIM = '=', RESP_TYPE_MAP = '%', RESP_TYPE_SET = '~',
-    RESP_TYPE_PUSH = '>', RESP_TYPE_ATTRIBUTE = '|',
+    RESP_TYPE_STATUS = '+',
+    RESP_TYPE_ERROR = '-',
+    RESP_TYPE_INT = ':',
+    RESP_TYPE_BULK = '$',
+    RESP_TYPE_ARRAY = '*',
+    RESP_TYPE_NULL = '_',
+    RESP_TYPE_BOOL = '#',
+    RESP_TYPE_DOUBLE = ',',
+    RESP_TYPE_BIGNUM = '(',
+    RESP_TYPE_BULK_ERROR = '!',
+    RESP_TYPE_VERBATIM = '=',
+    RESP_TYPE_MAP = '%',
+    RESP_TYPE_SET = '~',
+    RESP_TYPE_PUSH = '>',
+    RESP_TYPE_ATTRIBUTE = '|',
 };
 
 /* A reply as a tree. "$-1" and "*-1" are RESP_TYPE_NULL with `was` telling them apart. */
 struct resp_reply {
     enum resp_type type;
-    enum resp_type was;                 /* the type byte on the wire */
-    char format[4];                     /* RESP_TYPE_VERBATIM: "txt" */
-    int64_t integer;                    /* RESP_TYPE_INT, RESP_TYPE_BOOL */
-    double number;                      /* RESP_TYPE_DOUBLE */
-    char *text;                         /* bytes of texts, bulks, bignums; ints and doubles as sent; then a NUL */
+    enum resp_type was; /* the type byte on the wire */
+    char format[4];     /* RESP_TYPE_VERBATIM: "txt" */
+    int64_t integer;    /* RESP_TYPE_INT, RESP_TYPE_BOOL */
+    double number;      /* RESP_TYPE_DOUBLE */
+    char *text;         /* bytes of texts, bulks, bignums; ints and doubles as sent; then a NUL */
     size_t size;
-    struct resp_reply **elements;       /* maps and attributes: key, value, key, value ... */
+    struct resp_reply **elements; /* maps and attributes: key, value, key, value ... */
     size_t element_count;
-    struct resp_reply *attribute;       /* the attribute that stood before this reply, or NULL */
+    struct resp_reply *attribute; /* the attribute that stood before this reply, or NULL */
 };
 
-void resp_reply_destroy(struct resp_reply **reply);     /* NULL is fine; leaves NULL */
+void resp_reply_destroy(struct resp_reply **reply); /* NULL is fine; leaves NULL */
 
 /* Limits for bytes from a stranger; zeroes mean the defaults. */
 struct resp_reply_parser {
     struct {
         struct resp_reply_frame *items;
         uint32_t count, capacity;
-    } frames;                           /* open aggregates, the innermost last */
-    size_t scanned;                     /* bytes of an unfinished line known to hold no CR LF */
-    size_t bulk_max_bytes;              /* default 512 MiB */
-    struct resp_reply *attribute;       /* of the next reply at the top */
+    } frames;                     /* open aggregates, the innermost last */
+    size_t scanned;               /* bytes of an unfinished line known to hold no CR LF */
+    size_t bulk_max_bytes;        /* default 512 MiB */
+    struct resp_reply *attribute; /* of the next reply at the top */
     char error[96];
 };
 
 enum resp_reply_result {
     RESP_REPLY_READY,
     RESP_REPLY_MORE,
-    RESP_REPLY_ERROR,                   /* the stream cannot be read further: parser->error */
+    RESP_REPLY_ERROR, /* the stream cannot be read further: parser->error */
 };
 
 #define RESP_REPLY_DEPTH_MAX 128

@@ -22,9 +22,9 @@
 
 enum {
     FAST_ARGS_MAX = 1024,
-    CHUNK_SLOTS = 1024,             /* 16 KiB; every chunk has at least these */
+    CHUNK_SLOTS = 1024, /* 16 KiB; every chunk has at least these */
     PROGRESS_ARGS_MIN = 8,
-    PROGRESS_CHUNK_ARGS = 4095,     /* 64 KiB with its link */
+    PROGRESS_CHUNK_ARGS = 4095, /* 64 KiB with its link */
     STRANGER_ARGS_MAX = 10,
     STRANGER_BULK_BYTES_MAX = 16384,
 };
@@ -219,8 +219,8 @@ static void progress_add_large(struct resp_progress *progress)
     progress->table_bytes -= mem_usable(progress->blobs);
     progress->blobs = mem_realloc(progress->blobs, (progress->blob_count + 1) * sizeof(*progress->blobs));
     progress->table_bytes += mem_usable(progress->blobs);
-    progress->blobs[progress->blob_count++] =
-        (struct resp_blob_arg){.arg_index = progress->arg_count, .blob = progress->large};
+    progress->blobs[progress->blob_count++] = (struct resp_blob_arg){.arg_index = progress->arg_count,
+                                                                     .blob = progress->large};
     progress->large = NULL;
     progress->has_large = false;
     progress_add_arg(progress, OFFSET_IN_BLOB, size);

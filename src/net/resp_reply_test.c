@@ -214,10 +214,8 @@ static void damage_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type),
-        cmocka_unit_test(not_a_number),
-        cmocka_unit_test(depth_has_a_limit),
-        cmocka_unit_test(counts_are_not_believed),
+        cmocka_unit_test(every_type),         cmocka_unit_test(not_a_number),
+        cmocka_unit_test(depth_has_a_limit),  cmocka_unit_test(counts_are_not_believed),
         cmocka_unit_test(damage_is_survived),
     };
 

@@ -133,8 +133,8 @@ static void doubles(void **state)
 
 static void bulks_at_every_size_limit(void **state)
 {
-    static const size_t sizes[] = {4095, 4096, 4097, RESP_BY_REFERENCE_BYTES - 1, RESP_BY_REFERENCE_BYTES,
-                                   RESP_BY_REFERENCE_BYTES + 1, 100000};
+    static const size_t sizes[] = {
+        4095, 4096, 4097, RESP_BY_REFERENCE_BYTES - 1, RESP_BY_REFERENCE_BYTES, RESP_BY_REFERENCE_BYTES + 1, 100000};
 
     (void)state;
     for (size_t i = 0; i < countof(sizes); i++) {

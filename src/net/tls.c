@@ -37,15 +37,15 @@
  *    a later turn, first come, first served. */
 
 enum {
-    WIRE_LIMIT_BYTES = 256 * 1024,  /* encrypted at a time */
+    WIRE_LIMIT_BYTES = 256 * 1024,    /* encrypted at a time */
     RECORD_BYTES = LOOP_GATHER_BYTES, /* most that fits a record */
-    GATHER_BELOW_BYTES = 8192,      /* smaller pieces are put together to fill a record */
+    GATHER_BELOW_BYTES = 8192,        /* smaller pieces are put together to fill a record */
     PIECES_MAX = 64,
     ERROR_TEXT_BYTES = 256,
     IDLE_US = 200 * 1000,
     WARM_MAX = 128,
     HANDSHAKE_TURN_US = 1000,
-    HELD_MAX_BYTES = 128 * 1024,    /* a flight of a handshake, with a long chain of certificates */
+    HELD_MAX_BYTES = 128 * 1024, /* a flight of a handshake, with a long chain of certificates */
 };
 
 /* ---------------------------------------------------------------------------------------------------- BIO -- */
@@ -84,7 +84,7 @@ static long bio_ctrl(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH || command == BIO_CTRL_DUP;
 }
 
-static BIO_METHOD *bio_method;          /* global: written once, before main */
+static BIO_METHOD *bio_method; /* global: written once, before main */
 
 static __attribute__((constructor)) void bio_method_setup(void)
 {

@@ -205,8 +205,7 @@ static void set_session_cache(SSL_CTX *context, const struct tls_options *option
 }
 
 /* What both sides have in common. */
-static SSL_CTX *context_begin(const SSL_METHOD *method, const struct tls_options *options,
-                              char error[TLS_ERROR_BYTES])
+static SSL_CTX *context_begin(const SSL_METHOD *method, const struct tls_options *options, char error[TLS_ERROR_BYTES])
 {
     const char *protocols = is_set(options->protocols) ? options->protocols : "TLSv1.2 TLSv1.3";
     uint64_t switches = 0;

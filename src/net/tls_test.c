@@ -245,8 +245,10 @@ static void on_closed(struct conn *conn, enum conn_close_reason reason, const ch
     snprintf(end->detail, sizeof(end->detail), "%s", detail);
 }
 
-static const struct conn_handler handler = {
-    .on_data = on_data, .on_direct_done = on_direct_done, .on_open = on_open, .on_closed = on_closed};
+static const struct conn_handler handler = {.on_data = on_data,
+                                            .on_direct_done = on_direct_done,
+                                            .on_open = on_open,
+                                            .on_closed = on_closed};
 
 static int setup_loop(void **state)
 {
@@ -631,7 +633,7 @@ static void a_full_socket_does_not_swell(void **state)
         output_append(&server.conn.output, block, 1 << 20);
     conn_write_pending(&server.conn);
     turns(10);
-    assert_true(output_size(&server.conn.output) > 15 << 20);          /* waits as plain bytes */
+    assert_true(output_size(&server.conn.output) > 15 << 20); /* waits as plain bytes */
     assert_true(conn_output_size(&server.conn) - output_size(&server.conn.output) <= 600 * 1024);
     conn_close_after_flush(&server.conn);
     conn_resume(&client.conn);
@@ -719,12 +721,12 @@ static void errors_name_what_is_wrong(void **state)
     char error[TLS_ERROR_BYTES];
 
     (void)state;
-#define EXPECT_ERROR(part1, part2)                                                                                     \
-    do {                                                                                                               \
-        assert_false(tls_context_create(&options, NULL, &context, error));                                             \
-        assert_null(context);                                                                                          \
-        assert_non_null(strstr(error, part1));                                                                         \
-        assert_non_null(strstr(error, part2));                                                                         \
+#define EXPECT_ERROR(part1, part2)                                         \
+    do {                                                                   \
+        assert_false(tls_context_create(&options, NULL, &context, error)); \
+        assert_null(context);                                              \
+        assert_non_null(strstr(error, part1));                             \
+        assert_non_null(strstr(error, part2));                             \
     } while (0)
     options = options_for("absent");
     EXPECT_ERROR("Failed to load certificate", "absent.crt");

@@ -35,11 +35,11 @@
 enum {
     QUEUE_ENTRIES = 1024,
     COMPLETION_ENTRIES = 8192,
-    BUFFER_COUNT = 256,             /* a power of two */
+    BUFFER_COUNT = 256, /* a power of two */
     BUFFER_BYTES = 16 * 1024,
     BUFFER_GROUP = 0,
     PIECES_MAX = 32,
-    MESSAGE_COUNT = 128,            /* sendmsg headers between two submits */
+    MESSAGE_COUNT = 128, /* sendmsg headers between two submits */
     DIRECT_MIN_BYTES = 64 * 1024,
     BULK_READS = 16,
 };
@@ -48,10 +48,10 @@ enum {
  * aligned to 8: the number of the bit. */
 enum {
     OP_RECEIVE = 1 << 0,
-    OP_DIRECT = 1 << 1,             /* a receive into direct memory */
+    OP_DIRECT = 1 << 1, /* a receive into direct memory */
     OP_SEND = 1 << 2,
-    OP_POLL = 1 << 3,               /* for a connect, or a hang-up */
-    OP_CANCEL = 1 << 4,             /* cancelling OP_RECEIVE, or everything */
+    OP_POLL = 1 << 3,   /* for a connect, or a hang-up */
+    OP_CANCEL = 1 << 4, /* cancelling OP_RECEIVE, or everything */
 };
 
 enum { USER_RECEIVE, USER_DIRECT, USER_SEND, USER_POLL, USER_CANCEL, USER_IGNORE, USER_WATCH, USER_MASK = 7 };
@@ -116,8 +116,8 @@ static void buffer_give_back(struct uring_state *state, unsigned index)
 
 static bool ring_create(struct io_uring *ring, unsigned entries, unsigned flags)
 {
-    static const unsigned ways[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
-                                    IORING_SETUP_COOP_TASKRUN, 0};
+    static const unsigned ways[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_COOP_TASKRUN,
+                                    0};
     int result = -EINVAL;
 
     for (size_t i = 0; i < countof(ways) && result == -EINVAL; i++) {
@@ -594,7 +594,8 @@ static void uring_turn(struct loop *loop, int64_t timeout_us)
     }
     state->message_count = 0;
     loop_wait_over(loop);
-    io_uring_for_each_cqe(&state->ring, head, completion) {
+    io_uring_for_each_cqe(&state->ring, head, completion)
+    {
         on_completion(loop, completion);
         count++;
     }

@@ -10,15 +10,15 @@
 
 struct aof_commands {
     struct byte_sink *sink;
-    struct buffer out;    /* what the sink has not got yet */
+    struct buffer out; /* what the sink has not got yet */
     enum status status;
-    int error;            /* errno of it */
-    struct slice key;     /* whose commands are under way */
+    int error;        /* errno of it */
+    struct slice key; /* whose commands are under way */
     /* Its elements: */
     const char *command;
-    unsigned width;       /* words an element */
-    uint64_t left;        /* elements to come */
-    unsigned room;        /* of the command under way, in elements */
+    unsigned width; /* words an element */
+    uint64_t left;  /* elements to come */
+    unsigned room;  /* of the command under way, in elements */
 };
 
 void aof_commands_flush(struct aof_commands *commands);

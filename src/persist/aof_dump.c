@@ -20,7 +20,7 @@ struct dumper {
     struct aof_commands commands;
     uint64_t keys;
     bool stopped;
-    bool has_too_much;  /* libraries, for the version that was wished for */
+    bool has_too_much; /* libraries, for the version that was wished for */
 };
 
 /* ---------------------------------------------------------------------------------------------------------- keys -- */

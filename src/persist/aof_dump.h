@@ -12,11 +12,11 @@ struct aof_dump_request {
     const char *path, *temp_path; /* as for rdb_save */
     struct snapshot *keys;
     bool starts_writeback;
-    bool writes_time;             /* one line in front: when */
+    bool writes_time;                 /* one line in front: when */
     struct rdb_write_options payload; /* how the values of RESTORE are written */
-    int64_t key_delay_us;         /* for tests: after each key */
+    int64_t key_delay_us;             /* for tests: after each key */
     void (*libraries)(void (*take)(struct slice source, void *context), void *context); /* as for rdb_save */
-    bool (*progress)(uint64_t keys, void *context); /* now and then; false: stop */
+    bool (*progress)(uint64_t keys, void *context);                                     /* now and then; false: stop */
     void *context;
 };
 

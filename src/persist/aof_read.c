@@ -20,7 +20,9 @@ void aof_reader_init(struct aof_reader *reader, struct byte_source *source, uint
 
 void aof_reader_init_memory(struct aof_reader *reader, struct slice bytes, uint64_t offset)
 {
-    *reader = (struct aof_reader){.window = (char *)(uintptr_t)bytes.data, .end = bytes.size, .offset = offset,
+    *reader = (struct aof_reader){.window = (char *)(uintptr_t)bytes.data,
+                                  .end = bytes.size,
+                                  .offset = offset,
                                   .ended = true};
 }
 
@@ -159,8 +161,8 @@ bool aof_reader_fill(struct aof_reader *reader, size_t *keep)
     }
     if (!make_room(reader))
         return false;
-    reader->status = reader->source->read(reader->source, reader->window + reader->end,
-                                          reader->capacity - reader->end, &got);
+    reader->status = reader->source->read(reader->source, reader->window + reader->end, reader->capacity - reader->end,
+                                          &got);
     if (reader->status != STATUS_OK)
         return false;
     reader->end += got;

@@ -30,17 +30,17 @@ struct aof_command {
 struct aof_reader {
     struct byte_source *source; /* NULL: all there is stands in the window */
     char *window;
-    size_t capacity, at, end;   /* in the window: the next piece; behind the last byte */
-    uint64_t offset;            /* of the window's first byte in the file */
+    size_t capacity, at, end; /* in the window: the next piece; behind the last byte */
+    uint64_t offset;          /* of the window's first byte in the file */
     struct {
         struct slice *items;
         uint32_t count, capacity;
     } words;
-    struct slice note;          /* the last one, without its end of line */
-    uint64_t wanted;            /* bytes that the piece at the window's end takes at least; a claim */
-    bool ended;                 /* the source has nothing more */
-    enum status status;         /* of the source: why nothing more can be read */
-    const char *error;          /* AOF_BAD: what is wrong */
+    struct slice note;  /* the last one, without its end of line */
+    uint64_t wanted;    /* bytes that the piece at the window's end takes at least; a claim */
+    bool ended;         /* the source has nothing more */
+    enum status status; /* of the source: why nothing more can be read */
+    const char *error;  /* AOF_BAD: what is wrong */
 };
 
 /* `offset`: where in the file the source stands. The source outlives the reader. */

@@ -224,8 +224,8 @@ static void damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_read),  cmocka_unit_test(what_ends_early), cmocka_unit_test(what_is_damaged),
-        cmocka_unit_test(what_is_long),  cmocka_unit_test(going_back),      cmocka_unit_test(times),
+        cmocka_unit_test(what_is_read), cmocka_unit_test(what_ends_early), cmocka_unit_test(what_is_damaged),
+        cmocka_unit_test(what_is_long), cmocka_unit_test(going_back),      cmocka_unit_test(times),
         cmocka_unit_test(damaged),
     };
 

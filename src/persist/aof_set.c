@@ -170,7 +170,7 @@ static must_check enum status rename_in_folder(const struct aof_set *files, cons
 }
 
 enum status aof_set_replace_base(struct aof_set *files, const char *temp_base, bool is_rdb, enum aof_kept kept,
-                                   const char *temp_increment)
+                                 const char *temp_increment)
 {
     struct aof_manifest next = {0};
     const struct aof_part *part;

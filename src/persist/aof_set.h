@@ -17,7 +17,7 @@
 struct aof_set {
     char *folder, *name; /* the folder's path; what the names of the files begin with */
     struct aof_manifest manifest;
-    bool is_in_doubt;    /* see 4 */
+    bool is_in_doubt; /* see 4 */
 };
 
 enum { AOF_SET_ERROR_BYTES = 256 };
@@ -45,7 +45,7 @@ enum aof_kept {
 /* The file `temp_base`, which is in the folder and on the disk, becomes the base; so does `temp_increment` an increment
  * (AOF_KEPT_TEMPORARY). Where this fails they may have other names, and are not to be used. */
 must_check enum status aof_set_replace_base(struct aof_set *files, const char *temp_base, bool is_rdb,
-                                              enum aof_kept kept, const char *temp_increment);
+                                            enum aof_kept kept, const char *temp_increment);
 /* The manifest forgets what is no longer needed; then `remove` is called for each path, and takes it over. */
 must_check enum status aof_set_drop_history(struct aof_set *files, void (*remove)(char *path));
 

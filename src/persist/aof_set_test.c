@@ -105,8 +105,7 @@ static void drop_history(struct counter *counter)
 
 static bool begin(struct counter *counter)
 {
-    if (!goes_on(counter, aof_set_make_folder(&counter->set)) ||
-        !goes_on(counter, put_file(counter, "temp-base", 0)) ||
+    if (!goes_on(counter, aof_set_make_folder(&counter->set)) || !goes_on(counter, put_file(counter, "temp-base", 0)) ||
         !goes_on(counter, aof_set_replace_base(&counter->set, "temp-base", true, AOF_KEPT_NOTHING, NULL)))
         return false;
     return goes_on(counter, aof_set_add_increment(&counter->set, &counter->file));

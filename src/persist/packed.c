@@ -9,10 +9,10 @@
  *     pair = field size | field | value size | unused u8 | value | unused bytes; a size is 1 byte, or 254 and u32 */
 enum { END = 255, WIDE = 254, ZIPLIST_HEAD_BYTES = 10, COUNT_UNKNOWN = 65535, ZIPMAP_COUNT_UNKNOWN = 254 };
 
-struct item { /* one text, where it stands */
+struct item {          /* one text, where it stands */
     struct slice text; /* data NULL: a number */
     int64_t number;
-    size_t whole;      /* bytes up to the next one */
+    size_t whole; /* bytes up to the next one */
 };
 
 static uint64_t little(const uint8_t *from, unsigned bytes)

@@ -12,9 +12,9 @@
 struct file_reader {
     struct rdb_reader *reader;
     struct rdb_handler *handler;
-    struct rdb_key key;     /* what has been told of the next one */
+    struct rdb_key key; /* what has been told of the next one */
     struct buffer name;
-    struct buffer member;   /* whose deadline comes next */
+    struct buffer member; /* whose deadline comes next */
 };
 
 static void forget_key(struct file_reader *file)
@@ -250,8 +250,7 @@ static bool read_module_aux(struct file_reader *file)
         return rdb_corrupt(file->reader, "a record of a module is damaged");
     rdb_module_name(id, name);
     if (!file->handler->limits.skips_strange)
-        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "data of the unknown module '%s'",
-                        name);
+        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "data of the unknown module '%s'", name);
     return rdb_skip_module_items(file->reader);
 }
 
@@ -314,8 +313,8 @@ static bool check_sum(struct file_reader *file)
     if (!rdb_read_u64(file->reader, &stored))
         return false;
     if (stored != 0 && file->reader->sums && stored != computed)
-        return rdb_fail(file->reader, STATUS_CORRUPT, "CRC error: the checksum is %016" PRIx64 ", and %016" PRIx64
-                        " is stored", computed, stored);
+        return rdb_fail(file->reader, STATUS_CORRUPT,
+                        "CRC error: the checksum is %016" PRIx64 ", and %016" PRIx64 " is stored", computed, stored);
     file->handler->has_checksum = stored != 0;
     return true;
 }

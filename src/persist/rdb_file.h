@@ -31,7 +31,7 @@ struct rdb_handler {
     void (*sizes)(struct rdb_handler *handler, unsigned db, uint64_t keys, uint64_t expires);
     struct rdb_limits limits;
     unsigned database_count;
-    int version;      /* of the file: set when it is known */
+    int version;       /* of the file: set when it is known */
     bool has_checksum; /* it had one, and it was right */
 };
 

@@ -7,12 +7,12 @@
 #pragma once
 
 enum {
-    RDB_VERSION_LEAST = 1,        /* that is read */
+    RDB_VERSION_LEAST = 1,         /* that is read */
     RDB_VERSION_WRITTEN_LEAST = 9, /* that is written */
     RDB_VERSION_MOST = 12,
     RDB_HEADER_BYTES = 9,
     RDB_VERSION_WITH_CHECKSUM = 5,
-    RDB_VERSION_LISTPACKS = 10,   /* and functions, streams with entries_added */
+    RDB_VERSION_LISTPACKS = 10,    /* and functions, streams with entries_added */
     RDB_VERSION_SET_LISTPACK = 11, /* and consumers' active time */
     RDB_VERSION_FIELD_DEADLINES = 12
 };
@@ -38,7 +38,7 @@ enum rdb_type {
     RDB_SET = 2,
     RDB_ZSET_TEXT = 3, /* scores as text */
     RDB_HASH = 4,
-    RDB_ZSET = 5,      /* scores as binary doubles */
+    RDB_ZSET = 5, /* scores as binary doubles */
     RDB_MODULE_EARLY = 6,
     RDB_MODULE = 7,
     RDB_HASH_ZIPMAP = 9,

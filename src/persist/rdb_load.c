@@ -109,9 +109,12 @@ static void tell(struct rdb_load_result *result, enum status status, uint64_t fa
 bool rdb_load(struct byte_source *source, const struct rdb_load_request *request, struct rdb_load_result *result)
 {
     struct loader loader = {
-        .handler = {.key = load_key, .record = load_record, .aux = load_aux,
+        .handler = {.key = load_key,
+                    .record = load_record,
+                    .aux = load_aux,
                     .library = request->library != NULL ? load_library : NULL,
-                    .limits = request->limits, .database_count = request->access->store->database_count},
+                    .limits = request->limits,
+                    .database_count = request->access->store->database_count},
         .request = request,
         .result = result,
         .next_pause = request->pause_bytes,

@@ -8,10 +8,10 @@
 struct rdb_load_request {
     struct access *access;
     struct rdb_limits limits;
-    bool keeps_expired;  /* a replica's: its master says when they go */
-    bool replaces;       /* keys and libraries that are there already; else they are an error */
+    bool keeps_expired; /* a replica's: its master says when they go */
+    bool replaces;      /* keys and libraries that are there already; else they are an error */
     bool checks_sum;
-    unsigned threads;    /* of its own that make values and put them into the store; 0: none */
+    unsigned threads;     /* of its own that make values and put them into the store; 0: none */
     int64_t key_delay_us; /* after each key; below zero: after so many of them one */
     /* Called now and then; others may use the data meanwhile. False: stop. May be NULL. */
     bool (*pause)(uint64_t bytes, uint64_t keys, void *context);

@@ -14,9 +14,9 @@
 
 enum {
     BATCH_BYTES = 64 * 1024,
-    BATCH_KEPT_BYTES = 256 * 1024,        /* a larger one's memory is given back */
-    UNDER_WAY_BYTES = 16 * 1024 * 1024,   /* the reader waits for the loaders when there is more */
-    AHEAD = 16,                           /* keys whose places are fetched together */
+    BATCH_KEPT_BYTES = 256 * 1024,      /* a larger one's memory is given back */
+    UNDER_WAY_BYTES = 16 * 1024 * 1024, /* the reader waits for the loaders when there is more */
+    AHEAD = 16,                         /* keys whose places are fetched together */
     EMPTY_TOLD = 10,
     NAME_TOLD_BYTES = 100,
     ITEM_ALIGN = 8
@@ -39,16 +39,16 @@ struct batch {
 
 /* A thread, or (the first one, without threads) what the reader itself does. */
 struct loader {
-    struct rdb_loaders *loaders;        /* const */
+    struct rdb_loaders *loaders; /* const */
     struct thread thread;
-    struct access *access;        /* const */
-    struct access own;            /* this thread's, as the next ones */
+    struct access *access; /* const */
+    struct access own;     /* this thread's, as the next ones */
     struct store_counters counters;
-    struct rdb_reader reader;     /* of one record after the other */
+    struct rdb_reader reader; /* of one record after the other */
     struct buffer name;
-    struct batch *filling;        /* the reader's */
-    pthread_cond_t wanted;        /* const: there is a batch, or the end */
-    struct batch *first, *last;   /* under their lock, like what follows */
+    struct batch *filling;      /* the reader's */
+    pthread_cond_t wanted;      /* const: there is a batch, or the end */
+    struct batch *first, *last; /* under their lock, like what follows */
     uint64_t keys, empty;
 };
 
@@ -61,8 +61,8 @@ struct rdb_loaders {
     struct batch *spare;                    /* under the lock, like what follows */
     size_t under_way_bytes;
     bool ends;
-    struct rdb_loaders_totals failure;         /* its status, failed_at and error */
-    _Atomic uint64_t failed_at;             /* atomic, relaxed: what stands behind it need not be looked at */
+    struct rdb_loaders_totals failure; /* its status, failed_at and error */
+    _Atomic uint64_t failed_at;        /* atomic, relaxed: what stands behind it need not be looked at */
     struct loader *all;
 };
 
@@ -324,8 +324,13 @@ static bool give(struct rdb_loaders *loaders, const struct rdb_key *from, struct
     const struct key key = key_make(from->name);
     struct loader *loader = &loaders->all[access_stripe_of(loaders->request->access, &key) % loaders->loader_count];
     struct buffer *items = &loader->filling->items;
-    struct item item = {.hash = key.hash, .offset = from->offset, .expire_ms = from->expire_ms,
-                        .idle_s = from->idle_s, .value = value, .size = rest.size, .db = from->db,
+    struct item item = {.hash = key.hash,
+                        .offset = from->offset,
+                        .expire_ms = from->expire_ms,
+                        .idle_s = from->idle_s,
+                        .value = value,
+                        .size = rest.size,
+                        .db = from->db,
                         .frequency = from->frequency};
 
     if (!buffer_try_reserve(items, item_bytes(rest.size))) {

@@ -18,13 +18,13 @@ struct rdb_loaders;
 /* What of it was found out so far; all of it after rdb_loaders_rest. */
 struct rdb_loaders_totals {
     uint64_t keys, empty;
-    enum status status;  /* the first failure in the file's order */
+    enum status status; /* the first failure in the file's order */
     uint64_t failed_at;
     char error[RDB_ERROR_BYTES];
 };
 
 struct rdb_loaders *rdb_loaders_create(const struct rdb_load_request *request); /* which outlives it */
-void rdb_loaders_destroy(struct rdb_loaders **loaders);                            /* rests first */
+void rdb_loaders_destroy(struct rdb_loaders **loaders);                         /* rests first */
 
 /* A record as struct rdb_handler gets it, or a value that is there already (taken over). False: something has failed,
  * nothing more is needed. */

@@ -12,9 +12,9 @@
 
 enum {
     WINDOW_BYTES = 256 * 1024,
-    STEP_BYTES = 1024 * 1024,   /* long texts grow by as much as has come */
+    STEP_BYTES = 1024 * 1024, /* long texts grow by as much as has come */
     SCRATCH_KEPT_BYTES = 1024 * 1024,
-    LZF_EXPANSION = 88          /* three bytes become at most 264 */
+    LZF_EXPANSION = 88 /* three bytes become at most 264 */
 };
 
 void rdb_reader_init(struct rdb_reader *reader, struct byte_source *source)
@@ -491,8 +491,7 @@ bool rdb_skip_text(struct rdb_reader *reader)
     case RDB_TEXT_I32:
         return rdb_skip_bytes(reader, UINT64_C(1) << form);
     case RDB_TEXT_LZF:
-        return rdb_read_length(reader, &length) && rdb_read_length(reader, &original) &&
-               rdb_skip_bytes(reader, length);
+        return rdb_read_length(reader, &length) && rdb_read_length(reader, &original) && rdb_skip_bytes(reader, length);
     default:
         return rdb_fail(reader, STATUS_CORRUPT, "unknown string encoding %d", form);
     }

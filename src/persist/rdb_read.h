@@ -23,20 +23,20 @@ struct rdb_reader {
     struct byte_source *source; /* NULL: all there is stands in the window */
     char *window;               /* bytes of the source from `offset` on; owned if there is a source */
     size_t capacity;
-    size_t at, end;             /* in the window: the next byte; behind the last one */
+    size_t at, end; /* in the window: the next byte; behind the last one */
     uint64_t offset;
-    uint64_t size;              /* of the source in all, or BYTES_UNKNOWN */
-    uint64_t crc;               /* of what was read up to summed_at */
+    uint64_t size; /* of the source in all, or BYTES_UNKNOWN */
+    uint64_t crc;  /* of what was read up to summed_at */
     size_t summed_at;
-    bool sums;                  /* a checksum is wanted */
-    bool marks;                 /* what is read from marked_at on is wanted in one piece */
+    bool sums;  /* a checksum is wanted */
+    bool marks; /* what is read from marked_at on is wanted in one piece */
     size_t marked_at;
-    struct buffer marked;       /* of that, what has left the window */
-    struct buffer scratch;      /* texts longer than the window */
-    struct buffer unpacked;     /* what was compressed */
-    struct buffer first;        /* of two texts */
+    struct buffer marked;   /* of that, what has left the window */
+    struct buffer scratch;  /* texts longer than the window */
+    struct buffer unpacked; /* what was compressed */
+    struct buffer first;    /* of two texts */
     char digits[NUMBER_I64_SPACE];
-    enum status status;         /* of the first failure */
+    enum status status; /* of the first failure */
     uint64_t failed_at;
     char error[RDB_ERROR_BYTES];
 };
@@ -70,7 +70,7 @@ static inline bool rdb_corrupt(struct rdb_reader *reader, const char *what)
 
 must_check bool rdb_read_byte(struct rdb_reader *reader, unsigned *byte);
 must_check bool rdb_read_bytes(struct rdb_reader *reader, uint64_t size, struct slice *bytes); /* in one piece */
-must_check bool rdb_read_u16(struct rdb_reader *reader, uint16_t *number); /* little-endian */
+must_check bool rdb_read_u16(struct rdb_reader *reader, uint16_t *number);                     /* little-endian */
 must_check bool rdb_read_u32(struct rdb_reader *reader, uint32_t *number);
 must_check bool rdb_read_u64(struct rdb_reader *reader, uint64_t *number);
 must_check bool rdb_read_i64(struct rdb_reader *reader, int64_t *number);

@@ -12,8 +12,7 @@ static bool is_empty(const struct rdb_value *value)
     return value->value.data == NULL || (ops->count != NULL && ops->count(value->value) == 0);
 }
 
-bool rdb_read_value(struct rdb_reader *reader, unsigned type, const struct rdb_limits *limits,
-                    struct rdb_value *value)
+bool rdb_read_value(struct rdb_reader *reader, unsigned type, const struct rdb_limits *limits, struct rdb_value *value)
 {
     const struct rdb_form *form = rdb_form_of(type);
 

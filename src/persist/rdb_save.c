@@ -13,8 +13,7 @@
 
 enum { PROGRESS_KEYS = 1024 };
 
-const char rdb_too_old_for_libraries[] =
-    "functions need version 10, but rdb-version is 9: set it to auto";
+const char rdb_too_old_for_libraries[] = "functions need version 10, but rdb-version is 9: set it to auto";
 
 struct saver {
     const struct rdb_save_request *request;
@@ -231,8 +230,7 @@ out:
     return status;
 }
 
-enum status rdb_save_to(struct byte_sink *sink, const struct rdb_save_request *request,
-                        struct rdb_save_result *result)
+enum status rdb_save_to(struct byte_sink *sink, const struct rdb_save_request *request, struct rdb_save_result *result)
 {
     struct saver saver;
     enum status status;

@@ -23,9 +23,11 @@
 
 enum { KEYS = 3000, STRIPES = 8, DATABASES = 2 };
 
+/* clang-format off */
 static const struct rdb_limits limits = {
     .hash = {4, 8}, .set = {4, 4, 8}, .zset = {4, 8}, .list = {.fill = -2},
 };
+/* clang-format on */
 static char folder[] = "/tmp/rdb_save_test.XXXXXX";
 static char path[64], temp_path[64];
 
@@ -70,7 +72,8 @@ static must_check enum status save(struct keyspace *keys, struct rdb_save_result
 {
     struct snapshot all = snapshot_of_access(&keys->access);
     const struct rdb_save_request request = {
-        .keys = &all, .options = {RDB_VERSION_WRITTEN_LEAST, RDB_VERSION_MOST, true, true},
+        .keys = &all,
+        .options = {RDB_VERSION_WRITTEN_LEAST, RDB_VERSION_MOST, true, true},
         .starts_writeback = true,
     };
 
@@ -79,8 +82,11 @@ static must_check enum status save(struct keyspace *keys, struct rdb_save_result
 
 static bool load(struct keyspace *keys, unsigned threads, struct rdb_load_result *result)
 {
-    const struct rdb_load_request request = {.access = &keys->access, .limits = limits, .checks_sum = true,
-                                             .threads = threads, .pause_bytes = 1 << 20};
+    const struct rdb_load_request request = {.access = &keys->access,
+                                             .limits = limits,
+                                             .checks_sum = true,
+                                             .threads = threads,
+                                             .pause_bytes = 1 << 20};
     struct file_source source;
     struct file *file = NULL;
     bool good = false;

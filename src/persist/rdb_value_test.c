@@ -20,9 +20,11 @@
 
 #include <cmocka.h>
 
+/* clang-format off */
 static const struct rdb_limits limits = {
     .hash = {4, 8}, .set = {4, 4, 8}, .zset = {4, 8}, .list = {.fill = -2},
 };
+/* clang-format on */
 
 /* ------------------------------------------------------------------------------------------- values as text -- */
 
@@ -225,7 +227,7 @@ static const struct example examples[] = {
     {"00 c1 0080", "-32768"},
     {"00 c2 ffffff7f", "2147483647"},
     {"00 c3 05 0a 00'a' e0 00 00", "aaaaaaaaaa"},
-    {"00 c3 05 0b 00'a' e0 00 00", NULL},       /* the size does not hold */
+    {"00 c3 05 0b 00'a' e0 00 00", NULL},          /* the size does not hold */
     {"00 c3 05 80 7fffffff 00'a' e0 00 00", NULL}, /* nor can it */
     {"00 4003 'abc'", "abc"},
     {"00 80 00000003 'abc'", "abc"},
@@ -277,7 +279,8 @@ static const struct example examples[] = {
      "repeats 1000 100000 s1 key k1 key k2 a1"},
     {"40 01's' e803000000000000 0a00000000000000 00 00", "repeats 1000 10 s"},
     {"40 01's' e803000000000000 0a00000000000000 00 00 fa 13'keydb-subexpire-key' 01'j' "
-     "fa 14'keydb-subexpire-when' c2 a0860100", "repeats 99990 10 s"},
+     "fa 14'keydb-subexpire-when' c2 a0860100",
+     "repeats 99990 10 s"},
     {"40 01's' e803000000000000 0a00000000000000 00 00 fa 11'keydb-cron-single' 01'1'", "single 1000 10 s"},
     {"40 01's' e803000000000000 0000000000000000 00 00", NULL}, /* no interval */
     {"40 01's' e803000000000000 ffffffffffffffff 00 00", NULL},
@@ -466,8 +469,8 @@ static void fill_stream(struct stream *stream, uint64_t count)
     for (uint64_t i = 1; i <= count; i++) {
         const struct slice pair[] = {i % 3 == 0 ? SLICE("x") : SLICE("f"), random_text(&room)};
 
-        assert_true(stream_append(stream, (struct stream_id){10 * i, 0}, pair, 1,
-                                  &(struct stream_limits){.node_entries = 5}));
+        assert_true(
+            stream_append(stream, (struct stream_id){10 * i, 0}, pair, 1, &(struct stream_limits){.node_entries = 5}));
     }
     for (uint64_t i = random_below(&random_, 4); i != 0; i--)
         (void)stream_delete(stream, (struct stream_id){10 * (1 + random_below(&random_, count)), 0});

@@ -14,8 +14,8 @@
 #include "store/entry.h"
 
 struct rdb_write_options {
-    int least, most;   /* versions, RDB_VERSION_WRITTEN_LEAST ... RDB_VERSION_MOST */
-    bool compresses;   /* texts, if it is worth it */
+    int least, most; /* versions, RDB_VERSION_WRITTEN_LEAST ... RDB_VERSION_MOST */
+    bool compresses; /* texts, if it is worth it */
     bool checksums;
 };
 

@@ -157,6 +157,9 @@ static const struct rdb_form forms[] = {
     {0},
 };
 
-const struct type_row type_cron = {
-    .known = {.name = "unknown", .ops = &cron_ops}, .forms = forms, .write_records = write_records,
-    .take_record = take_record, .digest_number = 65, .digest = digest_value};
+const struct type_row type_cron = {.known = {.name = "unknown", .ops = &cron_ops},
+                                   .forms = forms,
+                                   .write_records = write_records,
+                                   .take_record = take_record,
+                                   .digest_number = 65,
+                                   .digest = digest_value};

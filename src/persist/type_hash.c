@@ -67,8 +67,8 @@ static bool read_hash_deadlines(struct rdb_reader *reader, const struct rdb_limi
         if (!rdb_read_length(reader, &time) || !rdb_read_texts(reader, &field, &text) ||
             !put_pair(reader, limits, value, field, text))
             return false;
-        if (time != 0 && (time > (uint64_t)DEADLINE_MOST_MS ||
-                          !put_deadline(reader, value, field, least_ms - 1 + (int64_t)time)))
+        if (time != 0 &&
+            (time > (uint64_t)DEADLINE_MOST_MS || !put_deadline(reader, value, field, least_ms - 1 + (int64_t)time)))
             return rdb_corrupt(reader, "a field's deadline is out of range");
     }
     return true;
@@ -179,7 +179,7 @@ static enum rdb_type form_of(struct rdb_writer *writer, const struct entry *entr
             return RDB_HASH_DEADLINES;
     }
     return entry->encoding == ENCODING_LISTPACK && writer->options.least >= RDB_VERSION_LISTPACKS ? RDB_HASH_LISTPACK
-                                                                                                : RDB_HASH;
+                                                                                                  : RDB_HASH;
 }
 
 static void write_pair(struct slice field, struct slice value, void *context)
@@ -249,6 +249,7 @@ static void digest_value(struct digest *digest, const struct entry *entry)
 
 /* --------------------------------------------------------------------------------------------------------- row -- */
 
+/* clang-format off */
 static const struct rdb_form forms[] = {
     {.number = RDB_HASH, .name = "hash", .head = "", .each = "tt", .read = read_hash, .write = write_hash},
     {.number = RDB_HASH_ZIPMAP, .name = "hash as zipmap", .head = "t", .read = read_hash_packed},
@@ -266,9 +267,16 @@ static const struct rdb_form forms[] = {
      .read = read_hash_listpack_deadlines},
     {0},
 };
+/* clang-format on */
 
-const struct type_row type_hash = {
-    .known = {.name = "hash", .ops = &hash_ops, .expired_command = "HDEL", .expired_event = "hexpired",
-              .expired_class = EVENT_HASH},
-    .forms = forms, .form_of = form_of, .put_commands = put_commands, .has_fields = true, .digest_number = 4,
-    .digest = digest_value};
+const struct type_row type_hash = {.known = {.name = "hash",
+                                             .ops = &hash_ops,
+                                             .expired_command = "HDEL",
+                                             .expired_event = "hexpired",
+                                             .expired_class = EVENT_HASH},
+                                   .forms = forms,
+                                   .form_of = form_of,
+                                   .put_commands = put_commands,
+                                   .has_fields = true,
+                                   .digest_number = 4,
+                                   .digest = digest_value};

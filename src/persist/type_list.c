@@ -174,6 +174,7 @@ static void digest_value(struct digest *digest, const struct entry *entry)
 
 /* --------------------------------------------------------------------------------------------------------- row -- */
 
+/* clang-format off */
 static const struct rdb_form forms[] = {
     {.number = RDB_LIST, .name = "list", .head = "", .each = "t", .read = read_list, .write = write_list},
     {.number = RDB_LIST_ZIPLIST, .name = "list as ziplist", .head = "t", .read = read_list_ziplist},
@@ -182,7 +183,11 @@ static const struct rdb_form forms[] = {
      .write = write_list_nodes},
     {0},
 };
+/* clang-format on */
 
-const struct type_row type_list = {
-    .known = {.name = "list", .ops = &list_ops}, .forms = forms, .form_of = form_of, .put_commands = put_commands,
-    .digest_number = 1, .digest = digest_value};
+const struct type_row type_list = {.known = {.name = "list", .ops = &list_ops},
+                                   .forms = forms,
+                                   .form_of = form_of,
+                                   .put_commands = put_commands,
+                                   .digest_number = 1,
+                                   .digest = digest_value};

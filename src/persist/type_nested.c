@@ -214,8 +214,7 @@ static bool read_module(struct rdb_reader *reader, const struct rdb_limits *limi
     rdb_module_name(id, name);
     value->is_strange = true;
     if (!limits->skips_strange)
-        return rdb_fail(reader, STATUS_UNSUPPORTED, "a value of the unknown module type '%s'",
-                        name);
+        return rdb_fail(reader, STATUS_UNSUPPORTED, "a value of the unknown module type '%s'", name);
     return rdb_skip_module_items(reader);
 }
 
@@ -261,5 +260,7 @@ static const struct rdb_form forms[] = {
     {0},
 };
 
-const struct type_row type_nested = {
-    .known = {.name = "unknown", .ops = &nested_ops}, .forms = forms, .digest_number = 64, .digest = digest_value};
+const struct type_row type_nested = {.known = {.name = "unknown", .ops = &nested_ops},
+                                     .forms = forms,
+                                     .digest_number = 64,
+                                     .digest = digest_value};

@@ -78,7 +78,7 @@ static enum rdb_type form_of(struct rdb_writer *writer, const struct entry *entr
     if (entry->encoding == ENCODING_INTSET)
         return RDB_SET_INTSET;
     return entry->encoding == ENCODING_LISTPACK && writer->options.least >= RDB_VERSION_SET_LISTPACK ? RDB_SET_LISTPACK
-                                                                                                    : RDB_SET;
+                                                                                                     : RDB_SET;
 }
 
 static void write_member(struct slice member, void *context)
@@ -125,6 +125,7 @@ static void digest_value(struct digest *digest, const struct entry *entry)
 
 /* --------------------------------------------------------------------------------------------------------- row -- */
 
+/* clang-format off */
 static const struct rdb_form forms[] = {
     {.number = RDB_SET, .name = "set", .head = "", .each = "t", .read = read_set, .write = write_set},
     {.number = RDB_SET_INTSET, .name = "set as intset", .head = "t", .read = read_set_intset, .write = write_intset},
@@ -132,8 +133,15 @@ static const struct rdb_form forms[] = {
      .write = rdb_write_listpack},
     {0},
 };
+/* clang-format on */
 
-const struct type_row type_set = {
-    .known = {.name = "set", .ops = &set_ops, .expired_command = "SREM", .expired_event = "srem",
-              .expired_class = EVENT_SET},
-    .forms = forms, .form_of = form_of, .put_commands = put_commands, .digest_number = 2, .digest = digest_value};
+const struct type_row type_set = {.known = {.name = "set",
+                                            .ops = &set_ops,
+                                            .expired_command = "SREM",
+                                            .expired_event = "srem",
+                                            .expired_class = EVENT_SET},
+                                  .forms = forms,
+                                  .form_of = form_of,
+                                  .put_commands = put_commands,
+                                  .digest_number = 2,
+                                  .digest = digest_value};

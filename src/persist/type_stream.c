@@ -233,8 +233,7 @@ static int version_of(const struct stream *stream)
     struct radix_iter groups;
     int version = RDB_VERSION_WRITTEN_LEAST;
 
-    if (stream_entries_added(stream) != stream_length(stream) ||
-        !stream_id_is_zero(stream_max_deleted_id(stream)))
+    if (stream_entries_added(stream) != stream_length(stream) || !stream_id_is_zero(stream_max_deleted_id(stream)))
         return RDB_VERSION_LISTPACKS;
     radix_iter_init(&groups, stream_groups(stream));
     for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups)) {
@@ -382,6 +381,8 @@ static const struct rdb_form forms[] = {
     {0},
 };
 
-const struct type_row type_stream = {
-    .known = {.name = "stream", .ops = &stream_ops}, .forms = forms, .form_of = form_of, .digest_number = 6,
-    .digest = digest_value};
+const struct type_row type_stream = {.known = {.name = "stream", .ops = &stream_ops},
+                                     .forms = forms,
+                                     .form_of = form_of,
+                                     .digest_number = 6,
+                                     .digest = digest_value};

@@ -40,6 +40,8 @@ static const struct rdb_form forms[] = {
     {0},
 };
 
-const struct type_row type_string = {
-    .known = {.name = "string"}, .forms = forms, .put_commands = put_commands, .digest_number = 0,
-    .digest = digest_value};
+const struct type_row type_string = {.known = {.name = "string"},
+                                     .forms = forms,
+                                     .put_commands = put_commands,
+                                     .digest_number = 0,
+                                     .digest = digest_value};

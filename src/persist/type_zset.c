@@ -80,7 +80,7 @@ static bool read_zset(struct rdb_reader *reader, const struct rdb_limits *limits
 static enum rdb_type form_of(struct rdb_writer *writer, const struct entry *entry)
 {
     return entry->encoding == ENCODING_LISTPACK && writer->options.least >= RDB_VERSION_LISTPACKS ? RDB_ZSET_LISTPACK
-                                                                                                 : RDB_ZSET;
+                                                                                                  : RDB_ZSET;
 }
 
 /* The highest score first: who builds a skip list inserts at its front. */
@@ -133,6 +133,7 @@ static void digest_value(struct digest *digest, const struct entry *entry)
 
 /* --------------------------------------------------------------------------------------------------------- row -- */
 
+/* clang-format off */
 static const struct rdb_form forms[] = {
     {.number = RDB_ZSET, .name = "zset", .head = "", .each = "t8", .read = read_zset, .write = write_zset},
     {.number = RDB_ZSET_TEXT, .name = "zset with scores as text", .head = "", .each = "td", .read = read_zset},
@@ -141,8 +142,15 @@ static const struct rdb_form forms[] = {
      .write = rdb_write_listpack},
     {0},
 };
+/* clang-format on */
 
-const struct type_row type_zset = {
-    .known = {.name = "zset", .ops = &zset_ops, .expired_command = "ZREM", .expired_event = "zrem",
-              .expired_class = EVENT_ZSET},
-    .forms = forms, .form_of = form_of, .put_commands = put_commands, .digest_number = 3, .digest = digest_value};
+const struct type_row type_zset = {.known = {.name = "zset",
+                                             .ops = &zset_ops,
+                                             .expired_command = "ZREM",
+                                             .expired_event = "zrem",
+                                             .expired_class = EVENT_ZSET},
+                                   .forms = forms,
+                                   .form_of = form_of,
+                                   .put_commands = put_commands,
+                                   .digest_number = 3,
+                                   .digest = digest_value};

@@ -22,30 +22,30 @@ struct rdb_form {
     /* Type and value, of which value->form is set; when it fails what has been read so far, or none. */
     bool (*read)(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value);
     void (*write)(struct rdb_writer *writer, const struct entry *entry); /* NULL: it is only read */
-    bool has_deadlines;      /* of members; else they stand in records behind the value */
+    bool has_deadlines; /* of members; else they stand in records behind the value */
 };
 
 struct type_row {
-    struct store_type known;      /* by the keyspace */
-    const struct rdb_form *forms; /* up to one without a name */
+    struct store_type known;                                                        /* by the keyspace */
+    const struct rdb_form *forms;                                                   /* up to one without a name */
     enum rdb_type (*form_of)(struct rdb_writer *writer, const struct entry *entry); /* to write; NULL: the first */
     /* Records behind the value, when they tell of more than members with deadlines; false: it is none of them. */
     void (*write_records)(struct rdb_writer *writer, const struct entry *entry);
     bool (*take_record)(struct value *value, struct slice name, struct slice text);
     void (*put_commands)(struct aof_commands *commands, const struct entry *entry); /* make it; NULL: one RESTORE */
-    bool has_fields;              /* members are what the commands of Redis 7.4 call fields */
-    uint32_t digest_number;       /* by which digests know the type */
+    bool has_fields;        /* members are what the commands of Redis 7.4 call fields */
+    uint32_t digest_number; /* by which digests know the type */
     void (*digest)(struct digest *digest, const struct entry *entry); /* adds what is in the value */
 };
 
-#define EVERY_TYPE(DO)             \
-    DO(TYPE_STRING, type_string)   \
-    DO(TYPE_LIST, type_list)       \
-    DO(TYPE_SET, type_set)         \
-    DO(TYPE_ZSET, type_zset)       \
-    DO(TYPE_HASH, type_hash)       \
-    DO(TYPE_STREAM, type_stream)   \
-    DO(TYPE_NESTED, type_nested)   \
+#define EVERY_TYPE(DO)           \
+    DO(TYPE_STRING, type_string) \
+    DO(TYPE_LIST, type_list)     \
+    DO(TYPE_SET, type_set)       \
+    DO(TYPE_ZSET, type_zset)     \
+    DO(TYPE_HASH, type_hash)     \
+    DO(TYPE_STREAM, type_stream) \
+    DO(TYPE_NESTED, type_nested) \
     DO(TYPE_CRON, type_cron)
 
 #define DECLARE_TYPE_ROW(type, row) extern const struct type_row row;

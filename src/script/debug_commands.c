@@ -64,8 +64,9 @@ static void change_breakpoint(struct debug_session *session, struct slice word)
         session->breakpoint_count = 0;
         debug_show(session, SLICE("All breakpoints removed."));
     } else if (number < 0) {
-        debug_showf(session, "%s", remove_breakpoint(session, (int)-number) ? "Breakpoint removed."
-                                                                            : "No breakpoint in the specified line.");
+        debug_showf(session, "%s",
+                    remove_breakpoint(session, (int)-number) ? "Breakpoint removed."
+                                                             : "No breakpoint in the specified line.");
     } else if (session->breakpoint_count == DEBUG_BREAKPOINTS_MOST) {
         debug_show(session, SLICE("Too many breakpoints set."));
     } else if (add_breakpoint(session, (int)number)) {

@@ -12,16 +12,16 @@ struct debug_session {
     struct {
         struct slice *items;
         int count, capacity;
-    } lines;                      /* of the script's text, which is the request's */
-    int line;                     /* where it stopped */
+    } lines;  /* of the script's text, which is the request's */
+    int line; /* where it stopped */
     int breakpoints[DEBUG_BREAKPOINTS_MOST];
     int breakpoint_count;
     bool in_child, steps, stops_next, aborted, gone;
-    bool hinted;                  /* that lines are cut */
-    size_t line_bytes_most;       /* of values and replies; 0: any */
-    uint64_t resumed_ms;          /* when it went on last */
-    uint64_t heard_ms;            /* when the client said something last */
-    struct buffer shown;          /* what has not gone out yet */
+    bool hinted;            /* that lines are cut */
+    size_t line_bytes_most; /* of values and replies; 0: any */
+    uint64_t resumed_ms;    /* when it went on last */
+    uint64_t heard_ms;      /* when the client said something last */
+    struct buffer shown;    /* what has not gone out yet */
     uint32_t shown_count;
     struct buffer input;
     size_t input_used;

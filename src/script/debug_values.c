@@ -126,7 +126,8 @@ static void append_reply(struct buffer *text, const struct resp_reply *reply)
     struct buffer line = {0};
 
     switch (reply->type) {
-    case RESP_TYPE_STATUS: case RESP_TYPE_ERROR:
+    case RESP_TYPE_STATUS:
+    case RESP_TYPE_ERROR:
         buffer_append_text(&line, reply->type == RESP_TYPE_STATUS ? "+" : "-");
         buffer_append(&line, reply->text, reply->size);
         append_quoted(text, buffer_slice(&line));
@@ -140,11 +141,13 @@ static void append_reply(struct buffer *text, const struct resp_reply *reply)
     case RESP_TYPE_BOOL:
         buffer_append_text(text, reply->integer != 0 ? "#true" : "#false");
         break;
-    case RESP_TYPE_DOUBLE: case RESP_TYPE_BIGNUM:
+    case RESP_TYPE_DOUBLE:
+    case RESP_TYPE_BIGNUM:
         buffer_append_text(text, reply->type == RESP_TYPE_DOUBLE ? "(double) " : "");
         buffer_append(text, reply->text, reply->size);
         break;
-    case RESP_TYPE_ARRAY: case RESP_TYPE_PUSH:
+    case RESP_TYPE_ARRAY:
+    case RESP_TYPE_PUSH:
         append_elements(text, reply, "[", "]");
         break;
     case RESP_TYPE_MAP:

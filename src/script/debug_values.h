@@ -7,4 +7,4 @@
 #include <lua.h>
 
 void debug_append_value(struct buffer *text, lua_State *L, int index); /* needs no memory of Lua's */
-void debug_append_reply(struct buffer *text, struct slice bytes);     /* RESP that our own server has written */
+void debug_append_reply(struct buffer *text, struct slice bytes);      /* RESP that our own server has written */

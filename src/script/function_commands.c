@@ -355,6 +355,7 @@ static void cmd_function(struct request *request)
 #define NOTE_WRITES "The function may read, change and make every key it is given"
 #define NOTE_READS "The function may read every key it is given"
 
+/* clang-format off */
 static const struct command_row function_subcommands[] = {
     {.name = "delete", .run = cmd_function_delete, .arity = 3, .access = ACCESS_EXCLUSIVE, .flags = "write noscript",
      .categories = "@write @slow @scripting", .group = "scripting", .since = "7.0.0",
@@ -398,7 +399,9 @@ static const struct command_row function_subcommands[] = {
      .tips = "nondeterministic_output request_policy:all_shards response_policy:special"},
     {0},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row function_commands[] = {
     {.name = "fcall", .run = cmd_fcall, .reads_only = fcall_reads_only, .arity = -3, .access = ACCESS_STRIPED,
      .flags = "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate script",
@@ -418,3 +421,4 @@ const struct command_row function_commands[] = {
      .complexity = "Depends on the subcommand.", .syntax = "FUNCTION", .subcommands = function_subcommands},
     {0},
 };
+/* clang-format on */

@@ -14,8 +14,9 @@ static void write_source(struct slice source, void *context)
 void function_payload_write(struct buffer *out)
 {
     /* Nobody who knows functions reads less, and nothing in here needs more. */
-    const struct rdb_write_options options = {
-        .least = RDB_VERSION_LISTPACKS, .most = RDB_VERSION_LISTPACKS, .compresses = true};
+    const struct rdb_write_options options = {.least = RDB_VERSION_LISTPACKS,
+                                              .most = RDB_VERSION_LISTPACKS,
+                                              .compresses = true};
     struct rdb_writer writer;
 
     rdb_writer_init(&writer, &options, NULL);
@@ -41,8 +42,7 @@ static bool has_library(const struct restored *restored, const char *name)
     return false;
 }
 
-static bool add_library(struct restored *restored, struct script_host *host, struct slice source,
-                        struct buffer *error)
+static bool add_library(struct restored *restored, struct script_host *host, struct slice source, struct buffer *error)
 {
     struct library *library = function_host_load(host, source, error);
 
@@ -57,8 +57,7 @@ static bool add_library(struct restored *restored, struct script_host *host, str
     return true;
 }
 
-static bool read_libraries(struct restored *restored, struct script_host *host, struct slice body,
-                           struct buffer *error)
+static bool read_libraries(struct restored *restored, struct script_host *host, struct slice body, struct buffer *error)
 {
     struct rdb_reader reader;
     struct slice source;

@@ -41,8 +41,7 @@ static bool read_words(const struct words *words, struct slice *name, struct buf
         struct slice word = words->items[i];
 
         if (word.size < 5 || !slice_equal_nocase(slice_make(word.data, 5), SLICE("name="))) {
-            buffer_printf(error, "ERR Invalid metadata value given: %.*s", (int)MIN(word.size, (size_t)128),
-                          word.data);
+            buffer_printf(error, "ERR Invalid metadata value given: %.*s", (int)MIN(word.size, (size_t)128), word.data);
             return false;
         }
         if (named) {

@@ -16,7 +16,7 @@
 
 struct lua_bytes {
     lua_State *L;
-    int index;       /* of the userdata that holds them */
+    int index; /* of the userdata that holds them */
     char *data;
     size_t size, capacity;
 };

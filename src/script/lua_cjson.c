@@ -222,18 +222,29 @@ static int cjson_encode(lua_State *L)
 /* ----------------------------------------------------------------------------------------------------- decoding -- */
 
 enum token {
-    TOKEN_OBJECT_BEGIN, TOKEN_OBJECT_END, TOKEN_ARRAY_BEGIN, TOKEN_ARRAY_END, TOKEN_COLON, TOKEN_COMMA,
-    TOKEN_STRING, TOKEN_NUMBER, TOKEN_TRUE, TOKEN_FALSE, TOKEN_NULL, TOKEN_END, TOKEN_ERROR
+    TOKEN_OBJECT_BEGIN,
+    TOKEN_OBJECT_END,
+    TOKEN_ARRAY_BEGIN,
+    TOKEN_ARRAY_END,
+    TOKEN_COLON,
+    TOKEN_COMMA,
+    TOKEN_STRING,
+    TOKEN_NUMBER,
+    TOKEN_TRUE,
+    TOKEN_FALSE,
+    TOKEN_NULL,
+    TOKEN_END,
+    TOKEN_ERROR
 };
 
 struct decoder {
     lua_State *L;
     const struct cjson_options *options;
-    const char *text;       /* a zero byte follows it */
-    size_t size, position;  /* of what comes behind the token */
+    const char *text;      /* a zero byte follows it */
+    size_t size, position; /* of what comes behind the token */
     enum token token;
     size_t token_position;
-    const char *problem;    /* TOKEN_ERROR: what it is instead */
+    const char *problem; /* TOKEN_ERROR: what it is instead */
     double number;
     struct lua_bytes bytes; /* of a string with escapes */
     size_t string_start, string_size;
@@ -243,7 +254,7 @@ struct decoder {
 static const char *token_name(const struct decoder *decoder)
 {
     static const char *const names[] = {"T_OBJ_BEGIN", "T_OBJ_END", "T_ARR_BEGIN", "T_ARR_END", "T_COLON", "T_COMMA",
-                                        "T_STRING", "T_NUMBER", "T_BOOLEAN", "T_BOOLEAN", "T_NULL", "T_END"};
+                                        "T_STRING",    "T_NUMBER",  "T_BOOLEAN",   "T_BOOLEAN", "T_NULL",  "T_END"};
 
     return decoder->token == TOKEN_ERROR ? decoder->problem : names[decoder->token];
 }

@@ -614,8 +614,8 @@ static int string_gsub(lua_State *L)
 void lua_pattern_add(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"find", string_find}, {"match", string_match}, {"gmatch", string_gmatch}, {"gfind", string_gmatch},
-        {"gsub", string_gsub},
+        {"find", string_find},    {"match", string_match}, {"gmatch", string_gmatch},
+        {"gfind", string_gmatch}, {"gsub", string_gsub},
     };
 
     for (size_t i = 0; i < countof(functions); i++) {

@@ -215,8 +215,7 @@ static bool next_token(struct scanner *scanner, struct blocks *blocks, struct sl
     } else if (is_word_start(c)) {
         word = take_word(scanner);
         follow_block(blocks, word);
-        return slice_equal(word, SLICE("return")) && blocks->functions == 0 && !blocks->lost &&
-               returns_value(*scanner);
+        return slice_equal(word, SLICE("return")) && blocks->functions == 0 && !blocks->lost && returns_value(*scanner);
     } else {
         scanner->at++;
     }

@@ -116,8 +116,9 @@ static void line_breaks_of_two_bytes(void **state)
 /* What compiles to a value of the FFI library is refused, or it is no number: asked of the compiler itself. */
 static void what_is_let_pass_makes_no_cdata(void **state)
 {
-    static const char *const heads[] = {"return ", "x = '\\\r\n' return ", "x = '\\\n\r' return ",
-                                        "x = \"\\z \r\n\" return ", "--[[\r]]return ", "--\rreturn "};
+    static const char *const heads[] = {
+        "return ",         "x = '\\\r\n' return ", "x = '\\\n\r' return ", "x = \"\\z \r\n\" return ",
+        "--[[\r]]return ", "--\rreturn "};
     static const char *const digits[] = {"1", "0x1f", "0XF", ".5", "1.", "1e1", "0x1p1", "0"};
     static const char letters[] = "lLuUiIeE";
     lua_State *L = luaL_newstate();
@@ -154,12 +155,9 @@ static void what_is_let_pass_makes_no_cdata(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(returns_of_the_script_are_patched),
-        cmocka_unit_test(returns_of_functions_stay),
-        cmocka_unit_test(texts_and_comments_are_not_read),
-        cmocka_unit_test(numbers_of_ffi_are_refused),
-        cmocka_unit_test(line_breaks_of_two_bytes),
-        cmocka_unit_test(what_is_let_pass_makes_no_cdata),
+        cmocka_unit_test(returns_of_the_script_are_patched), cmocka_unit_test(returns_of_functions_stay),
+        cmocka_unit_test(texts_and_comments_are_not_read),   cmocka_unit_test(numbers_of_ffi_are_refused),
+        cmocka_unit_test(line_breaks_of_two_bytes),          cmocka_unit_test(what_is_let_pass_makes_no_cdata),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,13 +194,23 @@ static void pack_string(const struct format *format, struct lua_bytes *bytes, in
 static void pack_value(struct format *format, struct lua_bytes *bytes, int index)
 {
     switch (format->option) {
-    case 'b': case 'B': case 'h': case 'H': case 'l': case 'L': case 'T': case 'i': case 'I':
+    case 'b':
+    case 'B':
+    case 'h':
+    case 'H':
+    case 'l':
+    case 'L':
+    case 'T':
+    case 'i':
+    case 'I':
         pack_integer(format, bytes, integer_of(luaL_checknumber(format->L, index)));
         break;
-    case 'f': case 'd':
+    case 'f':
+    case 'd':
         pack_float(format, bytes, luaL_checknumber(format->L, index));
         break;
-    case 'c': case 's':
+    case 'c':
+    case 's':
         pack_string(format, bytes, index);
         break;
     default:
@@ -294,10 +304,19 @@ static size_t unpack_value(struct format *format, const char *data, size_t size,
     switch (format->option) {
     case 'x':
         break;
-    case 'b': case 'B': case 'h': case 'H': case 'l': case 'L': case 'T': case 'i': case 'I':
+    case 'b':
+    case 'B':
+    case 'h':
+    case 'H':
+    case 'l':
+    case 'L':
+    case 'T':
+    case 'i':
+    case 'I':
         lua_pushnumber(L, integer_value(format, data + position));
         break;
-    case 'f': case 'd':
+    case 'f':
+    case 'd':
         lua_pushnumber(L, float_value(format, data + position));
         break;
     case 'c':

@@ -24,29 +24,29 @@
 #define LUA_VM_BYTES_MOST ((size_t)1 << 30) /* what one state may take; beyond it a script gets "not enough memory" */
 
 enum {
-    LUA_VM_CALLS_MOST = 200,     /* calls of C that call Lua again, in one another: "C stack overflow" beyond it */
-    LUA_VM_PATIENCE = 1 << 16    /* how much work C does before it looks up; some 100 us */
+    LUA_VM_CALLS_MOST = 200,  /* calls of C that call Lua again, in one another: "C stack overflow" beyond it */
+    LUA_VM_PATIENCE = 1 << 16 /* how much work C does before it looks up; some 100 us */
 };
 
 struct cjson_options;
 
 struct lua_vm {
     lua_State *L;
-    _Atomic size_t bytes;         /* atomic, relaxed: what the state takes; written by the owner */
+    _Atomic size_t bytes; /* atomic, relaxed: what the state takes; written by the owner */
     size_t bytes_most;
-    size_t settled_bytes;         /* owner: after the last full collection */
-    int globals;                  /* reference: the table behind the guard */
-    int collect;                  /* reference: a function that collects */
-    int environment;              /* reference: the globals of what load and loadstring make; 0: those of the state */
+    size_t settled_bytes; /* owner: after the last full collection */
+    int globals;          /* reference: the table behind the guard */
+    int collect;          /* reference: a function that collects */
+    int environment;      /* reference: the globals of what load and loadstring make; 0: those of the state */
     struct cjson_options *cjson;
-    unsigned short random[3];     /* the generator of math.random */
-    bool random_is_set;           /* by a script: the next one gets another beginning */
-    int depth;                    /* of calls of C; over all coroutines that have resumed each other */
-    int64_t patience;             /* work that C may do until it looks up */
-    bool is_ending;               /* the script is to end: whoever looks raises an error */
-    volatile sig_atomic_t is_rung; /* set from a signal handler of the thread: look up at once */
+    unsigned short random[3];        /* the generator of math.random */
+    bool random_is_set;              /* by a script: the next one gets another beginning */
+    int depth;                       /* of calls of C; over all coroutines that have resumed each other */
+    int64_t patience;                /* work that C may do until it looks up */
+    bool is_ending;                  /* the script is to end: whoever looks raises an error */
+    volatile sig_atomic_t is_rung;   /* set from a signal handler of the thread: look up at once */
     volatile sig_atomic_t sets_hook; /* the thread is about it: the handler may not */
-    void (*look)(lua_State *L);   /* const after creation; NULL: nothing to see. May raise an error */
+    void (*look)(lua_State *L);      /* const after creation; NULL: nothing to see. May raise an error */
 };
 
 /* NULL: no memory. `open` pushes libraries of the caller's (in protected mode) and puts them into the globals with

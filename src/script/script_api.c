@@ -135,8 +135,7 @@ static void reject(const struct script_run *run, const struct command *command, 
 }
 
 /* Finds the command's keys; false: some stripe of theirs is not held. */
-static bool find_keys(struct script_host *host, const struct command *command, uint32_t word_count,
-                      uint32_t *key_count)
+static bool find_keys(struct script_host *host, const struct command *command, uint32_t word_count, uint32_t *key_count)
 {
     struct script_calls *calls = &host->calls;
     struct access *access = &host->worker->run.access;
@@ -486,8 +485,11 @@ void script_api_watch_all(lua_State *L)
 
 void script_api_push(lua_State *L, enum script_api_set set)
 {
-    enum { SCRIPTS = SCRIPT_API_SCRIPTS, RUNNING = SCRIPT_API_SCRIPTS | SCRIPT_API_FUNCTIONS,
-           ALL = RUNNING | SCRIPT_API_LOADING };
+    enum {
+        SCRIPTS = SCRIPT_API_SCRIPTS,
+        RUNNING = SCRIPT_API_SCRIPTS | SCRIPT_API_FUNCTIONS,
+        ALL = RUNNING | SCRIPT_API_LOADING
+    };
     static const struct {
         const char *name;
         lua_CFunction function;

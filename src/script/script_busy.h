@@ -20,7 +20,7 @@ void script_busy_look(lua_State *L, struct script_host *host);
 bool script_busy_may_write(const struct script_run *run);
 bool script_busy_is_to_end(const struct worker *worker); /* its script: SCRIPT KILL, or the server ends */
 uint64_t script_busy_threshold_ms(void);                 /* UINT64_MAX: never */
-void script_busy_end(const struct script_run *run);              /* it is over */
+void script_busy_end(const struct script_run *run);      /* it is over */
 
 /* SCRIPT KILL, FUNCTION KILL. Any worker. */
 void script_busy_kill(struct request *request, bool function);

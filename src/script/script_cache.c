@@ -13,15 +13,14 @@ static struct {
     struct table scripts GUARDED_BY(lock);
     struct list recent GUARDED_BY(lock); /* what EVAL brought: the one used last at the end */
     uint64_t recent_count GUARDED_BY(lock);
-    _Atomic uint64_t bytes, evicted;     /* atomic, relaxed */
+    _Atomic uint64_t bytes, evicted; /* atomic, relaxed */
 } cache;
 
 /* ----------------------------------------------------------------------------------------------------- shebangs -- */
 
 const char *script_flag_name(unsigned index)
 {
-    static const char *const names[] = {"no-writes", "allow-oom", "allow-stale", "no-cluster",
-                                        "allow-cross-slot-keys"};
+    static const char *const names[] = {"no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"};
 
     return index < countof(names) ? names[index] : NULL;
 }

@@ -29,11 +29,11 @@ struct script {
     uint32_t flags;                  /* enum script_flag */
     char *source;
     size_t source_size;
-    _Atomic uint32_t references;     /* atomic */
-    _Atomic bool dropped;            /* atomic: no longer in the cache */
-    _Atomic bool used;               /* atomic, relaxed: since it was looked at for eviction */
-    bool stays;                      /* guarded by the cache's lock: SCRIPT LOAD brought it */
-    struct list_node node;           /* guarded by the cache's lock: of what EVAL brought, by last use */
+    _Atomic uint32_t references; /* atomic */
+    _Atomic bool dropped;        /* atomic: no longer in the cache */
+    _Atomic bool used;           /* atomic, relaxed: since it was looked at for eviction */
+    bool stays;                  /* guarded by the cache's lock: SCRIPT LOAD brought it */
+    struct list_node node;       /* guarded by the cache's lock: of what EVAL brought, by last use */
 };
 
 /* What the first line "#!lua flags=..." says. False: `error` has the reply. *body is what there is to compile. */

@@ -274,6 +274,7 @@ void scripts_teardown(void)
 #define NOTE_WRITES "The script may read, change and make every key it is given"
 #define NOTE_READS "The script may read every key it is given"
 
+/* clang-format off */
 static const struct command_row script_subcommands[] = {
     {.name = "debug", .run = debug_session_set, .arity = 3, .access = ACCESS_FREE, .flags = "noscript",
      .categories = "@slow @scripting", .group = "scripting", .since = "3.2.0",
@@ -302,7 +303,9 @@ static const struct command_row script_subcommands[] = {
      .syntax = "SCRIPT LOAD script", .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {0},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row script_commands[] = {
     {.name = "eval", .run = cmd_eval, .reads_only = eval_reads_only, .arity = -3, .access = ACCESS_STRIPED,
      .flags = "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate script",
@@ -335,3 +338,4 @@ const struct command_row script_commands[] = {
      .complexity = "Depends on the subcommand.", .syntax = "SCRIPT", .subcommands = script_subcommands},
     {0},
 };
+/* clang-format on */

@@ -22,8 +22,8 @@ enum { COMPILED_MOST = 1000 };
 static _Atomic(struct script_host *) hosts[WORKERS_MOST]; /* atomic: set once by the worker; read for INFO */
 /* So that no context counts as lost when its thread has gone: of the workers and the loader. Atomic: set once. */
 static _Atomic(EVP_MD_CTX *) sha_contexts[WORKERS_MOST + 1];
-static _Atomic unsigned sha_context_count;               /* atomic, relaxed */
-static _Thread_local EVP_MD_CTX *sha_context;            /* the thread's own of them */
+static _Atomic unsigned sha_context_count;    /* atomic, relaxed */
+static _Thread_local EVP_MD_CTX *sha_context; /* the thread's own of them */
 static _Thread_local struct script_host *here;
 
 /* ----------------------------------------------------------------------------------------------------- the host -- */

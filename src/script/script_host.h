@@ -14,30 +14,30 @@
 struct script_host;
 struct script_host *script_host_here(struct worker *worker); /* this worker's; NULL: no memory for a Lua state */
 void script_host_leave(void);    /* of the thread that loads data: it runs no more scripts */
-void script_host_teardown(void);                             /* all; after the workers have gone */
+void script_host_teardown(void); /* all; after the workers have gone */
 
 enum script_repl { REPL_NONE = 0, REPL_AOF = 1, REPL_REPLICA = 2, REPL_ALL = 3 };
 
 /* One run. */
 struct script_run {
     struct request *request;
-    const char *name;         /* the SHA-1, or the function's name; for messages */
-    const char *place;        /* "user_script", "user_function" */
-    uint32_t flags;           /* enum script_flag */
-    bool read_only;           /* EVAL_RO and its like */
+    const char *name;  /* the SHA-1, or the function's name; for messages */
+    const char *place; /* "user_script", "user_function" */
+    uint32_t flags;    /* enum script_flag */
+    bool read_only;    /* EVAL_RO and its like */
     bool is_function;
-    int function;             /* reference to what to call */
+    int function; /* reference to what to call */
     const struct slice *keys, *args;
     uint32_t key_count, arg_count;
     /* While it runs. */
-    struct output out;        /* the reply */
+    struct output out; /* the reply */
     unsigned db;
-    int proto;                /* setresp */
-    uint32_t repl;            /* enum script_repl */
+    int proto;     /* setresp */
+    uint32_t repl; /* enum script_repl */
     bool wrote, memory_short, failed;
-    uint64_t served_us;       /* monotonic: when others were served inside it */
-    bool paused;              /* its client's connection, for that */
-    bool is_slow;             /* runs for longer than busy-reply-threshold: script_busy.h */
+    uint64_t served_us; /* monotonic: when others were served inside it */
+    bool paused;        /* its client's connection, for that */
+    bool is_slow;       /* runs for longer than busy-reply-threshold: script_busy.h */
     uint64_t started_tick;
     int error_line;
 };

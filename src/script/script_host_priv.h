@@ -14,16 +14,16 @@ struct script_calls {
     char (*numbers)[32]; /* the text of numbers among the words */
     uint32_t capacity;
     struct key_list keys; /* of the command that is called */
-    struct buffer text;  /* a reply in one piece; a message */
+    struct buffer text;   /* a reply in one piece; a message */
 };
 void script_calls_fini(struct script_calls *calls);
 
 struct script_host {
-    struct worker *worker;     /* const; NULL: see script_host_open_alone */
-    struct lua_vm *vm;         /* const pointer */
-    struct table compiled;     /* of struct compiled, by SHA-1 */
-    struct compiled *last;     /* the one found last, so that it is found at once; NULL: none */
-    struct script_run *run;    /* NULL: none runs */
+    struct worker *worker;  /* const; NULL: see script_host_open_alone */
+    struct lua_vm *vm;      /* const pointer */
+    struct table compiled;  /* of struct compiled, by SHA-1 */
+    struct compiled *last;  /* the one found last, so that it is found at once; NULL: none */
+    struct script_run *run; /* NULL: none runs */
     struct script_calls calls;
     struct script_settings settings;
     struct debug_session *debug; /* of the script that runs; NULL: nobody steps through it */

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 static struct {
-    struct spinlock lock; /* rank LOCK_REGISTRY */
+    struct spinlock lock;                             /* rank LOCK_REGISTRY */
     struct cjson_options options[2] GUARDED_BY(lock); /* of scripts, of functions */
     _Atomic uint32_t versions[2];                     /* atomic: written under the lock; of the options */
 } shared;

@@ -27,11 +27,11 @@ struct watched {
 static struct watched all[WORKERS_MOST + 1]; /* by index of the worker; the last is of who loads data */
 
 static struct {
-    void (*ring)(void);              /* const while the thread runs */
+    void (*ring)(void); /* const while the thread runs */
     struct thread thread;
-    pthread_mutex_t lock;            /* no other lock is taken with it */
+    pthread_mutex_t lock; /* no other lock is taken with it */
     pthread_cond_t changed;
-    _Atomic bool sleeps;             /* atomic, relaxed: written with `lock`; who begins a script wakes it */
+    _Atomic bool sleeps; /* atomic, relaxed: written with `lock`; who begins a script wakes it */
     bool ends GUARDED_BY(lock);
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 

@@ -100,8 +100,7 @@ void access_unlock(struct access *access, const uint32_t *stripes, uint32_t coun
 
 static inline bool holds(const struct access *access, const struct stripe *stripe)
 {
-    return access->exclusive ||
-           atomic_load_explicit(&stripe->lock.holder, memory_order_relaxed) == access->lock_id;
+    return access->exclusive || atomic_load_explicit(&stripe->lock.holder, memory_order_relaxed) == access->lock_id;
 }
 
 bool access_holds(const struct access *access, uint32_t stripe)
@@ -578,11 +577,13 @@ void change_delete(struct change *change)
 /* ------------------------------------------------------------------------------------------------------ looking -- */
 
 void delete_unasked(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
-                           const char *event, enum free_reason reason)
+                    const char *event, enum free_reason reason)
 {
-    const struct slice command =
-        reason != 0 && (atomic_load_explicit(&access->store->frees_later, memory_order_relaxed) & reason) != 0
-            ? SLICE("UNLINK") : SLICE("DEL");
+    const struct slice command = reason != 0 &&
+                                         (atomic_load_explicit(&access->store->frees_later, memory_order_relaxed) &
+                                          reason) != 0
+                                     ? SLICE("UNLINK")
+                                     : SLICE("DEL");
     struct change change;
     uint64_t dirty = access->dirty;
 
@@ -674,7 +675,7 @@ static NOINLINE void count_use(const struct access *access, struct entry *entry)
 {
     const struct store *store = access->store;
     const struct lru_lfu_rule rule = {atomic_load_explicit(&store->lfu_log_factor, memory_order_relaxed),
-                                    atomic_load_explicit(&store->lfu_decay_minutes, memory_order_relaxed)};
+                                      atomic_load_explicit(&store->lfu_decay_minutes, memory_order_relaxed)};
 
     if (!access->no_touch && !atomic_load_explicit(&store->is_shared, memory_order_relaxed))
         entry->clock = lru_lfu_add(entry->clock, access->now_ms, rule, random_u64(random_thread())) & 0xFFFFFF;

@@ -40,19 +40,19 @@ struct access {
     /* Journals the effects so far, serves who waits for what changed and tells who listens: before stripes are released
      * midway. */
     void (*settle)(struct access *access);
-    int64_t now_ms;                  /* wall clock, one sample */
-    int64_t due_ms;                  /* what has a deadline before this is past it: now, or access_follow */
-    uint32_t clock;                  /* a new entry's; without counts_uses also that of an entry in use */
-    bool counts_uses;                /* the clocks are those of lru_lfu.h, else seconds */
-    bool exclusive;                  /* the gate is held: every stripe is ours */
-    bool is_script;                  /* stripes may be held for long: what is large is given up at once */
-    bool no_touch;                   /* CLIENT NO-TOUCH: reads leave the clock alone */
-    bool has_noted;                  /* observers noted what they will tell: settle before stripes are released */
-    bool unasked;                    /* just now a key changes as its time is over or it is evicted: nobody asked */
-    uint64_t dirty;                  /* changes made so far */
-    uint32_t lock_id;                /* spinlock_self_id() of this thread */
-    uint64_t wait_bit;               /* const: this thread's in wait masks; 0: it waits for nothing */
-    struct access_garbage *garbage;  /* large values, to be freed after the stripes are released: lazyfree.h */
+    int64_t now_ms;                 /* wall clock, one sample */
+    int64_t due_ms;                 /* what has a deadline before this is past it: now, or access_follow */
+    uint32_t clock;                 /* a new entry's; without counts_uses also that of an entry in use */
+    bool counts_uses;               /* the clocks are those of lru_lfu.h, else seconds */
+    bool exclusive;                 /* the gate is held: every stripe is ours */
+    bool is_script;                 /* stripes may be held for long: what is large is given up at once */
+    bool no_touch;                  /* CLIENT NO-TOUCH: reads leave the clock alone */
+    bool has_noted;                 /* observers noted what they will tell: settle before stripes are released */
+    bool unasked;                   /* just now a key changes as its time is over or it is evicted: nobody asked */
+    uint64_t dirty;                 /* changes made so far */
+    uint32_t lock_id;               /* spinlock_self_id() of this thread */
+    uint64_t wait_bit;              /* const: this thread's in wait masks; 0: it waits for nothing */
+    struct access_garbage *garbage; /* large values, to be freed after the stripes are released: lazyfree.h */
     struct registered_key *ready, *ready_last; /* keys changed for which somebody waits, in order: waiters.h */
     /* The last lookup, so that a change after a find does not look twice. */
     const struct key *found_key;
@@ -116,7 +116,7 @@ struct change {
     struct stripe_db *keys;
     uint64_t *slot; /* NULL: the key is absent */
     unsigned db;
-    bool existed;   /* the key was there before; only if changes are observed */
+    bool existed; /* the key was there before; only if changes are observed */
 };
 
 void change_begin(struct change *change, struct access *access, unsigned db, const struct key *key);
@@ -140,15 +140,15 @@ void change_put_string(struct change *change, struct slice value, int64_t expire
 void change_put_blob(struct change *change, struct blob *blob, int64_t expire_ms); /* takes a reference of its own */
 void change_put_int(struct change *change, int64_t number, int64_t expire_ms);
 void change_put_value(struct change *change, enum value_type type, struct value value,
-                      int64_t expire_ms); /* of any type but string; owned from now on */
+                      int64_t expire_ms);                          /* of any type but string; owned from now on */
 void change_keep_value(struct change *change, struct value value); /* the key's own value was changed in place */
 /* The string (absent: empty) with `size` bytes, the old ones kept and new ones zero; returns them for writing. */
 char *change_edit_string(struct change *change, size_t size);
 /* Moves or copies the value of another entry, which stands in `from` or anywhere. */
 void change_move_value(struct change *to, struct change *from, int64_t expire_ms); /* `from`'s key is gone then */
 void change_copy_value(struct change *to, const struct entry *from, int64_t expire_ms);
-void change_expire(struct change *change, int64_t expire_ms); /* the key exists; EXPIRE_NEVER removes */
-void change_delete(struct change *change);                    /* the key exists */
+void change_expire(struct change *change, int64_t expire_ms);           /* the key exists; EXPIRE_NEVER removes */
+void change_delete(struct change *change);                              /* the key exists */
 void change_delete_for(struct change *change, enum free_reason reason); /* likewise; else it is FREE_SERVER_DEL */
 
 /* Deletes a key as DEL does, with its event; false: it was not there. */

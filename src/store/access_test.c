@@ -56,8 +56,7 @@ static void model_tick(void)
 {
     for (unsigned i = 0; i < KEYS; i++) {
         for (unsigned db = 0; db < DATABASES; db++) {
-            if (model[i].value[db] != NULL && model[i].expire_ms[db] != EXPIRE_NEVER &&
-                now_ms > model[i].expire_ms[db])
+            if (model[i].value[db] != NULL && model[i].expire_ms[db] != EXPIRE_NEVER && now_ms > model[i].expire_ms[db])
                 model_drop(&model[i], db);
         }
     }
@@ -251,10 +250,15 @@ static void random_step(struct random *random)
     unsigned db = (unsigned)random_below(random, DATABASES);
 
     switch (random_below(random, 16)) {
-    case 0: case 1: case 2: case 3: case 4:
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+    case 4:
         random_put(random, model_key, &key, db);
         break;
-    case 5: case 6:
+    case 5:
+    case 6:
         random_edit(random, model_key, &key, db);
         break;
     case 7:
@@ -263,7 +267,9 @@ static void random_step(struct random *random)
     case 8:
         random_move(random, model_key, db, true);
         break;
-    case 9: case 10: case 11:
+    case 9:
+    case 10:
+    case 11:
         random_expire(random, model_key, &key, db);
         break;
     case 12:

@@ -390,8 +390,7 @@ static bool has_due(const struct expiry *deadlines, int64_t now_ms)
 bool access_has_due(const struct access *access, uint32_t stripe_index, unsigned db)
 {
     const struct stripe_db *keys = stripe_db(&access->store->stripes[stripe_index], db);
-    const struct expiry *deadlines =
-        keys != NULL ? atomic_load_explicit(&keys->deadlines, memory_order_acquire) : NULL;
+    const struct expiry *deadlines = keys != NULL ? atomic_load_explicit(&keys->deadlines, memory_order_acquire) : NULL;
 
     return has_due(deadlines, access->due_ms) ||
            (deadlines != NULL &&

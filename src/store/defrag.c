@@ -102,8 +102,8 @@ static void step_in_value(struct hold *hold, struct stripe_db *keys)
     const uint64_t *slot = table_find_by_hash(&keys->keys, value->hash, same_hash, &value->hash);
     struct entry *entry = slot != NULL ? table_slot_item(slot) : NULL;
 
-    value->position =
-        entry == NULL ? 0 : relocate_pointer(hold, entry, value->position, MAX(hold->walk->most_fields, 1));
+    value->position = entry == NULL ? 0
+                                    : relocate_pointer(hold, entry, value->position, MAX(hold->walk->most_fields, 1));
     if (value->position == 0)
         hold->walk->value_count--;
 }

@@ -30,7 +30,7 @@ struct defrag_counters {
 };
 
 struct defrag_walk {
-    uint32_t stripe;      /* where it stands: */
+    uint32_t stripe; /* where it stands: */
     unsigned db;
     bool in_table;        /* there are more keys behind the position */
     uint64_t position;    /* in the table */

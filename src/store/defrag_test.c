@@ -91,8 +91,11 @@ static struct value row_copy(struct value value)
 
 static void setup(void)
 {
-    static const struct value_ops ops = {.destroy = row_destroy, .copy = row_copy, .memory_bytes = row_bytes,
-                                         .free_effort = row_effort, .relocate = row_relocate};
+    static const struct value_ops ops = {.destroy = row_destroy,
+                                         .copy = row_copy,
+                                         .memory_bytes = row_bytes,
+                                         .free_effort = row_effort,
+                                         .relocate = row_relocate};
 
     store = store_create(STRIPES, DATABASES);
     store_set_type(store, TYPE_LIST, &(const struct store_type){.ops = &ops});
@@ -317,9 +320,15 @@ static void values_may_change_in_midwalk(void **state)
         walks_ended += !defrag_step(&access_, &walk, 0, 1);
         access_begin(&access_, 1000, true);
         switch (random_below(&random, 3)) {
-        case 0: (void)access_delete(&access_, 0, &key); break;
-        case 1: put_row(number, random_below(&random, 300)); break;
-        default: put_string(number, 0); break;
+        case 0:
+            (void)access_delete(&access_, 0, &key);
+            break;
+        case 1:
+            put_row(number, random_below(&random, 300));
+            break;
+        default:
+            put_string(number, 0);
+            break;
         }
     }
     assert_true(walks_ended > 10);

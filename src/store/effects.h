@@ -38,8 +38,8 @@ struct effects {
 #define EFFECT_BLOB_BYTES 32768 /* bulks from here on are referenced if they come in a blob */
 
 void effects_fini(struct effects *effects);
-void effects_clear(struct effects *effects);                    /* keeps the room */
-void effects_cut(struct effects *effects, uint32_t count);      /* forgets all but the first `count` */
+void effects_clear(struct effects *effects);               /* keeps the room */
+void effects_cut(struct effects *effects, uint32_t count); /* forgets all but the first `count` */
 /* All but the first `count` are not told to these (enum effect_reader, not both). */
 void effects_hide(struct effects *effects, uint32_t count, unsigned hidden_from);
 void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);

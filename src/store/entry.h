@@ -46,8 +46,8 @@ enum {
     ENTRY_SHORT_KEY_BYTES = 255
 };
 
-#define EXPIRE_NEVER INT64_C(-1)            /* no deadline */
-#define EXPIRE_KEEP (INT64_C(-2))           /* as it was */
+#define EXPIRE_NEVER INT64_C(-1)  /* no deadline */
+#define EXPIRE_KEEP (INT64_C(-2)) /* as it was */
 
 /* When a key and its members go; see store/subkey_ttl.h. */
 struct subkey_ttls {
@@ -154,4 +154,3 @@ static inline struct value entry_value(const struct entry *entry)
 struct slice entry_string(const struct entry *entry, char scratch[ENTRY_INT_TEXT_BYTES]);
 size_t entry_string_size(const struct entry *entry);
 const char *entry_encoding_name(const struct entry *entry); /* "embstr" */
-

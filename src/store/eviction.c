@@ -197,8 +197,7 @@ static size_t draw_from_stripe(struct access *access, struct eviction_pool *pool
 }
 
 /* As many keys of each database as the rule says, from one stripe or, where it has fewer, from several. */
-static size_t draw_round(struct access *access, struct eviction_pool *pool, const struct eviction_rule *rule,
-                         bool *any)
+static size_t draw_round(struct access *access, struct eviction_pool *pool, const struct eviction_rule *rule, bool *any)
 {
     unsigned wanted = rule->samples;
     size_t bytes = 0;
@@ -253,8 +252,8 @@ static bool choose_deadline(const struct store *store, uint32_t *index, unsigned
 
         for (unsigned k = 0; k < store_database_bound(store); k++) {
             const struct stripe_db *keys = stripe_db(&store->stripes[at], k);
-            const struct expiry *deadlines =
-                keys != NULL ? atomic_load_explicit(&keys->deadlines, memory_order_acquire) : NULL;
+            const struct expiry *deadlines = keys != NULL ? atomic_load_explicit(&keys->deadlines, memory_order_acquire)
+                                                          : NULL;
             int64_t next = deadlines != NULL ? atomic_load_explicit(&deadlines->next_ms, memory_order_relaxed)
                                              : INT64_MAX;
 

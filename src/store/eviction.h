@@ -13,11 +13,11 @@ enum eviction_measure { EVICTION_LEAST_RECENT, EVICTION_LEAST_FREQUENT, EVICTION
 
 struct eviction_rule {
     enum eviction_measure measure;
-    bool expiring_only;       /* keys with a deadline; always so with EVICTION_SHORTEST_TTL */
-    bool unlink;              /* journaled as UNLINK, not DEL */
-    bool times_deletions;     /* pool->delete_us is wanted */
-    unsigned samples;         /* keys drawn a call */
-    struct lru_lfu_rule lfu;  /* EVICTION_LEAST_FREQUENT */
+    bool expiring_only;      /* keys with a deadline; always so with EVICTION_SHORTEST_TTL */
+    bool unlink;             /* journaled as UNLINK, not DEL */
+    bool times_deletions;    /* pool->delete_us is wanted */
+    unsigned samples;        /* keys drawn a call */
+    struct lru_lfu_rule lfu; /* EVICTION_LEAST_FREQUENT */
 };
 
 enum { EVICTION_POOL_SIZE = 16 };

@@ -47,7 +47,9 @@ static uint64_t large_effort(struct value value)
 
 static int begin(void **state)
 {
-    static const struct value_ops slow = {.destroy = slow_destroy, .copy = no_copy, .memory_bytes = few_bytes,
+    static const struct value_ops slow = {.destroy = slow_destroy,
+                                          .copy = no_copy,
+                                          .memory_bytes = few_bytes,
                                           .free_effort = large_effort};
 
     (void)state;
@@ -87,7 +89,9 @@ static void deletions_are_timed(void **state)
 
     (void)state;
     for (size_t i = 0; i < countof(measures); i++) {
-        struct eviction_rule rule = {.measure = measures[i], .samples = 5, .times_deletions = true,
+        struct eviction_rule rule = {.measure = measures[i],
+                                     .samples = 5,
+                                     .times_deletions = true,
                                      .expiring_only = measures[i] == EVICTION_SHORTEST_TTL};
         struct eviction_pool pool = {.count = 0};
 

@@ -198,8 +198,7 @@ double expiry_sum_ms(const struct expiry *expiry)
            (double)atomic_load_explicit(&expiry->far_sum, memory_order_relaxed) * FAR_UNIT_MS;
 }
 
-void expiry_changed(struct expiry *expiry, uint64_t hash, int64_t before_ms, int64_t after_ms,
-                    const struct table *keys)
+void expiry_changed(struct expiry *expiry, uint64_t hash, int64_t before_ms, int64_t after_ms, const struct table *keys)
 {
     uint64_t live = atomic_load_explicit(&expiry->live, memory_order_relaxed);
 

@@ -33,7 +33,7 @@ struct expiry {
     enum expiry_kind { EXPIRY_OF_KEYS, EXPIRY_OF_MEMBERS, EXPIRY_OF_JOBS } kind; /* const */
 };
 
-#define EXPIRY_EPOCH_MS INT64_C(1700000000000) /* keeps the sums small */
+#define EXPIRY_EPOCH_MS INT64_C(1700000000000)     /* keeps the sums small */
 double expiry_sum_ms(const struct expiry *expiry); /* of deadlines, less EXPIRY_EPOCH_MS each; any thread */
 
 struct expiry *expiry_create(void);

@@ -181,8 +181,9 @@ struct journal_block *journal_take_obsolete_locked(struct journal *journal)
 
 /* Room for a record; its bytes are the caller's to fill in, then to publish. */
 NO_THREAD_SAFETY_ANALYSIS /* its callers hold the lock, which they have from another function */
-static struct record *reserve_locked(struct journal *journal, size_t byte_count, uint32_t blob_count,
-                                     uint64_t stream_size, unsigned db, unsigned flags)
+    static struct record *
+    reserve_locked(struct journal *journal, size_t byte_count, uint32_t blob_count, uint64_t stream_size, unsigned db,
+                   unsigned flags)
 {
     const uint64_t referenced = stream_size - byte_count;
     size_t size = record_size(byte_count, blob_count), used = 0;
@@ -333,8 +334,8 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
         const struct effect *effect = &effects->items[i];
 
         append_select_locked(journal, effect->db);
-        records[i] = reserve_locked(journal, effect->size, effect->blob_count, stream_size(effects, effect),
-                                    effect->db, flag_of(effect->hidden_from) | (wrapped ? 0 : JOURNAL_ENDS));
+        records[i] = reserve_locked(journal, effect->size, effect->blob_count, stream_size(effects, effect), effect->db,
+                                    flag_of(effect->hidden_from) | (wrapped ? 0 : JOURNAL_ENDS));
     }
     if (wrapped)
         append_text_locked(journal, exec, sizeof(exec) - 1, effects->items[effects->count - 1].db,

@@ -42,29 +42,29 @@ enum journal_flag {
 };
 
 struct journal {
-    _Atomic bool on;                               /* atomic: switched at the gate, read under stripes */
-    _Atomic bool is_lagging;                       /* atomic, relaxed: changed under the lock */
-    _Atomic bool wants_tending;                    /* atomic, relaxed: journal_tend has something to do */
-    _Atomic bool is_tended;                        /* atomic: one thread does */
-    struct spinlock lock;                          /* rank LOCK_JOURNAL */
+    _Atomic bool on;            /* atomic: switched at the gate, read under stripes */
+    _Atomic bool is_lagging;    /* atomic, relaxed: changed under the lock */
+    _Atomic bool wants_tending; /* atomic, relaxed: journal_tend has something to do */
+    _Atomic bool is_tended;     /* atomic: one thread does */
+    struct spinlock lock;       /* rank LOCK_JOURNAL */
     struct journal_block *oldest GUARDED_BY(lock);
     struct journal_block *newest GUARDED_BY(lock);
-    uint64_t end_offset GUARDED_BY(lock);          /* of the stream: bytes appended so far */
-    int last_db GUARDED_BY(lock);                  /* of the last record; -1: the next one selects */
-    uint64_t free_position GUARDED_BY(lock);       /* where the next block begins, if there is none now */
-    struct journal_tail *tail GUARDED_BY(lock);    /* where blocks are made; NULL: in memory of the process */
-    uint64_t nonce GUARDED_BY(lock);               /* the tail's; 0: none */
-    _Atomic uint64_t unkept_position;              /* atomic, relaxed: written under the lock */
+    uint64_t end_offset GUARDED_BY(lock);       /* of the stream: bytes appended so far */
+    int last_db GUARDED_BY(lock);               /* of the last record; -1: the next one selects */
+    uint64_t free_position GUARDED_BY(lock);    /* where the next block begins, if there is none now */
+    struct journal_tail *tail GUARDED_BY(lock); /* where blocks are made; NULL: in memory of the process */
+    uint64_t nonce GUARDED_BY(lock);            /* the tail's; 0: none */
+    _Atomic uint64_t unkept_position;           /* atomic, relaxed: written under the lock */
     unsigned reader_count GUARDED_BY(lock);
     struct list readers GUARDED_BY(lock);
     uint64_t retention_bytes GUARDED_BY(lock);
-    uint64_t memory_bytes GUARDED_BY(lock);        /* of all blocks, with what they refer to */
-    uint64_t memory_limit_bytes GUARDED_BY(lock);  /* beyond it blocks go to the file, if a reader lets them; 0: none */
-    uint64_t lag_limit_bytes GUARDED_BY(lock);     /* of readers that hold writers; 0: none */
-    uint64_t lag_bound_offset GUARDED_BY(lock);    /* while the end is not beyond, nobody lags */
-    unsigned spilled_count GUARDED_BY(lock);       /* blocks in the file */
+    uint64_t memory_bytes GUARDED_BY(lock);       /* of all blocks, with what they refer to */
+    uint64_t memory_limit_bytes GUARDED_BY(lock); /* beyond it blocks go to the file, if a reader lets them; 0: none */
+    uint64_t lag_limit_bytes GUARDED_BY(lock);    /* of readers that hold writers; 0: none */
+    uint64_t lag_bound_offset GUARDED_BY(lock);   /* while the end is not beyond, nobody lags */
+    unsigned spilled_count GUARDED_BY(lock);      /* blocks in the file */
     uint64_t spilled_bytes GUARDED_BY(lock), spilled_total_bytes GUARDED_BY(lock); /* now; ever */
-    struct journal_spill *spill;                   /* const after init */
+    struct journal_spill *spill;                                                   /* const after init */
     /* const after start; the first is called under stripes and the lock: only atomics; the second under neither. */
     void (*on_lag)(bool lags);
     void (*on_lag_over)(void);
@@ -110,22 +110,19 @@ static inline bool journal_wants_tending(const struct journal *journal)
 }
 bool journal_tend(struct journal *journal);
 
-enum journal_reader_flag {
-    JOURNAL_READER_SPILLS = 1 << 0,
-    JOURNAL_READER_HOLDS_WRITERS = 1 << 1
-};
+enum journal_reader_flag { JOURNAL_READER_SPILLS = 1 << 0, JOURNAL_READER_HOLDS_WRITERS = 1 << 1 };
 
 /* A place in the journal. Owned by one thread, but for what says otherwise. */
 struct journal_reader {
-    struct list_node node;  /* the journal's; guarded by its lock */
+    struct list_node node; /* the journal's; guarded by its lock */
     struct journal *journal;
     struct journal_block *block;
     char *data;             /* the block's records, or the copy from the file */
     size_t position, shown; /* in the data: of the next record, of the last one */
     struct buffer copy;
-    unsigned flags;         /* guarded by the lock, like: */
-    unsigned skips;         /* records with one of these flags are not shown */
-    bool is_lost;           /* what comes next is gone; `error` is the errno that tells why */
+    unsigned flags; /* guarded by the lock, like: */
+    unsigned skips; /* records with one of these flags are not shown */
+    bool is_lost;   /* what comes next is gone; `error` is the errno that tells why */
     int error;
     _Atomic uint64_t offset; /* atomic, relaxed: where it is in the stream */
 };
@@ -144,7 +141,7 @@ struct journal_view {
     uint64_t offset; /* of its first byte in the stream */
     uint64_t size;   /* of its RESP bytes; 0 for JOURNAL_AOF_ONLY */
     unsigned db;
-    unsigned flags;  /* enum journal_flag */
+    unsigned flags;                  /* enum journal_flag */
     struct slice bytes;              /* without the blobs */
     const struct effect_blob *blobs; /* each belongs behind the first `position` bytes */
     uint32_t blob_count;

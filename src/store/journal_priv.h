@@ -16,9 +16,9 @@ enum block_place { BLOCK_IN_MEMORY, BLOCK_IN_FILE, BLOCK_LOST };
 
 /* What stands before the records of a block that lies in the tail (journal_tail.h); the next process reads it. */
 struct journal_slot {
-    uint64_t nonce;            /* of the file; else nothing of what stands here counts */
+    uint64_t nonce; /* of the file; else nothing of what stands here counts */
     uint64_t begin_position, begin_offset;
-    _Atomic uint64_t used;     /* atomic: release after the record's head is written; as of the block */
+    _Atomic uint64_t used; /* atomic: release after the record's head is written; as of the block */
     char padding[32];
 };
 
@@ -29,13 +29,13 @@ struct journal_block {
     char *data;                         /* guarded by the journal's lock; stays while somebody is in the block */
     struct journal_slot *slot;          /* what `data` lies in, else NULL; likewise, and `tail` is where that is */
     struct journal_tail *tail;
-    uint64_t begin_position;            /* const */
-    uint64_t begin_offset, end_offset;  /* of the stream; the end when the block was closed; guarded by the lock */
-    uint64_t memory_bytes;              /* with what it refers to; guarded by the lock */
-    unsigned user_count;                /* readers in it, and who moves it to the file; guarded by the lock */
-    unsigned spiller_count;             /* of those readers that let blocks go to the file; likewise */
-    enum block_place place;             /* likewise */
-    uint64_t file_offset;               /* set before the place is BLOCK_IN_FILE */
+    uint64_t begin_position;           /* const */
+    uint64_t begin_offset, end_offset; /* of the stream; the end when the block was closed; guarded by the lock */
+    uint64_t memory_bytes;             /* with what it refers to; guarded by the lock */
+    unsigned user_count;               /* readers in it, and who moves it to the file; guarded by the lock */
+    unsigned spiller_count;            /* of those readers that let blocks go to the file; likewise */
+    enum block_place place;            /* likewise */
+    uint64_t file_offset;              /* set before the place is BLOCK_IN_FILE */
     size_t file_bytes;
 };
 

@@ -18,10 +18,10 @@
 enum { WRITE_BYTES = 1024 * 1024 };
 
 struct journal_spill {
-    pthread_mutex_t mutex;   /* taken by who may wait for a disk only; nothing is taken under it */
-    struct file *file;       /* NULL: there is none; guarded by the mutex, like the others */
-    uint64_t end;            /* blocks are written from here on */
-    unsigned block_count;    /* in the file */
+    pthread_mutex_t mutex; /* taken by who may wait for a disk only; nothing is taken under it */
+    struct file *file;     /* NULL: there is none; guarded by the mutex, like the others */
+    uint64_t end;          /* blocks are written from here on */
+    unsigned block_count;  /* in the file */
     struct buffer buffer;
 };
 
@@ -178,8 +178,8 @@ static void give_back(struct journal_spill *spill, uint64_t offset, uint64_t siz
     if (--spill->block_count == 0) {
         file_close(&spill->file);
     } else {
-        status_ignore(fallocate(file_descriptor(spill->file), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                (off_t)offset, (off_t)size),
+        status_ignore(fallocate(file_descriptor(spill->file), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+                                (off_t)size),
                       "not every file system can: then the room is free with the last block");
     }
     mutex_unlock(&spill->mutex);

@@ -20,8 +20,8 @@ enum {
     HEAD_BYTES = 4096,
     SLOT_BYTES = BLOCK_BYTES,
     SLOTS_FIRST = 16,
-    SLOTS_FEW = 3,     /* so few are ready: more are needed */
-    SLOTS_MOST = 256,  /* 64 MiB: what comes while a disk syncs */
+    SLOTS_FEW = 3,    /* so few are ready: more are needed */
+    SLOTS_MOST = 256, /* 64 MiB: what comes while a disk syncs */
     BOOT_BYTES = 40
 };
 
@@ -33,7 +33,7 @@ static const char boot_path[] = "/proc/sys/kernel/random/boot_id";
 struct place_copy {
     uint64_t serial; /* the higher one counts */
     struct journal_place place;
-    uint64_t check;  /* of both */
+    uint64_t check; /* of both */
     char padding[16];
 };
 
@@ -58,16 +58,16 @@ enum slot_state {
 
 /* Guarded by the journal's lock where nothing else is said. */
 struct journal_tail {
-    char *map;                    /* const */
-    uint64_t nonce;               /* const */
-    uint64_t serial, place;       /* the writer's: of the place, and its position */
-    struct file *file;            /* the writer's */
-    bool could_not_grow;          /* the writer's: it has been told */
-    _Atomic uint32_t slot_count;  /* atomic, relaxed: the writer's, for figures */
-    _Atomic uint64_t misses;      /* atomic, relaxed: blocks for which no slot was ready */
+    char *map;                   /* const */
+    uint64_t nonce;              /* const */
+    uint64_t serial, place;      /* the writer's: of the place, and its position */
+    struct file *file;           /* the writer's */
+    bool could_not_grow;         /* the writer's: it has been told */
+    _Atomic uint32_t slot_count; /* atomic, relaxed: the writer's, for figures */
+    _Atomic uint64_t misses;     /* atomic, relaxed: blocks for which no slot was ready */
     uint32_t ready_count, taken_count, left_count;
-    bool is_left;                 /* no block is made here any more */
-    uint16_t ready[SLOTS_MOST];   /* a stack: what was used last is in the caches */
+    bool is_left;               /* no block is made here any more */
+    uint16_t ready[SLOTS_MOST]; /* a stack: what was used last is in the caches */
     struct {
         enum slot_state state;
         struct journal_block *block; /* NULL: no block that could be moved */
@@ -429,7 +429,7 @@ void journal_tail_stats(const struct journal_tail *tail, struct journal_tail_sta
 /* ------------------------------------------------------------------------------------------------------- reading -- */
 
 struct journal_tail_reader {
-    char *bytes;               /* the whole file */
+    char *bytes; /* the whole file */
     size_t size;
     bool is_same_boot;
     uint64_t nonce;

@@ -30,7 +30,7 @@
 struct journal_tail;
 
 struct journal_place {
-    uint64_t position;    /* in the journal, see journal_end_position */
+    uint64_t position; /* in the journal, see journal_end_position */
     uint64_t file_bytes;
     uint64_t file_number; /* of the increment; 0: none, the tail is of no use */
     int64_t db;           /* that the file's first bytes leave selected; -1: none */
@@ -51,8 +51,8 @@ void journal_tail_set_place(struct journal_tail *tail, const struct journal_plac
 bool journal_tail_look(struct journal *journal, struct journal_tail *tail);
 
 struct journal_tail_stats {
-    uint64_t bytes;       /* of the file */
-    uint64_t unkept;      /* blocks for which there was no room */
+    uint64_t bytes;  /* of the file */
+    uint64_t unkept; /* blocks for which there was no room */
 };
 void journal_tail_stats(const struct journal_tail *tail, struct journal_tail_stats *stats);
 

@@ -11,7 +11,7 @@ struct registered_key {
     bool is_ready;                     /* likewise */
     uint32_t loss_count;               /* likewise */
     unsigned db;
-    uint64_t hash;                     /* of the name */
+    uint64_t hash; /* of the name */
     size_t size;
     char name[];
 };
@@ -38,7 +38,7 @@ struct stripe_registries {
     struct {
         struct wait_need *items;
         uint32_t count, capacity;
-    } needs;                     /* see waiters.h */
+    } needs; /* see waiters.h */
 };
 
 struct stripe_registries *stripe_registries_use(struct stripe *stripe);

@@ -17,7 +17,7 @@ struct lru_lfu_rule {
     uint32_t decay_minutes; /* 0: no decay */
 };
 
-uint32_t lru_lfu_fresh(int64_t now_ms);                      /* the clock of a new key */
+uint32_t lru_lfu_fresh(int64_t now_ms);                                           /* the clock of a new key */
 uint32_t lru_lfu_count(uint32_t clock, int64_t now_ms, struct lru_lfu_rule rule); /* as it is by now */
 /* The clock after a use; `chance` is random, all its bits. */
 uint32_t lru_lfu_add(uint32_t clock, int64_t now_ms, struct lru_lfu_rule rule, uint64_t chance);

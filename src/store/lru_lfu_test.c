@@ -76,8 +76,8 @@ static void many_uses_count_less_and_less(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_key_begins_with_five), cmocka_unit_test(counts_fall_with_time),
-        cmocka_unit_test(few_uses_count_one_by_one),  cmocka_unit_test(it_ends_at_255),
+        cmocka_unit_test(a_new_key_begins_with_five),    cmocka_unit_test(counts_fall_with_time),
+        cmocka_unit_test(few_uses_count_one_by_one),     cmocka_unit_test(it_ends_at_255),
         cmocka_unit_test(many_uses_count_less_and_less),
     };
 

@@ -28,12 +28,12 @@ struct stripe_db {
 };
 
 struct CACHE_ALIGNED stripe {
-    struct spinlock lock;                            /* rank LOCK_STRIPE; several are taken in ascending index */
-    _Atomic uint64_t wait_mask;                      /* atomic: bit i: thread i wants to be woken after a release */
-    struct stripe_db first GUARDED_BY(lock);         /* database 0 */
+    struct spinlock lock;                    /* rank LOCK_STRIPE; several are taken in ascending index */
+    _Atomic uint64_t wait_mask;              /* atomic: bit i: thread i wants to be woken after a release */
+    struct stripe_db first GUARDED_BY(lock); /* database 0 */
     struct stripe_registries *registries GUARDED_BY(lock); /* NULL: nobody has ever watched or waited here */
-    _Atomic(struct stripe_db *) *databases;          /* const: the store's */
-    uint32_t index;                                  /* const */
+    _Atomic(struct stripe_db *) *databases;                /* const: the store's */
+    uint32_t index;                                        /* const */
 };
 static_assert(sizeof(struct stripe) == CACHE_LINE_BYTES, "one stripe, one cache line");
 
@@ -68,8 +68,8 @@ struct store_observer {
 
 /* Why a value goes. Large values are freed by a background thread if `frees_later` has the reason's bit. */
 enum free_reason {
-    FREE_AT_ONCE = 0,        /* never has */
-    FREE_UNLINK = 1 << 0,    /* always has */
+    FREE_AT_ONCE = 0,         /* never has */
+    FREE_UNLINK = 1 << 0,     /* always has */
     FREE_SERVER_DEL = 1 << 1, /* another value takes its place, or a command leaves nothing of it */
     FREE_USER_DEL = 1 << 2,
     FREE_EXPIRE = 1 << 3
@@ -91,24 +91,24 @@ struct store_counters {
 };
 
 struct store {
-    struct stripe *stripes;            /* const pointer */
-    uint32_t stripe_mask;              /* const: count - 1 */
-    unsigned database_count;           /* const */
+    struct stripe *stripes;  /* const pointer */
+    uint32_t stripe_mask;    /* const: count - 1 */
+    unsigned database_count; /* const */
     /* By database, from 1 on: its part of each stripe; NULL: never used; set once. All are made at once: by the
      * stripe it would be all databases at a time, and the first keys of a database would cost 400 bytes each. */
     _Atomic(struct stripe_db *) *databases;
-    _Atomic unsigned database_bound;   /* atomic, relaxed: databases from here on were never used */
-    struct store_observer *observers;  /* const after start */
-    _Atomic uint32_t observed;         /* bits of enum event_class they want to be told of; atomic, relaxed */
+    _Atomic unsigned database_bound;     /* atomic, relaxed: databases from here on were never used */
+    struct store_observer *observers;    /* const after start */
+    _Atomic uint32_t observed;           /* bits of enum event_class they want to be told of; atomic, relaxed */
     struct store_type types[TYPE_COUNT]; /* const after start */
-    void (*wake)(uint64_t wait_mask);   /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
-    _Atomic bool has_jobs;              /* there has been a job somewhere; atomic, relaxed */
-    _Atomic bool active_expire;         /* DEBUG SET-ACTIVE-EXPIRE */
-    _Atomic bool keeps_expired;         /* reads leave keys past their deadline where they are; atomic, relaxed */
-    _Atomic bool is_shared;             /* with a child: what is only read is not written to; atomic, relaxed */
-    _Atomic bool counts_uses;           /* maxmemory-policy goes by frequency: see lru_lfu.h; changed at the gate */
+    void (*wake)(uint64_t wait_mask);    /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
+    _Atomic bool has_jobs;               /* there has been a job somewhere; atomic, relaxed */
+    _Atomic bool active_expire;          /* DEBUG SET-ACTIVE-EXPIRE */
+    _Atomic bool keeps_expired;          /* reads leave keys past their deadline where they are; atomic, relaxed */
+    _Atomic bool is_shared;              /* with a child: what is only read is not written to; atomic, relaxed */
+    _Atomic bool counts_uses;            /* maxmemory-policy goes by frequency: see lru_lfu.h; changed at the gate */
     _Atomic uint32_t lfu_log_factor, lfu_decay_minutes; /* likewise */
-    _Atomic uint32_t frees_later;       /* bits of enum free_reason; atomic, relaxed */
+    _Atomic uint32_t frees_later;                       /* bits of enum free_reason; atomic, relaxed */
     /* Waiters that change a second key; keys somebody waits for; of those, for their loss: see waiters.h. */
     _Atomic uint32_t mover_count, waited_count, loss_count; /* atomic, relaxed */
 };
@@ -134,8 +134,7 @@ static inline uint32_t store_observed(const struct store *store)
 static inline void counter_add(_Atomic uint64_t *counter, uint64_t amount)
 {
     /* One writer: a plain read and write, visible to readers as whole words. */
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + amount,
-                          memory_order_relaxed);
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + amount, memory_order_relaxed);
 }
 
 struct database_totals {

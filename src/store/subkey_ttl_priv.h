@@ -8,12 +8,12 @@ struct mem_mover;
 /* --- subkey_ttl.c --- */
 struct subkey_ttls *subkey_ttl_take(struct entry *entry); /* the entry has ENTRY_MEMBERS, and is about to go */
 void subkey_ttl_attach(struct change *change, struct subkey_ttls *lifetimes); /* to an entry that has none */
-struct subkey_ttls *subkey_ttl_copy(const struct entry *entry); /* NULL: it has none */
+struct subkey_ttls *subkey_ttl_copy(const struct entry *entry);               /* NULL: it has none */
 void subkey_ttl_key_changed(struct access *access, struct entry *entry, int64_t expire_ms); /* the key's own deadline */
 void subkey_ttl_changed_in_place(struct access *access, const struct entry *entry); /* the value, not the deadlines */
 /* The entry goes, or another value takes its place: its record is no longer wanted. */
 void subkey_ttl_unlist(const struct change *change, const struct entry *entry);
-uint64_t subkey_ttl_due(const struct entry *entry, int64_t now_ms); /* how many are */
+uint64_t subkey_ttl_due(const struct entry *entry, int64_t now_ms);              /* how many are */
 bool subkey_ttl_all_due(const struct access *access, const struct entry *entry); /* nothing of the key is left */
 /* The key without what is due (something is); NULL: nothing would be left. Good until the key changes. */
 const struct entry *subkey_ttl_view(struct access *access, const struct entry *entry);

@@ -51,8 +51,7 @@ static bool is_last_in(const struct registered_key *key, const struct waiter *wa
     return last != NULL && container_of(last, struct wait_node, node)->waiter == waiter;
 }
 
-void waiter_enter(struct waiter *waiter, struct access *access, unsigned db, const struct key *keys,
-                  uint32_t key_count)
+void waiter_enter(struct waiter *waiter, struct access *access, unsigned db, const struct key *keys, uint32_t key_count)
 {
     waiter->nodes = mem_alloc(key_count * sizeof(struct wait_node));
     waiter->node_count = 0;

@@ -12,7 +12,7 @@
 #include "store/key_registry.h"
 
 struct wait_node {
-    struct list_node node;     /* in the key's list; guarded by the stripe */
+    struct list_node node;      /* in the key's list; guarded by the stripe */
     struct registered_key *key; /* NULL: unlinked; guarded by the stripe */
     struct waiter *waiter;
     uint32_t stripe;
@@ -21,8 +21,8 @@ struct wait_node {
 struct waiter {
     struct wait_node *nodes;
     uint32_t node_count, linked_count; /* linked_count: owner: nodes it has not seen unlinked */
-    enum value_type type;  /* what its keys must be to serve it */
-    bool wants_losses;     /* is to be told that a key has gone or become another type, too */
+    enum value_type type;              /* what its keys must be to serve it */
+    bool wants_losses;                 /* is to be told that a key has gone or become another type, too */
     bool has_target;
     uint32_t target_stripe;
     struct list_node node; /* owner: free for a list of waiters that are to be unlinked */

@@ -12,7 +12,7 @@ struct watch_node {
     struct registered_key *watched;
     uint32_t stripe;
     int64_t seen_ms; /* when it was watched */
-    bool expired; /* it was past its deadline already when it was watched */
+    bool expired;    /* it was past its deadline already when it was watched */
 };
 
 struct watch_set *watch_set_create(void)
@@ -70,9 +70,8 @@ void watch_add(struct watch_set *set, struct access *access, unsigned db, const 
 /* Has the key expired, or a member that lived at `since_ms`? */
 static bool has_lost(const struct access *access, const struct entry *entry, int64_t since_ms)
 {
-    return lookup_is_due(access, entry) &&
-           (lookup_is_expired(access, entry) ||
-            subkey_ttl_due(entry, access->now_ms) > subkey_ttl_due(entry, since_ms));
+    return lookup_is_due(access, entry) && (lookup_is_expired(access, entry) ||
+                                            subkey_ttl_due(entry, access->now_ms) > subkey_ttl_due(entry, since_ms));
 }
 
 bool watch_set_has_expired(const struct watch_set *set, struct access *access)

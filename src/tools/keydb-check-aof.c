@@ -28,8 +28,8 @@ enum wish { WISH_LOOK, WISH_FIX, WISH_CUT_AT_TIME };
 /* What is wanted, and how far it is: over all files. */
 struct check {
     enum wish wish;
-    int64_t until_s;       /* WISH_CUT_AT_TIME */
-    uint64_t line_count;   /* of the commands read so far */
+    int64_t until_s;     /* WISH_CUT_AT_TIME */
+    uint64_t line_count; /* of the commands read so far */
 };
 
 struct checked_file {
@@ -38,10 +38,10 @@ struct checked_file {
     const char *name;
     bool is_last;
     uint64_t size;
-    uint64_t good_bytes;   /* up to there all is whole */
+    uint64_t good_bytes; /* up to there all is whole */
     uint64_t good_lines;
-    uint64_t cut_at;       /* WISH_CUT_AT_TIME: where what is too late begins */
-    bool is_late;          /* there is something */
+    uint64_t cut_at; /* WISH_CUT_AT_TIME: where what is too late begins */
+    bool is_late;    /* there is something */
     uint64_t commands, transactions, notes, rdb_keys;
 };
 
@@ -90,8 +90,14 @@ static void take_aux(struct rdb_handler *handler, struct slice name, struct slic
 static bool check_rdb(struct checked_file *file, struct file_source *source, uint64_t *size)
 {
     struct rdb_check check = {
-        .handler = {.key = take_key, .library = take_library, .aux = take_aux, .database_count = DATABASES_MOST,
-                    .limits = {.hash = {512, 64}, .set = {512, 128, 64}, .zset = {128, 64}, .list = {.fill = -2},
+        .handler = {.key = take_key,
+                    .library = take_library,
+                    .aux = take_aux,
+                    .database_count = DATABASES_MOST,
+                    .limits = {.hash = {512, 64},
+                               .set = {512, 128, 64},
+                               .zset = {128, 64},
+                               .list = {.fill = -2},
                                .skips_strange = true}},
     };
     struct rdb_reader reader;
@@ -264,8 +270,8 @@ static bool cut_at_time(const struct checked_file *file)
     if (!file->is_last) {
         printf("Failed to truncate AOF %s to timestamp %" PRId64 " to offset %" PRIu64 " because it is not the last "
                "file.\nIf you insist, please delete all files after this file according to the manifest file and "
-               "delete the corresponding records in manifest file manually. Then re-run keydb-check-aof.\n", file->path,
-               until_s, file->cut_at);
+               "delete the corresponding records in manifest file manually. Then re-run keydb-check-aof.\n",
+               file->path, until_s, file->cut_at);
         return false;
     }
     if (!cut(file, file->cut_at))
@@ -324,10 +330,11 @@ static bool check_content(struct checked_file *file, struct file *opened, const 
     aof_reader_fini(&reader);
     if (file->check->wish != WISH_CUT_AT_TIME || !good)
         printf("AOF analyzed: filename=%s, size=%" PRIu64 ", ok_up_to=%" PRIu64 ", ok_up_to_line=%" PRIu64
-               ", diff=%" PRIu64 "\n", file->name, file->size, file->good_bytes, file->good_lines + 1,
-               file->size - file->good_bytes);
+               ", diff=%" PRIu64 "\n",
+               file->name, file->size, file->good_bytes, file->good_lines + 1, file->size - file->good_bytes);
     printf("[info] %s: %" PRIu64 " bytes, %" PRIu64 " keys, %" PRIu64 " commands, %" PRIu64 " transactions, %" PRIu64
-           " notes\n", file->name, file->size, file->rdb_keys, file->commands, file->transactions, file->notes);
+           " notes\n",
+           file->name, file->size, file->rdb_keys, file->commands, file->transactions, file->notes);
     if (!good)
         return fix(file);
     if (file->check->wish == WISH_CUT_AT_TIME) {

@@ -135,8 +135,14 @@ static void report(const struct checker *checker, bool good)
 static bool check(const char *path, bool lists_keys)
 {
     struct checker checker = {
-        .handler = {.key = take_key, .library = take_library, .aux = take_aux, .database_count = DATABASES_MOST,
-                    .limits = {.hash = {512, 64}, .set = {512, 128, 64}, .zset = {128, 64}, .list = {.fill = -2},
+        .handler = {.key = take_key,
+                    .library = take_library,
+                    .aux = take_aux,
+                    .database_count = DATABASES_MOST,
+                    .limits = {.hash = {512, 64},
+                               .set = {512, 128, 64},
+                               .zset = {128, 64},
+                               .list = {.fill = -2},
                                .skips_strange = true}},
         .lists_keys = lists_keys,
         .db = UINT_MAX,

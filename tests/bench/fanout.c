@@ -31,7 +31,7 @@ static int *subscribers;
 static size_t message_bytes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
-static uint64_t published, received;    /* messages; guarded by lock. received: by the slowest subscriber */
+static uint64_t published, received; /* messages; guarded by lock. received: by the slowest subscriber */
 static _Atomic bool over;
 
 static uint64_t clock_us(clockid_t clock)

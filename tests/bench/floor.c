@@ -17,16 +17,18 @@
 
 #define READ_BYTES (64 * 1024)
 #define EVENTS_A_TURN 128
-#define REPLIES_A_READ (READ_BYTES / 8)     /* the shortest request that redis-benchmark sends is longer than this */
+#define REPLIES_A_READ (READ_BYTES / 8) /* the shortest request that redis-benchmark sends is longer than this */
 
 static char input[READ_BYTES];
-static char *replies;       /* the constant, REPLIES_A_READ times in a row */
+static char *replies; /* the constant, REPLIES_A_READ times in a row */
 static size_t reply_bytes;
 
 static int listen_on(int port)
 {
     struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+        .sin_family = AF_INET,
+        .sin_port = htons((uint16_t)port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
     int yes = 1;
     int listener = socket(AF_INET, SOCK_STREAM, 0);
@@ -94,7 +96,7 @@ static int answer(int fd)
 
 static void watch(int epoll, int fd)
 {
-    struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
         err(1, "epoll_ctl");

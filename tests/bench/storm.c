@@ -32,16 +32,16 @@ static const char get[] = "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
 static const char set[] = "SET k 0123456789012345678901234567890123456789012345678901234567890123\r\n";
 static struct sockaddr_in address;
 static int newcomers, busy, window;
-static _Atomic int phase;                   /* CALM, STORM, OVER */
-static uint32_t *samples[PHASES];           /* us; the busy thread's */
+static _Atomic int phase;         /* CALM, STORM, OVER */
+static uint32_t *samples[PHASES]; /* us; the busy thread's */
 static size_t sample_count[PHASES];
 static uint32_t longest_us[PHASES];
-static uint64_t storm_us;                   /* how long it took; the storming thread's, like the next two */
+static uint64_t storm_us; /* how long it took; the storming thread's, like the next two */
 static int refused;
-static uint32_t *welcomes;                  /* us from connect to the answer */
-static uint64_t watch_longest_us;           /* the watching thread's, like the next two */
+static uint32_t *welcomes;        /* us from connect to the answer */
+static uint64_t watch_longest_us; /* the watching thread's, like the next two */
 static unsigned watch_count;
-static unsigned most_listed;                /* lines of the longest CLIENT LIST */
+static unsigned most_listed; /* lines of the longest CLIENT LIST */
 
 static uint64_t now_us(void)
 {
@@ -266,7 +266,8 @@ int main(int argc, char **argv)
 
     if (argc != 5)
         errx(2, "storm PORT NEWCOMERS BUSY WINDOW");
-    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1])),
+    address = (struct sockaddr_in){.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)atoi(argv[1])),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     newcomers = atoi(argv[2]);
     busy = atoi(argv[3]);

@@ -184,18 +184,12 @@ enum step {
     STEPS
 };
 static const char *const step_names[STEPS] = {
-    [INSERT] = "insert, random scores",
-    [ASCENDING] = "insert, ascending",
-    [EQUAL] = "insert, equal scores",
-    [RANK] = "rank of a member",
-    [AT] = "member at a rank",
-    [SCAN_RANK] = "100 from a rank",
-    [SCAN_SCORE] = "100 from a score",
-    [SCORE_NEAR] = "score changes a little",
-    [SCORE_FAR] = "score changes",
-    [REMOVE] = "remove",
-    [BYTES] = "bytes a member",
-    [BYTES_ASCENDING] = "bytes, ascending",
+    [INSERT] = "insert, random scores", [ASCENDING] = "insert, ascending",
+    [EQUAL] = "insert, equal scores",   [RANK] = "rank of a member",
+    [AT] = "member at a rank",          [SCAN_RANK] = "100 from a rank",
+    [SCAN_SCORE] = "100 from a score",  [SCORE_NEAR] = "score changes a little",
+    [SCORE_FAR] = "score changes",      [REMOVE] = "remove",
+    [BYTES] = "bytes a member",         [BYTES_ASCENDING] = "bytes, ascending",
 };
 
 struct bench {
@@ -222,13 +216,13 @@ static struct slice member_name(char space[32], uint64_t number)
 }
 
 /* `body` runs `times` times with `i`; its mean time goes into `result`. */
-#define MEASURE(result, times, body)                                      \
-    do {                                                                  \
-        uint64_t begin_ = cpu_ns();                                       \
-        for (uint64_t i = 0; i < (times); i++) {                          \
-            body;                                                         \
-        }                                                                 \
-        *(result) = (double)(cpu_ns() - begin_) / (double)(times);        \
+#define MEASURE(result, times, body)                               \
+    do {                                                           \
+        uint64_t begin_ = cpu_ns();                                \
+        for (uint64_t i = 0; i < (times); i++) {                   \
+            body;                                                  \
+        }                                                          \
+        *(result) = (double)(cpu_ns() - begin_) / (double)(times); \
     } while (0)
 
 static void read_item(struct bench *bench, double score, struct slice member)
@@ -370,8 +364,8 @@ static void measure_list(struct bench *bench, double (*out)[ROUNDS_MOST], unsign
 
     for (enum step step = ASCENDING; step <= EQUAL; step++) {
         skiplist_init(&list);
-        out[BYTES_ASCENDING][round] =
-            fill_list(bench, &list, towers, &out[step][round], step == EQUAL ? score_equal : score_ascending);
+        out[BYTES_ASCENDING][round] = fill_list(bench, &list, towers, &out[step][round],
+                                                step == EQUAL ? score_equal : score_ascending);
         for (uint64_t i = 0; i < bench->count; i++)
             mem_free(towers[i]);
         mem_free(list.head);

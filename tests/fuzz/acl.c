@@ -20,6 +20,7 @@ static const struct command_row config_rows[] = {
     {0},
 };
 
+/* clang-format off */
 static const struct command_row rows[] = {
     {.name = "get", .run = run_nothing, .arity = 2, .flags = "readonly fast", .categories = "@string",
      .keys = "RO,ACCESS@index:1@range:0,1,0"},
@@ -30,6 +31,7 @@ static const struct command_row rows[] = {
     {.name = "config", .arity = -2, .categories = "@slow", .subcommands = config_rows},
     {0},
 };
+/* clang-format on */
 
 static void setup(void)
 {

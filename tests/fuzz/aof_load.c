@@ -35,11 +35,30 @@ static void remove_folder(void)
 static void start(void)
 {
     static const struct command_row *const tables[] = {
-        string_commands,     lcs_commands,         keys_commands,       expire_commands,         scan_commands,
-        connection_commands, transaction_commands, admin_commands,      bitmap_commands,         hyperloglog_commands,
-        hash_commands,       list_commands,        set_commands,        sorted_set_commands,     stream_commands,
-        sorted_set_pop_commands, sorted_set_algebra_commands, stream_group_commands, stream_read_commands,
-        member_expiry_commands, nested_commands,   geo_commands,        dump_commands,           sort_commands,
+        string_commands,
+        lcs_commands,
+        keys_commands,
+        expire_commands,
+        scan_commands,
+        connection_commands,
+        transaction_commands,
+        admin_commands,
+        bitmap_commands,
+        hyperloglog_commands,
+        hash_commands,
+        list_commands,
+        set_commands,
+        sorted_set_commands,
+        stream_commands,
+        sorted_set_pop_commands,
+        sorted_set_algebra_commands,
+        stream_group_commands,
+        stream_read_commands,
+        member_expiry_commands,
+        nested_commands,
+        geo_commands,
+        dump_commands,
+        sort_commands,
     };
     static char words[][32] = {"keydb-server", "--port 0", "--server-threads 1", "--loglevel nothing",
                                "--unixsocket socket"};
@@ -80,7 +99,7 @@ static void empty(void)
 
 static bool load(struct aof_load_result *result)
 {
-    struct aof_part part = {.name = (char *)(uintptr_t)"f", .sequence = 1, .type = AOF_INCREMENT};
+    struct aof_part part = {.name = (char *)(uintptr_t) "f", .sequence = 1, .type = AOF_INCREMENT};
     const struct aof_manifest manifest = {.items = &part, .count = 1, .capacity = 1};
     const struct aof_load_request request = {.worker = &server->workers[0]};
 

@@ -33,10 +33,19 @@ static struct thread server_thread;
 
 static void run(void *nothing)
 {
-    static char words[][64] = {"keydb-server", "--port 0", "--unixsocket", "", "--dir", "", "--save \"\"",
-                               "--server-threads 2", "--proto-max-bulk-len 1mb",
-                               "--client-output-buffer-limit normal 16mb 0 0", "--loglevel warning",
-                               "--min-clients-per-thread 0", "--crash-log-enabled no"};
+    static char words[][64] = {"keydb-server",
+                               "--port 0",
+                               "--unixsocket",
+                               "",
+                               "--dir",
+                               "",
+                               "--save \"\"",
+                               "--server-threads 2",
+                               "--proto-max-bulk-len 1mb",
+                               "--client-output-buffer-limit normal 16mb 0 0",
+                               "--loglevel warning",
+                               "--min-clients-per-thread 0",
+                               "--crash-log-enabled no"};
     static char *args[countof(words) + 1];
 
     (void)nothing;
@@ -67,9 +76,9 @@ static void start(void)
 static bool is_harmless(struct slice stream)
 {
     static const struct resp_limits limits = {.bulk_max_bytes = 1 << 20, .authenticated = true};
-    static const char *const kept_back[] = {"config", "shutdown", "debug", "acl", "save", "bgsave", "bgrewriteaof",
-                                            "migrate", "eval", "evalsha", "eval_ro", "evalsha_ro", "script",
-                                            "function", "fcall", "fcall_ro", "keydb.cron"};
+    static const char *const kept_back[] = {"config",       "shutdown", "debug", "acl",      "save",      "bgsave",
+                                            "bgrewriteaof", "migrate",  "eval",  "evalsha",  "eval_ro",   "evalsha_ro",
+                                            "script",       "function", "fcall", "fcall_ro", "keydb.cron"};
     struct resp_scratch scratch = {0};
     struct resp_parser parser;
     struct resp_command command;

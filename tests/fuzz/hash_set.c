@@ -31,10 +31,18 @@ static struct slice text_of(unsigned number, char room[32])
     int size;
 
     switch (number * 4 / TEXTS) {
-    case 0: size = snprintf(room, 32, "%u", number); break;
-    case 1: size = snprintf(room, 32, "-%u00000000000", number); break;
-    case 2: size = snprintf(room, 32, "field %u", number); break;
-    default: size = snprintf(room, 32, "a field of many letters %u", number); break;
+    case 0:
+        size = snprintf(room, 32, "%u", number);
+        break;
+    case 1:
+        size = snprintf(room, 32, "-%u00000000000", number);
+        break;
+    case 2:
+        size = snprintf(room, 32, "field %u", number);
+        break;
+    default:
+        size = snprintf(room, 32, "a field of many letters %u", number);
+        break;
     }
     return slice_make(room, (size_t)size);
 }
@@ -147,10 +155,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
         switch (kind % 8) {
         case 0:
-        case 1: take(&subject, field); break;
-        case 2: look(&subject, field); break;
-        case 3: check_walks(&subject, 1 + (kind >> 3)); break;
-        default: put(&subject, field, fuzz_take_byte(&input) % TEXTS); break;
+        case 1:
+            take(&subject, field);
+            break;
+        case 2:
+            look(&subject, field);
+            break;
+        case 3:
+            check_walks(&subject, 1 + (kind >> 3));
+            break;
+        default:
+            put(&subject, field, fuzz_take_byte(&input) % TEXTS);
+            break;
         }
         hash_validate(subject.hash);
         set_validate(subject.set);

@@ -6,15 +6,15 @@
 #include "script/lua_cjson.h"
 #include "script/lua_vm.h"
 
-#define CJSON_ROUND \
+#define CJSON_ROUND                                                       \
     "local ok, v = pcall(cjson.decode, input) if not ok then return end " \
-    "local ok, s = pcall(cjson.encode, v) if not ok then return end " \
+    "local ok, s = pcall(cjson.encode, v) if not ok then return end "     \
     "assert(#cjson.encode(cjson.decode(s)) == #s)"
-#define CMSGPACK_ROUND \
-    "local ok, v = pcall(cmsgpack.unpack, input) if not ok then return end " \
-    "local function depth(v) if type(v) ~= 'table' then return 0 end local most = 0 " \
+#define CMSGPACK_ROUND                                                                           \
+    "local ok, v = pcall(cmsgpack.unpack, input) if not ok then return end "                     \
+    "local function depth(v) if type(v) ~= 'table' then return 0 end local most = 0 "            \
     "for k, x in pairs(v) do most = math.max(most, depth(k), depth(x)) end return most + 1 end " \
-    "if depth(v) > 15 then return end " /* what is deeper is packed as nil */ \
+    "if depth(v) > 15 then return end " /* what is deeper is packed as nil */                    \
     "local s = cmsgpack.pack(v) assert(#cmsgpack.pack(cmsgpack.unpack(s)) == #s)"
 
 static const char *const scripts[] = {

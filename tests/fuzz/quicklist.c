@@ -83,11 +83,20 @@ static int64_t change_on_the_way(struct quicklist *list, int64_t index, unsigned
     quicklist_iter_init(&iter, list, index, pattern & 1 ? QUICKLIST_FORWARD : QUICKLIST_BACKWARD);
     for (unsigned i = 0; i < 16 && quicklist_iter_next(&iter, &value); i++) {
         switch ((pattern >> (i / 2 & 7) & 1) * (1 + (i + pattern) % 4)) {
-        case 1: quicklist_delete(list, &iter), change--; break;
-        case 2: quicklist_replace(list, &iter, text); break;
-        case 3: quicklist_insert_before(list, &iter, text), change++; break;
-        case 4: quicklist_insert_after(list, &iter, text), change++; break;
-        default: break;
+        case 1:
+            quicklist_delete(list, &iter), change--;
+            break;
+        case 2:
+            quicklist_replace(list, &iter, text);
+            break;
+        case 3:
+            quicklist_insert_before(list, &iter, text), change++;
+            break;
+        case 4:
+            quicklist_insert_after(list, &iter, text), change++;
+            break;
+        default:
+            break;
         }
     }
     quicklist_iter_fini(&iter);

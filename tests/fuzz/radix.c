@@ -103,9 +103,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         if (input.size != 0)
             input = slice_skip(input, key.size);
         switch (kind & 3) {
-        case 0: take(tree, &model, key); break;
-        case 1: seek(tree, &model, key); break;
-        default: put(tree, &model, key, step); break;
+        case 0:
+            take(tree, &model, key);
+            break;
+        case 1:
+            seek(tree, &model, key);
+            break;
+        default:
+            put(tree, &model, key, step);
+            break;
         }
         radix_validate(tree);
         assert(radix_count(tree) == model.count);

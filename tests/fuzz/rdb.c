@@ -93,8 +93,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     struct slice input = slice_make(bytes, size), body;
     uint8_t steer = fuzz_take_byte(&input);
     const struct rdb_limits limits = {
-        .hash = {steer & 7, 16}, .set = {steer & 3, steer & 7, 16}, .zset = {steer & 7, 16},
-        .list = {.fill = -1 - (steer & 3), .compress = steer >> 7}, .skips_strange = (steer & 64) != 0,
+        .hash = {steer & 7, 16},
+        .set = {steer & 3, steer & 7, 16},
+        .zset = {steer & 7, 16},
+        .list = {.fill = -1 - (steer & 3), .compress = steer >> 7},
+        .skips_strange = (steer & 64) != 0,
     };
     const struct key key = key_make(SLICE("k"));
     struct digest before, after;

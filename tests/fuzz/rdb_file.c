@@ -46,7 +46,10 @@ static bool load(struct slice bytes, struct access *access, unsigned threads, bo
                  struct rdb_load_result *result)
 {
     const struct rdb_load_request request = {
-        .access = access, .checks_sum = checks_sum, .threads = threads, .library = take_library,
+        .access = access,
+        .checks_sum = checks_sum,
+        .threads = threads,
+        .library = take_library,
         .limits = {.hash = {4, 16}, .set = {4, 4, 16}, .zset = {4, 16}, .list = {.fill = 3}},
         .pause_bytes = 1 << 20,
     };

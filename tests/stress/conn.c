@@ -299,11 +299,26 @@ struct raw conn_ask(struct conn *conn, const char *format, ...)
 
 /* --- replies --- */
 
-bool raw_is_error(struct raw raw) { return raw.data[0] == '-'; }
-bool raw_is_null(struct raw raw) { return (raw.data[0] == '$' || raw.data[0] == '*') && raw.data[1] == '-'; }
-bool raw_is_int(struct raw raw) { return raw.data[0] == ':'; }
-bool raw_is_string(struct raw raw) { return (raw.data[0] == '$' || raw.data[0] == '+') && !raw_is_null(raw); }
-bool raw_is_array(struct raw raw) { return raw.data[0] == '*' && !raw_is_null(raw); }
+bool raw_is_error(struct raw raw)
+{
+    return raw.data[0] == '-';
+}
+bool raw_is_null(struct raw raw)
+{
+    return (raw.data[0] == '$' || raw.data[0] == '*') && raw.data[1] == '-';
+}
+bool raw_is_int(struct raw raw)
+{
+    return raw.data[0] == ':';
+}
+bool raw_is_string(struct raw raw)
+{
+    return (raw.data[0] == '$' || raw.data[0] == '+') && !raw_is_null(raw);
+}
+bool raw_is_array(struct raw raw)
+{
+    return raw.data[0] == '*' && !raw_is_null(raw);
+}
 
 struct raw raw_string(struct raw raw)
 {

@@ -71,8 +71,8 @@ bool raw_is_null(struct raw raw);
 bool raw_is_int(struct raw raw);
 bool raw_is_string(struct raw raw); /* of either kind */
 bool raw_is_array(struct raw raw);
-int64_t raw_number(struct raw raw);         /* of an integer, or of a string of digits, or an array's length; else -1 */
-struct raw raw_string(struct raw raw);      /* the bytes of a string, an error or an integer */
+int64_t raw_number(struct raw raw);    /* of an integer, or of a string of digits, or an array's length; else -1 */
+struct raw raw_string(struct raw raw); /* the bytes of a string, an error or an integer */
 struct raw raw_child(struct raw array, size_t index);
 bool raw_says(struct raw raw, const char *text);
 /* "field:123" in an INFO text; -1 where it is missing. */

@@ -491,7 +491,8 @@ void part_follower(const struct options *options, double seconds)
     conn_start(&following.source, server.port, 0);
     conn_start(&following.copy, second.port, 0);
     check(raw_number(raw_child(conn_ask(&following.source, "TIME"), 0)) -
-                  raw_number(raw_child(conn_ask(&following.copy, "TIME"), 0)) > 23 * 3600,
+                  raw_number(raw_child(conn_ask(&following.copy, "TIME"), 0)) >
+              23 * 3600,
           "follower: the second server lives a day behind");
     while (now_ns() < end) {
         /* Each reader begins with SELECT: so the copy's connection may be used for questions in between. */
@@ -509,8 +510,9 @@ void part_follower(const struct options *options, double seconds)
     for (unsigned i = 0; i < WRITERS; i++)
         sent += following.sent[i];
     say("follower: %llu commands and transactions sent, %llu commands in the stream, %u comparisons of %lld keys on "
-        "average, %u times too little memory", (unsigned long long)sent, (unsigned long long)following.commands,
-        following.rounds, (long long)(keys / (following.rounds != 0 ? following.rounds : 1)), following.evictions);
+        "average, %u times too little memory",
+        (unsigned long long)sent, (unsigned long long)following.commands, following.rounds,
+        (long long)(keys / (following.rounds != 0 ? following.rounds : 1)), following.evictions);
     check(complaints() == 0 && keys > 0, "follower: both servers hold the same whenever the load rests");
     conn_close(&following.source);
     conn_close(&following.copy);

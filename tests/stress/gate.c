@@ -11,8 +11,20 @@
 
 enum { PLAYERS = 4, CONNS_A_PLAYER = 6, SECONDS_MOST = 600, PIPELINE = 4, JUDGED_LEAST = 1000 };
 
-enum flood { FLOOD_KEYS, FLOOD_FLUSHDB, FLOOD_CONFIG, FLOOD_EXEC, FLOOD_SWAPDB, FLOOD_SLEEP, FLOOD_GET, FLOOD_SET,
-             FLOOD_MSET, FLOOD_STRIPED_EXEC, FLOOD_PING, FLOOD_COUNT };
+enum flood {
+    FLOOD_KEYS,
+    FLOOD_FLUSHDB,
+    FLOOD_CONFIG,
+    FLOOD_EXEC,
+    FLOOD_SWAPDB,
+    FLOOD_SLEEP,
+    FLOOD_GET,
+    FLOOD_SET,
+    FLOOD_MSET,
+    FLOOD_STRIPED_EXEC,
+    FLOOD_PING,
+    FLOOD_COUNT
+};
 
 /* Each a few commands; sent in one piece. The databases 8 and 9 are flushed and swapped, others keep their keys. */
 static const struct {
@@ -193,9 +205,8 @@ static void show_progress(struct gate *gate, unsigned seconds)
                                floods[kind].name, (unsigned long long)sum, (unsigned long long)least);
     }
     say("gate: %u s:%s", seconds, line);
-    say("gate: %llu kills, %llu hang-ups, %llu reconnects, %llu stops of the process",
-        (unsigned long long)gate->kills, (unsigned long long)gate->hang_ups, (unsigned long long)gate->reconnects,
-        (unsigned long long)gate->stops);
+    say("gate: %llu kills, %llu hang-ups, %llu reconnects, %llu stops of the process", (unsigned long long)gate->kills,
+        (unsigned long long)gate->hang_ups, (unsigned long long)gate->reconnects, (unsigned long long)gate->stops);
 }
 
 static void check_open(struct gate *gate)

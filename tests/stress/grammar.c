@@ -220,16 +220,35 @@ static void line_add_place(struct line *line, char place)
     struct chance *chance = line->chance;
 
     switch (place) {
-    case 'm': line_add_number(line, "m", (int)chance_below(chance, 10)); break;
-    case 'v': line_add_value(line); break;
-    case 'c': line_add_number(line, "", 1 + (int)chance_below(chance, 4)); break;
-    case 'i': line_add_number(line, "", (int)chance_below(chance, 24) - 6); break;
-    case 'f': line_add_number(line, chance_below(chance, 2) == 0 ? "0." : "-1.", (int)chance_below(chance, 100)); break;
-    case 't': line_add_number(line, "", 1 + (int)chance_below(chance, GRAMMAR_SOON_MS)); break;
-    case 'T': line_add_number(line, "", 10000 + (int)chance_below(chance, 1000)); break;
-    case 'd': line_add_number(line, "", (int)chance_below(chance, GRAMMAR_DBS)); break;
-    case 'e': line_add(line, "\1", 1); break;
-    default: line_add_key(line, place);
+    case 'm':
+        line_add_number(line, "m", (int)chance_below(chance, 10));
+        break;
+    case 'v':
+        line_add_value(line);
+        break;
+    case 'c':
+        line_add_number(line, "", 1 + (int)chance_below(chance, 4));
+        break;
+    case 'i':
+        line_add_number(line, "", (int)chance_below(chance, 24) - 6);
+        break;
+    case 'f':
+        line_add_number(line, chance_below(chance, 2) == 0 ? "0." : "-1.", (int)chance_below(chance, 100));
+        break;
+    case 't':
+        line_add_number(line, "", 1 + (int)chance_below(chance, GRAMMAR_SOON_MS));
+        break;
+    case 'T':
+        line_add_number(line, "", 10000 + (int)chance_below(chance, 1000));
+        break;
+    case 'd':
+        line_add_number(line, "", (int)chance_below(chance, GRAMMAR_DBS));
+        break;
+    case 'e':
+        line_add(line, "\1", 1);
+        break;
+    default:
+        line_add_key(line, place);
     }
 }
 

@@ -55,9 +55,40 @@ void texts_clear(struct texts *texts)
 /* --- the commands --- */
 
 enum row_id {
-    GET, SET, SET_NX, SET_XX, SET_GET, GETSET, SETNX, GETDEL, DEL, DEL2, DEL3, UNLINK2, EXISTS2, STRLEN, INCR, INCRBY,
-    APPEND, SETRANGE, MGET3, MSET2, MSET3, MSETNX2, RENAME, RENAMENX, COPY, COPY_REPLACE, MOVE, KEYS, FLUSHDB, FLUSHALL,
-    SWAPDB, CONFIG_SET, DEBUG_SLEEP, ROW_COUNT
+    GET,
+    SET,
+    SET_NX,
+    SET_XX,
+    SET_GET,
+    GETSET,
+    SETNX,
+    GETDEL,
+    DEL,
+    DEL2,
+    DEL3,
+    UNLINK2,
+    EXISTS2,
+    STRLEN,
+    INCR,
+    INCRBY,
+    APPEND,
+    SETRANGE,
+    MGET3,
+    MSET2,
+    MSET3,
+    MSETNX2,
+    RENAME,
+    RENAMENX,
+    COPY,
+    COPY_REPLACE,
+    MOVE,
+    KEYS,
+    FLUSHDB,
+    FLUSHALL,
+    SWAPDB,
+    CONFIG_SET,
+    DEBUG_SLEEP,
+    ROW_COUNT
 };
 
 enum nature {
@@ -298,8 +329,14 @@ static bool as_number(const struct texts *texts, uint32_t value, int64_t *number
     return size == 1 || data[0] != '0';
 }
 
-static void ok(struct out *out) { out_add(out, '+', "OK", 2); }
-static void no(struct out *out) { out_add(out, '-', "ERR", 3); }
+static void ok(struct out *out)
+{
+    out_add(out, '+', "OK", 2);
+}
+static void no(struct out *out)
+{
+    out_add(out, '-', "ERR", 3);
+}
 
 static void add_number(struct texts *texts, uint32_t *value, int64_t amount, struct out *out)
 {

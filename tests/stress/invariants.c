@@ -13,9 +13,9 @@
 #include <string.h>
 
 enum {
-    PLAYERS = 4,        /* threads */
+    PLAYERS = 4, /* threads */
     CONNS_A_PLAYER = 4,
-    ROUND_OPS = 12,     /* commands a connection sends in one piece */
+    ROUND_OPS = 12, /* commands a connection sends in one piece */
     TAG_KEYS = 8,
     ACCOUNTS = 8,
     ACCOUNT_MONEY = 1000,
@@ -36,7 +36,7 @@ struct player {
     struct record *records;
     size_t record_count;
     uint64_t counts[KIND_COUNT];
-    uint64_t lost_counts;    /* INCR without reply */
+    uint64_t lost_counts;                          /* INCR without reply */
     uint64_t watch_wins, watch_losses, watch_lost; /* lost: without reply */
     uint64_t own_wins, reconnects;
 };
@@ -165,8 +165,7 @@ static void judge_reply(struct player *player, enum kind kind, struct raw reply,
         complain("invariants: the accounts' sum is %lld: %s", (long long)sum_of(reply),
                  raw_show(reply, room, sizeof(room)));
     else if (kind == COUNT && player->record_count < RECORDS_MOST)
-        player->records[player->record_count++] =
-            (struct record){raw_number(reply), invoked_ns, now_ns()};
+        player->records[player->record_count++] = (struct record){raw_number(reply), invoked_ns, now_ns()};
 }
 
 /* Each connection gets its commands in one piece; replies are read when all have theirs. */
@@ -440,9 +439,8 @@ void part_invariants(const struct options *options, double seconds)
         "%llu kills, %llu reconnects",
         (unsigned long long)counts[TAG_WRITE], (unsigned long long)counts[TAG_READ],
         (unsigned long long)counts[TAG_READ_EXEC], (unsigned long long)counts[TRANSFER],
-        (unsigned long long)counts[SUM], (unsigned long long)counts[SUM_EXEC],
-        (unsigned long long)invariants.exclusive, (unsigned long long)invariants.kills,
-        (unsigned long long)reconnects);
+        (unsigned long long)counts[SUM], (unsigned long long)counts[SUM_EXEC], (unsigned long long)invariants.exclusive,
+        (unsigned long long)invariants.kills, (unsigned long long)reconnects);
     check(complaints() == 0 && counts[TAG_READ] > 0 && counts[SUM] > 0,
           "invariants: no half MSET, no money lost, no needless refusal");
     conn_start(&conn, server.port, 0);

@@ -130,8 +130,11 @@ static void add_command(const struct subkey_ttls *lifetimes, struct actor *actor
         conn_add(conn, "%s %s m%u:%u", key[0] == 'h' ? "HDEL" : key[0] == 's' ? "SREM" : "ZREM", key, owner, member);
         break;
     case IS_THERE:
-        conn_add(conn, "%s %s m%u:%u", key[0] == 'h' ? "HEXISTS" : key[0] == 's' ? "SISMEMBER" : "ZSCORE", key, owner,
-                 member);
+        conn_add(conn, "%s %s m%u:%u",
+                 key[0] == 'h'   ? "HEXISTS"
+                 : key[0] == 's' ? "SISMEMBER"
+                                 : "ZSCORE",
+                 key, owner, member);
         break;
     case LEFT:
         conn_add(conn, "PTTL %s m%u:%u", key, owner, member);
@@ -166,8 +169,8 @@ static void choose(struct actor *actor, struct chance *chance)
 static void note(const struct subkey_ttls *lifetimes, const struct actor *actor, unsigned member, const char *problem)
 {
     if (problem != NULL)
-        complain("lifetimes: m%u:%u of %s %s (action %d)", number_of(lifetimes, actor), member,
-                 key_names[actor->key], problem, (int)actor->action);
+        complain("lifetimes: m%u:%u of %s %s (action %d)", number_of(lifetimes, actor), member, key_names[actor->key],
+                 problem, (int)actor->action);
 }
 
 static void judge_all(struct subkey_ttls *lifetimes, struct actor *actor, struct raw reply, int64_t now_ms)

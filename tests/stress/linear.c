@@ -12,7 +12,7 @@ struct plan { /* what a connection does in a window */
     unsigned op_index[OPS_A_CONN_MOST];
     unsigned op_count;
     unsigned replies[OPS_A_CONN_MOST];
-    uint32_t kill_victim;  /* a connection's index + 1 */
+    uint32_t kill_victim; /* a connection's index + 1 */
     bool close_early, reset;
 };
 
@@ -186,8 +186,8 @@ static void read_state(struct linear *linear, struct state *state)
             struct raw value = raw_child(reply, key);
             struct raw string = raw_string(value);
 
-            state->values[db][key] =
-                raw_is_null(value) ? 0 : texts_number(&linear->window.texts, string.data, string.size);
+            state->values[db][key] = raw_is_null(value) ? 0
+                                                        : texts_number(&linear->window.texts, string.data, string.size);
         }
     }
 }

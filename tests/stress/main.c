@@ -207,8 +207,8 @@ static void run_server(const struct server *server, const struct options *option
     snprintf(port, sizeof(port), "%d", server->port);
     snprintf(count, sizeof(count), "%d", threads);
     execl(options->server, options->server, "--port", port, "--bind", "127.0.0.1", "--server-threads", count, "--save",
-          "", "--dbfilename", "none.rdb", "--dir", options->dir != NULL ? options->dir : ".",
-          "--enable-debug-command", "yes", "--min-clients-per-thread", "0", (char *)NULL);
+          "", "--dbfilename", "none.rdb", "--dir", options->dir != NULL ? options->dir : ".", "--enable-debug-command",
+          "yes", "--min-clients-per-thread", "0", (char *)NULL);
     _exit(127);
 }
 
@@ -337,11 +337,12 @@ static const struct part {
     void (*run)(const struct options *options, double seconds);
     double share; /* of the time */
 } parts[] = {
-    {"linear", part_linear, 0.22},       {"invariants", part_invariants, 0.15}, {"replica", part_replica, 0.14},
-    {"parking", part_parking, 0.11},     {"gate", part_gate, 0.10},             {"waiting", part_waiting, 0.08},
-    {"messages", part_messages, 0.08},   {"told", part_told, 0.10},             {"leaks", part_leaks, 0.10},
-    {"lifetimes", part_lifetimes, 0.10}, {"follower", part_follower, 0.14},
-    {"switches", part_switches, 0.10},
+    {"linear", part_linear, 0.22},     {"invariants", part_invariants, 0.15},
+    {"replica", part_replica, 0.14},   {"parking", part_parking, 0.11},
+    {"gate", part_gate, 0.10},         {"waiting", part_waiting, 0.08},
+    {"messages", part_messages, 0.08}, {"told", part_told, 0.10},
+    {"leaks", part_leaks, 0.10},       {"lifetimes", part_lifetimes, 0.10},
+    {"follower", part_follower, 0.14}, {"switches", part_switches, 0.10},
 };
 
 static unsigned part_index(const char *name)

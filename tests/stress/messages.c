@@ -64,9 +64,9 @@ struct client {
     unsigned index;
     struct conn conn;
     struct chance chance;
-    uint32_t asked[BATCH_MOST]; /* the messages of this batch, in order */
+    uint32_t asked[BATCH_MOST];       /* the messages of this batch, in order */
     unsigned asked_count, told_count; /* told: numbers of receivers that have come */
-    unsigned answers_left;      /* to SUBSCRIBE and its kin */
+    unsigned answers_left;            /* to SUBSCRIBE and its kin */
 };
 
 static void hear(struct client *client, struct raw push)

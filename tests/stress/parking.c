@@ -10,11 +10,11 @@
 
 enum {
     WORKERS_MOST = 16,
-    CONNS = 24,          /* candidates for anything */
-    TRAFFIC_MOST = 9,    /* connections that measure */
+    CONNS = 24,       /* candidates for anything */
+    TRAFFIC_MOST = 9, /* connections that measure */
     KEYS = 100,
-    OWN_KEYS = 3,        /* of these: not for measuring */
-    HELD_ASKERS = 7,     /* commands that ask_for_held sends and that wait */
+    OWN_KEYS = 3,    /* of these: not for measuring */
+    HELD_ASKERS = 7, /* commands that ask_for_held sends and that wait */
     SAMPLES_MOST = 1 << 20
 };
 

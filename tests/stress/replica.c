@@ -245,8 +245,8 @@ static void watch_tags(struct model *model, const struct command *command)
         return;
     if (!arg_is(command, 0, "SET") || command->count < 3 || !parse_tag(command->args[2], tag)) {
         /* A key that is overwritten after its time goes first; databases may be swapped in between. */
-        if (model->in_block && model->block_count != 0 && !arg_is(command, 0, "DEL") &&
-            !arg_is(command, 0, "UNLINK") && !arg_is(command, 0, "SWAPDB") && !arg_is(command, 0, "SELECT"))
+        if (model->in_block && model->block_count != 0 && !arg_is(command, 0, "DEL") && !arg_is(command, 0, "UNLINK") &&
+            !arg_is(command, 0, "SWAPDB") && !arg_is(command, 0, "SELECT"))
             problem(model, command, "stands in the middle of somebody's transaction");
         return;
     }
@@ -287,10 +287,10 @@ static void run_command(struct model *model, const struct command *command)
     static const struct {
         const char *name;
         unsigned least;
-    } sizes[] = {{"SET", 3},      {"APPEND", 3}, {"SETRANGE", 4},  {"INCR", 2},    {"DECR", 2},      {"INCRBY", 3},
-                 {"DECRBY", 3},   {"MSET", 3},   {"MSETNX", 3},    {"DEL", 2},     {"UNLINK", 2},    {"RENAME", 3},
-                 {"RENAMENX", 3}, {"COPY", 3},   {"MOVE", 3},      {"SWAPDB", 3},  {"PEXPIREAT", 3}, {"PERSIST", 2},
-                 {"SETNX", 3},    {"SELECT", 2}, {"GETDEL", 2},    {"GETSET", 3}};
+    } sizes[] = {{"SET", 3},      {"APPEND", 3}, {"SETRANGE", 4}, {"INCR", 2},   {"DECR", 2},      {"INCRBY", 3},
+                 {"DECRBY", 3},   {"MSET", 3},   {"MSETNX", 3},   {"DEL", 2},    {"UNLINK", 2},    {"RENAME", 3},
+                 {"RENAMENX", 3}, {"COPY", 3},   {"MOVE", 3},     {"SWAPDB", 3}, {"PEXPIREAT", 3}, {"PERSIST", 2},
+                 {"SETNX", 3},    {"SELECT", 2}, {"GETDEL", 2},   {"GETSET", 3}};
 
     for (size_t i = 0; i < COUNTOF(sizes); i++) {
         if (arg_is(command, 0, sizes[i].name) && command->count < sizes[i].least) {
@@ -454,41 +454,111 @@ static void add_change(struct conn *conn, struct chance *chance)
     unsigned key = chance_below(chance, KEYS), other = chance_below(chance, KEYS), number = chance_below(chance, 1000);
 
     switch (chance_below(chance, 36)) {
-    case 0: conn_add(conn, "SET k%u %u", key, number); break;
-    case 1: conn_add(conn, "SET k%u v%u PX %u", key, number, 1 + chance_below(chance, 60)); break;
-    case 2: conn_add(conn, "SET k%u %u PX %u", key, number, 1 + chance_below(chance, 60)); break;
-    case 3: conn_add(conn, "SET k%u v%u EX %u", key, number, 10000 + number); break;
-    case 4: conn_add(conn, "SET k%u v%u NX", key, number); break;
-    case 5: conn_add(conn, "SET k%u v%u XX KEEPTTL", key, number); break;
-    case 6: conn_add(conn, "SET k%u v%u GET PX %u", key, number, 1 + chance_below(chance, 30)); break;
-    case 7: conn_add(conn, "GETSET k%u %u", key, number); break;
-    case 8: conn_add(conn, "GETDEL k%u", key); break;
-    case 9: conn_add(conn, "GETEX k%u PX %u", key, 1 + chance_below(chance, 60)); break;
-    case 10: conn_add(conn, "GETEX k%u PERSIST", key); break;
-    case 11: conn_add(conn, "PEXPIRE k%u %u", key, chance_below(chance, 40)); break;
-    case 12: conn_add(conn, "EXPIRE k%u %u", key, 10000 + number); break;
-    case 13: conn_add(conn, "PEXPIREAT k%u %u", key, number); break;
-    case 14: conn_add(conn, "PERSIST k%u", key); break;
-    case 15: conn_add(conn, "INCR k%u", key); break;
-    case 16: conn_add(conn, "DECRBY k%u %u", key, number); break;
-    case 17: conn_add(conn, "INCRBY k%u %u", key, number); break;
-    case 18: conn_add(conn, "INCRBYFLOAT k%u 0.5", key); break;
-    case 19: conn_add(conn, "APPEND k%u a%u", key, number); break;
-    case 20: conn_add(conn, "SETRANGE k%u %u x", key, chance_below(chance, 20)); break;
-    case 21: conn_add(conn, "MSET k%u a%u k%u b%u", key, number, other, number); break;
-    case 22: conn_add(conn, "MSETNX k%u a%u k%u b%u", key, number, other, number); break;
-    case 23: conn_add(conn, "DEL k%u k%u", key, other); break;
-    case 24: conn_add(conn, "UNLINK k%u", key); break;
-    case 25: conn_add(conn, "RENAME k%u k%u", key, other); break;
-    case 26: conn_add(conn, "RENAMENX k%u k%u", key, other); break;
-    case 27: conn_add(conn, "COPY k%u k%u", key, other); break;
-    case 28: conn_add(conn, "COPY k%u k%u REPLACE", key, other); break;
-    case 29: conn_add(conn, "MOVE k%u %u", key, chance_below(chance, DBS)); break;
-    case 30: conn_add(conn, "SELECT %u", chance_below(chance, DBS)); break;
-    case 31: conn_add(conn, "SETNX k%u %u", key, number); break;
-    case 32: conn_add(conn, "PSETEX k%u %u v%u", key, 1 + chance_below(chance, 50), number); break;
-    case 33: conn_add(conn, "MGET k%u k%u", key, other); break;
-    case 34: conn_add(conn, "SWAPDB %u %u", chance_below(chance, DBS), chance_below(chance, DBS)); break;
+    case 0:
+        conn_add(conn, "SET k%u %u", key, number);
+        break;
+    case 1:
+        conn_add(conn, "SET k%u v%u PX %u", key, number, 1 + chance_below(chance, 60));
+        break;
+    case 2:
+        conn_add(conn, "SET k%u %u PX %u", key, number, 1 + chance_below(chance, 60));
+        break;
+    case 3:
+        conn_add(conn, "SET k%u v%u EX %u", key, number, 10000 + number);
+        break;
+    case 4:
+        conn_add(conn, "SET k%u v%u NX", key, number);
+        break;
+    case 5:
+        conn_add(conn, "SET k%u v%u XX KEEPTTL", key, number);
+        break;
+    case 6:
+        conn_add(conn, "SET k%u v%u GET PX %u", key, number, 1 + chance_below(chance, 30));
+        break;
+    case 7:
+        conn_add(conn, "GETSET k%u %u", key, number);
+        break;
+    case 8:
+        conn_add(conn, "GETDEL k%u", key);
+        break;
+    case 9:
+        conn_add(conn, "GETEX k%u PX %u", key, 1 + chance_below(chance, 60));
+        break;
+    case 10:
+        conn_add(conn, "GETEX k%u PERSIST", key);
+        break;
+    case 11:
+        conn_add(conn, "PEXPIRE k%u %u", key, chance_below(chance, 40));
+        break;
+    case 12:
+        conn_add(conn, "EXPIRE k%u %u", key, 10000 + number);
+        break;
+    case 13:
+        conn_add(conn, "PEXPIREAT k%u %u", key, number);
+        break;
+    case 14:
+        conn_add(conn, "PERSIST k%u", key);
+        break;
+    case 15:
+        conn_add(conn, "INCR k%u", key);
+        break;
+    case 16:
+        conn_add(conn, "DECRBY k%u %u", key, number);
+        break;
+    case 17:
+        conn_add(conn, "INCRBY k%u %u", key, number);
+        break;
+    case 18:
+        conn_add(conn, "INCRBYFLOAT k%u 0.5", key);
+        break;
+    case 19:
+        conn_add(conn, "APPEND k%u a%u", key, number);
+        break;
+    case 20:
+        conn_add(conn, "SETRANGE k%u %u x", key, chance_below(chance, 20));
+        break;
+    case 21:
+        conn_add(conn, "MSET k%u a%u k%u b%u", key, number, other, number);
+        break;
+    case 22:
+        conn_add(conn, "MSETNX k%u a%u k%u b%u", key, number, other, number);
+        break;
+    case 23:
+        conn_add(conn, "DEL k%u k%u", key, other);
+        break;
+    case 24:
+        conn_add(conn, "UNLINK k%u", key);
+        break;
+    case 25:
+        conn_add(conn, "RENAME k%u k%u", key, other);
+        break;
+    case 26:
+        conn_add(conn, "RENAMENX k%u k%u", key, other);
+        break;
+    case 27:
+        conn_add(conn, "COPY k%u k%u", key, other);
+        break;
+    case 28:
+        conn_add(conn, "COPY k%u k%u REPLACE", key, other);
+        break;
+    case 29:
+        conn_add(conn, "MOVE k%u %u", key, chance_below(chance, DBS));
+        break;
+    case 30:
+        conn_add(conn, "SELECT %u", chance_below(chance, DBS));
+        break;
+    case 31:
+        conn_add(conn, "SETNX k%u %u", key, number);
+        break;
+    case 32:
+        conn_add(conn, "PSETEX k%u %u v%u", key, 1 + chance_below(chance, 50), number);
+        break;
+    case 33:
+        conn_add(conn, "MGET k%u k%u", key, other);
+        break;
+    case 34:
+        conn_add(conn, "SWAPDB %u %u", chance_below(chance, DBS), chance_below(chance, DBS));
+        break;
     default:
         if (chance_below(chance, 12) == 0)
             conn_add(conn, chance_below(chance, 6) == 0 ? "FLUSHALL" : "FLUSHDB");
@@ -777,9 +847,8 @@ void part_replica(const struct options *options, double seconds)
         sent += replica.sent[i];
     say("replica: %llu commands and transactions sent, %llu commands in the stream, %llu blocks (%llu tagged), "
         "%llu reads",
-        (unsigned long long)sent, (unsigned long long)replica.model.commands,
-        (unsigned long long)replica.model.blocks, (unsigned long long)replica.model.tagged_blocks,
-        (unsigned long long)replica.reads);
+        (unsigned long long)sent, (unsigned long long)replica.model.commands, (unsigned long long)replica.model.blocks,
+        (unsigned long long)replica.model.tagged_blocks, (unsigned long long)replica.reads);
     check(complaints() == 0 && replica.model.tagged_blocks > 0, "replica: the stream makes sense, transactions in one "
                                                                 "piece and in order");
     check_dropping(&replica, &conn);

@@ -21,7 +21,7 @@ struct options {
     int server_threads;
     const char *preload; /* a library for the server; NULL: none */
     const char *dir;     /* where the server keeps its files; NULL: it has none */
-    bool strict; /* times are checked, too: a long run */
+    bool strict;         /* times are checked, too: a long run */
 };
 
 /* Each part runs for about so many seconds. */
@@ -40,11 +40,11 @@ void part_switches(const struct options *options, double seconds);
 
 /* --- results --- */
 
-void check(bool ok, const char *format, ...) PRINTF(2, 3);   /* counts one test and prints it */
+void check(bool ok, const char *format, ...) PRINTF(2, 3); /* counts one test and prints it */
 void say(const char *format, ...) PRINTF(1, 2);
-void complain(const char *format, ...) PRINTF(1, 2);         /* any thread: something is wrong */
-uint64_t complaints(void);                                   /* how many since the last call; any thread */
-_Noreturn void die(const char *format, ...) PRINTF(1, 2);    /* the test itself cannot go on */
+void complain(const char *format, ...) PRINTF(1, 2);      /* any thread: something is wrong */
+uint64_t complaints(void);                                /* how many since the last call; any thread */
+_Noreturn void die(const char *format, ...) PRINTF(1, 2); /* the test itself cannot go on */
 
 /* --- time and chance --- */
 

@@ -12,6 +12,7 @@
 
 enum { SWITCHERS = 3, WRITERS = 4, WRITERS_CONNS = 4, ALL = SWITCHERS + WRITERS };
 
+/* clang-format off */
 static const char *const orders[] = {
     "CONFIG SET appendonly yes", "CONFIG SET appendonly no", "CONFIG SET appendfsync always",
     "CONFIG SET appendfsync everysec", "CONFIG SET appendfsync no", "CONFIG SET appendonly yes appendfsync always",
@@ -21,6 +22,7 @@ static const char *const orders[] = {
     "CONFIG SET rdb-key-save-delay 50", "CONFIG SET rdb-key-save-delay 0", "BGREWRITEAOF", "BGREWRITEAOF", "BGSAVE",
     "BGSAVE SCHEDULE", "SAVE", "DEBUG LOADAOF", "ACL SETUSER somebody on nopass +@all", "ACL DELUSER somebody",
 };
+/* clang-format on */
 
 struct switches {
     int port;

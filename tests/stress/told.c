@@ -18,11 +18,11 @@
 #include <string.h>
 
 enum {
-    PAIRS = 3,   /* p0a and p0b ... change together */
-    FLIPS = 3,   /* f0 ... are set and deleted */
-    LISTS = 2,   /* l0 ... */
+    PAIRS = 3,    /* p0a and p0b ... change together */
+    FLIPS = 3,    /* f0 ... are set and deleted */
+    LISTS = 2,    /* l0 ... */
     COUNTERS = 2, /* n0 ...: what was published to the channel of that name */
-    CHAINS = 2,  /* g0 ...: each GETSET says what was there */
+    CHAINS = 2,   /* g0 ...: each GETSET says what was there */
     SINGLES = 2 * PAIRS,
     BATCH_MOST = 4,
     SERIALS_MOST = 1 << 20 /* of one writer's values in chains */
@@ -46,10 +46,10 @@ static const char *const read_one = "return_redis.call('get',KEYS[1])";
 struct told {
     int port;
     uint64_t seed, end_ns;
-    int64_t *before[WRITERS];           /* by writer and serial: what its GETSET found */
+    int64_t *before[WRITERS]; /* by writer and serial: what its GETSET found */
     _Atomic uint32_t serials[WRITERS];
-    _Atomic unsigned listeners;     /* that are ready */
-    _Atomic unsigned writers;       /* that are at work */
+    _Atomic unsigned listeners; /* that are ready */
+    _Atomic unsigned writers;   /* that are at work */
     struct after after;
     _Atomic uint64_t changes, reads, hits, events, messages, lines;
 };
@@ -114,7 +114,7 @@ struct writer {
     unsigned index;
     struct conn conn;
     struct chance chance;
-    unsigned replies; /* expected */
+    unsigned replies;                /* expected */
     int64_t serials[BATCH_MOST * 8]; /* by reply: of a GETSET; else NOTHING */
 };
 
@@ -254,8 +254,7 @@ static void act_popper(struct told *told, unsigned index)
 /* -------------------------------------------------------------------------------------------------------- caches -- */
 
 static const char *const mode_names[MODES] = {"default", "NOLOOP", "BCAST", "OPTIN", "OPTOUT", "REDIRECT"};
-static const char *const mode_words[MODES] = {"",       "NOLOOP",   "BCAST PREFIX p NOLOOP",
-                                              "OPTIN", "OPTOUT",   "REDIRECT"};
+static const char *const mode_words[MODES] = {"", "NOLOOP", "BCAST PREFIX p NOLOOP", "OPTIN", "OPTOUT", "REDIRECT"};
 
 struct cache {
     struct told *told;

@@ -20,8 +20,8 @@ struct waiting {
     int port;
     uint64_t seed, end_ns;
     _Atomic uint32_t pushed, taken, served, ended, left;
-    _Atomic uint32_t producers;           /* still at work */
-    _Atomic int64_t ids[CONSUMERS];       /* of connections, for CLIENT UNBLOCK */
+    _Atomic uint32_t producers;               /* still at work */
+    _Atomic int64_t ids[CONSUMERS];           /* of connections, for CLIENT UNBLOCK */
     _Atomic unsigned char seen[NUMBERS_MOST]; /* by number: how often it was taken */
 };
 
@@ -190,8 +190,7 @@ static void unblock(struct waiting *waiting)
     while (!is_done(waiting)) {
         int64_t id = atomic_load(&waiting->ids[chance_below(&chance, CONSUMERS)]);
 
-        (void)conn_ask(&conn, "CLIENT UNBLOCK %lld %s", (long long)id,
-                       chance_below(&chance, 2) ? "ERROR" : "TIMEOUT");
+        (void)conn_ask(&conn, "CLIENT UNBLOCK %lld %s", (long long)id, chance_below(&chance, 2) ? "ERROR" : "TIMEOUT");
     }
     conn_close(&conn);
 }

@@ -78,6 +78,7 @@ static void cmd_shutdown(struct request *request)
         reply_error(request, "ERR Errors trying to SHUTDOWN. Check logs."); /* else the end is the reply */
 }
 
+/* clang-format off */
 const struct command_row admin_commands[] = {
     {
         .name = "shutdown", .run = cmd_shutdown, .arity = -1, .access = ACCESS_FREE,
@@ -98,3 +99,4 @@ const struct command_row admin_commands[] = {
     },
     {0},
 };
+/* clang-format on */

@@ -96,6 +96,7 @@ static void cmd_waitaof(struct request *request)
                     reply_later);
 }
 
+/* clang-format off */
 const struct command_row aof_commands[] = {
     {.name = "bgrewriteaof", .run = cmd_bgrewriteaof, .arity = 1, .access = ACCESS_EXCLUSIVE,
      .flags = "admin noscript no_async_loading", .categories = "@admin @slow @dangerous", .group = "server",
@@ -107,3 +108,4 @@ const struct command_row aof_commands[] = {
      .syntax = "WAITAOF numlocal numreplicas timeout", .tips = "request_policy:all_shards response_policy:agg_min"},
     {.name = NULL},
 };
+/* clang-format on */

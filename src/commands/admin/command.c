@@ -578,9 +578,10 @@ static void cmd_command_help(struct request *request)
     reply_help(request, lines, countof(lines));
 }
 
-#define ABOUT_COMMANDS .access = ACCESS_FREE, .flags = "loading stale", .categories = "@slow @connection", \
-                       .group = "server"
+#define ABOUT_COMMANDS \
+    .access = ACCESS_FREE, .flags = "loading stale", .categories = "@slow @connection", .group = "server"
 
+/* clang-format off */
 static const struct command_row command_subcommands[] = {
     {.name = "count", .run = cmd_command_count, .arity = 2, ABOUT_COMMANDS, .since = "2.8.13",
      .summary = "Returns the number of commands.", .complexity = "O(1)", .syntax = "COMMAND COUNT"},
@@ -606,7 +607,9 @@ static const struct command_row command_subcommands[] = {
      .tips = "nondeterministic_output_order"},
     {0},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row command_commands[] = {
     {.name = "command", .run = cmd_command, .arity = -1, ABOUT_COMMANDS, .since = "2.8.13",
      .summary = "Returns information about all commands.",
@@ -614,3 +617,4 @@ const struct command_row command_commands[] = {
      .tips = "nondeterministic_output_order", .subcommands = command_subcommands},
     {0},
 };
+/* clang-format on */

@@ -80,9 +80,8 @@ static void cmd_config_set(struct request *request)
         reply_errorf(request, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
                      (int)refusal.name.size, refusal.name.data);
     else
-        reply_errorf(request, "ERR CONFIG SET failed (possibly related to argument '%.*s')%s%s",
-                     (int)refusal.name.size, refusal.name.data, refusal.reason[0] != '\0' ? " - " : "",
-                     refusal.reason);
+        reply_errorf(request, "ERR CONFIG SET failed (possibly related to argument '%.*s')%s%s", (int)refusal.name.size,
+                     refusal.name.data, refusal.reason[0] != '\0' ? " - " : "", refusal.reason);
 }
 
 /* --- CONFIG GET --- */
@@ -233,6 +232,7 @@ static void cmd_config_help(struct request *request)
     reply_help(request, lines, countof(lines));
 }
 
+/* clang-format off */
 static const struct command_row config_subcommands[] = {
     {.name = "get", .run = cmd_config_get, .arity = -3, .access = ACCESS_FREE,
      .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
@@ -260,7 +260,9 @@ static const struct command_row config_subcommands[] = {
      .complexity = "O(1)", .syntax = "CONFIG HELP"},
     {0},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row config_commands[] = {
     {.name = "config", .arity = -2, .access = ACCESS_FREE, .flags = "", .categories = "@slow", .group = "server",
      .since = "2.0.0", .summary = "Container for commands about the configuration.",
@@ -268,3 +270,4 @@ const struct command_row config_commands[] = {
      .subcommands = config_subcommands},
     {0},
 };
+/* clang-format on */

@@ -15,7 +15,7 @@ struct wish {
     struct cron_terms terms;
     bool has_start;
     uint32_t script_at;
-    uint32_t words_at;  /* of keys and arguments; arg_count: there are none */
+    uint32_t words_at; /* of keys and arguments; arg_count: there are none */
 };
 
 static bool parse_kind(struct request *request, struct wish *wish)
@@ -121,6 +121,7 @@ static void cmd_cron(struct request *request)
     reply_ok(request);
 }
 
+/* clang-format off */
 const struct command_row cron_commands[] = {
     {.name = "keydb.cron", .run = cmd_cron, .arity = -5, .access = ACCESS_STRIPED, .flags = "write denyoom",
      .categories = "@write @slow", .keys = "OW,UPDATE@index:1@range:0,1,0", .group = "generic", .since = "5.3.2",
@@ -130,3 +131,4 @@ const struct command_row cron_commands[] = {
                "[numkeys [key ...] [arg ...]]"},
     {.name = NULL},
 };
+/* clang-format on */

@@ -13,6 +13,7 @@ static void cmd_info(struct request *request)
     buffer_fini(&text);
 }
 
+/* clang-format off */
 const struct command_row info_commands[] = {
     {.name = "info", .run = cmd_info, .arity = -1, .access = ACCESS_FREE, .flags = "loading stale",
      .categories = "@slow @dangerous", .group = "server", .since = "1.0.0",
@@ -22,3 +23,4 @@ const struct command_row info_commands[] = {
      .tips = "nondeterministic_output request_policy:all_shards response_policy:special"},
     {0},
 };
+/* clang-format on */

@@ -327,6 +327,7 @@ static void cmd_latency(struct request *request)
 
 #define TIPS_OF_EVENTS "nondeterministic_output request_policy:all_nodes response_policy:special"
 
+/* clang-format off */
 static const struct command_row latency_subcommands[] = {
     {
         .name = "doctor", .run = cmd_latency_doctor, .arity = 2, .access = ACCESS_FREE,
@@ -372,7 +373,9 @@ static const struct command_row latency_subcommands[] = {
     },
     {0},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row latency_commands[] = {
     {
         .name = "latency", .run = cmd_latency, .arity = -2, .access = ACCESS_FREE, .categories = "@slow",
@@ -381,3 +384,4 @@ const struct command_row latency_commands[] = {
     },
     {0},
 };
+/* clang-format on */

@@ -185,6 +185,7 @@ static void cmd_lolwut(struct request *request)
     buffer_fini(&text);
 }
 
+/* clang-format off */
 const struct command_row lolwut_commands[] = {
     {.name = "lolwut", .run = cmd_lolwut, .arity = -1, .access = ACCESS_FREE, .flags = "readonly fast",
      .categories = "@read @fast", .group = "server", .since = "5.0.0",
@@ -192,3 +193,4 @@ const struct command_row lolwut_commands[] = {
      .syntax = "LOLWUT [VERSION version]"},
     {0},
 };
+/* clang-format on */

@@ -175,24 +175,30 @@ static void cmd_memory_doctor(struct request *request)
         buffer_append_text(&text, "So little memory is in use that there is nothing to say about it.\n");
     } else {
         if (report.used * 3 < report.peak * 2)
-            buffer_printf(&text, "* Peak: %llu bytes were in use once, now it is %llu. The allocator may still hold "
-                                 "pages of that time; MEMORY PURGE gives back what is free.\n",
+            buffer_printf(&text,
+                          "* Peak: %llu bytes were in use once, now it is %llu. The allocator may still hold "
+                          "pages of that time; MEMORY PURGE gives back what is free.\n",
                           (unsigned long long)report.peak, (unsigned long long)report.used);
         if (allocator->active * 10 > allocator->allocated * 14)
-            buffer_printf(&text, "* Fragmentation: the allocator keeps %llu bytes of pages for %llu bytes of blocks. "
-                                 "%s\n",
+            buffer_printf(&text,
+                          "* Fragmentation: the allocator keeps %llu bytes of pages for %llu bytes of blocks. "
+                          "%s\n",
                           (unsigned long long)allocator->active, (unsigned long long)allocator->allocated,
                           fragmentation_advice());
         if (allocator->resident * 10 > allocator->active * 11 && allocator->active != 0)
-            buffer_printf(&text, "* Pages kept: the allocator holds %llu bytes more than it uses. MEMORY PURGE gives "
-                                 "them back.\n", (unsigned long long)(allocator->resident - allocator->active));
+            buffer_printf(&text,
+                          "* Pages kept: the allocator holds %llu bytes more than it uses. MEMORY PURGE gives "
+                          "them back.\n",
+                          (unsigned long long)(allocator->resident - allocator->active));
         if (report.resident * 10 > allocator->resident * 11 && allocator->resident != 0)
-            buffer_printf(&text, "* Outside: %llu bytes of the process are not the allocator's, for instance of "
-                                 "libraries and threads.\n",
+            buffer_printf(&text,
+                          "* Outside: %llu bytes of the process are not the allocator's, for instance of "
+                          "libraries and threads.\n",
                           (unsigned long long)(report.resident - allocator->resident));
         if (report.client_count != 0 && report.clients / report.client_count > MANY_CLIENT_BYTES)
-            buffer_printf(&text, "* Clients: their buffers take %llu bytes each on average. CLIENT LIST shows which; "
-                                 "maxmemory-clients and client-output-buffer-limit bound them.\n",
+            buffer_printf(&text,
+                          "* Clients: their buffers take %llu bytes each on average. CLIENT LIST shows which; "
+                          "maxmemory-clients and client-output-buffer-limit bound them.\n",
                           (unsigned long long)(report.clients / report.client_count));
         if (text.size == 0)
             buffer_append_text(&text, "Nothing about the memory of this server is out of the ordinary.\n");
@@ -250,6 +256,7 @@ static void cmd_memory(struct request *request)
 #define MEMORY_ROW .access = ACCESS_FREE, .categories = "@slow", .group = "server", .since = "4.0.0"
 #define MEMORY_TIPS "nondeterministic_output request_policy:all_shards response_policy:special"
 
+/* clang-format off */
 static const struct command_row memory_subcommands[] = {
     {.name = "doctor", .run = cmd_memory_doctor, .arity = 2, MEMORY_ROW,
      .summary = "Returns a report about problems with memory.", .complexity = "O(1)",
@@ -273,10 +280,13 @@ static const struct command_row memory_subcommands[] = {
      .complexity = "O(N) where N is the number of samples.", .syntax = "MEMORY USAGE key [SAMPLES count]"},
     {0},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row memory_commands[] = {
     {.name = "memory", .run = cmd_memory, .arity = -2, MEMORY_ROW,
      .summary = "Container for commands about memory.", .complexity = "Depends on the subcommand.", .syntax = "MEMORY",
      .subcommands = memory_subcommands},
     {0},
 };
+/* clang-format on */

@@ -53,6 +53,7 @@ static void cmd_lastsave(struct request *request)
     reply_int(request, persistence_last_save_s());
 }
 
+/* clang-format off */
 const struct command_row persist_commands[] = {
     {.name = "save", .run = cmd_save, .arity = 1, .access = ACCESS_EXCLUSIVE,
      .flags = "admin noscript no_async_loading no_multi", .categories = "@admin @slow @dangerous", .group = "server",
@@ -69,3 +70,4 @@ const struct command_row persist_commands[] = {
      .tips = "nondeterministic_output"},
     {.name = NULL},
 };
+/* clang-format on */

@@ -33,8 +33,8 @@ static void cmd_slowlog_get(struct request *request)
         reply_subcommand_syntax_error(request);
         return;
     }
-    if (request->arg_count == 3 && !request_arg_range(request, 2, -1, INT64_MAX, &most,
-                                                      "ERR count should be greater than or equal to -1"))
+    if (request->arg_count == 3 &&
+        !request_arg_range(request, 2, -1, INT64_MAX, &most, "ERR count should be greater than or equal to -1"))
         return;
     entries = slowlog_get(most == -1 ? SIZE_MAX : (size_t)most, &count);
     reply_array(request, count);
@@ -84,6 +84,7 @@ static void cmd_monitor(struct request *request)
     reply_ok(request);
 }
 
+/* clang-format off */
 static const struct command_row slowlog_subcommands[] = {
     {
         .name = "get", .run = cmd_slowlog_get, .arity = -2, .access = ACCESS_FREE, .flags = "admin loading stale",
@@ -111,12 +112,14 @@ static const struct command_row slowlog_subcommands[] = {
     },
     {0},
 };
+/* clang-format on */
 
 static void cmd_slowlog(struct request *request)
 {
     reply_subcommand_error(request);
 }
 
+/* clang-format off */
 const struct command_row slowlog_commands[] = {
     {
         .name = "slowlog", .run = cmd_slowlog, .arity = -2, .access = ACCESS_FREE, .categories = "@slow",
@@ -131,3 +134,4 @@ const struct command_row slowlog_commands[] = {
     },
     {0},
 };
+/* clang-format on */

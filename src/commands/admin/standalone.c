@@ -103,6 +103,7 @@ static void cmd_failover(struct request *request)
 
 /* --------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 static const struct command_row cluster_subcommands[] = {
     {.name = "addslots", .run = cmd_no_cluster, .arity = -3, .access = ACCESS_FREE,
      .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
@@ -212,7 +213,9 @@ static const struct command_row cluster_subcommands[] = {
      .deprecated_since = "7.0.0", .replaced_by = "`CLUSTER SHARDS`"},
     {0},
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct command_row module_subcommands[] = {
     {.name = "help", .run = cmd_module_help, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale",
      .categories = "@slow", .group = "server", .since = "5.0.0", .summary = "Explains the subcommands.",
@@ -234,7 +237,9 @@ static const struct command_row module_subcommands[] = {
      .since = "4.0.0", .summary = "Unloads a module.", .complexity = "O(1)", .syntax = "MODULE UNLOAD name"},
     {0},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row standalone_commands[] = {
     {.name = "asking", .run = cmd_no_cluster, .arity = 1, .access = ACCESS_FREE, .flags = "fast",
      .categories = "@fast @connection", .group = "cluster", .since = "3.0.0",
@@ -301,3 +306,4 @@ const struct command_row standalone_commands[] = {
      .syntax = "WAIT numreplicas timeout", .tips = "request_policy:all_shards response_policy:agg_min"},
     {0},
 };
+/* clang-format on */

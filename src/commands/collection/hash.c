@@ -38,8 +38,8 @@ static bool begin_pairs(struct request *request, struct edit *edit)
 {
     if (request->arg_count % 2 == 0)
         return edit_hash(edit, request);
-    reply_errorf(request, "ERR wrong number of arguments for '%.*s' command",
-                 (int)request->command->full_name.size, request->command->full_name.data);
+    reply_errorf(request, "ERR wrong number of arguments for '%.*s' command", (int)request->command->full_name.size,
+                 request->command->full_name.data);
     return false;
 }
 
@@ -121,8 +121,10 @@ static void field_deadline_effect(struct request *request, struct slice field, i
         return;
     when = slice_make(text, number_format_i64(text, expire_ms));
     if (expire_ms <= FIELD_DEADLINE_MOST_MS)
-        effect_add(request, (const struct slice[]){SLICE("HPEXPIREAT"), request_arg(request, 1), when,
-                                                   SLICE("FIELDS"), SLICE("1"), field}, 6);
+        effect_add(request,
+                   (const struct slice[]){SLICE("HPEXPIREAT"), request_arg(request, 1), when, SLICE("FIELDS"),
+                                          SLICE("1"), field},
+                   6);
     else
         effect_add(request, (const struct slice[]){SLICE("PEXPIREMEMBERAT"), request_arg(request, 1), field, when}, 4);
 }
@@ -158,8 +160,8 @@ static void cmd_hincrbyfloat(struct request *request)
     effect_set(request, (const struct slice[]){SLICE("HSET"), request_arg(request, 1), request_arg(request, 2), value},
                4);
     if (edit.has_deadlines) /* which HSET forgets */
-        field_deadline_effect(request, request_arg(request, 2), entry_member_expire_ms(change_entry(&edit.change),
-                                                                                    request_arg(request, 2)));
+        field_deadline_effect(request, request_arg(request, 2),
+                              entry_member_expire_ms(change_entry(&edit.change), request_arg(request, 2)));
 }
 
 static void end_removal(struct edit *edit)
@@ -443,6 +445,7 @@ static void cmd_hrandfield(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 const struct command_row hash_commands[] = {
     {.name = "hset", .run = cmd_hset, .arity = -4, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
      .categories = "@write @hash @fast", .keys = "RW,UPDATE@index:1@range:0,1,0", .group = "hash", .since = "2.0.0",
@@ -514,3 +517,4 @@ const struct command_row hash_commands[] = {
      .syntax = "KEYDB.HRENAME key src-field dst-field"},
     {.name = NULL},
 };
+/* clang-format on */

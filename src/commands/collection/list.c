@@ -172,12 +172,12 @@ static void pop(struct request *request, enum quicklist_end end)
     int64_t count;
 
     if (request->arg_count > 3) {
-        reply_errorf(request, "ERR wrong number of arguments for '%.*s' command",
-                     (int)request->command->full_name.size, request->command->full_name.data);
+        reply_errorf(request, "ERR wrong number of arguments for '%.*s' command", (int)request->command->full_name.size,
+                     request->command->full_name.data);
         return;
     }
-    if (request->arg_count == 3 && !request_arg_range(request, 2, 0, INT64_MAX, &count,
-                                                      "ERR value is out of range, must be positive"))
+    if (request->arg_count == 3 &&
+        !request_arg_range(request, 2, 0, INT64_MAX, &count, "ERR value is out of range, must be positive"))
         return;
     if (!edit_list(&edit, request, &request->keys[0]))
         return;
@@ -221,8 +221,10 @@ static void effect_popped(struct request *request, struct slice key, enum quickl
 {
     char digits[NUMBER_I64_SPACE];
 
-    effect_set(request, (const struct slice[]){end == QUICKLIST_HEAD ? SLICE("LPOP") : SLICE("RPOP"), key,
-                                               slice_make(digits, number_format_u64(digits, count))}, 3);
+    effect_set(request,
+               (const struct slice[]){end == QUICKLIST_HEAD ? SLICE("LPOP") : SLICE("RPOP"), key,
+                                      slice_make(digits, number_format_u64(digits, count))},
+               3);
 }
 
 /* "LPOP key" is what BLPOP came to. */
@@ -416,8 +418,9 @@ static void cmd_blmove(struct request *request)
     if (parse_end(request, 3, &from_end) && parse_end(request, 4, &to_end) &&
         request_arg_timeout(request, 5, &timeout_ms) && move_or_wait(request, from_end, to_end, timeout_ms) &&
         !request->failed)
-        effect_set(request, (const struct slice[]){SLICE("LMOVE"), request_arg(request, 1), request_arg(request, 2),
-                                                   effect_end(request, 3, from_end), effect_end(request, 4, to_end)},
+        effect_set(request,
+                   (const struct slice[]){SLICE("LMOVE"), request_arg(request, 1), request_arg(request, 2),
+                                          effect_end(request, 3, from_end), effect_end(request, 4, to_end)},
                    5);
 }
 
@@ -427,8 +430,8 @@ static void cmd_brpoplpush(struct request *request)
 
     if (request_arg_timeout(request, 3, &timeout_ms) &&
         move_or_wait(request, QUICKLIST_TAIL, QUICKLIST_HEAD, timeout_ms) && !request->failed)
-        effect_set(request, (const struct slice[]){SLICE("RPOPLPUSH"), request_arg(request, 1),
-                                                   request_arg(request, 2)}, 3);
+        effect_set(request,
+                   (const struct slice[]){SLICE("RPOPLPUSH"), request_arg(request, 1), request_arg(request, 2)}, 3);
 }
 
 /* ----------------------------------------------------------------------------------------------------- reading -- */
@@ -498,11 +501,11 @@ static void cmd_lrange(struct request *request)
 }
 
 struct pos_options {
-    uint64_t rank;      /* which match is the first that counts, from 1 */
+    uint64_t rank; /* which match is the first that counts, from 1 */
     bool from_tail;
     bool has_count;
-    uint64_t count;     /* 0: all */
-    uint64_t most;      /* comparisons; 0: as many as there are elements */
+    uint64_t count; /* 0: all */
+    uint64_t most;  /* comparisons; 0: as many as there are elements */
 };
 
 static bool parse_pos_rank(struct request *request, uint32_t index, struct pos_options *options)
@@ -681,6 +684,7 @@ static void cmd_ltrim(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 const struct command_row list_commands[] = {
     {.name = "lpush", .run = cmd_lpush, .arity = -3, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
      .categories = "@write @list @fast", .keys = "RW,INSERT@index:1@range:0,1,0", .group = "list", .since = "1.0.0",
@@ -790,3 +794,4 @@ const struct command_row list_commands[] = {
      .syntax = "LTRIM key start stop"},
     {.name = NULL},
 };
+/* clang-format on */

@@ -215,8 +215,7 @@ static void cmd_hpersist(struct request *request)
     struct edit edit;
     bool any = false;
 
-    if (!parse_fields(request, 2, COUNT_ERROR, &fields) ||
-        !edit_begin(&edit, request, &request->keys[0], TYPE_HASH))
+    if (!parse_fields(request, 2, COUNT_ERROR, &fields) || !edit_begin(&edit, request, &request->keys[0], TYPE_HASH))
         return;
     if (edit.is_new) {
         reply_no_key(request, fields);
@@ -315,8 +314,10 @@ static void member_effect(struct request *request, struct slice member, int64_t 
 {
     char text[NUMBER_I64_SPACE];
 
-    effect_set(request, (const struct slice[]){SLICE("PEXPIREMEMBERAT"), request_arg(request, 1), member,
-                                               slice_make(text, number_format_i64(text, expire_ms))}, 4);
+    effect_set(request,
+               (const struct slice[]){SLICE("PEXPIREMEMBERAT"), request_arg(request, 1), member,
+                                      slice_make(text, number_format_i64(text, expire_ms))},
+               4);
 }
 
 /* A deadline in the past is taken, and the member goes as if its time had come just now. */
@@ -395,20 +396,25 @@ static void cmd_pexpirememberat(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
-#define HASH_ROW(name_, run_, arity_, flags_, keys_, class_, syntax_, summary_, ...)                                   \
-    {.name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_),                   \
-     .categories = class_ " @hash @fast", .keys = (keys_), .group = "hash", .since = "7.4.0", .summary = (summary_),   \
-     .complexity = "O(N) for N fields", .syntax = syntax_ " FIELDS numfields field [field ...]", ##__VA_ARGS__}
-#define SET_ROW(name_, run_, argument_, summary_)                                                                      \
-    HASH_ROW(name_, run_, -6, "write denyoom fast", "RW,UPDATE@index:1@range:0,1,0", "@write",                         \
+#define HASH_ROW(name_, run_, arity_, flags_, keys_, class_, syntax_, summary_, ...)                    \
+    {                                                                                                   \
+        .name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_), \
+        .categories = class_ " @hash @fast", .keys = (keys_), .group = "hash", .since = "7.4.0",        \
+        .summary = (summary_), .complexity = "O(N) for N fields",                                       \
+        .syntax = syntax_ " FIELDS numfields field [field ...]", ##__VA_ARGS__                          \
+    }
+#define SET_ROW(name_, run_, argument_, summary_)                                              \
+    HASH_ROW(name_, run_, -6, "write denyoom fast", "RW,UPDATE@index:1@range:0,1,0", "@write", \
              argument_ " [NX|XX|GT|LT]", summary_)
-#define GET_ROW(name_, run_, syntax_, summary_, ...)                                                                   \
-    HASH_ROW(name_, run_, -5, "readonly fast", "RO,ACCESS@index:1@range:0,1,0", "@read", syntax_, summary_,            \
+#define GET_ROW(name_, run_, syntax_, summary_, ...)                                                        \
+    HASH_ROW(name_, run_, -5, "readonly fast", "RO,ACCESS@index:1@range:0,1,0", "@read", syntax_, summary_, \
              ##__VA_ARGS__)
-#define MEMBER_ROW(name_, run_, arity_, since_, argument_, summary_)                                                   \
-    {.name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = "write fast",               \
-     .categories = "@keyspace @write @fast", .keys = "RW,UPDATE@index:1@range:0,1,0", .group = "generic",              \
-     .since = (since_), .summary = (summary_), .complexity = "O(1)", .syntax = (argument_)}
+#define MEMBER_ROW(name_, run_, arity_, since_, argument_, summary_)                                         \
+    {                                                                                                        \
+        .name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = "write fast",  \
+        .categories = "@keyspace @write @fast", .keys = "RW,UPDATE@index:1@range:0,1,0", .group = "generic", \
+        .since = (since_), .summary = (summary_), .complexity = "O(1)", .syntax = (argument_)                \
+    }
 
 const struct command_row member_expiry_commands[] = {
     SET_ROW("hexpire", cmd_hexpire, "HEXPIRE key seconds", "Sets the deadlines of fields in seconds from now."),

@@ -173,6 +173,7 @@ static void cmd_nhget(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 const struct command_row nested_commands[] = {
     {.name = "keydb.nhset", .run = cmd_nhset, .arity = -3, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
      .categories = "@write @hash @fast", .keys = "RW,UPDATE@index:1@range:0,1,0", .find_keys = nhset_find_keys,
@@ -184,3 +185,4 @@ const struct command_row nested_commands[] = {
      .complexity = "O(N) for N texts returned", .syntax = "KEYDB.NHGET [JSON|RESP] path"},
     {.name = NULL},
 };
+/* clang-format on */

@@ -365,7 +365,7 @@ enum { ASKED_IN_TURN_MOST = 4 };
 struct result {
     struct request *request;
     bool stores;
-    struct value set;    /* `stores`, or to know what came before; data NULL: none yet */
+    struct value set;      /* `stores`, or to know what came before; data NULL: none yet */
     uint64_t count, limit; /* limit 0: none */
 };
 
@@ -604,6 +604,7 @@ static void cmd_sintercard(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 const struct command_row set_commands[] = {
     {.name = "sadd", .run = cmd_sadd, .arity = -3, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
      .categories = "@write @set @fast", .keys = "RW,INSERT@index:1@range:0,1,0", .group = "set", .since = "1.0.0",
@@ -684,3 +685,4 @@ const struct command_row set_commands[] = {
      .syntax = "SDIFFSTORE destination key [key ...]"},
     {.name = NULL},
 };
+/* clang-format on */

@@ -314,8 +314,10 @@ static void cmd_acl_genpass(struct request *request)
     if (request->arg_count == 3 && !request_arg_i64(request, 2, &bits))
         return;
     if (bits < 1 || bits > PASSWORD_BITS_MOST) {
-        reply_errorf(request, "ERR ACL GENPASS argument must be the number of bits for the output password, a positive "
-                              "number up to %d", PASSWORD_BITS_MOST);
+        reply_errorf(request,
+                     "ERR ACL GENPASS argument must be the number of bits for the output password, a positive "
+                     "number up to %d",
+                     PASSWORD_BITS_MOST);
         return;
     }
     size = (size_t)(bits + 3) / 4; /* a hex digit holds four */
@@ -464,11 +466,13 @@ static void cmd_acl(struct request *request)
     reply_subcommand_error(request);
 }
 
-#define ACL_ROW .access = ACCESS_FREE, .flags = "noscript loading stale sentinel", .categories = "@slow", \
+#define ACL_ROW \
+    .access = ACCESS_FREE, .flags = "noscript loading stale sentinel", .categories = "@slow", .group = "server"
+#define ACL_ROW_ADMIN                                                                                                 \
+    .access = ACCESS_FREE, .flags = "admin noscript loading stale sentinel", .categories = "@admin @slow @dangerous", \
     .group = "server"
-#define ACL_ROW_ADMIN .access = ACCESS_FREE, .flags = "admin noscript loading stale sentinel", \
-    .categories = "@admin @slow @dangerous", .group = "server"
 
+/* clang-format off */
 static const struct command_row acl_subcommands[] = {
     {.name = "cat", .run = cmd_acl_cat, .arity = -2, ACL_ROW, .since = "6.0.0",
      .summary = "Returns the ACL categories, or the commands in a category.",
@@ -508,10 +512,13 @@ static const struct command_row acl_subcommands[] = {
      .summary = "Returns the name of the connection's user.", .complexity = "O(1)", .syntax = "ACL WHOAMI"},
     {0},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row acl_commands[] = {
     {.name = "acl", .run = cmd_acl, .arity = -2, .access = ACCESS_FREE, .flags = "sentinel", .categories = "@slow",
      .group = "server", .since = "6.0.0", .summary = "Container for commands that manage users.",
      .complexity = "Depends on the subcommand.", .syntax = "ACL subcommand [arg ...]", .subcommands = acl_subcommands},
     {0},
 };
+/* clang-format on */

@@ -50,7 +50,9 @@ static bool parse_wishes(struct request *request, struct wishes *wishes)
         const char *word;
         uint32_t mode;
     } words[] = {
-        {"bcast", TRACKING_BCAST}, {"optin", TRACKING_OPTIN}, {"optout", TRACKING_OPTOUT},
+        {"bcast", TRACKING_BCAST},
+        {"optin", TRACKING_OPTIN},
+        {"optout", TRACKING_OPTOUT},
         {"noloop", TRACKING_NOLOOP},
     };
 
@@ -104,9 +106,10 @@ static bool may_have(struct request *request, const struct wishes *wishes)
 
 static void refuse_prefix(struct request *request, struct slice prefix, const char *what, struct slice other)
 {
-    reply_errorf(request, "ERR Prefix '%.*s' overlaps with %s prefix '%.*s'. Prefixes for a single client must not "
-                 "overlap.", (int)MIN(prefix.size, (size_t)128), prefix.data, what,
-                 (int)MIN(other.size, (size_t)128), other.data);
+    reply_errorf(request,
+                 "ERR Prefix '%.*s' overlaps with %s prefix '%.*s'. Prefixes for a single client must not "
+                 "overlap.",
+                 (int)MIN(prefix.size, (size_t)128), prefix.data, what, (int)MIN(other.size, (size_t)128), other.data);
 }
 
 /* A key has one of a client's prefixes at most. */

@@ -214,9 +214,8 @@ static void cmd_hello(struct request *request)
     struct client *client = request->client;
     int64_t proto = client->proto;
 
-    if (request->arg_count > 1 &&
-        !request_arg_range(request, 1, INT64_MIN, INT64_MAX, &proto,
-                           "ERR Protocol version is not an integer or out of range"))
+    if (request->arg_count > 1 && !request_arg_range(request, 1, INT64_MIN, INT64_MAX, &proto,
+                                                     "ERR Protocol version is not an integer or out of range"))
         return;
     if (proto < 2 || proto > 3) {
         reply_error(request, "NOPROTO unsupported protocol version");
@@ -336,9 +335,8 @@ static bool parse_client_type(struct request *request, uint32_t index, enum clie
         const char *word;
         enum client_type type;
     } words[] = {
-        {"normal", CLIENT_TYPE_NORMAL}, {"slave", CLIENT_TYPE_REPLICA},  {"replica", CLIENT_TYPE_REPLICA},
-        {"pubsub", CLIENT_TYPE_PUBSUB}, {"master", CLIENT_TYPE_MASTER},
-        {"primary", CLIENT_TYPE_MASTER},
+        {"normal", CLIENT_TYPE_NORMAL}, {"slave", CLIENT_TYPE_REPLICA}, {"replica", CLIENT_TYPE_REPLICA},
+        {"pubsub", CLIENT_TYPE_PUBSUB}, {"master", CLIENT_TYPE_MASTER}, {"primary", CLIENT_TYPE_MASTER},
     };
 
     for (size_t i = 0; i < countof(words); i++) {
@@ -355,7 +353,7 @@ static bool parse_client_type(struct request *request, uint32_t index, enum clie
 static enum client_type card_type(const struct client_card *card)
 {
     return (atomic_load_explicit(&card->flags, memory_order_relaxed) & CLIENT_PUBSUB) != 0 ? CLIENT_TYPE_PUBSUB
-                                                                                            : CLIENT_TYPE_NORMAL;
+                                                                                           : CLIENT_TYPE_NORMAL;
 }
 
 static bool is_being_killed(const struct client_card *card)
@@ -596,7 +594,9 @@ static bool parse_victims(struct request *request, struct victims *victims)
 
 static void cmd_client_kill(struct request *request)
 {
-    struct victims victims = {.asking = request->client, .any_type = true, .skip_me = true,
+    struct victims victims = {.asking = request->client,
+                              .any_type = true,
+                              .skip_me = true,
                               .now_us = (int64_t)clock_monotonic_us()};
     struct worker *worker = request->worker;
     uint64_t workers = 0;
@@ -671,11 +671,14 @@ static void cmd_client_help(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
-#define CLIENT_ROW_MINE .access = ACCESS_FREE, .flags = "noscript loading stale sentinel", \
-    .categories = "@slow @connection", .group = "connection", .complexity = "O(1)"
-#define CLIENT_ROW_ADMIN .access = ACCESS_FREE, .flags = "admin noscript loading stale sentinel", \
+#define CLIENT_ROW_MINE                                                                                   \
+    .access = ACCESS_FREE, .flags = "noscript loading stale sentinel", .categories = "@slow @connection", \
+    .group = "connection", .complexity = "O(1)"
+#define CLIENT_ROW_ADMIN                                                     \
+    .access = ACCESS_FREE, .flags = "admin noscript loading stale sentinel", \
     .categories = "@admin @slow @dangerous @connection", .group = "connection"
 
+/* clang-format off */
 static const struct command_row client_subcommands[] = {
     {.name = "caching", .run = cmd_client_caching, .arity = 3, CLIENT_ROW_MINE, .since = "6.0.0",
      .summary = "Selects whether the keys of the next command are tracked.", .syntax = "CLIENT CACHING (YES|NO)"},
@@ -739,7 +742,9 @@ static const struct command_row client_subcommands[] = {
      .syntax = "CLIENT UNPAUSE"},
     {0},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row connection_commands[] = {
     {
         .name = "auth", .run = cmd_auth, .arity = -2, .access = ACCESS_FREE,
@@ -810,3 +815,4 @@ const struct command_row connection_commands[] = {
     },
     {0},
 };
+/* clang-format on */

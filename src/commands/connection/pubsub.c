@@ -190,11 +190,13 @@ static void cmd_pubsub_help(struct request *request)
 
 /* --------------------------------------------------------------------------------------------------------- rows -- */
 
-#define PUBSUB_ROW .access = ACCESS_FREE, .flags = "pubsub loading stale", .categories = "@pubsub @slow", \
-    .group = "pubsub"
-#define SUBSCRIBE_ROW .access = ACCESS_FREE, .flags = "pubsub noscript loading stale sentinel subscribed", \
+#define PUBSUB_ROW \
+    .access = ACCESS_FREE, .flags = "pubsub loading stale", .categories = "@pubsub @slow", .group = "pubsub"
+#define SUBSCRIBE_ROW                                                                    \
+    .access = ACCESS_FREE, .flags = "pubsub noscript loading stale sentinel subscribed", \
     .categories = "@pubsub @slow", .group = "pubsub"
 
+/* clang-format off */
 static const struct command_row pubsub_subcommands[] = {
     {.name = "channels", .run = cmd_pubsub_channels, .arity = -2, PUBSUB_ROW, .since = "2.8.0",
      .summary = "Returns the channels that have subscribers.",
@@ -218,7 +220,9 @@ static const struct command_row pubsub_subcommands[] = {
      .syntax = "PUBSUB SHARDNUMSUB [shardchannel ...]"},
     {0},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row pubsub_commands[] = {
     {
         .name = "psubscribe", .run = cmd_psubscribe, .arity = -2, SUBSCRIBE_ROW,
@@ -276,3 +280,4 @@ const struct command_row pubsub_commands[] = {
     },
     {0},
 };
+/* clang-format on */

@@ -60,8 +60,8 @@ static void cmd_exec(struct request *request)
     effect_none(request);
     if (transaction_is_spoiled(transaction)) {
         reply_error(request, "EXECABORT Transaction discarded because of previous errors.");
-    } else if (client->watches != NULL && (watch_set_is_touched(client->watches) ||
-                                           watch_set_has_expired(client->watches, request->access))) {
+    } else if (client->watches != NULL &&
+               (watch_set_is_touched(client->watches) || watch_set_has_expired(client->watches, request->access))) {
         reply_null_array(request);
     } else {
         run_queue(transaction, request);
@@ -91,6 +91,7 @@ static void cmd_unwatch(struct request *request)
     reply_ok(request);
 }
 
+/* clang-format off */
 const struct command_row transaction_commands[] = {
     {
         .name = "multi", .run = cmd_multi, .arity = 1, .access = ACCESS_FREE,
@@ -128,3 +129,4 @@ const struct command_row transaction_commands[] = {
     },
     {0},
 };
+/* clang-format on */

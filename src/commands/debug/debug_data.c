@@ -42,8 +42,9 @@ static void describe_list(const struct quicklist *list, char *text, size_t text_
         bytes += quicklist_node_size_bytes(node);
         is_compressed = quicklist_node_compressed(node, &stored) || is_compressed;
     }
-    snprintf(text, text_size, " ql_nodes:%u ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:%d "
-                              "ql_uncompressed_size:%zu",
+    snprintf(text, text_size,
+             " ql_nodes:%u ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:%d "
+             "ql_uncompressed_size:%zu",
              (unsigned)nodes, (double)quicklist_count(list) / nodes, limits.fill,
              is_compressed || limits.compress != LIST_OPEN_NODES, bytes);
 }
@@ -154,8 +155,7 @@ static void debug_populate(struct request *request)
     int64_t count, size = -1; /* -1: as long as the text */
 
     if (!request_arg_range(request, 2, 0, INT64_MAX, &count, range_error) ||
-        (request->arg_count > 4 &&
-         !request_arg_range(request, 4, 0, POPULATE_VALUE_MOST_BYTES, &size, range_error)))
+        (request->arg_count > 4 && !request_arg_range(request, 4, 0, POPULATE_VALUE_MOST_BYTES, &size, range_error)))
         return;
     effect_none(request); /* every server makes its own */
     for (int64_t i = 0; i < count; i++) {
@@ -219,27 +219,18 @@ static void debug_structsize(struct request *request)
 }
 
 const struct debug_row debug_data_rows[] = {
-    {"digest", "",
-     "A fingerprint of all data, equal on servers that hold the same.",
-     debug_digest, 2, 2, ACCESS_EXCLUSIVE, 0, 0},
-    {"digest-value", "<key> [<key> ...]",
-     "Fingerprints of the values of these keys.",
-     debug_digest_value, 2, UINT32_MAX, ACCESS_STRIPED, 2, UINT32_MAX},
-    {"htstats", "<dbid>",
-     "How full the hash tables of a database are.",
-     debug_htstats, 3, 3, ACCESS_EXCLUSIVE, 0, 0},
-    {"object", "<key>",
-     "How the value of <key> is stored.",
-     debug_object, 3, 3, ACCESS_STRIPED, 2, 2},
+    {"digest", "", "A fingerprint of all data, equal on servers that hold the same.", debug_digest, 2, 2,
+     ACCESS_EXCLUSIVE, 0, 0},
+    {"digest-value", "<key> [<key> ...]", "Fingerprints of the values of these keys.", debug_digest_value, 2,
+     UINT32_MAX, ACCESS_STRIPED, 2, UINT32_MAX},
+    {"htstats", "<dbid>", "How full the hash tables of a database are.", debug_htstats, 3, 3, ACCESS_EXCLUSIVE, 0, 0},
+    {"object", "<key>", "How the value of <key> is stored.", debug_object, 3, 3, ACCESS_STRIPED, 2, 2},
     {"populate", "<count> [<prefix>] [<size>]",
      "Create <count> string keys <prefix>:<number> that are not there yet, only on this server.\nThe "
      "prefix is \"key\" if none is given; values have <size> bytes.",
      debug_populate, 3, 5, ACCESS_EXCLUSIVE, 0, 0},
-    {"sdslen", "<key>",
-     "Lengths of the name and of the string at <key>, and the memory they take.",
-     debug_sdslen, 3, 3, ACCESS_STRIPED, 2, 2},
-    {"structsize", "",
-     "Sizes of the structures that most memory goes to.",
-     debug_structsize, 2, 2, ACCESS_FREE, 0, 0},
+    {"sdslen", "<key>", "Lengths of the name and of the string at <key>, and the memory they take.", debug_sdslen, 3, 3,
+     ACCESS_STRIPED, 2, 2},
+    {"structsize", "", "Sizes of the structures that most memory goes to.", debug_structsize, 2, 2, ACCESS_FREE, 0, 0},
     {0},
 };

@@ -23,7 +23,7 @@ extern const struct debug_row debug_server_rows[];   /* debug_server.c: the serv
 extern const struct debug_row debug_protocol_rows[]; /* debug_protocol.c: replies and texts */
 
 void debug_segfault(struct request *request); /* debug_crash.c; it does not come back */
-void debug_refuse(struct request *request); /* replies: no such subcommand, or not with these arguments */
+void debug_refuse(struct request *request);   /* replies: no such subcommand, or not with these arguments */
 
 /* Stops reading the journal if DEBUG JOURNAL START was given. The gate is held, or the workers have ended. */
 void debug_journal_close(void);

@@ -6,8 +6,14 @@
 #include "base/random.h"
 #include "server/core/request.h"
 
-static void protocol_string(struct request *request) { reply_text(request, "Hello World"); }
-static void protocol_integer(struct request *request) { reply_int(request, 12345); }
+static void protocol_string(struct request *request)
+{
+    reply_text(request, "Hello World");
+}
+static void protocol_integer(struct request *request)
+{
+    reply_int(request, 12345);
+}
 static void protocol_double(struct request *request)
 {
     if (request->proto == 2)
@@ -19,7 +25,10 @@ static void protocol_bignum(struct request *request)
 {
     resp_write_bignum(request->out, request->proto, SLICE("1234567999999999999999999999999999999"));
 }
-static void protocol_null(struct request *request) { reply_null(request); }
+static void protocol_null(struct request *request)
+{
+    reply_null(request);
+}
 static void protocol_numbers(struct request *request)
 {
     for (int64_t i = 0; i < 3; i++)
@@ -69,8 +78,14 @@ static void protocol_verbatim(struct request *request)
 {
     reply_verbatim(request, "txt", SLICE("This is a verbatim\nstring"));
 }
-static void protocol_true(struct request *request) { reply_bool(request, true); }
-static void protocol_false(struct request *request) { reply_bool(request, false); }
+static void protocol_true(struct request *request)
+{
+    reply_bool(request, true);
+}
+static void protocol_false(struct request *request)
+{
+    reply_bool(request, false);
+}
 
 static void debug_protocol(struct request *request)
 {
@@ -78,9 +93,9 @@ static void debug_protocol(struct request *request)
         const char *name;
         void (*reply)(struct request *request);
     } types[] = {
-        {"string", protocol_string}, {"integer", protocol_integer}, {"double", protocol_double},
-        {"bignum", protocol_bignum}, {"null", protocol_null},       {"array", protocol_array},
-        {"set", protocol_set},       {"map", protocol_map},         {"attrib", protocol_attrib},
+        {"string", protocol_string}, {"integer", protocol_integer},   {"double", protocol_double},
+        {"bignum", protocol_bignum}, {"null", protocol_null},         {"array", protocol_array},
+        {"set", protocol_set},       {"map", protocol_map},           {"attrib", protocol_attrib},
         {"push", protocol_push},     {"verbatim", protocol_verbatim}, {"true", protocol_true},
         {"false", protocol_false},
     };
@@ -136,18 +151,14 @@ static void debug_stringmatch_test(struct request *request)
 }
 
 const struct debug_row debug_protocol_rows[] = {
-    {"error", "<string>",
-     "Reply with <string> as an error.",
-     debug_error, 3, 3, ACCESS_FREE, 0, 0},
+    {"error", "<string>", "Reply with <string> as an error.", debug_error, 3, 3, ACCESS_FREE, 0, 0},
     {"protocol", "<type>",
      "A sample reply of a type: string, integer, double, bignum, null, array, set, map, attrib, "
      "push,\nverbatim, true, false.",
      debug_protocol, 3, 3, ACCESS_FREE, 0, 0},
-    {"stringmatch-len", "<pattern> <string>",
-     "Whether the pattern, as KEYS understands it, fits the string.",
+    {"stringmatch-len", "<pattern> <string>", "Whether the pattern, as KEYS understands it, fits the string.",
      debug_stringmatch_len, 4, 4, ACCESS_FREE, 0, 0},
-    {"stringmatch-test", "",
-     "Match random texts with random patterns.",
-     debug_stringmatch_test, 2, 2, ACCESS_FREE, 0, 0},
+    {"stringmatch-test", "", "Match random texts with random patterns.", debug_stringmatch_test, 2, 2, ACCESS_FREE, 0,
+     0},
     {0},
 };

@@ -43,8 +43,9 @@ static void journal_start(struct request *request)
     }
     journal_reader_open(&journal_reader, &request->worker->server->journal);
     if (request->arg_count > 3)
-        journal_reader_set(&journal_reader, request_arg_is(request, 3, "spills") ? JOURNAL_READER_SPILLS
-                                                                                 : JOURNAL_READER_HOLDS_WRITERS, 0);
+        journal_reader_set(&journal_reader,
+                           request_arg_is(request, 3, "spills") ? JOURNAL_READER_SPILLS : JOURNAL_READER_HOLDS_WRITERS,
+                           0);
     reply_ok(request);
 }
 
@@ -80,9 +81,9 @@ static void journal_facts(struct request *request)
     char text[200];
 
     journal_stats(&request->worker->server->journal, &stats);
-    snprintf(text, sizeof(text), "begin:%" PRIu64 " end:%" PRIu64 " memory:%" PRIu64 " spilled:%" PRIu64
-             " spilled_total:%" PRIu64, stats.begin_offset, stats.end_offset, stats.memory_bytes, stats.spilled_bytes,
-             stats.spilled_total_bytes);
+    snprintf(text, sizeof(text),
+             "begin:%" PRIu64 " end:%" PRIu64 " memory:%" PRIu64 " spilled:%" PRIu64 " spilled_total:%" PRIu64,
+             stats.begin_offset, stats.end_offset, stats.memory_bytes, stats.spilled_bytes, stats.spilled_total_bytes);
     reply_text(request, text);
 }
 
@@ -516,19 +517,14 @@ static void debug_mallctl_str(struct request *request)
 
 const struct debug_row debug_server_rows[] = {
     {"aof-flush-sleep", "<microseconds>",
-     "Let the append only file's writer sleep so long, a minute at most, before each write.",
-     debug_aof_flush_sleep, 3, 3, ACCESS_FREE, 0, 0},
-    {"aof-sync-fail", "<0|1>",
-     "Let each sync of the append only file's last part fail, or work again.",
+     "Let the append only file's writer sleep so long, a minute at most, before each write.", debug_aof_flush_sleep, 3,
+     3, ACCESS_FREE, 0, 0},
+    {"aof-sync-fail", "<0|1>", "Let each sync of the append only file's last part fail, or work again.",
      debug_aof_sync_fail, 3, 3, ACCESS_FREE, 0, 0},
-    {"assert", "",
-     "Fail an assertion: the server ends.",
-     debug_assert_failure, 2, UINT32_MAX, ACCESS_FREE, 0, 0},
-    {"busy", "<key> <seconds>",
-     "Work that long, or until RELEASE, on <key>: a worker is kept from everything else.",
+    {"assert", "", "Fail an assertion: the server ends.", debug_assert_failure, 2, UINT32_MAX, ACCESS_FREE, 0, 0},
+    {"busy", "<key> <seconds>", "Work that long, or until RELEASE, on <key>: a worker is kept from everything else.",
      debug_busy, 4, 4, ACCESS_STRIPED, 2, 2},
-    {"client-eviction", "",
-     "How many clients take how much memory, if maxmemory-clients is set.",
+    {"client-eviction", "", "How many clients take how much memory, if maxmemory-clients is set.",
      debug_client_eviction, 2, 2, ACCESS_FREE, 0, 0},
     {"defrag-all", "<0|1>",
      "With 1, active defragmentation moves everything, needed or not, as fast as active-defrag-cycle-max lets it;\n"
@@ -538,22 +534,15 @@ const struct debug_row debug_server_rows[] = {
      "Hold the lock that guards <key> that long or until RELEASE: commands on it wait, no worker is "
      "kept.",
      debug_hold, 4, 4, ACCESS_FREE, 0, 0},
-    {"jmap", "",
-     "The memory allocator's report.",
-     debug_jmap, 2, 2, ACCESS_FREE, 0, 0},
+    {"jmap", "", "The memory allocator's report.", debug_jmap, 2, 2, ACCESS_FREE, 0, 0},
     {"journal", "(START [SPILLS|HOLDS]|READ|STOP|FACTS)",
      "Record the effects of commands, and return those since the last call; as a reader whose lag may go to a file,\n"
      "or one that keeps writers waiting. FACTS: offsets, and how many bytes are where.",
      debug_journal, 3, 4, ACCESS_EXCLUSIVE, 0, 0},
-    {"leak", "<string>",
-     "Lose the memory of a copy of <string>.",
-     debug_leak, 3, 3, ACCESS_FREE, 0, 0},
-    {"log", "<message>",
-     "Write <message> to the server log.",
-     debug_log, 3, 3, ACCESS_FREE, 0, 0},
-    {"mallctl", "<name> [<number>]",
-     "Read (and change) a number of the memory allocator.",
-     debug_mallctl, 3, 4, ACCESS_FREE, 0, 0},
+    {"leak", "<string>", "Lose the memory of a copy of <string>.", debug_leak, 3, 3, ACCESS_FREE, 0, 0},
+    {"log", "<message>", "Write <message> to the server log.", debug_log, 3, 3, ACCESS_FREE, 0, 0},
+    {"mallctl", "<name> [<number>]", "Read (and change) a number of the memory allocator.", debug_mallctl, 3, 4,
+     ACCESS_FREE, 0, 0},
     {"mallctl-str", "<name> [<text>|VOID]",
      "Read (and change) a text of the memory allocator; with VOID, let it do what the name stands for.",
      debug_mallctl_str, 3, 4, ACCESS_FREE, 0, 0},
@@ -565,40 +554,29 @@ const struct debug_row debug_server_rows[] = {
      "Saves the data, forgets it, and loads it again. NOSAVE: loads the file as it is. NOFLUSH: nothing is forgotten;\n"
      "with MERGE, too, keys of the file take the place of those that are there, else they are an error.",
      debug_reload, 2, 5, ACCESS_EXCLUSIVE, 0, 0},
-    {"loadaof", "", "Forgets the data, and loads it from the append only file.", debug_loadaof, 2, 2,
-     ACCESS_EXCLUSIVE, 0, 0},
+    {"loadaof", "", "Forgets the data, and loads it from the append only file.", debug_loadaof, 2, 2, ACCESS_EXCLUSIVE,
+     0, 0},
     {"config-rewrite-force-all", "",
      "As CONFIG REWRITE, with a line for each directive, also for those that have their default.",
      debug_config_rewrite_force_all, 2, 2, ACCESS_EXCLUSIVE, 0, 0},
     {"replybuffer", "(PEAK-RESET-TIME <NEVER|RESET|milliseconds>|RESIZING <0|1>)",
-     "Accepted, without effect: there is no reply buffer of a fixed size here.",
-     debug_replybuffer, 4, 4, ACCESS_FREE, 0, 0},
-    {"oom", "",
-     "End the server as it ends when there is no memory left.",
-     debug_oom, 2, 2, ACCESS_FREE, 0, 0},
-    {"panic", "",
-     "End the server as a broken invariant does.",
-     debug_panic, 2, UINT32_MAX, ACCESS_FREE, 0, 0},
-    {"release", "(BUSY|HOLD)",
-     "End all that BUSY or HOLD do at the moment.",
-     debug_release, 3, 3, ACCESS_FREE, 0, 0},
-    {"replicate", "<word> [<word> ...]",
-     "Hand these words on as if they were a command that changed something here.",
+     "Accepted, without effect: there is no reply buffer of a fixed size here.", debug_replybuffer, 4, 4, ACCESS_FREE,
+     0, 0},
+    {"oom", "", "End the server as it ends when there is no memory left.", debug_oom, 2, 2, ACCESS_FREE, 0, 0},
+    {"panic", "", "End the server as a broken invariant does.", debug_panic, 2, UINT32_MAX, ACCESS_FREE, 0, 0},
+    {"release", "(BUSY|HOLD)", "End all that BUSY or HOLD do at the moment.", debug_release, 3, 3, ACCESS_FREE, 0, 0},
+    {"replicate", "<word> [<word> ...]", "Hand these words on as if they were a command that changed something here.",
      debug_replicate, 3, UINT32_MAX, ACCESS_EXCLUSIVE, 0, 0},
     {"segfault", "[ROSTER|REGISTRY|ALLOCATOR]",
-     "End the server by an access to memory it must not touch; with a lock of that kind held.",
-     debug_segfault, 2, UINT32_MAX, ACCESS_FREE, 0, 0},
-    {"set-active-expire", "<0|1>",
-     "With 0, keys whose time is over stay until somebody asks for them.",
+     "End the server by an access to memory it must not touch; with a lock of that kind held.", debug_segfault, 2,
+     UINT32_MAX, ACCESS_FREE, 0, 0},
+    {"set-active-expire", "<0|1>", "With 0, keys whose time is over stay until somebody asks for them.",
      debug_set_active_expire, 3, 3, ACCESS_FREE, 0, 0},
-    {"set-disable-deny-scripts", "<0|1>",
-     "With 1, scripts may call commands that are not for scripts.",
+    {"set-disable-deny-scripts", "<0|1>", "With 1, scripts may call commands that are not for scripts.",
      debug_set_disable_deny_scripts, 3, 3, ACCESS_FREE, 0, 0},
-    {"set-skip-checksum-validation", "<0|1>",
-     "With 1, RESTORE and loading take any checksum.",
+    {"set-skip-checksum-validation", "<0|1>", "With 1, RESTORE and loading take any checksum.",
      debug_set_skip_checksum_validation, 3, 3, ACCESS_FREE, 0, 0},
-    {"sleep", "<seconds>",
-     "Stop the whole server for a while. Decimals are allowed.",
-     debug_sleep, 3, 3, ACCESS_EXCLUSIVE, 0, 0},
+    {"sleep", "<seconds>", "Stop the whole server for a while. Decimals are allowed.", debug_sleep, 3, 3,
+     ACCESS_EXCLUSIVE, 0, 0},
     {0},
 };

@@ -167,15 +167,13 @@ static void debug_packed_threshold(struct request *request)
 }
 
 const struct debug_row debug_value_rows[] = {
-    {"htstats-key", "<key>",
-     "How full the hash table is that holds the members of <key>.",
-     debug_htstats_key, 3, 3, ACCESS_STRIPED, 2, 2},
-    {"listpack", "<key>",
-     "How the listpack at <key> is laid out: where each element begins, and what it is.",
+    {"htstats-key", "<key>", "How full the hash table is that holds the members of <key>.", debug_htstats_key, 3, 3,
+     ACCESS_STRIPED, 2, 2},
+    {"listpack", "<key>", "How the listpack at <key> is laid out: where each element begins, and what it is.",
      debug_listpack, 3, 3, ACCESS_STRIPED, 2, 2},
     {"quicklist", "<key> [<0|1>]",
-     "How the quicklist at <key> is laid out: its nodes and, with 1, the elements in them.",
-     debug_quicklist, 3, 4, ACCESS_STRIPED, 2, 2},
+     "How the quicklist at <key> is laid out: its nodes and, with 1, the elements in them.", debug_quicklist, 3, 4,
+     ACCESS_STRIPED, 2, 2},
     {"quicklist-packed-threshold", "<size>",
      "Give elements from this size on nodes of their own, in lists that are made from now on.\n"
      "0: only those that fit into no other node.",

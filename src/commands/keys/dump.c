@@ -60,8 +60,7 @@ static bool parse_use(struct request *request, struct restore *restore, uint32_t
     bool has_value = at + 1 < request->arg_count;
 
     if (has_value && request_arg_is(request, at, "idletime") && restore->frequency < 0)
-        return parse_number(request, at + 1, INT64_MAX, &restore->idle_s,
-                            "ERR Invalid IDLETIME value, must be >= 0");
+        return parse_number(request, at + 1, INT64_MAX, &restore->idle_s, "ERR Invalid IDLETIME value, must be >= 0");
     if (has_value && request_arg_is(request, at, "freq") && restore->idle_s < 0)
         return parse_number(request, at + 1, LFU_MOST_COUNT, &restore->frequency,
                             "ERR Invalid FREQ value, must be >= 0 and <= 255");
@@ -222,6 +221,7 @@ static void cmd_restore(struct request *request)
     rdb_reader_fini(&reader);
 }
 
+/* clang-format off */
 const struct command_row dump_commands[] = {
     {.name = "dump", .run = cmd_dump, .arity = 2, .access = ACCESS_STRIPED, .flags = "readonly",
      .categories = "@keyspace @read @slow", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "generic",
@@ -237,3 +237,4 @@ const struct command_row dump_commands[] = {
      .history = "3.0.0=The word REPLACE.|5.0.0=The word ABSTTL.|5.0.0=The options IDLETIME and FREQ."},
     {.name = NULL},
 };
+/* clang-format on */

@@ -300,16 +300,21 @@ static void cmd_persist(struct request *request)
 }
 
 #define CONDITION_HISTORY "7.0.0=The conditions `NX`, `XX`, `GT` and `LT`."
-#define EXPIRE_ROW(name_, run_, since_, argument_, summary_)                                                           \
-    {.name = (name_), .run = (run_), .arity = -3, .access = ACCESS_STRIPED, .flags = "write fast",                     \
-     .categories = "@keyspace @write @fast", .keys = "RW,UPDATE@index:1@range:0,1,0", .group = "generic",              \
-     .since = (since_), .summary = (summary_), .complexity = "O(1)", .syntax = argument_ " [NX|XX|GT|LT]",             \
-     .arg_since = "condition:7.0.0", .history = CONDITION_HISTORY}
-#define TTL_ROW(name_, run_, arity_, since_, syntax_, summary_, ...)                                                   \
-    {.name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = "readonly fast",            \
-     .categories = "@keyspace @read @fast", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "generic",               \
-     .since = (since_), .summary = (summary_), .complexity = "O(1)", .syntax = (syntax_), ##__VA_ARGS__}
+#define EXPIRE_ROW(name_, run_, since_, argument_, summary_)                                                  \
+    {                                                                                                         \
+        .name = (name_), .run = (run_), .arity = -3, .access = ACCESS_STRIPED, .flags = "write fast",         \
+        .categories = "@keyspace @write @fast", .keys = "RW,UPDATE@index:1@range:0,1,0", .group = "generic",  \
+        .since = (since_), .summary = (summary_), .complexity = "O(1)", .syntax = argument_ " [NX|XX|GT|LT]", \
+        .arg_since = "condition:7.0.0", .history = CONDITION_HISTORY                                          \
+    }
+#define TTL_ROW(name_, run_, arity_, since_, syntax_, summary_, ...)                                           \
+    {                                                                                                          \
+        .name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = "readonly fast", \
+        .categories = "@keyspace @read @fast", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "generic",    \
+        .since = (since_), .summary = (summary_), .complexity = "O(1)", .syntax = (syntax_), ##__VA_ARGS__     \
+    }
 
+/* clang-format off */
 const struct command_row expire_commands[] = {
     EXPIRE_ROW("expire", cmd_expire, "1.0.0", "EXPIRE key seconds", "Sets the deadline of a key in seconds from now."),
     EXPIRE_ROW("pexpire", cmd_pexpire, "2.6.0", "PEXPIRE key milliseconds",
@@ -332,3 +337,4 @@ const struct command_row expire_commands[] = {
      .syntax = "PERSIST key [member]"},
     {.name = NULL},
 };
+/* clang-format on */

@@ -234,7 +234,7 @@ static void cmd_object_freq(struct request *request)
 {
     const struct entry *entry = object_entry(request);
     const struct lru_lfu_rule rule = {(uint32_t)OPTION_GET(option_lfu_log_factor),
-                                    (uint32_t)OPTION_GET(option_lfu_decay_time)};
+                                      (uint32_t)OPTION_GET(option_lfu_decay_time)};
 
     if (entry == NULL)
         return;
@@ -330,17 +330,20 @@ static void cmd_lfence(struct request *request)
 
 /* --- rows --- */
 
-#define KEYS_ROW(name_, run_, arity_, flags_, categories_, keys_, since_, complexity_, syntax_, summary_, ...)         \
-    {.name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_),                   \
-     .categories = (categories_), .keys = (keys_), .group = "generic", .since = (since_),                              \
-     .complexity = (complexity_), .syntax = (syntax_), .summary = (summary_), ##__VA_ARGS__}
-#define DELETE_ROW(name_, run_, flags_, categories_, since_, syntax_, summary_)                                        \
-    KEYS_ROW(name_, run_, -2, flags_, categories_, "RM,DELETE@index:1@range:-1,1,0", since_, "O(N) for N keys",        \
+#define KEYS_ROW(name_, run_, arity_, flags_, categories_, keys_, since_, complexity_, syntax_, summary_, ...) \
+    {                                                                                                          \
+        .name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_),        \
+        .categories = (categories_), .keys = (keys_), .group = "generic", .since = (since_),                   \
+        .complexity = (complexity_), .syntax = (syntax_), .summary = (summary_), ##__VA_ARGS__                 \
+    }
+#define DELETE_ROW(name_, run_, flags_, categories_, since_, syntax_, summary_)                                 \
+    KEYS_ROW(name_, run_, -2, flags_, categories_, "RM,DELETE@index:1@range:-1,1,0", since_, "O(N) for N keys", \
              syntax_, summary_, .tips = "request_policy:multi_shard response_policy:agg_sum")
-#define OBJECT_ROW(name_, run_, since_, syntax_, summary_)                                                             \
-    KEYS_ROW(name_, run_, 3, "readonly", "@keyspace @read @slow", "RO@index:2@range:0,1,0", since_, "O(1)", syntax_,   \
+#define OBJECT_ROW(name_, run_, since_, syntax_, summary_)                                                           \
+    KEYS_ROW(name_, run_, 3, "readonly", "@keyspace @read @slow", "RO@index:2@range:0,1,0", since_, "O(1)", syntax_, \
              summary_, .tips = "nondeterministic_output")
 
+/* clang-format off */
 static const struct command_row object_commands[] = {
     OBJECT_ROW("encoding", cmd_object_encoding, "2.2.3", "OBJECT ENCODING key", "Returns the encoding of a value."),
     OBJECT_ROW("freq", cmd_object_freq, "4.0.0", "OBJECT FREQ key", "Returns how frequently a key is used (LFU)."),
@@ -355,7 +358,9 @@ static const struct command_row object_commands[] = {
      .complexity = "O(1)", .syntax = "OBJECT HELP"},
     {.name = NULL},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row keys_commands[] = {
     DELETE_ROW("del", cmd_del, "write", "@keyspace @write @slow", "1.0.0", "DEL key [key ...]", "Deletes keys."),
     DELETE_ROW("unlink", cmd_unlink, "write fast", "@keyspace @write @fast", "4.0.0", "UNLINK key [key ...]",
@@ -396,3 +401,4 @@ const struct command_row keys_commands[] = {
      .tips = "nondeterministic_output"},
     {.name = NULL},
 };
+/* clang-format on */

@@ -101,6 +101,7 @@ static void cmd_migrate(struct request *request)
     migrate_run(request, &wish);
 }
 
+/* clang-format off */
 const struct command_row migrate_commands[] = {
     {.name = "migrate", .run = cmd_migrate, .arity = -6, .access = ACCESS_STRIPED, .flags = "write",
      .categories = "@keyspace @write @slow @dangerous",
@@ -115,3 +116,4 @@ const struct command_row migrate_commands[] = {
      .tips = "nondeterministic_output"},
     {.name = NULL},
 };
+/* clang-format on */

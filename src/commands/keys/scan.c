@@ -184,6 +184,7 @@ static void cmd_swapdb(struct request *request)
     reply_ok(request);
 }
 
+/* clang-format off */
 const struct command_row scan_commands[] = {
     {.name = "scan", .run = cmd_scan, .arity = -2, .access = ACCESS_WALK,
      .flags = "readonly touches_arbitrary_keys", .categories = "@keyspace @read @slow", .group = "generic",
@@ -221,3 +222,4 @@ const struct command_row scan_commands[] = {
      .syntax = "SWAPDB index1 index2"},
     {.name = NULL},
 };
+/* clang-format on */

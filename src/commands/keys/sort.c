@@ -20,11 +20,11 @@
 
 struct sort_options {
     struct sort_pattern by;
-    bool nosort;     /* BY something that names no keys: the elements stay as they are */
+    bool nosort; /* BY something that names no keys: the elements stay as they are */
     bool descending;
     bool alpha;
-    int64_t offset;  /* LIMIT */
-    int64_t count;   /* below zero: all */
+    int64_t offset;            /* LIMIT */
+    int64_t count;             /* below zero: all */
     struct sort_pattern *gets; /* owned; NULL: the elements themselves are the result */
     uint32_t get_count;
     const struct key *destination; /* NULL: none */
@@ -497,6 +497,7 @@ static void cmd_sort(struct request *request)
 
 #define SORT_OPTIONS "[BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC|DESC] [ALPHA]"
 
+/* clang-format off */
 const struct command_row sort_commands[] = {
     {.name = "sort", .run = cmd_sort, .arity = -2, .access_of = sort_access, .find_keys = sort_find_keys,
      .flags = "write denyoom movablekeys alone", .categories = "@write @set @sortedset @list @slow @dangerous",
@@ -515,3 +516,4 @@ const struct command_row sort_commands[] = {
      .complexity = "O(N+M*log(M)) for N elements of which M are returned", .syntax = "SORT_RO key " SORT_OPTIONS},
     {.name = NULL},
 };
+/* clang-format on */

@@ -214,8 +214,8 @@ static void order_range(struct sort_item *items, struct range all, struct range 
 
 void sort_order(struct sort_item *items, size_t count, size_t from, size_t to, enum sort_rule rule, bool descending)
 {
-    static const compare_fn compare[] = {
-        [SORT_BY_NUMBER] = by_text, [SORT_BY_COLLATION] = by_collation, [SORT_BY_BYTES] = by_bytes};
+    static const compare_fn compare[] =
+        {[SORT_BY_NUMBER] = by_text, [SORT_BY_COLLATION] = by_collation, [SORT_BY_BYTES] = by_bytes};
     const struct order order = {compare[rule], descending};
 
     set_keys(items, count, rule, descending);

@@ -172,10 +172,8 @@ static void texts_have_their_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows_hold_what_belongs_there),
-        cmocka_unit_test(equal_ones_stay_in_order),
-        cmocka_unit_test(numbers_have_their_order),
-        cmocka_unit_test(both_zeros_are_one),
+        cmocka_unit_test(windows_hold_what_belongs_there), cmocka_unit_test(equal_ones_stay_in_order),
+        cmocka_unit_test(numbers_have_their_order),        cmocka_unit_test(both_zeros_are_one),
         cmocka_unit_test(texts_have_their_order),
     };
 

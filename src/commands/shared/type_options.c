@@ -3,12 +3,12 @@
 #include "base/rows.h"
 #include "server/config/config.h"
 
-static _Atomic int64_t hash_entries, hash_value; /* global: option storage */
-static _Atomic int64_t list_size, list_compress; /* global: option storage */
-static _Atomic uint64_t list_plain_from; /* global: atomic, relaxed */
+static _Atomic int64_t hash_entries, hash_value;                                     /* global: option storage */
+static _Atomic int64_t list_size, list_compress;                                     /* global: option storage */
+static _Atomic uint64_t list_plain_from;                                             /* global: atomic, relaxed */
 static _Atomic int64_t set_intset_entries, set_listpack_entries, set_listpack_value; /* global: option storage */
-static _Atomic int64_t zset_entries, zset_value; /* global: option storage */
-static _Atomic int64_t stream_bytes, stream_entries; /* global: option storage */
+static _Atomic int64_t zset_entries, zset_value;                                     /* global: option storage */
+static _Atomic int64_t stream_bytes, stream_entries;                                 /* global: option storage */
 
 struct hash_limits type_hash_limits(void)
 {
@@ -23,8 +23,7 @@ struct quicklist_limits type_list_limits(void)
 
     return (struct quicklist_limits){.fill = (int)MAX(MIN(fill, (int64_t)QUICKLIST_FILL_MOST), INT64_C(-5)),
                                      .compress = compress == 0 ? LIST_OPEN_NODES : (uint32_t)compress,
-                                     .plain_from_bytes = atomic_load_explicit(&list_plain_from,
-                                                                              memory_order_relaxed)};
+                                     .plain_from_bytes = atomic_load_explicit(&list_plain_from, memory_order_relaxed)};
 }
 
 void type_set_list_plain_from(uint64_t bytes)
@@ -53,7 +52,9 @@ struct stream_limits type_stream_limits(void)
 
 struct rdb_limits type_rdb_limits(void)
 {
-    return (struct rdb_limits){.hash = type_hash_limits(), .set = type_set_limits(), .zset = type_zset_limits(),
+    return (struct rdb_limits){.hash = type_hash_limits(),
+                               .set = type_set_limits(),
+                               .zset = type_zset_limits(),
                                .list = type_list_limits()};
 }
 

@@ -123,7 +123,7 @@ static void tell_scores(struct request *request, uint32_t first, const struct zs
 {
     uint32_t word_count = first + 2 * count, used = first;
     struct slice *words = mem_alloc(word_count * sizeof(*words));
-    char (*digits)[NUMBER_I64_SPACE] = mem_alloc(count * sizeof(*digits));
+    char(*digits)[NUMBER_I64_SPACE] = mem_alloc(count * sizeof(*digits));
 
     memcpy(words, request->args, first * sizeof(*words));
     words[0] = SLICE("ZADD");
@@ -219,6 +219,7 @@ static void cmd_geopos(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 const struct command_row geo_commands[] = {
     {.name = "geoadd", .run = cmd_geoadd, .arity = -5, .access = ACCESS_STRIPED, .flags = "write denyoom",
      .categories = "@write @geo @slow", .keys = "RW,UPDATE@index:1@range:0,1,0", .group = "geo", .since = "3.2.0",
@@ -239,3 +240,4 @@ const struct command_row geo_commands[] = {
      .syntax = "GEOPOS key [member ...]"},
     {.name = NULL},
 };
+/* clang-format on */

@@ -21,7 +21,7 @@ struct search {
     bool with_distance, with_hash, with_point;
     bool any; /* what is found first is good enough */
     enum order order;
-    uint64_t count; /* 0: all */
+    uint64_t count;               /* 0: all */
     bool stores, stores_distance; /* else what is found is replied */
     struct slice store_name;
     const struct key *store; /* of that name */
@@ -79,8 +79,7 @@ static void search_range(const struct search *search, const struct geohash_area 
     zset_walk_from_score(&walk, search->zset, (double)range.begin);
     while (zset_walk_next(&walk, &member, &at.score) && at.score < (double)range.end) {
         at.point = geo_point_of_score(at.score);
-        if (!geohash_window_has(window, at.point) ||
-            !geohash_shape_contains(&search->shape, at.point, &at.distance_m))
+        if (!geohash_window_has(window, at.point) || !geohash_shape_contains(&search->shape, at.point, &at.distance_m))
             continue;
         add_found(findings, &walk, member, &at);
         if (is_full(search, findings))
@@ -373,8 +372,7 @@ static void radius_search(struct request *request, bool from_member, bool stores
         return;
     if (from_member) {
         /* Without a set nobody looks at the circle either. */
-        if (!parse_member(request, 2, &search) ||
-            (search.zset.data != NULL && !parse_circle(request, index, &search)))
+        if (!parse_member(request, 2, &search) || (search.zset.data != NULL && !parse_circle(request, index, &search)))
             return;
     } else if (!geo_parse_point(request, 2, &search.shape.center) || !parse_circle(request, index, &search)) {
         return;
@@ -413,8 +411,7 @@ static bool check_search(struct request *request, const struct search *search)
     if (has_center && (search->by_radius || search->by_box))
         return true;
     reply_errorf(request, "ERR exactly one of %s can be specified for %.*s",
-                 has_center ? "BYRADIUS and BYBOX" : "FROMMEMBER or FROMLONLAT", (int)MIN(name.size, 128U),
-                 name.data);
+                 has_center ? "BYRADIUS and BYBOX" : "FROMMEMBER or FROMLONLAT", (int)MIN(name.size, 128U), name.data);
     return false;
 }
 
@@ -422,9 +419,8 @@ static void cmd_geosearch(struct request *request)
 {
     struct search search = {.unit_m = 1};
 
-    if (zset_read(request, &request->keys[0], &search.zset) &&
-        parse_words(request, 2, parse_search_word, &search) && check_search(request, &search) &&
-        check_words(request, &search, ""))
+    if (zset_read(request, &request->keys[0], &search.zset) && parse_words(request, 2, parse_search_word, &search) &&
+        check_search(request, &search) && check_words(request, &search, ""))
         run(request, &search, "");
 }
 
@@ -448,6 +444,7 @@ static void cmd_geosearchstore(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 const struct command_row geo_search_commands[] = {
     {.name = "georadius", .run = cmd_georadius, .arity = -6, .access = ACCESS_STRIPED,
      .flags = "write denyoom movablekeys deprecated alone", .categories = "@write @geo @slow",
@@ -505,3 +502,4 @@ const struct command_row geo_search_commands[] = {
      .history = "7.0.0=The units in either case."},
     {.name = NULL},
 };
+/* clang-format on */

@@ -36,8 +36,8 @@ static uint32_t parse_words(const struct request *request, struct zset_adding *a
     const struct {
         const char *word;
         bool *flag;
-    } words[] = {{"NX", &adding->only_new},     {"XX", &adding->only_there}, {"GT", &adding->only_greater},
-                 {"LT", &adding->only_less},    {"CH", &adding->counts_changes}, {"INCR", &adding->increases}};
+    } words[] = {{"NX", &adding->only_new},  {"XX", &adding->only_there},     {"GT", &adding->only_greater},
+                 {"LT", &adding->only_less}, {"CH", &adding->counts_changes}, {"INCR", &adding->increases}};
     uint32_t index = 2;
 
     for (; index < request->arg_count; index++) {
@@ -374,6 +374,7 @@ static void cmd_zrandmember(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 const struct command_row sorted_set_commands[] = {
     {.name = "zadd", .run = cmd_zadd, .arity = -4, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
      .categories = "@write @sortedset @fast", .keys = "RW,UPDATE@index:1@range:0,1,0", .group = "sorted-set",
@@ -425,3 +426,4 @@ const struct command_row sorted_set_commands[] = {
      .syntax = "ZRANDMEMBER key [count [WITHSCORES]]", .tips = "nondeterministic_output"},
     {.name = NULL},
 };
+/* clang-format on */

@@ -140,7 +140,7 @@ static double aggregated(double a, double b, enum aggregate aggregate)
 struct work {
     const struct algebra *algebra;
     const struct inputs *inputs;
-    const struct input *input; /* that is being walked */
+    const struct input *input;   /* that is being walked */
     struct zset_builder *result; /* NULL: members are only counted */
     uint64_t count;
 };
@@ -220,8 +220,8 @@ static bool parse_key_count(struct request *request, uint32_t index, uint32_t *k
     if (!request_arg_i64(request, index, &count))
         return false;
     if (count < 1) {
-        reply_errorf(request, "ERR at least 1 input key is needed for '%.*s' command",
-                     (int)request->command->name.size, request->command->name.data);
+        reply_errorf(request, "ERR at least 1 input key is needed for '%.*s' command", (int)request->command->name.size,
+                     request->command->name.data);
         return false;
     }
     if (count > (int64_t)request->arg_count - (int64_t)index - 1) {
@@ -391,6 +391,7 @@ static void cmd_zintercard(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 const struct command_row sorted_set_algebra_commands[] = {
     {.name = "zunion", .run = cmd_zunion, .arity = -3, .access = ACCESS_STRIPED, .flags = "readonly movablekeys alone",
      .categories = "@read @sortedset @slow", .keys = "RO,ACCESS@index:1@keynum:0,1,1", .group = "sorted-set",
@@ -433,3 +434,4 @@ const struct command_row sorted_set_algebra_commands[] = {
      .syntax = "ZINTERCARD numkeys key [key ...] [LIMIT limit]"},
     {.name = NULL},
 };
+/* clang-format on */

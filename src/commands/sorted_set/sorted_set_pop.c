@@ -181,6 +181,7 @@ static void cmd_bzpopmax(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 const struct command_row sorted_set_pop_commands[] = {
     {.name = "zpopmin", .run = cmd_zpopmin, .arity = -2, .access = ACCESS_STRIPED, .flags = "write fast alone",
      .categories = "@write @sortedset @fast", .keys = "RW,ACCESS,DELETE@index:1@range:0,1,0", .group = "sorted-set",
@@ -217,3 +218,4 @@ const struct command_row sorted_set_pop_commands[] = {
      .syntax = "BZMPOP timeout numkeys key [key ...] (MIN|MAX) [COUNT count]"},
     {.name = NULL},
 };
+/* clang-format on */

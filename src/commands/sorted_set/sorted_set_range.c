@@ -20,10 +20,10 @@ struct range {
 struct form {
     enum range_kind kind;
     bool backwards;
-    bool any_kind;    /* BYSCORE, BYLEX, REV */
-    bool any_scores;  /* WITHSCORES */
-    bool any_limit;   /* LIMIT */
-    bool stores;      /* the first key is where the range goes */
+    bool any_kind;   /* BYSCORE, BYLEX, REV */
+    bool any_scores; /* WITHSCORES */
+    bool any_limit;  /* LIMIT */
+    bool stores;     /* the first key is where the range goes */
 };
 
 static bool parse_word(struct request *request, const struct form *form, uint32_t *index, struct range *range)
@@ -254,6 +254,7 @@ static void cmd_zremrangebylex(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 const struct command_row sorted_set_range_commands[] = {
     {.name = "zrange", .run = cmd_zrange, .arity = -4, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @sortedset @slow", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "sorted-set",
@@ -322,3 +323,4 @@ const struct command_row sorted_set_range_commands[] = {
      .complexity = "O(log(N)+M) for M members out of N", .syntax = "ZREMRANGEBYLEX key min max"},
     {.name = NULL},
 };
+/* clang-format on */

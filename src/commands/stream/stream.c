@@ -13,13 +13,13 @@ enum { TRIM_LIMIT_NODES = 100, TRIM_LIMIT_DEFAULT = 10000, TRIM_LIMIT_MOST = 100
 struct add_options {
     enum { TRIM_NONE, TRIM_MAXLEN, TRIM_MINID } trim_by;
     struct stream_trim trim;
-    uint32_t sign_arg;      /* of "~"; 0: there is none */
+    uint32_t sign_arg; /* of "~"; 0: there is none */
     uint32_t threshold_arg;
     bool has_limit;
     bool no_make;
     enum { ID_GIVEN, ID_OF_NOW, ID_NEXT_OF_MS } id_form;
     struct stream_id id;
-    uint32_t id_arg;        /* 0: not reached */
+    uint32_t id_arg; /* 0: not reached */
 };
 
 static bool parse_trim(struct request *request, struct add_options *options, uint32_t *index)
@@ -99,8 +99,8 @@ static bool settle_limit(struct request *request, struct add_options *options)
         return false;
     }
     if (options->sign_arg != 0 && !options->has_limit)
-        options->trim.removal_limit =
-            entries == 0 ? TRIM_LIMIT_DEFAULT : MIN(entries, (uint64_t)TRIM_LIMIT_MOST) * TRIM_LIMIT_NODES;
+        options->trim.removal_limit = entries == 0 ? TRIM_LIMIT_DEFAULT
+                                                   : MIN(entries, (uint64_t)TRIM_LIMIT_MOST) * TRIM_LIMIT_NODES;
     options->trim.removal_limit = MIN(options->trim.removal_limit, options->has_limit ? UINT64_MAX : TRIM_LIMIT_MOST);
     return true;
 }
@@ -435,6 +435,7 @@ static void cmd_xrevrange(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 const struct command_row stream_commands[] = {
     {.name = "xadd", .run = cmd_xadd, .arity = -5, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
      .categories = "@write @stream @fast", .keys = "RW,UPDATE@index:1@range:0,1,0",
@@ -478,3 +479,4 @@ const struct command_row stream_commands[] = {
      .history = "6.2.0=Ends that do not belong to the interval."},
     {.name = NULL},
 };
+/* clang-format on */

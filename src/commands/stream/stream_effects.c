@@ -28,14 +28,12 @@ void effect_claim(const struct group_use *use, struct stream_id id, const struct
     if (use->request->access->effects == NULL)
         return;
     effect_set(use->request,
-               (const struct slice[]){SLICE("XCLAIM"), use->key->name, use->group_name,
-                                      stream_consumer_name(pending->consumer), SLICE("0"),
-                                      stream_id_format(id, id_text), SLICE("TIME"),
-                                      slice_make(time, number_format_i64(time, pending->delivery_ms)),
-                                      SLICE("RETRYCOUNT"),
-                                      slice_make(deliveries, number_format_u64(deliveries, pending->delivery_count)),
-                                      SLICE("FORCE"), SLICE("JUSTID"), SLICE("LASTID"),
-                                      stream_id_format(use->group->last_id, last_text)},
+               (const struct slice[]){
+                   SLICE("XCLAIM"), use->key->name, use->group_name, stream_consumer_name(pending->consumer),
+                   SLICE("0"), stream_id_format(id, id_text), SLICE("TIME"),
+                   slice_make(time, number_format_i64(time, pending->delivery_ms)), SLICE("RETRYCOUNT"),
+                   slice_make(deliveries, number_format_u64(deliveries, pending->delivery_count)), SLICE("FORCE"),
+                   SLICE("JUSTID"), SLICE("LASTID"), stream_id_format(use->group->last_id, last_text)},
                14);
 }
 

@@ -55,7 +55,9 @@ static bool edit_group(struct edit *edit, struct request *request, struct group_
 
     if (!edit_there(edit, request, false))
         return false;
-    *use = (struct group_use){.request = request, .key = &request->keys[0], .stream = stream_of(edit->value),
+    *use = (struct group_use){.request = request,
+                              .key = &request->keys[0],
+                              .stream = stream_of(edit->value),
                               .group_name = name};
     use->group = stream_group_find(use->stream, name);
     if (use->group != NULL)
@@ -281,8 +283,8 @@ static bool parse_pending(struct request *request, struct pending_options *optio
         }
         first = 5;
     }
-    if (!request_arg_i64(request, first + 2, &options->count) ||
-        !stream_arg_start(request, first, &options->start) || !stream_arg_end(request, first + 1, &options->end))
+    if (!request_arg_i64(request, first + 2, &options->count) || !stream_arg_start(request, first, &options->start) ||
+        !stream_arg_end(request, first + 1, &options->end))
         return false;
     options->of_one = first + 3 < request->arg_count;
     if (options->of_one)
@@ -337,8 +339,8 @@ static void cmd_xpending(struct request *request)
     const struct stream *stream;
     struct stream_group *group;
 
-    if ((!is_summary && !parse_pending(request, &options)) ||
-        !stream_read_arg(request, &request->keys[0], &stream) || !find_group(request, stream, &group))
+    if ((!is_summary && !parse_pending(request, &options)) || !stream_read_arg(request, &request->keys[0], &stream) ||
+        !find_group(request, stream, &group))
         return;
     if (is_summary)
         reply_pending_summary(request, group);
@@ -349,10 +351,10 @@ static void cmd_xpending(struct request *request)
 /* ------------------------------------------------------------------------------------------- XCLAIM, XAUTOCLAIM -- */
 
 struct claim_options {
-    int64_t idle_ms;        /* at least so long */
-    uint32_t ids_end;       /* the argument after the last id */
+    int64_t idle_ms;  /* at least so long */
+    uint32_t ids_end; /* the argument after the last id */
     int64_t delivery_ms;
-    int64_t retry_count;    /* -1: one more than it was */
+    int64_t retry_count; /* -1: one more than it was */
     bool force, just_id;
     struct stream_id last_id;
 };
@@ -429,8 +431,7 @@ static bool is_idle_enough(const struct request *request, const struct stream_pe
 }
 
 /* The consumer has it from now on; the reply is the entry, which was found, or its id. */
-static void claim(struct group_use *use, struct stream_id id, uint64_t field_count,
-                  const struct claim_options *options)
+static void claim(struct group_use *use, struct stream_id id, uint64_t field_count, const struct claim_options *options)
 {
     struct request *request = use->request;
     struct stream_consumer *consumer = group_use_consumer(use);
@@ -502,7 +503,9 @@ static bool advance_group(struct group_use *use, const struct claim_options *opt
 /* The edit is open, or was not begun: there is no such key. */
 static bool use_group(struct group_use *use, struct request *request, const struct edit *edit)
 {
-    *use = (struct group_use){.request = request, .key = &request->keys[0], .group_name = request_arg(request, 2),
+    *use = (struct group_use){.request = request,
+                              .key = &request->keys[0],
+                              .group_name = request_arg(request, 2),
                               .consumer_name = request_arg(request, 3)};
     use->stream = edit->is_new ? NULL : stream_of(edit->value);
     return find_group(request, use->stream, &use->group);
@@ -653,6 +656,7 @@ static void cmd_xautoclaim(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 static const struct command_row group_subcommands[] = {
     {.name = "create", .run = cmd_xgroup_create, .arity = -5, .access = ACCESS_STRIPED, .flags = "write denyoom",
      .categories = "@write @stream @slow", .keys = "RW,INSERT@index:2@range:0,1,0", .group = "stream",
@@ -681,7 +685,9 @@ static const struct command_row group_subcommands[] = {
      .complexity = "O(1)", .syntax = "XGROUP HELP"},
     {.name = NULL},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row stream_group_commands[] = {
     {.name = "xgroup", .arity = -2, .access = ACCESS_STRIPED, .categories = "@slow", .group = "stream",
      .since = "5.0.0", .summary = "Container for commands that manage consumer groups.",
@@ -713,3 +719,4 @@ const struct command_row stream_group_commands[] = {
      .history = "7.0.0=Entries that are gone are told apart and forgotten."},
     {.name = NULL},
 };
+/* clang-format on */

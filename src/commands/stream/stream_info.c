@@ -116,8 +116,7 @@ static void reply_stream_facts(struct request *request, const struct stream *str
     reply_field_id(request, "recorded-first-entry-id", stream_first_id(stream));
 }
 
-static void reply_end_entry(struct request *request, const char *name, const struct stream *stream,
-                            struct stream_id id)
+static void reply_end_entry(struct request *request, const char *name, const struct stream *stream, struct stream_id id)
 {
     reply_text(request, name);
     if (stream_length(stream) == 0 || !reply_stream_entry_at(request, stream, id))
@@ -245,6 +244,7 @@ static void cmd_xinfo_help(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 static const struct command_row info_subcommands[] = {
     {.name = "stream", .run = cmd_xinfo_stream, .arity = -3, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @stream @slow", .keys = "RO,ACCESS@index:2@range:0,1,0", .group = "stream", .since = "5.0.0",
@@ -267,7 +267,9 @@ static const struct command_row info_subcommands[] = {
      .complexity = "O(1)", .syntax = "XINFO HELP"},
     {.name = NULL},
 };
+/* clang-format on */
 
+/* clang-format off */
 const struct command_row stream_info_commands[] = {
     {.name = "xinfo", .arity = -2, .access = ACCESS_STRIPED, .categories = "@slow", .group = "stream",
      .since = "5.0.0", .summary = "Container for commands that describe streams, groups and consumers.",
@@ -275,3 +277,4 @@ const struct command_row stream_info_commands[] = {
      .syntax = "XINFO subcommand [arg ...]", .subcommands = info_subcommands},
     {.name = NULL},
 };
+/* clang-format on */

@@ -13,7 +13,7 @@ struct reading {
     bool in_group;
     struct slice group, consumer;
     bool noack;
-    uint64_t count;        /* at most so many entries of each stream */
+    uint64_t count; /* at most so many entries of each stream */
     bool waits;
     int64_t timeout_ms;
     uint32_t first_key;    /* the argument; ids follow the keys */
@@ -306,7 +306,9 @@ static uint64_t deliver_again(struct group_use *use, const struct reading *readi
 
 static void serve_group(struct request *request, const struct reading *reading, uint32_t index, struct stream_id after)
 {
-    struct group_use use = {.request = request, .key = &request->keys[index], .group_name = reading->group,
+    struct group_use use = {.request = request,
+                            .key = &request->keys[index],
+                            .group_name = reading->group,
                             .consumer_name = reading->consumer};
     struct resp_deferred head = resp_begin_deferred(request->out);
     struct edit edit;
@@ -445,7 +447,7 @@ static void read_streams(struct request *request, bool in_group)
         return;
     }
     assert(request->key_count == reading.stream_count); /* find_keys reads the words as we do */
-    effect_none(request); /* what is to be told is said entry by entry */
+    effect_none(request);                               /* what is to be told is said entry by entry */
     if (request->ready != NULL) {
         serve_ready(request, &reading);
         return;
@@ -474,6 +476,7 @@ static void cmd_xreadgroup(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* clang-format off */
 const struct command_row stream_read_commands[] = {
     {.name = "xread", .run = cmd_xread, .arity = -4, .access = ACCESS_STRIPED,
      .flags = "readonly blocking movablekeys alone", .categories = "@read @stream @slow @blocking",
@@ -492,3 +495,4 @@ const struct command_row stream_read_commands[] = {
      .find_keys = find_group_keys},
     {.name = NULL},
 };
+/* clang-format on */

@@ -194,7 +194,7 @@ static const struct bitop {
     enum bits_operation operation; /* BITOP_COMBINE */
     int direction;                 /* BITOP_SHIFT: 1 is left */
 } bitops[] = {
-    {"AND", BITOP_COMBINE, BITS_AND, 0}, {"OR", BITOP_COMBINE, BITS_OR, 0}, {"XOR", BITOP_COMBINE, BITS_XOR, 0},
+    {"AND", BITOP_COMBINE, BITS_AND, 0}, {"OR", BITOP_COMBINE, BITS_OR, 0},    {"XOR", BITOP_COMBINE, BITS_XOR, 0},
     {"NOT", BITOP_NOT, BITS_AND, 0},     {"LSHIFT", BITOP_SHIFT, BITS_AND, 1}, {"RSHIFT", BITOP_SHIFT, BITS_AND, -1},
 };
 
@@ -555,10 +555,12 @@ static bool bitfield_find_keys(const struct slice *args, uint32_t arg_count, str
 /* --- rows --- */
 
 #define KEY_SPEC(flags_) flags_ "@index:1@range:0,1,0"
-#define BITMAP_ROW(name_, run_, arity_, flags_, categories_, keys_, since_, complexity_, syntax_, summary_, ...)       \
-    {.name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_),                   \
-     .categories = (categories_), .keys = (keys_), .group = "bitmap", .since = (since_),                               \
-     .complexity = (complexity_), .syntax = (syntax_), .summary = (summary_), ##__VA_ARGS__}
+#define BITMAP_ROW(name_, run_, arity_, flags_, categories_, keys_, since_, complexity_, syntax_, summary_, ...) \
+    {                                                                                                            \
+        .name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_),          \
+        .categories = (categories_), .keys = (keys_), .group = "bitmap", .since = (since_),                      \
+        .complexity = (complexity_), .syntax = (syntax_), .summary = (summary_), ##__VA_ARGS__                   \
+    }
 
 const struct command_row bitmap_commands[] = {
     BITMAP_ROW("setbit", cmd_setbit, 4, "write denyoom", "@write @bitmap @slow", KEY_SPEC("RW,ACCESS,UPDATE"), "2.2.0",

@@ -402,10 +402,12 @@ static void cmd_pfselftest(struct request *request)
 
 /* --- rows --- */
 
-#define PF_ROW(name_, run_, arity_, access_, flags_, categories_, keys_, complexity_, syntax_, summary_, ...)          \
-    {.name = (name_), .run = (run_), .arity = (arity_), .access = (access_), .flags = (flags_),                        \
-     .categories = (categories_), .keys = (keys_), .group = "hyperloglog", .since = "2.8.9",                           \
-     .complexity = (complexity_), .syntax = (syntax_), .summary = (summary_), ##__VA_ARGS__}
+#define PF_ROW(name_, run_, arity_, access_, flags_, categories_, keys_, complexity_, syntax_, summary_, ...) \
+    {                                                                                                         \
+        .name = (name_), .run = (run_), .arity = (arity_), .access = (access_), .flags = (flags_),            \
+        .categories = (categories_), .keys = (keys_), .group = "hyperloglog", .since = "2.8.9",               \
+        .complexity = (complexity_), .syntax = (syntax_), .summary = (summary_), ##__VA_ARGS__                \
+    }
 
 const struct command_row hyperloglog_commands[] = {
     PF_ROW("pfadd", cmd_pfadd, -2, ACCESS_STRIPED, "write denyoom fast", "@write @hyperloglog @fast",
@@ -417,8 +419,7 @@ const struct command_row hyperloglog_commands[] = {
            .key_notes = "RW, for the estimate is kept with the value, and told to replicas."),
     PF_ROW("pfmerge", cmd_pfmerge, -2, ACCESS_STRIPED, "write denyoom alone", "@write @hyperloglog @slow",
            "RW,ACCESS,INSERT@index:1@range:0,1,0 RO,ACCESS@index:2@range:-1,1,0", "O(N) for N keys",
-           "PFMERGE destkey [sourcekey ...]", "Merges HyperLogLogs into one.",
-           .find_keys = pfmerge_find_keys),
+           "PFMERGE destkey [sourcekey ...]", "Merges HyperLogLogs into one.", .find_keys = pfmerge_find_keys),
     PF_ROW("pfdebug", cmd_pfdebug, 3, ACCESS_STRIPED, "write denyoom admin syscmd",
            "@write @hyperloglog @admin @slow @dangerous", "RW,ACCESS@index:2@range:0,1,0", "N/A",
            "PFDEBUG subcommand key", "Shows how a HyperLogLog is stored: GETREG, DECODE, ENCODING, TODENSE."),

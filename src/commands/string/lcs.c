@@ -92,8 +92,8 @@ static enum step step_at(const struct lcs *lcs)
 {
     size_t j = lcs->at_second - 1;
 
-    return (lcs->steps[(lcs->at_first - 1) * lcs->row_bytes + j / STEPS_A_BYTE] >>
-            (j % STEPS_A_BYTE * STEP_BITS)) & STEP_MASK;
+    return (lcs->steps[(lcs->at_first - 1) * lcs->row_bytes + j / STEPS_A_BYTE] >> (j % STEPS_A_BYTE * STEP_BITS)) &
+           STEP_MASK;
 }
 
 bool lcs_next_run(struct lcs *lcs, struct lcs_run *run)
@@ -325,6 +325,7 @@ static bool stralgo_find_keys(const struct slice *args, uint32_t arg_count, stru
 
 #define LCS_OPTIONS "[LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]"
 
+/* clang-format off */
 const struct command_row lcs_commands[] = {
     {.name = "lcs", .run = cmd_lcs, .arity = -3, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @string @slow", .keys = "RO,ACCESS@index:1@range:1,1,0", .group = "string",
@@ -338,3 +339,4 @@ const struct command_row lcs_commands[] = {
      .find_keys = stralgo_find_keys},
     {.name = NULL},
 };
+/* clang-format on */

@@ -17,6 +17,6 @@ struct lcs;
 
 /* NULL: no memory. The strings must outlive it. */
 must_check struct lcs *lcs_create(struct slice first, struct slice second);
-void lcs_destroy(struct lcs **lcs);                        /* NULL is fine; leaves NULL */
-size_t lcs_size(const struct lcs *lcs);                    /* of the whole subsequence */
-bool lcs_next_run(struct lcs *lcs, struct lcs_run *run);   /* from the end to the beginning; false: that was all */
+void lcs_destroy(struct lcs **lcs);                      /* NULL is fine; leaves NULL */
+size_t lcs_size(const struct lcs *lcs);                  /* of the whole subsequence */
+bool lcs_next_run(struct lcs *lcs, struct lcs_run *run); /* from the end to the beginning; false: that was all */

@@ -11,8 +11,7 @@
 
 /* --- shared pieces --- */
 
-static inline void put_argument(const struct request *request, struct change *change, uint32_t index,
-                                int64_t expire_ms)
+static inline void put_argument(const struct request *request, struct change *change, uint32_t index, int64_t expire_ms)
 {
     if (UNLIKELY(request->blob_count != 0) && request_arg(request, index).size > ENTRY_INLINE_BYTES) {
         struct blob *blob = request_arg_blob(request, index);
@@ -55,11 +54,7 @@ static void effect_set_until(struct request *request, uint32_t value_index, int6
 
 /* --- options of SET and GETEX --- */
 
-enum set_flag {
-    SET_NX = 1 << 0,
-    SET_XX = 1 << 1,
-    SET_GET = 1 << 2
-};
+enum set_flag { SET_NX = 1 << 0, SET_XX = 1 << 1, SET_GET = 1 << 2 };
 
 struct set_options {
     unsigned flags; /* enum set_flag */
@@ -71,8 +66,8 @@ static const struct {
     const char *word;
     enum lifetime lifetime;
 } lifetimes[] = {
-    {"EX", LIFETIME_SECONDS},   {"PX", LIFETIME_MS},        {"EXAT", LIFETIME_AT_SECONDS},
-    {"PXAT", LIFETIME_AT_MS},   {"KEEPTTL", LIFETIME_KEEP}, {"PERSIST", LIFETIME_PERSIST},
+    {"EX", LIFETIME_SECONDS}, {"PX", LIFETIME_MS},        {"EXAT", LIFETIME_AT_SECONDS},
+    {"PXAT", LIFETIME_AT_MS}, {"KEEPTTL", LIFETIME_KEEP}, {"PERSIST", LIFETIME_PERSIST},
 };
 
 static enum lifetime lifetime_of_word(struct slice word)
@@ -128,8 +123,7 @@ static bool parse_set_options(struct request *request, struct set_options *optio
     for (uint32_t i = 3; i < request->arg_count; i++) {
         if (request_arg_is(request, i, "GET"))
             options->flags |= SET_GET;
-        else if (!parse_condition(request, i, options) &&
-                 !parse_lifetime(request, &i, LIFETIME_PERSIST, options))
+        else if (!parse_condition(request, i, options) && !parse_lifetime(request, &i, LIFETIME_PERSIST, options))
             return false;
     }
     return (options->flags & (SET_NX | SET_XX)) != (SET_NX | SET_XX);
@@ -274,8 +268,7 @@ static void cmd_get(struct request *request)
 static void cmd_getdel(struct request *request)
 {
     const struct key *key = &request->keys[0];
-    const struct slice words[] = {OPTION_IS(option_lazyfree_lazy_user_del) ? SLICE("UNLINK") : SLICE("DEL"),
-                                  key->name};
+    const struct slice words[] = {OPTION_IS(option_lazyfree_lazy_user_del) ? SLICE("UNLINK") : SLICE("DEL"), key->name};
     struct entry *entry;
 
     if (!string_read(request, key, &entry))
@@ -590,16 +583,18 @@ static void cmd_incrbyfloat(struct request *request)
 /* --- rows --- */
 
 #define KEY_SPEC(flags_) flags_ "@index:1@range:0,1,0"
-#define STRING_ROW(name_, run_, arity_, flags_, categories_, keys_, since_, complexity_, syntax_, summary_, ...)       \
-    {.name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_),                   \
-     .categories = (categories_), .keys = (keys_), .group = "string", .since = (since_),                               \
-     .complexity = (complexity_), .syntax = (syntax_), .summary = (summary_), ##__VA_ARGS__}
+#define STRING_ROW(name_, run_, arity_, flags_, categories_, keys_, since_, complexity_, syntax_, summary_, ...) \
+    {                                                                                                            \
+        .name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_),          \
+        .categories = (categories_), .keys = (keys_), .group = "string", .since = (since_),                      \
+        .complexity = (complexity_), .syntax = (syntax_), .summary = (summary_), ##__VA_ARGS__                   \
+    }
 
 const struct command_row string_commands[] = {
     STRING_ROW("get", cmd_get, 2, "readonly fast", "@read @string @fast", KEY_SPEC("RO,ACCESS"), "1.0.0", "O(1)",
                "GET key", "Returns the value of a string."),
-    STRING_ROW("set", cmd_set, -3, "write denyoom", "@write @string @slow",
-               KEY_SPEC("RW,ACCESS,UPDATE,VARIABLE_FLAGS"), "1.0.0", "O(1)",
+    STRING_ROW("set", cmd_set, -3, "write denyoom", "@write @string @slow", KEY_SPEC("RW,ACCESS,UPDATE,VARIABLE_FLAGS"),
+               "1.0.0", "O(1)",
                "SET key value [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|"
                "PXAT unix-time-milliseconds|KEEPTTL]",
                "Sets a string, and overwrites a value of any type.",
@@ -609,14 +604,14 @@ const struct command_row string_commands[] = {
                .key_notes = "`GET` makes it RW and ACCESS.", .find_keys = set_find_keys),
     STRING_ROW("setnx", cmd_setnx, 3, "write denyoom fast", "@write @string @fast", KEY_SPEC("OW,INSERT"), "1.0.0",
                "O(1)", "SETNX key value", "Sets a string if the key does not exist."),
-    STRING_ROW("setex", cmd_setex, 4, "write denyoom", "@write @string @slow", KEY_SPEC("OW,UPDATE"), "2.0.0",
-               "O(1)", "SETEX key seconds value", "Sets a string with a deadline in seconds from now."),
-    STRING_ROW("psetex", cmd_psetex, 4, "write denyoom", "@write @string @slow", KEY_SPEC("OW,UPDATE"), "2.6.0",
-               "O(1)", "PSETEX key milliseconds value", "Sets a string with a deadline in milliseconds from now."),
+    STRING_ROW("setex", cmd_setex, 4, "write denyoom", "@write @string @slow", KEY_SPEC("OW,UPDATE"), "2.0.0", "O(1)",
+               "SETEX key seconds value", "Sets a string with a deadline in seconds from now."),
+    STRING_ROW("psetex", cmd_psetex, 4, "write denyoom", "@write @string @slow", KEY_SPEC("OW,UPDATE"), "2.6.0", "O(1)",
+               "PSETEX key milliseconds value", "Sets a string with a deadline in milliseconds from now."),
     STRING_ROW("getset", cmd_getset, 3, "write denyoom fast deprecated", "@write @string @fast",
                KEY_SPEC("RW,ACCESS,UPDATE"), "1.0.0", "O(1)", "GETSET key value",
-               "Sets a string and returns its old value.",
-               .deprecated_since = "6.2.0", .replaced_by = "`SET` with the `!GET` argument"),
+               "Sets a string and returns its old value.", .deprecated_since = "6.2.0",
+               .replaced_by = "`SET` with the `!GET` argument"),
     STRING_ROW("getdel", cmd_getdel, 2, "write fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,DELETE"), "6.2.0",
                "O(1)", "GETDEL key", "Returns a string and deletes its key."),
     STRING_ROW("getex", cmd_getex, -2, "write fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"), "6.2.0",
@@ -635,24 +630,23 @@ const struct command_row string_commands[] = {
     STRING_ROW("getrange", cmd_getrange, 4, "readonly", "@read @string @slow", KEY_SPEC("RO,ACCESS"), "2.4.0",
                "O(N) for N bytes that are returned", "GETRANGE key start end",
                "Returns a range of the bytes of a string."),
-    STRING_ROW("substr", cmd_getrange, 4, "readonly deprecated", "@read @string @slow", KEY_SPEC("RO,ACCESS"),
-               "1.0.0", "O(N) for N bytes that are returned", "SUBSTR key start end",
-               "Returns a range of the bytes of a string.",
-               .deprecated_since = "2.0.0", .replaced_by = "`GETRANGE`"),
-    STRING_ROW("mget", cmd_mget, -2, "readonly fast", "@read @string @fast", "RO,ACCESS@index:1@range:-1,1,0",
-               "1.0.0", "O(N) for N keys", "MGET key [key ...]", "Returns several strings.",
+    STRING_ROW("substr", cmd_getrange, 4, "readonly deprecated", "@read @string @slow", KEY_SPEC("RO,ACCESS"), "1.0.0",
+               "O(N) for N bytes that are returned", "SUBSTR key start end",
+               "Returns a range of the bytes of a string.", .deprecated_since = "2.0.0", .replaced_by = "`GETRANGE`"),
+    STRING_ROW("mget", cmd_mget, -2, "readonly fast", "@read @string @fast", "RO,ACCESS@index:1@range:-1,1,0", "1.0.0",
+               "O(N) for N keys", "MGET key [key ...]", "Returns several strings.",
                .tips = "request_policy:multi_shard"),
-    STRING_ROW("mset", cmd_mset, -3, "write denyoom", "@write @string @slow", "OW,UPDATE@index:1@range:-1,2,0",
-               "1.0.1", "O(N) for N keys", "MSET key value [key value ...]", "Sets several strings at once.",
+    STRING_ROW("mset", cmd_mset, -3, "write denyoom", "@write @string @slow", "OW,UPDATE@index:1@range:-1,2,0", "1.0.1",
+               "O(N) for N keys", "MSET key value [key value ...]", "Sets several strings at once.",
                .tips = "request_policy:multi_shard response_policy:all_succeeded"),
     STRING_ROW("msetnx", cmd_msetnx, -3, "write denyoom", "@write @string @slow", "OW,INSERT@index:1@range:-1,2,0",
                "1.0.1", "O(N) for N keys", "MSETNX key value [key value ...]",
                "Sets several strings if none of the keys exists.",
                .tips = "request_policy:multi_shard response_policy:agg_min"),
-    STRING_ROW("incr", cmd_incr, 2, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"),
-               "1.0.0", "O(1)", "INCR key", "Increments an integer by one. A key that does not exist counts as 0."),
-    STRING_ROW("decr", cmd_decr, 2, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"),
-               "1.0.0", "O(1)", "DECR key", "Decrements an integer by one. A key that does not exist counts as 0."),
+    STRING_ROW("incr", cmd_incr, 2, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"), "1.0.0",
+               "O(1)", "INCR key", "Increments an integer by one. A key that does not exist counts as 0."),
+    STRING_ROW("decr", cmd_decr, 2, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"), "1.0.0",
+               "O(1)", "DECR key", "Decrements an integer by one. A key that does not exist counts as 0."),
     STRING_ROW("incrby", cmd_incrby, 3, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"),
                "1.0.0", "O(1)", "INCRBY key increment", "Adds to an integer. A key that does not exist counts as 0."),
     STRING_ROW("decrby", cmd_decrby, 3, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"),

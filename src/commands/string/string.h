@@ -8,16 +8,14 @@
 static inline bool string_read(struct request *request, const struct key *key, struct entry **entry)
 {
     *entry = access_read(request->access, request->db, key);
-    return LIKELY(*entry == NULL || (*entry)->type == TYPE_STRING) ||
-           request_expect_type(request, *entry, TYPE_STRING);
+    return LIKELY(*entry == NULL || (*entry)->type == TYPE_STRING) || request_expect_type(request, *entry, TYPE_STRING);
 }
 
 /* The same to change. */
 static inline bool string_find(struct request *request, const struct key *key, struct entry **entry)
 {
     *entry = access_find(request->access, request->db, key);
-    return LIKELY(*entry == NULL || (*entry)->type == TYPE_STRING) ||
-           request_expect_type(request, *entry, TYPE_STRING);
+    return LIKELY(*entry == NULL || (*entry)->type == TYPE_STRING) || request_expect_type(request, *entry, TYPE_STRING);
 }
 
 /* Does a string of this size stay within the limit for bulks? Replies if not. */

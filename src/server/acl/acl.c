@@ -114,8 +114,8 @@ struct acl_user *acl_authenticate(struct slice name, struct slice password)
 {
     struct acl_user *user = acl_find(name);
 
-    if (user != NULL && ((user->flags & ACL_ON) == 0 ||
-                         ((user->flags & ACL_NOPASS) == 0 && !acl_user_knows(user, password))))
+    if (user != NULL &&
+        ((user->flags & ACL_ON) == 0 || ((user->flags & ACL_NOPASS) == 0 && !acl_user_knows(user, password))))
         acl_user_release(&user);
     return user;
 }

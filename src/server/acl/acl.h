@@ -13,8 +13,8 @@
 
 struct acl_user;
 
-extern _Atomic uint32_t acl_generation;     /* atomic: release after a change, acquire by who looks for one */
-extern _Atomic bool acl_default_is_nopass;  /* atomic, relaxed: the default user needs no password */
+extern _Atomic uint32_t acl_generation;    /* atomic: release after a change, acquire by who looks for one */
+extern _Atomic bool acl_default_is_nopass; /* atomic, relaxed: the default user needs no password */
 
 void acl_setup(void); /* after config_setup and command_registry_setup: there is the default user */
 void acl_teardown(void);

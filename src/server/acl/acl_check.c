@@ -95,13 +95,11 @@ static struct acl_decision check_selector(const struct acl_selector *selector, s
     const struct command *command = question->command;
     struct acl_decision decision = {ACL_ALLOWED, 0};
 
-    if ((command->flags & COMMAND_NO_AUTH) == 0 &&
-        !has_command(selector, command, question->args, question->arg_count))
+    if ((command->flags & COMMAND_NO_AUTH) == 0 && !has_command(selector, command, question->args, question->arg_count))
         return (struct acl_decision){ACL_DENIED_COMMAND, 0};
     if (!selector->has_all_keys && has_keys(command))
         decision = check_keys(selector, question);
-    if (decision.verdict == ACL_ALLOWED && !selector->has_all_channels &&
-        command->row->channels != CHANNELS_NONE)
+    if (decision.verdict == ACL_ALLOWED && !selector->has_all_channels && command->row->channels != CHANNELS_NONE)
         decision = check_channels(selector, question);
     return decision;
 }

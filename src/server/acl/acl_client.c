@@ -234,8 +234,9 @@ bool acl_refuses_queued(struct request *exec, const struct command *command, con
     if (decision.verdict == ACL_ALLOWED)
         return false;
     acl_note_refusal(exec->client, decision, ACL_CONTEXT_MULTI, command, args);
-    reply_errorf(exec, "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC "
-                       "call. This command is no longer allowed for the following reason: %s",
+    reply_errorf(exec,
+                 "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC "
+                 "call. This command is no longer allowed for the following reason: %s",
                  reasons[decision.verdict]);
     return true;
 }

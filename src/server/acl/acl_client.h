@@ -20,9 +20,9 @@ struct acl_user;
 struct client;
 struct request;
 
-void acl_client_enter(struct client *client);  /* it is new, or starts anew: the default user */
+void acl_client_enter(struct client *client);                          /* it is new, or starts anew: the default user */
 void acl_client_become(struct client *client, struct acl_user **user); /* authenticated; the reference is handed over */
-struct slice acl_client_name(const struct client *client); /* its user's */
+struct slice acl_client_name(const struct client *client);             /* its user's */
 
 /* Changes of users reach the clients of this worker. */
 void acl_refresh_clients(struct worker *worker);

@@ -26,7 +26,7 @@ struct declared {
 static struct {
     struct declared *first, **end;
     char reason[512]; /* why the last one was refused */
-} lines; /* global: owner: the main thread, until the workers start */
+} lines;              /* global: owner: the main thread, until the workers start */
 
 /* ------------------------------------------------------------------------------------------------------- reading -- */
 
@@ -196,7 +196,8 @@ static bool apply_line(struct acl_user *draft, void *context)
                     acl_error_text(error));
     else if ((draft->flags & ACL_ON) == 0)
         log_notice("The user '%.*s' is disabled (there is no 'on' modifier in the user description). Make sure this is "
-                   "not a configuration error.", (int)line->words[0].size, line->words[0].data);
+                   "not a configuration error.",
+                   (int)line->words[0].size, line->words[0].data);
     return error == ACL_FINE;
 }
 

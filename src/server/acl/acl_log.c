@@ -18,7 +18,7 @@ struct logged {
 };
 
 static struct {
-    struct spinlock lock; /* rank LOCK_REGISTRY */
+    struct spinlock lock;                 /* rank LOCK_REGISTRY */
     struct list entries GUARDED_BY(lock); /* the latest first */
     size_t count GUARDED_BY(lock);
     uint64_t next_id GUARDED_BY(lock);

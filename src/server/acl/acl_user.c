@@ -619,8 +619,8 @@ void acl_user_seal(struct acl_user *user)
         for (uint32_t id = 0; id < command_count(); id++)
             selector->has_all_commands = selector->has_all_commands &&
                                          (selector->commands[id / 64] >> (id % 64) & 1) != 0;
-        user->may_everything = user->may_everything || (selector->has_all_commands && has_all_keys(selector) &&
-                                                        selector->has_all_channels);
+        user->may_everything = user->may_everything ||
+                               (selector->has_all_commands && has_all_keys(selector) && selector->has_all_channels);
     }
 }
 

@@ -26,12 +26,7 @@ struct buffer;
 enum { ACL_HASH_BYTES = 32, ACL_HASH_TEXT_BYTES = 2 * ACL_HASH_BYTES };
 
 /* The last two say how carefully what it restores is looked at; without either it is as with ACL_SANITIZE. */
-enum acl_flag {
-    ACL_ON = 1 << 0,
-    ACL_NOPASS = 1 << 1,
-    ACL_SANITIZE = 1 << 2,
-    ACL_SKIP_SANITIZE = 1 << 3
-};
+enum acl_flag { ACL_ON = 1 << 0, ACL_NOPASS = 1 << 1, ACL_SANITIZE = 1 << 2, ACL_SKIP_SANITIZE = 1 << 3 };
 
 enum acl_permission { ACL_READ = 1 << 0, ACL_WRITE = 1 << 1, ACL_READ_WRITE = ACL_READ | ACL_WRITE };
 
@@ -53,10 +48,10 @@ struct acl_first_arg {
 };
 
 struct acl_selector {
-    bool has_all_commands;             /* every bit is set */
+    bool has_all_commands; /* every bit is set */
     bool has_all_keys, has_all_channels;
-    bool begins_with_all;              /* the rules on commands are said of all, else of none */
-    uint64_t *commands;                /* a bit for each command id: may be run, whatever its arguments */
+    bool begins_with_all; /* the rules on commands are said of all, else of none */
+    uint64_t *commands;   /* a bit for each command id: may be run, whatever its arguments */
     struct {
         struct acl_first_arg *items;
         uint32_t count, capacity;
@@ -64,23 +59,23 @@ struct acl_selector {
     struct {
         struct acl_key_pattern *items;
         uint32_t count, capacity;
-    } keys;                            /* none if has_all_keys */
-    struct acl_texts channels;         /* patterns; none if has_all_channels */
-    struct acl_texts rules;            /* on commands: "+@read", "-get", "+config|get" */
+    } keys;                    /* none if has_all_keys */
+    struct acl_texts channels; /* patterns; none if has_all_channels */
+    struct acl_texts rules;    /* on commands: "+@read", "-get", "+config|get" */
 };
 
 struct acl_user {
-    _Atomic uint32_t refs;             /* atomic: release on leaving, acquire by the last */
-    _Atomic bool is_outdated;          /* atomic, relaxed: a newer version, or none, is published */
-    uint64_t identity;                 /* the same for all versions of a user; a deleted one's is never used again */
-    struct slice name;                 /* a zero byte follows */
-    uint32_t flags;                    /* enum acl_flag */
-    bool may_everything;               /* set by acl_user_seal: some selector allows all */
+    _Atomic uint32_t refs;    /* atomic: release on leaving, acquire by the last */
+    _Atomic bool is_outdated; /* atomic, relaxed: a newer version, or none, is published */
+    uint64_t identity;        /* the same for all versions of a user; a deleted one's is never used again */
+    struct slice name;        /* a zero byte follows */
+    uint32_t flags;           /* enum acl_flag */
+    bool may_everything;      /* set by acl_user_seal: some selector allows all */
     struct {
         unsigned char (*items)[ACL_HASH_BYTES];
         uint32_t count, capacity;
-    } hashes;                          /* SHA-256 of each password */
-    struct acl_selector *selectors;    /* at least one */
+    } hashes;                       /* SHA-256 of each password */
+    struct acl_selector *selectors; /* at least one */
     uint32_t selector_count;
 };
 
@@ -131,7 +126,7 @@ void acl_hash_print(const unsigned char hash[ACL_HASH_BYTES], char text[ACL_HASH
 bool acl_user_knows(const struct acl_user *user, struct slice password);
 
 /* As text, appended. Parts are separated by blanks. */
-void acl_user_print_rules(const struct acl_user *user, struct buffer *buffer);       /* all: "on ... (~a +get)" */
+void acl_user_print_rules(const struct acl_user *user, struct buffer *buffer); /* all: "on ... (~a +get)" */
 void acl_selector_print_commands(const struct acl_selector *selector, struct buffer *buffer);
 void acl_selector_print_keys(const struct acl_selector *selector, struct buffer *buffer);
 void acl_selector_print_channels(const struct acl_selector *selector, struct buffer *buffer);

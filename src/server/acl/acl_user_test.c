@@ -25,6 +25,7 @@ static const struct command_row config_rows[] = {
     {0},
 };
 
+/* clang-format off */
 static const struct command_row rows[] = {
     {.name = "get", .run = run_nothing, .arity = 2, .flags = "readonly fast", .categories = "@string",
      .keys = "RO,ACCESS@index:1@range:0,1,0"},
@@ -41,6 +42,7 @@ static const struct command_row rows[] = {
     {.name = "config", .arity = -2, .categories = "@slow", .subcommands = config_rows},
     {0},
 };
+/* clang-format on */
 
 static int setup(void **state)
 {
@@ -123,10 +125,12 @@ static void check_same_text(const struct acl_user *a, const struct acl_user *b)
 
 static void rules_on_commands_mean_what_they_say_in_turn(void **state)
 {
-    static const char *const choice[] = {"+get", "-get", "+set", "-set", "+incr", "-incr", "+config", "-config",
-                                         "+config|get", "-config|get", "+config|set", "-config|set", "+@all", "-@all",
-                                         "+@string", "-@string", "+@fast", "-@fast", "+@admin", "-@admin", "+@write",
-                                         "-@write", "+@slow", "-@slow", "+@pubsub", "-@dangerous"};
+    static const char *const choice[] = {"+get",        "-get",        "+set",    "-set",        "+incr",
+                                         "-incr",       "+config",     "-config", "+config|get", "-config|get",
+                                         "+config|set", "-config|set", "+@all",   "-@all",       "+@string",
+                                         "-@string",    "+@fast",      "-@fast",  "+@admin",     "-@admin",
+                                         "+@write",     "-@write",     "+@slow",  "-@slow",      "+@pubsub",
+                                         "-@dangerous"};
     struct random random = test_random("rules on commands");
 
     (void)state;
@@ -219,9 +223,10 @@ static void checks(void **state)
 
 static void a_rule_that_is_wrong_changes_nothing(void **state)
 {
-    static const char *const wrong[] = {"bogus", "~a b", "&a\tb", "%X~a", "%", "%~a", "%RR~a", "+nosuch", "-select|0",
-                                        "+config|get|x", "+config|nosuch", "+select|", "#12", "!zz", "<nothing",
-                                        "(bogus)", "(+get", "(~a", "((+get))", "(on)", "+", "+@", "+@nosuch", "+|"};
+    static const char *const wrong[] = {
+        "bogus",     "~a b",          "&a\tb",          "%X~a",     "%",   "%~a", "%RR~a",    "+nosuch",
+        "-select|0", "+config|get|x", "+config|nosuch", "+select|", "#12", "!zz", "<nothing", "(bogus)",
+        "(+get",     "(~a",           "((+get))",       "(on)",     "+",   "+@",  "+@nosuch", "+|"};
     struct acl_user *user = acl_user_create(SLICE("u")), *before;
 
     (void)state;

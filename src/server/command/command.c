@@ -357,8 +357,12 @@ static void build(struct command *command, const struct command_row *row, const 
 {
     struct slice keys = slice_from_text(row->keys != NULL ? row->keys : ""), word;
 
-    *command = (struct command){.row = row, .run = row->run, .arity = row->arity, .access = row->access,
-                                .container = container, .id = (uint32_t)(command - registry.commands)};
+    *command = (struct command){.row = row,
+                                .run = row->run,
+                                .arity = row->arity,
+                                .access = row->access,
+                                .container = container,
+                                .id = (uint32_t)(command - registry.commands)};
     command->name = slice_from_text(row->name);
     set_full_name(command);
     parse_flags(command);
@@ -534,8 +538,7 @@ static uint32_t find_keyword(const struct key_spec *spec, const struct slice *ar
     return 0;
 }
 
-static bool add_range(const struct key_spec *spec, uint32_t begin, uint32_t arg_count,
-                      struct key_positions *positions)
+static bool add_range(const struct key_spec *spec, uint32_t begin, uint32_t arg_count, struct key_positions *positions)
 {
     int64_t count = arg_count, last;
 

@@ -26,11 +26,11 @@ typedef void (*command_fn)(struct request *request);
 
 /* What a command needs before it may run. */
 enum access_class {
-    ACCESS_EXCLUSIVE, /* the gate; what is not declared otherwise */
-    ACCESS_STRIPED,   /* the stripes of its keys */
-    ACCESS_FREE,      /* neither: own connection, registries, atomics; changes nothing that is journaled */
-    ACCESS_GATED,     /* no stripe, but an open gate: what it does is journaled (PUBLISH) */
-    ACCESS_WALK,      /* locks stripes one after the other by itself; exclusive inside EXEC */
+    ACCESS_EXCLUSIVE,  /* the gate; what is not declared otherwise */
+    ACCESS_STRIPED,    /* the stripes of its keys */
+    ACCESS_FREE,       /* neither: own connection, registries, atomics; changes nothing that is journaled */
+    ACCESS_GATED,      /* no stripe, but an open gate: what it does is journaled (PUBLISH) */
+    ACCESS_WALK,       /* locks stripes one after the other by itself; exclusive inside EXEC */
     ACCESS_TRANSACTION /* EXEC: the union over the client's queue */
 };
 
@@ -55,16 +55,16 @@ enum command_flag {
     COMMAND_ALLOW_BUSY = 1 << 17,
     COMMAND_NO_ASYNC_LOADING = 1 << 18,
     COMMAND_NO_MANDATORY_KEYS = 1 << 19,
-    COMMAND_PROTECTED = 1 << 20,   /* not printed: needs enable-debug-command or the like */
-    COMMAND_DEPRECATED = 1 << 21,  /* documentation only */
-    COMMAND_SYSTEM = 1 << 22,      /* documentation only: syscmd */
+    COMMAND_PROTECTED = 1 << 20,      /* not printed: needs enable-debug-command or the like */
+    COMMAND_DEPRECATED = 1 << 21,     /* documentation only */
+    COMMAND_SYSTEM = 1 << 22,         /* documentation only: syscmd */
     COMMAND_ARBITRARY_KEYS = 1 << 23, /* not printed: touches keys it does not name */
-    COMMAND_ALONE = 1 << 24,       /* not printed: never in one group of locks with its neighbours (it may be slow) */
-    COMMAND_UNQUEUED = 1 << 25,    /* not printed: runs at once, also inside MULTI */
-    COMMAND_ENDS_MULTI = 1 << 26,  /* not printed: ends a transaction, so it may run even when memory is short */
-    COMMAND_SUBSCRIBED = 1 << 27,  /* not printed: for clients that subscribe to something over RESP2, too */
-    COMMAND_SCRIPT = 1 << 28,      /* not printed: runs a script, which may escalate: one at a time (dispatch.h) */
-    COMMAND_ABSENT = 1 << 29       /* not printed: not here, but rules of users and rename-command may name it */
+    COMMAND_ALONE = 1 << 24,      /* not printed: never in one group of locks with its neighbours (it may be slow) */
+    COMMAND_UNQUEUED = 1 << 25,   /* not printed: runs at once, also inside MULTI */
+    COMMAND_ENDS_MULTI = 1 << 26, /* not printed: ends a transaction, so it may run even when memory is short */
+    COMMAND_SUBSCRIBED = 1 << 27, /* not printed: for clients that subscribe to something over RESP2, too */
+    COMMAND_SCRIPT = 1 << 28,     /* not printed: runs a script, which may escalate: one at a time (dispatch.h) */
+    COMMAND_ABSENT = 1 << 29      /* not printed: not here, but rules of users and rename-command may name it */
 };
 
 /* One key's place among the arguments. */
@@ -122,21 +122,21 @@ struct command_row {
     const char *flags;
     const char *categories;
     const char *keys;
-    const char *key_notes;  /* of the key specifications in turn, with | between them; NULL: none */
+    const char *key_notes; /* of the key specifications in turn, with | between them; NULL: none */
     const char *group;
     const char *since;
     const char *summary;
     const char *complexity;
     const char *syntax;
-    const char *arg_since;  /* "condition:7.0.0 GET:6.2.0" */
-    const char *history;    /* "6.2.0=text|7.0.0=text" */
-    const char *tips;       /* separated by blanks */
+    const char *arg_since; /* "condition:7.0.0 GET:6.2.0" */
+    const char *history;   /* "6.2.0=text|7.0.0=text" */
+    const char *tips;      /* separated by blanks */
     const char *deprecated_since;
     const char *replaced_by;
     access_class_fn access_of; /* instead of `access`, when the arguments decide */
     keys_fn find_keys;         /* instead of `keys`, when they cannot tell all */
     enum channel_args channels;
-    reads_only_fn reads_only;  /* true: with these arguments it writes nothing, whatever its flags say; may be NULL */
+    reads_only_fn reads_only; /* true: with these arguments it writes nothing, whatever its flags say; may be NULL */
     const struct command_row *subcommands; /* ends with a row without name */
 };
 
@@ -145,9 +145,9 @@ struct key_spec {
     uint32_t flags;
     enum { KEY_BEGIN_INDEX, KEY_BEGIN_KEYWORD, KEY_BEGIN_UNKNOWN } begin;
     enum { KEY_FIND_RANGE, KEY_FIND_KEYNUM, KEY_FIND_UNKNOWN } find;
-    int index;           /* BEGIN_INDEX; BEGIN_KEYWORD: where to start looking */
-    const char *keyword; /* BEGIN_KEYWORD */
-    int last, step, limit;          /* FIND_RANGE */
+    int index;                        /* BEGIN_INDEX; BEGIN_KEYWORD: where to start looking */
+    const char *keyword;              /* BEGIN_KEYWORD */
+    int last, step, limit;            /* FIND_RANGE */
     int count_index, first, key_step; /* FIND_KEYNUM */
 };
 
@@ -159,11 +159,11 @@ struct command {
     uint32_t flags;      /* enum command_flag */
     uint64_t categories; /* bit i: command_category_name(i) */
     enum access_class access;
-    uint32_t id;         /* 0 ... command_count() - 1: index of per-worker counters */
+    uint32_t id; /* 0 ... command_count() - 1: index of per-worker counters */
     uint32_t key_spec_count;
     struct key_spec *key_specs;
     int first_key, last_key, key_step; /* the legacy range; 0: none */
-    bool simple_keys;    /* the legacy range tells all */
+    bool simple_keys;                  /* the legacy range tells all */
     const struct command *container;   /* NULL unless a subcommand */
     struct command *subcommands;
     uint32_t subcommand_count;
@@ -183,9 +183,9 @@ const struct command *command_find(struct slice name); /* any case; NULL: none *
 const struct command *command_find_subcommand(const struct command *container, struct slice name);
 /* By full name: "client|list" or "get". */
 const struct command *command_find_full(struct slice name);
-uint32_t command_count(void);                     /* with subcommands */
+uint32_t command_count(void); /* with subcommands */
 const struct command *command_at(uint32_t id);
-uint32_t command_top_count(void);                 /* without subcommands */
+uint32_t command_top_count(void); /* without subcommands */
 const struct command *command_top_at(uint32_t index);
 
 /* The keys among the arguments, appended to `positions`. False: the arguments cannot be read that way. */

@@ -30,12 +30,12 @@ struct sequence {
 
 struct item {
     enum item_kind kind;
-    struct slice text;              /* as written */
+    struct slice text; /* as written */
     bool optional, multiple, multiple_token;
     struct {
         struct sequence *items;
         size_t count, capacity;
-    } alternatives;                 /* GROUP */
+    } alternatives; /* GROUP */
 };
 
 struct reader {
@@ -60,8 +60,8 @@ static bool is_stop(char c)
 /* Units of distance and the like are literals that are written in lower case. */
 static bool is_lower_literal(struct slice word)
 {
-    static const char *const words[] = {"m", "km", "ft", "mi", "normal", "master", "slave", "replica", "pubsub",
-                                        "lib-name", "lib-ver"};
+    static const char *const words[] = {"m",     "km",      "ft",     "mi",       "normal", "master",
+                                        "slave", "replica", "pubsub", "lib-name", "lib-ver"};
 
     for (size_t i = 0; i < countof(words); i++) {
         if (slice_equal_text(word, words[i]))
@@ -181,11 +181,12 @@ static const char *lookup(const struct naming *table, size_t count, struct slice
 }
 
 static const struct naming token_names[] = {
-    {"ALPHA", "sorting"}, {"CH", "change"},   {"INCR", "increment"}, {"=", "equal"}, {"~", "approximately"},
-    {"*", "auto_id"},     {"$", "new_id"},    {"\"\"", "empty_string"},
+    {"ALPHA", "sorting"},   {"CH", "change"}, {"INCR", "increment"}, {"=", "equal"},
+    {"~", "approximately"}, {"*", "auto_id"}, {"$", "new_id"},       {"\"\"", "empty_string"},
 };
 
 /* By the tokens, or names, of what can be chosen. */
+/* clang-format off */
 static const struct naming choice_names[] = {
     {"NX|XX", "condition"}, {"NX|XX|GT|LT", "condition"}, {"GT|LT", "comparison"}, {"ASYNC|SYNC", "async"},
     {"EX|PX|EXAT|PXAT|PERSIST", "expiration"}, {"EX|PX|EXAT|PXAT|KEEPTTL", "expiration"}, {"ASC|DESC", "order"},
@@ -200,6 +201,7 @@ static const struct naming choice_names[] = {
     {"ip:port|new-format", "filter"}, {"NORMAL|MASTER|SLAVE|REPLICA|PUBSUB", "normal_master_slave_pubsub"},
     {"NOSAVE|SAVE", "nosave_save"}, {"HARD|SOFT", "hard_soft"}, {"TIMEOUT|ERROR", "timeout_error"},
 };
+/* clang-format on */
 
 /* What a choice or a block is called in one command only. */
 static const struct {
@@ -230,6 +232,7 @@ static const struct {
 };
 
 /* Types by the names of arguments; what is not here is a string. */
+/* clang-format off */
 static const struct naming type_names[] = {
     {"bit", "i"}, {"bits", "i"}, {"client-id", "i"}, {"cluster-bus-port", "i"}, {"config-epoch", "i"},
     {"count", "i"}, {"cursor", "i"}, {"db", "i"}, {"db-index", "i"}, {"index", "i"}, {"index1", "i"},
@@ -245,6 +248,7 @@ static const struct naming type_names[] = {
     {"key", "k"}, {"key1", "k"}, {"key2", "k"}, {"newkey", "k"}, {"source", "k"}, {"destination", "k"},
     {"destkey", "k"}, {"sourcekey", "k"}, {"src", "k"}, {"dst", "k"},
 };
+/* clang-format on */
 
 static enum syntax_type type_of_argument(const struct command *command, struct slice name)
 {
@@ -284,9 +288,9 @@ static enum syntax_type type_of_argument(const struct command *command, struct s
 const char *syntax_type_name(enum syntax_type type)
 {
     static const char *const names[] = {
-        [SYNTAX_STRING] = "string",       [SYNTAX_INTEGER] = "integer",     [SYNTAX_DOUBLE] = "double",
-        [SYNTAX_KEY] = "key",             [SYNTAX_PATTERN] = "pattern",     [SYNTAX_UNIX_TIME] = "unix-time",
-        [SYNTAX_TOKEN] = "pure-token",    [SYNTAX_ONEOF] = "oneof",         [SYNTAX_BLOCK] = "block",
+        [SYNTAX_STRING] = "string",    [SYNTAX_INTEGER] = "integer", [SYNTAX_DOUBLE] = "double",
+        [SYNTAX_KEY] = "key",          [SYNTAX_PATTERN] = "pattern", [SYNTAX_UNIX_TIME] = "unix-time",
+        [SYNTAX_TOKEN] = "pure-token", [SYNTAX_ONEOF] = "oneof",     [SYNTAX_BLOCK] = "block",
     };
 
     return names[type];
@@ -420,8 +424,9 @@ static char *choice_name(const struct syntax_list *choices)
         const struct syntax_node *choice = choices->items[i];
 
         buffer_append_text(&text, i == 0 ? "" : "|");
-        buffer_append_text(&text, choice->token == NULL ? choice->name : choice->token[0] != '\0' ? choice->token
-                                                                                                  : "\"\"");
+        buffer_append_text(&text, choice->token == NULL      ? choice->name
+                                  : choice->token[0] != '\0' ? choice->token
+                                                             : "\"\"");
     }
     known = lookup(choice_names, countof(choice_names), buffer_slice(&text));
     name = known != NULL ? mem_copy_text(known) : joined_names(choices);
@@ -473,8 +478,7 @@ static void set_token(struct syntax_node *node, char *token)
 }
 
 /* A literal and `count` values behind it. */
-static void build_with_token(struct builder *builder, const struct item *items, size_t count,
-                             struct syntax_list *list)
+static void build_with_token(struct builder *builder, const struct item *items, size_t count, struct syntax_list *list)
 {
     struct syntax_list values = {0};
     bool has_choice = false;

@@ -7,8 +7,15 @@
 #include <stddef.h>
 
 enum syntax_type {
-    SYNTAX_STRING, SYNTAX_INTEGER, SYNTAX_DOUBLE, SYNTAX_KEY, SYNTAX_PATTERN, SYNTAX_UNIX_TIME, SYNTAX_TOKEN,
-    SYNTAX_ONEOF, SYNTAX_BLOCK
+    SYNTAX_STRING,
+    SYNTAX_INTEGER,
+    SYNTAX_DOUBLE,
+    SYNTAX_KEY,
+    SYNTAX_PATTERN,
+    SYNTAX_UNIX_TIME,
+    SYNTAX_TOKEN,
+    SYNTAX_ONEOF,
+    SYNTAX_BLOCK
 };
 
 struct syntax_list {
@@ -19,8 +26,8 @@ struct syntax_list {
 struct syntax_node {
     char *name;
     enum syntax_type type;
-    int key_spec_index;          /* -1: none */
-    char *token;                 /* NULL: none */
+    int key_spec_index;                   /* -1: none */
+    char *token;                          /* NULL: none */
     struct slice since, deprecated_since; /* empty: the command's */
     bool optional, multiple, multiple_token;
     struct syntax_list children; /* ONEOF, BLOCK */

@@ -29,13 +29,16 @@ static bool find_two(const struct slice *args, uint32_t arg_count, struct key_po
     return true;
 }
 
+/* clang-format off */
 static const struct command_row subs[] = {
     {.name = "get", .run = run_nothing, .arity = 3, .flags = "readonly", .categories = "@keyspace",
      .keys = "RO@index:2@range:0,1,0"},
     {.name = "help", .run = run_nothing, .arity = 2, .flags = "loading stale", .categories = "@slow"},
     {0},
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct command_row rows[] = {
     {.name = "get", .run = run_nothing, .arity = 2, .flags = "readonly fast", .categories = "@string",
      .keys = "RO,ACCESS" KEY1},
@@ -65,6 +68,7 @@ static const struct command_row rows[] = {
     {.name = "object", .arity = -2, .categories = "@slow", .subcommands = subs},
     {0},
 };
+/* clang-format on */
 
 static int setup(void **state)
 {
@@ -100,7 +104,8 @@ static void names_are_found_in_any_case(void **state)
     assert_null(find_text("help")); /* a subcommand's word is no command */
     assert_null(command_find(slice_make("get\0", 4)));
     assert_null(command_find(SLICE("g@t")));
-    assert_null(command_find(SLICE("\xc7" "et")));
+    assert_null(command_find(SLICE("\xc7"
+                                   "et")));
     assert_string_equal(find_text("Object|Get")->full_name.data, "object|get");
     assert_null(find_text("object|set"));
     assert_null(find_text("get|get"));
@@ -273,8 +278,13 @@ static void print_list(struct buffer *text, const struct syntax_list *list)
 
 static void check_syntax(const char *keys, const char *arg_since, const char *syntax, const char *expected)
 {
-    struct command_row row = {.name = "x", .run = run_nothing, .arity = -1, .flags = "", .syntax = syntax,
-                              .keys = keys, .arg_since = arg_since};
+    struct command_row row = {.name = "x",
+                              .run = run_nothing,
+                              .arity = -1,
+                              .flags = "",
+                              .syntax = syntax,
+                              .keys = keys,
+                              .arg_since = arg_since};
     const struct command_row table[] = {row, {0}};
     const struct command_row *const tables[] = {table};
     struct syntax_list list;
@@ -317,8 +327,7 @@ static void syntax_becomes_a_tree(void **state)
     check_syntax("", NULL, "X [WEIGHTS weight [weight ...]] [AGGREGATE (SUM|MIN|MAX)]",
                  "(weight:integer=WEIGHTS?* aggregate:oneof=AGGREGATE?(sum:pure-token=SUM min:pure-token=MIN "
                  "max:pure-token=MAX))");
-    check_syntax("RO" KEY1, NULL, "X (key|\"\")",
-                 "(key_or_empty_string:oneof(key:key0 empty_string:pure-token=))");
+    check_syntax("RO" KEY1, NULL, "X (key|\"\")", "(key_or_empty_string:oneof(key:key0 empty_string:pure-token=))");
 }
 
 /* Nothing that a row could say by mistake may hang or touch foreign memory (run under the address sanitizer). */
@@ -364,8 +373,7 @@ static void commands_are_renamed(void **state)
     assert_null(find_text("object|get"));
     assert_string_equal(find_text("thing|get")->full_name.data, "object|get");
     memset(long_name, 'x', sizeof(long_name));
-    assert_string_equal(command_rename(SLICE("thing"), slice_make(long_name, 256)),
-                        "Target command name is too long");
+    assert_string_equal(command_rename(SLICE("thing"), slice_make(long_name, 256)), "Target command name is too long");
     assert_null(command_rename(SLICE("thing"), slice_make(long_name, 255)));
     assert_non_null(command_find(slice_make(long_name, 255)));
     assert_null(command_find(slice_make(long_name, 256)));

@@ -50,18 +50,26 @@ static const struct {
 
 /* A category's bit is its place here; also the order of printing. */
 static const char *const categories[] = {
-    "keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo",
-    "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting",
-    "replication",
+    "keyspace", "read",        "write",      "set",         "sortedset", "list",        "hash", "string",
+    "bitmap",   "hyperloglog", "geo",        "stream",      "pubsub",    "admin",       "fast", "slow",
+    "blocking", "dangerous",   "connection", "transaction", "scripting", "replication",
 };
 
 static const struct {
     uint32_t flag;
     const char *name;
 } key_flags[] = {
-    {KEY_RO, "RO"},           {KEY_RW, "RW"},         {KEY_OW, "OW"},         {KEY_RM, "RM"},
-    {KEY_ACCESS, "access"},   {KEY_UPDATE, "update"}, {KEY_INSERT, "insert"}, {KEY_DELETE, "delete"},
-    {KEY_NOT_KEY, "not_key"}, {KEY_INCOMPLETE, "incomplete"}, {KEY_VARIABLE_FLAGS, "variable_flags"},
+    {KEY_RO, "RO"},
+    {KEY_RW, "RW"},
+    {KEY_OW, "OW"},
+    {KEY_RM, "RM"},
+    {KEY_ACCESS, "access"},
+    {KEY_UPDATE, "update"},
+    {KEY_INSERT, "insert"},
+    {KEY_DELETE, "delete"},
+    {KEY_NOT_KEY, "not_key"},
+    {KEY_INCOMPLETE, "incomplete"},
+    {KEY_VARIABLE_FLAGS, "variable_flags"},
 };
 
 bool command_flag_of_word(struct slice word, uint32_t *flag)

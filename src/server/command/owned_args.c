@@ -59,8 +59,7 @@ static void keep_keys(struct owned_args *kept, const struct slice *args, const s
 }
 
 void owned_args_make(struct owned_args *kept, const struct slice *args, uint32_t arg_count,
-                     const struct resp_blob_arg *blobs, uint32_t blob_count, const struct key *keys,
-                     uint32_t key_count)
+                     const struct resp_blob_arg *blobs, uint32_t blob_count, const struct key *keys, uint32_t key_count)
 {
     *kept = (struct owned_args){.arg_count = arg_count};
     keep_blobs(kept, blobs, blob_count);

@@ -10,10 +10,10 @@ struct owned_args {
     uint32_t arg_count;
     struct resp_blob_arg *blobs; /* each with a reference of its own */
     uint32_t blob_count;
-    struct key *keys;            /* their names are among the words */
+    struct key *keys; /* their names are among the words */
     uint32_t key_count;
-    char *bytes;                 /* of the words that are not in blobs */
-    size_t memory_bytes;         /* of all this but the blobs */
+    char *bytes;         /* of the words that are not in blobs */
+    size_t memory_bytes; /* of all this but the blobs */
 };
 
 /* key_count 0: there are none, or owned_args_find_keys looks for them. */

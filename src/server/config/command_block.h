@@ -7,10 +7,10 @@
 #include <stdbool.h>
 
 enum command_block {
-    COMMAND_BLOCK_LOADING = 1 << 0, /* the data is not there yet: loading.h */
-    COMMAND_BLOCK_UNSAVED = 1 << 1, /* snapshots fail, and clients shall hear of it: persistence.h */
+    COMMAND_BLOCK_LOADING = 1 << 0,   /* the data is not there yet: loading.h */
+    COMMAND_BLOCK_UNSAVED = 1 << 1,   /* snapshots fail, and clients shall hear of it: persistence.h */
     COMMAND_BLOCK_UNWRITTEN = 1 << 2, /* likewise the append only file: aof_writer.h */
-    COMMAND_BLOCK_MOVING = 1 << 3 /* keys are on their way to another server: migrate.h */
+    COMMAND_BLOCK_MOVING = 1 << 3     /* keys are on their way to another server: migrate.h */
 };
 
 extern _Atomic unsigned command_block_bits; /* global, atomic: relaxed where commands look, release where it changes */

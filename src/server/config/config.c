@@ -166,15 +166,15 @@ void config_log_remarks(void)
 
 struct setting {
     struct config_row *row;
-    struct slice name;          /* as the client wrote it */
-    struct option_value value;  /* the new one; once stored, the old one */
+    struct slice name;         /* as the client wrote it */
+    struct option_value value; /* the new one; once stored, the old one */
     bool stored, changed;
 };
 
 struct change_set {
     struct setting *settings;
     size_t count;
-    struct slice blamed;        /* the name in the error */
+    struct slice blamed; /* the name in the error */
     char error[OPTION_ERROR_SPACE];
 };
 
@@ -255,8 +255,7 @@ static void undo_settings(struct change_set *set, bool applied)
     for (size_t i = set->count; i-- > 0;) {
         struct setting *setting = &set->settings[i];
 
-        if (setting->stored &&
-            option_store(setting->row->row, &setting->value, error, sizeof(error)) == OPTION_FAILED)
+        if (setting->stored && option_store(setting->row->row, &setting->value, error, sizeof(error)) == OPTION_FAILED)
             log_warning("Can't restore the old value of '%s': %s", setting->row->row->name, error);
     }
     for (size_t i = 0; applied && i < set->count; i++) {

@@ -52,8 +52,8 @@ must_check bool config_load(int argc, char **argv, int *exit_status);
 /* Once, after the log was set up: what was given but has no effect in this program. */
 void config_log_remarks(void);
 
-const char *config_file_path(void);       /* absolute; "" when there is none */
-const char *config_executable_path(void); /* absolute */
+const char *config_file_path(void);        /* absolute; "" when there is none */
+const char *config_executable_path(void);  /* absolute */
 char *const *config_arguments(int *count); /* argv as it was given */
 uint64_t config_build_id(void);            /* differs between versions and compilers */
 
@@ -71,9 +71,9 @@ const char *config_rewrite_everything(void); /* also what has its default */
 /* CONFIG SET: names and values, taken in turns, all or none. In an exclusive section. False: *refusal says what is
  * wrong. With `may_protected` options that say where files are may be changed, too. */
 struct config_refusal {
-    bool is_unknown;     /* there is no option of that name */
-    bool is_loading;     /* it may not change while data is loaded */
-    struct slice name;   /* as it was given */
+    bool is_unknown;                 /* there is no option of that name */
+    bool is_loading;                 /* it may not change while data is loaded */
+    struct slice name;               /* as it was given */
     char reason[OPTION_ERROR_SPACE]; /* "": none is known */
 };
 must_check bool config_change(const struct slice *words, size_t pair_count, bool may_protected,

@@ -106,8 +106,7 @@ static bool include(struct reader *reader, struct slice line, const char *path)
     return done;
 }
 
-static bool set_option(struct config_row *row, const struct slice *words, size_t count, char *error,
-                       size_t error_size)
+static bool set_option(struct config_row *row, const struct slice *words, size_t count, char *error, size_t error_size)
 {
     struct option_value value;
     bool done;

@@ -30,7 +30,7 @@ struct config_state {
 };
 extern struct config_state config_state; /* global: see config.c */
 
-struct config_row *config_find_row(struct slice name); /* NULL: none */
+struct config_row *config_find_row(struct slice name);                   /* NULL: none */
 const struct config_directive *config_find_directive(struct slice name); /* NULL: none */
 void config_add_accepted(void);
 void config_add_file_only(void); /* directives for parts that are not there: see config_directives.c */

@@ -160,8 +160,8 @@ static void write_old_lines(const struct document *document, struct fresh *all, 
     }
 }
 
-static void write_new_lines(const struct document *document, struct fresh *all, const bool *has_line,
-                            bool also_presets, struct buffer *out)
+static void write_new_lines(const struct document *document, struct fresh *all, const bool *has_line, bool also_presets,
+                            struct buffer *out)
 {
     size_t count = config_state.rows.count + config_state.directives.count;
     bool is_signed = document->signed_already;

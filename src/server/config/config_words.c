@@ -20,8 +20,8 @@ static int print_version(int argc, char **argv)
 {
     (void)argc;
     (void)argv;
-    printf("KeyDB server v=%s sha=%s:%d malloc=%s bits=%d build=%llx\n", KEYDB_VERSION, KEYDB_GIT_SHA1,
-           KEYDB_GIT_DIRTY, mem_allocator_name(), (int)(8 * sizeof(void *)), (unsigned long long)config_build_id());
+    printf("KeyDB server v=%s sha=%s:%d malloc=%s bits=%d build=%llx\n", KEYDB_VERSION, KEYDB_GIT_SHA1, KEYDB_GIT_DIRTY,
+           mem_allocator_name(), (int)(8 * sizeof(void *)), (unsigned long long)config_build_id());
     return EXIT_SUCCESS;
 }
 
@@ -121,9 +121,9 @@ static const struct {
     const char *name;
     const char *what;
 } other_programs[] = {
-    {"redis-sentinel", "Sentinel"},          {"keydb-sentinel", "Sentinel"},
-    {"redis-check-rdb", "The RDB checker"},  {"keydb-check-rdb", "The RDB checker"},
-    {"redis-check-aof", "The AOF checker"},  {"keydb-check-aof", "The AOF checker"},
+    {"redis-sentinel", "Sentinel"},         {"keydb-sentinel", "Sentinel"},
+    {"redis-check-rdb", "The RDB checker"}, {"keydb-check-rdb", "The RDB checker"},
+    {"redis-check-aof", "The AOF checker"}, {"keydb-check-aof", "The AOF checker"},
 };
 
 static bool refuse(const char *what, int *exit_status)

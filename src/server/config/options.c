@@ -19,73 +19,73 @@
 #include <syslog.h>
 #include <unistd.h>
 
-_Atomic int64_t option_port;             /* global: option storage */
-_Atomic int64_t option_tls_port;         /* global: option storage */
-_Atomic int64_t option_unixsocketperm;   /* global: option storage */
-_Atomic int64_t option_tcp_backlog;      /* global: option storage */
-_Atomic int64_t option_tcp_keepalive;    /* global: option storage */
-_Atomic int64_t option_timeout;          /* global: option storage */
-_Atomic int64_t option_maxclients;       /* global: option storage */
-_Atomic int64_t option_maxclients_reserved;      /* global: option storage */
-_Atomic int64_t option_overload_protect_percent; /* global: option storage */
-_Atomic int64_t option_protected_mode;   /* global: option storage */
-_Atomic int64_t option_socket_mark_id;   /* global: option storage */
-struct option_string option_unixsocket;  /* global: option storage */
-struct option_string option_bind_source_addr; /* global: option storage */
-struct option_string option_requirepass; /* global: option storage */
-_Atomic int64_t option_client_query_buffer_limit; /* global: option storage */
-_Atomic int64_t option_proto_max_bulk_len;        /* global: option storage */
+_Atomic int64_t option_port;                                  /* global: option storage */
+_Atomic int64_t option_tls_port;                              /* global: option storage */
+_Atomic int64_t option_unixsocketperm;                        /* global: option storage */
+_Atomic int64_t option_tcp_backlog;                           /* global: option storage */
+_Atomic int64_t option_tcp_keepalive;                         /* global: option storage */
+_Atomic int64_t option_timeout;                               /* global: option storage */
+_Atomic int64_t option_maxclients;                            /* global: option storage */
+_Atomic int64_t option_maxclients_reserved;                   /* global: option storage */
+_Atomic int64_t option_overload_protect_percent;              /* global: option storage */
+_Atomic int64_t option_protected_mode;                        /* global: option storage */
+_Atomic int64_t option_socket_mark_id;                        /* global: option storage */
+struct option_string option_unixsocket;                       /* global: option storage */
+struct option_string option_bind_source_addr;                 /* global: option storage */
+struct option_string option_requirepass;                      /* global: option storage */
+_Atomic int64_t option_client_query_buffer_limit;             /* global: option storage */
+_Atomic int64_t option_proto_max_bulk_len;                    /* global: option storage */
 struct output_limit option_output_limits[OUTPUT_CLASS_COUNT]; /* global: option storage */
-_Atomic int64_t option_server_threads;          /* global: option storage */
-_Atomic int64_t option_server_thread_affinity;  /* global: option storage */
-_Atomic int64_t option_active_client_balancing; /* global: option storage */
-_Atomic int64_t option_min_clients_per_thread;  /* global: option storage */
-_Atomic int64_t option_event_loop;              /* global: option storage */
-_Atomic int64_t option_prefetch_enabled;        /* global: option storage */
-_Atomic int64_t option_hz;                      /* global: option storage */
-_Atomic int64_t option_dynamic_hz;              /* global: option storage */
-_Atomic int64_t option_databases;               /* global: option storage */
-_Atomic int64_t option_maxmemory;                /* global: option storage */
-_Atomic int64_t option_maxmemory_policy;         /* global: option storage */
-_Atomic int64_t option_lfu_log_factor;           /* global: option storage */
-_Atomic int64_t option_lfu_decay_time;           /* global: option storage */
-_Atomic int64_t option_lazyfree_lazy_eviction;   /* global: option storage */
-_Atomic int64_t option_lazyfree_lazy_expire;     /* global: option storage */
-_Atomic int64_t option_lazyfree_lazy_server_del; /* global: option storage */
-_Atomic int64_t option_lazyfree_lazy_user_del;   /* global: option storage */
-_Atomic int64_t option_lazyfree_lazy_user_flush; /* global: option storage */
-_Atomic int64_t option_hll_sparse_max_bytes;   /* global: option storage */
-_Atomic int64_t option_loglevel;        /* global: option storage */
-struct option_string option_logfile;    /* global: option storage */
-_Atomic int64_t option_syslog_enabled;  /* global: option storage */
-struct option_string option_syslog_ident; /* global: option storage */
-_Atomic int64_t option_syslog_facility; /* global: option storage */
-_Atomic int64_t option_daemonize;       /* global: option storage */
-struct option_string option_pidfile;    /* global: option storage */
-_Atomic int64_t option_supervised;      /* global: option storage */
-_Atomic int64_t option_always_show_logo; /* global: option storage */
-_Atomic int64_t option_set_proc_title;  /* global: option storage */
-struct option_string option_proc_title_template; /* global: option storage */
-_Atomic int64_t option_enable_debug_command;     /* global: option storage */
-_Atomic int64_t option_enable_protected_configs; /* global: option storage */
-_Atomic int64_t option_enable_module_command;    /* global: option storage */
-struct option_string option_tls_cert_file;        /* global: option storage */
-struct option_string option_tls_key_file;         /* global: option storage */
-struct option_string option_tls_key_file_pass;    /* global: option storage */
-struct option_string option_tls_client_cert_file; /* global: option storage */
-struct option_string option_tls_client_key_file;  /* global: option storage */
-struct option_string option_tls_client_key_file_pass; /* global: option storage */
-struct option_string option_tls_ca_cert_file;     /* global: option storage */
-struct option_string option_tls_ca_cert_dir;      /* global: option storage */
-struct option_string option_tls_dh_params_file;   /* global: option storage */
-struct option_string option_tls_protocols;        /* global: option storage */
-struct option_string option_tls_ciphers;          /* global: option storage */
-struct option_string option_tls_ciphersuites;     /* global: option storage */
-_Atomic int64_t option_tls_auth_clients;          /* global: option storage */
-_Atomic int64_t option_tls_prefer_server_ciphers; /* global: option storage */
-_Atomic int64_t option_tls_session_caching;       /* global: option storage */
-_Atomic int64_t option_tls_session_cache_size;    /* global: option storage */
-_Atomic int64_t option_tls_session_cache_timeout; /* global: option storage */
+_Atomic int64_t option_server_threads;                        /* global: option storage */
+_Atomic int64_t option_server_thread_affinity;                /* global: option storage */
+_Atomic int64_t option_active_client_balancing;               /* global: option storage */
+_Atomic int64_t option_min_clients_per_thread;                /* global: option storage */
+_Atomic int64_t option_event_loop;                            /* global: option storage */
+_Atomic int64_t option_prefetch_enabled;                      /* global: option storage */
+_Atomic int64_t option_hz;                                    /* global: option storage */
+_Atomic int64_t option_dynamic_hz;                            /* global: option storage */
+_Atomic int64_t option_databases;                             /* global: option storage */
+_Atomic int64_t option_maxmemory;                             /* global: option storage */
+_Atomic int64_t option_maxmemory_policy;                      /* global: option storage */
+_Atomic int64_t option_lfu_log_factor;                        /* global: option storage */
+_Atomic int64_t option_lfu_decay_time;                        /* global: option storage */
+_Atomic int64_t option_lazyfree_lazy_eviction;                /* global: option storage */
+_Atomic int64_t option_lazyfree_lazy_expire;                  /* global: option storage */
+_Atomic int64_t option_lazyfree_lazy_server_del;              /* global: option storage */
+_Atomic int64_t option_lazyfree_lazy_user_del;                /* global: option storage */
+_Atomic int64_t option_lazyfree_lazy_user_flush;              /* global: option storage */
+_Atomic int64_t option_hll_sparse_max_bytes;                  /* global: option storage */
+_Atomic int64_t option_loglevel;                              /* global: option storage */
+struct option_string option_logfile;                          /* global: option storage */
+_Atomic int64_t option_syslog_enabled;                        /* global: option storage */
+struct option_string option_syslog_ident;                     /* global: option storage */
+_Atomic int64_t option_syslog_facility;                       /* global: option storage */
+_Atomic int64_t option_daemonize;                             /* global: option storage */
+struct option_string option_pidfile;                          /* global: option storage */
+_Atomic int64_t option_supervised;                            /* global: option storage */
+_Atomic int64_t option_always_show_logo;                      /* global: option storage */
+_Atomic int64_t option_set_proc_title;                        /* global: option storage */
+struct option_string option_proc_title_template;              /* global: option storage */
+_Atomic int64_t option_enable_debug_command;                  /* global: option storage */
+_Atomic int64_t option_enable_protected_configs;              /* global: option storage */
+_Atomic int64_t option_enable_module_command;                 /* global: option storage */
+struct option_string option_tls_cert_file;                    /* global: option storage */
+struct option_string option_tls_key_file;                     /* global: option storage */
+struct option_string option_tls_key_file_pass;                /* global: option storage */
+struct option_string option_tls_client_cert_file;             /* global: option storage */
+struct option_string option_tls_client_key_file;              /* global: option storage */
+struct option_string option_tls_client_key_file_pass;         /* global: option storage */
+struct option_string option_tls_ca_cert_file;                 /* global: option storage */
+struct option_string option_tls_ca_cert_dir;                  /* global: option storage */
+struct option_string option_tls_dh_params_file;               /* global: option storage */
+struct option_string option_tls_protocols;                    /* global: option storage */
+struct option_string option_tls_ciphers;                      /* global: option storage */
+struct option_string option_tls_ciphersuites;                 /* global: option storage */
+_Atomic int64_t option_tls_auth_clients;                      /* global: option storage */
+_Atomic int64_t option_tls_prefer_server_ciphers;             /* global: option storage */
+_Atomic int64_t option_tls_session_caching;                   /* global: option storage */
+_Atomic int64_t option_tls_session_cache_size;                /* global: option storage */
+_Atomic int64_t option_tls_session_cache_timeout;             /* global: option storage */
 
 static bool refuse(char *error, size_t error_size, const char *reason)
 {
@@ -100,7 +100,7 @@ enum { BIND_ADDRESSES_MOST = 16 };
 static struct {
     char *items[BIND_ADDRESSES_MOST]; /* at the gate alone, as `count` */
     size_t count;
-    struct option_string text;        /* all of them */
+    struct option_string text; /* all of them */
 } bound;
 
 const char *const *option_bind_addresses(size_t *count)
@@ -156,10 +156,12 @@ static void get_bind(const struct option_row *row, struct buffer *buffer)
 
 enum { OUTPUT_LIMIT_WORDS = 4 };
 
+/* clang-format off */
 static const struct option_enum output_classes[] = {
     {"normal", OUTPUT_CLASS_NORMAL}, {"slave", OUTPUT_CLASS_REPLICA}, {"replica", OUTPUT_CLASS_REPLICA},
     {"pubsub", OUTPUT_CLASS_PUBSUB}, {NULL, 0},
 };
+/* clang-format on */
 
 struct output_limit_value {
     bool given;
@@ -176,8 +178,7 @@ static bool parse_output_limit(const struct slice words[OUTPUT_LIMIT_WORDS], str
         return refuse(error, error_size, "Invalid client class specified in buffer limit configuration.");
     if (!number_parse_memory(words[1], &value.hard_bytes) || !number_parse_memory(words[2], &value.soft_bytes) ||
         !number_parse_i64(words[3], &seconds) || seconds < 0)
-        return refuse(error, error_size,
-                      "Error in hard, soft or soft_seconds setting in buffer limit configuration.");
+        return refuse(error, error_size, "Error in hard, soft or soft_seconds setting in buffer limit configuration.");
     value.soft_seconds = (uint64_t)seconds;
     values[class] = value;
     return true;
@@ -305,7 +306,8 @@ static const char *check_address(const struct option_row *row, int64_t number, s
     if (text.size < sizeof(copy))
         memcpy(copy, text.data, text.size);
     return inet_pton(AF_INET, copy, address) == 1 || inet_pton(AF_INET6, copy, address) == 1
-               ? NULL : "argument must be an IPv4 or IPv6 address";
+               ? NULL
+               : "argument must be an IPv4 or IPv6 address";
 }
 
 static const char *apply_hz(const struct option_row *row)
@@ -318,8 +320,8 @@ static const char *apply_hz(const struct option_row *row)
 /* {word} must be one of the known ones; a brace that is not closed is a mistake. */
 static bool title_template_is_valid(struct slice text)
 {
-    static const char *const known[] = {"title", "listen-addr", "server-mode", "config-file", "port", "tls-port",
-                                        "unixsocket"};
+    static const char *const known[] = {"title", "listen-addr", "server-mode", "config-file",
+                                        "port",  "tls-port",    "unixsocket"};
 
     for (;;) {
         const char *open = text.size == 0 ? NULL : memchr(text.data, '{', text.size);
@@ -353,17 +355,23 @@ static const struct option_enum log_levels[] = {
     {"debug", LOG_LEVEL_DEBUG},     {"verbose", LOG_LEVEL_VERBOSE}, {"notice", LOG_LEVEL_NOTICE},
     {"warning", LOG_LEVEL_WARNING}, {"nothing", LOG_LEVEL_NOTHING}, {NULL, 0},
 };
+/* clang-format off */
 static const struct option_enum syslog_facilities[] = {
     {"user", LOG_USER},     {"local0", LOG_LOCAL0}, {"local1", LOG_LOCAL1}, {"local2", LOG_LOCAL2},
     {"local3", LOG_LOCAL3}, {"local4", LOG_LOCAL4}, {"local5", LOG_LOCAL5}, {"local6", LOG_LOCAL6},
     {"local7", LOG_LOCAL7}, {NULL, 0},
 };
+/* clang-format on */
+/* clang-format off */
 static const struct option_enum supervisors[] = {
     {"upstart", SUPERVISED_UPSTART}, {"systemd", SUPERVISED_SYSTEMD}, {"auto", SUPERVISED_AUTO},
     {"no", SUPERVISED_NO},           {NULL, 0},
 };
-static const struct option_enum allowed_from[] = {
-    {"no", ALLOWED_NO}, {"yes", ALLOWED_YES}, {"local", ALLOWED_LOCAL}, {NULL, 0}};
+/* clang-format on */
+static const struct option_enum allowed_from[] = {{"no", ALLOWED_NO},
+                                                  {"yes", ALLOWED_YES},
+                                                  {"local", ALLOWED_LOCAL},
+                                                  {NULL, 0}};
 static const struct option_enum memory_policies[] = {
     {"volatile-lru", POLICY_LRU},
     {"volatile-lfu", POLICY_LFU},
@@ -375,10 +383,14 @@ static const struct option_enum memory_policies[] = {
     {"noeviction", POLICY_NO_EVICTION},
     {NULL, 0},
 };
-static const struct option_enum auth_modes[] = {
-    {"no", TLS_AUTH_NO}, {"yes", TLS_AUTH_YES}, {"optional", TLS_AUTH_OPTIONAL}, {NULL, 0}};
-static const struct option_enum event_loops[] = {
-    {"auto", LOOP_AUTO}, {"epoll", LOOP_EPOLL}, {"io_uring", LOOP_IO_URING}, {NULL, 0}};
+static const struct option_enum auth_modes[] = {{"no", TLS_AUTH_NO},
+                                                {"yes", TLS_AUTH_YES},
+                                                {"optional", TLS_AUTH_OPTIONAL},
+                                                {NULL, 0}};
+static const struct option_enum event_loops[] = {{"auto", LOOP_AUTO},
+                                                 {"epoll", LOOP_EPOLL},
+                                                 {"io_uring", LOOP_IO_URING},
+                                                 {NULL, 0}};
 
 #define TLS_FILE (OPTION_MUTABLE | OPTION_VOLATILE | OPTION_EMPTY_IS_NULL)
 #define TLS_TEXT (OPTION_MUTABLE | OPTION_EMPTY_IS_NULL)
@@ -489,8 +501,8 @@ const struct option_row server_options[] = {
                OPTION_MUTABLE, "Title of the process.", .check = check_title_template),
     ROW_ENUM("enable-debug-command", &option_enable_debug_command, ALLOWED_NO, allowed_from, OPTION_IMMUTABLE,
              "Clients that may use DEBUG: no, local (clients of this machine), yes."),
-    ROW_ENUM("enable-protected-configs", &option_enable_protected_configs, ALLOWED_NO, allowed_from,
-             OPTION_IMMUTABLE, "Clients that may change the directory and names of files: no, local, yes."),
+    ROW_ENUM("enable-protected-configs", &option_enable_protected_configs, ALLOWED_NO, allowed_from, OPTION_IMMUTABLE,
+             "Clients that may change the directory and names of files: no, local, yes."),
     ROW_ENUM("enable-module-command", &option_enable_module_command, ALLOWED_NO, allowed_from, OPTION_IMMUTABLE,
              "Clients that may use MODULE LOAD, LOADEX and UNLOAD: no, local, yes."),
 

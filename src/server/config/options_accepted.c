@@ -28,24 +28,32 @@ struct accepted {
     const char *names; /* ENUM: "a|b|c" */
     uint32_t flags;
     enum reason reason;
-    bool only_preset;  /* nothing but the default may be given */
+    bool only_preset; /* nothing but the default may be given */
 };
 
 #define MUTABLE OPTION_MUTABLE
-#define NUMBER(type_, name_, alias_, preset_, least_, most_, flags_, reason_)                                      \
-    {.type = OPTION_##type_, .name = (name_), .alias = (alias_), .preset = (preset_), .least = (least_),           \
-     .most = (most_), .flags = (flags_), .reason = (reason_)}
+#define NUMBER(type_, name_, alias_, preset_, least_, most_, flags_, reason_)                               \
+    {                                                                                                       \
+        .type = OPTION_##type_, .name = (name_), .alias = (alias_), .preset = (preset_), .least = (least_), \
+        .most = (most_), .flags = (flags_), .reason = (reason_)                                             \
+    }
 #define YES_NO(name_, alias_, preset_, flags_, reason_) NUMBER(BOOL, name_, alias_, preset_, 0, 1, flags_, reason_)
 #define TEXT(name_, alias_, preset_, flags_, reason_) NUMBER(STRING, name_, alias_, preset_, 0, 0, flags_, reason_)
-#define CHOICE(name_, preset_, names_, flags_, reason_)                                                            \
-    {.type = OPTION_ENUM, .name = (name_), .preset = (preset_), .names = (names_), .flags = (flags_),              \
-     .reason = (reason_)}
-#define ONLY_YES_NO(name_, alias_, preset_, flags_, reason_)                                                       \
-    {.type = OPTION_BOOL, .name = (name_), .alias = (alias_), .preset = (preset_), .most = 1, .flags = (flags_),   \
-     .reason = (reason_), .only_preset = true}
-#define ONLY_TEXT(name_, alias_, preset_, flags_, reason_)                                                         \
-    {.type = OPTION_STRING, .name = (name_), .alias = (alias_), .preset = (preset_), .flags = (flags_),            \
-     .reason = (reason_), .only_preset = true}
+#define CHOICE(name_, preset_, names_, flags_, reason_)                                                  \
+    {                                                                                                    \
+        .type = OPTION_ENUM, .name = (name_), .preset = (preset_), .names = (names_), .flags = (flags_), \
+        .reason = (reason_)                                                                              \
+    }
+#define ONLY_YES_NO(name_, alias_, preset_, flags_, reason_)                                                        \
+    {                                                                                                               \
+        .type = OPTION_BOOL, .name = (name_), .alias = (alias_), .preset = (preset_), .most = 1, .flags = (flags_), \
+        .reason = (reason_), .only_preset = true                                                                    \
+    }
+#define ONLY_TEXT(name_, alias_, preset_, flags_, reason_)                                                 \
+    {                                                                                                      \
+        .type = OPTION_STRING, .name = (name_), .alias = (alias_), .preset = (preset_), .flags = (flags_), \
+        .reason = (reason_), .only_preset = true                                                           \
+    }
 
 static const struct accepted accepted[] = {
     NUMBER(INT, "active-defrag-cycle-us", NULL, "500", 0, 100000, MUTABLE, OTHERWISE),
@@ -106,9 +114,8 @@ static const struct accepted accepted[] = {
     YES_NO("io-threads-do-reads", NULL, "no", 0, OTHERWISE),
     TEXT("list-max-ziplist-entries", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, TYPES),
     TEXT("list-max-ziplist-value", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, TYPES),
-    NUMBER(INT, "loading-process-events-interval-bytes", NULL, "2097152", 1024, INT32_MAX,
-           MUTABLE |
-           OPTION_HIDDEN, PERSISTENCE),
+    NUMBER(INT, "loading-process-events-interval-bytes", NULL, "2097152", 1024, INT32_MAX, MUTABLE | OPTION_HIDDEN,
+           PERSISTENCE),
     NUMBER(MEMORY, "loading-process-events-interval-keys", NULL, "8192", 0, INT64_MAX, MUTABLE, PERSISTENCE),
     YES_NO("lua-enable-deprecated-api", NULL, "no", OPTION_HIDDEN, LATER),
     TEXT("lua-replicate-commands", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, LATER),
@@ -228,8 +235,13 @@ static void make_row(size_t index)
     struct option_value value;
     char error[OPTION_ERROR_SPACE];
 
-    *row = (struct option_row){.name = from->name, .alias = from->alias, .type = from->type, .flags = from->flags,
-                               .least = from->least, .most = from->most, .help = reasons[from->reason]};
+    *row = (struct option_row){.name = from->name,
+                               .alias = from->alias,
+                               .type = from->type,
+                               .flags = from->flags,
+                               .least = from->least,
+                               .most = from->most,
+                               .help = reasons[from->reason]};
     if (from->type == OPTION_STRING) {
         row->string = &strings[index];
         row->preset_text = from->preset;

@@ -10,24 +10,24 @@
 #include <stdio.h>
 #include <string.h>
 
-_Atomic int64_t option_crash_log_enabled;       /* global: option storage */
-_Atomic int64_t option_crash_memcheck_enabled;  /* global: option storage */
-_Atomic int64_t option_use_exit_on_panic;       /* global: option storage */
-_Atomic int64_t option_hide_user_data_from_log; /* global: option storage */
-_Atomic int64_t option_watchdog_period;         /* global: option storage */
-_Atomic int64_t option_disable_thp;             /* global: option storage */
-_Atomic int64_t option_jemalloc_bg_thread;      /* global: option storage */
-struct option_string option_ignore_warnings;    /* global: option storage */
-struct option_string option_locale_collate;     /* global: option storage */
-struct option_string option_server_cpulist;     /* global: option storage */
-struct option_string option_bio_cpulist;        /* global: option storage */
-struct option_string option_bgsave_cpulist;     /* global: option storage */
-struct option_string option_aof_rewrite_cpulist; /* global: option storage */
-struct option_string option_unixsocketgroup;    /* global: option storage */
-struct option_string option_version_override;   /* global: option storage */
-_Atomic int64_t option_log_format;              /* global: option storage */
-_Atomic int64_t option_log_timestamp_format;    /* global: option storage */
-_Atomic int64_t option_oom_score_adj;           /* global: option storage */
+_Atomic int64_t option_crash_log_enabled;                /* global: option storage */
+_Atomic int64_t option_crash_memcheck_enabled;           /* global: option storage */
+_Atomic int64_t option_use_exit_on_panic;                /* global: option storage */
+_Atomic int64_t option_hide_user_data_from_log;          /* global: option storage */
+_Atomic int64_t option_watchdog_period;                  /* global: option storage */
+_Atomic int64_t option_disable_thp;                      /* global: option storage */
+_Atomic int64_t option_jemalloc_bg_thread;               /* global: option storage */
+struct option_string option_ignore_warnings;             /* global: option storage */
+struct option_string option_locale_collate;              /* global: option storage */
+struct option_string option_server_cpulist;              /* global: option storage */
+struct option_string option_bio_cpulist;                 /* global: option storage */
+struct option_string option_bgsave_cpulist;              /* global: option storage */
+struct option_string option_aof_rewrite_cpulist;         /* global: option storage */
+struct option_string option_unixsocketgroup;             /* global: option storage */
+struct option_string option_version_override;            /* global: option storage */
+_Atomic int64_t option_log_format;                       /* global: option storage */
+_Atomic int64_t option_log_timestamp_format;             /* global: option storage */
+_Atomic int64_t option_oom_score_adj;                    /* global: option storage */
 _Atomic int option_oom_score_adj_values[OOM_ROLE_COUNT]; /* global: option storage */
 
 enum { WATCHDOG_LEAST_MS = 200, OOM_SCORE_MOST = 2000 };
@@ -48,8 +48,7 @@ static bool set_oom_values(const struct option_row *row, const struct slice *wor
         return refuse(error, error_size, "wrong number of arguments");
     for (size_t i = 0; i < count; i++) {
         if (!number_parse_i64(words[i], &values[i]) || values[i] < -OOM_SCORE_MOST || values[i] > OOM_SCORE_MOST)
-            return refuse(error, error_size,
-                          "Invalid oom-score-adj-values, elements must be between -2000 and 2000.");
+            return refuse(error, error_size, "Invalid oom-score-adj-values, elements must be between -2000 and 2000.");
     }
     for (size_t i = 0; i < count; i++)
         atomic_store_explicit(&option_oom_score_adj_values[i], (int)values[i], memory_order_relaxed);
@@ -111,10 +110,11 @@ static const char *apply_log_format(const struct option_row *row)
     return NULL;
 }
 
-static const struct option_enum log_formats[] = {
-    {"legacy", LOG_FORMAT_LINES}, {"logfmt", LOG_FORMAT_PAIRS}, {NULL, 0}};
-static const struct option_enum log_times[] = {
-    {"legacy", LOG_TIME_DATE}, {"iso8601", LOG_TIME_ISO_8601}, {"milliseconds", LOG_TIME_MILLISECONDS}, {NULL, 0}};
+static const struct option_enum log_formats[] = {{"legacy", LOG_FORMAT_LINES}, {"logfmt", LOG_FORMAT_PAIRS}, {NULL, 0}};
+static const struct option_enum log_times[] = {{"legacy", LOG_TIME_DATE},
+                                               {"iso8601", LOG_TIME_ISO_8601},
+                                               {"milliseconds", LOG_TIME_MILLISECONDS},
+                                               {NULL, 0}};
 static const struct option_enum oom_modes[] = {
     {"no", OOM_SCORE_NO},
     {"yes", OOM_SCORE_RELATIVE},
@@ -135,8 +135,7 @@ const struct option_row process_options[] = {
     ROW_BOOL("hide-user-data-from-log", &option_hide_user_data_from_log, 0, OPTION_MUTABLE,
              "Hide the arguments of commands in the crash report."),
     ROW_INT("watchdog-period", &option_watchdog_period, 0, 0, INT32_MAX, OPTION_MUTABLE | OPTION_HIDDEN,
-            "Milliseconds after which the stack of a stuck worker is logged; 0: never.",
-            .apply = apply_watchdog),
+            "Milliseconds after which the stack of a stuck worker is logged; 0: never.", .apply = apply_watchdog),
     ROW_BOOL("disable-thp", &option_disable_thp, 1, OPTION_IMMUTABLE,
              "Disable transparent huge pages for the process."),
     ROW_BOOL("jemalloc-bg-thread", &option_jemalloc_bg_thread, 1, OPTION_MUTABLE,
@@ -145,13 +144,12 @@ const struct option_row process_options[] = {
                "Names of checks (see --check-system) that do not warn at start."),
     ROW_STRING("locale-collate", &option_locale_collate, "", OPTION_MUTABLE,
                "Locale that orders strings; empty: that of the environment.", .check = check_collate),
-    ROW_STRING("server-cpulist", &option_server_cpulist, NULL, TEXT_OR_NONE,
-               "Processors for the worker threads.", .alias = "server_cpulist", .check = check_cpus),
+    ROW_STRING("server-cpulist", &option_server_cpulist, NULL, TEXT_OR_NONE, "Processors for the worker threads.",
+               .alias = "server_cpulist", .check = check_cpus),
     ROW_STRING("bio-cpulist", &option_bio_cpulist, NULL, TEXT_OR_NONE, "Processors for background threads.",
                .alias = "bio_cpulist", .check = check_cpus),
     ROW_STRING("bgsave-cpulist", &option_bgsave_cpulist, NULL, TEXT_OR_NONE,
-               "Processors for the child process of BGSAVE.",
-               .alias = "bgsave_cpulist", .check = check_cpus),
+               "Processors for the child process of BGSAVE.", .alias = "bgsave_cpulist", .check = check_cpus),
     ROW_STRING("aof-rewrite-cpulist", &option_aof_rewrite_cpulist, NULL, TEXT_OR_NONE,
                "Processors for the child process that rewrites the AOF.", .alias = "aof_rewrite_cpulist",
                .check = check_cpus),
@@ -164,7 +162,7 @@ const struct option_row process_options[] = {
              "Form of times in the log: legacy, iso8601, milliseconds (since 1970).", .apply = apply_log_format),
     ROW_ENUM("oom-score-adj", &option_oom_score_adj, OOM_SCORE_NO, oom_modes, OPTION_MUTABLE,
              "Whether the process sets its OOM score: no, relative (yes), absolute."),
-    ROW_SPECIAL("oom-score-adj-values", set_oom_values, get_oom_values, "0 200 800",
-                OPTION_MUTABLE | OPTION_MULTI_ARG, "OOM scores of a master, a replica and a child process."),
+    ROW_SPECIAL("oom-score-adj-values", set_oom_values, get_oom_values, "0 200 800", OPTION_MUTABLE | OPTION_MULTI_ARG,
+                "OOM scores of a master, a replica and a child process."),
 };
 const size_t process_option_count = countof(process_options);

@@ -30,8 +30,7 @@ void save_points_reading(bool reading)
 
 static bool parse_pair(const struct slice *words, int64_t *seconds, int64_t *changes)
 {
-    return number_parse_i64(words[0], seconds) && number_parse_i64(words[1], changes) && *seconds >= 1 &&
-           *changes >= 0;
+    return number_parse_i64(words[0], seconds) && number_parse_i64(words[1], changes) && *seconds >= 1 && *changes >= 0;
 }
 
 static bool check_words(const struct slice *words, size_t count, size_t have)
@@ -95,8 +94,7 @@ static void rewrite(const struct option_row *row, struct buffer *buffer)
     size_t count = copy_points(points);
 
     for (size_t i = 0; i < count; i++)
-        buffer_printf(buffer, "%s %lld %lld\n", row->name, (long long)points[i].seconds,
-                      (long long)points[i].changes);
+        buffer_printf(buffer, "%s %lld %lld\n", row->name, (long long)points[i].seconds, (long long)points[i].changes);
     if (count == 0)
         buffer_printf(buffer, "%s \"\"\n", row->name);
 }

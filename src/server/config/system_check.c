@@ -57,7 +57,8 @@ static enum verdict check_slow_clock(char text[TEXT_BYTES])
     system = seconds_of(after.ru_stime) - seconds_of(before.ru_stime);
     if (user + system < 0.01 || system * 10 <= user + system)
         return VERDICT_FINE;
-    snprintf(text, TEXT_BYTES, "Slow system clocksource detected. Reading the time goes through the kernel, which "
+    snprintf(text, TEXT_BYTES,
+             "Slow system clocksource detected. Reading the time goes through the kernel, which "
              "costs speed. See /sys/devices/system/clocksource/clocksource0/: available_clocksource lists what this "
              "machine has; write a faster one (tsc) into current_clocksource.");
     return VERDICT_WARNING;
@@ -71,7 +72,8 @@ static enum verdict check_xen_clock(char text[TEXT_BYTES])
         return VERDICT_SKIPPED;
     if (strcmp(line, "xen") != 0)
         return VERDICT_FINE;
-    snprintf(text, TEXT_BYTES, "Your system is configured to use the 'xen' clocksource, which is slow. Run 'echo tsc > "
+    snprintf(text, TEXT_BYTES,
+             "Your system is configured to use the 'xen' clocksource, which is slow. Run 'echo tsc > "
              "/sys/devices/system/clocksource/clocksource0/current_clocksource' as root, and have it done at boot.");
     return VERDICT_WARNING;
 }
@@ -84,9 +86,11 @@ static enum verdict check_overcommit(char text[TEXT_BYTES])
         return VERDICT_SKIPPED;
     if (atoi(line) == 1)
         return VERDICT_FINE;
-    snprintf(text, TEXT_BYTES, "Memory overcommit must be enabled! (vm.overcommit_memory is %s.) Without it a child "
+    snprintf(text, TEXT_BYTES,
+             "Memory overcommit must be enabled! (vm.overcommit_memory is %s.) Without it a child "
              "process that saves data may be refused memory which it never needs. Put 'vm.overcommit_memory = 1' into "
-             "/etc/sysctl.conf, and run 'sysctl vm.overcommit_memory=1' for it to hold at once.", line);
+             "/etc/sysctl.conf, and run 'sysctl vm.overcommit_memory=1' for it to hold at once.",
+             line);
     return VERDICT_WARNING;
 }
 
@@ -106,7 +110,8 @@ static enum verdict check_thp(char text[TEXT_BYTES])
         return VERDICT_SKIPPED;
     if (!thp_is_always())
         return VERDICT_FINE;
-    snprintf(text, TEXT_BYTES, "You have Transparent Huge Pages (THP) support enabled in your kernel for everybody. "
+    snprintf(text, TEXT_BYTES,
+             "You have Transparent Huge Pages (THP) support enabled in your kernel for everybody. "
              "They cost latency and memory while a child process saves data. Run 'echo madvise > "
              "/sys/kernel/mm/transparent_hugepage/enabled' as root, and have it done at boot.");
     return VERDICT_WARNING;
@@ -128,8 +133,10 @@ static enum verdict check_backlog(char text[TEXT_BYTES])
     possible = atoll(line);
     if (possible <= 0 || possible >= wanted)
         return VERDICT_FINE;
-    snprintf(text, TEXT_BYTES, "The TCP backlog setting of %lld cannot be enforced because "
-             "/proc/sys/net/core/somaxconn is set to the lower value of %lld.", wanted, possible);
+    snprintf(text, TEXT_BYTES,
+             "The TCP backlog setting of %lld cannot be enforced because "
+             "/proc/sys/net/core/somaxconn is set to the lower value of %lld.",
+             wanted, possible);
     return VERDICT_WARNING;
 }
 

@@ -109,7 +109,8 @@ static void look(struct server *server)
         return;
     if (overload_look(overload, percent, server->worker_count, (int64_t)clock_monotonic_us(), process_cpu_us()))
         log_warning("Overload: the threads used more than overload-protect-percent (%llu %%) of their processors in "
-                    "the last 10 seconds. Disconnecting clients.", (unsigned long long)percent);
+                    "the last 10 seconds. Disconnecting clients.",
+                    (unsigned long long)percent);
     if (was_over && !overload->is_over) {
         closed = atomic_exchange_explicit(&overload->closed, 0, memory_order_relaxed);
         log_notice("Overload ended: %llu clients were disconnected.", (unsigned long long)closed);

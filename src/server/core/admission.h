@@ -21,9 +21,9 @@ uint64_t admission_limit(uint64_t most, uint64_t reserved, bool is_local);
  * those who wait for us (blocked, parked), to whom we still owe bytes, who watch (MONITOR) or asked for NO-EVICT. */
 enum { OVERLOAD_SPAN_US = 10 * 1000 * 1000, OVERLOAD_CLOSES = 100 };
 
-struct overload { /* owner: worker 0's thread, but for the atomic ones */
-    int64_t span_began_us;   /* 0: not looking */
-    uint64_t span_cpu_us;    /* processor time then */
+struct overload {          /* owner: worker 0's thread, but for the atomic ones */
+    int64_t span_began_us; /* 0: not looking */
+    uint64_t span_cpu_us;  /* processor time then */
     int64_t looked_us;
     uint64_t looked_cpu_us;
     bool is_over;            /* the last whole span was too much */

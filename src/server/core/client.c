@@ -434,8 +434,8 @@ COLD void client_tell_size(struct client *client)
 void client_close_for_query(struct client *client)
 {
     client_assert_owned(client);
-    log_warning("Closing client that reached max query buffer length: id=%llu addr=%s",
-                (unsigned long long)client->id, client->card.address);
+    log_warning("Closing client that reached max query buffer length: id=%llu addr=%s", (unsigned long long)client->id,
+                client->card.address);
     counter_add(&client->worker->stats.query_limit_closed, 1);
     conn_close(&client->conn);
 }
@@ -588,9 +588,9 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
     uint64_t output_bytes = atomic_load_explicit(&card->output_bytes, memory_order_relaxed);
 
     assert(spinlock_is_mine(&worker->roster_lock) || worker_is_mine(worker));
-    buffer_printf(buffer, "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=",
-                  (unsigned long long)card->id, card->address, card->local_address, card->fd,
-                  card->name != NULL ? card->name : "",
+    buffer_printf(buffer,
+                  "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=", (unsigned long long)card->id,
+                  card->address, card->local_address, card->fd, card->name != NULL ? card->name : "",
                   (long long)(((int64_t)clock_monotonic_us() - card->created_us) / (1000 * 1000)),
                   (long long)(MAX(now_ms - atomic_load_explicit(&card->active_ms, memory_order_relaxed), 0) / 1000));
     append_flags(buffer, card);
@@ -601,16 +601,14 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
                   atomic_load_explicit(&card->subscription_counts[TOPIC_CHANNEL], memory_order_relaxed),
                   atomic_load_explicit(&card->subscription_counts[TOPIC_PATTERN], memory_order_relaxed),
                   atomic_load_explicit(&card->subscription_counts[TOPIC_SHARD], memory_order_relaxed),
-                  atomic_load_explicit(&card->queued_count, memory_order_relaxed),
-                  (unsigned long long)query_bytes,
+                  atomic_load_explicit(&card->queued_count, memory_order_relaxed), (unsigned long long)query_bytes,
                   (unsigned long long)(query_capacity - MIN(query_bytes + read_bytes, query_capacity)),
                   (unsigned long long)(read_bytes + atomic_load_explicit(&card->args_bytes, memory_order_relaxed) +
                                        atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed)),
                   (unsigned long long)atomic_load_explicit(&card->multi_bytes, memory_order_relaxed),
                   (unsigned long long)output_bytes,
                   (unsigned long long)atomic_load_explicit(&card->output_pieces, memory_order_relaxed),
-                  (unsigned long long)output_bytes,
-                  (unsigned long long)client_card_memory_bytes(card),
+                  (unsigned long long)output_bytes, (unsigned long long)client_card_memory_bytes(card),
                   output_bytes != 0 ? "rw" : "r");
     if (command_id == UINT32_MAX)
         buffer_append_text(buffer, "NULL");

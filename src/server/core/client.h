@@ -34,19 +34,19 @@ enum client_flag {
     CLIENT_TLS = 1 << 6,
     CLIENT_UNIX = 1 << 7,
     CLIENT_DEBUG_PROTECTED = 1 << 8,
-    CLIENT_BLOCKED = 1 << 9, /* its command will be answered later: no input is looked at until then */
-    CLIENT_MONITOR = 1 << 10, /* is shown the commands of others */
-    CLIENT_PAUSED = 1 << 11,  /* its parked command waits for the end of CLIENT PAUSE */
-    CLIENT_PUBSUB = 1 << 12,  /* subscribes to something: with RESP2 it may do little else */
+    CLIENT_BLOCKED = 1 << 9,          /* its command will be answered later: no input is looked at until then */
+    CLIENT_MONITOR = 1 << 10,         /* is shown the commands of others */
+    CLIENT_PAUSED = 1 << 11,          /* its parked command waits for the end of CLIENT PAUSE */
+    CLIENT_PUBSUB = 1 << 12,          /* subscribes to something: with RESP2 it may do little else */
     CLIENT_RESTRICTED = 1 << 13,      /* its user may not do everything: each command is checked */
     CLIENT_TRACKING = 1 << 14,        /* is told of changes of what it has read */
     CLIENT_TRACKING_BROKEN = 1 << 15, /* the client that is told in its place has gone */
     CLIENT_TRACKING_BCAST = 1 << 16,
-    CLIENT_OBEYED = 1 << 17,          /* no connection: commands of a file that is loaded; nothing is refused */
-    CLIENT_SCRIPT_DEBUG = 1 << 18,    /* its next EVAL is stepped through */
+    CLIENT_OBEYED = 1 << 17,            /* no connection: commands of a file that is loaded; nothing is refused */
+    CLIENT_SCRIPT_DEBUG = 1 << 18,      /* its next EVAL is stepped through */
     CLIENT_SCRIPT_DEBUG_SYNC = 1 << 19, /* in place, not in a child */
-    CLIENT_MEMORY_SHORT = 1 << 20,    /* before its command there was no room, and nothing to evict: memory_limit.h */
-    CLIENT_REPLY_ASIDE = 1 << 21      /* its replies go to client->aside */
+    CLIENT_MEMORY_SHORT = 1 << 20,      /* before its command there was no room, and nothing to evict: memory_limit.h */
+    CLIENT_REPLY_ASIDE = 1 << 21        /* its replies go to client->aside */
 };
 
 /* What a client can subscribe to; prefixes are those of client-side caching. */
@@ -73,38 +73,38 @@ enum client_wait {
 
 /* What others may know about a client. */
 struct client_card {
-    struct list_node node; /* guarded by the worker's roster lock */
-    uint64_t id;           /* const */
-    int64_t created_us;    /* const; monotonic */
-    int fd;                /* const */
-    char *address;         /* const: peer "ip:port", then a zero, then our own address */
-    char *local_address;   /* const: points into address */
-    char *name;            /* guarded by the roster lock, replaced by the owner; NULL: none */
+    struct list_node node;                /* guarded by the worker's roster lock */
+    uint64_t id;                          /* const */
+    int64_t created_us;                   /* const; monotonic */
+    int fd;                               /* const */
+    char *address;                        /* const: peer "ip:port", then a zero, then our own address */
+    char *local_address;                  /* const: points into address */
+    char *name;                           /* guarded by the roster lock, replaced by the owner; NULL: none */
     char *library_name, *library_version; /* likewise */
-    struct acl_user *user;          /* likewise: a reference, to be replaced by acl_client.h */
-    const char *user_name;          /* likewise: that user's */
-    struct client_ref *ref;         /* guarded by the roster lock until it is set; NULL: nobody asked for one yet */
-    _Atomic uint32_t flags;         /* atomic: enum client_flag as last seen, relaxed */
-    _Atomic uint32_t requests;      /* atomic: enum client_request_flag */
-    _Atomic uint32_t wait;          /* atomic: enum client_wait */
-    _Atomic uint32_t db;            /* atomic, relaxed, as all below: a moment's picture */
+    struct acl_user *user;                /* likewise: a reference, to be replaced by acl_client.h */
+    const char *user_name;                /* likewise: that user's */
+    struct client_ref *ref;    /* guarded by the roster lock until it is set; NULL: nobody asked for one yet */
+    _Atomic uint32_t flags;    /* atomic: enum client_flag as last seen, relaxed */
+    _Atomic uint32_t requests; /* atomic: enum client_request_flag */
+    _Atomic uint32_t wait;     /* atomic: enum client_wait */
+    _Atomic uint32_t db;       /* atomic, relaxed, as all below: a moment's picture */
     _Atomic uint32_t proto;
-    _Atomic uint32_t command_id;    /* of the last command; UINT32_MAX: none */
-    _Atomic int32_t queued_count;   /* MULTI: commands so far; -1: not in MULTI */
+    _Atomic uint32_t command_id;  /* of the last command; UINT32_MAX: none */
+    _Atomic int32_t queued_count; /* MULTI: commands so far; -1: not in MULTI */
     _Atomic uint32_t watched_count;
     _Atomic uint32_t subscription_counts[3]; /* by enum topic_kind, below PUBSUB_KINDS */
-    _Atomic bool is_told_for;       /* is told in the place of one that tracks, or was */
-    _Atomic int64_t redirect;       /* who gets its invalidations; 0: itself, -1: it does not track */
-    _Atomic uint64_t pubsub_bytes;  /* that its subscriptions take */
-    _Atomic uint64_t prefix_bytes;  /* that the prefixes take of which it wants to know all changes */
-    _Atomic int64_t active_ms;      /* wall clock of the last command */
+    _Atomic bool is_told_for;                /* is told in the place of one that tracks, or was */
+    _Atomic int64_t redirect;                /* who gets its invalidations; 0: itself, -1: it does not track */
+    _Atomic uint64_t pubsub_bytes;           /* that its subscriptions take */
+    _Atomic uint64_t prefix_bytes;           /* that the prefixes take of which it wants to know all changes */
+    _Atomic int64_t active_ms;               /* wall clock of the last command */
     _Atomic uint64_t query_bytes, query_capacity, args_bytes;
-    _Atomic uint64_t read_bytes;    /* of the input, beside query_bytes: what an incomplete command's parser has read */
+    _Atomic uint64_t read_bytes; /* of the input, beside query_bytes: what an incomplete command's parser has read */
     _Atomic uint64_t unfinished_bytes; /* memory of the table of an incomplete command's arguments */
-    _Atomic uint64_t output_bytes;  /* what waits to be sent, if it has to wait or is much */
-    _Atomic uint64_t delivery_bytes;  /* atomic: on their way to it, of what is counted: pubsub.c */
-    _Atomic uint64_t output_pieces; /* of those, behind the first */
-    _Atomic uint64_t multi_bytes;   /* of the commands queued */
+    _Atomic uint64_t output_bytes;     /* what waits to be sent, if it has to wait or is much */
+    _Atomic uint64_t delivery_bytes;   /* atomic: on their way to it, of what is counted: pubsub.c */
+    _Atomic uint64_t output_pieces;    /* of those, behind the first */
+    _Atomic uint64_t multi_bytes;      /* of the commands queued */
     _Atomic uint64_t bytes_in, bytes_out;
 };
 
@@ -114,8 +114,8 @@ struct client {
     uint64_t id;
     struct resp_parser parser;
     unsigned db;
-    uint32_t flags; /* enum client_flag */
-    uint8_t proto;  /* 2 or 3 */
+    uint32_t flags;                  /* enum client_flag */
+    uint8_t proto;                   /* 2 or 3 */
     struct transaction *transaction; /* NULL: not in MULTI */
     struct watch_set *watches;       /* NULL: nothing watched */
     uint32_t watched_count;
@@ -128,19 +128,19 @@ struct client {
     uint64_t wait_count;             /* how often it was blocked */
     uint32_t rendezvous_count;       /* those that its reply waits for: it is blocked, and its output held */
     void (*on_unblock)(struct client *client, bool with_error); /* while blocked: see client_block */
-    struct blob *large;             /* a large bulk under way: as much of it as has memory yet */
-    struct blob *large_before;      /* NULL, or the smaller one whose bytes are being copied: large_bulk.c */
-    size_t large_copied;            /* ... so much of it */
-    bool large_is_lost;             /* there is no memory for it: its bytes are thrown away as they come */
-    size_t large_received;          /* of the bulk, with the piece that is being received */
-    size_t large_size;              /* of the whole bulk */
-    size_t large_bytes;             /* memory it has, until it is complete */
-    uint64_t counted_bytes;          /* its part of its worker's sum: client_limit.c */
-    char *audit;                     /* fingerprint under which its commands are logged; NULL: they are not */
-    int64_t output_soft_since_ms;    /* when the soft output limit was passed; 0: it is not */
-    struct list_node node;           /* worker's clients */
-    struct list_node monitor_node;   /* worker's monitors, if CLIENT_MONITOR */
-    struct list_node held_node;      /* worker's held */
+    struct blob *large;            /* a large bulk under way: as much of it as has memory yet */
+    struct blob *large_before;     /* NULL, or the smaller one whose bytes are being copied: large_bulk.c */
+    size_t large_copied;           /* ... so much of it */
+    bool large_is_lost;            /* there is no memory for it: its bytes are thrown away as they come */
+    size_t large_received;         /* of the bulk, with the piece that is being received */
+    size_t large_size;             /* of the whole bulk */
+    size_t large_bytes;            /* memory it has, until it is complete */
+    uint64_t counted_bytes;        /* its part of its worker's sum: client_limit.c */
+    char *audit;                   /* fingerprint under which its commands are logged; NULL: they are not */
+    int64_t output_soft_since_ms;  /* when the soft output limit was passed; 0: it is not */
+    struct list_node node;         /* worker's clients */
+    struct list_node monitor_node; /* worker's monitors, if CLIENT_MONITOR */
+    struct list_node held_node;    /* worker's held */
     struct client_card card;
 };
 
@@ -178,7 +178,7 @@ void client_set_authenticated(struct client *client, bool authenticated);
  * the same, with the reply of a time-out, or with an error; NULL: CLIENT UNBLOCK does not reach this wait. */
 void client_block(struct client *client, void (*on_unblock)(struct client *client, bool with_error));
 must_check bool client_end_wait(struct client *client, uint64_t wait_count); /* of the wait with that number */
-void client_unblock(struct client *client); /* sends what was replied, goes on with the input */
+void client_unblock(struct client *client);       /* sends what was replied, goes on with the input */
 void client_serve_unblock(struct client *client); /* the worker, for CLIENT_REQUEST_UNBLOCK */
 /* Leaves MULTI, stops watching. */
 void client_reset_transaction(struct client *client);
@@ -203,7 +203,7 @@ static inline void client_note_size(struct client *client)
 /* Closes the client if its output has passed a limit. */
 void client_check_output(struct client *client);
 uint64_t client_output_limit_bytes(const struct client *client); /* the hard limit; UINT64_MAX: there is none */
-void client_cut(struct client *client); /* for CLIENT_REQUEST_CUT */
+void client_cut(struct client *client);                          /* for CLIENT_REQUEST_CUT */
 /* Closes who has not authenticated and leaves STRANGER_OUTPUT_BYTES of replies unread: what one receive can ask for is
  * less, if its commands have the form of arrays. */
 enum { STRANGER_OUTPUT_BYTES = 256 * 1024 };

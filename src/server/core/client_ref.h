@@ -12,11 +12,11 @@ struct client;
 struct server;
 
 struct client_ref {
-    _Atomic uint32_t refs;  /* atomic */
-    _Atomic bool gone;      /* atomic, relaxed: others may save work for it */
-    unsigned worker_index;  /* const */
-    uint64_t id;            /* const */
-    struct client *client;  /* owner: the client's worker; NULL: it has gone */
+    _Atomic uint32_t refs; /* atomic */
+    _Atomic bool gone;     /* atomic, relaxed: others may save work for it */
+    unsigned worker_index; /* const */
+    uint64_t id;           /* const */
+    struct client *client; /* owner: the client's worker; NULL: it has gone */
 };
 
 struct client_ref *client_ref_of(struct client *client); /* its worker; the client's own: acquire what is kept */

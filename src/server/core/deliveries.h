@@ -13,7 +13,7 @@ enum {
     DELIVERIES_BACKLOG_BYTES = 4 << 20, /* for one worker, beyond which clients wait until half are delivered */
     DELIVERIES_MUCH_BYTES = 8 << 20,    /* beyond which what single clients are sent is counted: one command sends it */
     DELIVERIES_TURN_BYTES = 1 << 20,    /* that a worker delivers before it sends what it has */
-    DELIVERY_BYTES = 256               /* what a delivery counts beside its contents */
+    DELIVERY_BYTES = 256                /* what a delivery counts beside its contents */
 };
 
 struct delivery {

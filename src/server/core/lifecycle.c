@@ -33,10 +33,10 @@ static struct {
     struct client_hooks client_open, client_sized, client_kill, client_withdraw, client_close;
 } all;
 
-#define ADD(event)                                                                                                     \
-    do {                                                                                                               \
-        if (part->event != NULL)                                                                                       \
-            all.event.items[all.event.count++] = part->event;                                                          \
+#define ADD(event)                                            \
+    do {                                                      \
+        if (part->event != NULL)                              \
+            all.event.items[all.event.count++] = part->event; \
     } while (0)
 
 void lifecycle_add(const struct lifecycle *part)
@@ -93,17 +93,17 @@ bool lifecycle_client_admit(struct client *client)
     return true;
 }
 
-#define CALL_IN_ORDER(subject, event)                                                                                  \
-    void lifecycle_##event(struct subject *subject)                                                                    \
-    {                                                                                                                  \
-        for (size_t i = 0; i < all.event.count; i++)                                                                   \
-            all.event.items[i](subject);                                                                               \
+#define CALL_IN_ORDER(subject, event)                \
+    void lifecycle_##event(struct subject *subject)  \
+    {                                                \
+        for (size_t i = 0; i < all.event.count; i++) \
+            all.event.items[i](subject);             \
     }
-#define CALL_IN_REVERSE(subject, event)                                                                                \
-    void lifecycle_##event(struct subject *subject)                                                                    \
-    {                                                                                                                  \
-        for (size_t i = all.event.count; i-- > 0;)                                                                     \
-            all.event.items[i](subject);                                                                               \
+#define CALL_IN_REVERSE(subject, event)             \
+    void lifecycle_##event(struct subject *subject) \
+    {                                               \
+        for (size_t i = all.event.count; i-- > 0;)  \
+            all.event.items[i](subject);            \
     }
 
 CALL_IN_ORDER(server, server_begin)

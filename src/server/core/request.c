@@ -59,8 +59,9 @@ bool request_arg_db(struct request *request, uint32_t index, unsigned *db, const
     if (!request_arg_range(request, index, INT64_MIN, INT64_MAX, &number, error))
         return false;
     if (number < INT32_MIN || number > INT32_MAX) {
-        reply_error(request, error != NULL ? error : "ERR value is out of range, value must between -2147483648 and "
-                                                     "2147483647");
+        reply_error(request, error != NULL ? error
+                                           : "ERR value is out of range, value must between -2147483648 and "
+                                             "2147483647");
         return false;
     }
     if (number < 0 || number >= (int64_t)request->access->store->database_count) {
@@ -129,8 +130,7 @@ void reply_help(struct request *request, const char *const *lines, size_t count)
 
         first[used++] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
     }
-    snprintf(first + used, sizeof(first) - used,
-             " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    snprintf(first + used, sizeof(first) - used, " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
     reply_status(request, first);
     for (size_t i = 0; i < count; i++)
         reply_status(request, lines[i]);

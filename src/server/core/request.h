@@ -18,23 +18,23 @@ struct request {
     const struct slice *args; /* args[0] is the name */
     uint32_t arg_count;
     uint32_t key_count;
-    const struct key *keys;   /* of the key arguments, in the order command_keys tells them */
+    const struct key *keys; /* of the key arguments, in the order command_keys tells them */
     struct access *access;
-    struct client *client;    /* who asked; NULL: a client of another worker may be, which waited (ready is set) */
+    struct client *client; /* who asked; NULL: a client of another worker may be, which waited (ready is set) */
     struct worker *worker;
     struct output *out;
-    int proto;                /* 2 or 3 */
+    int proto; /* 2 or 3 */
     unsigned db;
     const struct resp_blob_arg *blobs; /* arguments that are whole blobs */
     uint32_t blob_count;
-    bool in_exec;             /* part of EXEC or a script */
-    bool in_script;           /* a script calls it */
-    const struct key *ready;  /* of a command that waited: the one of its keys to look at; NULL: all */
-    bool blocked;             /* it waits: see blocked.h */
-    bool again;               /* a walk that has done nothing yet: it waits for busy_stripe and is run again */
+    bool in_exec;            /* part of EXEC or a script */
+    bool in_script;          /* a script calls it */
+    const struct key *ready; /* of a command that waited: the one of its keys to look at; NULL: all */
+    bool blocked;            /* it waits: see blocked.h */
+    bool again;              /* a walk that has done nothing yet: it waits for busy_stripe and is run again */
     uint32_t busy_stripe;
-    bool failed;              /* an error was replied */
-    uint64_t redacted;        /* arguments that logs must not show: a bit each, the last one for all from 63 on */
+    bool failed;       /* an error was replied */
+    uint64_t redacted; /* arguments that logs must not show: a bit each, the last one for all from 63 on */
     enum { EFFECT_OWN_WORDS, EFFECT_GIVEN, EFFECT_NONE } effect;
 };
 
@@ -67,7 +67,10 @@ static inline void request_set_blobs(struct request *request, const struct resp_
 
 /* The blob that holds argument `index`, if it came in one; NULL: copy the slice. Not acquired. */
 struct blob *request_arg_blob(const struct request *request, uint32_t index);
-static inline struct slice request_arg(const struct request *request, uint32_t index) { return request->args[index]; }
+static inline struct slice request_arg(const struct request *request, uint32_t index)
+{
+    return request->args[index];
+}
 static inline bool request_arg_is(const struct request *request, uint32_t index, const char *word)
 {
     return slice_equal_text_nocase(request->args[index], word); /* any case */
@@ -94,21 +97,36 @@ static inline void request_again_after(struct request *request, uint32_t busy_st
 /* Checks that reply an error and return false. */
 must_check bool request_expect_type(struct request *request, const struct entry *entry, enum value_type type);
 must_check bool request_arg_i64(struct request *request, uint32_t index, int64_t *number); /* "not an integer" */
-must_check bool request_arg_range(struct request *request, uint32_t index, int64_t least, int64_t most,
-                                  int64_t *number, const char *error); /* error NULL: the usual text */
+must_check bool request_arg_range(struct request *request, uint32_t index, int64_t least, int64_t most, int64_t *number,
+                                  const char *error); /* error NULL: the usual text */
 must_check bool request_arg_long_double(struct request *request, uint32_t index, long double *number);
 must_check bool request_arg_db(struct request *request, uint32_t index, unsigned *db, const char *error);
 
 /* Replies. */
-static inline void reply_ok(struct request *request) { resp_write_ok(request->out); }
-static inline void reply_int(struct request *request, int64_t number) { resp_write_int(request->out, number); }
-static inline void reply_bulk(struct request *request, struct slice bytes) { resp_write_bulk(request->out, bytes); }
+static inline void reply_ok(struct request *request)
+{
+    resp_write_ok(request->out);
+}
+static inline void reply_int(struct request *request, int64_t number)
+{
+    resp_write_int(request->out, number);
+}
+static inline void reply_bulk(struct request *request, struct slice bytes)
+{
+    resp_write_bulk(request->out, bytes);
+}
 static inline void reply_text(struct request *request, const char *text)
 {
     resp_write_bulk(request->out, slice_from_text(text));
 }
-static inline void reply_null(struct request *request) { resp_write_null(request->out, request->proto); }
-static inline void reply_null_array(struct request *request) { resp_write_null_array(request->out, request->proto); }
+static inline void reply_null(struct request *request)
+{
+    resp_write_null(request->out, request->proto);
+}
+static inline void reply_null_array(struct request *request)
+{
+    resp_write_null_array(request->out, request->proto);
+}
 static inline void reply_array(struct request *request, uint64_t count)
 {
     resp_write_array(request->out, request->proto, count);
@@ -131,8 +149,8 @@ void reply_verbatim(struct request *request, const char *format, struct slice te
 void reply_error(struct request *request, const char *text); /* "ERR ..." with its code; marks the request failed */
 void reply_errorf(struct request *request, const char *format, ...) PRINTF_LIKE(2, 3);
 void reply_help(struct request *request, const char *const *lines, size_t count); /* HELP of a container command */
-void reply_syntax_error(struct request *request);     /* "ERR syntax error" */
-void reply_subcommand_error(struct request *request);        /* there is no such subcommand */
+void reply_syntax_error(struct request *request);                                 /* "ERR syntax error" */
+void reply_subcommand_error(struct request *request);                             /* there is no such subcommand */
 void reply_subcommand_syntax_error(struct request *request); /* it is there, and takes other arguments */
 
 /* What goes to the journal instead of the command's own words. The array is copied. */

@@ -36,8 +36,7 @@ static const char *apply_lru_lfu(const struct option_row *row)
     atomic_store_explicit(&store->counts_uses, (OPTION_GET(option_maxmemory_policy) & POLICY_LFU) != 0,
                           memory_order_relaxed);
     atomic_store_explicit(&store->lfu_log_factor, (uint32_t)OPTION_GET(option_lfu_log_factor), memory_order_relaxed);
-    atomic_store_explicit(&store->lfu_decay_minutes, (uint32_t)OPTION_GET(option_lfu_decay_time),
-                          memory_order_relaxed);
+    atomic_store_explicit(&store->lfu_decay_minutes, (uint32_t)OPTION_GET(option_lfu_decay_time), memory_order_relaxed);
     return NULL;
 }
 
@@ -87,8 +86,10 @@ static const char *apply_maxclients(const struct option_row *row)
     (void)row;
     if (descriptors_make_room(&clients, instance->worker_count))
         return NULL;
-    snprintf(error, sizeof(error), "The operating system is not able to handle the specified number of clients, try "
-             "with %lld", (long long)clients);
+    snprintf(error, sizeof(error),
+             "The operating system is not able to handle the specified number of clients, try "
+             "with %lld",
+             (long long)clients);
     return error;
 }
 
@@ -192,8 +193,7 @@ static void set_affinity(const struct worker *worker)
     int64_t first = OPTION_GET(option_server_thread_affinity);
 
     if (first > 0 && !thread_set_affinity((int)(first - 1) + (int)worker->index))
-        log_warning("Can't bind thread %u to processor %d", worker->index,
-                    (int)(first - 1) + (int)worker->index);
+        log_warning("Can't bind thread %u to processor %d", worker->index, (int)(first - 1) + (int)worker->index);
 }
 
 static void worker_thread(void *argument)

@@ -10,12 +10,12 @@
 enum { RATE_SAMPLES = 16 };
 
 struct server {
-    struct store *store;      /* const */
+    struct store *store; /* const */
     struct journal journal;
     struct gate gate;
     struct stripe script_turn;       /* its lock: the script's that runs with stripes; taken before them */
-    struct worker *workers;   /* const */
-    unsigned worker_count;    /* const */
+    struct worker *workers;          /* const */
+    unsigned worker_count;           /* const */
     _Atomic uint64_t client_count;   /* atomic: connections, all workers */
     _Atomic uint64_t next_client_id; /* atomic */
     _Atomic bool stopping;           /* atomic */
@@ -36,7 +36,7 @@ struct server {
 
 struct rates {
     double operations, input_bytes, output_bytes, turns, serving_us; /* per second */
-    double waiting_commands;                             /* on average */
+    double waiting_commands;                                         /* on average */
 };
 void server_rates(const struct server *server, struct rates *rates); /* any thread */
 void server_sample_rates(struct server *server);                     /* worker 0, ten times a second */

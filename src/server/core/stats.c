@@ -106,8 +106,8 @@ static void add_card(const struct client_card *card, void *context)
     uint32_t watched = atomic_load_explicit(&card->watched_count, memory_order_relaxed);
 
     stats->connected_clients++;
-    stats->blocked_clients +=
-        (atomic_load_explicit(&card->flags, memory_order_relaxed) & (CLIENT_BLOCKED | CLIENT_PAUSED)) != 0;
+    stats->blocked_clients += (atomic_load_explicit(&card->flags, memory_order_relaxed) &
+                               (CLIENT_BLOCKED | CLIENT_PAUSED)) != 0;
     stats->watching_clients += watched != 0;
     stats->total_watched_keys += watched;
     stats->tracking_clients += (atomic_load_explicit(&card->flags, memory_order_relaxed) & CLIENT_TRACKING) != 0;

@@ -24,9 +24,9 @@ struct server_stats {
     uint64_t total_watched_keys;
     uint64_t total_blocking_keys;
     uint64_t total_blocking_keys_on_nokey;
-    uint64_t max_input_buffer_bytes;  /* largest of the last 8 s */
+    uint64_t max_input_buffer_bytes; /* largest of the last 8 s */
     uint64_t max_output_buffer_bytes;
-    uint64_t client_memory_bytes;     /* of all normal clients */
+    uint64_t client_memory_bytes; /* of all normal clients */
 
     /* since start or CONFIG RESETSTAT */
     uint64_t connections_received;
@@ -44,50 +44,50 @@ struct server_stats {
     uint64_t frees_done, frees_pending; /* in the background */
     uint64_t keyspace_hits;
     uint64_t keyspace_misses;
-    uint64_t dirty;            /* changes of keys */
+    uint64_t dirty; /* changes of keys */
     uint64_t query_buffer_limit_disconnections;
     uint64_t output_buffer_limit_disconnections;
     uint64_t acl_denied_auth, acl_denied_command, acl_denied_key, acl_denied_channel;
-    uint64_t lock_waits;       /* commands that were parked */
-    uint64_t parked_retries;   /* tries to run one of these */
-    uint64_t parked_by_gate;   /* of these, those of many stripes that took the gate instead */
-    uint64_t parked_tries_most; /* in which one of many stripes did not get them */
+    uint64_t lock_waits;                  /* commands that were parked */
+    uint64_t parked_retries;              /* tries to run one of these */
+    uint64_t parked_by_gate;              /* of these, those of many stripes that took the gate instead */
+    uint64_t parked_tries_most;           /* in which one of many stripes did not get them */
     uint64_t prefetches, prefetched_keys; /* of neighbours that ran together */
     uint64_t loop_turns;
     uint64_t loop_us, command_us, aof_us, upkeep_us; /* that turns took, and of that commands, the append-only file,
                                                       * timers and other ends of turns */
-    uint64_t turn_us_most, turn_commands_most; /* of one turn of one worker */
+    uint64_t turn_us_most, turn_commands_most;       /* of one turn of one worker */
     uint64_t defrag_hits, defrag_misses, defrag_key_hits, defrag_key_misses;
-    uint64_t defrag_us;        /* during which memory was defragmented */
-    uint64_t expire_us;        /* spent on looking for keys whose time is over */
-    uint64_t expire_cuts;      /* how often that took a whole slice of time and was not done */
+    uint64_t defrag_us;   /* during which memory was defragmented */
+    uint64_t expire_us;   /* spent on looking for keys whose time is over */
+    uint64_t expire_cuts; /* how often that took a whole slice of time and was not done */
 
     /* per second, over the last 1.6 s or so */
     double ops_per_second;
     double input_kb_per_second;
     double output_kb_per_second;
     double turns_per_second;
-    double turn_us;            /* of one turn, on average */
+    double turn_us; /* of one turn, on average */
     double average_waiting_commands;
     uint64_t waiting_commands; /* parked now: for a stripe or the gate */
 
     /* threads */
     unsigned thread_count;
-    unsigned current_thread;   /* which the caller is; 0 if none */
+    unsigned current_thread; /* which the caller is; 0 if none */
     uint64_t thread_clients[STATS_THREADS_MOST];
-    struct thread_stats {      /* since start or CONFIG RESETSTAT */
+    struct thread_stats { /* since start or CONFIG RESETSTAT */
         uint64_t commands, net_input_bytes, net_output_bytes, errors, lock_waits, loop_turns;
     } threads[STATS_THREADS_MOST];
-    const char *loop_name;     /* "epoll", "io_uring" */
-    int64_t hz;                /* background turns a second just now */
+    const char *loop_name; /* "epoll", "io_uring" */
+    int64_t hz;            /* background turns a second just now */
 
     bool loading;
-    int64_t shutdown_in_ms;    /* -1: not shutting down */
+    int64_t shutdown_in_ms; /* -1: not shutting down */
 };
 /* A part of the server that knows figures of its own: `fill` adds to them or sets them. Before the workers start. */
 void server_stats_add_source(void (*fill)(struct server_stats *stats));
 void server_stats_collect(struct server_stats *stats); /* fills all of it */
-void server_stats_forget_most(void); /* the most in one turn is that of turns from now on */
+void server_stats_forget_most(void);                   /* the most in one turn is that of turns from now on */
 /* The sums over the workers only, since start. Async-signal-safe: neither locks nor memory. */
 void server_stats_collect_sums(struct server_stats *stats);
 

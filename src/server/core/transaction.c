@@ -15,7 +15,7 @@ struct transaction {
     struct queued *items;
     uint32_t count, capacity;
     bool may_write;
-    uint32_t flags; /* enum command_flag, of all */
+    uint32_t flags;      /* enum command_flag, of all */
     size_t memory_bytes; /* of the queued commands, without room for more */
     bool spoiled;
 };
@@ -36,8 +36,7 @@ void transaction_destroy(struct transaction **transaction)
     *transaction = NULL;
 }
 
-void transaction_queue(struct transaction *transaction, const struct command *command,
-                       const struct resp_command *words)
+void transaction_queue(struct transaction *transaction, const struct command *command, const struct resp_command *words)
 {
     struct queued *queued = ARRAY_PUSH(transaction);
 

@@ -334,7 +334,7 @@ static void note_turn_commands(struct worker_stats *stats)
 
     stats->commands_before = commands;
     while (count > most && !atomic_compare_exchange_weak_explicit(&stats->turn_commands_most, &most, count,
-                                                                 memory_order_relaxed, memory_order_relaxed)) {
+                                                                  memory_order_relaxed, memory_order_relaxed)) {
     } /* somebody has reset it meanwhile */
 }
 
@@ -408,8 +408,7 @@ static void close_idle(struct worker *worker)
             log_verbose("Closing client that did not complete its TLS handshake addr=%s", client->card.address);
             conn_close(&client->conn);
         } else if (limit_us != 0 && now_us - client->conn.active_us > limit_us && !waits) {
-            log_verbose("Closing idle client id=%llu addr=%s", (unsigned long long)client->id,
-                        client->card.address);
+            log_verbose("Closing idle client id=%llu addr=%s", (unsigned long long)client->id, client->card.address);
             conn_close(&client->conn);
         }
     }

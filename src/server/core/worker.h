@@ -41,21 +41,21 @@ struct worker_stats {
     _Atomic uint64_t connections_received, rejected_connections, commands, errors, lock_waits;
     _Atomic uint64_t query_limit_closed, output_limit_closed, evicted_clients;
     _Atomic uint64_t net_in, net_out, reads, writes, turns;
-    _Atomic uint64_t command_ticks; /* that commands took */
-    _Atomic uint64_t upkeep_ticks;  /* that took what is to be done at the ends of some turns */
-    _Atomic uint64_t aof_ticks;     /* of these: that looking after the append-only file took */
+    _Atomic uint64_t command_ticks;      /* that commands took */
+    _Atomic uint64_t upkeep_ticks;       /* that took what is to be done at the ends of some turns */
+    _Atomic uint64_t aof_ticks;          /* of these: that looking after the append-only file took */
     _Atomic uint64_t turn_commands_most; /* in one turn; CONFIG RESETSTAT, in any thread, sets it to 0 */
-    uint64_t commands_before;       /* owner: the worker; when the turn before ended */
+    uint64_t commands_before;            /* owner: the worker; when the turn before ended */
     _Atomic uint64_t expire_us, expire_cuts, auth_failures;
     _Atomic uint64_t denied_commands, denied_keys, denied_channels;
-    _Atomic uint64_t parked_count;  /* commands that wait now */
-    _Atomic uint64_t parked_retries; /* tries to run one */
-    _Atomic uint64_t parked_by_gate; /* of many stripes, which they did not get all at once */
-    _Atomic uint64_t parked_tries_most; /* of one of these */
+    _Atomic uint64_t parked_count;                /* commands that wait now */
+    _Atomic uint64_t parked_retries;              /* tries to run one */
+    _Atomic uint64_t parked_by_gate;              /* of many stripes, which they did not get all at once */
+    _Atomic uint64_t parked_tries_most;           /* of one of these */
     _Atomic uint64_t prefetches, prefetched_keys; /* of groups */
-    _Atomic uint64_t timed_waits;   /* blocked clients with a time-out now */
+    _Atomic uint64_t timed_waits;                 /* blocked clients with a time-out now */
     _Atomic uint64_t recent_input[RECENT_SECONDS], recent_output[RECENT_SECONDS]; /* largest buffers, by second */
-    unsigned recent_index;          /* owner: the worker; the current second's */
+    unsigned recent_index; /* owner: the worker; the current second's */
     _Atomic uint64_t client_count;
     struct command_times *times;    /* by command id */
     _Atomic uint64_t *failed_calls; /* by command id */
@@ -88,10 +88,10 @@ struct execution {
     const struct request *running; /* NULL: no command; for the crash report */
     struct resp_scratch scratch;
     struct job jobs[GROUP_MOST];
-    struct key_list keys;          /* of the jobs */
+    struct key_list keys; /* of the jobs */
     struct {
         uint32_t *items, count, capacity;
-    } stripes;                     /* to lock: ascending */
+    } stripes; /* to lock: ascending */
 };
 
 /* Commands that wait: parking.h. */
@@ -108,21 +108,21 @@ enum parking_news {
     PARKING_STRIPE = 1 << 0, /* a stripe was released, and the worker's bit taken out of its wait mask */
     PARKING_GATE = 1 << 1,   /* it is open, or may be had */
     PARKING_PAUSE = 1 << 2,
-    PARKING_BUSY = 1 << 3    /* a script runs for long: who waits for what it has is told so */
+    PARKING_BUSY = 1 << 3 /* a script runs for long: who waits for what it has is told so */
 };
 
 struct worker {
-    unsigned index;       /* const */
-    uint32_t thread_id;   /* spinlock_self_id of its thread: worker_adopt */
+    unsigned index;          /* const */
+    uint32_t thread_id;      /* spinlock_self_id of its thread: worker_adopt */
     uint32_t acl_generation; /* of the users that its clients have: see acl_client.h */
-    struct server *server; /* const */
+    struct server *server;   /* const */
     struct thread thread;
     struct loop *loop;
     struct gate_member member;
-    struct mpsc mailbox;              /* any thread pushes */
-    _Atomic bool has_requests;        /* atomic: a card of ours carries a request */
-    _Atomic bool stop;                /* atomic: leave the loop */
-    struct spinlock roster_lock;      /* rank LOCK_ROSTER */
+    struct mpsc mailbox;                        /* any thread pushes */
+    _Atomic bool has_requests;                  /* atomic: a card of ours carries a request */
+    _Atomic bool stop;                          /* atomic: leave the loop */
+    struct spinlock roster_lock;                /* rank LOCK_ROSTER */
     struct list roster GUARDED_BY(roster_lock); /* of struct client_card */
     struct list clients;
     struct parking parking;
@@ -146,9 +146,9 @@ struct worker {
     struct worker_stats stats;
     struct execution run;
     struct resp_limits limits, limits_unauthenticated;
-    struct output sink;               /* replies nobody wants */
-    int64_t now_ms;                   /* wall clock, read at time_tick; the next millisecond begins time_span later */
-    uint64_t time_tick, time_span;    /* ticks; see worker_time_at */
+    struct output sink;            /* replies nobody wants */
+    int64_t now_ms;                /* wall clock, read at time_tick; the next millisecond begins time_span later */
+    uint64_t time_tick, time_span; /* ticks; see worker_time_at */
     struct loop_timer second_timer, rate_timer;
 };
 
@@ -189,15 +189,15 @@ static inline void worker_assert_inside(const struct worker *worker)
 void worker_serve_requests(struct worker *worker);
 
 void worker_init(struct worker *worker, struct server *server, unsigned index);
-void worker_fini(struct worker *worker); /* its thread has ended, or is this one */
-void worker_run(void *worker); /* a thread_fn: until worker->stop */
+void worker_fini(struct worker *worker);      /* its thread has ended, or is this one */
+void worker_run(void *worker);                /* a thread_fn: until worker->stop */
 bool worker_open_loop(struct worker *worker); /* false: the system refuses; errno */
 /* Counts an error reply under its code: the first of several words, ERR if there is but one or if it is very long. */
 void worker_count_error(struct worker *worker, struct slice text);
 void worker_wake(struct worker *worker); /* any thread; no lock is held, or it is the worker's own */
 void worker_wake_parked(struct worker *worker, enum parking_news news); /* the same, with that for what is parked */
 void worker_note_parked(struct worker *worker, enum parking_news news); /* any thread: to be woken by the caller */
-struct client *worker_find_client(struct worker *worker, uint64_t id); /* its thread; NULL: it has gone */
+struct client *worker_find_client(struct worker *worker, uint64_t id);  /* its thread; NULL: it has gone */
 /* Any thread. Hands the mail over: *mail is NULL afterwards. */
 void worker_post(struct worker *worker, struct mail **mail);
 void worker_post_quietly(struct worker *worker, struct mail *mail); /* without waking it; also under locks */

@@ -20,21 +20,17 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum {
-    STACK_BYTES = 128 * 1024,
-    REPORT_SECONDS = 30,
-    MEMORY_TEST_MS = 10000
-};
+enum { STACK_BYTES = 128 * 1024, REPORT_SECONDS = 30, MEMORY_TEST_MS = 10000 };
 
 static const int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
-static _Atomic bool has_begun;              /* atomic: who sets it reports */
-static _Thread_local bool is_reporting;     /* owner: the thread */
-static _Thread_local char *handler_stack;   /* owner: the thread */
-static const char *current_part = "";       /* owner: the reporting thread; for a fault inside the report */
+static _Atomic bool has_begun;                  /* atomic: who sets it reports */
+static _Thread_local bool is_reporting;         /* owner: the thread */
+static _Thread_local char *handler_stack;       /* owner: the thread */
+static const char *current_part = "";           /* owner: the reporting thread; for a fault inside the report */
 static _Thread_local const char *panic_message; /* owner: the thread; NULL: it does not panic */
-static int reported_signal;                 /* owner: the reporting thread, like the next */
-static uint64_t allocated_before;           /* by this thread, before the report */
+static int reported_signal;                     /* owner: the reporting thread, like the next */
+static uint64_t allocated_before;               /* by this thread, before the report */
 
 /* ------------------------------------------------------------------------------------------------------- pieces -- */
 
@@ -220,8 +216,8 @@ static void say_cause(int signal_number, const siginfo_t *info, const ucontext_t
 
 static void say_panic(const char *message)
 {
-    crash_say("%s\n%s\n", strncmp(message, "assertion failed", 16) == 0 ? "=== ASSERTION FAILED ===" : "=== PANIC ===",
-              message);
+    crash_say("%s\n%s\n",
+              strncmp(message, "assertion failed", 16) == 0 ? "=== ASSERTION FAILED ===" : "=== PANIC ===", message);
 }
 
 static void on_fault(int signal_number, siginfo_t *info, void *context)

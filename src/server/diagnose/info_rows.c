@@ -97,8 +97,11 @@ static void seconds(struct buffer *buffer, struct timeval time)
 }
 
 /* Functions by the dozen that differ in an expression. */
-#define PUT(name, ...) \
-    static void put_##name(struct buffer *buffer) { __VA_ARGS__; }
+#define PUT(name, ...)                            \
+    static void put_##name(struct buffer *buffer) \
+    {                                             \
+        __VA_ARGS__;                              \
+    }
 #define PUT_U64(name, expression) PUT(name, buffer_append_u64(buffer, (uint64_t)(expression)))
 #define PUT_I64(name, expression) PUT(name, buffer_append_i64(buffer, (int64_t)(expression)))
 #define PUT_TEXT(name, expression) PUT(name, buffer_append_text(buffer, expression))
@@ -408,9 +411,8 @@ static void put_command_lines(struct buffer *buffer)
             continue;
         put_command_name(buffer, "cmdstat_", name);
         buffer_printf(buffer, ":calls=%llu,usec=%llu,usec_per_call=%.2f,rejected_calls=%llu,failed_calls=%llu\r\n",
-                      (unsigned long long)calls, (unsigned long long)usec,
-                      ratio(usec, calls), (unsigned long long)stats.rejected_calls,
-                      (unsigned long long)stats.failed_calls);
+                      (unsigned long long)calls, (unsigned long long)usec, ratio(usec, calls),
+                      (unsigned long long)stats.rejected_calls, (unsigned long long)stats.failed_calls);
     }
 }
 
@@ -485,16 +487,21 @@ static void put_database_lines(struct buffer *buffer)
 
         server_keyspace_stats(db, &stats);
         if (stats.keys != 0)
-            buffer_printf(buffer, "db%u:keys=%llu,expires=%llu,avg_ttl=%lld\r\n", db,
-                          (unsigned long long)stats.keys, (unsigned long long)stats.expires,
-                          (long long)stats.average_ttl_ms);
+            buffer_printf(buffer, "db%u:keys=%llu,expires=%llu,avg_ttl=%lld\r\n", db, (unsigned long long)stats.keys,
+                          (unsigned long long)stats.expires, (long long)stats.average_ttl_ms);
     }
 }
 
 /* --- rows --- */
 
-#define ROW(section_, name_, put) {.section = (section_), .name = (name_), .append = put_##put}
-#define LINES(section_, put) {.section = (section_), .append = put_##put}
+#define ROW(section_, name_, put)                                   \
+    {                                                               \
+        .section = (section_), .name = (name_), .append = put_##put \
+    }
+#define LINES(section_, put)                       \
+    {                                              \
+        .section = (section_), .append = put_##put \
+    }
 
 static const struct info_field server_rows[] = {
     ROW("server", "redis_version", redis_version),
@@ -525,8 +532,7 @@ static const struct info_field server_rows[] = {
     ROW("server", "io_threads_active", zero),
     ROW("server", "availability_zone", availability_zone),
     ROW("server", "features", nothing),
-    {.section = "server", .name = "shutdown_in_milliseconds", .append = put_shutdown_in_ms,
-     .wanted = is_shutting_down},
+    {.section = "server", .name = "shutdown_in_milliseconds", .append = put_shutdown_in_ms, .wanted = is_shutting_down},
 
     ROW("clients", "connected_clients", connected_clients),
     ROW("clients", "cluster_connections", zero),

@@ -22,18 +22,18 @@ enum { LOOKS_A_PERIOD = 4, ANSWER_MS = 1000 };
 /* One for each worker. The letter is the worker's from when it is posted until it is opened, else the watchdog's. */
 struct watch {
     struct mail mail;
-    _Atomic bool is_opened;  /* atomic: release by the worker, acquire by the watchdog */
-    _Atomic pid_t thread;    /* atomic: relaxed; the worker's number, known when the first letter is opened */
-    bool is_under_way;       /* owner: the watchdog, as all below */
-    bool is_reported;        /* this stall has been written down */
+    _Atomic bool is_opened; /* atomic: release by the worker, acquire by the watchdog */
+    _Atomic pid_t thread;   /* atomic: relaxed; the worker's number, known when the first letter is opened */
+    bool is_under_way;      /* owner: the watchdog, as all below */
+    bool is_reported;       /* this stall has been written down */
     int64_t posted_us;
 };
 
 static struct {
-    struct server *server;     /* const while the thread runs */
-    struct watch *watches;     /* likewise */
-    struct thread thread;      /* owner: who holds the gate or the main thread */
-    pthread_mutex_t lock;      /* rank: below all others; guards `ends` */
+    struct server *server; /* const while the thread runs */
+    struct watch *watches; /* likewise */
+    struct thread thread;  /* owner: who holds the gate or the main thread */
+    pthread_mutex_t lock;  /* rank: below all others; guards `ends` */
     pthread_cond_t changed;
     bool ends GUARDED_BY(lock);
 } watchdog = {.lock = PTHREAD_MUTEX_INITIALIZER};

@@ -31,8 +31,8 @@
 #include <unistd.h>
 
 enum {
-    NAME_BYTES = 300,        /* of temporary files */
-    FAILURES_FREE = 3,       /* rewrites that may fail before the next waits */
+    NAME_BYTES = 300,  /* of temporary files */
+    FAILURES_FREE = 3, /* rewrites that may fail before the next waits */
     DELAY_MOST_MINUTES = 60,
     RETRY_S = 1
 };
@@ -43,13 +43,13 @@ enum phase { PHASE_NONE, PHASE_CHILD, PHASE_COMMIT };
 static struct {
     _Atomic enum aof_state state; /* atomic: changed by who owns the gate, from STARTING to ON by the writer (CAS) */
     _Atomic enum phase phase;     /* atomic, release and acquire: hands over what follows */
-    struct aof_set files;       /* the writer's while it runs, else of who owns the gate, or of the COMMIT phase */
+    struct aof_set files;         /* the writer's while it runs, else of who owns the gate, or of the COMMIT phase */
     char temp_base[64], child_temp[64], temp_increment[NAME_BYTES];
     bool is_rdb;
-    bool has_writer;              /* the rewrite: its base is of use only with what the writer writes since the fork */
+    bool has_writer; /* the rewrite: its base is of use only with what the writer writes since the fork */
     /* atomic, relaxed */
     _Atomic bool is_scheduled, last_was_good;
-    _Atomic bool tells_delay;     /* the next that is put off is told of */
+    _Atomic bool tells_delay; /* the next that is put off is told of */
     _Atomic int64_t started_us, last_duration_s, next_try_s, delay_minutes;
     _Atomic uint64_t rewrites, failures, last_cow_bytes;
 } aof = {.last_was_good = true, .last_duration_s = -1};
@@ -163,16 +163,21 @@ static must_check enum status write_base(struct snapshot *keys, struct child_rep
                                          char error[CHILD_ERROR_BYTES])
 {
     char *path = aof_set_path(&aof.files, aof.temp_base), *temp = aof_set_path(&aof.files, aof.child_temp);
-    const struct persistence_base base = {.path = path, .temp_path = temp,
+    const struct persistence_base base = {.path = path,
+                                          .temp_path = temp,
                                           .starts_writeback = OPTION_IS(option_aof_rewrite_writes_back),
-                                          .progress = tell_progress, .context = report};
-    const struct aof_dump_request dump = {.path = path, .temp_path = temp, .keys = keys,
+                                          .progress = tell_progress,
+                                          .context = report};
+    const struct aof_dump_request dump = {.path = path,
+                                          .temp_path = temp,
+                                          .keys = keys,
                                           .starts_writeback = base.starts_writeback,
                                           .writes_time = OPTION_IS(option_aof_timestamps),
                                           .key_delay_us = rdb_save_delay_us(),
                                           .payload = rdb_payload_options(),
                                           .libraries = libraries_each,
-                                          .progress = tell_progress, .context = report};
+                                          .progress = tell_progress,
+                                          .context = report};
     enum status status = aof.is_rdb ? persistence_save_base(&base, keys, error, CHILD_ERROR_BYTES)
                                     : aof_dump_save(&dump, error, CHILD_ERROR_BYTES);
 
@@ -307,7 +312,10 @@ static bool open_temporary(struct file **file)
 
 static bool start_rewrite(struct access *access)
 {
-    const struct child_task task = {.kind = CHILD_AOF, .run = run_child, .done = child_done, .access = access,
+    const struct child_task task = {.kind = CHILD_AOF,
+                                    .run = run_child,
+                                    .done = child_done,
+                                    .access = access,
                                     .keys_total = persistence_key_count(access->store)};
     enum aof_state state = GET(state);
     struct file *temporary = NULL;
@@ -403,7 +411,8 @@ static bool is_put_off(void)
     if (GET(tells_delay)) {
         SET(tells_delay, false);
         log_warning("Background AOF rewrite has repeatedly failed and triggered the limit, will retry in %" PRId64
-                    " minutes", GET(delay_minutes));
+                    " minutes",
+                    GET(delay_minutes));
     }
     return true;
 }

@@ -66,7 +66,8 @@ static enum aof_found read_manifest(const char *path, struct aof_manifest *manif
         return AOF_FOUND_NOTHING;
     if (status != STATUS_OK) {
         log_warning("Fatal error: can't open the AOF manifest file %s for reading: %s. %s Remove the cause and start "
-                    "again.", path, strerror(errno), no_start);
+                    "again.",
+                    path, strerror(errno), no_start);
         return AOF_FOUND_TROUBLE;
     }
     status = aof_manifest_parse(manifest, slice_make(text, size), &problem);
@@ -74,11 +75,12 @@ static enum aof_found read_manifest(const char *path, struct aof_manifest *manif
         line = line_of(slice_make(text, size), problem.line);
         if (problem.line != 0)
             log_warning("FATAL AOF MANIFEST FILE ERROR: reading the manifest file %s, at line %u >>> '%.*s': %s. %s "
-                        "Correct that line, or restore the manifest from a copy.", path, problem.line,
-                        (int)MIN(line.size, (size_t)200), line.data, problem.text, no_start);
+                        "Correct that line, or restore the manifest from a copy.",
+                        path, problem.line, (int)MIN(line.size, (size_t)200), line.data, problem.text, no_start);
         else
             log_warning("FATAL AOF MANIFEST FILE ERROR: %s: %s. %s Restore the manifest from a copy, or move "
-                        "the files away to begin without data.", path, problem.text, no_start);
+                        "the files away to begin without data.",
+                        path, problem.text, no_start);
     }
     mem_free(text);
     return status == STATUS_OK ? AOF_FOUND : AOF_FOUND_TROUBLE;
@@ -127,7 +129,8 @@ static must_check enum status take_over(const char *manifest_path, struct aof_ma
                    aof_folder_name());
     else
         log_warning("Can't move the append-only file %s into the directory %s: %s. The server does not start. Remove "
-                    "the cause and start again.", aof_file_name(), aof_folder_name(), strerror(errno));
+                    "the cause and start again.",
+                    aof_file_name(), aof_folder_name(), strerror(errno));
     buffer_fini(&text);
     mem_free(path);
     return status;
@@ -170,7 +173,8 @@ static enum aof_found look_for_orphans(const char *manifest_path)
         if (file_size_of(path, &size) != STATUS_OK || size != 0) {
             log_warning("The append-only file has no manifest: %s exists, %s does not. %s Restore the manifest from a "
                         "copy, or write one (file NAME seq NUMBER type b or i), or move the files away to start "
-                        "without them.", path, manifest_path, no_start);
+                        "without them.",
+                        path, manifest_path, no_start);
             found = AOF_FOUND_TROUBLE;
         }
         mem_free(path);
@@ -194,7 +198,8 @@ static bool files_are_there(const struct aof_manifest *manifest, uint64_t *total
         status = file_size_of(path, &size);
         if (status != STATUS_OK)
             log_warning("Unable to obtain the AOF file %s length. stat: %s. %s Put the file back that the manifest "
-                        "names.", part->name, strerror(errno), no_start);
+                        "names.",
+                        part->name, strerror(errno), no_start);
         mem_free(path);
         if (status != STATUS_OK)
             return false;

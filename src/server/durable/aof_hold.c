@@ -35,7 +35,7 @@ static struct spinlock update_lock = {.rank = LOCK_REGISTRY}; /* guards the chan
 struct held_output {
     struct list_node node; /* worker's held_outputs */
     struct client *client;
-    bool until_done;        /* see aof_hold_until_done */
+    bool until_done; /* see aof_hold_until_done */
     struct {
         uint64_t position; /* in the journal */
         size_t bytes;
@@ -127,7 +127,7 @@ static void end_wait(struct synced_wait *wait)
 {
     struct client *client = wait->client;
     bool is_synced = aof_hold_is_on() && aof_synced_offset() >= wait->offset;
-    void (*reply)(struct client *client, bool is_synced) = wait->reply;
+    void (*reply)(struct client * client, bool is_synced) = wait->reply;
 
     loop_timer_stop(client->worker->loop, &wait->timer);
     list_remove(&wait->node);

@@ -36,7 +36,7 @@ void aof_hold_update(void); /* the option, or the file's state, has changed, or 
 
 /* --- a worker's own thread --- */
 
-void aof_hold_turn(struct worker *worker);  /* at a turn's end, before what was written is sent */
+void aof_hold_turn(struct worker *worker); /* at a turn's end, before what was written is sent */
 /* The client's output, with the reply that is being written, is held until aof_hold_unfence: rendezvous.h. */
 void aof_hold_fence(struct client *client);
 void aof_hold_unfence(struct client *client);
@@ -52,6 +52,6 @@ uint64_t aof_hold_bytes(const struct worker *worker); /* memory of its held outp
 
 /* --- the writer --- */
 
-void aof_hold_tell(void);             /* wakes whose offset is synced, or whose reply may be sent */
-bool aof_hold_is_held(void);          /* does a reply wait? */
-bool aof_hold_is_waited_for(void);    /* does anybody wait? */
+void aof_hold_tell(void);          /* wakes whose offset is synced, or whose reply may be sent */
+bool aof_hold_is_held(void);       /* does a reply wait? */
+bool aof_hold_is_waited_for(void); /* does anybody wait? */

@@ -23,7 +23,7 @@
 #include <string.h>
 
 enum {
-    BATCH_MOST = 16,         /* commands that are looked at together, so that their keys' memory arrives together */
+    BATCH_MOST = 16, /* commands that are looked at together, so that their keys' memory arrives together */
     ERRORS_SHOWN = 10,
     REASON_BYTES = 512
 };
@@ -45,10 +45,10 @@ struct loading_file {
     struct file_source source;
     struct aof_reader reader;
     bool is_last;
-    bool in_transaction;      /* its EXEC stands in the window */
-    bool begins_transaction;  /* the batch ended with MULTI */
-    uint64_t transaction_at;  /* where that stands */
-    uint64_t before_bytes;    /* of the files before this one */
+    bool in_transaction;     /* its EXEC stands in the window */
+    bool begins_transaction; /* the batch ended with MULTI */
+    uint64_t transaction_at; /* where that stands */
+    uint64_t before_bytes;   /* of the files before this one */
     uint64_t next_pause;
     struct aof_command steps[BATCH_MOST];
     struct applied applied[BATCH_MOST]; /* the same */
@@ -68,14 +68,16 @@ static const char *ending(const struct loading_file *file)
 static bool damaged(const struct loading_file *file, uint64_t offset, const char *reason)
 {
     log_warning("Bad file format reading the append only file %s: at byte %" PRIu64 ": %s. %s Make a backup of it, "
-                "then use keydb-check-aof --fix <filename.manifest>.", file->name, offset, reason, ending(file));
+                "then use keydb-check-aof --fix <filename.manifest>.",
+                file->name, offset, reason, ending(file));
     return false;
 }
 
 static bool unreadable(const struct loading_file *file, uint64_t offset, const char *reason)
 {
     log_warning("Unrecoverable error reading the append only file %s: at byte %" PRIu64 ": %s. %s Remove the cause and "
-                "start again.", file->name, offset, reason, ending(file));
+                "start again.",
+                file->name, offset, reason, ending(file));
     return false;
 }
 
@@ -99,8 +101,9 @@ static void note_error(const struct applied *step, struct slice text, void *cont
     while (text.size != 0 && (text.data[text.size - 1] == '\n' || text.data[text.size - 1] == '\r'))
         text.size--;
     log_warning("== CRITICAL == This server is sending an error to its AOF-loading-client: '%.*s' after processing the "
-                "command '%.*s' at byte %" PRIu64 " of %s", (int)MIN(text.size, (size_t)200), text.data, (int)name.size,
-                name.data, file->steps[step - file->applied].offset, file->name);
+                "command '%.*s' at byte %" PRIu64 " of %s",
+                (int)MIN(text.size, (size_t)200), text.data, (int)name.size, name.data,
+                file->steps[step - file->applied].offset, file->name);
 }
 
 /* ------------------------------------------------------------------------------------------------------- batches -- */
@@ -115,8 +118,8 @@ static bool prepare(struct loading_file *file, const struct aof_command *words, 
         return true;
     case APPLY_UNKNOWN:
         log_warning("Unknown command '%.*s' reading the append only file %s: at byte %" PRIu64 ". %s Load it with a "
-                    "server that knows the command, or remove it.", (int)MIN(args[0].size, (size_t)100), args[0].data,
-                    file->name, words->offset, ending(file));
+                    "server that knows the command, or remove it.",
+                    (int)MIN(args[0].size, (size_t)100), args[0].data, file->name, words->offset, ending(file));
         return false;
     case APPLY_ARITY:
         return refuse_command(file, words, "has a wrong number of arguments");
@@ -135,8 +138,7 @@ static bool run_steps(struct loading_file *file)
     done = applier->run(file->apply, file->applied, file->step_count);
     if (done == file->step_count)
         return true;
-    return refuse_command(file, &file->steps[done],
-                          "names a database that is not there (see the option `databases`)");
+    return refuse_command(file, &file->steps[done], "names a database that is not there (see the option `databases`)");
 }
 
 /* Gathers commands until there are enough, or MULTI or EXEC is met. Returns what stands behind them. */
@@ -226,7 +228,8 @@ static bool cut(struct loading_file *file, uint64_t size)
     file_close(&writable);
     if (status != STATUS_OK) {
         log_warning("Error truncating the AOF file %s: %s. The server does not start. Remove the cause and start "
-                    "again.", file->name, strerror(errno));
+                    "again.",
+                    file->name, strerror(errno));
         return false;
     }
     log_warning("AOF %s loaded anyway because aof-load-truncated is enabled", file->name);
@@ -245,16 +248,15 @@ static bool ends_early(struct loading_file *file, uint64_t size)
         return unreadable(file, at, strerror(errno));
     if (!file->is_last) {
         log_warning("Fatal error: the truncated file is not the last file: %s ends early: at byte %" PRIu64 ". %s "
-                    "Make a backup of the files, then use keydb-check-aof --fix <filename.manifest>.", file->name,
-                    size, ending(file));
+                    "Make a backup of the files, then use keydb-check-aof --fix <filename.manifest>.",
+                    file->name, size, ending(file));
         return false;
     }
     if (!OPTION_IS(option_aof_load_truncated)) {
         log_warning("Unexpected end of file reading the append only file %s: at byte %" PRIu64 ". %s You can: 1) Make "
                     "a backup of your AOF file, then use keydb-check-aof --fix <filename.manifest>. 2) Alternatively "
                     "you can set the 'aof-load-truncated' configuration option to yes and restart the server.",
-                    file->name,
-                    size, ending(file));
+                    file->name, size, ending(file));
         return false;
     }
     return cut(file, size);
@@ -461,9 +463,10 @@ bool aof_load_again(struct worker *worker)
     aof_stats(&stats);
     if ((aof_state() == AOF_STARTING && stats.is_rewriting) || aof_state() == AOF_STOPPING ||
         (aof_state() == AOF_ON && !aof_writer_settle())) {
-        log_warning("Can't load the append-only file: %s", aof_state() == AOF_ON
-                    ? "it is incomplete, a write failed" : aof_state() == AOF_STOPPING
-                    ? "it is being switched off" : "its first rewrite is not complete");
+        log_warning("Can't load the append-only file: %s", aof_state() == AOF_ON ? "it is incomplete, a write failed"
+                                                           : aof_state() == AOF_STOPPING
+                                                               ? "it is being switched off"
+                                                               : "its first rewrite is not complete");
         return false;
     }
     switch (aof_files_find(false, &manifest, &bytes)) {

@@ -53,13 +53,13 @@ struct aof_load_request {
     bool (*pause)(uint64_t bytes, uint64_t keys);
     void (*aux)(struct slice name, struct slice value, void *context); /* of an RDB base; may be NULL */
     uint64_t pause_bytes;
-    bool at_start;         /* else the server goes on if it fails: for the words of the log */
+    bool at_start; /* else the server goes on if it fails: for the words of the log */
 };
 
 struct aof_load_result {
-    uint64_t keys;     /* of an RDB base */
+    uint64_t keys; /* of an RDB base */
     uint64_t commands;
-    uint64_t errors;   /* commands that replied an error: the log tells of the first few */
+    uint64_t errors; /* commands that replied an error: the log tells of the first few */
     bool interrupted;
 };
 

@@ -22,13 +22,13 @@ struct recovery {
     struct aof_text text;
     size_t whole_size; /* of the text: up to the end of the last transaction that is whole */
     int whole_db;
-    bool is_broken;    /* something of the transaction is not there */
-    bool has_hole;     /* the first such transaction, which is where the file ends at the latest: */
-    size_t hole_at;    /* where in the text it is left out */
+    bool is_broken;     /* something of the transaction is not there */
+    bool has_hole;      /* the first such transaction, which is where the file ends at the latest: */
+    size_t hole_at;     /* where in the text it is left out */
     struct buffer torn; /* its begin, which the file may have */
     struct file *file;
     uint64_t file_bytes;
-    struct buffer written; /* what the file has behind the place */
+    struct buffer written;         /* what the file has behind the place */
     size_t agreed, written_agreed; /* so much of the text is there, in so much of the file */
 };
 

@@ -26,13 +26,13 @@
 #include <unistd.h>
 
 enum {
-    BATCH_BYTES = 1024 * 1024,      /* a write, about */
+    BATCH_BYTES = 1024 * 1024, /* a write, about */
     BUFFER_KEPT_BYTES = 4 * BATCH_BYTES,
-    NAP_US = 2000,                  /* between writes that nobody waits for: 500 a second are enough */
+    NAP_US = 2000, /* between writes that nobody waits for: 500 a second are enough */
     SECOND_US = 1000 * 1000,
-    RETRY_US = 100 * 1000,          /* after an error */
+    RETRY_US = 100 * 1000, /* after an error */
     SLOW_SYNC_US = 2 * SECOND_US,
-    LOG_AGAIN_US = 30 * SECOND_US   /* an error that lasts is told so often */
+    LOG_AGAIN_US = 30 * SECOND_US /* an error that lasts is told so often */
 };
 
 enum rest { AWAKE, NAPS, SLEEPS };
@@ -47,15 +47,15 @@ enum split { SPLIT_NONE, SPLIT_WANTED, SPLIT_DONE, SPLIT_FAILED };
 static struct {
     struct thread thread;
     sem_t woken, settled;
-    struct journal *journal;       /* const while it runs, like the next */
+    struct journal *journal; /* const while it runs, like the next */
     struct aof_set *files;
-    struct spinlock lock;          /* rank LOCK_REGISTRY: orders */
+    struct spinlock lock; /* rank LOCK_REGISTRY: orders */
     bool wants_settled GUARDED_BY(lock), wants_commit GUARDED_BY(lock);
     struct stream_place split_at GUARDED_BY(lock), end_at GUARDED_BY(lock);
     struct aof_commit commit GUARDED_BY(lock);
-    _Atomic enum split split;      /* atomic: who owns the gate says WANTED, the writer the others */
-    _Atomic bool ends;             /* atomic, seq_cst, set under the lock: it is to end */
-    _Atomic bool has_ended;        /* atomic, release, acquire: the thread touches nothing of this any more */
+    _Atomic enum split split; /* atomic: who owns the gate says WANTED, the writer the others */
+    _Atomic bool ends;        /* atomic, seq_cst, set under the lock: it is to end */
+    _Atomic bool has_ended;   /* atomic, release, acquire: the thread touches nothing of this any more */
     _Atomic uint64_t drops_wanted, drops_done; /* atomic, seq_cst: how often history was to go, and went */
     _Atomic uint64_t end_position; /* atomic, relaxed, written with `ends`: what replies rely on comes before it */
     _Atomic bool reads;            /* atomic, seq_cst, with `split` and `ends`: see read_journal */
@@ -64,24 +64,24 @@ static struct {
     /* the writer's */
     struct journal_reader reader;
     struct file *file;
-    struct aof_text text;          /* read and not written; its db is what the file selects there */
+    struct aof_text text; /* read and not written; its db is what the file selects there */
     uint64_t file_bytes, read_offset, read_position, synced_us, told_us;
-    int64_t file_s;                /* the last time written into it */
-    struct journal_tail *tail;     /* const while it runs; NULL: there is none */
-    struct journal_place whole;    /* behind the last whole transaction in `text` or, if it is empty, the file */
-    bool position_is_known;        /* else read_position is behind: the journal is read from its file */
-    bool is_temporary;             /* the file */
-    bool sync_failed;              /* of the file: what it holds on the disk is not known */
-    bool split_unsynced;           /* likewise of those before the split */
-    bool heals;                    /* a base was made for that, and no sync has shown yet that it was of use */
-    int error;                     /* errno of what failed last */
+    int64_t file_s;             /* the last time written into it */
+    struct journal_tail *tail;  /* const while it runs; NULL: there is none */
+    struct journal_place whole; /* behind the last whole transaction in `text` or, if it is empty, the file */
+    bool position_is_known;     /* else read_position is behind: the journal is read from its file */
+    bool is_temporary;          /* the file */
+    bool sync_failed;           /* of the file: what it holds on the disk is not known */
+    bool split_unsynced;        /* likewise of those before the split */
+    bool heals;                 /* a base was made for that, and no sync has shown yet that it was of use */
+    int error;                  /* errno of what failed last */
     /* atomic, relaxed, written by the writer: for INFO; synced: release, what it covers is on the disk */
     _Atomic uint64_t written_position, synced_position;
     _Atomic uint64_t written, synced, acked, size_bytes, rewritten_bytes, buffer_bytes, syncs, slow_syncs;
     _Atomic bool is_syncing, failed, needs_rewrite;
     _Atomic uint32_t vain_rewrites; /* one after the other: see stats */
     _Atomic int64_t sync_failed_s;
-    _Atomic bool syncs_fail;        /* atomic, relaxed: aof_writer_fail_syncs */
+    _Atomic bool syncs_fail; /* atomic, relaxed: aof_writer_fail_syncs */
     _Atomic int shown_error;
     _Atomic uint32_t flush_sleep_us; /* atomic, relaxed: aof_writer_sleep */
 } writer;
@@ -363,7 +363,8 @@ static void note_sync_failure(void)
     SET(needs_rewrite, true);
     update_denial();
     log_warning("Fail to fsync the AOF file: %s. The last writes may not be on the disk. Writes are refused until a "
-                "rewrite has created new files.", strerror(error));
+                "rewrite has created new files.",
+                strerror(error));
     if (is_always())
         give_up("fsync");
 }
@@ -457,8 +458,7 @@ static void remove_later(char *path)
     if (file_open(&file, path, FILE_READ) != STATUS_OK)
         file = NULL;
     if (file_remove(path) != STATUS_OK)
-        log_warning("Can't remove the AOF history file %s: %s", path,
-                    strerror(errno));
+        log_warning("Can't remove the AOF history file %s: %s", path, strerror(errno));
     if (file != NULL)
         background_submit(BACKGROUND_CLOSE, close_in_background, file);
     mem_free(path);
@@ -615,8 +615,7 @@ static void commit_if_wanted(void)
 
 static void wait_on(sem_t *sem, uint64_t until_us)
 {
-    struct timespec until = {.tv_sec = (time_t)(until_us / SECOND_US),
-                             .tv_nsec = (long)(until_us % SECOND_US) * 1000};
+    struct timespec until = {.tv_sec = (time_t)(until_us / SECOND_US), .tv_nsec = (long)(until_us % SECOND_US) * 1000};
 
     if (until_us == UINT64_MAX)
         (void)sem_wait(sem);
@@ -742,8 +741,7 @@ static void answer_writers(void)
 static void look_at_tail(void)
 {
     if (writer.tail != NULL && !journal_tail_look(writer.journal, writer.tail))
-        log_warning("Can't grow the AOF tail: %s. Replies wait until their writes are in the AOF.",
-                    strerror(errno));
+        log_warning("Can't grow the AOF tail: %s. Replies wait until their writes are in the AOF.", strerror(errno));
 }
 
 static void write_until_end(void)
@@ -792,8 +790,8 @@ static void open_tail(void)
     if (journal_tail_create(&writer.tail, path) == STATUS_OK)
         journal_tail_enter(writer.journal, writer.tail);
     else
-        log_warning("Can't map the AOF tail %s: %s. Replies wait until their writes are in the AOF.",
-                    path, strerror(errno));
+        log_warning("Can't map the AOF tail %s: %s. Replies wait until their writes are in the AOF.", path,
+                    strerror(errno));
     mem_free(path);
 }
 
@@ -878,8 +876,7 @@ void aof_writer_end(bool counts)
 
 bool aof_writer_is_ending(void)
 {
-    return GET(runs) && atomic_load(&writer.ends) &&
-           !atomic_load_explicit(&writer.has_ended, memory_order_acquire);
+    return GET(runs) && atomic_load(&writer.ends) && !atomic_load_explicit(&writer.has_ended, memory_order_acquire);
 }
 
 uint64_t aof_writer_end_position(void)

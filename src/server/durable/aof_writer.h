@@ -42,12 +42,12 @@ bool aof_writer_runs(void); /* any thread: as it was last */
  * aof_hold_update is called. */
 void aof_writer_drop_history(void);
 bool aof_writer_is_dropping(void);
-bool aof_writer_is_ending(void); /* it was told to: aof_writer_stop would wait */
+bool aof_writer_is_ending(void);        /* it was told to: aof_writer_stop would wait */
 uint64_t aof_writer_end_position(void); /* in the journal: it has to write what comes before; UINT64_MAX: everything */
-void aof_writer_sleep(uint32_t us); /* before each write, for tests: as if the disk were slow. 0: not */
-void aof_writer_fail_syncs(bool fail); /* those of the file that is written to, for tests: EIO */
-void aof_writer_poke(void); /* there may be something new: in the journal, among the options */
-void aof_writer_hurry(void); /* somebody waits for it */
+void aof_writer_sleep(uint32_t us);     /* before each write, for tests: as if the disk were slow. 0: not */
+void aof_writer_fail_syncs(bool fail);  /* those of the file that is written to, for tests: EIO */
+void aof_writer_poke(void);             /* there may be something new: in the journal, among the options */
+void aof_writer_hurry(void);            /* somebody waits for it */
 /* The split that was asked for has failed: the base that is being written has no use. */
 bool aof_writer_split_failed(void);
 void aof_writer_forget_split(void); /* no base comes for it */
@@ -69,7 +69,7 @@ must_check bool aof_commit_alone(struct aof_set *files, const struct aof_commit 
 /* In the journal: what replies may rely on. Under `always` it is what is synced, but while no-appendfsync-on-rewrite
  * waives that; else what is written. */
 uint64_t aof_acked_position(void);
-bool aof_writer_fails(void); /* the last write */
+bool aof_writer_fails(void);      /* the last write */
 uint64_t aof_synced_offset(void); /* of the journal: everything before is on the disk */
 struct aof_writer_stats {
     uint64_t size_bytes;      /* of base and increments */
@@ -78,10 +78,10 @@ struct aof_writer_stats {
     uint64_t buffer_bytes;    /* memory of its own */
     uint64_t syncs, slow_syncs;
     bool is_syncing;
-    bool is_well;             /* the last write and sync */
-    bool needs_rewrite;       /* a sync failed: only a new base makes it well again */
-    uint32_t vain_rewrites;   /* that were made for that since a sync worked last, and after which one failed again */
-    int64_t sync_failed_s;    /* when the last one failed */
+    bool is_well;           /* the last write and sync */
+    bool needs_rewrite;     /* a sync failed: only a new base makes it well again */
+    uint32_t vain_rewrites; /* that were made for that since a sync worked last, and after which one failed again */
+    int64_t sync_failed_s;  /* when the last one failed */
 };
 void aof_writer_stats(struct aof_writer_stats *stats);
 void aof_writer_stats_reset(void);

@@ -26,13 +26,13 @@ enum { TELL_US = 1000 * 1000 };
 /* One at a time: `kind` is set by who owns the gate and finds NONE, and set back by worker 0, who has all else between
  * the two. */
 static struct {
-    _Atomic enum child_kind kind;  /* atomic: release and acquire hand the rest over */
-    struct spinlock lock;          /* rank LOCK_REGISTRY: the process is not waited for while it is killed */
+    _Atomic enum child_kind kind; /* atomic: release and acquire hand the rest over */
+    struct spinlock lock;         /* rank LOCK_REGISTRY: the process is not waited for while it is killed */
     pid_t pid GUARDED_BY(lock);
     bool was_stopped GUARDED_BY(lock);
     int pipe;
     struct child_task task;
-    struct child_report report;    /* the last one */
+    struct child_report report; /* the last one */
     /* atomic, relaxed: for INFO */
     _Atomic int64_t started_us, told_us, last_fork_us;
     _Atomic uint64_t fork_count, keys, keys_total, cow_bytes, cow_peak_bytes;
@@ -304,7 +304,9 @@ void child_stats(struct child_stats *stats)
     bool runs = child_running() != CHILD_NONE;
 
 #define LOAD(field) atomic_load_explicit(&child.field, memory_order_relaxed)
-    *stats = (struct child_stats){.fork_count = LOAD(fork_count), .last_fork_us = LOAD(last_fork_us), .running_s = -1,
+    *stats = (struct child_stats){.fork_count = LOAD(fork_count),
+                                  .last_fork_us = LOAD(last_fork_us),
+                                  .running_s = -1,
                                   .cow_peak_bytes = runs ? LOAD(cow_peak_bytes) : 0};
     if (!runs)
         return;

@@ -15,12 +15,12 @@ enum child_kind { CHILD_NONE, CHILD_RDB, CHILD_AOF };
 enum { CHILD_ERROR_BYTES = 256 };
 
 struct child_report {
-    enum status status;   /* how it ended: not asked for before */
+    enum status status; /* how it ended: not asked for before */
     bool is_last;
-    int64_t pid;          /* of the child: for `done` */
-    uint64_t keys;        /* done */
-    uint64_t cow_bytes;   /* pages of its own: copied since the fork */
-    uint64_t bytes;       /* written */
+    int64_t pid;        /* of the child: for `done` */
+    uint64_t keys;      /* done */
+    uint64_t cow_bytes; /* pages of its own: copied since the fork */
+    uint64_t bytes;     /* written */
     char error[CHILD_ERROR_BYTES];
 };
 
@@ -31,9 +31,9 @@ struct child_task {
     void (*run)(struct snapshot *keys, struct child_report *report, void *context);
     /* In the server's main thread, after the end: `error` says what went wrong, "" if nothing. */
     void (*done)(const struct child_report *report, void *context);
-    void *context;        /* both processes' */
+    void *context;         /* both processes' */
     struct access *access; /* whose keys */
-    uint64_t keys_total;  /* for INFO */
+    uint64_t keys_total;   /* for INFO */
 };
 
 /* Whoever calls owns the gate. False: there is one already (EEXIST), or the system's reason in errno. */
@@ -58,9 +58,9 @@ enum child_kind child_running(void);
 struct child_stats {
     uint64_t fork_count;
     int64_t last_fork_us;
-    int64_t running_s;     /* -1: there is none */
+    int64_t running_s;                                    /* -1: there is none */
     uint64_t keys, keys_total, cow_bytes, cow_peak_bytes; /* of the running one */
-    int64_t cow_age_s;     /* since it told */
+    int64_t cow_age_s;                                    /* since it told */
 };
 void child_stats(struct child_stats *stats);
 void child_stats_reset(void); /* CONFIG RESETSTAT: counts of forks */

@@ -6,22 +6,24 @@
 
 /* -------------------------------------------------------------------------------------------- append only file -- */
 
-_Atomic int64_t option_appendonly; /* global: option storage */
-_Atomic int64_t option_appendfsync; /* global: option storage */
-_Atomic int64_t option_aof_load_truncated; /* global: option storage */
-_Atomic int64_t option_aof_use_rdb_preamble; /* global: option storage */
-_Atomic int64_t option_aof_timestamps; /* global: option storage */
-_Atomic int64_t option_aof_rewrite_writes_back; /* global: option storage */
-_Atomic int64_t option_aof_keeps_history; /* global: option storage */
-_Atomic int64_t option_no_appendfsync_on_rewrite; /* global: option storage */
+_Atomic int64_t option_appendonly;                  /* global: option storage */
+_Atomic int64_t option_appendfsync;                 /* global: option storage */
+_Atomic int64_t option_aof_load_truncated;          /* global: option storage */
+_Atomic int64_t option_aof_use_rdb_preamble;        /* global: option storage */
+_Atomic int64_t option_aof_timestamps;              /* global: option storage */
+_Atomic int64_t option_aof_rewrite_writes_back;     /* global: option storage */
+_Atomic int64_t option_aof_keeps_history;           /* global: option storage */
+_Atomic int64_t option_no_appendfsync_on_rewrite;   /* global: option storage */
 _Atomic int64_t option_auto_aof_rewrite_percentage; /* global: option storage */
-_Atomic int64_t option_auto_aof_rewrite_min_size; /* global: option storage */
-_Atomic int64_t option_aof_sync_delay; /* global: option storage */
-static struct option_string aof_name, folder_name; /* global: option storage; never NULL */
+_Atomic int64_t option_auto_aof_rewrite_min_size;   /* global: option storage */
+_Atomic int64_t option_aof_sync_delay;              /* global: option storage */
+static struct option_string aof_name, folder_name;  /* global: option storage; never NULL */
 
+/* clang-format off */
 static const struct option_enum syncs[] = {
     {"everysec", AOF_SYNC_EVERY_SECOND}, {"always", AOF_SYNC_ALWAYS}, {"no", AOF_SYNC_NEVER}, {NULL, 0},
 };
+/* clang-format on */
 
 const char *aof_file_name(void)
 {
@@ -57,11 +59,9 @@ static const struct option_row aof_rows[] = {
     ROW_ENUM("appendfsync", &option_appendfsync, AOF_SYNC_EVERY_SECOND, syncs, OPTION_MUTABLE,
              "When the append-only file is synced."),
     ROW_STRING("appendfilename", &aof_name, "appendonly.aof", OPTION_IMMUTABLE,
-               "First part of the names of the append-only files.",
-               .check = check_aof_name),
+               "First part of the names of the append-only files.", .check = check_aof_name),
     ROW_STRING("appenddirname", &folder_name, "appendonlydir", OPTION_IMMUTABLE,
-               "Directory of the append-only files, in `dir`.",
-               .check = check_aof_folder),
+               "Directory of the append-only files, in `dir`.", .check = check_aof_folder),
     ROW_BOOL("aof-load-truncated", &option_aof_load_truncated, 1, OPTION_MUTABLE,
              "Load an append-only file whose last command is incomplete, without that command."),
     ROW_BOOL("aof-use-rdb-preamble", &option_aof_use_rdb_preamble, 1, OPTION_MUTABLE,
@@ -85,7 +85,7 @@ static const struct option_row aof_rows[] = {
 /* --------------------------------------------------------------------------------------------------- RDB files -- */
 
 static _Atomic int64_t version, compresses, checksums, writes_back, stops_writes; /* global: option storage */
-static _Atomic int64_t save_delay_us, load_delay_us; /* global: option storage */
+static _Atomic int64_t save_delay_us, load_delay_us;                              /* global: option storage */
 static struct option_string rdb_name; /* global: option storage; never NULL */
 
 static const struct option_enum versions[] = {
@@ -150,14 +150,13 @@ static const struct option_row rdb_rows[] = {
     ROW_BOOL("rdbchecksum", &checksums, 1, OPTION_IMMUTABLE, "Write and check a checksum in RDB files."),
     ROW_BOOL("rdb-save-incremental-fsync", &writes_back, 1, OPTION_MUTABLE,
              "Sync RDB files while they are written, not only at their end."),
-    ROW_BOOL("stop-writes-on-bgsave-error", &stops_writes, 1, OPTION_MUTABLE,
-             "Refuse writes while snapshots fail."),
+    ROW_BOOL("stop-writes-on-bgsave-error", &stops_writes, 1, OPTION_MUTABLE, "Refuse writes while snapshots fail."),
     ROW_INT("rdb-key-save-delay", &save_delay_us, 0, INT32_MIN, INT32_MAX, OPTION_MUTABLE | OPTION_HIDDEN,
             "For tests: microseconds by which each saved key is delayed."),
     ROW_INT("key-load-delay", &load_delay_us, 0, INT32_MIN, INT32_MAX, OPTION_MUTABLE | OPTION_HIDDEN,
             "For tests: microseconds by which each loaded key is delayed."),
-    ROW_STRING("dbfilename", &rdb_name, "dump.rdb", OPTION_MUTABLE | OPTION_PROTECTED,
-               "Name of the RDB file in `dir`.", .check = check_rdb_name),
+    ROW_STRING("dbfilename", &rdb_name, "dump.rdb", OPTION_MUTABLE | OPTION_PROTECTED, "Name of the RDB file in `dir`.",
+               .check = check_rdb_name),
 };
 
 /* ------------------------------------------------------------------------------------------------------- setup -- */

@@ -6,17 +6,17 @@
 
 enum aof_sync { AOF_SYNC_EVERY_SECOND, AOF_SYNC_ALWAYS, AOF_SYNC_NEVER };
 
-extern _Atomic int64_t option_appendonly;                    /* global: option storage; bool */
-extern _Atomic int64_t option_appendfsync;                   /* global: option storage; enum aof_sync */
-extern _Atomic int64_t option_aof_load_truncated;            /* global: option storage; bool */
-extern _Atomic int64_t option_aof_use_rdb_preamble;          /* global: option storage; bool */
-extern _Atomic int64_t option_aof_timestamps;                /* global: option storage; bool */
-extern _Atomic int64_t option_aof_rewrite_writes_back;       /* global: option storage; bool */
-extern _Atomic int64_t option_aof_keeps_history;             /* global: option storage; bool */
-extern _Atomic int64_t option_no_appendfsync_on_rewrite;     /* global: option storage; bool */
-extern _Atomic int64_t option_auto_aof_rewrite_percentage;   /* global: option storage */
-extern _Atomic int64_t option_auto_aof_rewrite_min_size;     /* global: option storage; bytes */
-extern _Atomic int64_t option_aof_sync_delay;                /* global: option storage; us */
+extern _Atomic int64_t option_appendonly;                  /* global: option storage; bool */
+extern _Atomic int64_t option_appendfsync;                 /* global: option storage; enum aof_sync */
+extern _Atomic int64_t option_aof_load_truncated;          /* global: option storage; bool */
+extern _Atomic int64_t option_aof_use_rdb_preamble;        /* global: option storage; bool */
+extern _Atomic int64_t option_aof_timestamps;              /* global: option storage; bool */
+extern _Atomic int64_t option_aof_rewrite_writes_back;     /* global: option storage; bool */
+extern _Atomic int64_t option_aof_keeps_history;           /* global: option storage; bool */
+extern _Atomic int64_t option_no_appendfsync_on_rewrite;   /* global: option storage; bool */
+extern _Atomic int64_t option_auto_aof_rewrite_percentage; /* global: option storage */
+extern _Atomic int64_t option_auto_aof_rewrite_min_size;   /* global: option storage; bytes */
+extern _Atomic int64_t option_aof_sync_delay;              /* global: option storage; us */
 
 /* Neither changes while the server runs, so any thread may read them. */
 const char *aof_file_name(void);   /* appendfilename: of the manifest without its ending, and of a file of old */
@@ -26,8 +26,8 @@ struct rdb_write_options rdb_payload_options(void); /* how DUMP writes */
 struct rdb_write_options rdb_file_options(void);    /* how files are written; and read: checksums */
 const char *rdb_file_name(void);                    /* dbfilename; a string: see above */
 bool rdb_starts_writeback(void);
-bool rdb_stops_writes(void);       /* stop-writes-on-bgsave-error */
-int64_t rdb_save_delay_us(void);   /* for tests: after each key */
+bool rdb_stops_writes(void);     /* stop-writes-on-bgsave-error */
+int64_t rdb_save_delay_us(void); /* for tests: after each key */
 int64_t rdb_load_delay_us(void);
 
 void file_options_setup(void); /* after config_setup: adds the rows */

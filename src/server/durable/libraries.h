@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct script_facts {
-    uint64_t vm_bytes;                             /* of the Lua states of all workers */
+    uint64_t vm_bytes; /* of the Lua states of all workers */
     uint64_t cached_scripts, cached_scripts_bytes;
     uint64_t evicted_scripts;
     uint64_t functions, libraries, functions_bytes;

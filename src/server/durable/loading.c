@@ -27,22 +27,26 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAUSE_BYTES = 2 * 1024 * 1024, PROGRESS_US = 5 * 1000 * 1000, GATE_SPINS = 1000,
-       LOCK_WAIT_MS = 2000 /* for a server that is just about to end */ };
+enum {
+    PAUSE_BYTES = 2 * 1024 * 1024,
+    PROGRESS_US = 5 * 1000 * 1000,
+    GATE_SPINS = 1000,
+    LOCK_WAIT_MS = 2000 /* for a server that is just about to end */
+};
 
 const char loading_denial[] = "LOADING Redis is loading the dataset in memory";
 
 static struct {
-    struct server *server;      /* const while it runs */
+    struct server *server; /* const while it runs */
     struct thread thread;
     struct gate_member member;
-    sem_t woken;                /* by the gate */
-    sem_t begun;                /* by each worker */
-    void (*leave)(void);        /* const; NULL: nothing to do in the end */
-    void (*loaded)(void);       /* const; NULL: nobody wants to know */
-    struct file *file;          /* the loader's, like what follows. NULL: the data comes from the AOF */
+    sem_t woken;          /* by the gate */
+    sem_t begun;          /* by each worker */
+    void (*leave)(void);  /* const; NULL: nothing to do in the end */
+    void (*loaded)(void); /* const; NULL: nobody wants to know */
+    struct file *file;    /* the loader's, like what follows. NULL: the data comes from the AOF */
     struct aof_manifest manifest;
-    struct worker *worker;      /* for the AOF's commands; NULL: there are none */
+    struct worker *worker; /* for the AOF's commands; NULL: there are none */
     struct access access;
     struct store_counters counters;
     uint64_t next_progress_us;
@@ -58,9 +62,12 @@ void loading_stats(struct loading_stats *stats)
 {
     int64_t spent_us = (int64_t)clock_monotonic_us() - GET(start_us);
 
-    *stats = (struct loading_stats){.start_s = GET(start_s), .total_bytes = GET(total_bytes),
-                                    .loaded_bytes = GET(loaded_bytes), .keys = GET(keys),
-                                    .memory_bytes = GET(memory_bytes), .eta_s = -1};
+    *stats = (struct loading_stats){.start_s = GET(start_s),
+                                    .total_bytes = GET(total_bytes),
+                                    .loaded_bytes = GET(loaded_bytes),
+                                    .keys = GET(keys),
+                                    .memory_bytes = GET(memory_bytes),
+                                    .eta_s = -1};
     if (stats->loaded_bytes != 0 && stats->total_bytes >= stats->loaded_bytes)
         stats->eta_s = (int64_t)((double)spent_us / (double)stats->loaded_bytes *
                                  (double)(stats->total_bytes - stats->loaded_bytes) / 1e6);
@@ -168,7 +175,8 @@ static void finish(const struct rdb_load_result *result)
 
     if (result->empty != 0)
         log_notice("Done loading RDB, keys loaded: %" PRIu64 ", keys expired: %" PRIu64 ", empty keys skipped: %" PRIu64
-                   ".", result->keys, result->expired, result->empty);
+                   ".",
+                   result->keys, result->expired, result->empty);
     else
         log_notice("Done loading RDB, keys loaded: %" PRIu64 ", keys expired: %" PRIu64 ".", result->keys,
                    result->expired);
@@ -212,8 +220,11 @@ static bool pause_aof(uint64_t bytes, uint64_t keys)
 
 static void load_aof(void)
 {
-    const struct aof_load_request request = {.worker = loader.worker, .pause = pause_aof, .aux = take_aux,
-                                             .pause_bytes = PAUSE_BYTES, .at_start = true};
+    const struct aof_load_request request = {.worker = loader.worker,
+                                             .pause = pause_aof,
+                                             .aux = take_aux,
+                                             .pause_bytes = PAUSE_BYTES,
+                                             .at_start = true};
     struct aof_load_result result;
 
     if (aof_load_run(&loader.manifest, &request, &result))

@@ -38,13 +38,13 @@ const char persistence_denial[] =
     "error.";
 
 static struct {
-    struct rdb_limits (*limits)(void); /* const */
+    struct rdb_limits (*limits)(void);   /* const */
     char own_temp_path[TEMP_NAME_BYTES]; /* const: of files that no child writes */
-    _Atomic bool writes_own;           /* atomic: there may be such a file now; read in a signal's handler */
-    int64_t wish_seconds, wish_changes; /* worker 0's: why */
+    _Atomic bool writes_own;             /* atomic: there may be such a file now; read in a signal's handler */
+    int64_t wish_seconds, wish_changes;  /* worker 0's: why */
     /* atomic, relaxed: each is one number, and they need not fit together */
-    _Atomic uint64_t saved_changes;    /* changes that the last snapshot has */
-    _Atomic uint64_t child_changes;    /* that the running child's will have */
+    _Atomic uint64_t saved_changes; /* changes that the last snapshot has */
+    _Atomic uint64_t child_changes; /* that the running child's will have */
     _Atomic int64_t last_save_s, last_try_s, started_us, last_duration_s;
     _Atomic bool last_was_good, is_scheduled;
     _Atomic uint64_t saves, last_cow_bytes, loaded, expired_at_load;
@@ -262,7 +262,10 @@ uint64_t persistence_key_count(const struct store *store)
 
 enum persistence_start persistence_start_child(struct access *access)
 {
-    const struct child_task task = {.kind = CHILD_RDB, .run = run_child, .done = child_done, .access = access,
+    const struct child_task task = {.kind = CHILD_RDB,
+                                    .run = run_child,
+                                    .done = child_done,
+                                    .access = access,
                                     .keys_total = persistence_key_count(access->store)};
 
     if (child_running() != CHILD_NONE)
@@ -354,7 +357,8 @@ static unsigned loading_threads(void)
 
 void persistence_fill_load(struct rdb_load_request *request, struct access *access)
 {
-    *request = (struct rdb_load_request){.access = access, .limits = state.limits(),
+    *request = (struct rdb_load_request){.access = access,
+                                         .limits = state.limits(),
                                          .library = libraries_load,
                                          .checks_sum = rdb_file_options().checksums && !rdb_skips_checksums(),
                                          .threads = loading_threads(),
@@ -381,8 +385,7 @@ static bool load_again(struct access *access, bool replaces)
         if (good)
             persistence_note_loaded(result.keys, result.expired);
         else
-            log_warning("Can't load %s: at byte %" PRIu64 ": %s", persistence_file(), result.failed_at,
-                        result.error);
+            log_warning("Can't load %s: at byte %" PRIu64 ": %s", persistence_file(), result.failed_at, result.error);
     }
     file_close(&file);
     return good;

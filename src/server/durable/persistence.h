@@ -60,10 +60,10 @@ extern const char persistence_denial[];
 uint64_t persistence_changes(void); /* since the last snapshot began */
 int64_t persistence_last_save_s(void);
 struct persistence_stats {
-    bool runs;                 /* a child saves */
+    bool runs; /* a child saves */
     bool last_was_good;
-    int64_t last_duration_s;   /* -1: there was none */
-    uint64_t saves;            /* done since start or CONFIG RESETSTAT */
+    int64_t last_duration_s; /* -1: there was none */
+    uint64_t saves;          /* done since start or CONFIG RESETSTAT */
     uint64_t last_cow_bytes;
     uint64_t loaded, expired_at_load;
 };

@@ -92,8 +92,7 @@ static const struct option_row rows[] = {
     ROW_INT("maxmemory-eviction-tenacity", &option_tenacity, 10, 0, 100, OPTION_MUTABLE,
             "How long a command may evict before it runs: 10: half a millisecond; 100: until there is room."),
     ROW_INT("force-eviction-percent", &option_force_percent, 0, 0, 100, OPTION_MUTABLE,
-            "Share of the machine's memory in use above which keys are evicted; 0: off.",
-            .apply = apply_force_percent),
+            "Share of the machine's memory in use above which keys are evicted; 0: off.", .apply = apply_force_percent),
 };
 
 void memory_limit_setup(void)
@@ -153,8 +152,7 @@ uint64_t memory_set_aside(void)
     for (unsigned i = 0; i < server->worker_count; i++) {
         const struct worker *worker = &server->workers[i];
 
-        bytes += atomic_load_explicit(&worker->backlog_bytes, memory_order_relaxed) +
-                 aof_hold_bytes(worker) +
+        bytes += atomic_load_explicit(&worker->backlog_bytes, memory_order_relaxed) + aof_hold_bytes(worker) +
                  output_pool_transient_bytes(loop_output_pool(worker->loop));
     }
     return bytes;

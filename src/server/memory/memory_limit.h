@@ -68,7 +68,7 @@ must_check enum memory_room memory_make_room(struct worker *worker);
 /* The same before a command of the client: CLIENT_MEMORY_SHORT is set if there is no room to be had, else cleared. */
 void memory_look_for(struct client *client);
 
-void memory_limit_setup(void);  /* after config_setup: adds the options */
+void memory_limit_setup(void); /* after config_setup: adds the options */
 
 /* For INFO; any thread. */
 uint64_t memory_exceeded_total_ms(void); /* time spent above the limit */

@@ -71,7 +71,9 @@ static struct slowlog_entry *entry_make(const struct request *request, uint64_t 
         size += shown[i].bytes.size + strlen(shown[i].remark);
     }
     entry = mem_alloc(sizeof(*entry) + count * sizeof(struct slice) + size);
-    *entry = (struct slowlog_entry){.refs = 1, .time_s = clock_wall_us() / 1000000, .duration_us = duration_us,
+    *entry = (struct slowlog_entry){.refs = 1,
+                                    .time_s = clock_wall_us() / 1000000,
+                                    .duration_us = duration_us,
                                     .arg_count = count};
     at = (char *)&entry->args[count];
     for (uint32_t i = 0; i < count; i++) {

@@ -17,11 +17,11 @@ struct slowlog_entry {
     struct slowlog_entry *older;
     _Atomic uint32_t refs; /* atomic */
     uint64_t id;
-    int64_t time_s;        /* wall clock, when the command had ended */
+    int64_t time_s; /* wall clock, when the command had ended */
     uint64_t duration_us;
     const char *address, *name; /* of the client */
     uint32_t arg_count;
-    struct slice args[];   /* cut where they are long, redacted where they are secret */
+    struct slice args[]; /* cut where they are long, redacted where they are secret */
 };
 
 void slowlog_setup(void);

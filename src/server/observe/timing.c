@@ -25,9 +25,9 @@ static _Atomic int wanted_by; /* atomic, relaxed: so many want to be told of eve
 static void (*listeners[LISTENERS_MOST])(const struct request *request); /* const while there are workers */
 static size_t listener_count;
 
-static _Atomic int64_t option_slowlog_slower_than;  /* global: option storage */
-static _Atomic int64_t option_latency_threshold;    /* global: option storage */
-static _Atomic int64_t option_latency_tracking;      /* global: option storage */
+static _Atomic int64_t option_slowlog_slower_than; /* global: option storage */
+static _Atomic int64_t option_latency_threshold;   /* global: option storage */
+static _Atomic int64_t option_latency_tracking;    /* global: option storage */
 
 /* Changed at the gate; INFO is printed outside of it: hence the lock. */
 static struct {
@@ -35,7 +35,7 @@ static struct {
     double percents[PERCENTS_MOST] GUARDED_BY(lock);
     size_t count GUARDED_BY(lock);
     struct command_times **before GUARDED_BY(lock); /* sums at the last reset, by command id; NULL: never reset */
-    uint32_t command_count GUARDED_BY(lock); /* of `before`: the registry goes earlier than it */
+    uint32_t command_count GUARDED_BY(lock);        /* of `before`: the registry goes earlier than it */
 } shared;
 
 /* ----------------------------------------------------------------------------------------------------- options -- */
@@ -103,8 +103,7 @@ static const struct option_row timing_options[] = {
     ROW_INT("latency-monitor-threshold", &option_latency_threshold, 0, 0, INT64_MAX, OPTION_MUTABLE,
             "Milliseconds from which on LATENCY records an event; 0: never.", .apply = apply_thresholds),
     ROW_BOOL("latency-tracking", &option_latency_tracking, 1, OPTION_MUTABLE,
-             "Keep histograms of the times of commands.",
-             .apply = apply_thresholds),
+             "Keep histograms of the times of commands.", .apply = apply_thresholds),
     ROW_SPECIAL("latency-tracking-info-percentiles", set_percents, get_percents, "50 99 99.9",
                 OPTION_MUTABLE | OPTION_MULTI_ARG, "Percentiles that INFO latencystats reports."),
 };

@@ -23,7 +23,7 @@ struct command_times {
     /* Calls without a time: while latency-tracking was off, or that wait, or have waited in vain; atomic, relaxed,
      * written by the owner. One that was served by another worker is taken back there: the sum counts. */
     _Atomic uint64_t untracked;
-    struct histogram ticks;     /* calls while it was on; `sum` has all */
+    struct histogram ticks; /* calls while it was on; `sum` has all */
 };
 
 /* A worker's, for all commands: a range of addresses of which only pages that were written to take memory, one or two

@@ -11,7 +11,7 @@ static struct option_string option_availability_zone; /* global: option storage;
 enum { ZONE_BYTES_MOST = 256 };
 
 static struct {
-    struct spinlock lock; /* rank LOCK_REGISTRY */
+    struct spinlock lock;                        /* rank LOCK_REGISTRY */
     char text[ZONE_BYTES_MOST] GUARDED_BY(lock); /* the option's value: INFO does not wait for the gate */
     size_t size GUARDED_BY(lock);
 } zone;

@@ -20,7 +20,8 @@ bool descriptors_make_room(int64_t *clients, unsigned worker_count)
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
         log_warning("Unable to obtain the current NOFILE limit (%s), assuming 1024 and setting the max clients "
-                    "configuration accordingly.", strerror(errno));
+                    "configuration accordingly.",
+                    strerror(errno));
         *clients = 1024 - reserved;
         return false;
     }
@@ -45,11 +46,11 @@ bool descriptors_make_room(int64_t *clients, unsigned worker_count)
     *clients = (int64_t)limit.rlim_cur - reserved;
     if (*clients < 1)
         log_warning("Your current 'ulimit -n' of %llu is not enough for the server to start. Please increase your open "
-                    "file limit to at least %llu. Exiting.", (unsigned long long)limit.rlim_cur,
-                    (unsigned long long)wanted);
+                    "file limit to at least %llu. Exiting.",
+                    (unsigned long long)limit.rlim_cur, (unsigned long long)wanted);
     else
         log_warning("Current maximum open files is %llu. maxclients has been reduced to %lld to compensate for low "
-                    "ulimit. If you need higher maxclients increase 'ulimit -n'.", (unsigned long long)limit.rlim_cur,
-                    (long long)*clients);
+                    "ulimit. If you need higher maxclients increase 'ulimit -n'.",
+                    (unsigned long long)limit.rlim_cur, (long long)*clients);
     return false;
 }

@@ -31,8 +31,8 @@ static bool pidfile_written;
 static char pidfile_name[PATH_MAX]; /* absolute: `dir` may change */
 static cpu_set_t given_cpus;        /* what the process was started with */
 static bool knows_given_cpus;
-static bool oom_is_adjusted;        /* the score is ours at the moment */
-static int oom_base;                /* what it was before; owner: who holds the gate */
+static bool oom_is_adjusted; /* the score is ours at the moment */
+static int oom_base;         /* what it was before; owner: who holds the gate */
 
 static void tell_supervisor(const char *message)
 {
@@ -284,8 +284,9 @@ void process_bio_end(void)
 
 static void find_pidfile(void)
 {
-    const char *path = option_pidfile.data != NULL ? option_pidfile.data
-                       : OPTION_IS(option_daemonize) ? "/var/run/keydb.pid" : "";
+    const char *path = option_pidfile.data != NULL   ? option_pidfile.data
+                       : OPTION_IS(option_daemonize) ? "/var/run/keydb.pid"
+                                                     : "";
     char here[PATH_MAX / 2];
 
     if (path[0] == '/' || path[0] == '\0' || getcwd(here, sizeof(here)) == NULL)

@@ -14,12 +14,12 @@ struct process_signals {
 void process_on_signals(const struct process_signals *hooks); /* before process_setup; kept */
 /* After the configuration was read, before any other thread: log, daemonize, signals, what the system is to know. */
 void process_setup(void);
-void process_bio_begin(void); /* threads started from here on are for background work... */
+void process_bio_begin(void);                      /* threads started from here on are for background work... */
 void process_use_cpus_of_child(bool rewrites_aof); /* bgsave-cpulist, aof-rewrite-cpulist: by the child */
-void process_bio_end(void);   /* ...and from here on for clients: bio-cpulist, server-cpulist */
-void process_ready(void);     /* listening: pid file, tells the supervisor */
-void process_stopping(void);  /* a clean stop has begun */
-void process_teardown(void);  /* removes the pid file */
+void process_bio_end(void);                        /* ...and from here on for clients: bio-cpulist, server-cpulist */
+void process_ready(void);                          /* listening: pid file, tells the supervisor */
+void process_stopping(void);                       /* a clean stop has begun */
+void process_teardown(void);                       /* removes the pid file */
 
 void process_remove_pidfile(void); /* async-signal-safe; nothing if it was not written */
 /* What kind of work this process does, for oom-score-adj-values: a background child says so. False: see the log. */

@@ -12,7 +12,7 @@
 extern char **environ; /* global: the C library's */
 
 static struct {
-    char *room;         /* where ps looks; NULL: not there */
+    char *room; /* where ps looks; NULL: not there */
     size_t room_size;
     int argc;
     char **args;        /* copies */

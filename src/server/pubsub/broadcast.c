@@ -164,7 +164,8 @@ static void keys_read(struct changed_keys *keys, const struct buffer *bytes)
 
         memcpy(&noted, bytes->data + at, sizeof(noted));
         at += sizeof(noted);
-        *ARRAY_PUSH(keys) = (struct changed_key){.name = slice_make(bytes->data + at, noted.size), .order = order,
+        *ARRAY_PUSH(keys) = (struct changed_key){.name = slice_make(bytes->data + at, noted.size),
+                                                 .order = order,
                                                  .by = noted.by};
         at += noted.size;
     }

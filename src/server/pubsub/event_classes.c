@@ -7,19 +7,18 @@
 
 _Atomic int64_t option_notify_events; /* global: option storage */
 
-#define EVERY_CLASS                                                                                          \
-    (EVENT_GENERIC | EVENT_STRING | EVENT_LIST | EVENT_SET | EVENT_HASH | EVENT_ZSET | EVENT_EXPIRED |       \
-     EVENT_EVICTED | EVENT_STREAM | EVENT_MODULE)
+#define EVERY_CLASS                                                                                                    \
+    (EVENT_GENERIC | EVENT_STRING | EVENT_LIST | EVENT_SET | EVENT_HASH | EVENT_ZSET | EVENT_EXPIRED | EVENT_EVICTED | \
+     EVENT_STREAM | EVENT_MODULE)
 
 /* In the order in which they are told. `A` says what the classes before it say together, and leaves out EVENT_NEW. */
 static const struct {
     char letter;
     int64_t bits;
 } letters[] = {
-    {'A', EVERY_CLASS},    {'g', EVENT_GENERIC}, {'$', EVENT_STRING},  {'l', EVENT_LIST},
-    {'s', EVENT_SET},      {'h', EVENT_HASH},    {'z', EVENT_ZSET},    {'x', EVENT_EXPIRED},
-    {'e', EVENT_EVICTED},  {'t', EVENT_STREAM},  {'d', EVENT_MODULE},  {'n', EVENT_NEW},
-    {'K', EVENTS_BY_KEY},  {'E', EVENTS_BY_NAME}, {'m', EVENT_KEY_MISS},
+    {'A', EVERY_CLASS},  {'g', EVENT_GENERIC}, {'$', EVENT_STRING},  {'l', EVENT_LIST},     {'s', EVENT_SET},
+    {'h', EVENT_HASH},   {'z', EVENT_ZSET},    {'x', EVENT_EXPIRED}, {'e', EVENT_EVICTED},  {'t', EVENT_STREAM},
+    {'d', EVENT_MODULE}, {'n', EVENT_NEW},     {'K', EVENTS_BY_KEY}, {'E', EVENTS_BY_NAME}, {'m', EVENT_KEY_MISS},
 };
 
 static int64_t bits_of(char letter)

@@ -74,8 +74,7 @@ void events_setup(void)
 {
     static const struct option_row rows[] = {
         ROW_SPECIAL("notify-keyspace-events", event_classes_set, event_classes_get, NULL, OPTION_MUTABLE,
-                    "Classes of events that are published: letters of g$lshzxetdmnA, with K or E.",
-                    .apply = apply),
+                    "Classes of events that are published: letters of g$lshzxetdmnA, with K or E.", .apply = apply),
     };
 
     config_add_rows(rows, countof(rows));

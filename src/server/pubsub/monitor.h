@@ -24,7 +24,7 @@ static inline bool monitor_is_on(void)
 
 /* Commands that run scripts show themselves before they begin, as what they call is shown on the way. */
 void monitor_note_first(const struct request *request);
-void monitor_tell_noted(struct worker *worker);   /* for telling.c */
+void monitor_tell_noted(struct worker *worker); /* for telling.c */
 
 /* The client's own worker. */
 void monitor_start(struct client *client);

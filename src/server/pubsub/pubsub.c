@@ -17,16 +17,16 @@ enum { COPY_MOST_BYTES = 4096 }; /* longer messages are referenced by the output
 
 /* A message on its way, shared by the deliveries to all workers. */
 struct publication {
-    _Atomic uint32_t refs;  /* atomic: deliveries */
+    _Atomic uint32_t refs; /* atomic: deliveries */
     uint32_t ticket_count;
-    struct topic_ticket channel;       /* its topic is NULL: only patterns are reached */
-    struct blob *body;                 /* what all forms have in common: channel and payload as bulks */
-    struct topic_ticket tickets[];     /* to patterns */
+    struct topic_ticket channel;   /* its topic is NULL: only patterns are reached */
+    struct blob *body;             /* what all forms have in common: channel and payload as bulks */
+    struct topic_ticket tickets[]; /* to patterns */
 };
 
 struct copy {
     struct delivery delivery;
-    bool is_counted;        /* in the cards of those that it is for */
+    bool is_counted; /* in the cards of those that it is for */
     struct publication *publication;
 };
 
@@ -204,8 +204,7 @@ static char *put_bulk(char *at, struct slice bytes)
     return at + 2;
 }
 
-static struct publication *publication_create(struct slice channel, struct slice payload,
-                                              struct topic_tickets *tickets)
+static struct publication *publication_create(struct slice channel, struct slice payload, struct topic_tickets *tickets)
 {
     struct publication *publication = mem_alloc(sizeof(*publication) + tickets->count * sizeof(struct topic_ticket));
     struct blob *body = blob_create(2 * RESP_HEADER_BYTES + channel.size + payload.size + 4);

@@ -33,7 +33,7 @@ uint64_t pubsub_unsubscribe_all(struct client *client, enum topic_kind kind,
 void pubsub_each(const struct client *client, enum topic_kind kind, void (*visit)(struct slice name, void *context),
                  void *context);
 uint64_t pubsub_count(const struct client *client, enum topic_kind kind); /* as told in replies */
-void pubsub_leave(struct client *client); /* all topics, silently */
+void pubsub_leave(struct client *client);                                 /* all topics, silently */
 /* All that was published so far is in the client's output, as it subscribes and speaks now. For its own commands,
  * outside EXEC, before they change that. */
 void pubsub_catch_up(struct client *client);

@@ -26,8 +26,8 @@ struct CACHE_ALIGNED registry_shard {
 };
 
 /* Patterns stand together, and prefixes: whatever may fit one of them is compared with all. */
-static struct registry_shard registry_shards[REGISTRY_SHARDS + 2];  /* global: each guarded by its lock */
-static _Atomic uint64_t counts[TOPIC_KINDS];      /* global: atomic, relaxed */
+static struct registry_shard registry_shards[REGISTRY_SHARDS + 2]; /* global: each guarded by its lock */
+static _Atomic uint64_t counts[TOPIC_KINDS];                       /* global: atomic, relaxed */
 
 void topics_setup(void)
 {
@@ -155,8 +155,12 @@ struct subscription *topics_subscribe(enum topic_kind kind, struct slice name, u
     part = part_locked(topic, worker_index);
     topic->subscriber_count++;
     topic->workers |= UINT64_C(1) << worker_index;
-    *subscription = (struct subscription){.client = client, .topic = topic_acquire(topic), .part = part,
-                                          .age = ++topic->age, .end = UINT64_MAX, .index = part->count};
+    *subscription = (struct subscription){.client = client,
+                                          .topic = topic_acquire(topic),
+                                          .part = part,
+                                          .age = ++topic->age,
+                                          .end = UINT64_MAX,
+                                          .index = part->count};
     if (part->count == part->capacity) {
         part->capacity = part->capacity != 0 ? part->capacity * 2 : 1;
         part->items = mem_realloc(part->items, part->capacity * sizeof(struct subscription *));

@@ -26,11 +26,11 @@ struct client;
 struct topic_part;
 
 struct topic {
-    _Atomic uint32_t refs;      /* atomic: the registry's, the subscriptions', the tickets' */
-    enum topic_kind kind;       /* const, as hash and name */
+    _Atomic uint32_t refs; /* atomic: the registry's, the subscriptions', the tickets' */
+    enum topic_kind kind;  /* const, as hash and name */
     uint64_t hash;
-    uint64_t age;               /* subscriptions ever made or left; guarded by the registry's lock, as the next two */
-    uint64_t workers;           /* bit i: worker i has subscriptions */
+    uint64_t age;     /* subscriptions ever made or left; guarded by the registry's lock, as the next two */
+    uint64_t workers; /* bit i: worker i has subscriptions */
     uint32_t subscriber_count;
     _Atomic(struct topic_part *) parts; /* atomic: a chain that only grows, under the lock */
     size_t name_size;
@@ -49,9 +49,9 @@ struct subscription {
 
 /* The subscriptions of one worker to one topic. */
 struct topic_part {
-    struct topic_part *next;   /* const */
-    unsigned worker_index;     /* const */
-    uint32_t count, capacity;  /* changed by the worker, under the registry's lock; as `items` */
+    struct topic_part *next;  /* const */
+    unsigned worker_index;    /* const */
+    uint32_t count, capacity; /* changed by the worker, under the registry's lock; as `items` */
     struct subscription **items;
 };
 
@@ -75,7 +75,7 @@ uint64_t topics_hash(struct slice name);
 struct topic_ticket {
     struct topic *topic; /* a reference */
     uint64_t age;
-    uint64_t workers;    /* bit i: worker i has subscribers */
+    uint64_t workers; /* bit i: worker i has subscribers */
 };
 /* How many workers and subscribers tickets reach. */
 struct topic_reach {

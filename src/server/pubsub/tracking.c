@@ -19,7 +19,7 @@
 
 static _Atomic int64_t option_tracking_table_max_keys; /* global: option storage */
 
-static struct spinlock count_lock = {.rank = LOCK_REGISTRY};    /* global: rank LOCK_REGISTRY */
+static struct spinlock count_lock = {.rank = LOCK_REGISTRY}; /* global: rank LOCK_REGISTRY */
 static _Atomic uint64_t client_total; /* global: clients that track; changed under count_lock, read relaxed */
 
 /* ------------------------------------------------------------------------------------------------------ clients -- */
@@ -307,7 +307,7 @@ void tracking_tell(struct client *client, struct blob *body)
                                     .to = client_ref_acquire(redirect),
                                     .body = body != NULL ? blob_acquire(body) : NULL};
         delivery_post(worker, &worker->server->workers[redirect->worker_index], &forward->delivery,
-                    body != NULL ? body->size : 0);
+                      body != NULL ? body->size : 0);
     }
 }
 
@@ -317,7 +317,7 @@ void tracking_tell(struct client *client, struct blob *body)
 struct invalidation {
     _Atomic uint32_t refs; /* atomic: deliveries */
     struct noted noted;
-    struct blob *body;     /* NULL: everything */
+    struct blob *body; /* NULL: everything */
 };
 
 struct copy {
@@ -418,7 +418,7 @@ static void tell_workers(struct worker *worker, const struct noted *noted)
         atomic_fetch_add_explicit(&invalidation->refs, 1, memory_order_relaxed);
         *copy = (struct copy){.delivery = {.deliver = deliver}, .invalidation = invalidation};
         delivery_post(worker, &server->workers[__builtin_ctzll(workers)], &copy->delivery,
-                    invalidation->body != NULL ? invalidation->body->size : 0);
+                      invalidation->body != NULL ? invalidation->body->size : 0);
     }
     invalidation_release(&invalidation);
 }

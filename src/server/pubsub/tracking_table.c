@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-static struct table *tables;         /* global: one a stripe, guarded by it */
-static uint32_t table_total;         /* global: const after start */
-static _Atomic uint64_t key_count;   /* global: atomic, relaxed */
-static _Atomic uint64_t item_count;  /* global: atomic, relaxed */
+static struct table *tables;        /* global: one a stripe, guarded by it */
+static uint32_t table_total;        /* global: const after start */
+static _Atomic uint64_t key_count;  /* global: atomic, relaxed */
+static _Atomic uint64_t item_count; /* global: atomic, relaxed */
 
 void tracking_table_setup(const struct store *store)
 {

@@ -24,7 +24,7 @@ struct tracked_key *tracking_table_take(const struct access *access, const struc
 struct tracked_key *tracking_table_take_random(uint32_t stripe); /* the stripe is held; NULL: it has none */
 /* A moment's answer, without the lock. */
 bool tracking_table_has_some(uint32_t stripe);
-void tracking_table_clear(void);                                 /* the gate is held */
+void tracking_table_clear(void); /* the gate is held */
 void tracked_key_destroy(struct tracked_key **tracked);
 
 uint64_t tracking_table_key_count(void);  /* any thread */

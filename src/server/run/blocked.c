@@ -22,23 +22,23 @@
 #include <math.h>
 
 struct blocked {
-    struct mail mail;          /* takes the reply to the owner */
-    struct list_node node;     /* owner: of those that are to be unlinked and freed */
+    struct mail mail;      /* takes the reply to the owner */
+    struct list_node node; /* owner: of those that are to be unlinked and freed */
     struct waiter waiter;
     struct owned_args words;
     const struct command *command;
-    struct worker *worker;     /* const: the owner */
-    struct acl_user *user;     /* const: a reference: its client's when it began to wait */
-    struct client *client;     /* guarded by the owner's roster lock: NULL when it waits no longer */
-    bool is_served;            /* likewise: mail is under way */
-    bool is_silent;            /* CLIENT REPLY OFF or SKIP */
+    struct worker *worker; /* const: the owner */
+    struct acl_user *user; /* const: a reference: its client's when it began to wait */
+    struct client *client; /* guarded by the owner's roster lock: NULL when it waits no longer */
+    bool is_served;        /* likewise: mail is under way */
+    bool is_silent;        /* CLIENT REPLY OFF or SKIP */
     bool no_touch;
     uint8_t proto;
     unsigned db;
     bool (*can_serve)(const struct request *request, const struct entry *entry);
-    struct loop_timer timer;   /* owner */
-    uint64_t served_us;        /* how long that took; likewise */
-    struct output reply;       /* of who serves it, then of the owner; so is: */
+    struct loop_timer timer;     /* owner */
+    uint64_t served_us;          /* how long that took; likewise */
+    struct output reply;         /* of who serves it, then of the owner; so is: */
     struct acl_decision refusal; /* why the reply is what it is */
 };
 
@@ -107,7 +107,7 @@ static void on_timeout(struct loop *loop, struct loop_timer *timer)
     struct blocked *blocked = container_of(timer, struct blocked, timer);
 
     (void)loop;
-    counter_add(&blocked->worker->stats.timed_waits, UINT64_MAX); /* one less */
+    counter_add(&blocked->worker->stats.timed_waits, UINT64_MAX);      /* one less */
     if (client_end_wait(blocked->client, blocked->client->wait_count)) /* else somebody is about to answer it */
         end_unserved(blocked, false);
 }
@@ -288,8 +288,7 @@ static bool serve(struct worker *worker, struct wait_node *node, const struct en
     request.proto = blocked->proto;
     request.db = blocked->db;
     request.ready = own_key(words, node->key);
-    if (is_loss ? !blocked->waiter.wants_losses
-                : blocked->can_serve != NULL && !blocked->can_serve(&request, entry))
+    if (is_loss ? !blocked->waiter.wants_losses : blocked->can_serve != NULL && !blocked->can_serve(&request, entry))
         return false;
     assert(!blocked->waiter.has_target || access_holds(access, blocked->waiter.target_stripe));
     if (!claim(blocked))

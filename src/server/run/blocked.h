@@ -18,8 +18,8 @@
 extern const struct lifecycle blocked_lifecycle;
 
 struct block_wish {
-    enum value_type type;     /* a key must be of this type to serve it */
-    const struct key *keys;   /* to wait for: of the request's keys */
+    enum value_type type;   /* a key must be of this type to serve it */
+    const struct key *keys; /* to wait for: of the request's keys */
     uint32_t key_count;
     const struct key *target; /* a key it changes besides the one that is ready; NULL: none */
     int64_t timeout_ms;       /* 0: for ever */
@@ -36,4 +36,4 @@ must_check bool request_arg_timeout(struct request *request, uint32_t index, int
 
 /* --- for the server --- */
 
-void blocked_serve(struct worker *worker);          /* all that is ready; the stripes are held */
+void blocked_serve(struct worker *worker); /* all that is ready; the stripes are held */

@@ -65,8 +65,8 @@ static void refuse(struct request *request, const struct job *job)
             refuse_exec(request, "wrong number of arguments for 'exec' command");
             break;
         }
-        reply_errorf(request, "ERR wrong number of arguments for '%.*s' command",
-                     (int)job->command->full_name.size, job->command->full_name.data);
+        reply_errorf(request, "ERR wrong number of arguments for '%.*s' command", (int)job->command->full_name.size,
+                     job->command->full_name.data);
         break;
     case FAULT_NO_MEMORY:
         refuse_for(request, "OOM not enough memory for an argument of this command");
@@ -147,9 +147,10 @@ static bool refused_as_subscriber(struct request *request, const struct client *
 
     if ((client->flags & CLIENT_PUBSUB) == 0 || client->proto != 2 || (command->flags & COMMAND_SUBSCRIBED) != 0)
         return false;
-    reply_errorf(request, "%sCan't execute '%.*s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
-                 "allowed in this context", is_exec ? REFUSED_EXEC : "ERR ",
-                 (int)command->full_name.size, command->full_name.data);
+    reply_errorf(request,
+                 "%sCan't execute '%.*s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+                 "allowed in this context",
+                 is_exec ? REFUSED_EXEC : "ERR ", (int)command->full_name.size, command->full_name.data);
     return true;
 }
 

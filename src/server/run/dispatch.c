@@ -39,8 +39,8 @@
 #include <string.h>
 
 enum {
-    TURN_SPINS = 2000,  /* about 50 us: more than most scripts take */
-    PREFETCH_MOST = 16  /* keys of a group */
+    TURN_SPINS = 2000, /* about 50 us: more than most scripts take */
+    PREFETCH_MOST = 16 /* keys of a group */
 };
 
 /* ------------------------------------------------------------------------------------------------------ parsing -- */
@@ -463,8 +463,7 @@ static bool stripes_lock_to_run(struct worker *worker, const struct job *job, bo
     do {
         if (!stripes_lock(worker, wait))
             return false;
-    } while (waiters_have_needs(worker->server->store) && (job == NULL || may_serve(job)) &&
-             stripes_add_needs(worker));
+    } while (waiters_have_needs(worker->server->store) && (job == NULL || may_serve(job)) && stripes_add_needs(worker));
     return true;
 }
 

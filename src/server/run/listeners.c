@@ -194,8 +194,8 @@ static bool open_all(struct server *server)
     for (unsigned kind = 0; kind < LISTENERS_MOST; kind++) {
         if (!listener_open(server, (enum listener_kind)kind, &listeners[kind], error)) {
             log_warning("Warning: %s", error);
-            log_warning("Failed listening on port %lld (%s), aborting.",
-                        (long long)port_of((enum listener_kind)kind), names[kind]);
+            log_warning("Failed listening on port %lld (%s), aborting.", (long long)port_of((enum listener_kind)kind),
+                        names[kind]);
             return false;
         }
         wishes_in_use[kind] = listener_wish((enum listener_kind)kind);

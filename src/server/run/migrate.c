@@ -23,11 +23,11 @@
 enum { TRIES_MOST = 100, SECOND = 1 };
 
 struct moving_key {
-    struct key key;             /* its own bytes */
+    struct key key;                  /* its own bytes */
     size_t payload_at, payload_size; /* in the order's commands; size 0: the key is gone, DEL was sent */
-    bool is_sent;               /* command `command` of the order is about it */
+    bool is_sent;                    /* command `command` of the order is about it */
     uint32_t command;
-    bool is_over;               /* moved, copied or refused */
+    bool is_over; /* moved, copied or refused */
 };
 
 struct migration {
@@ -35,19 +35,19 @@ struct migration {
     struct list_node queue_node; /* of the thread, then of the worker's `answered` */
     struct mail mail;
     struct worker *worker;
-    struct client *client;       /* owner: the worker; NULL: it has gone */
+    struct client *client; /* owner: the worker; NULL: it has gone */
     bool is_silent;
     unsigned db, tries;
     bool copies, replaces;
-    bool is_killed;              /* its client was: then no key is deleted here any more */
+    bool is_killed; /* its client was: then no key is deleted here any more */
     struct moving_key *keys;
-    struct key *keys_to_hold;    /* the same keys, in a row */
+    struct key *keys_to_hold; /* the same keys, in a row */
     uint32_t key_count;
     struct migrate_order order;
 };
 
-static struct spinlock registry_lock; /* global; rank LOCK_REGISTRY */
-static struct list registry;          /* global, guarded by registry_lock: of struct migration */
+static struct spinlock registry_lock;           /* global; rank LOCK_REGISTRY */
+static struct list registry;                    /* global, guarded by registry_lock: of struct migration */
 static pthread_once_t once = PTHREAD_ONCE_INIT; /* global */
 
 /* The thread. Global; the mutex guards the queue and the two flags. */
@@ -143,8 +143,8 @@ static bool is_unchanged(const struct migration *migration, const struct moving_
         return entry == NULL && moving->payload_size == 0;
     rdb_writer_init(&writer, &options, NULL);
     rdb_payload_write(&writer, entry);
-    same = slice_equal(buffer_slice(&writer.out), slice_make(migration->order.commands.data + moving->payload_at,
-                                                             moving->payload_size));
+    same = slice_equal(buffer_slice(&writer.out),
+                       slice_make(migration->order.commands.data + moving->payload_at, moving->payload_size));
     rdb_writer_fini(&writer);
     return same;
 }
@@ -530,7 +530,7 @@ static void withdraw(struct client *client)
 }
 
 const struct lifecycle migrate_lifecycle = {
-    .worker_wake = woken,        /* what could not be finished is tried again */
-    .client_kill = kill_client,  /* its keys stay here */
+    .worker_wake = woken,       /* what could not be finished is tried again */
+    .client_kill = kill_client, /* its keys stay here */
     .client_withdraw = withdraw,
 };

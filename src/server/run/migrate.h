@@ -41,5 +41,5 @@ static inline bool migrate_is_on(void)
 bool migrate_holds(const struct client *client, const struct command *command, const struct slice *args,
                    uint32_t arg_count, const struct key *keys, uint32_t key_count);
 
-void migrate_stop(void);                    /* the workers have ended */
-void migrate_teardown(void);                /* and are gone */
+void migrate_stop(void);     /* the workers have ended */
+void migrate_teardown(void); /* and are gone */

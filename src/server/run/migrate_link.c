@@ -26,10 +26,10 @@ struct link {
     struct list_node node; /* the one used last is the last */
     char *host, *port;
     int fd;
-    int64_t db;            /* that is selected there */
+    int64_t db; /* that is selected there */
     uint64_t used_ms;
     struct buffer in;
-    bool is_fresh;         /* opened for this order */
+    bool is_fresh; /* opened for this order */
 };
 
 struct migrate_links {
@@ -37,7 +37,7 @@ struct migrate_links {
     unsigned count;
 };
 
-static int interrupt_fd = -1; /* global; set before the first wait. Readable: nobody waits any more */
+static int interrupt_fd = -1;       /* global; set before the first wait. Readable: nobody waits any more */
 static _Atomic unsigned kept_count; /* atomic, relaxed: for INFO */
 
 /* --------------------------------------------------------------------------------------------------------- links -- */

@@ -19,11 +19,11 @@ void migrate_links_close_idle(struct migrate_links *links); /* those that have n
 unsigned migrate_links_count(void);                         /* open ones that are kept; any thread */
 
 enum migrate_end {
-    MIGRATE_DONE,          /* each command has been answered */
-    MIGRATE_NO_ADDRESS,    /* the name says nothing to the resolver */
-    MIGRATE_NOT_WRITTEN,   /* no connection, or it broke before all was sent */
-    MIGRATE_NOT_READ,      /* it broke before all was answered */
-    MIGRATE_REFUSED        /* AUTH or SELECT was answered by an error: nothing was sent */
+    MIGRATE_DONE,        /* each command has been answered */
+    MIGRATE_NO_ADDRESS,  /* the name says nothing to the resolver */
+    MIGRATE_NOT_WRITTEN, /* no connection, or it broke before all was sent */
+    MIGRATE_NOT_READ,    /* it broke before all was answered */
+    MIGRATE_REFUSED      /* AUTH or SELECT was answered by an error: nothing was sent */
 };
 
 /* What is to be sent, and what comes of it. */
@@ -34,9 +34,9 @@ struct migrate_order {
     struct slice user, password; /* without data: no AUTH, or AUTH without a user */
     struct buffer commands;      /* `count` of them */
     uint32_t count;
-    bool *accepted;              /* of each; false: an error, or not answered */
+    bool *accepted; /* of each; false: an error, or not answered */
     enum migrate_end end;
-    char error[256];             /* the first that the other server answered; empty: none */
+    char error[256]; /* the first that the other server answered; empty: none */
 };
 
 /* links may be NULL: then the connection is opened for this alone. */

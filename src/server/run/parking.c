@@ -26,7 +26,7 @@ struct parked {
     struct client *client;
     struct job job;
     struct owned_args words;
-    bool asked;  /* its last try was RUN_ASKED: in the list of the gate */
+    bool asked;     /* its last try was RUN_ASKED: in the list of the gate */
     unsigned tries; /* in which it did not get all of its stripes */
 };
 

@@ -15,7 +15,7 @@ enum { HELD_UP_US = 10 * 1000, LOOK_AGAIN_US = 5 * 1000 };
 
 /* A worker's; its own thread's, but for the atomics. */
 static struct state {
-    struct list sent;                /* of struct handover: on their way to others */
+    struct list sent; /* of struct handover: on their way to others */
     struct loop_timer timer;
     _Atomic uint64_t assigned_count; /* atomic: connections given to it, by whoever accepts */
     _Atomic uint64_t closed_count;   /* atomic: of those, gone */
@@ -108,12 +108,12 @@ static void open_here(struct worker *worker, int fd, enum listener_kind kind)
  * have seen it; who claims it first opens it. */
 struct handover {
     struct mail mail;
-    struct list_node sent_node;     /* owner: the sender */
+    struct list_node sent_node; /* owner: the sender */
     struct worker *receiver;    /* const, like fd and kind */
     int fd;
     enum listener_kind kind;
-    _Atomic bool is_claimed;    /* atomic, acq_rel */
-    _Atomic bool is_seen;       /* atomic, acq_rel: by one of the two; the other frees it */
+    _Atomic bool is_claimed; /* atomic, acq_rel */
+    _Atomic bool is_seen;    /* atomic, acq_rel: by one of the two; the other frees it */
 };
 
 static bool claim(struct handover *handover)

@@ -24,8 +24,8 @@ static bool is_allowed(int64_t from, const struct client *client)
     return from == ALLOWED_YES || (from == ALLOWED_LOCAL && protect_is_local(client));
 }
 
-#define NOT_ALLOWED(name, option)                                                                                     \
-    "ERR " name " command not allowed. If the " option " option is set to \"local\", you can run it from a local "     \
+#define NOT_ALLOWED(name, option)                                                                                  \
+    "ERR " name " command not allowed. If the " option " option is set to \"local\", you can run it from a local " \
     "connection, otherwise you need to set this option in the configuration file, and then restart the server."
 
 /* By the command of the top level. */

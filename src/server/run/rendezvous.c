@@ -24,8 +24,8 @@ struct rendezvous {
     enum rendezvous_kind kind; /* const, as all but `left` */
     struct worker *worker;
     uint64_t client_id;
-    uint64_t start_us;         /* monotonic */
-    _Atomic uint32_t left;     /* atomic, acq_rel: workers that have not passed */
+    uint64_t start_us;     /* monotonic */
+    _Atomic uint32_t left; /* atomic, acq_rel: workers that have not passed */
     struct call calls[];
 };
 
@@ -50,8 +50,8 @@ static void note_time(const struct rendezvous *rendezvous)
 
     atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
     atomic_store_explicit(&last_us, took_us, memory_order_relaxed);
-    while (most < took_us && !atomic_compare_exchange_weak_explicit(&most_us, &most, took_us, memory_order_relaxed,
-                                                                    memory_order_relaxed))
+    while (most < took_us &&
+           !atomic_compare_exchange_weak_explicit(&most_us, &most, took_us, memory_order_relaxed, memory_order_relaxed))
         ;
 }
 

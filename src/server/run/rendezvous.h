@@ -34,7 +34,7 @@ static const uint64_t RENDEZVOUS_ALL = UINT64_MAX; /* every worker */
 void rendezvous_begin(struct client *client, uint64_t workers, enum rendezvous_kind kind);
 
 /* --- a worker's own thread --- */
-void rendezvous_serve(struct worker *worker);    /* after a wake, and from inside of a script */
+void rendezvous_serve(struct worker *worker); /* after a wake, and from inside of a script */
 
 /* How many there were, and how long the last and the longest took. Any thread. */
 struct rendezvous_stats {

@@ -25,11 +25,11 @@ struct part {
 };
 
 struct standstill {
-    int64_t until_us;          /* const, monotonic, like `worker` */
-    struct worker *worker;     /* who runs the command */
-    _Atomic bool is_over;      /* atomic, seq_cst, as all here: the gate is open again */
-    _Atomic uint32_t behind;   /* workers that have not taken up what came */
-    _Atomic uint32_t users;    /* the last one frees it */
+    int64_t until_us;        /* const, monotonic, like `worker` */
+    struct worker *worker;   /* who runs the command */
+    _Atomic bool is_over;    /* atomic, seq_cst, as all here: the gate is open again */
+    _Atomic uint32_t behind; /* workers that have not taken up what came */
+    _Atomic uint32_t users;  /* the last one frees it */
     struct part parts[];
 };
 

@@ -31,12 +31,12 @@ struct file_stamps {
 static _Atomic int64_t option_tls_rotation; /* global: option storage; bool */
 
 static struct {
-    struct spinlock lock; /* rank LOCK_REGISTRY */
+    struct spinlock lock;                         /* rank LOCK_REGISTRY */
     struct tls_context *context GUARDED_BY(lock); /* NULL: none */
     uint64_t version GUARDED_BY(lock);            /* counts the contexts: who made one from older options sees it */
     struct file_stamps stamps GUARDED_BY(lock);   /* of the files that were read, or could not be used */
     _Atomic bool is_looking;                      /* atomic: acquire/release; a job is under way */
-} current; /* global: one server, one set of certificates */
+} current;                                        /* global: one server, one set of certificates */
 
 /* ------------------------------------------------------------------------------------------------------- making -- */
 
@@ -65,10 +65,12 @@ static struct tls_options options_now(void)
 
 static const char **text_at(struct tls_options *options, unsigned index)
 {
-    const char **texts[] = {&options->cert_file,        &options->key_file,        &options->client_cert_file,
-                            &options->client_key_file,  &options->ca_cert_file,    &options->ca_cert_dir,
-                            &options->key_file_pass,    &options->client_key_file_pass, &options->dh_params_file,
-                            &options->protocols,        &options->ciphers,         &options->ciphersuites};
+    const char **texts[] = {&options->cert_file,        &options->key_file,
+                            &options->client_cert_file, &options->client_key_file,
+                            &options->ca_cert_file,     &options->ca_cert_dir,
+                            &options->key_file_pass,    &options->client_key_file_pass,
+                            &options->dh_params_file,   &options->protocols,
+                            &options->ciphers,          &options->ciphersuites};
 
     return index < countof(texts) ? texts[index] : NULL; /* the first FILE_COUNT are files that rotate */
 }
@@ -257,8 +259,7 @@ static void append_facts(struct buffer *buffer)
     int64_t now_s = clock_wall_us() / US_PER_SECOND;
 
     for (unsigned kind = 0; context != NULL && kind < TLS_CERTIFICATE_COUNT; kind++) {
-        const struct tls_certificate_facts *facts =
-            tls_context_certificate(context, (enum tls_certificate_kind)kind);
+        const struct tls_certificate_facts *facts = tls_context_certificate(context, (enum tls_certificate_kind)kind);
 
         if (facts->known)
             buffer_printf(buffer,
@@ -279,11 +280,23 @@ void certificates_setup(void)
                  "Check each second whether the files of certificates have changed, and use them."),
     };
     static const struct info_field fields[] = {{.section = "keydb", .append = append_facts}};
-    static const char *const names[] = {
-        "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file",
-        "tls-client-key-file-pass", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-dh-params-file", "tls-protocols",
-        "tls-ciphers", "tls-ciphersuites", "tls-prefer-server-ciphers", "tls-session-caching",
-        "tls-session-cache-size", "tls-session-cache-timeout", "tls-auth-clients"};
+    static const char *const names[] = {"tls-cert-file",
+                                        "tls-key-file",
+                                        "tls-key-file-pass",
+                                        "tls-client-cert-file",
+                                        "tls-client-key-file",
+                                        "tls-client-key-file-pass",
+                                        "tls-ca-cert-file",
+                                        "tls-ca-cert-dir",
+                                        "tls-dh-params-file",
+                                        "tls-protocols",
+                                        "tls-ciphers",
+                                        "tls-ciphersuites",
+                                        "tls-prefer-server-ciphers",
+                                        "tls-session-caching",
+                                        "tls-session-cache-size",
+                                        "tls-session-cache-timeout",
+                                        "tls-auth-clients"};
 
     spinlock_init(&current.lock, LOCK_REGISTRY);
     config_add_rows(rows, countof(rows));

@@ -21,15 +21,15 @@
 struct patterns {
     _Atomic uint32_t refs; /* atomic: release on leaving, acquire by the last */
     size_t count;
-    struct slice items[];  /* in one allocation with their bytes */
+    struct slice items[]; /* in one allocation with their bytes */
 };
 
 static struct {
-    struct spinlock lock; /* rank LOCK_REGISTRY */
+    struct spinlock lock;                        /* rank LOCK_REGISTRY */
     struct patterns *allowed GUARDED_BY(lock);   /* NULL: everybody */
     struct patterns *unaudited GUARDED_BY(lock); /* NULL: nobody is written down */
     bool started;                                /* const while workers run */
-} peers; /* global: one server, one pair of lists */
+} peers;                                         /* global: one server, one pair of lists */
 
 /* ------------------------------------------------------------------------------------------------------- lists -- */
 
@@ -249,8 +249,8 @@ static void note_command(const struct request *request)
         print_name(request->keys[i].name, &keys);
         buffer_append_char(&keys, ' ');
     }
-    deferred_log(request->worker, LOG_LEVEL_NOTICE, "Audit Log: %s, cmd %.*s%s", request->client->audit,
-                 (int)name.size, name.data, buffer_text(&keys));
+    deferred_log(request->worker, LOG_LEVEL_NOTICE, "Audit Log: %s, cmd %.*s%s", request->client->audit, (int)name.size,
+                 name.data, buffer_text(&keys));
     buffer_fini(&keys);
 }
 

@@ -12,7 +12,7 @@ extern const struct lifecycle active_expiry_lifecycle;
 
 struct worker;
 
-void active_expiry_setup(void);                  /* after config_setup: adds the option */
+void active_expiry_setup(void); /* after config_setup: adds the option */
 
 bool active_expiry_may_run(const struct worker *worker); /* not while all is to stay as it is */
 

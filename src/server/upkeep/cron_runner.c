@@ -94,7 +94,7 @@ static void fini(struct worker *worker)
 struct run {
     const struct due *due;
     struct client *client;
-    struct key *keys;  /* its own, then those of the script */
+    struct key *keys; /* its own, then those of the script */
     struct buffer reply;
 };
 

@@ -17,24 +17,24 @@ enum {
     SECOND_US = 1000000,
     SLICE_MOST_US = 500, /* when a pause was longer than it should be */
     REST_US = SECOND_US,
-    USEFUL_SHARE = 1000,  /* a walk that moves less than one block in so many was for nothing */
-    PAUSE_LEAST_S = 10,   /* after a run that was given up */
+    USEFUL_SHARE = 1000, /* a walk that moves less than one block in so many was for nothing */
+    PAUSE_LEAST_S = 10,  /* after a run that was given up */
     PAUSE_MOST_S = 640,
-    MORE_HOLES_SHARE = 4  /* more by one in so many: somebody has deleted, so it is worth a try */
+    MORE_HOLES_SHARE = 4 /* more by one in so many: somebody has deleted, so it is worth a try */
 };
 
 static _Atomic int64_t option_on, option_ignore_bytes, option_lower, option_upper; /* global: option storage */
 static _Atomic int64_t option_cycle_min, option_cycle_max, option_scan_fields;     /* global: option storage */
 
-static _Atomic unsigned running_percent;     /* atomic: relaxed; written by worker 0 */
-static _Atomic uint64_t running_since_us;    /* atomic: relaxed; monotonic, 0: not running */
-static _Atomic uint64_t earlier_us;          /* atomic: relaxed; of runs that have ended */
-static _Atomic uint64_t run_count;           /* atomic: relaxed; written by worker 0: the number of this run */
+static _Atomic unsigned running_percent;  /* atomic: relaxed; written by worker 0 */
+static _Atomic uint64_t running_since_us; /* atomic: relaxed; monotonic, 0: not running */
+static _Atomic uint64_t earlier_us;       /* atomic: relaxed; of runs that have ended */
+static _Atomic uint64_t run_count;        /* atomic: relaxed; written by worker 0: the number of this run */
 
 static struct {
-    uint64_t pause_s;                        /* 0: none was given up since there was nothing to do */
-    uint64_t until_us, holes_bytes;          /* when and with what it is tried again */
-} given_up; /* owner: worker 0 */
+    uint64_t pause_s;               /* 0: none was given up since there was nothing to do */
+    uint64_t until_us, holes_bytes; /* when and with what it is tried again */
+} given_up;                         /* owner: worker 0 */
 
 /* A worker's; its own thread's, but for the atomics. */
 static struct state {
@@ -59,8 +59,7 @@ static const char *check_on(const struct option_row *row, int64_t number, struct
 }
 
 static const struct option_row rows[] = {
-    ROW_BOOL("activedefrag", &option_on, 0, OPTION_MUTABLE,
-             "Defragment memory.", .check = check_on),
+    ROW_BOOL("activedefrag", &option_on, 0, OPTION_MUTABLE, "Defragment memory.", .check = check_on),
     ROW_MEMORY("active-defrag-ignore-bytes", &option_ignore_bytes, 104857600, 1, INT64_MAX, OPTION_MUTABLE,
                "Fragmentation in bytes below which nothing is defragmented."),
     ROW_INT("active-defrag-threshold-lower", &option_lower, 10, 0, 1000, OPTION_MUTABLE,

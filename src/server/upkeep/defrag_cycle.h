@@ -18,10 +18,10 @@ struct worker;
 
 enum { DEFRAG_SLICE_US = 250 };
 
-void defrag_cycle_setup(void);  /* after config_setup: adds the options */
+void defrag_cycle_setup(void); /* after config_setup: adds the options */
 /* A worker, hz times a second: begins with its slices if it is time. A load where it is not. */
 void defrag_cycle_turn(struct worker *worker);
 
 /* For INFO; any thread. */
-unsigned defrag_cycle_percent(void);     /* of a processor's time; 0: not running */
-uint64_t defrag_cycle_current_us(void);  /* since it began to run; 0: not running */
+unsigned defrag_cycle_percent(void);    /* of a processor's time; 0: not running */
+uint64_t defrag_cycle_current_us(void); /* since it began to run; 0: not running */

@@ -25,10 +25,10 @@ static const char *apply(const struct option_row *row)
     journal_set_retention(&server->journal, OPTION_GET_U64(option_backlog_size));
     journal_set_lag_limit(&server->journal, OPTION_GET_U64(option_lag_limit));
     /* The backlog is wanted in memory; the limit is for what comes on top of it. */
-    journal_set_memory_limit(&server->journal, OPTION_GET_U64(option_memory_limit) == 0
-                                                   ? 0
-                                                   : OPTION_GET_U64(option_memory_limit) +
-                                                         OPTION_GET_U64(option_backlog_size));
+    journal_set_memory_limit(&server->journal,
+                             OPTION_GET_U64(option_memory_limit) == 0
+                                 ? 0
+                                 : OPTION_GET_U64(option_memory_limit) + OPTION_GET_U64(option_backlog_size));
     if (worker_self() != NULL)
         worker_at_turn_end(worker_self()); /* it may be too long by now */
     return NULL;

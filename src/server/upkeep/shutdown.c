@@ -17,7 +17,7 @@
 static _Atomic int64_t option_on_sigint, option_on_sigterm; /* global: option storage */
 
 static const struct option_enum words[] = {
-    {"default", 0},         {"save", SHUTDOWN_SAVE},   {"nosave", SHUTDOWN_NOSAVE},
+    {"default", 0},        {"save", SHUTDOWN_SAVE},   {"nosave", SHUTDOWN_NOSAVE},
     {"now", SHUTDOWN_NOW}, {"force", SHUTDOWN_FORCE}, {NULL, 0},
 };
 

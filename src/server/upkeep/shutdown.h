@@ -11,10 +11,10 @@ extern const struct lifecycle shutdown_lifecycle;
 struct server;
 
 enum shutdown_flag {
-    SHUTDOWN_SAVE = 1 << 0,   /* save, even if no save point says so; excludes the next */
+    SHUTDOWN_SAVE = 1 << 0, /* save, even if no save point says so; excludes the next */
     SHUTDOWN_NOSAVE = 1 << 1,
-    SHUTDOWN_NOW = 1 << 2,    /* wait for nobody */
-    SHUTDOWN_FORCE = 1 << 3   /* what fails on the way keeps nobody */
+    SHUTDOWN_NOW = 1 << 2,  /* wait for nobody */
+    SHUTDOWN_FORCE = 1 << 3 /* what fails on the way keeps nobody */
 };
 
 void shutdown_setup(void); /* after config_setup: adds the options */

@@ -12,7 +12,7 @@ static char problem[512];
 
 static redisContext *plain(void)
 {
-    struct timeval patience = { .tv_sec = 30 };
+    struct timeval patience = {.tv_sec = 30};
     redisContext *context = redisConnectWithTimeout("127.0.0.1", atoi(getenv("PORT")), patience);
 
     if (context == NULL || context->err) {
@@ -84,9 +84,15 @@ static const char *walk(redisContext *context, const struct step *steps)
 static const char *scenario_connect(void)
 {
     static const struct step steps[] = {
-        { "PING", "PONG" }, { "SELECT 2", "OK" }, { "SET c:connect x", "OK" }, { "GET c:connect", "x" },
-        { "SELECT 0", "OK" }, { "GET c:connect", "(nil)" }, { "CLIENT SETNAME scenario", "OK" },
-        { "CLIENT GETNAME", "scenario" }, { NULL, NULL },
+        {"PING", "PONG"},
+        {"SELECT 2", "OK"},
+        {"SET c:connect x", "OK"},
+        {"GET c:connect", "x"},
+        {"SELECT 0", "OK"},
+        {"GET c:connect", "(nil)"},
+        {"CLIENT SETNAME scenario", "OK"},
+        {"CLIENT GETNAME", "scenario"},
+        {NULL, NULL},
     };
     redisContext *context = plain();
     const char *failure = walk(context, steps);
@@ -125,11 +131,17 @@ static const char *scenario_pipeline(void)
 static const char *scenario_multi(void)
 {
     static const struct step steps[] = {
-        { "SET c:n 0", "OK" }, { "MULTI", "OK" }, { "INCR c:n", "QUEUED" }, { "INCRBY c:n 10", "QUEUED" },
-        { "GET c:n", "QUEUED" }, { "EXEC", "1 11 11" },
-        { "EXEC", "ERR EXEC without MULTI" }, { "MULTI", "OK" },
-        { "SET c:n", "ERR wrong number of arguments for 'set' command" },
-        { "EXEC", "EXECABORT Transaction discarded because of previous errors." }, { NULL, NULL },
+        {"SET c:n 0", "OK"},
+        {"MULTI", "OK"},
+        {"INCR c:n", "QUEUED"},
+        {"INCRBY c:n 10", "QUEUED"},
+        {"GET c:n", "QUEUED"},
+        {"EXEC", "1 11 11"},
+        {"EXEC", "ERR EXEC without MULTI"},
+        {"MULTI", "OK"},
+        {"SET c:n", "ERR wrong number of arguments for 'set' command"},
+        {"EXEC", "EXECABORT Transaction discarded because of previous errors."},
+        {NULL, NULL},
     };
     redisContext *context = plain();
     const char *failure = walk(context, steps);
@@ -140,11 +152,11 @@ static const char *scenario_multi(void)
 
 static const char *scenario_watch(void)
 {
-    static const struct step before[] = { { "WATCH c:w", "OK" }, { NULL, NULL } };
-    static const struct step between[] = { { "SET c:w 2", "OK" }, { NULL, NULL } };
+    static const struct step before[] = {{"WATCH c:w", "OK"}, {NULL, NULL}};
+    static const struct step between[] = {{"SET c:w 2", "OK"}, {NULL, NULL}};
     static const struct step after[] = {
-        { "MULTI", "OK" }, { "SET c:w 3", "QUEUED" }, { "EXEC", "(nil)" }, { "WATCH c:w", "OK" }, { "MULTI", "OK" },
-        { "SET c:w 4", "QUEUED" }, { "EXEC", "OK" }, { "GET c:w", "4" }, { NULL, NULL },
+        {"MULTI", "OK"},         {"SET c:w 3", "QUEUED"}, {"EXEC", "(nil)"}, {"WATCH c:w", "OK"}, {"MULTI", "OK"},
+        {"SET c:w 4", "QUEUED"}, {"EXEC", "OK"},          {"GET c:w", "4"},  {NULL, NULL},
     };
     redisContext *context = plain();
     redisContext *other = plain();
@@ -161,7 +173,7 @@ static const char *scenario_watch(void)
 
 static const char *scenario_unix(void)
 {
-    static const struct step steps[] = { { "SET c:unix 1", "OK" }, { "INCR c:unix", "2" }, { NULL, NULL } };
+    static const struct step steps[] = {{"SET c:unix 1", "OK"}, {"INCR c:unix", "2"}, {NULL, NULL}};
     redisContext *context = redisConnectUnix(getenv("UNIX_SOCKET"));
     const char *failure;
 
@@ -174,7 +186,7 @@ static const char *scenario_unix(void)
 
 static const char *scenario_large(void)
 {
-    static const size_t sizes[] = { 16384, 32767, 32768, 1 << 20, 20 << 20 };
+    static const size_t sizes[] = {16384, 32767, 32768, 1 << 20, 20 << 20};
     redisContext *context = plain();
     const char *failure = NULL;
 
@@ -188,8 +200,8 @@ static const char *scenario_large(void)
             value[at] = (char)(at * 31 + at / 251);
         failure = expect(redisCommand(context, "SET c:large %b", value, sizes[i]), "OK");
         reply = failure ? NULL : redisCommand(context, "GET c:large");
-        if (failure == NULL && (reply == NULL || (size_t)reply->len != sizes[i] ||
-                                memcmp(reply->str, value, sizes[i]) != 0))
+        if (failure == NULL &&
+            (reply == NULL || (size_t)reply->len != sizes[i] || memcmp(reply->str, value, sizes[i]) != 0))
             failure = "it came back differently";
         if (reply != NULL)
             freeReplyObject(reply);
@@ -226,9 +238,12 @@ static const char *scenario_reconnect(void)
 static const char *scenario_errors(void)
 {
     static const struct step steps[] = {
-        { "SET c:text text", "OK" }, { "INCR c:text", "ERR value is not an integer or out of range" },
-        { "NOSUCH a", "ERR unknown command 'NOSUCH', with args beginning with: 'a' " },
-        { "GET", "ERR wrong number of arguments for 'get' command" }, { "PING", "PONG" }, { NULL, NULL },
+        {"SET c:text text", "OK"},
+        {"INCR c:text", "ERR value is not an integer or out of range"},
+        {"NOSUCH a", "ERR unknown command 'NOSUCH', with args beginning with: 'a' "},
+        {"GET", "ERR wrong number of arguments for 'get' command"},
+        {"PING", "PONG"},
+        {NULL, NULL},
     };
     redisContext *context = plain();
     const char *failure = walk(context, steps);
@@ -243,9 +258,9 @@ int main(void)
         const char *name;
         const char *(*run)(void);
     } scenarios[] = {
-        { "connect", scenario_connect }, { "pipeline", scenario_pipeline }, { "multi", scenario_multi },
-        { "watch", scenario_watch }, { "unix", scenario_unix }, { "large", scenario_large },
-        { "reconnect", scenario_reconnect }, { "errors", scenario_errors },
+        {"connect", scenario_connect},     {"pipeline", scenario_pipeline}, {"multi", scenario_multi},
+        {"watch", scenario_watch},         {"unix", scenario_unix},         {"large", scenario_large},
+        {"reconnect", scenario_reconnect}, {"errors", scenario_errors},
     };
 
     for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++) {
