@@ -15,7 +15,9 @@ Prints "file:line: message" for each breach and ends with exit code 1 if there w
  5. scripts are at least well-formed;
  6. each row of the conformance tests' table is compared by exactly one run (tests/conformance/table.py);
  7. what returns an enum status is marked must_check, and who drops what is so marked says why (status_ignore): no cast
-    to void, which clang lets pass, and no variable that is only written to.
+    to void, which clang lets pass, and no variable that is only written to;
+ 8. a function whose header names a thread, a lock or a state in which it is called contains an assertion, or stands in
+    utils/doors.txt with the reason why not. The phrases that count as naming are below (THREAD_PHRASES and on).
 """
 import ast
 import hashlib
@@ -450,6 +452,177 @@ def check_results(path, text, of_headers):
                 breach(path, number, f"(void){name} is a result that nobody looks at: status_ignore says why")
 
 
+# ---- 8. assertions at doors ----
+
+# Folders whose doors are not looked at yet. None is to be added.
+DOORS_OPEN = ["base", "net", "data", "store", "persist", "server/config", "server/process", "server/command",
+              "server/core", "server/observe", "server/tls", "server/pubsub", "server/acl", "server/durable",
+              "server/memory", "server/run", "server/upkeep", "server/diagnose", "commands/shared", "commands/keys",
+              "commands/debug", "script"]
+DOORS_EXCEPTIONS = "utils/doors.txt"
+
+# What a comment says of the thread, the locks and the state in which a function may be called. Each is looked for in
+# one clause at a time, that is up to the next full stop, question mark, semicolon, colon or dash.
+OWNER = r"(?:(?:the|a|its|this) )?(?:worker|client|loop|member|owner|connection|caller)'s(?: own)?"
+THREAD_PHRASES = re.compile("|".join((
+    rf"(?:^|, |and |\b(?:in|by|for) )(?:{OWNER}|its(?: own)?|(?:the )?(?:own|main)) thread\b(?!')",
+    r"(?:^|, |\bby )(?:the client's(?: own)?|its(?: own)?) worker\b(?!')",
+    r"(?:^|, |\bby )worker 0\b(?!')",
+    r"^(?:by )?(?:a|the|this) worker(?:,|$)",
+    r"^(?:in|by) the thread (?:of|that)\b",
+)), re.I)
+LOCK_PHRASES = re.compile("|".join((
+    r"\b(?:gate|stripes?|locks?|roster|turn)(?: \w+){0,3}? (?:is|are) (?:held|owned|locked)\b(?! while)",
+    r"\b(?:gate|stripes?|locks?) (?:held|owned)\b",
+    r"\b(?:owns|holds) the gate\b|^at the gate\b|\b(?:inside|outside)(?: of)? the gate\b",
+    r"\b(?:in|inside) (?:an|the) exclusive section\b|^exclusive\b",
+)), re.I)
+STATE_PHRASES = re.compile("|".join((
+    r"\b(?:before|after|when|once) (?:the |any |other |they |there are )?(?:first )?(?:workers?|threads?|others)\b"
+    r"(?! of\b| have served)",
+    r"^(?:the )?workers have (?:ended|gone)\b|\bafter they have gone\b",
+    r"\b(?:before|after) \w+_(?:setup|start|load|begin|end)\b",
+    r"^once(?:,|$)",
+    r"\bmust (?:not )?(?:be|have|hold|lie)\b",
+)), re.I)
+# These clauses tell of something else than the call: when a callback is called, what holds under a condition.
+NO_PROMISE = re.compile(r"(?:called|if|unless|while)\b", re.I)
+ANY_THREAD = re.compile(r"\bany (?:thread|worker)\b", re.I)
+# The comment at the top of a header speaks for its functions only where a clause begins so.
+HEAD_PHRASES = re.compile(r"(?:functions are for|whoever calls (?:owns|is alone|holds)|everything of a \w+ is used by)"
+                          r"\b|(?:in|by) (?:the|its) (?:main|own|(?:worker|client)'s(?: own)?) thread\b", re.I)
+ASSERTION = re.compile(r"\b(?!static_)(?:debug_)?assert\(|\b\w+_assert_\w+\(|\b\w+_validate\(")
+DOOR = re.compile(r"^[A-Za-z_][^;{}()=#\n]*?[ *](\w+)\(", re.M)
+NO_DOOR = re.compile(r"(?:typedef|return|else|case|extern const)\b")
+
+
+def matching(blank, at, opening, closing):
+    depth = 0
+    for match in re.compile(f"[{re.escape(opening + closing)}]").finditer(blank, at):
+        depth += 1 if match.group() == opening else -1
+        if depth == 0:
+            return match.end()
+    return len(blank)
+
+
+def doors_of(blank):
+    """Yields (begin, end, name, qualifiers, body) of the functions at file scope; body None: it is elsewhere."""
+    for match in DOOR.finditer(blank):
+        if NO_DOOR.match(match.group()):
+            continue
+        end = matching(blank, match.end() - 1, "(", ")")
+        stop = re.compile("[^;{]*").match(blank, end).end()
+        body = None
+        if blank[stop:stop + 1] == "{":
+            body = blank[stop:matching(blank, stop, "{", "}")]
+        yield (match.start(), stop + len(body or ";"), match.group(1),
+               blank[match.start():match.start(1)] + blank[end:stop], body)
+
+
+def clauses(comment):
+    text = re.sub(r"\s*\n\s*\*? ?", " ", comment[2:-2])
+    return [clause.strip(" -") for clause in re.split(r"[.?;:](?:\s|$)|\s--+\s|\s- ", text)]
+
+
+def promise_of(own, shared, section, head):
+    """The first clause that says in which thread or state a function may be called; None: there is none. `own` are the
+    clauses about this function, `shared` those about one above it that speak for it, too: but for states."""
+    if any(ANY_THREAD.search(clause) for clause in own):
+        shared, section, head, own_phrases = [], [], [], (LOCK_PHRASES, STATE_PHRASES)
+    else:
+        own_phrases = (THREAD_PHRASES, LOCK_PHRASES, STATE_PHRASES)
+    if any(ANY_THREAD.search(clause) for clause in shared + section):
+        head = []
+    phrases_of = ((own, own_phrases), (shared, (THREAD_PHRASES, LOCK_PHRASES)),
+                  (section, (THREAD_PHRASES, LOCK_PHRASES, STATE_PHRASES)))
+    for said, phrases in phrases_of:
+        for clause in said:
+            if not NO_PROMISE.match(clause) and any(phrase.search(clause) for phrase in phrases):
+                return clause
+    return next((clause for clause in head if HEAD_PHRASES.match(clause)), None)
+
+
+def promises_of(path, text):
+    """Yields (line, name, clause, body) of each function of a header that promises to be called in some way only.
+
+    A comment speaks for the function on its line or below it; what it says of threads and locks also for those that
+    follow until a blank line or another comment; a comment with dashes (--- any thread ---) for all up to the next."""
+    blank = blank_out(text)
+    doors = list(doors_of(blank))
+    inside = [(begin + blank[begin:end].index("{"), end) for begin, end, _, _, body in doors if body]
+    lines = text.split("\n")
+    head, section, above, shared, above_end, beside = [], [], [], [], 0, {}
+    events = [(begin, "door", door) for door in doors for begin in door[:1]]
+    for match in re.finditer(r"/\*.*?\*/", text, re.S):
+        begin = match.start()
+        if any(low < begin < high for low, high in inside):
+            continue
+        if text[text.rfind("\n", 0, begin) + 1:begin].strip():
+            beside.setdefault(text.count("\n", 0, begin), []).extend(clauses(match.group()))
+        elif not head and not text[:begin].strip():
+            head = clauses(match.group())
+        else:
+            events.append((begin, "comment", match))
+    for begin, kind, what in sorted(events, key=lambda event: event[0]):
+        number = text.count("\n", 0, begin)
+        if kind == "comment":
+            said = clauses(what.group())
+            if what.group().startswith("/* ---"):
+                section, above, shared = said, [], []
+            else:
+                above, shared, above_end = said, [], text.count("\n", 0, what.end()) + 1
+            continue
+        _, end, name, qualifiers, body = what
+        if any(not line.strip() for line in lines[above_end:number]):
+            above, shared = [], []
+        last = number if body else text.count("\n", 0, end - 1)
+        own = above + [clause for line in range(number, last + 1) for clause in beside.get(line, [])]
+        clause = promise_of(own, shared, section, head)
+        above, shared = [], above + shared
+        if "REQUIRES(" in qualifiers or name.endswith("_locked"):
+            clause = "a lock is held"
+        if clause is not None:
+            yield number + 1, name, clause, body
+
+
+def read_door_exceptions(path, names):
+    exceptions = {}
+    before = ""
+    for number, line in enumerate((read_text(path) or "").splitlines(), 1):
+        name, _, reason = line.partition("\t")
+        if not re.fullmatch(r"\w+", name) or not reason.strip():
+            breach(path, number, "a line is a function, a tab, and the reason why it asserts nothing")
+        if name <= before:
+            breach(path, number, f"{name} does not stand in the order of names")
+        if name not in names:
+            breach(path, number, f"{name} needs no exception: it asserts, or its header says nothing, or it is gone")
+        before = name
+        exceptions[name] = reason
+    return exceptions
+
+
+def check_doors():
+    paths = [path for path in project_files() if path.startswith("src/") and not path.endswith("_test.c")]
+    bodies = {}         # what is not static, by name; several where the build chooses
+    promised = {}       # name: (path, line, clause)
+    for path in paths:
+        if path.endswith(".c"):
+            for _, _, name, qualifiers, body in doors_of(blank_out(read_text(path))):
+                if body and "static" not in qualifiers.split():
+                    bodies.setdefault(name, []).append(body)
+    for path in paths:
+        if path.endswith(".h") and folder_of(path[len("src/"):]) not in DOORS_OPEN:
+            for line, name, clause, body in promises_of(path, read_text(path)):
+                found = [body] if body else bodies.get(name, [])
+                if not all(ASSERTION.search(one) for one in found):
+                    promised[name] = (path, line, clause)
+    exceptions = read_door_exceptions(DOORS_EXCEPTIONS, promised)
+    for name, (path, line, clause) in promised.items():
+        if name not in exceptions:
+            breach(path, line, f"{name} asserts nothing of \"{clause[:80]}\": do so, or say why not in "
+                               f"{DOORS_EXCEPTIONS}")
+
+
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     arguments = sys.argv[1:]
@@ -474,6 +647,7 @@ def main():
             headers.append(path)
     check_scripts(files, texts)
     check_conformance_table()
+    check_doors()
     if with_headers:
         check_headers_alone(headers)
     for path, line, message in sorted(breaches):
