@@ -412,3 +412,84 @@ with_server {.tls 1 unixsocket s tls-auth-clients no} {
         r config set port [srv port] tls-port [srv tls_port]
     }
 }
+
+# The names of data/info_fields.tsv that INFO prints in these states, as "section field", in order. A section has a line
+# even if nothing stands in it.
+proc info_names_expected states {
+    set names {}
+    foreach line [split [slurp $::lib_dir/../data/info_fields.tsv] "\n"] {
+        if {$line eq {} || [string index $line 0] eq "#"} {
+            continue
+        }
+        lassign [split $line "\t"] section name redis when
+        if {($redis eq "redis" || !$::is_oracle) && ($when eq "-" || $when in $states)} {
+            lappend names [list $section $name]
+        }
+    }
+    return $names
+}
+
+# The same from the text that INFO printed.
+proc info_names_printed text {
+    set forms {{^listener\d+$} listener<n> {^thread_\d+_clients$} thread_<n>_clients {^worker\d+$} worker<n>
+        {^db\d+$} db<n> {^cmdstat_.*} cmdstat_<command> {^errorstat_.*} errorstat_<code>
+        {^latency_percentiles_usec_.*} latency_percentiles_usec_<command>}
+    set names {}
+    foreach line [split $text "\n"] {
+        if {[regexp {^# (.*)\r$} $line -> section] || ![regexp {^([^:]+):} $line -> name]} {
+            continue
+        }
+        foreach {form pattern} $forms {
+            regsub $form $name $pattern name
+        }
+        if {[lindex $names end] ne [list $section $name]} {
+            lappend names [list $section $name]
+        }
+    }
+    return $names
+}
+
+# Says where two lists of names part.
+proc assert_same_names {expected printed} {
+    foreach one $expected other $printed {
+        if {$one ne $other} {
+            fail "\"$one\" was expected, \"$other\" was printed"
+        }
+    }
+}
+
+with_server {.tls 0 appendonly yes latency-tracking yes} {
+    test "the names of all fields, and their order" {} {
+        r set k v
+        catch {r nonsense}
+        assert_same_names [info_names_expected aof] [info_names_printed [r info everything debug]]
+        r config set appendonly no
+        assert_same_names [lsearch -inline -all -not [info_names_expected {}] "Debug *"] \
+            [info_names_printed [r info everything]]
+    }
+}
+
+with_server [list .tls 1 latency-tracking yes tls-client-cert-file [cert client.crt] \
+    tls-client-key-file [cert client.key]] {
+    test "the names of fields about certificates, and their order" {keydb} {
+        r set k v
+        catch {r nonsense}
+        assert_same_names [info_names_expected tls] [info_names_printed [r info everything debug]]
+    }
+}
+
+test "the names of fields while data is loaded, and their order" {keydb} {
+    set port [free_port]
+    set folder [fresh_dir]
+    for {set i 100} {$i < 400} {incr i} {
+        append records \0\3$i\1v
+    }
+    spit $folder/dump.rdb REDIS0009$records\xff[string repeat \0 8]
+    set id [server_launch [list --port $port --dir $folder --save "" --key-load-delay 100000 \
+        --enable-protected-configs yes {*}[thread_args]]]
+    wait_for {![catch {set s [connect -port $port -tls 0]}]}
+    assert_same_names [lsearch -inline -all [info_names_expected loading] "Persistence *"] \
+        [info_names_printed [$s info persistence]]
+    process_signal $id KILL
+    process_wait $id
+}
