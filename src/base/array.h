@@ -1,12 +1,13 @@
-/* Growable arrays: any struct (or anonymous struct) with `items`, `count` and `capacity`, all zero at first.
+/* Growable arrays: any struct (or anonymous struct) with the members `items`, `count` and `capacity`, all zero at
+ * first.
  *
  *     struct { struct key *items; uint32_t count, capacity; } keys = {0};
  *
  *     *ARRAY_PUSH(&keys) = key;
  *     ARRAY_FINI(&keys);
  *
- * Growing doubles, so pointers to items are void after it. Not for sizes that a stranger chooses: memory that is short
- * ends the program. The argument is evaluated several times. */
+ * An array that is full doubles its capacity, and pointers to its items are invalid then. If memory runs out, the
+ * program ends: do not use this for sizes that a client chooses. The macros evaluate their argument several times. */
 #pragma once
 
 #include "base/mem.h"
@@ -15,7 +16,7 @@
 
 enum { ARRAY_FIRST_CAPACITY = 8 };
 
-/* Room for so many more items. */
+/* Makes room for `more` further items. */
 #define ARRAY_RESERVE(array, more)                                                                             \
     do {                                                                                                       \
         if (__builtin_expect((size_t)(array)->count + (size_t)(more) > (size_t)(array)->capacity, 0)) {        \
@@ -28,14 +29,14 @@ enum { ARRAY_FIRST_CAPACITY = 8 };
         }                                                                                                      \
     } while (0)
 
-/* A pointer to one more item, whose content is undefined. */
+/* Adds one item and returns a pointer to it. The content of the item is undefined. */
 #define ARRAY_PUSH(array)                  \
     ({                                     \
         ARRAY_RESERVE(array, 1);           \
         &(array)->items[(array)->count++]; \
     })
 
-/* Frees it; all zero again. */
+/* Frees the items. All members are zero again. */
 #define ARRAY_FINI(array)                       \
     do {                                        \
         mem_free((array)->items);               \

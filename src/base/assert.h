@@ -1,13 +1,14 @@
-/* Assertions that stay on in release. A failed one prints place, expression and backtrace to standard error and to the
- * log, through code that needs no lock and no memory, and aborts. They are about the program, never about outside
- * bytes. What costs more than a comparison is a debug_assert: checked only in builds with KEYDB_DEBUG. */
+/* Assertions. They stay on in release builds. A failed assertion prints its place, the expression and a backtrace to
+ * standard error and to the log, and aborts; this needs no lock and no memory. An assertion checks the program, never
+ * bytes from outside. A check that costs more than a comparison is a debug_assert: only builds with KEYDB_DEBUG have
+ * it. */
 #pragma once
 
 #include "base/compiler.h"
 
 #include <assert.h>
 
-/* The system's macro gives way to ours; what a library asserts arrives in the same place (panic.c). */
+/* Our macro replaces the system's. A failed assertion of a library also arrives in panic.c. */
 #undef assert
 #define assert(condition) (LIKELY(condition) ? (void)0 : panic_assertion(#condition, __FILE__, __LINE__, __func__))
 

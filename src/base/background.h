@@ -1,5 +1,5 @@
-/* Threads for work that must not keep a worker waiting: freeing large values, closing files, syncing. Jobs start in
- * the order they were submitted; with more than one thread they may overlap. */
+/* Background threads for work that must not delay a worker: freeing large values, closing files, syncing. Jobs start in
+ * the order in which they were submitted. With more than one thread, jobs may overlap. */
 #pragma once
 
 #include "base/compiler.h"
@@ -18,21 +18,22 @@ enum background_kind {
 typedef void (*background_fn)(void *argument);
 
 void background_setup(unsigned thread_count); /* once, by the main thread */
-void background_teardown(void);               /* likewise: runs what is left, then ends the threads */
+void background_teardown(void); /* by the main thread; runs the jobs that are left, then ends the threads */
 
-/* Any thread, never blocks for long. Before background_setup, after teardown and in a forked child the job runs at
- * once, in the caller. */
+/* Any thread may call it. It never blocks for long. Before background_setup, after background_teardown and in a forked
+ * child the job runs at once, in the caller's thread. */
 void background_submit(enum background_kind kind, background_fn run, void *argument);
 
-size_t background_pending(enum background_kind kind); /* submitted and not finished */
-size_t background_done(enum background_kind kind);    /* finished since background_setup */
-void background_drain(void);                          /* waits until nothing is pending; not from a job */
+size_t background_pending(enum background_kind kind); /* jobs submitted and not finished */
+size_t background_done(enum background_kind kind);    /* jobs finished since background_setup */
+void background_drain(void);                          /* waits until no job is pending; must not be called from a job */
 
-/* Called around each job, in its thread: a higher part makes the threads members of its gate. NULL: nothing. */
+/* Functions that the background threads call. A higher part uses them to make the threads members of its gate. `before`
+ * and `after` run around each job. NULL: nothing is called. */
 struct background_hooks {
-    void (*thread_begin)(void); /* at the start of each background thread; set hooks before background_setup */
+    void (*thread_begin)(void); /* at the start of each background thread; set the hooks before background_setup */
     void (*thread_end)(void);
     void (*before)(void);
     void (*after)(void);
 };
-void background_set_hooks(const struct background_hooks *hooks); /* the struct must stay */
+void background_set_hooks(const struct background_hooks *hooks); /* the struct must stay valid */

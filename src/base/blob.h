@@ -1,6 +1,6 @@
-/* A blob: bytes with a count of their users, shared between threads. While it has one user its bytes and size may
- * change; once a second one has it they are constant, for everybody, until only one is left. The count is atomic;
- * handing a blob to another thread needs its own ordering (a lock, a queue). */
+/* A blob: reference-counted bytes that threads can share. While a blob has one user, that user may change its bytes and
+ * size. While it has several users, its bytes and size are constant. The count is atomic; to hand a blob to another
+ * thread, use a lock or a queue. */
 #pragma once
 
 #include "base/assert.h"
@@ -13,18 +13,19 @@
 #include <stdint.h>
 
 struct blob {
-    _Atomic uint32_t refs; /* atomic: release on leaving, acquire by the last */
-    uint32_t flags;        /* the owner's, no meaning here; 0 at first */
+    _Atomic uint32_t refs; /* atomic: release when a user leaves, acquire by the last user */
+    uint32_t flags;        /* free for the owner's use; 0 at first */
     size_t size;           /* <= capacity */
     size_t capacity;
     char data[];
 };
 
-struct blob *blob_create(size_t size); /* one user; size == capacity; bytes are not set */
+struct blob *blob_create(size_t size); /* one user; size == capacity; the bytes are not set */
 struct blob *blob_create_copy(struct slice bytes);
 must_check struct blob *blob_try_create(size_t size); /* NULL: no memory */
 
-/* More (or less) room while exclusive. False: no memory, the blob is as it was. `size` is kept, cut at the capacity. */
+/* Changes the capacity of a blob with one user. Returns false without memory; the blob is unchanged then. `size` stays,
+ * but is at most the new capacity. */
 must_check bool blob_try_grow(struct blob **blob, size_t new_capacity);
 
 void blob_destroy_last(struct blob *blob);
@@ -37,7 +38,7 @@ static inline struct blob *blob_acquire(struct blob *blob)
     return blob;
 }
 
-/* NULL is fine; leaves NULL. */
+/* Accepts NULL. Leaves NULL. */
 static inline void blob_release(struct blob **blob)
 {
     struct blob *gone = *blob;
@@ -45,7 +46,7 @@ static inline void blob_release(struct blob **blob)
     *blob = NULL;
     if (gone == NULL)
         return;
-    /* Alone there is nobody to race with: no locked instruction. */
+    /* The only user has nobody to race with, so it needs no locked instruction. */
     if (atomic_load_explicit(&gone->refs, memory_order_acquire) == 1 ||
         atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel) == 1)
         blob_destroy_last(gone);
@@ -61,4 +62,4 @@ static inline struct slice blob_slice(const struct blob *blob)
     return slice_make(blob->data, blob->size);
 }
 
-size_t blob_footprint(const struct blob *blob); /* bytes the allocator gave for it */
+size_t blob_footprint(const struct blob *blob); /* bytes that the allocator uses for it */

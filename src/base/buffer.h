@@ -1,5 +1,6 @@
-/* A buffer: bytes that grow at the end and are consumed at the front. Open, owned by one thread. {0} is an empty one.
- * Growing doubles, through mem_alloc: put a limit on what a stranger can add. `data` moves when it grows. */
+/* A buffer: bytes are added at the end and consumed at the front. The struct is open; one thread owns it. {0} is an
+ * empty buffer. A full buffer doubles its capacity through mem_alloc, so the caller limits what a client can add.
+ * `data` moves when the buffer grows. */
 #pragma once
 
 #include "base/compiler.h"
@@ -12,7 +13,7 @@
 #include <string.h>
 
 struct buffer {
-    char *data; /* NULL while nothing was ever added */
+    char *data; /* NULL until something is added */
     size_t size;
     size_t capacity;
 };
@@ -22,11 +23,11 @@ static inline void buffer_init(struct buffer *buffer)
     *buffer = (struct buffer){NULL, 0, 0};
 }
 
-void buffer_fini(struct buffer *buffer); /* frees; empty and usable afterwards */
+void buffer_fini(struct buffer *buffer); /* frees the bytes; the buffer is empty and usable afterwards */
 void buffer_grow(struct buffer *buffer, size_t more);
-must_check bool buffer_try_reserve(struct buffer *buffer, size_t more); /* false: no memory, unchanged */
+must_check bool buffer_try_reserve(struct buffer *buffer, size_t more); /* false: no memory, the buffer is unchanged */
 
-/* Room for `more` bytes; returns where to write. Add what was written to `size`. */
+/* Makes room for `more` bytes and returns the address to write to. The caller then adds the written size to `size`. */
 static inline char *buffer_reserve(struct buffer *buffer, size_t more)
 {
     if (UNLIKELY(buffer->capacity - buffer->size < more || buffer->data == NULL))
@@ -64,19 +65,20 @@ void buffer_append_u64(struct buffer *buffer, uint64_t number);
 void buffer_printf(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
 void buffer_vprintf(struct buffer *buffer, const char *format, va_list arguments) PRINTF_LIKE(2, 0);
 
-static inline void buffer_clear(struct buffer *buffer) /* keeps the room */
+static inline void buffer_clear(struct buffer *buffer) /* keeps the capacity */
 {
     buffer->size = 0;
 }
 
-void buffer_consume(struct buffer *buffer, size_t count); /* takes bytes from the front; moves the rest down */
-void buffer_truncate(struct buffer *buffer, size_t size); /* takes bytes from the end */
-void buffer_shrink(struct buffer *buffer);                /* gives room beyond `size` back */
+void buffer_consume(struct buffer *buffer, size_t count); /* removes bytes from the front; moves the rest down */
+void buffer_truncate(struct buffer *buffer, size_t size); /* removes bytes from the end */
+void buffer_shrink(struct buffer *buffer);                /* frees the capacity beyond `size` */
 
-/* Hands the bytes over, with a zero byte after them (not counted); free with mem_free. Never NULL. Leaves it empty. */
+/* Hands the bytes over and leaves the buffer empty. A zero byte, not counted, follows the bytes. Never returns NULL.
+ * The caller frees the bytes with mem_free. */
 char *buffer_take(struct buffer *buffer, size_t *size);
 
-/* A zero byte after the end, not counted; valid until the next change. */
+/* The bytes as text: a zero byte, not counted, follows the end. Valid until the next change. */
 const char *buffer_text(struct buffer *buffer);
 
 static inline struct slice buffer_slice(const struct buffer *buffer)

@@ -1,4 +1,4 @@
-/* What the compilers (gcc 12, clang 14) are told beyond C: hints, checks and annotations. No code. */
+/* Compiler hints, checks and annotations beyond standard C, for gcc 12 and clang 14. No code. */
 #pragma once
 
 #include <stddef.h>
@@ -16,7 +16,8 @@
 #define CACHE_ALIGNED __attribute__((aligned(CACHE_LINE_BYTES)))
 #define FALLTHROUGH __attribute__((fallthrough))
 #define UNUSED __attribute__((unused))
-/* Of a variable that several files see: nobody outside of the program does, so reading it is one instruction. */
+/* For thread-local variables that several files use. Nothing outside of the program uses them, so reading one takes one
+ * instruction. */
 #define THREAD_LOCAL __attribute__((visibility("hidden"), tls_model("local-exec"))) _Thread_local
 
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
@@ -24,7 +25,7 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* Thread-safety annotations: clang checks REQUIRES on calls; on fields GUARDED_BY informs the reader. */
+/* Thread-safety annotations. clang checks REQUIRES on calls. GUARDED_BY on a field only informs the reader. */
 #ifdef __clang__
 #define CAPABILITY(name) __attribute__((capability(name)))
 #define REQUIRES(...) __attribute__((requires_capability(__VA_ARGS__)))

@@ -1,5 +1,6 @@
-/* The checksum of RDB files and DUMP payloads: CRC-64 with the polynomial ad93d23594c935a9 (Jones), bits reflected,
- * beginning with 0, nothing done at the end. "123456789" has e9c6d914c4b8d9ca. Any thread. */
+/* The checksum of RDB files and DUMP payloads: CRC-64 with the polynomial ad93d23594c935a9 (Jones), reflected bits,
+ * initial value 0, no final xor. The checksum of "123456789" is e9c6d914c4b8d9ca. Any thread may call these
+ * functions. */
 #pragma once
 
 #include "base/slice.h"
@@ -7,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint64_t crc64_update(uint64_t crc, const void *data, size_t size); /* crc 0: the first bytes */
+uint64_t crc64_update(uint64_t crc, const void *data, size_t size); /* use crc 0 for the first bytes */
 
-/* The checksum of something with so many more bytes, all zero, behind it. As checksums are linear,
- * crc(A + B) = crc64_shift(crc(A), size of B) ^ crc(B): a change at the front of a file is made good without reading
- * the rest again. */
+/* Returns the checksum of the same bytes with `size` zero bytes appended. Checksums are linear: crc(A + B) =
+ * crc64_shift(crc(A), size of B) ^ crc(B). So after a change at the front of a file, the checksum is corrected without
+ * reading the rest again. */
 uint64_t crc64_shift(uint64_t crc, uint64_t size);

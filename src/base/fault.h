@@ -1,12 +1,12 @@
-/* Faults on order, for tests: the nth call of a kind fails. Costs one branch on a constant flag while nothing is armed.
+/* Injected faults, for tests: the nth call of a kind fails. While no fault is armed, this costs one branch on a
+ * constant flag.
  *
  *     for (uint64_t nth = 0; fault_arm(FAULT_FILE | FAULT_MEMORY, nth); nth++) {
  *         enum status status = rdb_save(snapshot, path);
  *         expect(fault_fired() == (status != STATUS_OK));
  *     }
- * The loop ends, disarmed, after the first round in which no fault fired: arming again for a later call than the first
- * answers false then. Arm from one thread while the others are quiet; counting is atomic, so hits may come
- * from any thread. */
+ * When a round ends without a fault, the next fault_arm disarms and returns false, and the loop ends. One thread arms,
+ * while the other threads make no such calls. Counting is atomic, so the calls themselves may come from any thread. */
 #pragma once
 
 #include "base/compiler.h"
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum fault_kind {
-    FAULT_MEMORY = 1 << 0, /* mem_try_* answers NULL */
+    FAULT_MEMORY = 1 << 0, /* mem_try_* return NULL */
     FAULT_OPEN = 1 << 1,
     FAULT_READ = 1 << 2,
     FAULT_WRITE = 1 << 3,
@@ -30,23 +30,25 @@ enum fault_kind {
 enum fault_how {
     FAULT_HOW_EIO = 0,
     FAULT_HOW_ENOSPC,
-    FAULT_HOW_SHORT,    /* a read or write moves half of its bytes and succeeds: it must be continued. Others: EIO */
-    FAULT_HOW_TORN,     /* a write moves half of its bytes and the next write fails with ENOSPC. Others: EIO */
-    FAULT_HOW_INTERRUPT /* EINTR, once: must be survived */
+    /* A read or write moves half of its bytes and succeeds: the caller must continue it. Other calls: EIO. */
+    FAULT_HOW_SHORT,
+    FAULT_HOW_TORN,     /* a write moves half of its bytes, and the next write fails with ENOSPC. Other calls: EIO */
+    FAULT_HOW_INTERRUPT /* EINTR, once: the caller must survive it */
 };
 
-must_check bool fault_arm(unsigned kinds, uint64_t nth); /* with FAULT_HOW_EIO; the first call is nth 0 */
+must_check bool fault_arm(unsigned kinds, uint64_t nth); /* with FAULT_HOW_EIO; nth 0 is the first call */
 must_check bool fault_arm_how(unsigned kinds, uint64_t nth, enum fault_how how);
 void fault_disarm(void);
-/* For whole programs, at start: the same, and standard error says "fault: NAME" when it happens. Always true. */
+/* For whole programs, at start: arms the same fault. When it fires, the program writes "fault: NAME" to standard error.
+ * Always returns true. */
 bool fault_order(unsigned kinds, uint64_t nth, enum fault_how how, const char *name);
-bool fault_fired(void);    /* has the armed fault happened? Stays true until armed again */
-uint64_t fault_hits(void); /* calls counted since the last arm */
+bool fault_fired(void);    /* true from the moment the armed fault has fired until the next fault_arm */
+uint64_t fault_hits(void); /* calls counted since the last fault_arm */
 
 extern bool fault_is_armed; /* global: written by fault_arm and fault_disarm while other threads are quiet */
 must_check bool fault_hit_slow(unsigned kind, enum fault_how *how);
 
-/* Asked by the code that would make the call. True: fail in the way `*how` says. */
+/* The code that is about to make the call asks this first. True: fail as `*how` says. */
 static inline must_check bool fault_hit(unsigned kind, enum fault_how *how)
 {
     return UNLIKELY(fault_is_armed) && fault_hit_slow(kind, how);

@@ -1,18 +1,19 @@
-/* The gate: a lock that many threads pass at no cost and that one thread can close to be alone.
+/* The gate: a lock that many threads pass at almost no cost, and that one thread can close to be alone with all data.
  *
- * Every thread that may touch shared data is a member with a flag `inside`: set while it executes commands, clear
- * while it does I/O or waits. Who wants to be alone queues as owner, closes the gate, and owns it once nobody is
- * inside. Owning never blocks a thread: gate_try_own answers "not yet" and the member is told through `wake` when it
- * should ask again.
+ * Every thread that may touch shared data is a member with a flag `inside`. The flag is set while the thread executes
+ * commands, and clear while it does I/O or waits. A thread that wants to be alone queues as owner and closes the gate.
+ * It owns the gate once no other thread is inside. This never blocks a thread: gate_try_own returns false, and `wake`
+ * tells the member when to ask again.
  *
- * Invariants
- *  1. inside(A) and owned by B != A never hold together: both sides write their flag, then read the other's (fence.h).
- *  2. One owner at a time; owners are served in the order they asked. Who escalates goes first: it is inside and holds
- *     stripes, the others have not begun.
- *  3. After the gate opens every member that found it closed enters once before it closes again, so that a flood of
- *     exclusive commands starves nobody.
- *  4. A member is used by one thread, which it gets at its first call and loses by gate_rest or gate_hand_over.
- * Lock: `lock` (rank LOCK_GATE) guards the queue and the waiting marks; it is held for a few instructions. */
+ * Invariants 1. inside(A) and owned by B != A never hold together: both sides write their flag, then read the other's
+ * (fence.h). 2. There is one owner at a time. Owners are served in the order in which they asked. A member that
+ * escalates goes first:
+ *     it is inside and holds stripes, while the others have not begun.
+ * 3. After the gate opens, every member that found it closed enters once before the gate closes again. So a flood of
+ *     exclusive commands starves no member.
+ * 4. One thread uses a member. The member gets this thread at its first call, and loses it by gate_rest or
+ *     gate_hand_over.
+ * Lock: `lock` (rank LOCK_GATE) guards the queue and the waiting marks. It is held for a few instructions. */
 #pragma once
 
 #include "base/compiler.h"
@@ -22,18 +23,19 @@
 
 enum { GATE_MEMBERS_MOST = 128 };
 
-/* From any thread, under no lock; once more perhaps just after the member has parted. */
+/* Called from any thread, under no lock. A last call may come just after the member has parted. */
 typedef void (*gate_wake_fn)(void *context);
 
 struct gate;
 
 struct CACHE_ALIGNED gate_member {
-    _Atomic uint32_t inside;       /* atomic: owner writes, who closes reads; ordered by fences */
-    bool waiting GUARDED_BY(lock); /* found the gate closed and has not entered since */
+    /* atomic: the member's thread writes it, threads that close the gate read it; ordered by fences. */
+    _Atomic uint32_t inside;
+    bool waiting GUARDED_BY(lock); /* the member found the gate closed and has not entered since */
     bool queued GUARDED_BY(lock);
     struct list_node queue_node GUARDED_BY(lock);
     struct list_node member_node GUARDED_BY(lock);
-    uint32_t thread;    /* owner: the member's thread: its spinlock_self_id; 0: it has none */
+    uint32_t thread;    /* owner: the member's thread; holds its spinlock_self_id, 0: no thread */
     struct gate *gate;  /* const */
     gate_wake_fn wake;  /* const */
     void *wake_context; /* const */
@@ -42,25 +44,26 @@ struct CACHE_ALIGNED gate_member {
 enum gate_state {
     GATE_OPEN = 0,
     GATE_CLOSED = 1,
-    GATE_OPEN_TO_WAITERS = 2 /* open, and stays so until everybody who waited has entered (invariant 3) */
+    GATE_OPEN_TO_WAITERS = 2 /* open, and stays open until each member that waited has entered (invariant 3) */
 };
 
 struct gate {
-    CACHE_ALIGNED _Atomic uint32_t state; /* atomic: enum gate_state; read on each entry, written under lock */
+    CACHE_ALIGNED _Atomic uint32_t state; /* atomic: enum gate_state; read on each entry, written under the lock */
     CACHE_ALIGNED struct spinlock lock;
     struct list members GUARDED_BY(lock);
     unsigned member_count GUARDED_BY(lock);
-    struct list queue GUARDED_BY(lock); /* who wants to own it, first come first */
+    struct list queue GUARDED_BY(lock); /* members that ask for the gate, first come first served */
     struct gate_member *owner GUARDED_BY(lock);
     struct gate_member *escalating GUARDED_BY(lock);
 };
 
 void gate_init(struct gate *gate);
-void gate_fini(struct gate *gate); /* no members are left */
+void gate_fini(struct gate *gate); /* no members may be left */
 void gate_join(struct gate *gate, struct gate_member *member, gate_wake_fn wake, void *context);
-void gate_part(struct gate_member *member); /* not inside, not owner; leaves the queue; any thread */
+/* Any thread; the member must not be inside or owner; it leaves the queue. */
+void gate_part(struct gate_member *member);
 
-/* --- who is where; any thread asks about itself --- */
+/* --- state of the gate; any thread may ask about itself --- */
 
 static inline bool gate_is_inside(const struct gate_member *member)
 {
@@ -77,7 +80,7 @@ static inline void gate_assert_outside(const struct gate_member *member)
     assert(!gate_is_inside(member));
 }
 
-/* The member by which this thread is alone, owning its gate or having escalated; NULL: it is not. */
+/* The member by which this thread is alone: it owns its gate or has escalated. NULL: this thread is not alone. */
 extern THREAD_LOCAL const struct gate_member *gate_alone_here;
 
 static inline void gate_assert_owned(const struct gate_member *member)
@@ -86,8 +89,9 @@ static inline void gate_assert_owned(const struct gate_member *member)
     gate_assert_outside(member);
 }
 
-/* Nothing else touches what is guarded: this thread is alone behind a gate, or there is no traffic through gates, as
- * the threads that pass them do not run yet, or have ended. Whoever starts and joins them says so, alone. */
+/* Whether other threads may touch guarded data. There is traffic from the moment when threads that pass gates are
+ * started until they have ended. Without traffic a thread counts as alone. The thread that starts and joins the others
+ * calls begin and end while it is alone. */
 void gate_traffic_begin(void);
 void gate_traffic_end(void);
 bool gate_has_traffic(void);
@@ -103,16 +107,16 @@ static inline void gate_assert_no_traffic(void)
 {
     assert(!gate_has_traffic());
 }
-/* A thread that works for one that is alone, which waits for its end before it opens the gate, is alone like that one
- * meanwhile. `member`: what gate_alone_here is there. */
+/* A helper of a thread that is alone counts as alone, too, between these calls. The thread that is alone must wait for
+ * the end of its helpers before it opens the gate. `member` is that thread's gate_alone_here. */
 void gate_help_begin(const struct gate_member *member);
 void gate_help_end(const struct gate_member *member);
 
-/* --- by the member's own thread --- */
+/* --- calls by the member's own thread --- */
 must_check bool gate_enter_slow(struct gate_member *member);
 void gate_leave_slow(struct gate_member *member);
 
-/* False: closed; the member will be woken when it is worth trying again. */
+/* False: the gate is closed. `wake` tells the member when to try again. */
 static inline must_check bool gate_enter(struct gate_member *member)
 {
     gate_assert_outside(member);
@@ -132,22 +136,24 @@ static inline void gate_leave(struct gate_member *member)
         gate_leave_slow(member);
 }
 
-/* Ask for the gate (first call), or ask again (later calls). True: the caller is alone until gate_open. Not from
- * inside. It waits at most `spin_count` pauses for the others to leave, then answers false. */
+/* Asks for the gate; later calls ask again. True: the caller is alone until gate_open. Not from inside. It waits at
+ * most `spin_count` pauses for the others to leave, then returns false. */
 must_check bool gate_try_own(struct gate_member *member, unsigned spin_count);
-/* Give up a request that was not granted (its connection has gone). The member is woken: while it stood in the queue it
- * did not wait for the gate to open. */
+/* Withdraws a request that was not granted (the client's connection has closed). The member is woken: while it was in
+ * the queue it did not wait for the gate to open. */
 void gate_withdraw(struct gate_member *member);
-/* The member's thread ends, or rests for long: it gives up its request and its turn to enter, so that nobody waits for
- * it. It stays a member, and may come back, also with another thread; if it owns the gate that stays closed. */
+/* Call it when the member's thread ends or rests for long. The member gives up its request and its turn to enter, so no
+ * thread waits for it. It stays a member and may return, also with another thread. If it owns the gate, the gate stays
+ * closed. */
 void gate_rest(struct gate_member *member);
-bool gate_is_owner(struct gate_member *member); /* any thread, while nobody else may own it */
-/* An owned gate goes to another thread, with the member: from the one that gives it up, or that has ended, to the one
- * that takes it. */
+bool gate_is_owner(struct gate_member *member); /* any thread, while no other thread may own the gate */
+/* Hands an owned gate and its member to another thread. The old thread calls gate_hand_over, unless it has ended; the
+ * new thread calls gate_take_over. */
 void gate_hand_over(struct gate_member *member);
 void gate_take_over(struct gate_member *member);
-void gate_open(struct gate_member *member); /* wakes who waits or asks, but for this member: it is at work */
-/* From inside: wait until everybody else is out, then be alone until gate_descend. At most one member may do so at a
- * time (the caller's own rule: one script); the others leave within microseconds, as nobody waits inside. */
+void gate_open(struct gate_member *member); /* wakes the members that wait or ask, except this one: it is running */
+/* From inside: waits until all other members are outside, then is alone until gate_descend. At most one member may do
+ * so at a time; the caller guarantees it (only one script runs). The others leave within microseconds, since none waits
+ * inside. */
 void gate_escalate(struct gate_member *member);
-void gate_descend(struct gate_member *member); /* still inside */
+void gate_descend(struct gate_member *member); /* the member is still inside afterwards */

@@ -1,5 +1,6 @@
-/* Patterns of KEYS, SCAN, PSUBSCRIBE, CONFIG GET and ACL: * any bytes, ? one byte, [abc] [a-z] [^a] a set, \x the byte
- * x. Never more than (pattern size) x (text size) steps, and no recursion, however many stars there are. */
+/* Glob-style patterns, as in KEYS, SCAN, PSUBSCRIBE, CONFIG GET and ACL: * matches any bytes, ? one byte, [abc] [a-z]
+ * [^a] one byte of a set, \x the byte x. Matching takes at most (pattern size) x (text size) steps and no recursion,
+ * however many stars there are. Any thread may call these functions. */
 #pragma once
 
 #include "base/slice.h"
@@ -8,4 +9,4 @@
 
 bool glob_match(struct slice pattern, struct slice text, bool nocase);
 
-bool glob_has_wildcard(struct slice pattern); /* one of * ? [ \ is in it */
+bool glob_has_wildcard(struct slice pattern); /* the pattern has one of * ? [ \ */

@@ -1,6 +1,6 @@
-/* A histogram of unsigned numbers in fixed memory: 32 steps to each power of two, and a reported value is the last of
- * its step, so it is at most 1/32 (3 %) too large and never too small; numbers below 64 are exact. Numbers beyond
- * HISTOGRAM_MOST are not for it. One thread writes; others may read at any time and see each bucket some time soon
+/* A histogram of unsigned numbers in fixed memory. Each power of two has 32 buckets. A reported value is the largest of
+ * its bucket: at most 1/32 (3 %) too large, never too small. Numbers below 64 are exact. Numbers beyond HISTOGRAM_MOST
+ * are not allowed. One thread writes. Other threads may read at any time and see each bucket's new value soon
  * (relaxed). */
 #pragma once
 
@@ -16,12 +16,13 @@
 #define HISTOGRAM_BUCKET_COUNT ((HISTOGRAM_MOST_BITS - HISTOGRAM_STEP_BITS + 1) << HISTOGRAM_STEP_BITS)
 
 struct histogram {
-    _Atomic uint64_t sum;                             /* atomic, relaxed; written by the owner */
-    _Atomic uint64_t buckets[HISTOGRAM_BUCKET_COUNT]; /* likewise */
+    _Atomic uint64_t sum;                             /* atomic: relaxed; the writer's thread writes it */
+    _Atomic uint64_t buckets[HISTOGRAM_BUCKET_COUNT]; /* atomic: likewise */
 };
 
-/* Bucket of a value: numbers below 64 have their own. Above, with `shift` such that value >> shift lies in 32 ... 63,
- * it is shift * 32 + (value >> shift): rows of 32 for each power of two, without a gap. Values are <= the most. */
+/* The bucket of a value. Each number below 64 has its own. For larger numbers, `shift` is such that value >> shift lies
+ * in 32 ... 63, and the bucket is shift * 32 + (value >> shift): a row of 32 for each power of two, without gaps. The
+ * value is <= HISTOGRAM_MOST. */
 static ALWAYS_INLINE unsigned histogram_bucket(uint64_t value)
 {
     const unsigned steps = 1U << HISTOGRAM_STEP_BITS;
@@ -31,7 +32,8 @@ static ALWAYS_INLINE unsigned histogram_bucket(uint64_t value)
     return (shift << HISTOGRAM_STEP_BITS) + (unsigned)(value >> shift);
 }
 
-/* One writer: a load and a store do, no locked instruction. The value is <= HISTOGRAM_MOST. */
+/* Only the writer calls it, so a load and a store suffice and no locked instruction is needed. The value is <=
+ * HISTOGRAM_MOST. */
 static ALWAYS_INLINE void histogram_add(struct histogram *histogram, uint64_t value)
 {
     _Atomic uint64_t *bucket = &histogram->buckets[histogram_bucket(value)];
@@ -41,13 +43,14 @@ static ALWAYS_INLINE void histogram_add(struct histogram *histogram, uint64_t va
     atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-void histogram_reset(struct histogram *histogram); /* by the writer; also the initial state (all zero) */
-void histogram_merge(struct histogram *into, const struct histogram *from);       /* the caller writes `into` */
-void histogram_subtract(struct histogram *from, const struct histogram *earlier); /* an earlier state; likewise */
+void histogram_reset(struct histogram *histogram); /* by the writer; the initial state is all zero */
+void histogram_merge(struct histogram *into, const struct histogram *from); /* the caller is the writer of `into` */
+/* `earlier` is an earlier state of `from`; the caller is the writer of `from`. */
+void histogram_subtract(struct histogram *from, const struct histogram *earlier);
 
 uint64_t histogram_count(const struct histogram *histogram);
 uint64_t histogram_sum(const struct histogram *histogram);
-/* The value that `percent` (0 ... 100) of all do not exceed: the last one of its bucket. 0 if empty. */
+/* The value that `percent` (0 ... 100) of all numbers do not exceed: the largest of its bucket. 0 if empty. */
 uint64_t histogram_percentile(const struct histogram *histogram, double percent);
-/* How many are <= value (to the end of its bucket). */
+/* The count of numbers <= value, up to the end of its bucket. */
 uint64_t histogram_count_upto(const struct histogram *histogram, uint64_t value);

@@ -1,6 +1,7 @@
-/* An intrusive doubly linked list: the node lies in the element, one node for each list it can be in at a time.
- * Everything is O(1). The list owns nothing and locks nothing. A node is zeroed memory, or initialised, before it is
- * linked first; removed nodes are marked. So it is seen if one is linked twice. */
+/* An intrusive doubly linked list: the node is part of the element. An element needs one node for each list that it can
+ * be in at a time. Every call takes O(1). The list owns nothing and locks nothing. A node must be zeroed memory or
+ * initialised before it is linked for the first time. Removed nodes are marked, so an assertion notices a node that is
+ * linked twice. */
 #pragma once
 
 #include "base/assert.h"
@@ -93,7 +94,8 @@ static inline void list_remove(struct list_node *node)
     node->next = node->before = NULL;
 }
 
-/* The linked node (or the head of a list that is not empty) was moved in memory: its neighbours learn of it. */
+/* Call it after a linked node (or the head of a list that is not empty) was moved in memory: it corrects the
+ * neighbours. */
 static inline void list_node_moved(struct list_node *node)
 {
     assert(node->next != NULL);
@@ -110,7 +112,7 @@ static inline struct list_node *list_pop_front(struct list *list) /* NULL: empty
     return node;
 }
 
-/* Moves all of `from` behind the last of `to`; `from` is empty afterwards. */
+/* Moves all nodes of `from` behind the last node of `to`. `from` is empty afterwards. */
 static inline void list_splice_back(struct list *to, struct list *from)
 {
     if (list_is_empty(from))
@@ -122,14 +124,14 @@ static inline void list_splice_back(struct list *to, struct list *from)
     list_init(from);
 }
 
-size_t list_count(const struct list *list);  /* walks it: for tests and reports */
+size_t list_count(const struct list *list);  /* walks the list: for tests and reports */
 void list_validate(const struct list *list); /* asserts that every link has its counterpart */
 
-/* `node` is declared by the macro. The list must not change in the body, but for nodes inserted later in it. */
+/* The macro declares `node`. In the body, the list must not change, except that nodes may be inserted later in it. */
 #define LIST_FOREACH(node, list) \
     for (struct list_node *node = (list)->head.next; node != &(list)->head; node = node->next)
 
-/* The body may remove or free `node` (and only that one). */
+/* The body may remove or free `node`, but no other node. */
 #define LIST_FOREACH_SAFE(node, list)                                                                  \
     for (struct list_node *node = (list)->head.next, *node##_next = node->next; node != &(list)->head; \
          node = node##_next, node##_next = node->next)

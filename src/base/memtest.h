@@ -1,20 +1,20 @@
-/* Is the memory of this machine sound? Patterns are written and read back. */
+/* Memory tests: they write patterns to memory and read them back. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* All patterns once over the words; what they held is lost. `pass` varies the random ones. Returns how many words came
- * back different. */
+/* Writes and checks all patterns once. The contents of the words are lost. `pass` varies the random patterns. Returns
+ * the number of words that came back different. */
 size_t memtest_run(volatile uint64_t *words, size_t count, uint64_t pass);
 
-/* Every resident page of the process that it may write, each set back at once. While nothing else runs: all other
- * threads are held, the caller stands on a stack within [spared, spared + spared_size), which is left out. Stops after
+/* Tests every resident page that the process may write, and restores each page at once. Stop all other threads
+ * first. The caller's stack must lie within [spared, spared + spared_size), which is not tested. Stops after
  * limit_ms. Async-signal-safe. */
 struct memtest_result {
     uint64_t tested_bytes;
     uint64_t wrong_words;
     const void *first_wrong; /* NULL: none */
-    int is_complete;         /* 0: time was over */
+    int is_complete;         /* 0: limit_ms was reached */
 };
 struct memtest_result memtest_process(const void *spared, size_t spared_size, int64_t limit_ms);

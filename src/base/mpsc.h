@@ -1,7 +1,7 @@
-/* A queue that many threads push to and one pops from. Intrusive, unbounded, never blocks; order of one producer is
- * kept. Pushing is one exchange; the consumer sees a node once its producer has linked it, so a pop may answer NULL
- * while a push is half done: the producer then wakes the consumer after its push, as always. After the intrusive
- * multi-producer queue described by Dmitry Vyukov. */
+/* A queue with many producers and one consumer. It is intrusive and unbounded, and never blocks. It keeps the order of
+ * each producer. A push is one exchange; the consumer sees a node once its producer has linked it. So a pop may return
+ * NULL while a push is half done; producers wake the consumer after each push, so it looks again. The algorithm is the
+ * intrusive multi-producer single-consumer queue described by Dmitry Vyukov. */
 #pragma once
 
 #include "base/compiler.h"
@@ -15,12 +15,12 @@ struct mpsc_node {
 };
 
 struct mpsc {
-    CACHE_ALIGNED _Atomic(struct mpsc_node *) tail; /* producers */
+    CACHE_ALIGNED _Atomic(struct mpsc_node *) tail; /* atomic: producers exchange it */
     CACHE_ALIGNED struct mpsc_node *head;           /* owner: the consumer */
     struct mpsc_node sentinel;
 };
 
 void mpsc_init(struct mpsc *queue);
 void mpsc_push(struct mpsc *queue, struct mpsc_node *node); /* any thread */
-struct mpsc_node *mpsc_pop(struct mpsc *queue);             /* the consumer; NULL: nothing complete is there */
-bool mpsc_is_empty(const struct mpsc *queue);               /* the consumer; true only if no push has begun */
+struct mpsc_node *mpsc_pop(struct mpsc *queue);             /* the consumer's thread; NULL: no linked node */
+bool mpsc_is_empty(const struct mpsc *queue);               /* the consumer's thread; true only if no push has begun */

@@ -1,4 +1,4 @@
-/* Mutexes, for threads that may sleep: never while a spinlock is held. */
+/* Mutexes, for threads that may sleep. Never lock one with a spinlock held. */
 #pragma once
 
 #include "base/spinlock.h"

@@ -1,5 +1,5 @@
-/* A slice: bytes somewhere else, with their length. A plain value: pass it, copy it, compare it. It owns nothing and is
- * valid as long as the bytes it points to; the bytes may hold anything, also zeros. */
+/* A slice: a pointer to bytes and their count. It is a plain value: pass, copy and compare it. It owns nothing and is
+ * valid as long as the bytes are. The bytes may have any value, also zero. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,7 +30,8 @@ static inline bool slice_equal(struct slice a, struct slice b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* Below zero, zero, above zero: bytes as unsigned numbers first, then the shorter one first. */
+/* Returns a number below, equal to or above zero. Compares bytes as unsigned numbers; a prefix comes before the longer
+ * one. */
 static inline int slice_compare(struct slice a, struct slice b)
 {
     size_t common = a.size < b.size ? a.size : b.size;
@@ -44,7 +45,7 @@ static inline char slice_lower(char c)
     return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
-/* Letters of ASCII are equal in both cases; all other bytes only to themselves, whatever the locale. */
+/* ASCII letters are equal in both cases. Every other byte is equal only to itself, in any locale. */
 static inline bool slice_equal_nocase(struct slice a, struct slice b)
 {
     if (a.size != b.size)

@@ -1,8 +1,9 @@
 /* A spinlock of four bytes that knows its holder.
  *
- * For sections of microseconds without a system call. The lock word is 0 or the holder's id, so "is it mine?" is one
- * comparison and needs no debug build. Who must not wait long uses spinlock_try or spinlock_acquire_bounded and does
- * something else; spinlock_acquire gives the processor away after a while, because the holder may not be running. */
+ * It is for sections of microseconds without a system call. The lock word is 0 or the id of the holding thread, so
+ * checking "do I hold it?" is one comparison and needs no debug build. A thread that must not wait long uses
+ * spinlock_try or spinlock_acquire_bounded, and does something else if that fails. spinlock_acquire yields the
+ * processor after a while, because the holder may not be running. */
 #pragma once
 
 #include "base/assert.h"
@@ -13,27 +14,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where a lock stands in the order of the house; a thread takes locks of ascending rank only. Equal ranks are allowed
- * for stripes alone, in ascending index. Debug builds check. */
+/* The rank of a lock. A thread takes locks of ascending rank only. Locks of equal rank are allowed only for stripes, in
+ * ascending index. Debug builds check this. */
 enum lock_rank {
     LOCK_NONE = 0,
     LOCK_STRIPE,   /* one stripe of the keyspace */
     LOCK_REGISTRY, /* pub/sub, scripts, ACL, configuration strings */
-    LOCK_PATTERNS, /* the patterns of channels, while one message gets its place under its channel's lock */
-    LOCK_ROSTER,   /* a worker's cards of connections */
+    LOCK_PATTERNS, /* patterns of channels: also taken under a channel's lock, to give one message its place */
+    LOCK_ROSTER,   /* a worker's list of cards */
     LOCK_JOURNAL,  /* reserving space in the journal */
-    LOCK_MAILBOX,  /* a worker's mail */
-    LOCK_GATE,     /* the gate's own state: a leaf, held for a few instructions, also under stripes */
+    LOCK_MAILBOX,  /* mail of a worker */
+    LOCK_GATE,     /* the gate's own state: the last rank, held for a few instructions, also with stripes held */
     LOCK_RANK_COUNT
 };
 
 struct CAPABILITY("spinlock") spinlock {
-    _Atomic uint32_t holder; /* atomic: acquire on taking, release on leaving */
+    _Atomic uint32_t holder; /* atomic: acquire when taken, release when released */
     uint32_t rank;           /* const after init */
 };
 
-enum { SPINLOCK_NO_ID = -1 };               /* nobody holds a lock by it, and no free lock has it */
-extern THREAD_LOCAL uint32_t spinlock_self; /* this thread's id, never 0; SPINLOCK_NO_ID: not asked for yet */
+enum { SPINLOCK_NO_ID = -1 };               /* no lock is held with this id, and no free lock has it */
+extern THREAD_LOCAL uint32_t spinlock_self; /* the calling thread's id, never 0; SPINLOCK_NO_ID: not yet assigned */
 uint32_t spinlock_self_assign(void);
 
 static inline uint32_t spinlock_self_id(void)
@@ -41,10 +42,10 @@ static inline uint32_t spinlock_self_id(void)
     return LIKELY(spinlock_self != (uint32_t)SPINLOCK_NO_ID) ? spinlock_self : spinlock_self_assign();
 }
 
-extern THREAD_LOCAL uint32_t spinlock_held_count;      /* this thread's locks */
+extern THREAD_LOCAL uint32_t spinlock_held_count;      /* number of locks that this thread holds */
 extern THREAD_LOCAL bool spinlock_stripes_are_excused; /* see spinlock_excuse_stripes */
 
-/* Debug builds check the order. */
+/* Debug builds check the order of ranks. */
 #ifdef KEYDB_DEBUG
 void spinlock_rank_acquired(const struct spinlock *lock);
 void spinlock_rank_released(const struct spinlock *lock);
@@ -63,15 +64,16 @@ static inline void spinlock_rank_assert_may_sleep(void)
 }
 #endif
 
-/* No lock is held by this thread, not even a stripe that is excused. */
+/* Asserts that this thread holds no lock, not even an excused stripe. */
 static inline void spinlock_assert_none_held(void)
 {
     assert(spinlock_held_count == 0);
 }
 
-/* Where a call begins that may sleep or take long (files, mutexes, waking a thread): no spinlock is held there. A
- * thread whose stripes are held for long anyway, since it runs a script, says so meanwhile: then it may hold those, and
- * nothing else. Debug and sanitizer builds check: who sleeps under a lock costs others time, and no data. */
+/* Call it before calls that may sleep or take long (files, mutexes, waking a thread). It asserts that this thread holds
+ * no spinlock. A thread that runs a script holds stripes for long in any case: between the calls of
+ * spinlock_excuse_stripes it may hold stripes here, but no other lock. Debug and sanitizer builds check it: a thread
+ * that sleeps under a lock costs other threads time, but no data. */
 static inline void spinlock_assert_may_sleep(void)
 {
 #ifdef KEYDB_DEBUG
@@ -115,13 +117,13 @@ static inline must_check bool spinlock_try(struct spinlock *lock)
     return true;
 }
 
-/* Tries, with pauses, about `spin_count` times. */
+/* Tries about `spin_count` times, with pauses. */
 must_check bool spinlock_acquire_bounded(struct spinlock *lock, unsigned spin_count);
 void spinlock_acquire_slow(struct spinlock *lock);
 
-/* In a forked child that goes on to run code of the server: it has one thread, so a lock that another thread held at
- * the fork is never released, and what it guards may be half changed. From here on the process ends, with this exit
- * code, where it would wait for such a lock. */
+/* For a forked child that runs code of the server. It has one thread, so a lock that another thread held at the fork is
+ * never released, and the data it guards may be half changed. After spinlock_alone, the process ends with this exit
+ * code where it would wait for such a lock. */
 enum { SPINLOCK_FORSAKEN = 3 };
 void spinlock_alone(void);
 

@@ -1,34 +1,33 @@
-/* The hash table of the house: the keyspace, sets, hashes and every registry are made of it.
+/* The hash table. The keyspace, sets, hashes and all registries use it.
  *
- * A table holds pointers to items; the key is inside the item and only the caller knows where. It never locks: whoever
- * owns a table (a stripe, a set, a registry) guards it, also for reading. Items stay the caller's.
+ * A table holds pointers to items. The key is inside the item, and only the caller knows where. The table never locks:
+ * its owner (a stripe, a set, a registry) guards it, also for reading. Items stay the caller's.
  *
  *     table -> directory -> group -> bucket -> item
  *
- * A bucket is one cache line of eight slots; a slot is the item's address (48 bits) with 16 bits of its hash, the tag,
- * above it. A group is 1 to 64 buckets; the tag's position in its range of 65,536 says which bucket is an item's home.
- * A full home spills into the next bucket, up to TABLE_REACH on, round the end. A group that finds no room within reach
- * becomes the next larger one (each an allocator size class), and one of 64 buckets becomes two groups of which each
- * takes the items with one value of the next hash bit. A directory of 2^depth entries finds the group by the leading
- * bits. So the table grows by one small group at a time, no call is slow, and some 85 % of the slots are in use at
- * any size above a few hundred items. Groups of 16 buckets came to 88 %, but changing between five neighbouring size
- * classes left holes in the allocator that cost more: 111 bytes a key of 16 + 64 bytes in all, against 108.7.
+ * A bucket is one cache line of eight slots. A slot is the item's address (48 bits) with 16 bits of its hash, the tag,
+ * above it. A group is 1 to 64 buckets; the tag's position in its range of 65,536 gives the item's home bucket. A full
+ * home spills into the next bucket, up to TABLE_REACH buckets on, round the end. A group that finds no room within
+ * reach becomes the next larger group (each an allocator size class). A group of 64 buckets is split into two groups:
+ * each takes the items with one value of the next hash bit. A directory of 2^depth entries finds the group by the
+ * leading bits. So the table grows by one small group at a time, no call is slow, and about 85 % of the slots are in
+ * use at any size above a few hundred items. Groups of 16 buckets came to 88 %, but changing between five neighbouring
+ * size classes left holes in the allocator that cost more: 111 bytes a key of 16 + 64 bytes in all, against 108.7.
  *
- * Items whose hashes agree in more bits than chance allows are not parted by splitting. So the directory grows only as
- * far as the table has items for it (TABLE_DIRECTORY_SHARE); from there on what finds no room within reach stands in
- * its group's overflow, unordered, behind the 64 buckets. Such items cost a linear search, and memory as others do.
- * With a keyed hash this is met by who fills a table in scan order, for a moment, and by nobody else.
+ * Splitting does not separate items whose hashes agree in more bits than chance allows. So the directory grows only as
+ * far as the table has items for it (TABLE_DIRECTORY_SHARE). Beyond that, items without room within reach are in their
+ * group's overflow, unordered, behind the 64 buckets. Such items cost a linear search, and the same memory as other
+ * items. With a keyed hash this happens only, and briefly, while a table is filled in the scan order of another table.
  *
- * Invariants
- *  1. In a bucket the used slots come first.
- *  2. An item stands in its home or, if not, every bucket from its home up to the one before it is full.
- *  3. A group of local depth d is named by 2^(depth - d) neighbouring directory entries, all equal.
- *  4. Of an item in the overflow, all buckets within reach of its home are full. An empty overflow is none.
- * So a lookup stops at the first bucket that is not full, and removal pulls spilled items back (no tombstones).
+ * Invariants 1. In a bucket the used slots come first. 2. An item is in its home bucket, or every bucket from its home
+ * up to the one before the item's is full. 3. A group of local depth d is named by 2^(depth - d) neighbouring directory
+ * entries, all equal. 4. For an item in the overflow, all buckets within reach of its home are full. An empty overflow
+ * is freed. So a lookup stops at the first bucket that is not full, and removal pulls spilled items back (no
+ * tombstones).
  *
- * Bits of a hash: 63..48 tag, 41..14 directory (41 first), 13..0 free for the caller (the stripe).
- * A scan's position counts in an order that belongs to the items alone: first the upper 6 bits of the tag, then the
- * directory bits. So it visits every item that stays, however the table grows or shrinks meanwhile. */
+ * Bits of a hash: 63..48 tag, 41..14 directory (41 first), 13..0 free for the caller (the stripe). A scan's position
+ * counts in an order that depends on the items alone: first the upper 6 bits of the tag, then the directory bits. So a
+ * scan visits every item that stays in the table, even if the table grows or shrinks meanwhile. */
 #pragma once
 
 #include "base/assert.h"
@@ -43,14 +42,14 @@
 #endif
 
 enum {
-    TABLE_SLOTS = 8,               /* a bucket: 64 bytes */
-    TABLE_GROUP_BUCKETS_MOST = 64, /* 4 KiB: large pieces leave the allocator few holes when they change size */
-    TABLE_REACH = 14,              /* how many buckets after its home an item may stand */
+    TABLE_SLOTS = 8,               /* slots in a bucket: 64 bytes */
+    TABLE_GROUP_BUCKETS_MOST = 64, /* 4 KiB: large groups leave the allocator few holes when they change size */
+    TABLE_REACH = 14,              /* an item is at most this many buckets after its home */
     TABLE_DIRECTORY_BITS = 28,
     TABLE_DIRECTORY_SHIFT = 14,
     TABLE_TAG_SHIFT = 48,
-    TABLE_DIRECTORY_SHARE = 8, /* how many entries the directory may have for each item: 64 bytes */
-    TABLE_SCAN_TAG_BITS = 6,   /* of the tag that count in a scan position */
+    TABLE_DIRECTORY_SHARE = 8, /* the directory may have this many entries for each item: 64 bytes */
+    TABLE_SCAN_TAG_BITS = 6,   /* bits of the tag that count in a scan position */
     TABLE_SCAN_BITS = TABLE_DIRECTORY_BITS + TABLE_SCAN_TAG_BITS
 };
 
@@ -61,10 +60,11 @@ struct table_bucket {
 };
 static_assert(sizeof(struct table_bucket) == CACHE_LINE_BYTES, "one bucket, one cache line");
 
-/* An all-zero table is a valid empty one and owns nothing. */
+/* An all-zero table is empty and owns nothing. */
 struct table {
-    _Atomic uint64_t root; /* 0, a group word, or a directory word; atomic (relaxed) because prefetching peeks at it */
-    uint64_t count;        /* written as a whole word: table_count may look at it without the lock */
+    /* 0, a group word, or a directory word; atomic (relaxed) because prefetching reads it without the lock. */
+    _Atomic uint64_t root;
+    uint64_t count; /* written as a whole word: table_count may read it without the lock */
 };
 
 /* A group word: address | bucket count - 1 | local depth << 48 | flag. A directory word: address | depth << 48 | flag.
@@ -74,7 +74,7 @@ struct table {
 #define TABLE_WORD_IS_DIRECTORY (UINT64_C(1) << 63)
 #define TABLE_WORD_ADDRESS_MASK (TABLE_ADDRESS_MASK & ~UINT64_C(63))
 
-/* The directory's own allocation: a header of one line, then 2^depth group words. */
+/* The memory of the directory: a header of one cache line, then 2^depth group words. */
 struct table_directory {
     uint64_t group_count;
     uint64_t pad[7];
@@ -90,7 +90,7 @@ static inline void *table_slot_item(const uint64_t *slot)
     return (void *)(uintptr_t)(*slot & TABLE_ADDRESS_MASK); /* NOLINT(performance-no-int-to-ptr) */
 }
 
-/* Puts another item with the same key into a slot (it was reallocated). */
+/* Replaces the item in a slot by another with the same key, after the item was reallocated. */
 static inline void table_slot_replace(uint64_t *slot, const void *item)
 {
     *slot = (*slot & ~TABLE_ADDRESS_MASK) | (uint64_t)(uintptr_t)item;
@@ -121,7 +121,7 @@ static inline uint64_t table_root(const struct table *table)
     return atomic_load_explicit(&table->root, memory_order_relaxed);
 }
 
-/* The word of the group in which an item with this hash lives. The table is not empty. */
+/* Returns the word of the group for items with this hash. Not for an empty table. */
 static inline uint64_t table_group_word(const struct table *table, uint64_t hash)
 {
     uint64_t root = table_root(table);
@@ -139,7 +139,8 @@ static inline unsigned table_home(uint64_t hash, unsigned bucket_count)
     return (unsigned)(((hash >> TABLE_TAG_SHIFT) * bucket_count) >> 16);
 }
 
-/* Bit i: slot i's tag is this hash's. Empty slots may match a tag of 0; who looks at the item checks for NULL. */
+/* Bit i is set if slot i has this hash's tag. Empty slots may match a tag of 0, so the caller checks the item for
+ * NULL. */
 static inline unsigned table_bucket_match(const struct table_bucket *bucket, uint64_t hash)
 {
 #if defined(__SSE2__)
@@ -162,11 +163,11 @@ static inline unsigned table_bucket_match(const struct table_bucket *bucket, uin
 #endif
 }
 
-/* The slot of the item in the overflow of the group that `match` accepts, or NULL. */
+/* Returns the slot of the item in the group's overflow that `match` accepts, or NULL. */
 uint64_t *table_overflow_find(uint64_t word, uint64_t hash, table_match_fn match, const void *key);
 
-/* The slot of the item that `match` accepts, or NULL. Valid until the next insert or remove. Inline, so that `match`
- * and the key's layout are known to the compiler at each place of use. */
+/* Returns the slot of the item that `match` accepts, or NULL. Valid until the next insert or remove. It is inline so
+ * that the compiler knows `match` and the key's layout at each call. */
 static ALWAYS_INLINE uint64_t *table_find_slot(const struct table *table, uint64_t hash, table_match_fn match,
                                                const void *key)
 {
@@ -206,8 +207,8 @@ static ALWAYS_INLINE void *table_find(const struct table *table, uint64_t hash, 
     return slot != NULL ? table_slot_item(slot) : NULL;
 }
 
-/* Prefetching in steps, each after the one before had time to arrive. The first may run without the lock that guards
- * the table; the others read what it guards. */
+/* Prefetches in steps; leave time for each step before the next. The first step may run without the lock that guards
+ * the table. The other steps read guarded data. */
 static inline void table_prefetch_directory(const struct table *table, uint64_t hash)
 {
     uint64_t root = table_root(table);
@@ -246,42 +247,44 @@ static inline void table_prefetch_item(const struct table *table, uint64_t hash)
     }
 }
 
-/* Adds an item whose key is not in the table; returns its slot. `hash_of` tells the hash of items already there. */
+/* Adds an item whose key is not in the table, and returns its slot. `hash_of` returns the hash of an item in the
+ * table. */
 uint64_t *table_insert(struct table *table, uint64_t hash, void *item, table_hash_fn hash_of);
-/* Takes the item out of the slot where table_find_slot found it (same hash); returns it. */
+/* Removes the item in the slot that table_find_slot returned for the same hash, and returns the item. */
 void *table_remove(struct table *table, uint64_t hash, uint64_t *slot);
 
-/* Frees the table's own memory and leaves it empty; `free_item` (may be NULL) gets every item. */
+/* Frees the table's own memory and leaves it empty. Calls `free_item` (may be NULL) for every item. */
 void table_clear(struct table *table, table_item_fn free_item, void *context);
-/* Moves everything from one table to another, whose contents (nothing, or moved away) are overwritten. */
+/* Moves the contents of a table to another, and leaves the first one empty. Overwrites `to`: it is empty or
+ * was moved away. */
 void table_move(struct table *to, struct table *from);
-/* Every item, in scan order; `visit` must not change the table. */
+/* Visits every item in scan order. `visit` must not change the table. */
 void table_each(const struct table *table, table_item_fn visit, void *context);
 
-/* Visits the items at `position` (start with 0; from 2^TABLE_SCAN_BITS on there are none) and about `want` in all.
- * Returns the next position, 0 when the table is done; a scan ends wherever it began. Items that are in the table all
- * through a scan are visited at least once (twice only if groups merged meanwhile), whatever else comes and goes; the
- * table may change between calls, not inside. */
+/* Visits the items at `position` (0 at first; beyond 2^TABLE_SCAN_BITS there are none) and about `want` items in all.
+ * Returns the next position, or 0 at the end of the table. A scan ends wherever it began. Items that are in the table
+ * all through a scan are visited at least once (twice only if groups merged meanwhile), even if other items are added
+ * and removed. The table may change between calls, but not inside a call. */
 uint64_t table_scan(const struct table *table, uint64_t position, uint64_t want, table_item_fn visit, void *context);
 
-/* Moves the table's own memory to where it leaves no holes, and lets `relocate` do so with each item: it returns the
- * item's address from then on. Goes on from `position` (start with 0) by about `want` items; returns where to go on, 0
- * at the end. Whatever comes and goes between the calls, the walk ends; it may then have missed some items, or met some
- * twice. Slots and pointers to items are void afterwards. */
+/* Defragments: moves the table's own memory, and calls `relocate` for each item, which returns the item's new address.
+ * Continues at `position` (0 at first) with about `want` items, and returns the next position, 0 at the end. The table
+ * may change between calls: the walk still ends, but may miss items or visit some twice. Slots and pointers to items
+ * are invalid afterwards. */
 struct mem_mover;
 typedef void *(*table_relocate_fn)(void *item, void *context);
 uint64_t table_relocate(struct table *table, uint64_t position, uint64_t want, struct mem_mover *mover,
                         table_relocate_fn relocate, void *context);
 
-/* Each item with about the same chance, but for a group with an overflow; `random` is a function that gives 64 random
- * bits. NULL if empty. */
+/* Returns a random item, or NULL if the table is empty. Each item has about the same chance, except in a group with an
+ * overflow. `random` returns 64 random bits. */
 void *table_random(const struct table *table, uint64_t (*random)(void *context), void *context);
 
-/* Finds items by hash alone: calls `visit` for each item whose tag and place fit (a few may be false hits). `visit`
- * returns true to stop; its item is then returned with its slot. */
+/* Finds items by hash alone: calls `visit` for each item whose tag and place fit (a few may be false hits). If `visit`
+ * returns true, the search ends and the item's slot is returned. NULL: `visit` never returned true. */
 uint64_t *table_find_by_hash(const struct table *table, uint64_t hash, bool (*visit)(const void *item, void *context),
                              void *context);
 
-uint64_t table_memory_bytes(const struct table *table); /* of the table itself, without its struct and items */
+uint64_t table_memory_bytes(const struct table *table); /* memory of the table itself, without its struct and items */
 uint64_t table_slot_count(const struct table *table);   /* capacity */
 void table_validate(const struct table *table, table_hash_fn hash_of); /* asserts every invariant */

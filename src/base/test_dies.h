@@ -1,4 +1,4 @@
-/* For tests of assertions: whether a function ends the process, tried in a forked child. */
+/* For tests of assertions: runs a function in a forked child and tells whether it ended the process. */
 #pragma once
 
 #include "base/assert.h"
@@ -13,7 +13,7 @@ static inline bool dies(void (*run)(void))
     pid_t pid = fork();
 
     if (pid == 0) {
-        close(STDERR_FILENO); /* what it says is as it should be */
+        close(STDERR_FILENO); /* discards the expected message */
         close(STDOUT_FILENO);
         run();
         _exit(0);

@@ -1,4 +1,4 @@
-/* For tests that draw random numbers: a seed that is printed; TEST_SEED=number repeats a failure. */
+/* For tests that use random numbers: prints the seed. TEST_SEED=number repeats a failed run. */
 #pragma once
 
 #include "base/random.h"

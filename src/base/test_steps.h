@@ -1,15 +1,16 @@
-/* For tests of code that several threads run at once: goes through the orders in which their steps can happen.
+/* For tests of code that several threads run at once: runs the steps of the threads in every possible order.
  *
- * Actors are coroutines of one thread. What they share they touch behind steps_point(), where the exploration may let
- * another actor go on. steps_explore() runs the actors again and again, each time in another order, until all orders
- * with at most so many preemptions have been seen; where an actor must wait anyway every other one is tried. It is
- * a search, not a race: it finds a window of one instruction as surely as a wide one, each time.
+ * Actors stand for threads; they are coroutines of one thread. Before each access to shared data an actor calls
+ * steps_point(), where the exploration may switch to another actor. steps_explore() runs the actors again and again,
+ * each time in another order, until it has tried all orders with at most the given number of preemptions. Where an
+ * actor must wait, every other actor is tried next. It is a search, not a race: it finds a window of one instruction as
+ * reliably as a wide one.
  *
- * Memory is seen in one order by all: what fences are for is not tested. To put points into a module a test includes
+ * All actors see memory in one order, so missing fences are not found. To put points into a module, a test includes
  * base/test_steps_atomic.h first, then the module's own source file.
  *
- * Not under the thread and the address sanitizer (STEPS_WORK is 0): the first does not know coroutines, the second
- * knows them half, and there is one thread only. */
+ * It does not work under the thread sanitizer, which does not know coroutines, nor under the address sanitizer, which
+ * knows them in part (STEPS_WORK is 0). There is only one thread. */
 #pragma once
 
 #include "base/assert.h"
@@ -36,7 +37,7 @@ enum { STEPS_ACTORS_MOST = 4, STEPS_STACK_BYTES = 64 * 1024, STEPS_CHOICES_MOST 
 
 struct steps_actor {
     ucontext_t context;
-    bool (*may_go)(void *argument); /* NULL: it can go on */
+    bool (*may_go)(void *argument); /* NULL: the actor can continue */
     void *argument;
 };
 
@@ -54,7 +55,7 @@ static struct steps {
 
 static char steps_stacks[STEPS_ACTORS_MOST][STEPS_STACK_BYTES];
 
-/* One of `count` ways: the one this run is about, or the first if no run has come here yet. */
+/* Returns one of `count` alternatives: the one that this run has to try, or the first if no run has come here yet. */
 static inline unsigned steps_choose(unsigned count)
 {
     if (count == 1)
@@ -62,7 +63,7 @@ static inline unsigned steps_choose(unsigned count)
     assert(steps.choice_next < STEPS_CHOICES_MOST);
     if (steps.choice_next == steps.choice_count)
         steps.choices[steps.choice_count++] = (struct steps_choice){0, (uint8_t)count};
-    assert(steps.choices[steps.choice_next].count == count); /* else the actors are not the same in each run */
+    assert(steps.choices[steps.choice_next].count == count); /* otherwise the actors differ between runs */
     return steps.choices[steps.choice_next++].chosen;
 }
 
@@ -73,7 +74,7 @@ static inline bool steps_can_go(unsigned index)
     return actor->may_go == NULL || actor->may_go(actor->argument);
 }
 
-/* Chooses who goes on; back here when it is this actor's turn again. */
+/* Switches to the actor that runs next, and returns when this actor runs again. */
 static inline void steps_switch(void)
 {
     struct steps_actor *from = &steps.actors[steps.current];
@@ -87,7 +88,7 @@ static inline void steps_switch(void)
             candidates[count++] = i;
     }
     if (count == 0) {
-        swapcontext(&from->context, &steps.explorer); /* everybody waits: the run is over */
+        swapcontext(&from->context, &steps.explorer); /* all actors wait: the run is over */
         return;
     }
     candidates[0] = candidates[steps_choose(count)];
@@ -99,14 +100,14 @@ static inline void steps_switch(void)
     swapcontext(&from->context, &steps.actors[steps.current].context);
 }
 
-/* Something shared is touched next. */
+/* Call it before each access to shared data. */
 static inline void steps_point(void)
 {
     if (steps.preemptions_left != 0)
         steps_switch();
 }
 
-/* Goes on when `may_go` says so. */
+/* Waits until `may_go` returns true. */
 static inline void steps_wait(bool (*may_go)(void *argument), void *argument)
 {
     struct steps_actor *actor = &steps.actors[steps.current];
@@ -123,7 +124,7 @@ static inline bool steps_others_went(void *switch_count)
     return steps.switch_count != *(const uint64_t *)switch_count;
 }
 
-/* In a loop that looks again and again: nothing is new before another actor has gone on. */
+/* Call it in a polling loop: nothing can change before another actor has run. */
 static inline void steps_pause(void)
 {
     uint64_t switch_count = steps.switch_count;
@@ -131,7 +132,7 @@ static inline void steps_pause(void)
     steps_wait(steps_others_went, &switch_count);
 }
 
-/* The next order: the last choice that has another way is made that way. False: all have been seen. */
+/* Selects the next order: the last choice that has an untried alternative takes it. False: all orders were tried. */
 static inline bool steps_advance(void)
 {
     for (; steps.choice_count != 0; steps.choice_count--) {
@@ -145,7 +146,7 @@ static inline bool steps_advance(void)
     return false;
 }
 
-/* Apart: getcontext returns twice in the compiler's eyes. */
+/* A function of its own, since the compiler assumes that getcontext returns twice. */
 static NOINLINE __attribute__((unused)) void steps_prepare(struct steps_actor *actor, char *stack, void (*run)(void))
 {
     getcontext(&actor->context);
@@ -156,9 +157,9 @@ static NOINLINE __attribute__((unused)) void steps_prepare(struct steps_actor *a
     actor->may_go = NULL;
 }
 
-/* Runs `actor_count` actors in all orders with at most `preemptions` of them. An actor never returns: it waits at the
- * end; a run is over when all wait. `setup` comes before each run, `is_right` says after each whether it went well.
- * Returns how many orders there are, 0 if one did not go well. */
+/* Runs `actor_count` actors in all orders with at most `preemptions` preemptions. An actor never returns: it waits at
+ * its end, and a run is over when all actors wait. `setup` runs before each run; `is_right` checks the result after
+ * each run. Returns the number of orders, or 0 if a check failed. */
 static inline uint64_t steps_explore(void (*actor)(void), unsigned actor_count, unsigned preemptions,
                                      void (*setup)(void), bool (*is_right)(void))
 {

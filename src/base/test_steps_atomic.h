@@ -1,5 +1,5 @@
-/* Puts points (test_steps.h) before what the sources included after this do with atomics and spinlocks. Fences are
- * nothing here. */
+/* For the sources that are included after this file: calls steps_point (test_steps.h) before each use of atomics and
+ * spinlocks. Fences do nothing. */
 #pragma once
 
 #include "base/fence.h"

@@ -1,7 +1,7 @@
-/* A clock for short spans: the processor's time stamp counter (which runs evenly, and alike on all processors, on what
- * was built since 2008), or the monotonic clock where there is none. Reading it takes some 20 cycles. Ticks are only
- * good for differences, and a difference may be a few ticks below zero where a thread has changed its processor;
- * conversion is exact to about one in 100,000. Any thread. */
+/* A clock for short spans: the processor's time stamp counter, or the monotonic clock where there is none. Since 2008
+ * the counter runs at a constant rate and equally on all processors of a machine. Reading it takes about 20 cycles.
+ * Only differences of ticks have a meaning. A difference may be a few ticks below zero if the thread has changed its
+ * processor. Conversion is exact to about one in 100,000. Any thread may call these functions. */
 #pragma once
 
 #include "base/clock.h"
@@ -19,7 +19,7 @@ struct tick_scale {
 };
 extern struct tick_scale tick_scale; /* global: constant after tick_setup */
 
-void tick_setup(void); /* once, before other threads: compares the counter with the clock, takes some milliseconds */
+void tick_setup(void); /* once, before other threads start; compares the counter with the clock for some milliseconds */
 
 static ALWAYS_INLINE uint64_t tick_now(void)
 {
@@ -36,15 +36,15 @@ static ALWAYS_INLINE uint64_t tick_now(void)
 }
 
 uint64_t tick_to_ns(uint64_t ticks);
-uint64_t tick_from_ns(uint64_t ns); /* UINT64_MAX: more than that */
+uint64_t tick_from_ns(uint64_t ns); /* UINT64_MAX: the result does not fit */
 
-/* Of less than four seconds. */
+/* For spans of less than four seconds. */
 static ALWAYS_INLINE uint64_t tick_short_to_us(uint64_t ticks)
 {
     return (ticks * tick_scale.ns_per_tick >> 32) / 1000;
 }
 
-/* What differences have come to, added up as they are: some of them may have been below zero. */
+/* Returns a sum of differences, at least 0: single differences may have been below zero. */
 static inline uint64_t tick_sum(const _Atomic uint64_t *sum)
 {
     const uint64_t ticks = atomic_load_explicit(sum, memory_order_relaxed);

@@ -1,6 +1,7 @@
-/* One line of text into words: configuration files, inline commands, the command line client.
- * Words are separated by blanks; a zero byte ends the line. "..." knows \n \r \t \b \a \xHH, any other \c is c; '...'
- * knows only \'. The closing quote is followed by a blank or the end. A quoted word may be empty and hold any byte. */
+/* Splits a line of text into words, for configuration files, inline commands and the command line client. Blanks
+ * separate words, and a zero byte ends the line. Within "...", \n \r \t \b \a \xHH are escapes, and \c with any other c
+ * is c. Within '...' only \' is an escape. A blank or the end must follow a closing quote. A quoted word may be empty
+ * and may contain any byte. */
 #pragma once
 
 #include "base/buffer.h"
@@ -11,16 +12,16 @@
 #include <stddef.h>
 
 struct words {
-    struct slice *items; /* point into `text`; a zero byte follows each */
+    struct slice *items; /* they point into `text`; a zero byte follows each */
     size_t count;
     size_t capacity;
     char *text;
 };
 
-/* {0} or an earlier result, which is replaced and its room used again. False: unbalanced quotes; count is 0. */
+/* `words` is {0} or an earlier result, whose memory is used again. False: unbalanced quotes; count is 0. */
 must_check bool words_split(struct slice line, struct words *words);
-void words_fini(struct words *words); /* frees; empty and usable afterwards */
+void words_fini(struct words *words); /* frees the memory; empty and usable afterwards */
 
-/* Appends "..." with escapes, so that words_split gives the same bytes back. */
+/* Appends "..." with escapes; words_split gives the same bytes back. */
 void words_quote(struct buffer *buffer, struct slice word);
-bool words_needs_quote(struct slice word); /* empty, or with blanks, quotes, or unprintable bytes */
+bool words_needs_quote(struct slice word); /* the word is empty, or has blanks, quotes or unprintable bytes */
