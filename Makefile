@@ -3,9 +3,10 @@
 #   make [all]       the server and the tools, into build/$(BUILD); the unit test programs, too, where cmocka is
 #   make run         build and run the server          ARGS="--port 7000 --server-threads 2"
 #   make test        unit, integration, differential tests, a short stress; some minutes
-#   make check       lint, and the core of the tests under the thread and the address sanitizer
+#   make check       lint, tidy, and the core of the tests under the thread and the address sanitizer
 #   make campaign    everything else: whole suites under sanitizers, fuzzing, long stress, real clients
-#   make lint        layering, headers, style
+#   make lint        layering, headers, layout
+#   make tidy        clang-tidy over what has changed since it passed last
 #   make bench       measure beside Redis
 #   make install     PREFIX=/usr/local DESTDIR=
 #   make clean       what was built (distclean: also what was downloaded)
@@ -222,7 +223,7 @@ endif
 # Running and testing. tests/run.sh knows how a group of tests is run and counts its results; here is only what it
 # needs beforehand. Sanitized variants get more patience there.
 
-.PHONY: run test check campaign image bench lint help test-packages campaign-packages oracle
+.PHONY: run test check campaign image bench lint tidy tidy-all help test-packages check-packages campaign-packages oracle
 .PHONY: unit integration differential badinput stress conformance fault clients fuzz fuzzers valgrind
 .PHONY: core-groups whole-groups install clean distclean
 
@@ -231,6 +232,8 @@ run: programs
 
 test-packages:
 	@deps/install.sh test
+check-packages:
+	@deps/install.sh test check
 campaign-packages:
 	@deps/install.sh campaign
 oracle: | test-packages
@@ -263,22 +266,24 @@ core-groups: all unit-tests oracle
 	$(RUN_TESTS) --level core unit integration differential stress
 whole-groups: all unit-tests oracle
 	$(RUN_TESTS) --level whole make unit integration differential badinput stress conformance fault
-check: | test-packages
-	$(SHARE_JOBS)$(RUN_TESTS) --sum lint tsan-core asan-core
-campaign: | test-packages campaign-packages
-	$(SHARE_JOBS)$(RUN_TESTS) --sum clang fuzz clients valgrind release-whole tsan-whole asan-whole
+check: | check-packages
+	$(SHARE_JOBS)$(RUN_TESTS) --sum lint tidy tsan-core asan-core
+campaign: | check-packages campaign-packages
+	$(SHARE_JOBS)$(RUN_TESTS) --sum tidy-all clang fuzz clients valgrind release-whole tsan-whole asan-whole
 
 image: programs
 	@tests/image/run.sh
 
-lint: | test-packages
+lint: | check-packages
 	@python3 utils/lint.py
+tidy tidy-all: | check-packages
+	@python3 utils/tidy.py $(if $(findstring all,$@),--all) $(ARGS)
 
 bench: programs oracle
 	@tests/bench/run --server $(SERVER) --oracle $(ORACLE) $(ARGS)
 
 help:
-	@sed -n '3,18s/^# \{0,1\}//p' Makefile
+	@sed -n '3,19s/^# \{0,1\}//p' Makefile
 
 # ---------------------------------------------------------------------------------------------------------------
 

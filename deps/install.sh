@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that what deps/packages lists is on this machine.
 #
-#   deps/install.sh [--dry-run] [build] [run] [test] [campaign]        (build unless given)
+#   deps/install.sh [--dry-run] [build] [run] [test] [check] [campaign]        (build unless given)
 #   deps/install.sh --list apt|dnf|apk GROUP ...                       (prints names, installs nothing)
 #
 # When everything is there it says nothing and takes some milliseconds. Otherwise it says what is missing and why,
@@ -20,7 +20,7 @@ fi
 for argument in "$@"; do
     case $argument in
     --dry-run) dry_run=yes ;;
-    build | run | test | campaign) groups="$groups $argument" ;;
+    build | run | test | check | campaign) groups="$groups $argument" ;;
     *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done

@@ -259,11 +259,17 @@ make_lint() {
     $MAKE lint && echo "1 0" >"$RESULTS"
 }
 
+make_tidy() {   # make_tidy TARGET: one failure however many files
+    $MAKE "$1" && echo "1 0" >"$RESULTS"
+}
+
 make_clang() {
     $MAKE CC=clang BUILD=release OUT=build/clang all && echo "1 0" >"$RESULTS"
 }
 
 step_clang() { sum_of clang make_clang; }
+step_tidy() { sum_of tidy make_tidy tidy; }
+step_tidy_all() { sum_of tidy make_tidy tidy-all; }
 step_lint() { sum_of lint make_lint; }
 step_clients() { sum_of clients $MAKE BUILD=release OUT=build/release clients; }
 step_valgrind() { sum_of valgrind $MAKE BUILD=valgrind OUT=build/valgrind valgrind; }

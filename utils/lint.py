@@ -17,7 +17,8 @@ Prints "file:line: message" for each breach and ends with exit code 1 if there w
  7. what returns an enum status is marked must_check, and who drops what is so marked says why (status_ignore): no cast
     to void, which clang lets pass, and no variable that is only written to;
  8. a function whose header names a thread, a lock or a state in which it is called contains an assertion, or stands in
-    utils/doors.txt with the reason why not. The phrases that count as naming are below (THREAD_PHRASES and on).
+    utils/doors.txt with the reason why not. The phrases that count as naming are below (THREAD_PHRASES and on);
+ 9. C is laid out as .clang-format says: "clang-format -i FILE" does it. Version 14 decides, as others differ.
 """
 import ast
 import hashlib
@@ -398,6 +399,43 @@ def check_conformance_table():
         breach("tests/conformance/table.py", 1, run.stderr.strip()[-200:])
 
 
+# ---- 9. layout ----
+
+FORMAT_VERSION = "14"
+
+
+def clang_format():
+    """The program that decides on the layout, or None."""
+    for name in ("clang-format-" + FORMAT_VERSION, "clang-format"):
+        program = shutil.which(name)
+        if program:
+            version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+            if re.search(rf"version {FORMAT_VERSION}\.", version):
+                return program
+    return None
+
+
+def check_layout(files):
+    program = clang_format()
+    if program is None:
+        print(f"lint: the layout of C is not checked: there is no clang-format {FORMAT_VERSION} on this machine")
+        return
+    command = [program, "--style=file", "--dry-run", "--Werror"]
+
+    def check(batch):
+        run = subprocess.run(command + batch, capture_output=True, text=True)
+        told = {}
+        for match in re.finditer(r"^([^:\n]+):(\d+):", run.stderr, re.M):
+            told.setdefault(match.group(1), int(match.group(2)))
+        if run.returncode != 0 and not told:
+            told = {batch[0]: 1}
+        for path, number in told.items():
+            breach(path, number, "clang-format would change this: run it with -i")
+
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        list(pool.map(check, [files[at:at + 50] for at in range(0, len(files), 50)]))
+
+
 # ---- 7. dropped results ----
 
 FUNCTION = re.compile(r"^((?:\w+ )*?)((?:enum |struct |union )?\w+[ *]+)(\w+)\(", re.M)
@@ -645,6 +683,7 @@ def main():
         if path.endswith(".h") and path.startswith("src/"):
             check_pragma_once(path, texts[path])
             headers.append(path)
+    check_layout([path for path in files if suffix_of(path) in (".c", ".h")])
     check_scripts(files, texts)
     check_conformance_table()
     check_doors()

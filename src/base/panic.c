@@ -120,7 +120,7 @@ void panic_assertion(const char *condition, const char *file, int line, const ch
 }
 
 /* What glibc's own assert calls: libraries that we link assert into the same report. */
-void __assert_fail(const char *condition, const char *file, unsigned int line, const char *function)
+void __assert_fail(const char *assertion, const char *file, unsigned int line, const char *function)
 {
-    panic_assertion(condition, file, (int)line, function);
+    panic_assertion(assertion, file, (int)line, function);
 }

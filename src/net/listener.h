@@ -43,7 +43,7 @@ must_check bool listener_group_open(struct listener_group **group, const struct 
                                     char error[LISTENER_ERROR_BYTES]);
 /* From any thread, before the loops detach: the sockets take no more connections from now on. */
 void listener_group_stop(struct listener_group *group);
-void listener_group_close(struct listener_group **group); /* all loops have detached; removes a unix socket */
+void listener_group_close(struct listener_group **handle); /* all loops have detached; removes a unix socket */
 
 enum listener_kind listener_group_kind(const struct listener_group *group);
 int listener_group_port(const struct listener_group *group); /* as bound, also where 0 was asked for */

@@ -28,7 +28,7 @@ struct loop *loop_create(const struct loop_options *options); /* NULL: the syste
 
 /* Closes what is still open: on_closed(CONN_CLOSED_LOCAL) is called for every connection. After its listeners were
  * detached. NULL is fine; leaves NULL. */
-void loop_destroy(struct loop **loop);
+void loop_destroy(struct loop **handle);
 /* The loop is this thread's from now on; the one before has let go of it. */
 void loop_adopt(struct loop *loop);
 

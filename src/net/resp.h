@@ -294,7 +294,7 @@ struct resp_reply {
     struct resp_reply *attribute; /* the attribute that stood before this reply, or NULL */
 };
 
-void resp_reply_destroy(struct resp_reply **reply); /* NULL is fine; leaves NULL */
+void resp_reply_destroy(struct resp_reply **handle); /* NULL is fine; leaves NULL */
 
 /* Limits for bytes from a stranger; zeroes mean the defaults. */
 struct resp_reply_parser {

@@ -45,7 +45,7 @@ struct tls_options {
 must_check bool tls_context_create(const struct tls_options *options, const struct tls_context *previous,
                                    struct tls_context **context, char error[TLS_ERROR_BYTES]);
 struct tls_context *tls_context_acquire(struct tls_context *context); /* any thread */
-void tls_context_release(struct tls_context **context);               /* any thread; NULL is fine; leaves NULL */
+void tls_context_release(struct tls_context **handle);                /* any thread; NULL is fine; leaves NULL */
 
 enum tls_certificate_kind {
     TLS_CERTIFICATE_SERVER,

@@ -42,7 +42,7 @@ struct tls_session {
 /* NULL: the library refuses. */
 struct tls_session *tls_session_create(struct tls_context *context, struct conn *conn, bool client,
                                        const char *server_name);
-void tls_session_destroy(struct tls_session **session); /* NULL is fine; leaves NULL */
+void tls_session_destroy(struct tls_session **handle); /* NULL is fine; leaves NULL */
 
 struct output *tls_session_wire(struct tls_session *session); /* encrypted bytes on their way out */
 size_t tls_session_memory_bytes(const struct tls_session *session);

@@ -221,10 +221,12 @@ static bool read_sizes(struct file_reader *file)
 
 static bool read_slot_info(struct file_reader *file)
 {
-    uint64_t number;
+    uint64_t slot_facts[3]; /* number of the slot, its keys, its keys with a deadline */
 
-    return rdb_read_length(file->reader, &number) && rdb_read_length(file->reader, &number) &&
-           rdb_read_length(file->reader, &number);
+    for (size_t i = 0; i < countof(slot_facts); i++)
+        if (!rdb_read_length(file->reader, &slot_facts[i]))
+            return false;
+    return true;
 }
 
 static bool read_library(struct file_reader *file)

@@ -14,10 +14,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <sched.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { SECOND_US = 1000 * 1000, HANDSHAKE_LIMIT_US = 30 * SECOND_US };

@@ -190,7 +190,7 @@ void worker_serve_requests(struct worker *worker);
 
 void worker_init(struct worker *worker, struct server *server, unsigned index);
 void worker_fini(struct worker *worker);      /* its thread has ended, or is this one */
-void worker_run(void *worker);                /* a thread_fn: until worker->stop */
+void worker_run(void *argument);              /* a thread_fn: until worker->stop */
 bool worker_open_loop(struct worker *worker); /* false: the system refuses; errno */
 /* Counts an error reply under its code: the first of several words, ERR if there is but one or if it is very long. */
 void worker_count_error(struct worker *worker, struct slice text);

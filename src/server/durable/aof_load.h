@@ -45,7 +45,7 @@ struct applier {
     uint64_t (*count)(const struct apply *apply); /* commands run so far */
 };
 
-void aof_load_provide(const struct applier *applier); /* once, before anything is loaded; stays the caller's */
+void aof_load_provide(const struct applier *provided); /* once, before anything is loaded; stays the caller's */
 
 struct aof_load_request {
     struct worker *worker; /* in whose thread this is, and who owns the gate; of the loading thread: its own */

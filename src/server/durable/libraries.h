@@ -22,7 +22,8 @@ struct libraries_keeper {
     bool (*load)(struct slice source, bool replaces, char *error, size_t error_size);
     void (*flush)(void);
 };
-void libraries_provide(const struct libraries_keeper *keeper); /* once, before anything is loaded; stays the caller's */
+void libraries_provide(
+    const struct libraries_keeper *provided); /* once, before anything is loaded; stays the caller's */
 
 struct script_facts script_facts(void); /* zeroes while nobody provides them; any thread */
 /* The source of each library, as FUNCTION LOAD takes it. Whoever calls is inside of the gate, owns it, or is a forked

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-extern char **environ; /* global: the C library's */
-
 static struct {
     char *room; /* where ps looks; NULL: not there */
     size_t room_size;
