@@ -2,6 +2,9 @@
 
 #include "base/assert.h"
 #include "base/thread.h"
+#include "server/core/client.h"
+#include "server/core/server.h"
+#include "server/core/worker.h"
 
 #include <stddef.h>
 
@@ -77,6 +80,7 @@ bool lifecycle_worker_deferred(struct worker *worker)
 {
     bool more = false;
 
+    worker_assert_outside(worker);
     for (size_t i = 0; i < all.part_count; i++) {
         if (all.parts[i]->worker_deferred != NULL && all.parts[i]->worker_deferred(worker))
             more = true;
@@ -86,6 +90,7 @@ bool lifecycle_worker_deferred(struct worker *worker)
 
 bool lifecycle_client_admit(struct client *client)
 {
+    client_assert_owned(client);
     for (size_t i = 0; i < all.part_count; i++) {
         if (all.parts[i]->client_admit != NULL && !all.parts[i]->client_admit(client))
             return false;
@@ -93,31 +98,45 @@ bool lifecycle_client_admit(struct client *client)
     return true;
 }
 
-#define CALL_IN_ORDER(subject, event)                \
+#define CALL_IN_ORDER(subject, event, assert_door)   \
     void lifecycle_##event(struct subject *subject)  \
     {                                                \
+        assert_door(subject);                        \
         for (size_t i = 0; i < all.event.count; i++) \
             all.event.items[i](subject);             \
     }
-#define CALL_IN_REVERSE(subject, event)             \
-    void lifecycle_##event(struct subject *subject) \
-    {                                               \
-        for (size_t i = all.event.count; i-- > 0;)  \
-            all.event.items[i](subject);            \
+#define CALL_IN_REVERSE(subject, event, assert_door) \
+    void lifecycle_##event(struct subject *subject)  \
+    {                                                \
+        assert_door(subject);                        \
+        for (size_t i = all.event.count; i-- > 0;)   \
+            all.event.items[i](subject);             \
     }
 
-CALL_IN_ORDER(server, server_begin)
-CALL_IN_REVERSE(server, server_end)
-CALL_IN_ORDER(server, server_sample)
-CALL_IN_ORDER(worker, worker_init)
-CALL_IN_REVERSE(worker, worker_fini)
-CALL_IN_ORDER(worker, worker_start)
-CALL_IN_ORDER(worker, worker_stop)
-CALL_IN_ORDER(worker, worker_wake)
-CALL_IN_ORDER(worker, worker_turn_end)
-CALL_IN_ORDER(worker, worker_second)
-CALL_IN_ORDER(client, client_open)
-CALL_IN_ORDER(client, client_sized)
-CALL_IN_ORDER(client, client_kill)
-CALL_IN_ORDER(client, client_withdraw)
-CALL_IN_REVERSE(client, client_close)
+/* What the table of lifecycle.h says of threads: asserted here for the hooks of all parts. */
+static void server_assert_main(const struct server *server)
+{
+    (void)server;
+    thread_assert_main();
+}
+
+static void server_assert_zero(const struct server *server)
+{
+    worker_assert_zero(&server->workers[0]);
+}
+
+CALL_IN_ORDER(server, server_begin, server_assert_main)
+CALL_IN_REVERSE(server, server_end, server_assert_main)
+CALL_IN_ORDER(server, server_sample, server_assert_zero)
+CALL_IN_ORDER(worker, worker_init, worker_assert_self)
+CALL_IN_REVERSE(worker, worker_fini, worker_assert_self)
+CALL_IN_ORDER(worker, worker_start, worker_assert_self)
+CALL_IN_ORDER(worker, worker_stop, worker_assert_self)
+CALL_IN_ORDER(worker, worker_wake, worker_assert_outside)
+CALL_IN_ORDER(worker, worker_turn_end, worker_assert_outside)
+CALL_IN_ORDER(worker, worker_second, worker_assert_self)
+CALL_IN_ORDER(client, client_open, client_assert_owned)
+CALL_IN_ORDER(client, client_sized, client_assert_owned)
+CALL_IN_ORDER(client, client_kill, client_assert_owned)
+CALL_IN_ORDER(client, client_withdraw, client_assert_owned)
+CALL_IN_REVERSE(client, client_close, client_assert_owned)
