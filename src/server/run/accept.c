@@ -67,8 +67,9 @@ void accept_connection(struct loop *loop, int fd, const struct sockaddr_storage 
     struct server *server = worker->server;
     bool is_local = kind == LISTENER_UNIX || admission_is_local(peer);
 
-    (void)loop;
     (void)peer_size;
+    worker_assert_self(worker);
+    assert(loop == worker->loop);
     if (atomic_load_explicit(&server->refuses_clients, memory_order_relaxed)) {
         reject(worker, fd, kind, going_down, sizeof(going_down) - 1);
         return;

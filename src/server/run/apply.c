@@ -58,6 +58,7 @@ static void destroy(struct apply **apply)
 
 static void begin(struct apply *apply, applied_fn on_error, void *context)
 {
+    worker_assert_self(apply->worker);
     apply->on_error = on_error;
     apply->context = context;
     apply->client->db = 0;
@@ -135,6 +136,7 @@ static bool run_one(struct apply *apply, const struct applied *applied, int64_t 
     struct access *access = &worker->run.access;
     struct request request;
 
+    assert(applied->first_key + applied->key_count <= apply->keys.count);
     if (UNLIKELY(is_without_effect(applied->command)))
         return true;
     request_init(&request, worker, apply->client, applied->command, applied->args, applied->arg_count, &worker->sink);
@@ -158,6 +160,8 @@ static uint32_t run(struct apply *apply, const struct applied *applied, uint32_t
 {
     int64_t now_ms = clock_wall_ms();
 
+    worker_assert_self(apply->worker);
+    gate_assert_alone();
     if (apply->client->db == 0 && apply->keys.count > 1)
         store_prefetch(apply->worker->server->store, apply->keys.items, apply->keys.count);
     for (uint32_t i = 0; i < applied_count; i++) {

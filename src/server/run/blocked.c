@@ -59,6 +59,8 @@ static void leave(struct blocked *blocked)
 {
     struct worker *worker = blocked->worker;
 
+    worker_assert_self(worker);
+    assert(blocked->client->blocked == blocked);
     blocked->client->blocked = NULL;
     if (loop_timer_is_running(&blocked->timer)) {
         loop_timer_stop(worker->loop, &blocked->timer);
@@ -117,6 +119,7 @@ static void deliver(struct worker *worker, struct mail *mail)
     struct blocked *blocked = container_of(mail, struct blocked, mail);
     struct client *client = blocked->client;
 
+    assert(worker == blocked->worker && blocked->is_served);
     blocked->is_served = false; /* nobody else looks any more: it has been claimed */
     if (client == NULL) {
         output_clear(&blocked->reply);
@@ -197,10 +200,13 @@ void block_client(struct request *request, const struct block_wish *wish)
     struct blocked *blocked;
 
     assert(request->ready == NULL); /* there was something for it */
+    worker_assert_inside(request->worker);
     if (request->in_exec) {
         reply_null_array(request);
         return;
     }
+    client_assert_owned(client);
+    assert(client->blocked == NULL && wish->key_count != 0);
     blocked = mem_alloc_zero(sizeof(*blocked));
     blocked->mail.deliver = deliver;
     blocked->worker = request->worker;
@@ -325,6 +331,7 @@ void blocked_serve(struct worker *worker)
 {
     struct registered_key *ready;
 
+    worker_assert_inside(worker);
     access_advance(&worker->run.access, worker_now_ms(worker));
     while ((ready = waiters_take_ready(&worker->run.access)) != NULL)
         serve_key(worker, ready);

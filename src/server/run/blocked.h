@@ -29,11 +29,12 @@ struct block_wish {
     const struct slice *args; /* of these words the command consists when it runs again, as many; NULL: its own */
 };
 
-/* After the time-out, and at once within EXEC and scripts, the reply is a null array. */
+/* After the time-out, and at once within EXEC and scripts, the reply is a null array. From the command's function, with
+ * what it holds. */
 void block_client(struct request *request, const struct block_wish *wish);
 /* Seconds, as BLPOP takes them. False: an error was replied. */
 must_check bool request_arg_timeout(struct request *request, uint32_t index, int64_t *timeout_ms);
 
 /* --- for the server --- */
 
-void blocked_serve(struct worker *worker); /* all that is ready; the stripes are held */
+void blocked_serve(struct worker *worker); /* all that is ready; its thread, the stripes are held */

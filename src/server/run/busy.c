@@ -1,6 +1,8 @@
 #include "server/run/busy.h"
 
+#include "base/assert.h"
 #include "server/core/server.h"
+#include "server/core/worker.h"
 
 _Atomic uint32_t busy_state; /* global: see busy.h */
 
@@ -13,6 +15,7 @@ const char *busy_error(void)
 
 void busy_begin(struct server *server, enum busy_state state)
 {
+    assert(worker_self() != NULL && state != BUSY_NOT && !busy_is_on());
     atomic_store_explicit(&busy_state, state, memory_order_release);
     for (unsigned i = 0; i < server->worker_count; i++)
         worker_wake_parked(&server->workers[i], PARKING_BUSY);
@@ -20,5 +23,6 @@ void busy_begin(struct server *server, enum busy_state state)
 
 void busy_end(void)
 {
+    assert(worker_self() != NULL && busy_is_on());
     atomic_store_explicit(&busy_state, BUSY_NOT, memory_order_release);
 }

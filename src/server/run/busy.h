@@ -19,6 +19,6 @@ static inline bool busy_is_on(void)
 const char *busy_error(void); /* "BUSY ..." */
 
 struct server;
-/* From the thread that runs the script. Wakes all workers, so that what is parked there is answered. */
+/* From the worker that runs the script; one at a time. Wakes all workers, so that what is parked there is answered. */
 void busy_begin(struct server *server, enum busy_state state);
 void busy_end(void);

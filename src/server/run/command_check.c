@@ -160,6 +160,7 @@ bool command_check_refuses(struct client *client, const struct job *job)
     const struct command *command = job->command;
     const char *reason;
 
+    worker_assert_self(client->worker);
     dispatch_request_init(&request, client, job, NULL);
     client->flags &= ~(uint32_t)CLIENT_MEMORY_SHORT;
     if (UNLIKELY(job->fault != FAULT_NONE))
@@ -204,6 +205,7 @@ bool command_check_refuses_meanwhile(struct client *client, const struct job *jo
 {
     struct request request;
 
+    worker_assert_self(client->worker);
     if (LIKELY((client->flags & CLIENT_RESTRICTED) == 0))
         return false;
     dispatch_request_init(&request, client, job, NULL);
@@ -222,6 +224,7 @@ bool command_check_refuses_busy(struct client *client, const struct job *job)
 
     if (LIKELY(!busy_is_on()) || (job->command->flags & COMMAND_ALLOW_BUSY) != 0)
         return false;
+    worker_assert_self(client->worker);
     dispatch_request_init(&request, client, job, NULL);
     refuse_for(&request, busy_error());
     counter_add(&client->worker->stats.rejected_calls[job->command->id], 1);

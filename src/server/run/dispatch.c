@@ -260,6 +260,7 @@ size_t dispatch_query_bytes(const struct request *request)
 {
     const struct job *jobs = request->worker->run.jobs;
 
+    worker_assert_self(request->worker);
     for (unsigned i = 0; i < GROUP_MOST; i++) {
         if (jobs[i].words.args == request->args)
             return jobs[i].words.consumed;
@@ -270,8 +271,7 @@ size_t dispatch_query_bytes(const struct request *request)
 void dispatch_journal(struct worker *worker)
 {
     if (worker->run.effects.count != 0) {
-        /* Who is alone may take readers away. */
-        assert(gate_is_inside(&worker->member) || worker->run.access.exclusive);
+        worker_assert_inside(worker); /* who is alone may take readers away */
         journal_append(&worker->server->journal, &worker->run.effects, false);
         worker->has_journaled = true;
         worker_at_turn_end(worker);
@@ -291,6 +291,7 @@ void dispatch_settle_access(struct access *access)
 {
     struct worker *worker = container_of(access, struct worker, run.access);
 
+    worker_assert_inside(worker);
     settle_command(worker);
     telling_noted(worker);
 }
@@ -361,6 +362,7 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
 {
     struct request request;
 
+    worker_assert_inside(outer->worker);
     request_init(&request, outer->worker, outer->client, command, args, arg_count,
                  dispatch_output_of(outer->client)); /* CLIENT REPLY may stand before it */
     request_set_keys(&request, keys, key_count);
@@ -376,6 +378,7 @@ void dispatch_call(struct request *outer, const struct nested_call *call)
 {
     struct request request;
 
+    worker_assert_inside(outer->worker);
     request_init(&request, outer->worker, outer->client, call->command, call->args, call->arg_count, call->out);
     request_set_keys(&request, call->keys, call->key_count);
     request.in_exec = true;
@@ -406,6 +409,7 @@ static bool turn_take(struct worker *worker)
         if (wait_for(worker, turn))
             return false;
     }
+    assert(!worker->run.access.is_script && !worker->escalated);
     worker->run.access.is_script = true;
     spinlock_excuse_stripes(true);
     return true;
@@ -413,6 +417,7 @@ static bool turn_take(struct worker *worker)
 
 static void turn_give(struct worker *worker)
 {
+    assert(worker->run.access.is_script);
     if (worker->escalated) {
         worker->escalated = false;
         gate_descend(&worker->member);
@@ -424,8 +429,10 @@ static void turn_give(struct worker *worker)
 
 void dispatch_escalate(struct worker *worker)
 {
+    worker_assert_inside(worker);
     if (worker->run.access.exclusive)
         return;
+    assert(worker->run.access.is_script && !worker->escalated);
     gate_escalate(&worker->member);
     worker->escalated = true;
     worker->run.access.exclusive = true;
@@ -473,6 +480,8 @@ bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_
     struct access *access = &worker->run.access;
     bool locked;
 
+    worker_assert_outside(worker);
+    assert(!worker->reentrant && worker->run.running == NULL);
     worker->run.stripes.count = 0;
     stripes_of_keys(worker, keys, key_count);
     if (!gate_enter(&worker->member))
@@ -586,6 +595,8 @@ enum run_result dispatch_run_alone(struct client *client, const struct job *job,
 {
     struct worker *worker = client->worker;
 
+    worker_assert_self(worker);
+    assert(job->fault == FAULT_NONE);
     if (UNLIKELY(job->by_gate))
         return run_exclusive(client, job, keys);
     switch (job->access) {
@@ -743,6 +754,7 @@ void dispatch_protocol_error(struct client *client, struct slice error)
 {
     char text[256];
 
+    client_assert_owned(client);
     snprintf(text, sizeof(text), "ERR %.*s", (int)error.size, error.data);
     log_verbose("%.*s from client id=%llu addr=%s", (int)error.size, error.data, (unsigned long long)client->id,
                 client->card.address);

@@ -1,5 +1,6 @@
 /* From bytes to commands to replies: parses what a client sent, checks each command, takes what it needs (stripes or
- * the gate), runs it, journals its effect. What cannot have what it needs is parked, and its worker goes on. */
+ * the gate), runs it, journals its effect. What cannot have what it needs is parked, and its worker goes on. All in the
+ * worker's thread. */
 #pragma once
 
 #include "server/core/lifecycle.h"
@@ -35,7 +36,7 @@ void dispatch_escalate(struct worker *worker);
 /* Bytes of input that the running command took; 0 if it does not come from there: of EXEC, or parked meanwhile. */
 size_t dispatch_query_bytes(const struct request *request);
 
-/* Appends what worker->run.effects holds to the journal; the stripes are held. */
+/* Appends what worker->run.effects holds to the journal; the stripes are held: inside the gate, or alone. */
 void dispatch_journal(struct worker *worker);
 /* The same, of the access' worker; then those are served who wait for what has changed, and told who listen. */
 void dispatch_settle_access(struct access *access);

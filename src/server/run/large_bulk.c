@@ -78,6 +78,7 @@ static void copy_piece(struct client *client, size_t most)
     if (from == NULL)
         return;
     size = MIN(from->capacity - client->large_copied, most);
+    assert(client->large_copied + size <= client->large->capacity);
     memcpy(client->large->data + client->large_copied, from->data + client->large_copied, size);
     client->large_copied += size;
     if (client->large_copied == from->capacity) {
@@ -101,6 +102,9 @@ void large_bulk_begin(struct client *client, const struct resp_command *words, c
     size_t here = size - words->large_offset;
     struct blob *blob;
 
+    client_assert_owned(client);
+    assert(client->large == NULL && client->large_before == NULL && !client->large_is_lost);
+    assert(words->large_offset <= size && here < words->large_size); /* the rest is to come */
     client->large_size = words->large_size;
     blob = blob_try_create(direct_capacity(client, MAX((size_t)DIRECT_FIRST_BYTES, here * 2)));
     client->large_received = here;
@@ -152,6 +156,8 @@ void large_bulk_done(struct client *client)
     struct blob *blob = client->large;
     char *next;
 
+    client_assert_owned(client);
+    assert((blob == NULL) == client->large_is_lost && client->large_received <= client->large_size);
     if (client->large_is_lost) {
         lost_done(client);
         return;
@@ -186,6 +192,7 @@ void large_bulk_done(struct client *client)
 
 void large_bulk_forget(struct client *client)
 {
+    client_assert_owned(client);
     release_later(&client->large);
     release_later(&client->large_before);
 }

@@ -1,4 +1,5 @@
-/* Large arguments: received into the blob that becomes the value, without a copy in the input. */
+/* Large arguments: received into the blob that becomes the value, without a copy in the input. All in the worker's
+ * thread of the client. */
 #pragma once
 
 #include "net/resp.h"

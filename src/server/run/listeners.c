@@ -112,6 +112,8 @@ static void listener_replace(struct server *server, enum listener_kind kind, str
 {
     struct listener_switch *change = mem_alloc(sizeof(*change));
 
+    gate_assert_alone();
+    assert(workers_run);
     atomic_init(&change->left, server->worker_count);
     change->old_group = listeners[kind];
     change->new_group = group;
@@ -209,6 +211,7 @@ static bool open_all(struct server *server)
 
 static bool start(struct server *server)
 {
+    assert(wishes_in_use[0] == NULL);
     workers_run = false;
     config_on_change("tls-port", apply_tls_port);
     config_on_change("port", apply_listeners);
@@ -220,6 +223,7 @@ static bool start(struct server *server)
 /* Before any worker's thread starts: the first to run may replace them (CONFIG SET port). */
 static void begin(struct server *server)
 {
+    gate_assert_no_traffic();
     workers_run = true;
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct worker *worker = &server->workers[i];
@@ -243,6 +247,7 @@ static void stop(struct worker *worker)
 static void end(struct server *server)
 {
     (void)server;
+    gate_assert_no_traffic();
     for (unsigned kind = 0; kind < LISTENERS_MOST; kind++) {
         listener_group_close(&listeners[kind]);
         mem_free(wishes_in_use[kind]);

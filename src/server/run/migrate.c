@@ -1,5 +1,6 @@
 #include "server/run/migrate.h"
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "base/mutex.h"
 #include "base/number.h"
@@ -88,6 +89,7 @@ static void append_restore(struct migration *migration, struct moving_key *movin
     words[2] = slice_make(ttl, number_format_i64(ttl, ttl_ms));
     words[3] = buffer_slice(&writer.out);
     words[4] = SLICE("REPLACE");
+    assert(writer.out.size != 0);
     moving->payload_size = writer.out.size;
     migrate_append_words(commands, words, migration->replaces || migration->tries > 0 ? 5 : 4);
     moving->payload_at = commands->size - writer.out.size - 2;
@@ -200,6 +202,7 @@ static bool take_away(struct migration *migration, struct access *access)
 
         if (!moving->is_sent)
             continue;
+        assert(!moving->is_over && moving->command < migration->order.count);
         if (!migration->order.accepted[moving->command] || migration->copies || migration->is_killed) {
             moving->is_over = true;
         } else if (is_unchanged(migration, moving, access)) {
@@ -235,6 +238,7 @@ static void leave_registry(struct migration *migration)
     struct server *server = server_instance();
     bool empty;
 
+    worker_assert_outside(migration->worker);
     spinlock_acquire(&registry_lock);
     list_remove(&migration->node);
     empty = list_is_empty(&registry);
@@ -252,6 +256,7 @@ static void reply_end(struct migration *migration)
 
     if (client == NULL)
         return;
+    client_assert_owned(client);
     describe_end(migration, text, sizeof(text));
     if (text[0] != '\0')
         worker_count_error(migration->worker, slice_from_text(text));
@@ -268,6 +273,7 @@ static void deliver_answer(struct worker *worker, struct mail *mail)
 {
     struct migration *migration = container_of(mail, struct migration, mail);
 
+    assert(worker == migration->worker);
     list_push_back(&answered[worker->index], &migration->queue_node);
 }
 
@@ -322,7 +328,7 @@ static void submit(struct worker *worker, struct mail *mail)
 {
     struct migration *migration = container_of(mail, struct migration, mail);
 
-    (void)worker;
+    worker_assert_outside(worker);
     mutex_lock(&queue_mutex);
     if (!thread.started && !thread_stops)
         thread_start(&thread, "migrate", work, NULL);
@@ -363,6 +369,7 @@ static void woken(struct worker *worker)
 
 static bool is_moving_locked(struct slice name)
 {
+    spinlock_assert_held(&registry_lock);
     LIST_FOREACH(node, &registry) {
         const struct migration *migration = container_of(node, struct migration, node);
 
@@ -381,6 +388,7 @@ bool migrate_holds(const struct client *client, const struct command *command, c
     enum access_class class;
     bool is_held = false;
 
+    client_assert_owned(client);
     if (command->row->access == ACCESS_TRANSACTION)
         return client->transaction != NULL && transaction_may_write(client->transaction);
     if (!command_may_write(command, args, arg_count))
@@ -452,6 +460,7 @@ static void begin(struct request *request, struct migration *migration)
     struct client *client = request->client;
     struct mail *mail = &migration->mail;
 
+    client_assert_owned(client);
     migration->client = client; /* before it can be found: other workers look whether it is one of theirs */
     migration->is_silent = (client->flags & (CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP)) != 0;
     spinlock_acquire(&registry_lock);
@@ -485,6 +494,7 @@ void migrate_run(struct request *request, struct migrate_wish *wish)
 {
     struct migration *migration;
 
+    worker_assert_inside(request->worker);
     pthread_once(&once, setup_once);
     migration = migration_create(request, wish);
     write_commands(migration, request->access);
@@ -501,6 +511,8 @@ void migrate_run(struct request *request, struct migrate_wish *wish)
 
 void migrate_stop(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     pthread_once(&once, setup_once);
     mutex_lock(&queue_mutex);
     thread_stops = true;
@@ -512,6 +524,8 @@ void migrate_stop(void)
 
 void migrate_teardown(void)
 {
+    thread_assert_main();
+    assert(!thread.started);
     LIST_FOREACH_SAFE(node, &registry) {
         list_remove(node);
         migration_destroy(container_of(node, struct migration, node));

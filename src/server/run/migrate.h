@@ -29,7 +29,7 @@ struct migrate_wish {
     bool copies, replaces;
 };
 
-/* The request's keys; replies, now or later. */
+/* The request's keys, with what its command holds; replies, now or later. */
 void migrate_run(struct request *request, struct migrate_wish *wish);
 
 /* Costs a load. */
@@ -37,9 +37,9 @@ static inline bool migrate_is_on(void)
 {
     return (command_blocks() & COMMAND_BLOCK_MOVING) != 0;
 }
-/* Must this command wait until keys have moved? */
+/* Must this command wait until keys have moved? In the client's worker's thread. */
 bool migrate_holds(const struct client *client, const struct command *command, const struct slice *args,
                    uint32_t arg_count, const struct key *keys, uint32_t key_count);
 
-void migrate_stop(void);     /* the workers have ended */
-void migrate_teardown(void); /* and are gone */
+void migrate_stop(void);     /* main thread; the workers have ended */
+void migrate_teardown(void); /* likewise, and are gone */

@@ -1,9 +1,11 @@
 #include "server/run/migrate_link.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/spinlock.h"
 #include "base/status.h"
 #include "server/config/source_address.h"
 
@@ -34,7 +36,8 @@ struct link {
 
 struct migrate_links {
     struct list list;
-    unsigned count;
+    unsigned count;     /* at most LINKS_MOST */
+    uint32_t thread_id; /* const: whose they are */
 };
 
 static int interrupt_fd = -1;       /* global; set before the first wait. Readable: nobody waits any more */
@@ -44,6 +47,7 @@ static _Atomic unsigned kept_count; /* atomic, relaxed: for INFO */
 
 void migrate_links_setup(void)
 {
+    assert(interrupt_fd < 0);
     interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
@@ -67,7 +71,13 @@ struct migrate_links *migrate_links_create(void)
     struct migrate_links *links = mem_alloc_zero(sizeof(*links));
 
     list_init(&links->list);
+    links->thread_id = spinlock_self_id();
     return links;
+}
+
+static void assert_owned(const struct migrate_links *links)
+{
+    assert(links->thread_id == spinlock_self_id());
 }
 
 static void link_destroy(struct link *link)
@@ -82,6 +92,7 @@ static void link_destroy(struct link *link)
 static void drop(struct migrate_links *links, struct link *link)
 {
     if (list_node_is_linked(&link->node)) {
+        assert(links->count != 0);
         list_remove(&link->node);
         links->count--;
         atomic_store_explicit(&kept_count, links->count, memory_order_relaxed);
@@ -95,8 +106,10 @@ void migrate_links_destroy(struct migrate_links **links)
 
     if (gone == NULL)
         return;
+    assert_owned(gone);
     LIST_FOREACH_SAFE(node, &gone->list)
         drop(gone, container_of(node, struct link, node));
+    assert(gone->count == 0);
     mem_free(gone);
     *links = NULL;
 }
@@ -105,6 +118,7 @@ void migrate_links_close_idle(struct migrate_links *links)
 {
     uint64_t now_ms = clock_monotonic_ms();
 
+    assert_owned(links);
     LIST_FOREACH_SAFE(node, &links->list) {
         struct link *link = container_of(node, struct link, node);
 
@@ -341,6 +355,7 @@ static void settle(struct migrate_links *links, struct link *link, const struct 
     }
     list_push_back(&links->list, &link->node);
     links->count++;
+    assert(links->count <= LINKS_MOST);
     link->used_ms = clock_monotonic_ms();
     link->is_fresh = false;
     atomic_store_explicit(&kept_count, links->count, memory_order_relaxed);
@@ -351,6 +366,9 @@ void migrate_link_run(struct migrate_links *links, struct migrate_order *order)
     struct link *link = links != NULL ? find(links, order) : NULL;
     bool again;
 
+    if (links != NULL)
+        assert_owned(links);
+    assert(order->count != 0);
     do {
         bool was_kept = link != NULL;
 

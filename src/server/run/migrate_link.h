@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct migrate_links; /* open connections that are kept for the next time; owned by one thread */
+struct migrate_links; /* open connections that are kept for the next time; owned by the thread that makes them */
 
 void migrate_links_setup(void);     /* before anything else here */
 void migrate_links_interrupt(void); /* any thread: nothing is waited for any more, from now on */
@@ -39,7 +39,7 @@ struct migrate_order {
     char error[256]; /* the first that the other server answered; empty: none */
 };
 
-/* links may be NULL: then the connection is opened for this alone. */
+/* In the links' thread. They may be NULL: then the connection is opened for this alone. */
 void migrate_link_run(struct migrate_links *links, struct migrate_order *order);
 
 /* One word after the other, as a command. */

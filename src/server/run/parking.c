@@ -1,5 +1,6 @@
 #include "server/run/parking.h"
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "server/command/owned_args.h"
 #include "server/core/client.h"
@@ -90,6 +91,7 @@ static struct list *place_for(struct worker *worker, enum run_result why)
 {
     switch (why) {
     case RUN_BUSY:
+        assert(worker->busy_stripe != NULL);
         return queue_of(worker, worker->busy_stripe);
     case RUN_PAUSED:
         return &worker->parking.paused;
@@ -120,6 +122,7 @@ static void show_pause(struct client *client, bool paused)
 
 static void set_asked(struct worker *worker, struct parked *parked, bool asked)
 {
+    assert(!parked->asked || worker->parking.asked_count != 0);
     worker->parking.asked_count += (unsigned)asked - (unsigned)parked->asked;
     parked->asked = asked;
 }
@@ -149,6 +152,9 @@ void parking_add(struct client *client, struct job *job, const struct key *keys,
     struct worker *worker = client->worker;
     struct parked *parked = mem_alloc(sizeof(*parked));
 
+    client_assert_owned(client);
+    assert(client->parked == NULL && (client->flags & CLIENT_BLOCKED) == 0);
+    assert(why != RUN_DONE);
     list_node_init(&parked->node);
     parked->client = client;
     parked->number = worker->parking.next_number++;
@@ -176,6 +182,7 @@ static void parked_destroy(struct parked *parked)
 {
     struct worker *worker = parked->client->worker;
 
+    assert(parked->client->parked == parked);
     set_asked(worker, parked, false);
     list_remove(&parked->node);
     parked->client->parked = NULL;
@@ -233,6 +240,7 @@ static enum run_result run(struct parked *parked)
     struct client *client = parked->client;
     enum run_result result;
 
+    assert((client->flags & CLIENT_BLOCKED) == 0);
     counter_add(&client->worker->stats.parked_retries, 1);
     /* What stands in the queue for the gate was let through already, and only its turn opens the gate again; but a
      * pause that has begun meanwhile holds it, too. */
@@ -335,6 +343,7 @@ static void retry(struct worker *worker)
     struct parking *parking = &worker->parking;
     uint32_t news = 0;
 
+    worker_assert_outside(worker);
     if (atomic_load_explicit(&worker->parking_news, memory_order_relaxed) != 0)
         news = atomic_exchange_explicit(&worker->parking_news, 0, memory_order_acquire);
     if ((news & (PARKING_GATE | PARKING_BUSY)) != 0) {

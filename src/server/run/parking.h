@@ -16,5 +16,6 @@ extern const struct lifecycle parking_lifecycle;
 
 struct client;
 
-/* Copies a job out of the input; its connection waits behind it. why: what its run came to, not RUN_DONE. */
+/* Copies a job out of the input; its connection waits behind it. The client has none parked yet, and is not blocked.
+ * why: what its run came to, not RUN_DONE. */
 void parking_add(struct client *client, struct job *job, const struct key *keys, enum run_result why);

@@ -1,5 +1,6 @@
 #include "server/run/pause.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "server/core/client.h"
 #include "server/core/deliveries.h"
@@ -67,6 +68,8 @@ void pause_begin(struct worker *worker, enum pause_mode mode, int64_t duration_m
     int64_t before;
     uint32_t mode_before;
 
+    worker_assert_self(worker);
+    assert((mode == PAUSE_WRITES || mode == PAUSE_ALL) && duration_ms >= 0);
     if (mode_of_clients() != PAUSE_NONE && now >= atomic_load(&pause_until_ms))
         pause_end(worker->server);
     before = atomic_load(&pause_until_ms);
@@ -126,6 +129,7 @@ bool pause_holds(const struct client *client, const struct command *command, con
 {
     const uint32_t mode = mode_of_clients();
 
+    client_assert_owned(client);
     if ((atomic_load(&pause_mode) & PAUSE_FOR_LAG) != 0 && may_write(client, command, args, arg_count))
         return true;
     if (mode == PAUSE_NONE || now_ms() >= atomic_load(&pause_until_ms))

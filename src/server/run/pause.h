@@ -30,13 +30,13 @@ static inline bool pause_is_on(void)
 /* A pause that goes on already is prolonged, and becomes one of all commands if one of the two is; it never gets
  * shorter. In the thread of the worker, which sees to its end. */
 void pause_begin(struct worker *worker, enum pause_mode mode, int64_t duration_ms);
-void pause_end(struct server *server);
+void pause_end(struct server *server); /* any thread */
 /* Writes wait, or no longer, for a reader of the journal; beside CLIENT PAUSE, which it neither ends nor begins. Any
  * thread, also under stripes. */
 void pause_for_lag(bool lags);
 void pause_for_lag_over(void); /* behind it: wakes who waits; under no lock */
 
 bool pause_holds_writes(void); /* CLIENT PAUSE does, of either mode */
-/* Must this command wait? */
+/* Must this command wait? In the client's worker's thread. */
 bool pause_holds(const struct client *client, const struct command *command, const struct slice *args,
                  uint32_t arg_count);

@@ -1,5 +1,6 @@
 #include "server/run/placement.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/tls.h"
@@ -135,6 +136,7 @@ static void deliver(struct worker *worker, struct mail *mail)
 {
     struct handover *handover = container_of(mail, struct handover, mail);
 
+    assert(worker == handover->receiver);
     if (claim(handover))
         open_here(worker, handover->fd, handover->kind);
     see(handover);
@@ -145,6 +147,7 @@ static void look_again(struct loop *loop, struct loop_timer *timer)
     struct worker *worker = loop_user(loop);
     struct list *sent = &of(worker)->sent;
 
+    worker_assert_self(worker);
     LIST_FOREACH_SAFE(link, sent) {
         struct handover *handover = container_of(link, struct handover, sent_node);
         bool is_mine = is_held_up(handover->receiver) && claim(handover);
@@ -178,6 +181,8 @@ void placement_give(struct worker *worker, int fd, enum listener_kind kind)
 {
     struct worker *receiver = choose(worker);
 
+    worker_assert_self(worker);
+    assert(fd >= 0);
     if (receiver == worker)
         open_here(worker, fd, kind);
     else

@@ -13,6 +13,7 @@ bool protect_is_local(const struct client *client)
     char ip[64];
     int port;
 
+    client_assert_owned(client);
     if ((client->flags & CLIENT_UNIX) != 0)
         return true;
     return conn_peer_ip(&client->conn, ip, sizeof(ip), &port) &&
@@ -44,6 +45,7 @@ const char *protect_command_refusal(const struct command *command, const struct 
 
     if ((command->flags & COMMAND_PROTECTED) == 0)
         return NULL;
+    client_assert_owned(client);
     name = command->container != NULL ? command->container->row->name : command->row->name;
     for (size_t i = 0; i < countof(reserved); i++) {
         if (strcmp(name, reserved[i].name) == 0)
@@ -66,5 +68,6 @@ bool protect_scripts_are_open(void)
 
 bool protect_allows_configs(const struct client *client)
 {
+    client_assert_owned(client);
     return is_allowed(OPTION_GET(option_enable_protected_configs), client);
 }

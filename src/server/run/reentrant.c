@@ -1,5 +1,6 @@
 #include "server/run/reentrant.h"
 
+#include "base/assert.h"
 #include "server/core/worker.h"
 #include "server/durable/aof_hold.h"
 #include "server/run/rendezvous.h"
@@ -25,6 +26,7 @@ static void put_back(struct worker *worker, const struct execution *aside)
 {
     struct execution *run = &worker->run;
 
+    assert(run->effects.count == 0 && !run->access.has_noted);
     effects_fini(&run->effects);
     resp_scratch_fini(&run->scratch);
     key_list_fini(&run->keys);
@@ -36,6 +38,8 @@ void reentrant_serve(struct worker *worker)
 {
     struct execution aside;
 
+    worker_assert_inside(worker);
+    assert(!worker->reentrant);
     put_aside(worker, &aside);
     worker->reentrant = true;
     if (aof_hold_is_on())

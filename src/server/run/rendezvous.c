@@ -1,5 +1,6 @@
 #include "server/run/rendezvous.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "server/acl/acl_client.h"
@@ -96,8 +97,10 @@ static void pass(struct call *call)
 {
     struct rendezvous *rendezvous = call->rendezvous;
     struct mail *mail = &rendezvous->done;
+    const uint32_t left = atomic_fetch_sub_explicit(&rendezvous->left, 1, memory_order_acq_rel);
 
-    if (atomic_fetch_sub_explicit(&rendezvous->left, 1, memory_order_acq_rel) != 1)
+    assert(left != 0);
+    if (left != 1)
         return;
     if (atomic_load_explicit(&rendezvous->worker->server->stopping, memory_order_relaxed))
         mem_free(rendezvous); /* replies are sent no more, and that worker may have ended */
@@ -134,6 +137,7 @@ void rendezvous_serve(struct worker *worker)
 {
     struct mpsc_node *node;
 
+    worker_assert_self(worker);
     while ((node = mpsc_pop(&of(worker)->calls)) != NULL)
         deliver_call(worker, container_of(node, struct mail, node));
 }
@@ -173,6 +177,7 @@ void rendezvous_begin(struct client *client, uint64_t workers, enum rendezvous_k
     rendezvous->client_id = client->id;
     rendezvous->start_us = clock_monotonic_us();
     atomic_init(&rendezvous->left, (uint32_t)__builtin_popcountll(workers));
+    assert(client->rendezvous_count == 0 || (client->flags & CLIENT_BLOCKED) != 0);
     if (client->rendezvous_count++ == 0) {
         aof_hold_fence(client);
         client_block(client, NULL);

@@ -58,7 +58,10 @@ static int64_t now_us(void)
 
 static void release(struct standstill *standstill)
 {
-    if (atomic_fetch_sub(&standstill->users, 1) == 1)
+    const uint32_t users = atomic_fetch_sub(&standstill->users, 1);
+
+    assert(users != 0);
+    if (users == 1)
         mem_free(standstill);
 }
 
@@ -74,6 +77,7 @@ static void wait_for_others(const struct worker *worker, struct standstill *stan
 {
     const int64_t until_us = now_us() + STANDSTILL_PATIENCE_US;
 
+    assert(atomic_load(&standstill->behind) != 0);
     atomic_fetch_sub(&standstill->behind, 1);
     while (atomic_load(&standstill->behind) != 0 && !server_is_stopping(worker->server) && now_us() < until_us)
         sleep_until(now_us() + NAP_US);
