@@ -1,5 +1,6 @@
 #include "server/upkeep/active_expiry.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
@@ -21,6 +22,7 @@ static const struct option_row rows[] = {
 
 void active_expiry_setup(void)
 {
+    thread_assert_main();
     config_add_rows(rows, countof(rows));
 }
 
@@ -28,6 +30,7 @@ uint64_t active_expiry_rest_us(uint64_t spent_us, int64_t effort)
 {
     uint64_t share = SHARE_PERCENT + SHARE_A_STEP * (uint64_t)(effort - 1);
 
+    assert(effort >= 1 && share < 100);
     return spent_us * (100 - share) / share;
 }
 
@@ -74,6 +77,8 @@ static bool expire_slice(struct worker *worker, uint64_t end_us)
     const struct store *store = worker->server->store;
     struct state *mine = &states[worker->index];
 
+    worker_assert_inside(worker);
+    access_assert_none_held(&worker->run.access);
     for (uint32_t i = 0; i <= store->stripe_mask; i += worker->server->worker_count) {
         uint32_t stripe = mine->next_stripe <= store->stripe_mask ? mine->next_stripe : worker->index;
 
@@ -98,6 +103,7 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
     uint64_t begin_us, spent_us;
     bool all;
 
+    worker_assert_outside(worker);
     loop_timer_start(loop, timer, SECOND_US / server_hz(worker->server), on_timer);
     defrag_cycle_turn(worker);
     if (!active_expiry_may_run(worker))

@@ -12,10 +12,10 @@ extern const struct lifecycle active_expiry_lifecycle;
 
 struct worker;
 
-void active_expiry_setup(void); /* after config_setup: adds the option */
+void active_expiry_setup(void); /* main thread, after config_setup: adds the option */
 
-bool active_expiry_may_run(const struct worker *worker); /* not while all is to stay as it is */
+bool active_expiry_may_run(const struct worker *worker); /* not while all is to stay as it is; any thread */
 
 /* For how long clients are served after so much time was spent on expiry: a quarter of all time goes to it by effort 1,
- * 43 % by effort 10. */
+ * 43 % by effort 10. Any thread. */
 uint64_t active_expiry_rest_us(uint64_t spent_us, int64_t effort);

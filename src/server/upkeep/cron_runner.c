@@ -1,5 +1,6 @@
 #include "server/upkeep/cron_runner.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -42,6 +43,7 @@ static const struct command *eval_command(void)
         if (slice_equal_text(command->full_name, "eval"))
             eval = command;
     }
+    assert(eval != NULL); /* a name that was taken away is empty, and its row is there */
     __atomic_store_n(&found, eval, __ATOMIC_RELAXED);
     return eval;
 }
@@ -59,6 +61,7 @@ static struct cron_runner *runner_of(struct worker *worker)
     struct cron_runner *runner = runners[worker->index];
     struct acl_user *user;
 
+    worker_assert_self(worker);
     if (LIKELY(runner != NULL))
         return runner;
     runner = mem_alloc_zero(sizeof(*runner));
@@ -219,6 +222,8 @@ static void run_held(struct worker *worker, void *context)
     struct access *access = &worker->run.access;
     bool failed;
 
+    worker_assert_inside(worker);
+    assert(run->due->cron->key_count < run->due->cron->word_count);
     if (!is_still_due(access, run, false))
         return;
     call_script(worker, run);
@@ -304,6 +309,7 @@ bool cron_runner_turn(struct worker *worker)
     bool all = true;
     struct list found;
 
+    worker_assert_outside(worker);
     if (LIKELY(!atomic_load_explicit(&store->has_jobs, memory_order_relaxed)) || loading_runs() || worker->reentrant ||
         !cron_runner_is_allowed())
         return true;

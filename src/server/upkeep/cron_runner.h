@@ -21,5 +21,5 @@ extern const struct lifecycle cron_runner_lifecycle;
 /* Runs what is due; false: time was up before all was. The worker's thread, outside of the gate. */
 bool cron_runner_turn(struct worker *worker);
 
-/* False: EVAL was renamed to nothing, so no job may be made, and none is run. */
+/* False: EVAL was renamed to nothing, so no job may be made, and none is run. Any thread. */
 bool cron_runner_is_allowed(void);

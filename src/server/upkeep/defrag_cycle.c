@@ -1,5 +1,6 @@
 #include "server/upkeep/defrag_cycle.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -76,6 +77,7 @@ static const struct option_row rows[] = {
 
 void defrag_cycle_setup(void)
 {
+    thread_assert_main();
     config_add_rows(rows, countof(rows));
 }
 
@@ -115,6 +117,7 @@ static unsigned percent_now(uint64_t *holes_bytes)
 
 static void run_begins(unsigned percent)
 {
+    assert(percent != 0 && defrag_cycle_current_us() == 0);
     atomic_fetch_add_explicit(&run_count, 1, memory_order_relaxed);
     atomic_store_explicit(&running_since_us, clock_monotonic_us(), memory_order_relaxed);
     log_verbose("Starting active defrag, %u%% of a processor's time", percent);
@@ -231,6 +234,7 @@ static bool work_until(struct worker *worker, uint64_t end_us)
 /* Pause to work, as pause_parts to percent: a worker's share of so many percent of a processor. */
 static uint64_t pause_parts(const struct worker *worker, unsigned percent)
 {
+    assert(percent < 100);
     return 100 * worker->server->worker_count - percent;
 }
 
@@ -263,6 +267,8 @@ static bool work(struct worker *worker, unsigned percent)
     uint64_t begin_us = clock_monotonic_us(), end_us;
     bool was_useful = true;
 
+    worker_assert_inside(worker);
+    assert(walk->moved <= walk->seen);
     begin_walk(worker);
     access_begin(&worker->run.access, worker_now_ms(worker), false);
     walk->most_fields = OPTION_GET_U64(option_scan_fields);
@@ -302,6 +308,7 @@ void defrag_cycle_turn(struct worker *worker)
 {
     struct state *mine = &states[worker->index];
 
+    worker_assert_self(worker);
     if (LIKELY(defrag_cycle_percent() == 0) || loop_timer_is_running(&mine->timer))
         return;
     mine->slice_end_us = clock_monotonic_us();

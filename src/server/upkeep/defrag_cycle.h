@@ -18,8 +18,8 @@ struct worker;
 
 enum { DEFRAG_SLICE_US = 250 };
 
-void defrag_cycle_setup(void); /* after config_setup: adds the options */
-/* A worker, hz times a second: begins with its slices if it is time. A load where it is not. */
+void defrag_cycle_setup(void); /* main thread, after config_setup: adds the options */
+/* A worker in its thread, hz times a second: begins with its slices if it is time. A load where it is not. */
 void defrag_cycle_turn(struct worker *worker);
 
 /* For INFO; any thread. */

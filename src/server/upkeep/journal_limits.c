@@ -1,5 +1,6 @@
 #include "server/upkeep/journal_limits.h"
 
+#include "base/assert.h"
 #include "base/background.h"
 #include "base/log.h"
 #include "server/config/config.h"
@@ -22,6 +23,7 @@ static const char *apply(const struct option_row *row)
     (void)row;
     if (server == NULL)
         return NULL;
+    gate_assert_alone();
     journal_set_retention(&server->journal, OPTION_GET_U64(option_backlog_size));
     journal_set_lag_limit(&server->journal, OPTION_GET_U64(option_lag_limit));
     /* The backlog is wanted in memory; the limit is for what comes on top of it. */
@@ -46,6 +48,7 @@ static const struct option_row rows[] = {
 
 void journal_limits_setup(void)
 {
+    thread_assert_main();
     config_add_rows(rows, countof(rows));
 }
 
@@ -63,6 +66,7 @@ static void tend(void *argument)
 {
     bool good = journal_tend(argument);
 
+    assert(atomic_load(&tending) && worker_self() == NULL);
     if (!good && !atomic_exchange(&file_failed, true))
         log_warning("Can't spill replica backlog: %s. Slow replicas need a full resync.", strerror(errno));
     if (good && atomic_exchange(&file_failed, false))
@@ -75,6 +79,7 @@ static void look(struct worker *worker)
 {
     struct journal *journal = &worker->server->journal;
 
+    worker_assert_self(worker);
     if (LIKELY(!journal_wants_tending(journal)))
         return;
     worker_at_turn_end(worker); /* of the next turn, too: one run may not be enough */

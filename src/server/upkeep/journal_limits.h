@@ -7,4 +7,4 @@
 
 extern const struct lifecycle journal_limits_lifecycle;
 
-void journal_limits_setup(void); /* the options; once */
+void journal_limits_setup(void); /* the options; main thread, once */

@@ -1,5 +1,6 @@
 #include "server/upkeep/shutdown.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "server/config/config.h"
 #include "server/config/save_points.h"
@@ -41,6 +42,7 @@ static const struct option_row rows[] = {
 
 void shutdown_setup(void)
 {
+    thread_assert_main();
     config_add_rows(rows, countof(rows));
 }
 
@@ -57,6 +59,7 @@ bool shutdown_needs_gate(unsigned flags)
 /* Whoever wants the data saved must hear that it is not, instead of losing it. */
 bool shutdown_begin(struct server *server, unsigned flags, struct access *access)
 {
+    assert(access == NULL || (access->exclusive && gate_is_alone()));
     log_warning("User requested shutdown...");
     if (aof_state() == AOF_STARTING && (flags & SHUTDOWN_FORCE) == 0) {
         log_warning("Writing initial AOF. Can't exit. Use FORCE to stop the server anyway.");
@@ -82,6 +85,8 @@ bool shutdown_by_itself(struct worker *worker, unsigned flags)
 {
     bool done;
 
+    worker_assert_zero(worker);
+    worker_assert_outside(worker);
     if (!shutdown_needs_gate(flags))
         return shutdown_begin(worker->server, flags, NULL);
     if (!exclusive_begin(worker, GATE_WISH_SHUTDOWN))

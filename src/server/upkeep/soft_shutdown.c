@@ -16,6 +16,7 @@ static const struct option_row rows[] = {
 
 void soft_shutdown_setup(void)
 {
+    thread_assert_main();
     config_add_rows(rows, countof(rows));
 }
 

@@ -12,6 +12,6 @@ static inline bool soft_shutdown_is_pending(void)
     return UNLIKELY(atomic_load_explicit(&server_instance()->refuses_clients, memory_order_relaxed));
 }
 
-void soft_shutdown_setup(void);     /* after config_setup: adds the option */
+void soft_shutdown_setup(void);     /* main thread, after config_setup: adds the option */
 bool soft_shutdown_is_wished(void); /* soft-shutdown yes: signals begin one */
 void soft_shutdown_begin(void);
