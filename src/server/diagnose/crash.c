@@ -1,5 +1,6 @@
 #include "server/diagnose/crash.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/memtest.h"
@@ -269,6 +270,7 @@ static void crash_thread_begin(void)
 {
     stack_t stack = {.ss_size = STACK_BYTES};
 
+    assert(handler_stack == NULL);
     stack.ss_sp = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stack.ss_sp == MAP_FAILED)
         return;
@@ -308,6 +310,7 @@ static const char *apply_exit_on_panic(const struct option_row *row)
 
 void crash_setup(void)
 {
+    thread_assert_only();
     stack_trace_setup();
     crash_facts_setup();
     thread_set_hooks(crash_thread_begin, crash_thread_end);
@@ -320,6 +323,7 @@ void crash_setup(void)
 
 void crash_teardown(void)
 {
+    thread_assert_only();
     handle_faults(false);
     thread_set_hooks(NULL, NULL);
     crash_thread_end();

@@ -5,6 +5,6 @@
  * inside the report, or a report that does not come to its end within half a minute, ends it. */
 #pragma once
 
-/* By the main thread, before there are others; the log is set up. */
+/* By the main thread, before there are others, and after they have ended; the log is set up. */
 void crash_setup(void);
 void crash_teardown(void);

@@ -1,8 +1,10 @@
 #include "server/diagnose/crash_facts.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "base/version.h"
 #include "server/acl/acl_user.h"
 #include "server/config/config.h"
@@ -29,6 +31,8 @@ static uint64_t start_us; /* const after setup; monotonic */
 
 void crash_facts_setup(void)
 {
+    thread_assert_main();
+    assert(start_us == 0);
     start_us = clock_monotonic_us();
 }
 

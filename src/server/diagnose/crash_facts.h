@@ -2,7 +2,7 @@
  * of a stack's few KiB, as the thread that failed may have held any lock, also one of the memory allocator. */
 #pragma once
 
-void crash_facts_setup(void); /* before the workers start */
+void crash_facts_setup(void); /* main thread, before the workers start */
 
 /* All async-signal-safe, by the thread that failed. */
 void crash_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* into the log; a line at most */

@@ -1,4 +1,4 @@
-/* Where this server listens, for INFO. Any thread, no lock held. */
+/* Where this server listens, for INFO. Any thread, under stripes at most. */
 #pragma once
 
 struct buffer;

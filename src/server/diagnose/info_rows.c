@@ -1,9 +1,12 @@
 #include "server/diagnose/info_rows.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "base/version.h"
 #include "server/command/command.h"
 #include "server/config/config.h"
@@ -49,6 +52,8 @@ static _Thread_local struct {
 
 void info_rows_mark_ready(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     memory_report_mark_startup();
 }
 
@@ -56,6 +61,7 @@ static void begin(void)
 {
     static _Thread_local struct server_stats stats; /* not on the heap: used_memory is not to count it */
 
+    assert(now.stats == NULL);
     stats_since_collect(&stats);
     now.stats = &stats;
     mem_stats(&now.memory);
@@ -68,6 +74,7 @@ static void begin(void)
 
 const struct server_stats *info_rows_stats(void)
 {
+    assert(now.stats != NULL);
     return now.stats;
 }
 
@@ -749,6 +756,9 @@ static const struct info_field server_rows[] = {
 
 void info_rows_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(started.start_us == 0);
     started.start_us = clock_monotonic_us();
     started.start_wall_s = clock_wall_us() / US_PER_SECOND;
     memory_report_mark_startup();

@@ -43,6 +43,7 @@ static void open_letter(struct worker *worker, struct mail *mail)
     struct watch *watch = container_of(mail, struct watch, mail);
 
     (void)worker;
+    assert(!atomic_load_explicit(&watch->is_opened, memory_order_relaxed));
     atomic_store_explicit(&watch->thread, (pid_t)syscall(SYS_gettid), memory_order_relaxed);
     atomic_store_explicit(&watch->is_opened, true, memory_order_release);
 }
@@ -52,6 +53,7 @@ static void post_letter(unsigned index)
     struct watch *watch = &watchdog.watches[index];
     struct mail *mail = &watch->mail;
 
+    assert(!watch->is_under_way);
     *mail = (struct mail){.deliver = open_letter};
     watch->is_under_way = true;
     watch->is_reported = false;
@@ -124,6 +126,7 @@ static void watch_workers(void *argument)
 static const char *apply_period(const struct option_row *row)
 {
     (void)row;
+    gate_assert_alone(); /* or the workers do not run yet */
     if (OPTION_GET(option_watchdog_period) != 0 && !watchdog.thread.started)
         thread_start(&watchdog.thread, "watchdog", watch_workers, NULL);
     mutex_lock(&watchdog.lock);
@@ -136,6 +139,8 @@ void watchdog_setup(struct server *server)
 {
     pthread_condattr_t attributes;
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     assert(watchdog.server == NULL);
     watchdog.server = server;
     watchdog.watches = mem_alloc_zero(server->worker_count * sizeof(*watchdog.watches));
@@ -150,6 +155,8 @@ void watchdog_setup(struct server *server)
 
 void watchdog_stop(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     mutex_lock(&watchdog.lock);
     watchdog.ends = true;
     pthread_cond_signal(&watchdog.changed);
@@ -159,6 +166,8 @@ void watchdog_stop(void)
 
 void watchdog_teardown(void)
 {
+    thread_assert_main();
+    assert(!watchdog.thread.started);
     pthread_cond_destroy(&watchdog.changed);
     mem_free(watchdog.watches);
     watchdog.watches = NULL;

@@ -5,6 +5,7 @@
 
 struct server;
 
-void watchdog_setup(struct server *server); /* before the workers run; by worker 0's thread */
+/* All by the main thread. */
+void watchdog_setup(struct server *server); /* before the workers run */
 void watchdog_stop(void);                   /* after they have ended */
 void watchdog_teardown(void);               /* after server_destroy: letters may have lain in mailboxes */
