@@ -20,6 +20,7 @@ proc beside_scripts {asks_name round_name body} {
     set flood [connect]
     set asks [connect]
     set before [info_field parked_by_gate cpu]
+    r config set busy-reply-threshold 60000 ;# none of these scripts is to count as slow, however slow the machine
     for {set round 0} {$round < 300 && [info_field parked_by_gate cpu] < $before + 4} {incr round} {
         r del counter
         $flood -raw [string repeat [request eval $script 1 counter] 100]
@@ -29,6 +30,7 @@ proc beside_scripts {asks_name round_name body} {
             $flood -read
         }
     }
+    r config set busy-reply-threshold 20
     assert {[info_field parked_by_gate cpu] >= $before + 4}
     assert {[info_field parked_tries_most cpu] <= 3}
 }
