@@ -5,13 +5,13 @@
  * It owns the gate once no other thread is inside. This never blocks a thread: gate_try_own returns false, and `wake`
  * tells the member when to ask again.
  *
- * Invariants 1. inside(A) and owned by B != A never hold together: both sides write their flag, then read the other's
- * (fence.h). 2. There is one owner at a time. Owners are served in the order in which they asked. A member that
- * escalates goes first:
- *     it is inside and holds stripes, while the others have not begun.
- * 3. After the gate opens, every member that found it closed enters once before the gate closes again. So a flood of
+ * Invariants
+ *  1. inside(A) and owned by B != A never hold together: both sides write their flag, then read the other's (fence.h).
+ *  2. There is one owner at a time. Owners are served in the order in which they asked. A member that escalates goes
+ *     first: it is inside and holds stripes, while the others have not begun.
+ *  3. After the gate opens, every member that found it closed enters once before the gate closes again. So a flood of
  *     exclusive commands starves no member.
- * 4. One thread uses a member. The member gets this thread at its first call, and loses it by gate_rest or
+ *  4. One thread uses a member. The member gets this thread at its first call, and loses it by gate_rest or
  *     gate_hand_over.
  * Lock: `lock` (rank LOCK_GATE) guards the queue and the waiting marks. It is held for a few instructions. */
 #pragma once

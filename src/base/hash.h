@@ -5,12 +5,12 @@
  * seed is not such a function. XXH3, which was used here before, is for keys of 4 to 8 bytes one public bijection of
  * key XOR a constant.
  *
- * - Up to HASH_AES_MOST bytes, where the processor has AES: XCBC-MAC (Black and Rogaway, 2000; RFC 3566) with all ten
+ *  - Up to HASH_AES_MOST bytes, where the processor has AES: XCBC-MAC (Black and Rogaway, 2000; RFC 3566) with all ten
  *    rounds and three independent keys, 64 of its 128 bits. It is a pseudorandom function for messages of any length as
  *    far as AES is a pseudorandom permutation, up to 2^64 blocks, and keys of up to 16 bytes are one block.
- * - Longer keys, and all keys on other processors: SipHash-1-3 (Aumasson and Bernstein, 2012, with the number of rounds
- *    that hash tables elsewhere use). It was designed for this purpose. There is no proof of its security, but no known
- *    attack either.
+ *  - Longer keys, and all keys on other processors: SipHash-1-3 (Aumasson and Bernstein, 2012, with the number of
+ *    rounds that hash tables elsewhere use). It was designed for this purpose. There is no proof of its security, but
+ *    no known attack either.
  *
  * Two such functions with independent keys, each for its own sizes, make one such function. XCBC takes 22 instructions
  * for 16 bytes and 36 for 12 bytes; SipHash-1-3 takes 146 and 130; XXH3 took about 45.

@@ -19,11 +19,12 @@
  * group's overflow, unordered, behind the 64 buckets. Such items cost a linear search, and the same memory as other
  * items. With a keyed hash this happens only, and briefly, while a table is filled in the scan order of another table.
  *
- * Invariants 1. In a bucket the used slots come first. 2. An item is in its home bucket, or every bucket from its home
- * up to the one before the item's is full. 3. A group of local depth d is named by 2^(depth - d) neighbouring directory
- * entries, all equal. 4. For an item in the overflow, all buckets within reach of its home are full. An empty overflow
- * is freed. So a lookup stops at the first bucket that is not full, and removal pulls spilled items back (no
- * tombstones).
+ * Invariants
+ *  1. In a bucket the used slots come first.
+ *  2. An item is in its home bucket, or every bucket from its home up to the one before the item's is full.
+ *  3. A group of local depth d is named by 2^(depth - d) neighbouring directory entries, all equal.
+ *  4. For an item in the overflow, all buckets within reach of its home are full. An empty overflow is freed.
+ * So a lookup stops at the first bucket that is not full, and removal pulls spilled items back (no tombstones).
  *
  * Bits of a hash: 63..48 tag, 41..14 directory (41 first), 13..0 free for the caller (the stripe). A scan's position
  * counts in an order that depends on the items alone: first the upper 6 bits of the tag, then the directory bits. So a
