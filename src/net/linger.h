@@ -1,12 +1,12 @@
-/* linger.h: the last words of a connection reach a peer that is still sending.
+/* linger.h: closing a connection such that a peer which still sends receives the last reply.
  *
- * A socket that is closed while input is unread, or that gets input afterwards, answers with a reset; the reset
- * overtakes what was sent before, and the peer learns nothing but "connection reset". So when we end a connection our
- * side is shut down first, and what still comes is thrown away until the peer has closed too. That is nobody's
- * connection any more: it is no client, counts for no limit and is served nothing.
+ * If a socket is closed with unread input, or input arrives afterwards, the kernel sends a reset. The reset overtakes
+ * the last output, and the peer sees only "connection reset". So the server shuts its sending side down first, and then
+ * discards input until the peer has closed, too. A lingering socket is not a client any more: it counts for no limit
+ * and gets no service.
  *
- * Bounded, whatever peers do: LINGER_BYTES and LINGER_US each, LINGER_MOST at a time in a loop, of which the oldest
- * goes when there are more. Who is beyond these gets the reset. */
+ * There are limits: LINGER_BYTES and LINGER_US for each socket, and LINGER_MOST sockets of a loop; when there are more,
+ * the oldest is closed. A peer beyond a limit gets the reset. */
 #pragma once
 
 #include "base/list.h"
@@ -14,12 +14,12 @@
 
 enum { LINGER_BYTES = 16 << 20, LINGER_US = 2 * 1000 * 1000, LINGER_MOST = 32 };
 
-/* Of one loop; its thread. */
+/* The lingering sockets of one loop. Only the loop's thread uses them. */
 struct lingers {
     struct list list; /* the oldest first */
     unsigned count;
-    struct loop_timer timer; /* for the oldest */
+    struct loop_timer timer; /* for the limit of the oldest */
 };
 
 void lingers_init(struct lingers *lingers);
-void lingers_fini(struct loop *loop); /* closes them; the backend still works */
+void lingers_fini(struct loop *loop); /* closes all of them; the backend must still work */

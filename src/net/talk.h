@@ -1,5 +1,6 @@
-/* Talking to one peer while everything else of this loop waits: for sessions in which a person steps through a script.
- * Only from inside of the connection's on_data, and only on loops of epoll, which read nothing behind our back. */
+/* A blocking conversation with one peer, while all other connections of this loop wait: for sessions in which a person
+ * steps through a script. Call these functions from the connection's on_data only, and only on loops with epoll
+ * (io_uring may have read bytes already). */
 #pragma once
 
 #include "base/compiler.h"
@@ -12,14 +13,15 @@ struct conn;
 
 bool conn_may_talk(const struct conn *conn);
 
-/* Asked again and again while nothing happens; false: give up. */
+/* Called again and again while waiting; false: give up. */
 typedef bool (*conn_talk_fn)(void *context);
 
-/* Sends what waits in conn->output, all of it. False: the peer has gone, or has not taken it for too long. */
+/* Sends all of conn->output. False: the peer has closed the connection, or has not read for too long. */
 must_check bool conn_talk_flush(struct conn *conn, conn_talk_fn go_on, void *context);
-/* Waits for bytes; 0: the peer has gone, or go_on gave up. At least CONN_TALK_ROOM bytes of room. */
+/* Waits for bytes and returns their count. 0: the peer has closed the connection, or go_on returned false. `room` is at
+ * least CONN_TALK_ROOM bytes. */
 enum { CONN_TALK_ROOM = 17 * 1024 };
 must_check size_t conn_talk_receive(struct conn *conn, char *data, size_t room, conn_talk_fn go_on, void *context);
 
-/* The stream belongs to another process from now on: our descriptor is closed, and the peer hears nothing of it. */
+/* Another process owns the stream from now on: closes our descriptor; the peer does not notice. */
 void conn_leave(struct conn *conn);
