@@ -1,4 +1,4 @@
-/* Lists as values: a quicklist in every case, short ones are a single node. */
+/* Lists as values. Every list is a quicklist; a short list is a single node. */
 #pragma once
 
 #include "data/quicklist.h"

@@ -1,4 +1,4 @@
-/* Some of the items of a table, by chance: for SRANDMEMBER and its like, and to estimate what items take. */
+/* Random items of a table, for SRANDMEMBER and similar commands, and to estimate the memory of items. */
 #pragma once
 
 #include "base/random.h"
@@ -7,13 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-void *sample_random(const struct table *table, struct random *random); /* each with the same chance; NULL: empty */
-/* `count` different items (at most all), each selection with about the same chance, in no order. */
+/* Each item has the same chance; NULL: the table is empty. */
+void *sample_random(const struct table *table, struct random *random);
+/* Visits `count` different items (at most all). Each selection has about the same chance. The order is not random. */
 void sample_some(const struct table *table, struct random *random, uint64_t count, table_item_fn fn, void *context);
-/* What all items take: the mean of `samples` of them (0: all) times their number. */
+/* The memory of all items: the mean of `samples` items (0: all), times their number. */
 uint64_t sample_memory(const struct table *table, uint64_t samples, uint64_t (*bytes)(const void *item));
 
-/* Picks `wanted` of `left` things that pass by, each selection with the same chance. */
+/* Selects `wanted` of `left` elements while they are visited one after the other. Each selection has the same
+ * chance. */
 struct sample_picker {
     uint64_t left;
     uint64_t wanted;

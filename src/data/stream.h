@@ -1,11 +1,11 @@
-/* A stream: entries of field-value pairs under ascending ids, and the consumer groups that read them.
+/* Streams: entries of field-value pairs under ascending ids, and the consumer groups that read them.
  *
- * Entries lie in nodes, listpacks of some hundred entries, in the layout of RDB files, so that they are saved and
- * loaded as they are; a radix tree finds a node by the 16 bytes of its id (stream_node.h has the layout). A deleted
- * entry is only marked; its node goes with its last live entry. Nodes behind the last two are packed, if it pays, until
- * they are changed (stream_kept.h).
+ * Entries are in nodes, listpacks of some hundred entries, in the layout of RDB files, so they are loaded and saved
+ * unchanged. A radix tree finds a node by the 16 bytes of its id (stream_node.h has the layout). A deleted entry is
+ * only marked; the node is removed with its last live entry. All nodes but the last two are compressed, if it pays,
+ * until they are changed (stream_kept.h).
  *
- * Not shared: its owner (a stripe) guards it. What a client sends is checked by the caller where a comment says so. */
+ * The owner (a stripe) guards a stream. Where a comment says so, the caller has checked the client's arguments. */
 #pragma once
 
 #include "base/compiler.h"
@@ -42,9 +42,9 @@ static inline bool stream_id_is_zero(struct stream_id id)
     return id.ms == 0 && id.seq == 0;
 }
 
-must_check bool stream_id_increment(struct stream_id *id); /* false, and unchanged: it is the largest */
-must_check bool stream_id_decrement(struct stream_id *id); /* false, and unchanged: it is 0-0 */
-/* As a key of a tree, and in files: big-endian. */
+must_check bool stream_id_increment(struct stream_id *id); /* false: the id is the largest one and unchanged */
+must_check bool stream_id_decrement(struct stream_id *id); /* false: the id is 0-0 and unchanged */
+/* The form of an id in a tree's key and in files: big-endian. */
 struct slice stream_id_encode(struct stream_id id, char room[STREAM_ID_BYTES]);
 struct stream_id stream_id_decode(const char bytes[STREAM_ID_BYTES]);
 
@@ -53,97 +53,101 @@ struct stream_id stream_id_decode(const char bytes[STREAM_ID_BYTES]);
 struct mem_mover;
 struct stream;
 
-struct stream_limits { /* of a node; 0: none */
+struct stream_limits { /* limits of a node; 0: none */
     uint64_t node_bytes;
     uint64_t node_entries;
 };
 
 struct stream *stream_create(void);
-struct stream *stream_copy(const struct stream *stream); /* with groups, consumers and what is pending */
-void stream_destroy(struct stream **stream);             /* NULL is fine; leaves NULL */
+struct stream *stream_copy(const struct stream *stream); /* with groups, consumers and pending entries */
+void stream_destroy(struct stream **stream);             /* accepts NULL; leaves NULL */
 
 uint64_t stream_length(const struct stream *stream);
-struct stream_id stream_first_id(const struct stream *stream); /* of the live entries; 0-0: there are none */
-struct stream_id stream_last_id(const struct stream *stream);  /* the last one given out, deleted or not */
-struct stream_id stream_top_id(const struct stream *stream);   /* of the last live entry; 0-0: there is none */
-struct stream_id stream_front_id(const struct stream *stream); /* of the first one in a node, live or deleted */
-struct stream_id stream_tail_id(const struct stream *stream);  /* of the last one in a node */
+struct stream_id stream_first_id(const struct stream *stream); /* first live entry; 0-0: there is none */
+/* The last id that was assigned, even if its entry was deleted. */
+struct stream_id stream_last_id(const struct stream *stream);
+struct stream_id stream_top_id(const struct stream *stream);   /* last live entry; 0-0: there is none */
+struct stream_id stream_front_id(const struct stream *stream); /* first entry in a node, live or deleted */
+struct stream_id stream_tail_id(const struct stream *stream);  /* last entry in a node, live or deleted */
 struct stream_id stream_max_deleted_id(const struct stream *stream);
 uint64_t stream_entries_added(const struct stream *stream);
 uint64_t stream_node_count(const struct stream *stream);
-uint64_t stream_tree_node_count(const struct stream *stream); /* of the tree that finds them, with its root */
+uint64_t stream_tree_node_count(const struct stream *stream); /* nodes of the radix tree, with its root */
 uint64_t stream_memory_bytes(const struct stream *stream);
 
-/* Adds an entry; the id must be above the last one. `pairs`: field, value, field, ... False, and nothing happened: it
- * is too large for a node. */
+/* Adds an entry; the id must be above the last one. `pairs`: field, value, field, ... False: the entry is too large for
+ * a node, and nothing has changed. */
 must_check bool stream_append(struct stream *stream, struct stream_id id, const struct slice *pairs, size_t field_count,
                               const struct stream_limits *limits);
-bool stream_delete(struct stream *stream, struct stream_id id); /* false: no such entry */
+bool stream_delete(struct stream *stream, struct stream_id id); /* false: there is no such entry */
 bool stream_has(const struct stream *stream, struct stream_id id);
 
 struct stream_trim {
     enum { STREAM_TRIM_LENGTH, STREAM_TRIM_ID } by;
-    bool whole_nodes;       /* "~": only what costs nothing to remove */
-    uint64_t length;        /* so many entries stay */
-    struct stream_id id;    /* entries from here on stay */
-    uint64_t removal_limit; /* 0: none */
+    bool whole_nodes;       /* "~": removes whole nodes only */
+    uint64_t length;        /* this many entries stay */
+    struct stream_id id;    /* entries from this id on stay */
+    uint64_t removal_limit; /* most entries to remove; 0: no limit */
 };
-uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim); /* returns how many entries went */
+uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim); /* returns how many entries were removed */
 
-/* The caller has seen to it that last_id is not below the tail's or max_deleted_id, nor entries_added below the
+/* The caller has checked that last_id is not below stream_tail_id or max_deleted_id, and entries_added not below the
  * length. */
 void stream_set_ids(struct stream *stream, struct stream_id last_id, struct stream_id max_deleted_id,
                     uint64_t entries_added);
 
-/* As value_ops relocate says. What groups hold stays where it is: little of it lives for long. */
+/* Like value_ops.relocate. Groups, consumers and pending entries do not move: few of them live long. */
 uint64_t stream_relocate(struct stream **stream, uint64_t position, uint64_t most, struct mem_mover *mover);
 
 void stream_validate(const struct stream *stream); /* asserts every invariant */
 
 /* --- reading --- */
 
-/* Entries from start to end, both included; do not change the stream, nor move the struct, meanwhile. */
+/* Entries from start to end, both included. While an iterator is in use, the stream must not change and the struct must
+ * not move. */
 struct stream_iter {
     const struct stream *stream;
     struct stream_id start, end;
     bool backwards;
     struct radix_iter nodes;
-    const struct listpack *node; /* NULL: not begun, or done */
-    struct listpack *opened;     /* the node, if it was packed */
+    const struct listpack *node; /* NULL: not begun, or at the end */
+    struct listpack *opened;     /* the decompressed node, if it was compressed */
     struct stream_id node_id;
-    struct stream_id seen_id; /* stream_iter_find: it has come so far in the node */
-    listpack_at next_entry;   /* forward: its flags; backwards: what stands last in it */
-    listpack_at field;        /* the next one of the current entry */
+    struct stream_id seen_id; /* stream_iter_find: the position reached in the node */
+    listpack_at next_entry;   /* forward: the flags of the next entry; backwards: its last element */
+    listpack_at field;        /* the next field of the current entry */
     listpack_at value;
-    bool fields_apart; /* the names stand in the master entry */
+    bool fields_apart; /* the field names are in the master entry */
     char scratch[2][NUMBER_I64_SPACE];
 };
 
 void stream_iter_init(struct stream_iter *iter, const struct stream *stream, struct stream_id start,
                       struct stream_id end);
 void stream_iter_init_backwards(struct stream_iter *iter, const struct stream *stream, struct stream_id start,
-                                struct stream_id end);                             /* from end to start */
-void stream_iter_init_find(struct stream_iter *iter, const struct stream *stream); /* nowhere yet */
+                                struct stream_id end);                             /* iterates from end to start */
+void stream_iter_init_find(struct stream_iter *iter, const struct stream *stream); /* at no entry */
 void stream_iter_fini(struct stream_iter *iter);
 bool stream_iter_next(struct stream_iter *iter, struct stream_id *id, uint64_t *field_count);
-/* Goes to this entry; false: it is not there. Cheap where ids ascend, as a node is opened and walked once. The
- * iterator was made for it, and stream_iter_next is not for such ones. */
+/* Moves to this entry. False: there is no such entry. Fast for ascending ids, since each node is opened and walked
+ * once. Only for iterators of stream_iter_init_find, which do not support stream_iter_next. */
 bool stream_iter_find(struct stream_iter *iter, struct stream_id id, uint64_t *field_count);
-/* Up to field_count times after stream_iter_next or stream_iter_find; the texts are valid until the next call. */
+/* Call it up to field_count times after stream_iter_next or stream_iter_find. The texts are valid until the next
+ * call. */
 void stream_iter_pair(struct stream_iter *iter, struct slice *field, struct slice *value);
 
 /* --- saving and loading nodes --- */
 
 typedef void (*stream_node_fn)(struct stream_id id, struct slice bytes, void *context);
-void stream_each_node(const struct stream *stream, stream_node_fn visit, void *context); /* in order */
-/* From outside, in order, into a stream without tail; stream_set_ids follows. False: damaged, nothing happened. */
+void stream_each_node(const struct stream *stream, stream_node_fn visit, void *context); /* in the order of ids */
+/* Adds a node from a file, in order, to a stream without nodes behind it; stream_set_ids follows. False: the node is
+ * damaged, and nothing has changed. */
 must_check bool stream_load_node(struct stream *stream, struct stream_id id, struct slice bytes);
 
 /* --- consumer groups --- */
 
 #define STREAM_READ_UNKNOWN (-1)
 
-struct stream_pending { /* delivered and not acknowledged; in the group's tree and in its consumer's */
+struct stream_pending { /* delivered and not acknowledged; in the group's tree and in its consumer's tree */
     struct stream_consumer *consumer;
     int64_t delivery_ms;
     uint64_t delivery_count;
@@ -159,7 +163,7 @@ struct stream_consumer {
 
 struct stream_group {
     struct stream_id last_id;
-    int64_t entries_read;    /* or STREAM_READ_UNKNOWN */
+    int64_t entries_read;    /* a count, or STREAM_READ_UNKNOWN */
     struct radix *pending;   /* id -> stream_pending */
     struct radix *consumers; /* name -> stream_consumer */
 };
@@ -171,30 +175,32 @@ static inline struct slice stream_consumer_name(const struct stream_consumer *co
 
 const struct radix *stream_groups(const struct stream *stream); /* name -> stream_group */
 struct stream_group *stream_group_find(const struct stream *stream, struct slice name);
-/* NULL: there is one already. */
+/* Returns NULL if the group exists. */
 struct stream_group *stream_group_create(struct stream *stream, struct slice name, struct stream_id last_id,
                                          int64_t entries_read);
 bool stream_group_destroy(struct stream *stream, struct slice name); /* false: no such group */
 
-/* Entries behind the group. False: nobody can tell, because some of those it counts were deleted. It may be negative
- * when a client has set entries_read to anything. */
+/* The number of entries after the group's last id. False: it is unknown, since counted entries were deleted. It may be
+ * negative if a client has set entries_read. */
 must_check bool stream_group_lag(const struct stream *stream, const struct stream_group *group, int64_t *lag);
-/* The group got an entry; ids below its last one change nothing. */
+/* Records that the group got an entry. An id below the group's last one changes nothing. */
 void stream_group_advance(const struct stream *stream, struct stream_group *group, struct stream_id id);
-/* How many entries were ever added up to this id, or STREAM_READ_UNKNOWN. */
+/* The number of entries ever added up to this id, or STREAM_READ_UNKNOWN. */
 int64_t stream_entries_up_to(const struct stream *stream, struct stream_id id);
 
 struct stream_consumer *stream_consumer_find(const struct stream_group *group, struct slice name);
 struct stream_consumer *stream_consumer_create(struct stream_group *group, struct slice name, int64_t seen_ms);
-/* With all that is pending for it. False: no such consumer. */
+/* Removes the consumer and its pending entries. False: no such consumer. */
 bool stream_consumer_destroy(struct stream_group *group, struct slice name, uint64_t *pending_count);
 
 struct stream_pending *stream_pending_find(const struct stream_group *group, struct stream_id id);
-/* Pending for this consumer from now on, whoever had it before; a new one has delivery count 0 and time 0. */
+/* Makes the entry pending for this consumer, whether or not it was pending for another one. A new record has delivery
+ * count 0 and time 0. */
 struct stream_pending *stream_pending_assign(struct stream_group *group, struct stream_id id,
                                              struct stream_consumer *consumer);
-bool stream_pending_remove(struct stream_group *group, struct stream_id id); /* acknowledged; false: was not pending */
-/* Walks group->pending or consumer->pending: sets an iterator made for it to the first id from here on. */
+/* Acknowledges; false: the entry was not pending. */
+bool stream_pending_remove(struct stream_group *group, struct stream_id id);
+/* For iterators of group->pending or consumer->pending: moves to the first id >= from. */
 bool stream_pending_seek(struct radix_iter *iter, struct stream_id from);
 static inline struct stream_id stream_pending_id(const struct radix_iter *iter)
 {

@@ -1,13 +1,13 @@
-/* What the files of the stream share. */
+/* Internals that the files of the stream share. */
 #pragma once
 
 #include "data/stream.h"
 
 /* Invariants
- *  1. Nodes do not overlap, a node's key is not above its first entry, and each has a live entry.
- *  2. length is the sum of the nodes' live counts, node_bytes what their memory takes; first_id is the first live
- *     entry (0-0: none); no entry is above last_id.
- *  3. What is pending in a group is pending for exactly one of its consumers, in the same record. */
+ *  1. Nodes do not overlap, a node's key is not above its first entry, and each node has a live entry.
+ *  2. length is the sum of the nodes' live counts, node_bytes the sum of their memory; first_id is the first live entry
+ *     (0-0: none); no entry is above last_id.
+ *  3. An entry that is pending in a group is pending for exactly one of its consumers, in the same record. */
 struct stream {
     struct radix *nodes;  /* id -> stream_kept */
     struct radix *groups; /* name -> stream_group */

@@ -1,4 +1,4 @@
-/* Streams as values: there is one form only, and a stream without entries stays. */
+/* Streams as values. There is one encoding, and a key with an empty stream stays. */
 #pragma once
 
 #include "data/stream.h"

@@ -1,6 +1,6 @@
-/* How values of the types that are more than a string are handed around: what holds the data, and in which form it is.
- * A module of data/ makes, reads and changes values of its type through this; it may change both fields at any change,
- * so that who keeps a value stores it again afterwards. Values have no lock: who keeps them guards them. */
+/* Values of all types other than string: the data and its encoding. A module of data/ makes, reads and changes values
+ * of its type through this struct. A change may change both fields, so the owner stores the value again afterwards.
+ * Values have no lock: their owner guards them. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,13 +8,14 @@
 
 enum value_encoding {
     ENCODING_INT,       /* string: a number */
-    ENCODING_EMBSTR,    /* string: short, never edited in place */
-    ENCODING_RAW,       /* any other string */
+    ENCODING_EMBSTR,    /* string: short, never changed in place */
+    ENCODING_RAW,       /* string: any other */
     ENCODING_LISTPACK,  /* hash: field, value ...; set: members; sorted set: member, score ...; struct listpack */
     ENCODING_INTSET,    /* set: struct intset */
     ENCODING_HASHTABLE, /* hash, set: a table of items */
     ENCODING_QUICKLIST, /* list */
-    ENCODING_SKIPLIST,  /* sorted set: a table of items and an index of their order; the name is what clients know */
+    /* Sorted set: a table of items and an index of their order; clients know this encoding by the name skiplist. */
+    ENCODING_SKIPLIST,
     ENCODING_STREAM,
     ENCODING_COUNT
 };
@@ -28,27 +29,29 @@ struct value {
     enum value_encoding encoding;
 };
 
-/* Types whose members may have deadlines of their own: what the keyspace must know to let such members go. */
+/* For types whose members may have deadlines of their own: functions with which the keyspace removes members. */
 struct value_member_ops {
     bool (*has)(struct value value, struct slice member);
-    bool (*remove)(struct value *value, struct slice member); /* false: it was not there; may leave the value empty */
+    /* False: there was no such member; the value may be empty afterwards. */
+    bool (*remove)(struct value *value, struct slice member);
 };
 
-/* What can be done with values of any type. */
+/* The operations on values of any type. */
 struct value_ops {
     void (*destroy)(struct value value);
     struct value (*copy)(struct value value);
-    /* What it takes; parts of large ones are estimated from `samples` of them (0: all are looked at). */
+    /* Memory in bytes; for large values an estimate from `samples` elements (0: all elements). */
     uint64_t (*memory_bytes)(struct value value, uint64_t samples);
-    uint64_t (*free_effort)(struct value value); /* roughly how many allocations: large ones are freed elsewhere */
-    /* Moves the value's memory together (mem_move), elements from `position` on (0 first) and about `most` of them;
-     * value->data is where it is from then on. Returns where to go on, 0 at the end. Before it is asked to, the value
-     * may change, or another of any type take its place: any position must do, and the walk must end nevertheless.
-     * NULL: values of this type stay where they are. */
+    /* About the number of allocations; large values are freed in the background. */
+    uint64_t (*free_effort)(struct value value);
+    /* Defragments the value's memory (mem_move): about `most` elements from `position` on (0 at first). value->data is
+     * the new address afterwards. Returns the next position, 0 at the end. Between calls the value may change, or be
+     * replaced by one of another type: the function must accept any position, and the walk must end in any case. NULL:
+     * values of this type are not moved. */
     uint64_t (*relocate)(struct value *value, uint64_t position, uint64_t most, struct mem_mover *mover);
-    /* Elements: a key whose value has none goes. NULL: values of this type stay whatever is in them. */
+    /* The number of elements. A key whose value has none is deleted. NULL: keys of this type stay even if empty. */
     uint64_t (*count)(struct value value);
-    /* Where the elements are, to be described; NULL, and NULL is returned: not in a table. */
+    /* The table of the elements, for DEBUG HTSTATS-KEY. NULL, as pointer or as result: there is no table. */
     const struct table *(*table)(struct value value);
     void (*validate)(struct value value);   /* for tests: asserts every invariant; may be NULL */
     const struct value_member_ops *members; /* NULL: members have no deadlines */

@@ -1,4 +1,4 @@
-/* The items of sorted sets: score, member, and a deadline for those that have one. One allocation each. */
+/* The items of sorted sets: score, member, and optionally a deadline, in one allocation. */
 #pragma once
 
 #include "base/slice.h"
@@ -11,17 +11,17 @@
 #define ZINDEX_NO_DEADLINE INT64_C(-1)
 
 struct zindex_item {
-    double score;  /* while the item is in an index only zindex_set_score changes it */
-    uint32_t size; /* of the member; the upper bit: the item has a deadline, in the eight bytes before it */
+    double score;  /* while the item is in an index, only zindex_set_score changes it */
+    uint32_t size; /* size of the member; the upper bit: the item has a deadline, in the eight bytes before it */
     char member[];
 };
 
-/* An item on the heap; the member is copied. */
+/* Allocates an item and copies the member. */
 struct zindex_item *zindex_item_create(double score, struct slice member, int64_t deadline_ms);
-void zindex_item_destroy(struct zindex_item *item); /* NULL is fine */
+void zindex_item_destroy(struct zindex_item *item); /* accepts NULL */
 struct mem_mover;
-struct zindex_item *zindex_item_move(struct zindex_item *item, struct mem_mover *mover); /* where it is from now on */
-size_t zindex_item_memory_bytes(const struct zindex_item *item);                         /* what its allocation takes */
+struct zindex_item *zindex_item_move(struct zindex_item *item, struct mem_mover *mover); /* returns its new address */
+size_t zindex_item_memory_bytes(const struct zindex_item *item);                         /* bytes of its allocation */
 
 static inline struct slice zindex_item_member(const struct zindex_item *item)
 {
@@ -37,7 +37,7 @@ static inline int64_t zindex_item_deadline(const struct zindex_item *item)
     return deadline_ms;
 }
 
-/* Below zero, zero, above zero. */
+/* Returns a number below, equal to or above zero. */
 static inline int zindex_compare(const struct zindex_item *a, const struct zindex_item *b)
 {
     if (a->score != b->score)

@@ -1,21 +1,22 @@
-/* Nodes.
+/* Internals of the index: nodes.
  *
- * A node is an array of rows, held column by column so that a search reads scores that stand side by side:
+ * A node is an array of rows that is stored by columns, so that a search reads adjacent scores:
  *
  *     leaf    scores | items                                  linked with its neighbours
  *     inner   scores | items (the first below) | children | counts (of the items below)
  *
  * Invariants
- *  1. Rows are in order; a node other than a fresh one inside an insert has at least one row.
- *  2. An inner row names exactly the first item below it, its score, and the exact number of items below it.
- *  3. All leaves are equally deep. Only the root may have less than full capacity; an inner root has two rows or more.
+ *  1. Rows are in order. A node has at least one row, except a new node inside an insert.
+ *  2. An inner row has exactly the first item below it, its score, and the exact number of items below it.
+ *  3. All leaves have the same depth. Only the root may have less than full capacity. An inner root has two rows or
+ *     more.
  *
- * Filling. A full node first hands rows to a neighbour with room, and only splits if both are nearly full. One that is
- * full at the very end (or beginning) of the index stays full, and a new one takes the new row: ascending inserts leave
- * full nodes behind. A node that has become less than half full joins a neighbour if both fit into one with an eighth
- * to spare. Random inserts leave leaves about four fifths full.
+ * Filling. A full node first moves rows to a neighbour with room, and splits only if both are nearly full. A node that
+ * is full at the very end (or beginning) of the index stays full, and a new node takes the new row: ascending inserts
+ * leave full nodes behind. A node that has become less than half full joins a neighbour if both fit into one node with
+ * an eighth to spare. After random inserts, leaves are about four fifths full.
  *
- * The way down is kept in a path, counted from the leaf: level 0 is the leaf, level `height` the root. */
+ * A path holds the nodes on the way down, counted from the leaf: level 0 is the leaf, level `height` the root. */
 #pragma once
 
 #include "base/assert.h"
@@ -24,13 +25,13 @@
 
 enum { SCORES, ITEMS, LEAF_COLUMNS, CHILDREN = LEAF_COLUMNS, COUNTS, INNER_COLUMNS };
 
-/* 30, 62 or 126 rows a leaf, 31 or 63 an inner node made no difference that could be told from noise with a million
- * members; small nodes suit small sets. Leaves without scores took 10 bytes a member less (42 instead of 52), but then
- * each step of a search visits an item: random inserts took 1,030 ns instead of 370, ranks 1,450 instead of 810. */
+/* With a million members, leaves of 30, 62 or 126 rows and inner nodes of 31 or 63 rows made no measurable difference;
+ * small nodes suit small sets. Leaves without scores took 10 bytes a member less (42 instead of 52), but then each step
+ * of a search reads an item: random inserts took 1,030 ns instead of 370, ranks 1,450 instead of 810. */
 enum {
     LEAF_ROWS = 62,  /* 1 KiB */
     INNER_ROWS = 31, /* 1 KiB */
-    ROOT_ROWS = 6,   /* a leaf that is alone begins with this many: 128 bytes */
+    ROOT_ROWS = 6,   /* a single leaf begins with this capacity: 128 bytes */
     HEIGHT_MOST = 16
 };
 
@@ -80,7 +81,7 @@ static inline unsigned rows_most(const struct zindex_node *node)
 
 /* --- searching --- */
 
-/* What is sought, and whether a row stands before the place. Rows up to some one do, all after it do not. */
+/* A search key, and whether a row precedes the position searched for. The rows that precede it come first. */
 struct key {
     double score;
     struct slice member;
@@ -125,7 +126,7 @@ static ALWAYS_INLINE bool precedes_or_is_member(double score, const struct zinde
     return slice_compare(zindex_item_member(item), key->member) <= 0;
 }
 
-/* How many of the rows from `begin` on stand before the place, counted from the node's first row. */
+/* Returns how many rows precede the position, counted from the node's first row. The search starts at row `begin`. */
 static ALWAYS_INLINE unsigned search_rows(struct zindex_node *node, unsigned begin, precedes_fn precedes,
                                           const struct key *key)
 {
@@ -143,7 +144,8 @@ static ALWAYS_INLINE unsigned search_rows(struct zindex_node *node, unsigned beg
     return begin;
 }
 
-/* The place's leaf is below the last child whose first item stands before it, or the first. */
+/* Descends to the leaf of the position: in each node, the last child whose first item precedes it, or the first
+ * child. */
 static ALWAYS_INLINE void descend(const struct zindex *index, struct path *path, precedes_fn precedes,
                                   const struct key *key)
 {
@@ -163,9 +165,9 @@ static inline struct key key_of(const struct zindex_item *item)
     return (struct key){item->score, zindex_item_member(item)};
 }
 
-/* The way to the place behind an item that is, or may be, in the index. The index is not empty. */
+/* The path to the position behind an item that is or may be in the index. The index is not empty. */
 void zindex_descend(const struct zindex *index, struct path *path, const struct zindex_item *item);
-/* The way to an item that is in the index. */
+/* The path to an item that is in the index. */
 void zindex_find(const struct zindex *index, struct path *path, const struct zindex_item *item);
-/* The way to the item of a rank below the count. */
+/* The path to the item of a rank below the count. */
 void zindex_find_rank(const struct zindex *index, struct path *path, uint64_t rank);

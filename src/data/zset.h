@@ -1,6 +1,6 @@
-/* Sorted sets: members with a score, in order of score, then of member. Small ones are a listpack of member, score,
- * member, score ... in that order; from the limits on they are a table of items by member and an index of their order
- * (zindex.h), and stay so. A score in a listpack is an integer if it is a whole number, else its text. */
+/* Sorted sets: members with a score, ordered by score, then by member. A small sorted set is a listpack of member,
+ * score, member, score ... in that order. Beyond its limits it becomes a table of items by member and an index of their
+ * order (zindex.h), and stays so. A score in a listpack is an integer if it is a whole number, otherwise a text. */
 #pragma once
 
 #include "base/compiler.h"
@@ -18,41 +18,42 @@
 extern const struct value_ops zset_ops;
 
 struct zset_limits {
-    uint64_t listpack_entries; /* members a listpack may have */
-    uint64_t listpack_bytes;   /* of the longest member in it */
+    uint64_t listpack_entries; /* most members in a listpack */
+    uint64_t listpack_bytes;   /* longest member in a listpack */
 };
 
-/* Is the score one that a listpack holds as an integer? */
+/* True if a listpack holds the score as an integer. */
 static inline bool zset_score_is_whole(double score)
 {
     return score >= -0x1p62 && score <= 0x1p62 && score == (double)(int64_t)score;
 }
 
-/* Is called with each member; the slice is good until it returns. */
+/* Called with each member. The slice is valid until it returns. */
 typedef void (*zset_member_fn)(struct slice member, double score, void *context);
 
 struct value zset_create(void);
 uint64_t zset_count(struct value zset);
 bool zset_score(struct value zset, struct slice member, double *score); /* false: there is no such member */
-/* False: there is no such member; else the number of members before it. */
+/* False: there is no such member. *rank is the number of members before it. */
 bool zset_rank(struct value zset, struct slice member, uint64_t *rank, double *score);
 
-bool zset_remove(struct value *zset, struct slice member); /* false: it was not there */
+bool zset_remove(struct value *zset, struct slice member); /* false: there was no such member */
 
-/* What a member's score becomes; *score holds the old one if there is one, else 0, and gets the new. */
+/* Decides the new score of a member. At first *score is the old score, or 0 if the member does not exist; the function
+ * writes the new score. */
 enum zset_verdict {
-    ZSET_LEAVE, /* nothing changes */
+    ZSET_LEAVE, /* no change */
     ZSET_STORE
 };
 typedef enum zset_verdict (*zset_decide_fn)(bool is_there, double *score, void *context);
-enum zset_outcome { ZSET_LEFT, ZSET_SAME, ZSET_CHANGED, ZSET_ADDED }; /* SAME: stored, and it was that already */
-/* Looks for the member, asks what to do and does it. Scores are never NaN. */
+enum zset_outcome { ZSET_LEFT, ZSET_SAME, ZSET_CHANGED, ZSET_ADDED }; /* SAME: stored, but equal to the old score */
+/* Looks the member up, calls `decide` and applies its decision. Scores are never NaN. */
 enum zset_outcome zset_update(struct value *zset, const struct zset_limits *limits, struct slice member,
                               zset_decide_fn decide, void *context);
 bool zset_put(struct value *zset, const struct zset_limits *limits, struct slice member,
-              double score); /* whatever was there; true: the member is new */
+              double score); /* adds the member or replaces its score; true: the member is new */
 
-/* --- ranges: ranks first ... end - 1; first == end: none --- */
+/* --- ranges: ranks first ... end - 1; first == end: empty --- */
 
 struct zset_span {
     uint64_t first, end;
@@ -60,13 +61,13 @@ struct zset_span {
 
 struct zset_scores {
     double least, most;
-    bool above_least, below_most; /* without the bound itself */
+    bool above_least, below_most; /* true: the bound is exclusive */
 };
 
 struct zset_lex_bound {
     enum zindex_lex kind;
     struct slice member;
-    bool excluded; /* the bound itself is out */
+    bool excluded; /* true: the bound is exclusive */
 };
 
 struct zset_members {
@@ -74,51 +75,54 @@ struct zset_members {
 };
 
 struct zset_span zset_span_of_scores(struct value zset, const struct zset_scores *scores);
-/* Means something where all scores are the same, and is some span otherwise. */
+/* The result has a meaning only if all scores are equal. */
 struct zset_span zset_span_of_members(struct value zset, const struct zset_members *members);
 void zset_remove_span(struct value *zset, struct zset_span span);
 
-/* --- walking; the set must not change meanwhile --- */
+/* --- iterating; the sorted set must not change meanwhile --- */
 
 struct zset_walk {
     struct value zset;
     uint64_t left;
     bool backwards;
-    listpack_at at;              /* listpack: of the next member */
-    struct zindex_cursor cursor; /* else */
+    listpack_at at;              /* listpack: the next member */
+    struct zindex_cursor cursor; /* other sorted sets */
     char scratch[NUMBER_I64_SPACE];
 };
 
-/* The members of a span, in order or backwards. */
+/* Iterates over the members of a span, in order or backwards. */
 void zset_walk_begin(struct zset_walk *walk, struct value zset, struct zset_span span, bool backwards);
-/* All members from the first with at least this score on. */
+/* Iterates over all members with at least this score. */
 void zset_walk_from_score(struct zset_walk *walk, struct value zset, double least);
-/* The member is good until the next call; false: the end. */
+/* False: the end. The member is valid until the next call. */
 bool zset_walk_next(struct zset_walk *walk, struct slice *member, double *score);
 
-/* As SCAN: about `want` members from cursor on; returns the next one, 0: the end. A listpack is given whole. */
+/* As ZSCAN: visits about `want` members from `cursor` on and returns the next cursor, 0: the end. Visits all of a
+ * listpack. */
 uint64_t zset_scan(struct value zset, uint64_t cursor, uint64_t want, zset_member_fn fn, void *context);
-void zset_random(struct value zset, struct random *random, zset_member_fn fn, void *context); /* one; not empty */
-/* `count` different members (at most all), in no order. */
+/* Visits one random member; the sorted set is not empty. */
+void zset_random(struct value zset, struct random *random, zset_member_fn fn, void *context);
+/* Visits `count` different random members (at most all), in no particular order. */
 void zset_random_some(struct value zset, struct random *random, uint64_t count, zset_member_fn fn, void *context);
 
-/* --- gathering members that come in any order, for sets that are made as a whole --- */
+/* --- building a sorted set as a whole, from members in any order --- */
 
-/* All zero is a valid empty one. */
+/* All-zero memory is an empty builder. */
 struct zset_builder {
     struct table items; /* by member */
     struct {
         struct zindex_item **items;
         uint64_t count, capacity;
-    } list;           /* the same in the order in which they came, which often is that of the set */
-    uint64_t longest; /* bytes of a member */
+    } list;           /* the same items in the order of arrival, which often is the order of the sorted set */
+    uint64_t longest; /* size of the longest member */
     uint64_t text_bytes;
 };
 
-struct zindex_item; /* its score may be changed until zset_build */
-struct zindex_item *zset_builder_find(const struct zset_builder *builder, struct slice member); /* NULL: not yet */
-void zset_builder_add(struct zset_builder *builder, struct slice member, double score);         /* not there yet */
-/* The set of what was gathered; the builder is empty again. */
+struct zindex_item; /* its score may change until zset_build */
+struct zindex_item *zset_builder_find(const struct zset_builder *builder, struct slice member); /* NULL: not found */
+/* The member is not in the builder. */
+void zset_builder_add(struct zset_builder *builder, struct slice member, double score);
+/* Returns the sorted set. The builder is empty again. */
 struct value zset_build(struct zset_builder *builder, const struct zset_limits *limits);
 
 void zset_validate(struct value zset);
