@@ -1,6 +1,7 @@
 /* What keeps commands from running for a while, in one word: the way of a request looks at it once. */
 #pragma once
 
+#include "base/assert.h"
 #include "base/compiler.h"
 
 #include <stdatomic.h>
@@ -22,6 +23,7 @@ static inline unsigned command_blocks(void)
 
 static inline void command_block_set(enum command_block block, bool on)
 {
+    assert(block != 0 && (block & (block - 1)) == 0); /* one */
     if (on)
         (void)atomic_fetch_or_explicit(&command_block_bits, block, memory_order_release);
     else

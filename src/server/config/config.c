@@ -5,9 +5,12 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/fence.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/panic.h"
+#include "base/spinlock.h"
+#include "base/thread.h"
 #include "server/config/config_priv.h"
 #include "server/config/command_block.h"
 #include "server/config/options.h"
@@ -41,6 +44,9 @@ struct config_row *config_find_row(struct slice name)
 
 void config_add_rows(const struct option_row *rows, size_t count)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(!config_state.is_read);
     for (size_t i = 0; i < count; i++) {
         if (config_find_row(slice_from_text(rows[i].name)) != NULL)
             panic("option '%s' is declared twice", rows[i].name);
@@ -53,6 +59,7 @@ void config_add_accepted(void)
     size_t count;
     const struct option_row *rows = options_accepted(&count);
 
+    assert(config_state.rows.items != NULL); /* config_setup was first */
     for (size_t i = 0; i < count; i++) {
         const struct config_row *known = config_find_row(slice_from_text(rows[i].name));
 
@@ -64,6 +71,8 @@ void config_add_accepted(void)
 
 void config_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     assert(config_state.rows.items == NULL);
     config_add_rows(server_options, server_option_count);
     config_add_rows(process_options, process_option_count);
@@ -73,6 +82,8 @@ void config_teardown(void)
 {
     struct config_state *state = &config_state;
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     for (size_t i = 0; i < state->rows.count; i++) {
         option_fini(state->rows.items[i].row);
         mem_free(state->rows.items[i].hooks);
@@ -90,6 +101,9 @@ void config_on_change(const char *option_name, config_apply_fn apply)
 {
     struct config_row *row = config_find_row(slice_from_text(option_name));
 
+    assert(apply != NULL);
+    thread_assert_main();
+    gate_assert_no_traffic();
     if (row == NULL)
         panic("no option '%s'", option_name);
     row->hooks = mem_realloc(row->hooks, (row->hook_count + 1) * sizeof(*row->hooks));
@@ -98,11 +112,18 @@ void config_on_change(const char *option_name, config_apply_fn apply)
 
 void config_on_reset_stat(void (*reset)(void))
 {
+    assert(reset != NULL);
+    thread_assert_main();
+    gate_assert_no_traffic();
     *ARRAY_PUSH(&config_state.reset_hooks) = reset;
 }
 
 void config_on_directive(const struct config_directive *directive)
 {
+    assert(directive->run != NULL);
+    assert(config_find_directive(slice_from_text(directive->name)) == NULL);
+    thread_assert_main();
+    gate_assert_no_traffic();
     *ARRAY_PUSH(&config_state.directives) = directive;
 }
 
@@ -110,11 +131,13 @@ void config_on_directive(const struct config_directive *directive)
 
 size_t config_row_count(void)
 {
+    assert(config_state.is_read);
     return config_state.rows.count;
 }
 
 const struct option_row *config_row_at(size_t index)
 {
+    assert(index < config_state.rows.count);
     return config_state.rows.items[index].row;
 }
 
@@ -153,6 +176,8 @@ char *const *config_arguments(int *count)
 
 void config_log_remarks(void)
 {
+    thread_assert_main();
+    assert(config_state.is_read);
     for (size_t i = 0; i < config_state.rows.count; i++) {
         const struct config_row *row = &config_state.rows.items[i];
         const char *reason = options_accepted_reason(row->row);
@@ -269,6 +294,7 @@ static void undo_settings(struct change_set *set, bool applied)
 /* Whoever changes values does so between two calls. The fences: version, values, version, here as in config_version. */
 static void next_version(void)
 {
+    gate_assert_alone();
     fence_full();
     (void)atomic_fetch_add_explicit(&version, 1, memory_order_relaxed);
     fence_full();
@@ -279,8 +305,10 @@ uint64_t config_version(void)
     uint64_t now;
 
     fence_full();
-    while ((now = atomic_load_explicit(&version, memory_order_relaxed)) % 2 != 0)
+    while ((now = atomic_load_explicit(&version, memory_order_relaxed)) % 2 != 0) {
+        spinlock_assert_none_held();
         sched_yield();
+    }
     fence_full();
     return now;
 }
@@ -294,12 +322,14 @@ static bool change_all(struct change_set *set, const struct slice *texts, size_t
         bool stored;
 
         next_version();
+        assert(atomic_load_explicit(&version, memory_order_relaxed) % 2 != 0);
         stored = store_settings(set);
         done = stored && apply_settings(set);
         if (!done)
             undo_settings(set, stored);
         next_version();
     }
+    assert(atomic_load_explicit(&version, memory_order_relaxed) % 2 == 0);
     for (size_t i = 0; i < set->count; i++)
         option_value_release(&set->settings[i].value);
     return done;
@@ -310,6 +340,7 @@ bool config_set_text(const char *name, struct slice text, char *error, size_t er
     struct setting setting = {.name = slice_from_text(name)};
     struct change_set set = {.settings = &setting, .count = 1};
 
+    gate_assert_alone();
     setting.row = config_find_row(setting.name);
     if (setting.row == NULL) {
         snprintf(error, error_size, "no such option");
@@ -363,6 +394,8 @@ bool config_change(const struct slice *words, size_t pair_count, bool may_protec
     struct change_set set = {.count = pair_count};
     bool done;
 
+    gate_assert_alone();
+    assert(pair_count > 0);
     refusal->is_unknown = false;
     refusal->is_loading = false;
     set.settings = mem_alloc_zero(set.count * sizeof(*set.settings));
@@ -375,6 +408,7 @@ bool config_change(const struct slice *words, size_t pair_count, bool may_protec
 
 void config_reset_stat(void)
 {
+    gate_assert_alone();
     for (size_t i = 0; i < config_state.reset_hooks.count; i++)
         config_state.reset_hooks.items[i]();
 }

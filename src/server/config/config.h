@@ -19,8 +19,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* --- at start: by the main thread, before the workers start --- */
+
 void config_setup(void);
-void config_teardown(void);
+void config_teardown(void); /* after the workers have ended */
 
 /* The table is used as it is, for as long as the program runs; its presets are stored at once. A name that is already
  * there is a mistake in the program. */
@@ -33,7 +35,7 @@ void config_add_rows(const struct option_row *rows, size_t count);
 typedef const char *(*config_apply_fn)(const struct option_row *row);
 void config_on_change(const char *option_name, config_apply_fn apply);
 
-/* CONFIG RESETSTAT, in the exclusive section. */
+/* Called by CONFIG RESETSTAT, in the exclusive section. */
 void config_on_reset_stat(void (*reset)(void));
 
 /* Lines of a configuration file that are no options: "rename-command GET g", "user ...". words[0] is the name.
@@ -52,6 +54,8 @@ must_check bool config_load(int argc, char **argv, int *exit_status);
 /* Once, after the log was set up: what was given but has no effect in this program. */
 void config_log_remarks(void);
 
+/* --- any thread, where it does not say otherwise --- */
+
 const char *config_file_path(void);        /* absolute; "" when there is none */
 const char *config_executable_path(void);  /* absolute */
 char *const *config_arguments(int *count); /* argv as it was given */
@@ -64,7 +68,7 @@ bool config_get_text(const char *name, struct buffer *text);
  * before the workers start. */
 must_check bool config_set_text(const char *name, struct slice text, char *error, size_t error_size);
 
-/* Writes the file anew. NULL: fine; else why not. */
+/* Writes the file anew. NULL: fine; else why not. In an exclusive section. */
 const char *config_rewrite(void);
 const char *config_rewrite_everything(void); /* also what has its default */
 
@@ -79,8 +83,8 @@ struct config_refusal {
 must_check bool config_change(const struct slice *words, size_t pair_count, bool may_protected,
                               struct config_refusal *refusal);
 void config_reset_stat(void); /* CONFIG RESETSTAT; likewise */
-/* Any thread, no lock held. What was read between two calls belongs to one moment if both returned the same. While
- * values are being changed it waits: whoever changes them waits for nobody. */
+/* Any thread. What was read between two calls belongs to one moment if both returned the same. While values are being
+ * changed it waits: whoever changes them waits for nobody, and who waits is outside of the gate and holds no lock. */
 uint64_t config_version(void);
 
 size_t config_row_count(void); /* rows never change after config_load */

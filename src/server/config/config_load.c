@@ -1,9 +1,12 @@
 /* What is known at start: one text is put together from the file, standard input and the command line, and read line by
  * line; the last value of an option wins. The command line becomes lines of the same form, its values quoted, so that a
  * mistake is reported in one way: which line, what it said, what is wrong. */
+#include "base/assert.h"
 #include "base/buffer.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "base/version.h"
 #include "base/words.h"
 #include "server/config/config_priv.h"
@@ -82,6 +85,7 @@ static bool include_one(const char *path, unsigned depth)
     struct buffer text = {0};
     bool done = append_file(&text, path) && read_text(buffer_slice(&text), depth);
 
+    assert(depth <= INCLUDE_DEPTH_MOST);
     buffer_fini(&text);
     return done;
 }
@@ -293,6 +297,9 @@ bool config_load(int argc, char **argv, int *exit_status)
     struct buffer text = {0};
     bool done;
 
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(argc > 0);
     config_add_accepted();
     config_add_file_only();
     config_state.arg_count = argc;
@@ -305,6 +312,7 @@ bool config_load(int argc, char **argv, int *exit_status)
     done = collect_text(&text, argc, argv) && read_text(buffer_slice(&text), 0) && log_file_is_fine();
     save_points_reading(false);
     options_clamp();
+    config_state.is_read = true;
     buffer_fini(&text);
     *exit_status = done ? 0 : 1;
     return done;

@@ -27,6 +27,7 @@ struct config_state {
     char *executable_path;
     int arg_count;
     char **args;
+    bool is_read; /* config_load is done: there are no more rows */
 };
 extern struct config_state config_state; /* global: see config.c */
 

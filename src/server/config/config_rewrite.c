@@ -3,8 +3,10 @@
  * option that takes several lines (save) uses those it has, in order; lines it does not need any more go, more are
  * added at the end. Lines nobody knows are kept as comments. */
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/words.h"
 #include "server/config/config_priv.h"
@@ -105,6 +107,7 @@ static bool next_fresh(struct fresh *fresh, struct slice *line)
         return false;
     *line = slice_make(rest.data, (size_t)(end + 1 - rest.data));
     fresh->at += line->size;
+    assert(fresh->at <= fresh->text.size);
     return true;
 }
 
@@ -196,6 +199,7 @@ static const char *rewrite(bool also_presets)
         unload(&document);
         return strerror(errno);
     }
+    assert(config_state.is_read);
     all = make_fresh();
     has_line = mem_alloc_zero((count + 1) * sizeof(*has_line));
     write_old_lines(&document, all, has_line, &out);
@@ -213,10 +217,12 @@ static const char *rewrite(bool also_presets)
 
 const char *config_rewrite(void)
 {
+    gate_assert_alone();
     return rewrite(false);
 }
 
 const char *config_rewrite_everything(void)
 {
+    gate_assert_alone();
     return rewrite(true);
 }

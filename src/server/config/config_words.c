@@ -5,6 +5,7 @@
 #include "base/memtest.h"
 #include "base/number.h"
 #include "base/slice.h"
+#include "base/thread.h"
 #include "base/version.h"
 #include "server/config/config.h"
 #include "server/config/system_check.h"
@@ -138,6 +139,7 @@ bool config_run_word(int argc, char **argv, int *exit_status)
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "";
 
+    thread_assert_main();
     for (size_t i = 0; i < countof(other_programs); i++) {
         if (strstr(name, other_programs[i].name) != NULL)
             return refuse(other_programs[i].what, exit_status);

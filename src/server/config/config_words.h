@@ -4,5 +4,6 @@
 
 #include <stdbool.h>
 
-/* True: it was one of these; everything has been said, the program ends with *exit_status. */
+/* True: it was one of these; everything has been said, the program ends with *exit_status. Main thread, before
+ * the workers start. */
 bool config_run_word(int argc, char **argv, int *exit_status);

@@ -2,11 +2,14 @@
  * that configuration files and command lines made for it work, but mean nothing here (yet): each with the reason. */
 #include "server/config/options.h"
 
+#include "base/assert.h"
 #include "base/buffer.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/panic.h"
+#include "base/thread.h"
 #include "net/loop.h"
 #include "net/tls.h"
 #include "server/config/options_accepted.h"
@@ -105,12 +108,15 @@ static struct {
 
 const char *const *option_bind_addresses(size_t *count)
 {
+    gate_assert_alone();
+    assert(bound.count <= BIND_ADDRESSES_MOST);
     *count = bound.count;
     return (const char *const *)bound.items;
 }
 
 static void forget_addresses(void)
 {
+    gate_assert_alone();
     for (size_t i = 0; i < bound.count; i++)
         mem_free(bound.items[i]);
     bound.count = 0;
@@ -189,6 +195,7 @@ static bool set_output_limits(const struct option_row *row, const struct slice *
 {
     struct output_limit_value values[OUTPUT_CLASS_COUNT] = {{0}};
 
+    gate_assert_alone();
     (void)row;
     if (count == 0 || count % OUTPUT_LIMIT_WORDS != 0)
         return refuse(error, error_size, "Wrong number of arguments in buffer limit configuration.");
@@ -240,6 +247,7 @@ static void rewrite_output_limits(const struct option_row *row, struct buffer *b
 static bool set_dir(const struct option_row *row, const struct slice *words, size_t count, char *error,
                     size_t error_size)
 {
+    gate_assert_alone();
     (void)row;
     if (count != 1)
         return refuse(error, error_size, "wrong number of arguments");
@@ -543,12 +551,15 @@ void options_clamp(void)
 {
     int64_t hz = OPTION_GET(option_hz);
 
+    gate_assert_alone();
     atomic_store_explicit(&option_hz, MIN(MAX(hz, 1), OPTION_HZ_MOST), memory_order_relaxed);
     process_options_clamp();
 }
 
 void options_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     forget_addresses();
     show_addresses();
     options_accepted_teardown();

@@ -24,7 +24,8 @@ extern struct option_string option_unixsocket;          /* global: option storag
 extern struct option_string option_bind_source_addr;    /* global: option storage; NULL: none */
 extern struct option_string option_requirepass;         /* global: option storage; NULL: none */
 
-/* The addresses of `bind`; valid until the next CONFIG SET bind. */
+/* The addresses of `bind`; valid until the next CONFIG SET bind. In an exclusive section, or before the workers
+ * start. */
 const char *const *option_bind_addresses(size_t *count);
 
 /* --- clients --- */
@@ -113,6 +114,7 @@ extern _Atomic int64_t option_tls_session_cache_timeout;     /* global: option s
 /* The rows of all these, with presets and bounds: config_setup adds them. */
 extern const struct option_row server_options[];
 extern const size_t server_option_count;
-void options_teardown(void);
-/* Values that are kept within narrower bounds than may be given (hz): after the start's options were read. */
+void options_teardown(void); /* main thread, after the workers have ended */
+/* Values that are kept within narrower bounds than may be given (hz): when the start's options were read, and in the
+ * exclusive section where one is set. */
 void options_clamp(void);

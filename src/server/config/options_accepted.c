@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/buffer.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/number.h"
 
@@ -263,6 +264,7 @@ static void make_row(size_t index)
 
 const struct option_row *options_accepted(size_t *count)
 {
+    assert(made || gate_is_alone()); /* made while there is one thread */
     for (size_t i = 0; !made && i < countof(accepted); i++)
         make_row(i);
     made = true;
@@ -272,6 +274,7 @@ const struct option_row *options_accepted(size_t *count)
 
 void options_accepted_teardown(void)
 {
+    gate_assert_no_traffic();
     for (size_t i = 0; i < countof(accepted); i++)
         free_names(&names[i]);
     made = false;

@@ -9,6 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-const struct option_row *options_accepted(size_t *count);          /* made at the first call */
+const struct option_row *options_accepted(size_t *count); /* made at the first call, before the workers start */
 const char *options_accepted_reason(const struct option_row *row); /* NULL: it has an effect */
-void options_accepted_teardown(void);
+void options_accepted_teardown(void);                              /* after the workers have ended */

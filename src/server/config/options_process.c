@@ -1,5 +1,6 @@
 #include "server/config/options_process.h"
 
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
@@ -43,6 +44,7 @@ static bool set_oom_values(const struct option_row *row, const struct slice *wor
 {
     int64_t values[OOM_ROLE_COUNT];
 
+    gate_assert_alone();
     (void)row;
     if (count != OOM_ROLE_COUNT)
         return refuse(error, error_size, "wrong number of arguments");
@@ -67,6 +69,7 @@ void process_options_clamp(void)
 {
     int64_t period = OPTION_GET(option_watchdog_period);
 
+    gate_assert_alone();
     if (period > 0 && period < WATCHDOG_LEAST_MS)
         atomic_store_explicit(&option_watchdog_period, WATCHDOG_LEAST_MS, memory_order_relaxed);
 }

@@ -1,9 +1,12 @@
 #include "server/config/save_points.h"
 
+#include "base/assert.h"
 #include "base/buffer.h"
+#include "base/gate.h"
 #include "base/number.h"
 #include "base/rows.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 #include "server/config/config.h"
 
 #include <stdio.h>
@@ -24,6 +27,9 @@ static struct {
 
 void save_points_reading(bool reading)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(save.reading != reading);
     save.reading = reading;
     save.is_first = reading;
 }
@@ -50,6 +56,7 @@ static bool set(const struct option_row *row, const struct slice *words, size_t 
 {
     size_t have = save.reading && !save.is_first && count != 0 ? save.count : 0;
 
+    gate_assert_alone();
     (void)row;
     if (count == 1 && words[0].size == 0)
         count = have = 0;
@@ -61,6 +68,7 @@ static bool set(const struct option_row *row, const struct slice *words, size_t 
     for (size_t i = 0; i < count / 2; i++)
         (void)parse_pair(&words[2 * i], &save.points[have + i].seconds, &save.points[have + i].changes);
     save.count = have + count / 2;
+    assert(save.count <= POINTS_MOST);
     spinlock_release(&save.lock);
     save.is_first = false;
     return true;
@@ -130,11 +138,15 @@ static const struct option_row rows[] = {
 
 void save_points_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     spinlock_init(&save.lock, LOCK_REGISTRY);
     config_add_rows(rows, countof(rows));
 }
 
 void save_points_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     save.count = 0;
 }

@@ -4,9 +4,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-void save_points_setup(void); /* after config_setup: adds the option */
-void save_points_teardown(void);
-/* While the configuration file is read each line adds pairs; the first one takes the place of the defaults. */
+void save_points_setup(void);    /* after config_setup: adds the option */
+void save_points_teardown(void); /* main thread, after the workers have ended */
+/* While the configuration file is read each line adds pairs; the first one takes the place of the defaults. Main
+ * thread, before the workers start. */
 void save_points_reading(bool reading);
 
 bool save_points_exist(void);

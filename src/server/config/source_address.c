@@ -1,7 +1,9 @@
 #include "server/config/source_address.h"
 
+#include "base/assert.h"
 #include "base/buffer.h"
 #include "base/log.h"
+#include "base/spinlock.h"
 #include "server/config/options.h"
 
 #include <arpa/inet.h>
@@ -16,6 +18,7 @@ static void bind_to(int fd, int family, const char *text)
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
     const bool is_six = family == AF_INET6;
 
+    assert(family == AF_INET || family == AF_INET6);
     if (inet_pton(family, text, is_six ? (void *)&six.sin6_addr : (void *)&four.sin_addr) != 1)
         return;
     if (bind(fd, is_six ? (struct sockaddr *)&six : (struct sockaddr *)&four, is_six ? sizeof(six) : sizeof(four)) != 0)
@@ -26,6 +29,7 @@ void source_address_bind(int fd, int family)
 {
     struct buffer text = {0};
 
+    spinlock_assert_may_sleep();
     if (family != AF_INET && family != AF_INET6)
         return;
     option_string_append(&option_bind_source_addr, &text);

@@ -1,9 +1,11 @@
 #include "server/observe/info.h"
 
 #include "base/assert.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/panic.h"
 #include "base/random.h"
+#include "base/thread.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +57,8 @@ static size_t section_index(struct slice name) /* SECTION_COUNT: none */
 
 void info_add_rows(const struct info_field *rows, size_t count)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     assert(info.table_count < TABLES_MOST);
     for (size_t i = 0; i < count; i++) {
         if (section_index(slice_from_text(rows[i].section)) == SECTION_COUNT)
@@ -67,22 +71,31 @@ void info_add_rows(const struct info_field *rows, size_t count)
 
 void info_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(info.table_count == 0);
     random_hex(info.run_id, INFO_ID_SIZE); /* its zero byte is there already */
 }
 
 void info_on_write(void (*begin)(void), void (*end)(void))
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(begin != NULL && end != NULL && info.begin == NULL);
     info.begin = begin;
     info.end = end;
 }
 
 void info_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     memset(&info, 0, sizeof(info));
 }
 
 const char *info_run_id(void)
 {
+    assert(info.run_id[0] != '\0'); /* info_setup was first */
     return info.run_id;
 }
 
@@ -90,6 +103,7 @@ const char *info_run_id(void)
 
 static void write_row(struct buffer *text, const struct info_field *row)
 {
+    assert(row->append != NULL);
     if (row->wanted != NULL && !row->wanted())
         return;
     if (row->name == NULL) {
@@ -104,6 +118,7 @@ static void write_row(struct buffer *text, const struct info_field *row)
 
 static void write_section(struct buffer *text, size_t index)
 {
+    assert(index < SECTION_COUNT);
     if (text->size != 0)
         buffer_append_text(text, "\r\n");
     buffer_printf(text, "# %s\r\n", sections[index].title);

@@ -1,8 +1,11 @@
 #include "server/observe/latency.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/gate.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -31,11 +34,14 @@ static struct {
 
 void latency_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     spinlock_init(&latency.lock, LOCK_REGISTRY);
 }
 
 void latency_set_threshold(int64_t ms)
 {
+    assert(ms >= 0);
     atomic_store_explicit(&latency.threshold_ms, ms, memory_order_relaxed);
 }
 
@@ -51,10 +57,12 @@ void latency_add(enum latency_event event, int64_t ms)
     struct latency_sample *last;
     int64_t now_s;
 
+    assert(event < LATENCY_EVENT_COUNT);
     if (threshold == 0 || ms < threshold)
         return;
     now_s = clock_wall_us() / 1000000;
     spinlock_acquire(&latency.lock);
+    assert(ring->next < LATENCY_SAMPLES && ring->count <= LATENCY_SAMPLES);
     last = &ring->samples[(ring->next + LATENCY_SAMPLES - 1) % LATENCY_SAMPLES];
     ring->worst_ms = MAX(ring->worst_ms, ms);
     if (ring->count != 0 && last->time_s == now_s) {
@@ -69,6 +77,7 @@ void latency_add(enum latency_event event, int64_t ms)
 
 const char *latency_event_name(enum latency_event event)
 {
+    assert(event < LATENCY_EVENT_COUNT);
     return names[event];
 }
 
@@ -87,6 +96,7 @@ void latency_read(enum latency_event event, struct latency_history *history)
 {
     const struct ring *ring = &latency.rings[event];
 
+    assert(event < LATENCY_EVENT_COUNT);
     spinlock_acquire(&latency.lock);
     history->count = ring->count;
     history->worst_ms = ring->worst_ms;
@@ -100,6 +110,7 @@ bool latency_reset(enum latency_event event)
     struct ring *ring = &latency.rings[event];
     bool was_used;
 
+    assert(event < LATENCY_EVENT_COUNT);
     spinlock_acquire(&latency.lock);
     was_used = ring->count != 0;
     memset(ring, 0, sizeof(*ring));

@@ -33,7 +33,7 @@ struct latency_history {
     int64_t worst_ms;
 };
 
-void latency_setup(void);
+void latency_setup(void);               /* main thread, before the workers start */
 void latency_set_threshold(int64_t ms); /* 0: nothing is noted */
 int64_t latency_threshold(void);
 void latency_add(enum latency_event event, int64_t ms); /* costs a load where it is below the threshold */

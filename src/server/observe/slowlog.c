@@ -1,10 +1,14 @@
 #include "server/observe/slowlog.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
+#include "server/core/worker.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +35,7 @@ static void show_arg(const struct request *request, uint32_t index, struct shown
 {
     struct slice arg = request->args[index];
 
+    assert(index < request->arg_count);
     shown->remark[0] = '\0';
     if (request_is_redacted(request, index)) {
         arg = SLICE("(redacted)");
@@ -85,6 +90,7 @@ static struct slowlog_entry *entry_make(const struct request *request, uint64_t 
     entry->address = put(&at, address);
     entry->name = put(&at, (struct slice){name.data, name.size});
     *at = '\0';
+    assert(at + 1 == (char *)&entry->args[count] + size);
     return entry;
 }
 
@@ -92,12 +98,17 @@ static struct slowlog_entry *entry_make(const struct request *request, uint64_t 
 
 void slowlog_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     spinlock_init(&slowlog.lock, LOCK_REGISTRY);
 }
 
 void slowlog_release(struct slowlog_entry *entry)
 {
-    if (atomic_fetch_sub_explicit(&entry->refs, 1, memory_order_acq_rel) == 1)
+    uint32_t before = atomic_fetch_sub_explicit(&entry->refs, 1, memory_order_acq_rel);
+
+    assert(before != 0);
+    if (before == 1)
         mem_free(entry);
 }
 
@@ -116,11 +127,13 @@ static struct slowlog_entry *cut(size_t most)
 {
     struct slowlog_entry **link = &slowlog.newest, *rest;
 
+    spinlock_assert_held(&slowlog.lock);
     if (slowlog.size <= most)
         return NULL;
     for (size_t i = 0; i < most; i++)
         link = &(*link)->older;
     rest = *link;
+    assert(rest != NULL);
     *link = NULL;
     slowlog.size = most;
     return rest;
@@ -130,6 +143,7 @@ void slowlog_add(const struct request *request, uint64_t duration_us)
 {
     struct slowlog_entry *entry = entry_make(request, duration_us), *rest;
 
+    worker_assert_self(request->worker);
     spinlock_acquire(&slowlog.lock);
     entry->id = slowlog.next_id++;
     entry->older = slowlog.newest;
@@ -182,6 +196,7 @@ void slowlog_reset(void)
 
 const char *slowlog_apply(const struct option_row *row)
 {
+    gate_assert_alone();
     (void)row;
     cut_to((size_t)OPTION_GET(option_slowlog_max_len));
     return NULL;

@@ -24,11 +24,12 @@ struct slowlog_entry {
     struct slice args[]; /* cut where they are long, redacted where they are secret */
 };
 
-void slowlog_setup(void);
-void slowlog_add(const struct request *request, uint64_t duration_us);
+void slowlog_setup(void);                                              /* main thread, before the workers start */
+void slowlog_add(const struct request *request, uint64_t duration_us); /* the worker's thread */
+
 /* Newest first, at most `most`: an array of the caller's (mem_free) of references (slowlog_release). */
 struct slowlog_entry **slowlog_get(size_t most, size_t *count);
 void slowlog_release(struct slowlog_entry *entry);
 size_t slowlog_size(void);
 void slowlog_reset(void);
-const char *slowlog_apply(const struct option_row *row); /* slowlog-max-len has changed */
+const char *slowlog_apply(const struct option_row *row); /* slowlog-max-len has changed; in an exclusive section */

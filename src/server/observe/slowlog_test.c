@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
+#include "server/core/worker.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 enum { WORDS_MOST = 40 };
 
 static struct client *client;
+static struct worker *worker;
 static char long_word[200], address[] = "1.2.3.4:5";
 
 static int begin(void **state)
@@ -21,6 +23,8 @@ static int begin(void **state)
     (void)state;
     client = mem_alloc_zero(sizeof(*client));
     client->card.address = address;
+    worker = mem_alloc_zero(sizeof(*worker));
+    worker_adopt(worker);
     slowlog_setup();
     atomic_store(&option_slowlog_max_len, 3);
     slowlog_reset();
@@ -32,13 +36,18 @@ static int end(void **state)
     (void)state;
     slowlog_reset();
     mem_free(client);
+    mem_free(worker);
     return 0;
 }
 
 static void add(uint32_t word_count, struct slice last, uint64_t redacted, uint64_t duration_us)
 {
     struct slice words[WORDS_MOST];
-    struct request request = {.client = client, .args = words, .arg_count = word_count, .redacted = redacted};
+    struct request request = {.worker = worker,
+                              .client = client,
+                              .args = words,
+                              .arg_count = word_count,
+                              .redacted = redacted};
 
     for (uint32_t i = 0; i < word_count; i++)
         words[i] = i + 1 == word_count ? last : SLICE("word");

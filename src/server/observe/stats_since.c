@@ -1,8 +1,11 @@
 #include "server/observe/stats_since.h"
 
 #include "base/array.h"
+#include "base/assert.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 #include "server/command/command.h"
 
 #include <stdio.h>
@@ -77,11 +80,15 @@ static uint64_t since(uint64_t now, uint64_t before)
 
 void stats_since_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     spinlock_init(&base.lock, LOCK_REGISTRY);
 }
 
 void stats_since_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     mem_free(base.commands);
     ARRAY_FINI(&base.codes);
     memset(&base, 0, sizeof(base));
@@ -102,6 +109,7 @@ void stats_since_reset(void)
     struct command_stats *commands = mem_alloc_zero((command_count() + 1) * sizeof(*commands)), *old;
     struct code_list list = {0}, old_codes;
 
+    gate_assert_alone();
     server_stats_collect(stats);
     server_stats_forget_most();
     for (uint32_t id = 0; id < command_count(); id++)
@@ -141,6 +149,7 @@ void stats_since_collect(struct server_stats *stats)
 
         *now = since(*now, *before);
     }
+    assert(stats->thread_count <= STATS_THREADS_MOST);
     for (unsigned i = 0; i < stats->thread_count; i++)
         thread_since(&stats->threads[i], &base.stats.threads[i]);
     spinlock_release(&base.lock);
@@ -148,6 +157,7 @@ void stats_since_collect(struct server_stats *stats)
 
 bool stats_since_command(uint32_t command_id, struct command_stats *stats)
 {
+    assert(command_id < command_count());
     if (!server_command_stats(command_id, stats))
         return false;
     spinlock_acquire(&base.lock);

@@ -1,12 +1,12 @@
 /* Counters since CONFIG RESETSTAT: workers only ever add to theirs, so a reset remembers where each stood, and INFO
- * shows the difference. Any thread may ask; reset is called in an exclusive section. */
+ * shows the difference. Any thread may ask. */
 #pragma once
 
 #include "server/core/stats.h"
 
-void stats_since_setup(void);
-void stats_since_teardown(void);
-void stats_since_reset(void);
+void stats_since_setup(void);    /* main thread, before the workers start */
+void stats_since_teardown(void); /* main thread, after the workers have ended */
+void stats_since_reset(void);    /* in an exclusive section */
 
 /* As their namesakes in stats.h. */
 void stats_since_collect(struct server_stats *stats);

@@ -1,15 +1,19 @@
 #include "server/observe/timing.h"
 
+#include "base/assert.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/panic.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 #include "server/command/command.h"
 #include "server/config/config.h"
 #include "server/core/client.h"
 #include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
+#include "server/core/worker.h"
 #include "server/observe/latency.h"
 #include "server/observe/slowlog.h"
 
@@ -44,6 +48,7 @@ static void apply(void);
 
 static const char *apply_thresholds(const struct option_row *row)
 {
+    gate_assert_alone();
     (void)row;
     apply();
     return NULL;
@@ -72,6 +77,7 @@ static bool set_percents(const struct option_row *row, const struct slice *words
                           "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]");
         used++;
     }
+    assert(used <= PERCENTS_MOST);
     spinlock_acquire(&shared.lock);
     memcpy(shared.percents, percents, used * sizeof(*percents));
     shared.count = used;
@@ -110,6 +116,8 @@ static const struct option_row timing_options[] = {
 
 void timing_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     tick_setup();
     spinlock_init(&shared.lock, LOCK_REGISTRY);
     slowlog_setup();
@@ -149,6 +157,7 @@ size_t timing_percents(const double **percents)
 
     spinlock_acquire(&shared.lock);
     count = shared.count;
+    assert(count <= PERCENTS_MOST);
     memcpy(copy, shared.percents, count * sizeof(*copy));
     spinlock_release(&shared.lock);
     *percents = copy;
@@ -166,6 +175,7 @@ static struct command_times *create_times(void)
 {
     void *times = mmap(NULL, times_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+    assert(times_bytes() != 0); /* the registry is there */
     if (times == MAP_FAILED)
         panic("Out of memory mapping %zu bytes for the times of commands", times_bytes());
     (void)madvise(times, times_bytes(), MADV_NOHUGEPAGE); /* a huge page would hold all of it at once */
@@ -191,6 +201,7 @@ void timing_tell(const struct request *request, uint64_t us)
     const struct command *command = request->command;
     int64_t slower_than = OPTION_GET(option_slowlog_slower_than);
 
+    worker_assert_self(request->worker);
     latency_add((command->flags & COMMAND_FAST) != 0 ? LATENCY_FAST_COMMAND : LATENCY_COMMAND, (int64_t)(us / 1000));
     if (slower_than >= 0 && us >= (uint64_t)slower_than && (command->flags & COMMAND_SKIP_SLOWLOG) == 0)
         slowlog_add(request, us);
@@ -200,6 +211,7 @@ void timing_attend(const struct request *request, uint64_t span)
 {
     struct command_times *times = &request->worker->stats.times[request->command->id];
 
+    worker_assert_self(request->worker);
     span = (int64_t)span < 0 ? 0 : MIN(span, HISTOGRAM_MOST);
     if (timing_is_tracking()) {
         histogram_add(&times->ticks, span);
@@ -217,6 +229,8 @@ void timing_attend(const struct request *request, uint64_t span)
 
 void timing_on_command(void (*note)(const struct request *request))
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     assert(listener_count < LISTENERS_MOST);
     for (size_t i = 0; i < listener_count; i++) {
         if (listeners[i] == note)
@@ -227,12 +241,16 @@ void timing_on_command(void (*note)(const struct request *request))
 
 void timing_want_commands(int change)
 {
-    atomic_fetch_add_explicit(&wanted_by, change, memory_order_relaxed);
+    int before = atomic_fetch_add_explicit(&wanted_by, change, memory_order_relaxed);
+
+    assert(change == 1 || change == -1);
+    assert(before + change >= 0);
     apply();
 }
 
 void timing_note_waiting(struct worker *worker, const struct command *command)
 {
+    worker_assert_self(worker);
     counter_add(&worker->stats.times[command->id].untracked, 1);
 }
 
@@ -240,6 +258,7 @@ void timing_note_waited(struct worker *worker, const struct command *command, ui
 {
     struct command_times *times = &worker->stats.times[command->id];
 
+    worker_assert_self(worker);
     histogram_add(&times->ticks, span);
     counter_add(&times->untracked, UINT64_MAX); /* one less, perhaps of another worker's */
     if (failed)
@@ -279,6 +298,7 @@ struct command_times *timing_collect(uint32_t command_id)
 {
     struct command_times *times = sum_of_workers(command_id);
 
+    assert(command_id < command_count());
     if (times == NULL)
         return NULL;
     spinlock_acquire(&shared.lock);
@@ -306,6 +326,7 @@ uint64_t timing_usec(const struct command_times *times)
 
 static void forget(struct command_times **before, uint32_t count)
 {
+    assert(before == NULL || count != 0);
     for (uint32_t id = 0; before != NULL && id < count; id++)
         mem_free(before[id]);
     mem_free(before);
@@ -315,6 +336,7 @@ void timing_reset(void)
 {
     struct command_times **before = mem_alloc_zero((command_count() + 1) * sizeof(*before)), **old;
 
+    gate_assert_alone();
     for (uint32_t id = 0; id < command_count(); id++)
         before[id] = sum_of_workers(id);
     spinlock_acquire(&shared.lock);
@@ -327,6 +349,8 @@ void timing_reset(void)
 
 void timing_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     forget(shared.before, shared.command_count);
     shared.before = NULL;
     slowlog_reset();
@@ -334,6 +358,7 @@ void timing_teardown(void)
 
 static bool start(struct server *server)
 {
+    thread_assert_main();
     (void)server;
     apply();
     return true;
@@ -341,6 +366,7 @@ static bool start(struct server *server)
 
 static void init(struct worker *worker)
 {
+    assert(worker->stats.times == NULL);
     worker->stats.times = create_times();
 }
 

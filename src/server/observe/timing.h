@@ -41,13 +41,16 @@ void timing_on_command(void (*note)(const struct request *request));
 /* One more (1) wants to be told of every command, or one less (-1). Any thread. */
 void timing_want_commands(int change);
 
-/* Counts a call; the slow log, latency events and monitors get to know of it. A span a little below zero is none. */
+/* Counts a call; the slow log, latency events and monitors get to know of it. A span a little below zero is none.
+ * The worker's thread. */
 void timing_attend(const struct request *request, uint64_t span);
 
-/* A call that waits counts from then on (blocked.h); when it is answered it gets a time, by whoever answers. */
+/* A call that waits counts from then on (blocked.h); when it is answered it gets a time, by whoever answers. The
+ * worker's thread. */
 void timing_note_waiting(struct worker *worker, const struct command *command);
 void timing_note_waited(struct worker *worker, const struct command *command, uint64_t span, bool failed);
-/* The slow log and the latency events get to know of a command that may have taken longer than their thresholds. */
+/* The slow log and the latency events get to know of a command that may have taken longer than their thresholds. The
+ * worker's thread. */
 void timing_tell(const struct request *request, uint64_t us);
 
 /* Sums over the workers since the last timing_reset; any thread. */

@@ -1,7 +1,10 @@
 #include "server/process/availability_zone.h"
 
+#include "base/assert.h"
 #include "base/buffer.h"
+#include "base/gate.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 #include "server/config/config.h"
 
 #include <string.h>
@@ -18,6 +21,8 @@ static struct {
 
 static const char *apply(const struct option_row *row)
 {
+    gate_assert_alone();
+    assert(option_availability_zone.size <= ZONE_BYTES_MOST);
     (void)row;
     spinlock_acquire(&zone.lock);
     zone.size = option_availability_zone.size;
@@ -48,12 +53,16 @@ static const struct option_row rows[] = {
 
 void availability_zone_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     spinlock_init(&zone.lock, LOCK_REGISTRY);
     config_add_rows(rows, countof(rows));
 }
 
 void availability_zone_start(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     (void)apply(NULL);
 }
 
@@ -64,6 +73,7 @@ void availability_zone_append(struct buffer *buffer)
 
     spinlock_acquire(&zone.lock);
     size = zone.size;
+    assert(size <= sizeof(text));
     memcpy(text, zone.text, size);
     spinlock_release(&zone.lock);
     buffer_append(buffer, text, size);

@@ -4,5 +4,5 @@
 struct buffer;
 
 void availability_zone_setup(void);                   /* after config_setup: adds the option */
-void availability_zone_start(void);                   /* the configuration was read */
+void availability_zone_start(void);                   /* main thread, the configuration was read */
 void availability_zone_append(struct buffer *buffer); /* any thread */

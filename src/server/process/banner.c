@@ -1,7 +1,9 @@
 #include "server/process/banner.h"
 
 #include "base/compiler.h"
+#include "base/gate.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/version.h"
 #include "server/config/options.h"
 
@@ -37,6 +39,8 @@ void banner_write(void)
     char text[sizeof(picture) + 256];
     int length;
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     if (!OPTION_GET(option_always_show_logo) && !(log_is_to_stdout() && isatty(STDOUT_FILENO))) {
         log_notice("Running mode=%s, port=%lld.", mode, served_port());
         return;

@@ -1,5 +1,7 @@
 #include "server/process/descriptors.h"
 
+#include "base/assert.h"
+#include "base/gate.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -18,6 +20,8 @@ bool descriptors_make_room(int64_t *clients, unsigned worker_count)
     rlim_t before;
     int error;
 
+    gate_assert_alone();
+    assert(worker_count > 0 && *clients > 0);
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
         log_warning("Unable to obtain the current NOFILE limit (%s), assuming 1024 and setting the max clients "
                     "configuration accordingly.",

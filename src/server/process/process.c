@@ -1,5 +1,7 @@
 #include "server/process/process.h"
 
+#include "base/assert.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -72,6 +74,7 @@ static void daemonize(void)
 {
     int null;
 
+    thread_assert_only(); /* a child gets the thread that forks, and no other */
     if (fork() != 0)
         _exit(0);
     setsid();
@@ -89,6 +92,10 @@ static const struct process_signals *signals; /* const once they are set */
 
 void process_on_signals(const struct process_signals *hooks)
 {
+    assert(hooks->stop != NULL && hooks->wake != NULL);
+    assert(signals == NULL);
+    thread_assert_main();
+    gate_assert_no_traffic();
     signals = hooks;
 }
 
@@ -142,6 +149,7 @@ static bool write_score(int score)
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     bool done = fd >= 0 && write(fd, text, (size_t)size) == size;
 
+    assert(size > 0 && (size_t)size < sizeof(text));
     if (!done)
         log_warning("Unable to write oom_score_adj %d: %s", score, strerror(errno));
     if (fd >= 0)
@@ -167,6 +175,7 @@ bool process_set_oom_score(enum oom_role role)
     enum oom_score_mode mode = (enum oom_score_mode)OPTION_GET(option_oom_score_adj);
     int score = atomic_load_explicit(&option_oom_score_adj_values[role], memory_order_relaxed);
 
+    assert(role < OOM_ROLE_COUNT);
     if (mode == OOM_SCORE_NO) {
         if (!oom_is_adjusted)
             return true;
@@ -182,6 +191,7 @@ bool process_set_oom_score(enum oom_role role)
 
 static const char *apply_oom(const struct option_row *row)
 {
+    gate_assert_alone();
     (void)row;
     return process_set_oom_score(OOM_MASTER) ? NULL
                                              : "Failed to apply new oom_score_adj configuration, check server logs.";
@@ -196,6 +206,7 @@ static const char *apply_title(const struct option_row *row)
 
 static const char *apply_locale(const struct option_row *row)
 {
+    gate_assert_alone();
     (void)row;
     return setlocale(LC_COLLATE, option_locale_collate.data) != NULL ? NULL : "Failed to set locale";
 }
@@ -240,6 +251,8 @@ void process_setup(void)
                                         .syslog_facility = (int)OPTION_GET(option_syslog_facility),
                                         .role = log_role};
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     log_setup(&options);
     log_set_format((enum log_format)OPTION_GET(option_log_format),
                    (enum log_time)OPTION_GET(option_log_timestamp_format));
@@ -264,6 +277,8 @@ static void use_cpus(const struct option_string *list, const char *whose)
 
 void process_bio_begin(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     knows_given_cpus = sched_getaffinity(0, sizeof(given_cpus), &given_cpus) == 0;
     use_cpus(&option_bio_cpulist, "Background threads");
 }
@@ -275,6 +290,8 @@ void process_use_cpus_of_child(bool rewrites_aof)
 
 void process_bio_end(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     if (option_bio_cpulist.data != NULL && knows_given_cpus)
         status_ignore(sched_setaffinity(0, sizeof(given_cpus), &given_cpus), "it was so before");
     use_cpus(&option_server_cpulist, "Worker threads");
@@ -299,6 +316,7 @@ static void write_pidfile(void)
 {
     FILE *file;
 
+    assert(!pidfile_written);
     find_pidfile();
     if (pidfile_name[0] == '\0')
         return;
@@ -321,6 +339,8 @@ void process_remove_pidfile(void)
 
 void process_ready(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     write_pidfile();
     (void)process_title_update();
     system_check_log();
@@ -330,11 +350,15 @@ void process_ready(void)
 
 void process_stopping(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     tell_supervisor("STOPPING=1\n");
 }
 
 void process_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     if (pidfile_written)
         log_notice("Removing the pid file.");
     process_remove_pidfile();

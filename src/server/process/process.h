@@ -1,5 +1,5 @@
 /* The process around the server: daemon, pid file, supervision, signals, locale, processors, huge pages, proc title.
- * Main thread only. */
+ * By the main thread, before the workers start or after they have ended, where it does not say otherwise. */
 #pragma once
 
 #include "server/config/options_process.h"
@@ -21,6 +21,6 @@ void process_ready(void);                          /* listening: pid file, tells
 void process_stopping(void);                       /* a clean stop has begun */
 void process_teardown(void);                       /* removes the pid file */
 
-void process_remove_pidfile(void); /* async-signal-safe; nothing if it was not written */
+void process_remove_pidfile(void); /* any thread, async-signal-safe; nothing if it was not written */
 /* What kind of work this process does, for oom-score-adj-values: a background child says so. False: see the log. */
 must_check bool process_set_oom_score(enum oom_role role);

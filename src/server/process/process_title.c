@@ -1,8 +1,11 @@
 #include "server/process/process_title.h"
 
+#include "base/assert.h"
 #include "base/buffer.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/slice.h"
+#include "base/thread.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
 
@@ -50,6 +53,8 @@ char **process_title_setup(int argc, char **argv)
 {
     size_t count;
 
+    thread_assert_only();
+    assert(title.args == NULL);
     if (argc > 0) {
         char *end = end_of_row(argv, argv[0]);
 
@@ -66,6 +71,8 @@ char **process_title_setup(int argc, char **argv)
 
 void process_title_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     /* The texts there are the title's now; whoever asks for a variable so late finds none. */
     if (title.original_environment != NULL)
         title.original_environment[0] = NULL;
@@ -131,10 +138,12 @@ bool process_title_update(void)
     struct buffer text = {0};
     size_t size;
 
+    gate_assert_alone();
     if (title.room == NULL || !OPTION_IS(option_set_proc_title))
         return false;
     expand(&text, slice_make(option_proc_title_template.data, option_proc_title_template.size));
     size = MIN(text.size, title.room_size - 1);
+    assert(title.room_size > 0 && size < title.room_size);
     memset(title.room, 0, title.room_size);
     if (size != 0)
         memcpy(title.room, text.data, size);

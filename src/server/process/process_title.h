@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-/* First of all in main: takes copies of the arguments and the environment, which lose their places. The copy of argv,
- * to be used from then on. */
+/* First of all in main, before there are other threads: takes copies of the arguments and the environment, which lose
+ * their places. The copy of argv, to be used from then on. */
 char **process_title_setup(int argc, char **argv);
-void process_title_teardown(void);
+void process_title_teardown(void); /* main thread, after the workers have ended */
 
 /* As the options say now. False: there is no room or set-proc-title is no. Main thread, or in an exclusive section. */
 bool process_title_update(void);

@@ -1,7 +1,9 @@
 #include "server/process/reaper.h"
 
 #include "base/assert.h"
+#include "base/gate.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 
 #include <signal.h>
 #include <stddef.h>
@@ -15,6 +17,8 @@ static struct {
 
 void reaper_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     spinlock_init(&reaper.lock, LOCK_REGISTRY);
 }
 
@@ -30,6 +34,7 @@ bool reaper_has_room(void)
 
 void reaper_add(pid_t pid)
 {
+    assert(pid > 0);
     spinlock_acquire(&reaper.lock);
     assert(reaper.count < REAPER_MOST);
     reaper.pids[reaper.count++] = pid;
@@ -42,6 +47,7 @@ static pid_t pid_at(size_t index)
     pid_t pid;
 
     spinlock_acquire(&reaper.lock);
+    assert(reaper.count <= REAPER_MOST);
     pid = index < reaper.count ? reaper.pids[index] : -1;
     spinlock_release(&reaper.lock);
     return pid;
@@ -50,6 +56,7 @@ static pid_t pid_at(size_t index)
 static void forget(size_t index)
 {
     spinlock_acquire(&reaper.lock);
+    assert(index < reaper.count);
     reaper.pids[index] = reaper.pids[--reaper.count];
     spinlock_release(&reaper.lock);
 }
@@ -58,6 +65,7 @@ void reaper_look(void)
 {
     pid_t pid;
 
+    spinlock_assert_may_sleep();
     for (size_t i = 0; (pid = pid_at(i)) > 0;) {
         if (waitpid(pid, NULL, WNOHANG) != 0)
             forget(i);
@@ -70,6 +78,8 @@ void reaper_teardown(void)
 {
     pid_t pid;
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     while ((pid = pid_at(0)) > 0) {
         (void)kill(pid, SIGKILL);
         (void)waitpid(pid, NULL, 0);

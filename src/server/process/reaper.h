@@ -6,8 +6,8 @@
 
 enum { REAPER_MOST = 64 };
 
-void reaper_setup(void);
+void reaper_setup(void); /* main thread, before the workers start */
 bool reaper_has_room(void);
 void reaper_add(pid_t pid); /* any thread; there was room */
-void reaper_look(void);     /* worker 0, now and then */
+void reaper_look(void);     /* worker 0, now and then; no lock held */
 void reaper_teardown(void); /* main thread, the workers have ended: ends those that still run */

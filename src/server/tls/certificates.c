@@ -1,10 +1,13 @@
 #include "server/tls/certificates.h"
 
+#include "base/assert.h"
 #include "base/background.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 #include "net/tls.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
@@ -77,6 +80,7 @@ static const char **text_at(struct tls_options *options, unsigned index)
 
 static void look_at_files(struct tls_options *options, struct file_stamps *stamps)
 {
+    spinlock_assert_may_sleep();
     memset(stamps, 0, sizeof(*stamps));
     for (unsigned i = 0; i < FILE_COUNT; i++) {
         const char *path = *text_at(options, i);
@@ -139,12 +143,14 @@ static must_check bool make_and_use(void)
     struct tls_context *context;
     struct file_stamps stamps;
 
+    gate_assert_alone();
     look_at_files(&options, &stamps); /* before they are read: what changes meanwhile is read again */
     return make(&options, &context) && replace(context, &stamps, NULL);
 }
 
 static bool start(struct server *server)
 {
+    thread_assert_main();
     (void)server;
     return (OPTION_GET(option_tls_port) == 0 && option_tls_cert_file.data == NULL) || make_and_use();
 }
@@ -165,11 +171,13 @@ static bool is_configured(void)
 
 const char *certificates_demand(void)
 {
+    gate_assert_alone();
     return is_configured() ? NULL : apply();
 }
 
 static const char *apply_option(const struct option_row *row)
 {
+    gate_assert_alone();
     (void)row;
     if (OPTION_GET(option_tls_port) == 0 && !is_configured())
         return NULL; /* nobody uses it: looked at when a port is given, so that files may come in any order */
@@ -184,11 +192,13 @@ struct look {
     uint64_t version;
 };
 
-static struct look *look_create(void)
+/* Inside of the gate, as texts are replaced at the gate only. */
+static struct look *look_create(const struct worker *worker)
 {
     struct look *look = mem_alloc(sizeof(*look));
     const char **text;
 
+    worker_assert_inside(worker);
     *look = (struct look){.options = options_now()};
     spinlock_acquire(&current.lock);
     look->version = current.version;
@@ -225,6 +235,7 @@ static void look_run(void *argument)
     struct tls_context *context;
     struct file_stamps stamps;
 
+    assert(atomic_load_explicit(&current.is_looking, memory_order_relaxed)); /* one at a time */
     look_at_files(&look->options, &stamps);
     if (note_change(&stamps)) {
         if (!make(&look->options, &context))
@@ -244,8 +255,9 @@ static void look_each_second(struct worker *worker)
         atomic_load_explicit(&current.is_looking, memory_order_acquire) || !is_configured() ||
         !gate_enter(&worker->member))
         return;
-    look = look_create(); /* inside: texts are replaced at the gate only */
+    look = look_create(worker);
     gate_leave(&worker->member);
+    worker_assert_zero(worker);
     atomic_store_explicit(&current.is_looking, true, memory_order_relaxed);
     background_submit(BACKGROUND_OTHER, look_run, look);
 }
@@ -298,6 +310,8 @@ void certificates_setup(void)
                                         "tls-session-cache-timeout",
                                         "tls-auth-clients"};
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     spinlock_init(&current.lock, LOCK_REGISTRY);
     config_add_rows(rows, countof(rows));
     info_add_rows(fields, countof(fields));
@@ -307,6 +321,9 @@ void certificates_setup(void)
 
 void certificates_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(!atomic_load(&current.is_looking));
     tls_context_release(&current.context);
 }
 

@@ -12,9 +12,10 @@ extern const struct lifecycle certificates_lifecycle;
 
 struct tls_context;
 
-void certificates_setup(void); /* after config_setup: adds tls-rotation, listens for changes of tls-* options */
-void certificates_teardown(void);
+void certificates_setup(void);    /* after config_setup: adds tls-rotation, listens for changes of tls-* options */
+void certificates_teardown(void); /* main thread, the background's jobs are done */
 /* For a new connection (tls_context_release when done); NULL: TLS is not configured. Any thread. */
 struct tls_context *certificates_acquire(void);
-/* CONFIG SET gave a TLS port: makes a context if there is none yet. NULL: fine; else why not. */
+/* CONFIG SET gave a TLS port: makes a context if there is none yet. NULL: fine; else why not. In
+ * an exclusive section. */
 const char *certificates_demand(void);

@@ -1,10 +1,13 @@
 #include "server/tls/tls_peers.h"
 
+#include "base/assert.h"
 #include "base/buffer.h"
+#include "base/gate.h"
 #include "base/glob.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 #include "base/words.h"
 #include "net/tls.h"
 #include "server/config/config.h"
@@ -54,6 +57,7 @@ static struct patterns *patterns_create(const struct slice *words, size_t count)
         patterns->items[patterns->count++] = slice_make(at, words[i].size);
         at += words[i].size;
     }
+    assert(at == (char *)&patterns->items[count] + bytes);
     return patterns;
 }
 
@@ -71,7 +75,10 @@ static struct patterns *patterns_acquire(struct patterns *const *list)
 
 static void patterns_release(struct patterns *patterns)
 {
-    if (patterns != NULL && atomic_fetch_sub_explicit(&patterns->refs, 1, memory_order_acq_rel) == 1)
+    uint32_t before = patterns == NULL ? 0 : atomic_fetch_sub_explicit(&patterns->refs, 1, memory_order_acq_rel);
+
+    assert(patterns == NULL || before != 0);
+    if (before == 1)
         mem_free(patterns);
 }
 
@@ -80,6 +87,7 @@ static bool set_list(struct patterns **list, const char *name, const struct slic
 {
     struct patterns *old;
 
+    gate_assert_alone();
     if (!peers.started && *list != NULL) {
         snprintf(error, error_size, "%s may only be set once", name);
         return false;
@@ -139,12 +147,16 @@ static const struct option_row peer_options[] = {
 
 void tls_peers_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     spinlock_init(&peers.lock, LOCK_REGISTRY);
     config_add_rows(peer_options, countof(peer_options));
 }
 
 void tls_peers_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     patterns_release(peers.allowed);
     patterns_release(peers.unaudited);
     peers.allowed = peers.unaudited = NULL;
@@ -201,6 +213,7 @@ static void begin_audit(struct client *client)
     struct patterns *patterns = patterns_acquire(&peers.unaudited);
     char fingerprint[TLS_FINGERPRINT_BYTES];
 
+    assert(client->audit == NULL);
     if (patterns == NULL)
         return;
     if (tls_conn_peer_fingerprint(&client->conn, fingerprint, sizeof(fingerprint)) == 0)
@@ -217,6 +230,7 @@ static void begin_audit(struct client *client)
 
 static bool admit(struct client *client)
 {
+    client_assert_owned(client);
     if (!is_allowed(client)) {
         log_refused(client);
         conn_close(&client->conn);
@@ -228,6 +242,7 @@ static bool admit(struct client *client)
 
 static void leave(struct client *client)
 {
+    client_assert_owned(client);
     if (client->audit == NULL)
         return;
     mem_free(client->audit);
@@ -242,6 +257,7 @@ static void note_command(const struct request *request)
     struct slice name = request->command->full_name;
     struct buffer keys = {0};
 
+    worker_assert_self(request->worker);
     if (request->client->audit == NULL)
         return;
     for (uint32_t i = 0; i < request->key_count; i++) {
@@ -256,6 +272,8 @@ static void note_command(const struct request *request)
 
 static bool start(struct server *server)
 {
+    thread_assert_main();
+    assert(!peers.started);
     (void)server;
     peers.started = true; /* the files have been read: from now on a list may be set anew */
     timing_on_command(note_command);

@@ -6,5 +6,5 @@
 
 extern const struct lifecycle tls_peers_lifecycle;
 
-void tls_peers_setup(void); /* after config_setup: adds the options */
-void tls_peers_teardown(void);
+void tls_peers_setup(void);    /* after config_setup: adds the options */
+void tls_peers_teardown(void); /* main thread, after the workers have ended */
