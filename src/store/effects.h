@@ -1,5 +1,5 @@
-/* What one command, EXEC or script did to the data, as commands that do the same again: collected by one thread while
- * the stripes are held, then appended to the journal in one piece. Zeroed memory is an empty collection. */
+/* The effects of one command, EXEC or script, as commands that repeat its changes. One thread collects them while the
+ * stripes are held, and appends them to the journal in one piece. Zeroed memory is an empty collection. */
 #pragma once
 
 #include "base/blob.h"
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A bulk that is referenced, not copied: it belongs behind the first `position` bytes. */
+/* A bulk string that is referenced, not copied. Its place is behind the first `position` bytes. */
 struct effect_blob {
     size_t position;
     struct blob *blob; /* a reference of its own */
@@ -19,10 +19,10 @@ enum effect_reader { EFFECT_AOF = 1 << 0, EFFECT_REPLICAS = 1 << 1 };
 
 struct effect {
     size_t offset; /* of its RESP bytes in effects.bytes */
-    size_t size;   /* of those, without blobs */
+    size_t size;   /* size of these bytes, without blobs */
     uint32_t first_blob, blob_count;
     unsigned db;
-    unsigned hidden_from; /* enum effect_reader; never both. Messages are hidden from files: they are no data */
+    unsigned hidden_from; /* enum effect_reader; never both. Messages are hidden from files: they are not data */
 };
 
 struct effects {
@@ -35,15 +35,15 @@ struct effects {
     } blobs;
 };
 
-#define EFFECT_BLOB_BYTES 32768 /* bulks from here on are referenced if they come in a blob */
+#define EFFECT_BLOB_BYTES 32768 /* larger bulk strings are referenced if they are in a blob */
 
 void effects_fini(struct effects *effects);
-void effects_clear(struct effects *effects);               /* keeps the room */
-void effects_cut(struct effects *effects, uint32_t count); /* forgets all but the first `count` */
-/* All but the first `count` are not told to these (enum effect_reader, not both). */
+void effects_clear(struct effects *effects);               /* keeps the memory */
+void effects_cut(struct effects *effects, uint32_t count); /* removes all effects except the first `count` */
+/* Hides all effects except the first `count` from these readers (enum effect_reader, not both). */
 void effects_hide(struct effects *effects, uint32_t count, unsigned hidden_from);
 void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
 void effects_add_message(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
-/* The same; blob_of(i) tells the blob that is argument i, or NULL. */
+/* The same; blob_of(i) returns the blob that is argument i, or NULL. */
 void effects_add_with_blobs(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
                             struct blob *(*blob_of)(const void *context, uint32_t arg_index), const void *context);

@@ -1,4 +1,4 @@
-/* Blocks and records of the journal, for the files of store/journal*.c. */
+/* Internals of the journal: blocks and records, for the files of store/journal*.c. */
 #pragma once
 
 #include "base/mem.h"
@@ -8,43 +8,45 @@
 
 enum {
     BLOCK_BYTES = 256 * 1024,
-    BLOCK_STREAM_BYTES = 4 * 1024 * 1024 /* with what it refers to a block is not much more than this */
+    BLOCK_STREAM_BYTES = 4 * 1024 * 1024 /* a block with the blobs it references is not much larger than this */
 };
 
-/* Where a block's records are. What is in a file, or lost, is no longer in memory. */
+/* Where a block's records are. Records in the file, or lost, are not in memory any more. */
 enum block_place { BLOCK_IN_MEMORY, BLOCK_IN_FILE, BLOCK_LOST };
 
-/* What stands before the records of a block that lies in the tail (journal_tail.h); the next process reads it. */
+/* The header before the records of a block in the tail (journal_tail.h). The next process reads it. */
 struct journal_slot {
-    uint64_t nonce; /* of the file; else nothing of what stands here counts */
+    uint64_t nonce; /* nonce of the file; with another nonce the slot's contents do not count */
     uint64_t begin_position, begin_offset;
-    _Atomic uint64_t used; /* atomic: release after the record's head is written; as of the block */
+    _Atomic uint64_t used; /* atomic: release after the record's header is written; like journal_block.used */
     char padding[32];
 };
 
 struct journal_block {
-    struct journal_block *_Atomic next; /* atomic: release by who appends, acquire by readers */
-    _Atomic size_t used;                /* atomic: bytes reserved; records below are whole, though maybe not ready */
-    size_t capacity;                    /* const */
-    char *data;                         /* guarded by the journal's lock; stays while somebody is in the block */
-    struct journal_slot *slot;          /* what `data` lies in, else NULL; likewise, and `tail` is where that is */
+    struct journal_block *_Atomic next; /* atomic: release by the thread that appends, acquire by readers */
+    /* atomic: bytes reserved; headers of the records below are complete, but the records may not be ready. */
+    _Atomic size_t used;
+    size_t capacity;           /* const */
+    char *data;                /* guarded by the journal's lock; stays while the block has users */
+    struct journal_slot *slot; /* the slot with `data`, or NULL; guarded likewise; `tail` is the slot's tail */
     struct journal_tail *tail;
-    uint64_t begin_position;           /* const */
-    uint64_t begin_offset, end_offset; /* of the stream; the end when the block was closed; guarded by the lock */
-    uint64_t memory_bytes;             /* with what it refers to; guarded by the lock */
-    unsigned user_count;               /* readers in it, and who moves it to the file; guarded by the lock */
-    unsigned spiller_count;            /* of those readers that let blocks go to the file; likewise */
-    enum block_place place;            /* likewise */
-    uint64_t file_offset;              /* set before the place is BLOCK_IN_FILE */
+    uint64_t begin_position; /* const */
+    /* In the stream; end_offset is set when the block is closed; guarded by the lock. */
+    uint64_t begin_offset, end_offset;
+    uint64_t memory_bytes;  /* with the blobs it references; guarded by the lock */
+    unsigned user_count;    /* readers in it, and a thread that moves it to the file; guarded by the lock */
+    unsigned spiller_count; /* number of these readers that let blocks spill; guarded by the lock */
+    enum block_place place; /* guarded by the lock */
+    uint64_t file_offset;   /* set before the place is BLOCK_IN_FILE */
     size_t file_bytes;
 };
 
-/* In a block: this, the blob references, the bytes; the next record at a multiple of 8. In the file there are no
- * references, all bytes stand there. */
+/* The parts of a record in a block: this struct, the blob references, the bytes. The next record begins at a multiple
+ * of 8. In the file there are no references, but all bytes. */
 struct record {
     uint64_t offset;
     uint64_t stream_size;
-    size_t memory_size; /* of the whole record in the block */
+    size_t memory_size; /* size of the whole record in the block */
     uint64_t byte_count;
     uint32_t blob_count;
     uint16_t db;
@@ -80,8 +82,8 @@ static inline uint64_t check_mix(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Against pages that are missing or of another time, not against people. The products of different words do not wait
- * for each other. */
+/* The checksum detects missing or outdated pages; it does not protect against attackers. The products of different
+ * words do not depend on each other. */
 static inline uint64_t check_bytes(const char *data, size_t size, uint64_t seed)
 {
     const uint64_t step = 0x9e3779b97f4a7c15, other = 0xc2b2ae3d27d4eb4f;
@@ -101,7 +103,7 @@ static inline uint64_t check_bytes(const char *data, size_t size, uint64_t seed)
     return sum;
 }
 
-/* Of the whole record. `nonce`: of the file that it is in, so that nothing counts that was left there before. */
+/* The checksum of the whole record. `nonce` is that of its file, so old contents of the file do not match. */
 static inline uint32_t record_check(struct record *record, uint64_t nonce)
 {
     uint64_t sum = check_bytes(record_bytes(record), record->byte_count, nonce);
@@ -123,26 +125,26 @@ static inline void record_publish(struct record *record, uint64_t nonce)
 /* --- blocks; the lock is held --- */
 
 struct journal_block *journal_block_add_locked(struct journal *journal, size_t least_bytes) REQUIRES(journal->lock);
-/* Blocks that nobody needs any more, from the oldest on; a chain to be freed without the lock. */
+/* Removes blocks that nobody needs any more, from the oldest on. Returns a chain; free it without the lock. */
 struct journal_block *journal_take_obsolete_locked(struct journal *journal) REQUIRES(journal->lock);
-/* Looks whether a reader that holds writers is too far behind, or (`settled`) far enough ahead again. True: that is
- * just over, on_lag_over is to be called. */
+/* Checks whether a reader that holds writers is too far behind or, with `settled`, has caught up. True: it has just
+ * caught up; call on_lag_over. */
 bool journal_look_at_lag_locked(struct journal *journal, bool settled) REQUIRES(journal->lock);
 
-/* --- not held --- */
+/* --- the lock is not held --- */
 
 void journal_tell_lag_over(struct journal *journal, bool is_over);
 void journal_free_chain(struct journal *journal, struct journal_block *block);
-void journal_block_free_data(char *data, size_t used); /* of a block that has no slot */
+void journal_block_free_data(char *data, size_t used); /* for a block without a slot */
 
 /* --- the tail --- */
 
-/* A slot for a new block that begins there; NULL: none is ready. */
+/* Returns a slot for a new block that begins there; NULL: none is ready. */
 struct journal_slot *journal_tail_take_locked(struct journal_tail *tail, struct journal_block *block, uint64_t position,
                                               uint64_t offset);
-/* The block is about to go: it is not moved any more. */
+/* Call it before the block is freed: it cannot move any more. */
 void journal_tail_forget_locked(struct journal_tail *tail, const struct journal_slot *slot);
-/* The block has gone, the lock is not held. */
+/* Returns the slot after the block was freed; the lock is not held. */
 void journal_tail_give_back(struct journal *journal, struct journal_tail *tail, const struct journal_slot *slot,
                             uint64_t end_position);
 
@@ -151,6 +153,6 @@ void journal_tail_give_back(struct journal *journal, struct journal_tail *tail, 
 struct journal_spill *journal_spill_create(void);
 void journal_spill_destroy(struct journal_spill **spill);
 
-/* A block's records as they are in the file, into `bytes`; false: they cannot be read, errno says why. */
+/* Reads a block's records from the file into `bytes`. False: they cannot be read; errno has the reason. */
 must_check bool journal_spill_load(struct journal *journal, const struct journal_block *block, struct buffer *bytes);
-void journal_spill_forget(struct journal *journal, const struct journal_block *block); /* its room in the file */
+void journal_spill_forget(struct journal *journal, const struct journal_block *block); /* frees its place in the file */

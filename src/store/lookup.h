@@ -1,9 +1,9 @@
-/* Looking a key up in its table, for the files of store/ only: no lock is checked but the caller's own. */
+/* Looks up keys in their table, for the files of store/ only. These functions check no lock; the caller does. */
 #pragma once
 
 #include "store/access.h"
 
-/* memcmp for keys, which are short: whole words, the last one overlapping. */
+/* memcmp for keys, which are short: compares whole words; the last word overlaps. */
 static ALWAYS_INLINE bool lookup_same_bytes(const char *a, const char *b, size_t size)
 {
     uint64_t x, y;
@@ -51,7 +51,7 @@ static inline struct entry *lookup_in_table(const struct table *table, const str
     return slot != NULL ? table_slot_item(slot) : NULL;
 }
 
-/* The entry as it stands, expired or not. */
+/* Returns the entry, expired or not. */
 static inline struct entry *lookup_raw(const struct access *access, unsigned db, const struct key *key)
 {
     const struct stripe_db *keys = stripe_db(&access->store->stripes[access_stripe_of(access, key)], db);
@@ -59,7 +59,7 @@ static inline struct entry *lookup_raw(const struct access *access, unsigned db,
     return keys != NULL ? lookup_in_table(&keys->keys, key) : NULL;
 }
 
-/* Is the key past its deadline? */
+/* True if the key is past its deadline. */
 static inline bool lookup_is_expired(const struct access *access, const struct entry *entry)
 {
     int64_t expire_ms = entry_expire_ms(entry);
@@ -67,7 +67,7 @@ static inline bool lookup_is_expired(const struct access *access, const struct e
     return expire_ms != EXPIRE_NEVER && access->due_ms > expire_ms;
 }
 
-/* Is the key, or one of its members? */
+/* True if the key or one of its members is past its deadline. */
 static inline bool lookup_is_due(const struct access *access, const struct entry *entry)
 {
     if (LIKELY((entry->flags & ENTRY_EXPIRES) == 0))
@@ -77,4 +77,4 @@ static inline bool lookup_is_due(const struct access *access, const struct entry
     return access->due_ms > (int64_t)entry_word_at(entry, ENTRY_EXPIRES);
 }
 
-uint64_t lookup_entry_hash(const void *item); /* of an entry's key: the table_hash_fn of the keyspace */
+uint64_t lookup_entry_hash(const void *item); /* hash of an entry's key: the table_hash_fn of the keyspace */

@@ -1,8 +1,9 @@
-/* All keys as they were at one moment, for who writes them out: RDB files, the base of an append only file, later full
- * syncs. Writers see keys through these calls alone, so they need not know how the moment is kept.
+/* A snapshot: all keys as they were at one moment, for code that writes them out: RDB files, the base of an append-only
+ * file, later full syncs. Writers see keys through these functions only, and need not know how the snapshot is kept.
  *
- * There is one way so far: nothing changes, as the caller owns the gate, or is a child forked by who did. Another way
- * is a row of functions more (struct snapshot_kind); docs/architecture.md tells of one without a fork. */
+ * Today there is one kind: the data does not change, because the caller owns the gate or is a child forked by such a
+ * thread. Another kind would be a further row of functions (struct snapshot_kind); docs/architecture.md describes one
+ * without a fork. */
 #pragma once
 
 #include "store/access.h"
@@ -17,23 +18,24 @@ struct snapshot_kind {
 
 struct snapshot {
     const struct snapshot_kind *kind;
-    struct access *access; /* of who walks: its time, and how it counts uses */
+    struct access *access; /* the caller's: its time, and how it counts uses */
 };
 
-/* Of an access that is alone with the data for as long as the snapshot is used. */
+/* A snapshot through an access that is alone with the data while the snapshot is in use. */
 struct snapshot snapshot_of_access(struct access *access);
 
-/* Databases that may have keys are below this. */
+/* Databases with keys are below this number. */
 static inline unsigned snapshot_database_bound(const struct snapshot *snapshot)
 {
     return snapshot->kind->database_bound(snapshot);
 }
-/* Exact for the moment. */
+/* Exact for the moment of the snapshot. */
 static inline void snapshot_totals(const struct snapshot *snapshot, unsigned db, struct database_totals *totals)
 {
     snapshot->kind->totals(snapshot, db, totals);
 }
-/* Every key of the database once, but for expired ones, in any order. The entry is good until `visit` returns. */
+/* Visits every key of the database once, except expired keys, in any order. The entry is valid until `visit`
+ * returns. */
 static inline void snapshot_each(struct snapshot *snapshot, unsigned db, const struct access_visitor *visitor)
 {
     snapshot->kind->each(snapshot, db, visitor);

@@ -1,8 +1,7 @@
-/* The keyspace: stripes of hash tables, each under one spinlock, shared by all workers.
+/* The keyspace: stripes of hash tables that all workers share. Each stripe has one spinlock.
  *
  * A key's stripe is hash & stripe_mask. A stripe holds, for every database, the table of entries and the index of
- * deadlines, and what is registered by key (watchers, waiters). All of that is guarded by the stripe's lock, or by the
- * gate. */
+ * deadlines, and the registries of keys (watchers, waiters). The stripe's lock, or the gate, guards all of that. */
 #pragma once
 
 #include "base/compiler.h"
@@ -24,14 +23,15 @@ enum { STORE_STRIPES_DEFAULT = 1024, STORE_STRIPES_MOST = 16384 };
 /* One database's keys in one stripe. */
 struct stripe_db {
     struct table keys;
-    _Atomic(struct expiry *) deadlines; /* NULL: no key with a deadline was ever here; atomic: sums look without lock */
+    /* NULL: no key with a deadline was ever here; atomic: sums read it without the lock. */
+    _Atomic(struct expiry *) deadlines;
 };
 
 struct CACHE_ALIGNED stripe {
     struct spinlock lock;                    /* rank LOCK_STRIPE; several are taken in ascending index */
     _Atomic uint64_t wait_mask;              /* atomic: bit i: thread i wants to be woken after a release */
     struct stripe_db first GUARDED_BY(lock); /* database 0 */
-    struct stripe_registries *registries GUARDED_BY(lock); /* NULL: nobody has ever watched or waited here */
+    struct stripe_registries *registries GUARDED_BY(lock); /* NULL: no client has ever watched or waited here */
     _Atomic(struct stripe_db *) *databases;                /* const: the store's */
     uint32_t index;                                        /* const */
 };
@@ -51,41 +51,43 @@ enum event_class {
     EVENT_KEY_MISS = 1 << 9,
     EVENT_MODULE = 1 << 10,
     EVENT_NEW = 1 << 11,
-    OBSERVE_CHANGES = 1 << 12 /* no class: somebody wants to know of changes as such */
+    OBSERVE_CHANGES = 1 << 12 /* not a class of events: an observer wants to know of all changes */
 };
 
-/* Told of changes while the key's stripe is held; so be quick and never block. Registered before the first worker
- * starts; the struct belongs to who registers it and outlives the store. Any of the functions may be NULL. They are
- * called only while store->observed says that somebody wants to know. */
+/* Callbacks that are called for changes while the key's stripe is held. They must be quick and never block. Register an
+ * observer before the first worker starts. The struct belongs to the caller and must outlive the store. Any of the
+ * functions may be NULL. They are called only while store->observed has the class. */
 struct store_observer {
-    void (*before)(struct store_observer *observer, const struct change *change); /* the entry is still whole */
+    /* Before the change: the entry is still complete. */
+    void (*before)(struct store_observer *observer, const struct change *change);
     void (*after)(struct store_observer *observer, const struct change *change);
-    /* What happened to a key by name: after its change, or without one ("keymiss"). */
+    /* An event of a key: after its change, or without a change ("keymiss"). */
     void (*event)(struct store_observer *observer, const struct access *access, unsigned db, const struct key *key,
                   enum event_class event_class, const char *event);
     struct store_observer *next;
 };
 
-/* Why a value goes. Large values are freed by a background thread if `frees_later` has the reason's bit. */
+/* The reason why a value is freed. Large values are freed by a background thread if `frees_later` has the reason's
+ * bit. */
 enum free_reason {
-    FREE_AT_ONCE = 0,         /* never has */
-    FREE_UNLINK = 1 << 0,     /* always has */
-    FREE_SERVER_DEL = 1 << 1, /* another value takes its place, or a command leaves nothing of it */
+    FREE_AT_ONCE = 0,         /* `frees_later` never has it */
+    FREE_UNLINK = 1 << 0,     /* `frees_later` always has it */
+    FREE_SERVER_DEL = 1 << 1, /* another value replaces it, or a command leaves it empty */
     FREE_USER_DEL = 1 << 2,
     FREE_EXPIRE = 1 << 3
 };
 
-/* What the keyspace must know of a type. */
+/* What the keyspace needs to know of a type. */
 struct store_type {
-    const char *name;            /* as TYPE tells it */
-    const struct value_ops *ops; /* NULL: strings, which are no values */
-    /* What is told of members that are past their deadlines: the command with their names behind the key, and the
-     * event. For types whose members have some. */
+    const char *name;            /* the reply of TYPE */
+    const struct value_ops *ops; /* NULL: strings, which are not a struct value */
+    /* How members that are past their deadlines are removed: the journal gets this command with their names behind the
+     * key, and observers get this event. NULL: members of this type have no deadlines. */
     const char *expired_command, *expired_event;
     enum event_class expired_class;
 };
 
-/* Counted by one thread, read by all (relaxed). */
+/* One thread counts; any thread reads (relaxed). */
 struct store_counters {
     _Atomic uint64_t hits, misses, expired, expired_members, evicted, dirty;
 };
@@ -94,37 +96,39 @@ struct store {
     struct stripe *stripes;  /* const pointer */
     uint32_t stripe_mask;    /* const: count - 1 */
     unsigned database_count; /* const */
-    /* By database, from 1 on: its part of each stripe; NULL: never used; set once. All are made at once: by the
-     * stripe it would be all databases at a time, and the first keys of a database would cost 400 bytes each. */
+    /* By database, from 1 on: its part of each stripe; NULL: never used; set once. All stripes' parts are made at once.
+     * Making them by stripe would make all databases at a time, and the first keys of a database would cost 400 bytes
+     * each. */
     _Atomic(struct stripe_db *) *databases;
-    _Atomic unsigned database_bound;     /* atomic, relaxed: databases from here on were never used */
+    _Atomic unsigned database_bound;     /* atomic: relaxed; databases from this number on were never used */
     struct store_observer *observers;    /* const after start */
-    _Atomic uint32_t observed;           /* bits of enum event_class they want to be told of; atomic, relaxed */
+    _Atomic uint32_t observed;           /* the classes (enum event_class) that observers want; atomic: relaxed */
     struct store_type types[TYPE_COUNT]; /* const after start */
     void (*wake)(uint64_t wait_mask);    /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
-    _Atomic bool has_jobs;               /* there has been a job somewhere; atomic, relaxed */
+    _Atomic bool has_jobs;               /* a job has existed; atomic: relaxed */
     _Atomic bool active_expire;          /* DEBUG SET-ACTIVE-EXPIRE */
-    _Atomic bool keeps_expired;          /* reads leave keys past their deadline where they are; atomic, relaxed */
-    _Atomic bool is_shared;              /* with a child: what is only read is not written to; atomic, relaxed */
-    _Atomic bool counts_uses;            /* maxmemory-policy goes by frequency: see lru_lfu.h; changed at the gate */
-    _Atomic uint32_t lfu_log_factor, lfu_decay_minutes; /* likewise */
-    _Atomic uint32_t frees_later;                       /* bits of enum free_reason; atomic, relaxed */
-    /* Waiters that change a second key; keys somebody waits for; of those, for their loss: see waiters.h. */
-    _Atomic uint32_t mover_count, waited_count, loss_count; /* atomic, relaxed */
+    _Atomic bool keeps_expired;          /* reads do not delete expired keys; atomic: relaxed */
+    _Atomic bool is_shared;              /* memory is shared with a child: reads do not write to it; atomic: relaxed */
+    _Atomic bool counts_uses; /* maxmemory-policy is an LFU policy: see lru_lfu.h; changed with the gate owned */
+    _Atomic uint32_t lfu_log_factor, lfu_decay_minutes; /* changed with the gate owned */
+    _Atomic uint32_t frees_later;                       /* bits of enum free_reason; atomic: relaxed */
+    /* Number of waiters that change a second key; of keys with waiters; of those with waiters for their loss: see
+     * waiters.h. */
+    _Atomic uint32_t mover_count, waited_count, loss_count; /* atomic: relaxed */
 };
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count);
 void store_destroy(struct store **store);
 void store_set_type(struct store *store, enum value_type type, const struct store_type *of); /* before start */
-/* What an entry takes with all that it owns, as the allocator counts; its stripe is held. samples: see value_ops. */
+/* Memory of an entry with all that it owns, in the allocator's sizes; its stripe is held. `samples`: see value_ops. */
 uint64_t store_entry_bytes(const struct store *store, const struct entry *entry, uint64_t samples);
-/* Lets the memory of these keys of database 0 arrive together instead of one after the other; of the first
- * STORE_PREFETCH_MOST. Their stripes are held, or the gate is owned. */
+/* Prefetches these keys of database 0 together instead of one after the other, at most STORE_PREFETCH_MOST. Their
+ * stripes are held, or the gate is owned. */
 enum { STORE_PREFETCH_MOST = 32 };
 struct key;
 void store_prefetch(const struct store *store, const struct key *keys, uint32_t count);
 void store_observe(struct store *store, struct store_observer *observer);
-/* Of the bits of enum event_class in `mask`, those in `classes` are on from now on, the others off. Any thread. */
+/* Sets the bits of `mask` (enum event_class) to those in `classes`. Any thread. */
 void store_set_observed(struct store *store, uint32_t mask, uint32_t classes);
 static inline uint32_t store_observed(const struct store *store)
 {
@@ -133,7 +137,7 @@ static inline uint32_t store_observed(const struct store *store)
 
 static inline void counter_add(_Atomic uint64_t *counter, uint64_t amount)
 {
-    /* One writer: a plain read and write, visible to readers as whole words. */
+    /* There is one writer: a plain load and store; readers see whole numbers. */
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + amount, memory_order_relaxed);
 }
 
@@ -148,41 +152,42 @@ static inline struct stripe_db *stripe_db(const struct stripe *stripe, unsigned 
     struct stripe_db *parts;
 
     if (LIKELY(db == 0))
-        return (struct stripe_db *)(uintptr_t)&stripe->first; /* who may change it holds the stripe */
+        return (struct stripe_db *)(uintptr_t)&stripe->first; /* changes need the stripe's lock */
     parts = atomic_load_explicit(&stripe->databases[db], memory_order_acquire);
     return parts != NULL ? &parts[stripe->index] : NULL;
 }
 
-/* Databases that may have keys are below this. */
+/* Databases with keys are below this number. */
 static inline unsigned store_database_bound(const struct store *store)
 {
     return atomic_load_explicit(&store->database_bound, memory_order_relaxed);
 }
-/* Held by this thread, which is no access that could be asked; or the thread is alone. */
+/* Asserts that this thread holds the stripe or is alone, for code without an access. */
 static inline void stripe_assert_held(const struct stripe *stripe)
 {
     assert(spinlock_is_mine(&stripe->lock) || gate_is_alone());
 }
-/* After the release of a stripe: wakes who asked for it. The light fence pairs with stripe_wait's heavy one. */
+/* Call it after releasing a stripe: returns the threads to wake. The light fence pairs with the heavy one of
+ * stripe_wait. */
 static inline uint64_t stripe_take_waiters(struct stripe *stripe)
 {
     if (LIKELY(atomic_load_explicit(&stripe->wait_mask, memory_order_relaxed) == 0))
         return 0;
     return atomic_exchange_explicit(&stripe->wait_mask, 0, memory_order_acq_rel);
 }
-/* Has this thread asked, and was not woken yet? */
+/* True if this thread has asked for a wake-up and was not woken yet. */
 static inline bool stripe_has_waiter(const struct stripe *stripe, unsigned thread_index)
 {
     return (atomic_load_explicit(&stripe->wait_mask, memory_order_relaxed) >> thread_index & 1) != 0;
 }
 void stripe_release(struct store *store, struct stripe *stripe) NO_THREAD_SAFETY_ANALYSIS;
-/* Asks for a wake-up of thread `thread_index` (0 to 63) at the next release. False: it is free already, try again. A
- * thread may ask for several requests of its own, one after the other; it is woken once for all. */
+/* Asks for a wake-up of thread `thread_index` (0 to 63) at the next release. False: the stripe is free already; try
+ * again. A thread may ask for several of its commands, one after the other; it is woken once for all. */
 must_check bool stripe_wait(struct stripe *stripe, unsigned thread_index);
 
-/* stripe_db, made if it is not there; the stripe is held. */
+/* Returns stripe_db, and creates it if needed; the stripe is held. */
 struct stripe_db *stripe_db_use(struct store *store, struct stripe *stripe, unsigned db);
 
-/* Sums over the stripes without locking: a moment's picture while others write, exact at the gate. */
+/* Sums over the stripes without locking: approximate while other threads write, exact otherwise. */
 void store_database_totals(const struct store *store, unsigned db, struct database_totals *totals);
 uint64_t store_key_count(const struct store *store, unsigned db);

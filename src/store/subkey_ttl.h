@@ -1,39 +1,42 @@
 /* Deadlines of members: fields of hashes, members of sets and sorted sets.
  *
- * A key with such members has struct subkey_ttls beside its value (entry.h); the value knows nothing of it, and other
- * keys pay nothing. Whoever looks a key up first takes out the members that are past their deadlines (access.c), as it
- * deletes an expired key: so no command ever meets a dead member, and none needs to know of them. Who must leave the
- * data as it is (reads while the store keeps what has expired, walks at the gate) is shown the key's view: a copy
- * without the dead ones, made when it is asked for and kept until it no longer holds. What nobody touches is found by
- * the active cycle through the heap of store/expiry.h.
+ * A key with such members has struct subkey_ttls beside its value (entry.h). The value does not know of deadlines, and
+ * other keys need no memory for them. A lookup of a key first removes the members that are past their deadlines
+ * (access.c), as it deletes an expired key. So commands never see a dead member and need no code for it. Lookups that
+ * must not change data (reads while the store keeps expired keys, walks with the gate owned) get the key's view: a copy
+ * without the dead members, made on demand and kept until it is outdated. The active expire cycle finds keys that are
+ * not looked up, through the heap of store/expiry.h.
  *
- * Members that go are journaled as HDEL, SREM or ZREM, keys that become empty as DEL; observers see a change with the
+ * Removed members are journaled as HDEL, SREM or ZREM, keys that become empty as DEL. Observers see a change with the
  * event of the type, then "del".
  *
- * A member's deadline goes with the member: who removes one (HDEL), or gives it a new life (HSET), says so with
- * change_member_expire(..., EXPIRE_NEVER); commands do it by `edit_forget` (commands/shared/typed.h). A key's other
- * changes leave deadlines alone; these are copied and moved with its value, and go when another takes its place. */
+ * A member's deadline is removed with the member. Code that removes a member (HDEL), or gives it a new life (HSET),
+ * calls change_member_expire(..., EXPIRE_NEVER); commands do it by `edit_forget` (commands/shared/typed.h). Other
+ * changes of a key keep the deadlines. They are copied and moved with the value, and dropped when another value
+ * replaces it. */
 #pragma once
 
 #include "store/access.h"
 
-/* EXPIRE_NEVER: it has none, or is not there. */
+/* Returns EXPIRE_NEVER if the member has no deadline or does not exist. */
 int64_t entry_member_expire_ms(const struct entry *entry, struct slice member);
-uint64_t entry_member_deadlines(const struct entry *entry); /* how many members have one */
-void entry_each_member_deadline(const struct entry *entry, deadline_fn fn, void *context); /* nothing may change */
+uint64_t entry_member_deadlines(const struct entry *entry); /* number of members with a deadline */
+/* The key must not change meanwhile. */
+void entry_each_member_deadline(const struct entry *entry, deadline_fn fn, void *context);
 
-/* Members of this type can have deadlines; the functions to look at its values. */
+/* The functions for members, if members of this type can have deadlines; otherwise NULL. */
 static inline const struct value_member_ops *entry_member_ops(const struct store *store, const struct entry *entry)
 {
     return entry->type != TYPE_STRING ? store->types[entry->type].ops->members : NULL;
 }
 
-/* Within a change; the key exists and has that member (or had it, for EXPIRE_NEVER). Pointers to the entry are void. */
+/* Within a change; the key exists and has that member (for EXPIRE_NEVER: or had it). Pointers to the entry are invalid
+ * afterwards. */
 void change_member_expire(struct change *change, struct slice member, int64_t expire_ms);
 
-/* Takes out at once what is past its deadline by the access's time, as the next look at the key would; for a command
- * that has just set a deadline in the past. */
+/* Removes at once the members that are past their deadline by the access's time, as the next lookup would: for commands
+ * that have just set a deadline in the past. */
 void access_expire_members(struct access *access, unsigned db, const struct key *key);
 
-/* For tests: asserts what is said above. */
+/* For tests: asserts the statements above. */
 void subkey_ttl_validate(const struct store *store, const struct entry *entry);
