@@ -1,5 +1,5 @@
-/* Commands as they stand in an append only file, written word by word into a sink; for the files of persist/ only.
- * Nothing here fails by itself: what the sink answers is kept, and everything after an error is dropped. */
+/* Writes commands of an append-only file into a sink, word by word; for the files of persist/ only. The functions
+ * return no errors: the sink's first error is kept, and everything after it is dropped. */
 #pragma once
 
 #include "base/buffer.h"
@@ -10,24 +10,25 @@
 
 struct aof_commands {
     struct byte_sink *sink;
-    struct buffer out; /* what the sink has not got yet */
+    struct buffer out; /* bytes not yet written to the sink */
     enum status status;
     int error;        /* errno of it */
-    struct slice key; /* whose commands are under way */
-    /* Its elements: */
+    struct slice key; /* the key whose commands are being written */
+    /* Elements of this key: */
     const char *command;
-    unsigned width; /* words an element */
-    uint64_t left;  /* elements to come */
-    unsigned room;  /* of the command under way, in elements */
+    unsigned width; /* words per element */
+    uint64_t left;  /* elements still to come */
+    unsigned room;  /* elements that still fit the current command */
 };
 
 void aof_commands_flush(struct aof_commands *commands);
 
-void aof_command_begin(struct aof_commands *commands, uint64_t words); /* before each command */
+void aof_command_begin(struct aof_commands *commands, uint64_t words); /* call it before each command */
 void aof_put(struct aof_commands *commands, struct slice word);
 void aof_put_text(struct aof_commands *commands, const char *word);
 void aof_put_number(struct aof_commands *commands, int64_t number);
 
-/* `count` elements of the key, some to a command of this name. Before the words of each: aof_element. */
+/* Begins `count` elements of the key, in commands with this name, several elements each. Call aof_element before the
+ * words of each element. */
 void aof_elements(struct aof_commands *commands, const char *command, unsigned width, uint64_t count);
 void aof_element(struct aof_commands *commands);

@@ -1,5 +1,5 @@
-/* Are texts all different? For containers from outside, before they are taken over as they are. The texts stay where
- * they are while the struct is in use. */
+/* Checks that texts are all different, for containers from outside that are used unchanged. The texts must stay valid
+ * while the struct is in use. */
 #pragma once
 
 #include "base/slice.h"
@@ -12,7 +12,8 @@ struct distinct {
     uint64_t mask;
 };
 
-/* Zeroed memory is fine to begin with; memory is kept from one use to the next. */
+/* Begins a check. Zeroed memory is a valid struct; its memory is used again by the next check. */
 void distinct_begin(struct distinct *distinct, uint64_t most);
-bool distinct_add(struct distinct *distinct, struct slice text); /* false: it was there; data is not NULL */
+/* False: the text was added before; its data is not NULL. */
+bool distinct_add(struct distinct *distinct, struct slice text);
 void distinct_fini(struct distinct *distinct);

@@ -1,4 +1,4 @@
-/* Reading RDB files from front to end: what stands in them goes to a handler, one thing after the other. */
+/* Reads RDB files from front to end. A handler gets their contents, one item after the other. */
 #pragma once
 
 #include "persist/rdb_read_value.h"
@@ -7,38 +7,38 @@ struct rdb_key {
     struct slice name;
     unsigned db;
     int64_t expire_ms; /* EXPIRE_NEVER: no deadline */
-    int64_t idle_s;    /* since it was used; -1: not told */
-    int frequency;     /* of use, 0 to 255; -1: not told */
+    int64_t idle_s;    /* since its last use; -1: unknown */
+    int frequency;     /* LFU count, 0 to 255; -1: unknown */
     unsigned type;     /* enum rdb_type */
-    uint64_t offset;   /* of its type */
-    uint64_t bytes;    /* that it takes with its value */
+    uint64_t offset;   /* offset of its type */
+    uint64_t bytes;    /* size of the whole record */
 };
 
-/* Functions that return a bool say with rdb_fail why they end the reading. Those that may be NULL: see there. */
+/* Callbacks. A function that returns false has called rdb_fail with the reason; reading ends then. */
 struct rdb_handler {
-    /* May take the value over (value->value.data is NULL then). The name is good until it returns. */
+    /* May take the value over (value->value.data is NULL then). The name is valid until it returns. */
     bool (*key)(struct rdb_handler *handler, struct rdb_reader *reader, const struct rdb_key *key,
                 struct rdb_value *value);
-    /* If it is not NULL, most keys come here instead, as they stand in the file: from their type on to what tells of
-     * their members' deadlines. rdb_read_record makes a value of it, in any thread. */
+    /* If not NULL, gets most keys as raw bytes: from their type to the deadlines of their members. rdb_read_record
+     * makes a value of these in any thread. */
     bool (*record)(struct rdb_handler *handler, struct rdb_reader *reader, const struct rdb_key *key,
                    struct slice record);
-    /* The source of a library of functions. NULL: a file that has some is refused. */
+    /* The source of a library of functions. NULL: a file with libraries is refused. */
     bool (*library)(struct rdb_handler *handler, struct rdb_reader *reader, struct slice source);
-    /* What the file tells of itself ("redis-ver"). May be NULL. */
+    /* A fact about the file ("redis-ver"). May be NULL. */
     void (*aux)(struct rdb_handler *handler, struct slice name, struct slice value);
-    /* About to come in this database: so many keys, of those with a deadline. A hint. May be NULL. */
+    /* Hints about the keys that follow in this database: their number, and how many have a deadline. May be NULL. */
     void (*sizes)(struct rdb_handler *handler, unsigned db, uint64_t keys, uint64_t expires);
     struct rdb_limits limits;
     unsigned database_count;
-    int version;       /* of the file: set when it is known */
-    bool has_checksum; /* it had one, and it was right */
+    int version;       /* version of the file: set when it is known */
+    bool has_checksum; /* the file had a checksum, and it was right */
 };
 
-/* Up to the checksum; what may follow is left. */
+/* Reads up to the checksum; bytes behind it are not read. */
 must_check bool rdb_read_file(struct rdb_reader *reader, struct rdb_handler *handler);
 
-/* The reader, one of memory, is at the record's begin and has nothing else. Name and value: good until it reads again
- * or the record goes. `scratch` is the caller's, to be used again. */
+/* The reader is one of memory and contains exactly this record. Name and value are valid until the next read or until
+ * the record's bytes are freed. `scratch` is the caller's, for use in several calls. */
 must_check bool rdb_read_record(struct rdb_reader *reader, const struct rdb_limits *limits, struct buffer *scratch,
                                 struct slice *name, struct rdb_value *value);

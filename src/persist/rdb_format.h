@@ -1,14 +1,14 @@
-/* The numbers of the RDB format. A file is
+/* The numbers of the RDB format, from the documentation and files of Redis and KeyDB. A file is
  *
  *     "REDIS" | version, 4 digits | records | 255 | CRC-64 of all before, little-endian (from version 5 on)
  *
- * and a record is an opcode with what belongs to it, or a key: type | key | value, after opcodes that tell its deadline
- * and use. A DUMP payload is type | value | version u16 | CRC-64. */
+ * A record is an opcode with its data, or a key: type | key | value, after opcodes with its deadline and its use. A
+ * DUMP payload is type | value | version u16 | CRC-64. */
 #pragma once
 
 enum {
-    RDB_VERSION_LEAST = 1,         /* that is read */
-    RDB_VERSION_WRITTEN_LEAST = 9, /* that is written */
+    RDB_VERSION_LEAST = 1,         /* lowest version that can be read */
+    RDB_VERSION_WRITTEN_LEAST = 9, /* lowest version that can be written */
     RDB_VERSION_MOST = 12,
     RDB_HEADER_BYTES = 9,
     RDB_VERSION_WITH_CHECKSUM = 5,
@@ -73,7 +73,8 @@ enum rdb_module_item {
     RDB_MODULE_TEXT = 5
 };
 
-/* Of members of sets and hashes, as records behind their key: first the member, then the time in ms as text. */
+/* Deadlines of members of sets and hashes, as records behind their key: first the member, then the time in ms as
+ * text. */
 #define RDB_AUX_MEMBER SLICE("keydb-subexpire-key")
 #define RDB_AUX_MEMBER_MS SLICE("keydb-subexpire-when")
 /* Before a key, and in DUMP payloads behind the value: KeyDB's time stamp of a change. */

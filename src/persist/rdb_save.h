@@ -1,11 +1,11 @@
-/* Writing all keys as an RDB file. */
+/* Writes all keys as an RDB file. */
 #pragma once
 
 #include "persist/rdb_write.h"
 #include "store/snapshot.h"
 #include "store/lru_lfu.h"
 
-/* Why a file that is to be read by programs of before version 10 cannot be written. */
+/* The error if functions exist and the file must be readable for versions before 10. */
 extern const char rdb_too_old_for_libraries[];
 
 struct rdb_aux {
@@ -15,15 +15,15 @@ struct rdb_aux {
 struct rdb_save_request {
     struct snapshot *keys;
     struct rdb_write_options options;
-    /* When a key was used last, or how often, is told with it. */
+    /* Writes the time since the last use, or the LFU count, with each key. */
     enum { RDB_USE_NOTHING, RDB_USE_IDLE, RDB_USE_FREQUENCY } use;
     struct lru_lfu_rule lfu;
     const struct rdb_aux *aux;
     size_t aux_count;
-    /* Hands the source of each library of functions to `take`, which may be slow. NULL: there are none. */
+    /* Calls `take`, which may be slow, with the source of each library of functions. NULL: there are none. */
     void (*libraries)(void (*take)(struct slice source, void *context), void *context);
-    bool starts_writeback; /* while writing, so that the sync in the end is short */
-    int64_t key_delay_us;  /* after each key; below zero: after so many of them one */
+    bool starts_writeback; /* the kernel starts writing to the disk early, so that the sync at the end is short */
+    int64_t key_delay_us;  /* sleeps after each key; below zero: sleeps one microsecond after so many keys */
     /* Called now and then. False: stop. May be NULL. */
     bool (*progress)(uint64_t keys, void *context);
     void *context;
@@ -32,14 +32,14 @@ struct rdb_save_request {
 struct rdb_save_result {
     uint64_t keys, bytes;
     int version;
-    char error[256]; /* what went wrong, with the file's name and the system's reason */
+    char error[256]; /* the reason, with the file's name and the system's error */
 };
 
-/* Writes `temp_path` (which must not exist), and puts it in the place of `path` when all of it is on the disk: else
- * `path` stays as it was. Both are in the same folder. */
+/* Writes `temp_path`, which must not exist, and renames it to `path` when all of it is on the disk. On failure `path`
+ * is unchanged. Both are in the same folder. */
 must_check enum status rdb_save(const char *path, const char *temp_path, const struct rdb_save_request *request,
                                 struct rdb_save_result *result);
 
-/* Into any sink; the versions must be equal, as what has gone cannot be mended. */
+/* Writes into any sink. options.least and options.most must be equal, since the version is written first. */
 must_check enum status rdb_save_to(struct byte_sink *sink, const struct rdb_save_request *request,
                                    struct rdb_save_result *result);

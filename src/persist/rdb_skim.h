@@ -1,13 +1,13 @@
-/* Reading over values without making them: where they end is all that is found out. For who has others read them. */
+/* Skips values without making them, to find where they end. For readers whose records are parsed by other threads. */
 #pragma once
 
 #include "persist/types.h"
 
-/* Is its shape simple? So are all but those of streams, jobs and what modules have. */
+/* True if the form can be skipped: all forms except those of streams, jobs and modules. */
 static inline bool rdb_can_skim(const struct rdb_form *form)
 {
     return form->head != NULL;
 }
 
-/* What stands behind type and key, in a form that can be skimmed. */
+/* Skips the bytes behind type and key, for a form that can be skipped. */
 must_check bool rdb_skim_value(struct rdb_reader *reader, const struct rdb_form *form);

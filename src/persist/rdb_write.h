@@ -1,10 +1,10 @@
-/* Writing RDB: lengths, texts, numbers, and whole values, into a sink or into memory. A writer belongs to one thread.
+/* Writes RDB: lengths, texts, numbers, and whole values, into a sink or into memory. A writer belongs to one thread.
  *
- * Nothing here fails by itself: what the sink answers is kept, everything after an error is dropped, and
- * rdb_writer_flush tells.
+ * The functions return no errors: the sink's first error is kept, everything after it is dropped, and rdb_writer_flush
+ * returns it.
  *
- * Each value is written in the form that suits the version. With `least` < `most` it is the lowest version's form that
- * holds all of the value, and `version` is in the end the lowest one that may read everything. */
+ * Each value is written in the form of the version. If `least` < `most`, a value is written in the form of the lowest
+ * version that can hold it completely; at the end, `version` is the lowest version that can read everything. */
 #pragma once
 
 #include "base/buffer.h"
@@ -15,7 +15,7 @@
 
 struct rdb_write_options {
     int least, most; /* versions, RDB_VERSION_WRITTEN_LEAST ... RDB_VERSION_MOST */
-    bool compresses; /* texts, if it is worth it */
+    bool compresses; /* compresses texts if it pays */
     bool checksums;
 };
 
@@ -23,10 +23,10 @@ struct rdb_form;
 
 struct rdb_writer {
     struct rdb_write_options options;
-    struct buffer out;      /* what the sink has not got yet */
-    struct byte_sink *sink; /* NULL: all stays in `out` */
-    uint64_t flushed;       /* bytes the sink has got */
-    uint64_t crc;           /* of those */
+    struct buffer out;      /* bytes not yet written to the sink */
+    struct byte_sink *sink; /* NULL: all bytes stay in `out` */
+    uint64_t flushed;       /* bytes written to the sink */
+    uint64_t crc;           /* checksum of these bytes */
     int version;
     enum status status;
     struct buffer scratch;
@@ -42,22 +42,22 @@ static inline uint64_t rdb_writer_offset(const struct rdb_writer *writer)
 }
 
 void rdb_write_byte(struct rdb_writer *writer, unsigned byte);
-void rdb_write_bytes(struct rdb_writer *writer, struct slice bytes); /* as they are, without a length */
+void rdb_write_bytes(struct rdb_writer *writer, struct slice bytes); /* raw bytes, without a length */
 void rdb_write_length(struct rdb_writer *writer, uint64_t length);
 void rdb_write_text(struct rdb_writer *writer, struct slice text);
-/* The same for a text that is LZF already; `original`: bytes it has uncompressed. */
+/* Writes a text that is compressed by LZF already. `original` is its uncompressed size. */
 void rdb_write_compressed(struct rdb_writer *writer, struct slice compressed, size_t original);
-void rdb_write_number(struct rdb_writer *writer, int64_t number); /* as the text of it */
+void rdb_write_number(struct rdb_writer *writer, int64_t number); /* as its decimal text */
 void rdb_write_u64(struct rdb_writer *writer, uint64_t number);   /* 8 bytes, little-endian */
-void rdb_write_double(struct rdb_writer *writer, double number);  /* likewise */
+void rdb_write_double(struct rdb_writer *writer, double number);  /* 8 bytes, little-endian */
 void rdb_write_aux(struct rdb_writer *writer, struct slice name, struct slice value);
 
-/* The least of a version's forms that holds everything, or the form of the version that was wished for. */
+/* Raises the version to at least this one, if options.most allows. */
 void rdb_writer_need(struct rdb_writer *writer, int version);
 
 /* --- values --- */
 
-/* The form in which the entry's value is to be written, by its `write` (types.h), behind its number and the key. */
+/* Returns the form for the entry's value. Write its number and the key, then call its `write` (types.h). */
 const struct rdb_form *rdb_write_form_of(struct rdb_writer *writer, const struct entry *entry);
-/* What belongs to the value and has no place in it: deadlines of members, as records. */
+/* Writes data that the form has no place for, as records: deadlines of members. */
 void rdb_write_records(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry);
