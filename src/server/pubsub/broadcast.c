@@ -1,6 +1,7 @@
 #include "server/pubsub/broadcast.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/blob.h"
 #include "base/mem.h"
 #include "net/resp.h"
@@ -32,6 +33,8 @@ void broadcast_enter(struct tracking *tracking, struct slice prefix)
     uint64_t hash = topics_hash(prefix);
     struct subscription *subscription;
 
+    client_assert_owned(tracking->client);
+    assert(tracking->client->tracking == tracking);
     if (table_find(&tracking->prefixes, hash, is_named, &prefix) != NULL)
         return;
     subscription = topics_subscribe(TOPIC_PREFIX, prefix, hash, tracking->client);
@@ -50,7 +53,9 @@ static void leave(void *item, void *context)
 
 void broadcast_leave(struct tracking *tracking)
 {
+    client_assert_owned(tracking->client);
     table_clear(&tracking->prefixes, leave, NULL);
+    assert(table_count(&tracking->prefixes) == 0);
     atomic_store_explicit(&tracking->client->card.prefix_bytes, 0, memory_order_relaxed);
 }
 
@@ -79,9 +84,11 @@ struct slice *tracking_prefixes(const struct client *client, uint64_t *count)
     const struct table *prefixes = &client->tracking->prefixes;
     struct slice *names, *next;
 
+    client_assert_owned(client);
     *count = table_count(prefixes);
     names = next = mem_alloc((*count + 1) * sizeof(struct slice));
     table_each(prefixes, collect, &next);
+    assert(next == names + *count);
     qsort(names, *count, sizeof(struct slice), compare_names);
     return names;
 }
@@ -95,6 +102,7 @@ static struct state {
 
 static struct state *of(const struct worker *worker)
 {
+    assert(worker->index <= WORKERS_MOST);
     return &states[worker->index];
 }
 
@@ -110,6 +118,7 @@ void broadcast_note(struct worker *worker, struct slice name, struct client_ref 
 
     if (topics_count(TOPIC_PREFIX) == 0)
         return;
+    worker_assert_inside(worker);
     if (by != NULL)
         (void)client_ref_acquire(by);
     buffer_append(&of(worker)->notes, &noted, sizeof(noted));
@@ -168,6 +177,7 @@ static void keys_read(struct changed_keys *keys, const struct buffer *bytes)
                                                  .order = order,
                                                  .by = noted.by};
         at += noted.size;
+        assert(at <= bytes->size);
     }
     qsort(keys->items, keys->count, sizeof(struct changed_key), compare_keys);
     for (size_t i = 0; i < keys->count; i++) {
@@ -176,6 +186,7 @@ static void keys_read(struct changed_keys *keys, const struct buffer *bytes)
         else
             keys->items[kept++] = keys->items[i];
     }
+    assert(kept <= keys->count);
     keys->count = kept;
 }
 
@@ -247,15 +258,19 @@ static struct blob *body_of(struct changed_key *keys, size_t count, const struct
         at += name.size + 2;
     }
     body->size = (size_t)(at - body->data);
+    assert(body->size <= size);
     return body;
 }
 
 static void broadcast_release(struct broadcast **broadcast)
 {
     struct broadcast *gone = *broadcast;
+    uint32_t before;
 
     *broadcast = NULL;
-    if (atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel) != 1)
+    before = atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel);
+    assert(before != 0);
+    if (before != 1)
         return;
     topic_ticket_release(&gone->ticket);
     for (size_t i = 0; i < gone->key_count; i++)
@@ -270,6 +285,7 @@ static void tell(struct client *client, const struct broadcast *broadcast)
     bool is_silent = false;
     struct blob *body;
 
+    client_assert_owned(client);
     for (size_t i = 0; i < broadcast->key_count && !is_silent; i++)
         is_silent = broadcast->keys[i].by == client->card.ref;
     if (LIKELY(!is_silent)) {
@@ -288,6 +304,7 @@ static void deliver(struct worker *worker, struct delivery *delivery)
     const struct topic_ticket *ticket = &copy->broadcast->ticket;
     const struct topic_part *part = topic_part_of(ticket->topic, worker->index);
 
+    worker_assert_self(worker);
     for (uint32_t i = 0; part != NULL && i < part->count; i++) {
         if (topic_ticket_reaches(ticket, part->items[i]) && !conn_is_closing(&part->items[i]->client->conn))
             tell(part->items[i]->client, copy->broadcast);
@@ -304,6 +321,7 @@ static void tell_workers(struct worker *worker, struct topic_ticket *ticket, con
 
     while (first + count < keys->count && begins_with(keys->items[first + count].name, prefix))
         silent += keys->items[first + count++].by != NULL;
+    assert(count != 0); /* is_wanted has found one */
     *broadcast = (struct broadcast){.ticket = *ticket};
     atomic_init(&broadcast->refs, 1);
     ticket->topic = NULL; /* the reference has moved */
@@ -344,6 +362,7 @@ void broadcast_tell_noted(struct worker *worker)
 
     if (LIKELY(bytes.size == 0))
         return;
+    worker_assert_inside(worker);
     buffer_init(&of(worker)->notes);
     keys_read(&keys, &bytes);
     topics_match(TOPIC_PREFIX, is_wanted, &keys, &tickets, &reach);
@@ -358,6 +377,7 @@ void broadcast_tell_noted(struct worker *worker)
 
 static void fini(struct worker *worker)
 {
+    worker_assert_self(worker);
     buffer_fini(&of(worker)->notes);
 }
 

@@ -11,8 +11,10 @@ struct client_ref;
 struct tracking;
 struct worker;
 
-void broadcast_note(struct worker *worker, struct slice name, struct client_ref *by); /* the stripe is held */
-void broadcast_tell_noted(struct worker *worker);                                     /* for telling.c */
+/* Its thread, the stripe is held. */
+void broadcast_note(struct worker *worker, struct slice name, struct client_ref *by);
+void broadcast_tell_noted(struct worker *worker); /* for telling.c; the stripes of what was noted are held */
 
+/* The client's worker. */
 void broadcast_enter(struct tracking *tracking, struct slice prefix); /* not twice the same: that does nothing */
 void broadcast_leave(struct tracking *tracking);                      /* all prefixes */

@@ -1,5 +1,8 @@
 #include "server/pubsub/events.h"
 
+#include "base/assert.h"
+#include "base/gate.h"
+#include "base/thread.h"
 #include "server/config/config.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
@@ -21,6 +24,7 @@ static struct state {
 
 static struct state *of(const struct worker *worker)
 {
+    assert(worker->index <= WORKERS_MOST);
     return &states[worker->index];
 }
 
@@ -33,6 +37,8 @@ static void append(struct worker *worker, unsigned db, struct slice key, const c
 {
     const struct noted noted = {event, key.size, db};
 
+    worker_assert_inside(worker);
+    assert(event != NULL);
     buffer_append(&of(worker)->notes, &noted, sizeof(noted));
     buffer_append_slice(&of(worker)->notes, key);
     telling_note(worker, of(worker)->notes.size);
@@ -40,6 +46,7 @@ static void append(struct worker *worker, unsigned db, struct slice key, const c
 
 void events_note_always(struct worker *worker, unsigned db, struct slice key, const char *event)
 {
+    worker_assert_self(worker);
     if ((OPTION_GET(option_notify_events) & EVENTS_BY_NAME) != 0 && !wanted_by_nobody())
         append(worker, db, key, event);
 }
@@ -50,9 +57,9 @@ static void note(struct store_observer *observer, const struct access *access, u
     struct worker *worker = worker_self();
 
     (void)observer;
-    (void)access;
     if ((OPTION_GET(option_notify_events) & event_class) == 0 || worker == NULL || wanted_by_nobody())
         return;
+    access_assert_holds(access, access_stripe_of(access, key));
     append(worker, db, key->name, event);
 }
 
@@ -64,6 +71,7 @@ static const char *apply(const struct option_row *row)
     struct server *server = server_instance();
     uint32_t classes = (bits & (EVENTS_BY_KEY | EVENTS_BY_NAME)) != 0 ? (uint32_t)bits & (OBSERVE_CHANGES - 1) : 0;
 
+    gate_assert_alone();
     (void)row;
     if (server != NULL)
         store_set_observed(server->store, OBSERVE_CHANGES - 1, classes);
@@ -77,11 +85,15 @@ void events_setup(void)
                     "Classes of events that are published: letters of g$lshzxetdmnA, with K or E.", .apply = apply),
     };
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     config_add_rows(rows, countof(rows));
 }
 
 static bool start(struct server *server)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     store_observe(server->store, &observer);
     (void)apply(NULL);
     return true;
@@ -110,6 +122,7 @@ void events_tell_noted(struct worker *worker)
 
     if (LIKELY(events.size == 0))
         return;
+    worker_assert_inside(worker);
     buffer_init(&of(worker)->notes);
     for (size_t at = 0; at < events.size;) {
         struct noted noted;
@@ -118,6 +131,7 @@ void events_tell_noted(struct worker *worker)
         at += sizeof(noted);
         publish(worker, &noted, slice_make(events.data + at, noted.key_size), &channel);
         at += noted.key_size;
+        assert(at <= events.size);
     }
     buffer_fini(&channel);
     buffer_fini(&events);
@@ -125,6 +139,7 @@ void events_tell_noted(struct worker *worker)
 
 static void fini(struct worker *worker)
 {
+    worker_assert_self(worker);
     buffer_fini(&of(worker)->notes);
 }
 

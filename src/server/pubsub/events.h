@@ -15,7 +15,8 @@ struct worker;
 
 void events_setup(void); /* after config_setup: adds the option */
 
-/* Notes one of no class: it is told to whoever wants any by name. The name lives as long as the program. */
+/* Notes one of no class: it is told to whoever wants any by name. The name lives as long as the program. The worker's
+ * thread, inside of the gate. */
 struct slice;
 void events_note_always(struct worker *worker, unsigned db, struct slice key, const char *event);
-void events_tell_noted(struct worker *worker); /* for telling.c */
+void events_tell_noted(struct worker *worker); /* for telling.c; the stripes of what was noted are held */

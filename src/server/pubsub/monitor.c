@@ -1,8 +1,11 @@
 #include "server/pubsub/monitor.h"
 
+#include "base/assert.h"
 #include "base/blob.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "base/words.h"
 #include "server/core/client.h"
 #include "server/core/deliveries.h"
@@ -30,6 +33,7 @@ static struct state {
 
 static struct state *of(const struct worker *worker)
 {
+    assert(worker->index <= WORKERS_MOST);
     return &states[worker->index];
 }
 
@@ -39,6 +43,7 @@ static void note(const struct request *request)
     struct buffer *lines = &of(request->worker)->lines;
     const uint64_t now_us = (uint64_t)clock_wall_us();
 
+    worker_assert_self(request->worker);
     buffer_printf(lines, "+%llu.%06u [%u %s]", (unsigned long long)(now_us / 1000000), (unsigned)(now_us % 1000000),
                   client->db, request->in_script ? "lua" : client->card.address);
     for (uint32_t i = 0; i < request->arg_count; i++) {
@@ -57,15 +62,18 @@ static void note_command(const struct request *request)
 
 void monitor_note_first(const struct request *request)
 {
+    worker_assert_self(request->worker);
     if (monitor_is_on())
         note(request);
 }
 
 static void show_lines(struct worker *worker, struct blob *lines)
 {
+    worker_assert_self(worker);
     LIST_FOREACH_SAFE(node, &of(worker)->clients) {
         struct client *client = container_of(node, struct client, monitor_node);
 
+        assert((client->flags & CLIENT_MONITOR) != 0);
         if (conn_is_closing(&client->conn))
             continue;
         output_append_blob(&client->conn.output, lines, 0, lines->size);
@@ -90,6 +98,7 @@ void monitor_tell_noted(struct worker *worker)
     struct server *server = worker->server;
     struct blob *lines;
 
+    worker_assert_self(worker);
     if (LIKELY(of(worker)->lines.size == 0))
         return;
     lines = blob_create_copy(buffer_slice(&of(worker)->lines));
@@ -109,6 +118,7 @@ void monitor_tell_noted(struct worker *worker)
 
 void monitor_start(struct client *client)
 {
+    client_assert_owned(client);
     if ((client->flags & CLIENT_MONITOR) != 0)
         return;
     client->flags |= CLIENT_MONITOR;
@@ -120,17 +130,24 @@ void monitor_start(struct client *client)
 
 void monitor_stop(struct client *client)
 {
+    uint32_t before;
+
+    client_assert_owned(client);
     if ((client->flags & CLIENT_MONITOR) == 0)
         return;
     client->flags &= ~(uint32_t)CLIENT_MONITOR;
     list_remove(&client->monitor_node);
-    atomic_fetch_sub_explicit(&of(client->worker)->client_count, 1, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&monitor_count, 1, memory_order_relaxed);
+    before = atomic_fetch_sub_explicit(&of(client->worker)->client_count, 1, memory_order_relaxed);
+    assert(before != 0);
+    before = atomic_fetch_sub_explicit(&monitor_count, 1, memory_order_relaxed);
+    assert(before != 0);
     timing_want_commands(-1);
 }
 
 static bool start(struct server *server)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     (void)server;
     timing_on_command(note_command);
     return true;
@@ -144,6 +161,8 @@ static void init(struct worker *worker)
 
 static void fini(struct worker *worker)
 {
+    worker_assert_self(worker);
+    assert(list_is_empty(&of(worker)->clients));
     buffer_fini(&of(worker)->lines);
 }
 

@@ -22,9 +22,10 @@ static inline bool monitor_is_on(void)
     return UNLIKELY(atomic_load_explicit(&monitor_count, memory_order_relaxed) != 0);
 }
 
-/* Commands that run scripts show themselves before they begin, as what they call is shown on the way. */
+/* Commands that run scripts show themselves before they begin, as what they call is shown on the way. The
+ * worker's thread. */
 void monitor_note_first(const struct request *request);
-void monitor_tell_noted(struct worker *worker); /* for telling.c */
+void monitor_tell_noted(struct worker *worker); /* for telling.c; its thread */
 
 /* The client's own worker. */
 void monitor_start(struct client *client);

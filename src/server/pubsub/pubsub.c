@@ -1,8 +1,10 @@
 #include "server/pubsub/pubsub.h"
 
+#include "base/assert.h"
 #include "base/blob.h"
 #include "base/glob.h"
 #include "base/mem.h"
+#include "base/spinlock.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
 #include "server/core/deliveries.h"
@@ -46,6 +48,7 @@ uint64_t pubsub_count(const struct client *client, enum topic_kind kind)
 {
     const struct table *tables = client->pubsub != NULL ? client->pubsub->subscriptions : NULL;
 
+    client_assert_owned(client);
     if (tables == NULL)
         return 0;
     return kind == TOPIC_SHARD ? table_count(&tables[TOPIC_SHARD])
@@ -67,6 +70,8 @@ static void visit_name(void *item, void *context)
 void pubsub_each(const struct client *client, enum topic_kind kind, void (*visit)(struct slice name, void *context),
                  void *context)
 {
+    client_assert_owned(client);
+    assert((int)kind < PUBSUB_KINDS);
     if (client->pubsub != NULL)
         table_each(&client->pubsub->subscriptions[kind], visit_name, &(struct visitor){visit, context});
 }
@@ -100,6 +105,8 @@ uint64_t pubsub_subscribe(struct client *client, enum topic_kind kind, struct sl
     struct subscription *subscription;
     struct table *table;
 
+    assert((int)kind < PUBSUB_KINDS);
+    client_assert_owned(client);
     telling_noted(client->worker); /* that came before */
     if (client->pubsub == NULL) {
         client->pubsub = mem_alloc_zero(sizeof(*client->pubsub));
@@ -121,6 +128,7 @@ static void hear_out(struct client *client, struct subscription *subscription)
 {
     struct worker *worker = client->worker;
 
+    assert(client->pubsub->memory_bytes >= topics_memory_bytes(subscription));
     client->pubsub->memory_bytes -= topics_memory_bytes(subscription);
     topics_leave(subscription);
     if (!conn_is_closing(&client->conn) && (worker->run.running == NULL || !worker->run.running->in_exec))
@@ -141,6 +149,7 @@ uint64_t pubsub_unsubscribe(struct client *client, enum topic_kind kind, struct 
     struct table *table = client->pubsub != NULL ? &client->pubsub->subscriptions[kind] : NULL;
     uint64_t *slot = table != NULL ? table_find_slot(table, topics_hash(name), is_named, &name) : NULL;
 
+    client_assert_owned(client);
     if (slot != NULL) {
         leave(client, table, slot);
         show(client);
@@ -162,10 +171,13 @@ uint64_t pubsub_unsubscribe_all(struct client *client, enum topic_kind kind,
     uint64_t total = table != NULL ? table_count(table) : 0, before = pubsub_count(client, kind);
     struct subscription **all, **next;
 
+    assert((int)kind < PUBSUB_KINDS);
+    client_assert_owned(client);
     if (total == 0)
         return 0;
     all = next = mem_alloc(total * sizeof(*all));
     table_each(table, collect, &next);
+    assert(next == all + total);
     table_clear(table, NULL, NULL);
     for (uint64_t i = 0; i < total; i++) {
         hear_out(client, all[i]);
@@ -180,12 +192,14 @@ uint64_t pubsub_unsubscribe_all(struct client *client, enum topic_kind kind,
 
 void pubsub_leave(struct client *client)
 {
+    client_assert_owned(client);
     for (int kind = 0; kind < PUBSUB_KINDS; kind++)
         (void)pubsub_unsubscribe_all(client, (enum topic_kind)kind, NULL, NULL);
 }
 
 void pubsub_catch_up(struct client *client)
 {
+    client_assert_owned(client);
     telling_noted(client->worker);
     if (client->pubsub != NULL)
         worker_read_mail_so_far(client->worker);
@@ -210,6 +224,7 @@ static struct publication *publication_create(struct slice channel, struct slice
     struct blob *body = blob_create(2 * RESP_HEADER_BYTES + channel.size + payload.size + 4);
 
     body->size = (size_t)(put_bulk(put_bulk(body->data, channel), payload) - body->data);
+    assert(body->size <= 2 * RESP_HEADER_BYTES + channel.size + payload.size + 4);
     *publication = (struct publication){.ticket_count = tickets->count, .body = body};
     atomic_init(&publication->refs, 1);
     if (tickets->count != 0)
@@ -221,9 +236,12 @@ static struct publication *publication_create(struct slice channel, struct slice
 static void publication_release(struct publication **publication)
 {
     struct publication *gone = *publication;
+    uint32_t before;
 
     *publication = NULL;
-    if (atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel) != 1)
+    before = atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel);
+    assert(before != 0);
+    if (before != 1)
         return;
     topic_ticket_release(&gone->channel);
     for (uint32_t i = 0; i < gone->ticket_count; i++)
@@ -292,6 +310,7 @@ static void post(const struct topic_reach *reach, void *context)
     struct worker *worker = posting->worker;
     struct publication *publication = posting->publication;
 
+    assert(spinlock_held_count != 0);
     for (uint64_t left = reach->workers; left != 0; left &= left - 1) {
         struct worker *receiver = &worker->server->workers[__builtin_ctzll(left)];
         bool much = atomic_load_explicit(&receiver->backlog_bytes, memory_order_relaxed) > DELIVERIES_MUCH_BYTES;
@@ -322,6 +341,8 @@ uint64_t pubsub_publish(struct worker *worker, enum topic_kind kind, struct slic
     struct topic_reach reach = {0};
     struct posting posting = {.worker = worker};
 
+    worker_assert_self(worker);
+    assert(kind == TOPIC_CHANNEL || kind == TOPIC_SHARD);
     telling_noted(worker); /* that came first */
     if (kind == TOPIC_CHANNEL)
         topics_match(TOPIC_PATTERN, fits_pattern, &channel, &tickets, &reach);
@@ -366,6 +387,7 @@ static void form_init(struct form *form, const struct topic *topic, struct blob 
     if (topic->kind == TOPIC_PATTERN)
         at = put_bulk(at, topic_name(topic));
     form->head_size = (size_t)(at - form->head);
+    assert(form->head_size + (body->size <= COPY_MOST_BYTES ? body->size : 0) <= most);
     if (body->size > COPY_MOST_BYTES || form->head_size > COPY_MOST_BYTES)
         return;
     memcpy(at, body->data, body->size);
@@ -420,6 +442,7 @@ static void deliver(struct worker *worker, struct delivery *delivery)
     struct publication *publication = copy->publication;
     const uint64_t counted = UNLIKELY(copy->is_counted) ? counted_bytes(publication) : 0;
 
+    worker_assert_self(worker);
     if (publication->channel.topic != NULL)
         deliver_to_topic(worker, &publication->channel, publication->body, counted);
     for (uint32_t i = 0; i < publication->ticket_count; i++)

@@ -29,7 +29,7 @@ uint64_t pubsub_unsubscribe(struct client *client, enum topic_kind kind, struct 
 /* Leaves all of a kind; calls `left` for each with the count that remains. Returns how many there were. */
 uint64_t pubsub_unsubscribe_all(struct client *client, enum topic_kind kind,
                                 void (*left)(struct slice name, uint64_t count, void *context), void *context);
-/* Calls `visit` for all it subscribes to of a kind. */
+/* The client's worker in all that follows. Calls `visit` for all it subscribes to of a kind. */
 void pubsub_each(const struct client *client, enum topic_kind kind, void (*visit)(struct slice name, void *context),
                  void *context);
 uint64_t pubsub_count(const struct client *client, enum topic_kind kind); /* as told in replies */

@@ -12,7 +12,8 @@
 #include "server/core/client.h"
 #include "server/core/worker.h"
 
-/* What was noted goes into mailboxes. The stripes (or the gate) are held; no system call. */
+/* What was noted goes into mailboxes. The worker's thread; the stripes of what changed, or the gate, are held. It makes
+ * no system call. */
 void telling_noted_slow(struct worker *worker);
 static inline void telling_noted(struct worker *worker)
 {
@@ -20,11 +21,12 @@ static inline void telling_noted(struct worker *worker)
         telling_noted_slow(worker);
 }
 /* Something was noted; `size` is what the notes of its kind take by now. Much is told at once, so that a long script
- * keeps no more. */
+ * keeps no more. The worker's thread. */
 static inline void telling_note(struct worker *worker, size_t size)
 {
     enum { NOTES_MOST_BYTES = 64 << 10 };
 
+    worker_assert_self(worker);
     worker->run.access.has_noted = true;
     if (UNLIKELY(size > NOTES_MOST_BYTES))
         telling_noted_slow(worker);
@@ -41,7 +43,7 @@ struct reply_place {
 /* For clients that track. Once the stripes are held, before the first command: what was changed by then comes before
  * the replies, what is changed from then on comes behind them. */
 void reply_place_take(struct reply_place *place, struct client *client);
-/* The same in two steps, for commands that take stripes by themselves: before, and afterwards. */
+/* The same in two steps, for commands that take stripes by themselves: before, and afterwards, inside of the gate. */
 void reply_place_open(struct reply_place *place, struct client *client);
 void reply_place_mark(struct reply_place *place);
 /* Outside of the gate, no lock held: reads the mail before the place, then the replies go to the client. */

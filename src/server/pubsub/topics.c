@@ -1,11 +1,14 @@
 #include "server/pubsub/topics.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/buffer.h"
+#include "base/gate.h"
 #include "base/glob.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 #include "server/core/client.h"
 #include "server/core/worker.h"
 
@@ -31,6 +34,8 @@ static _Atomic uint64_t counts[TOPIC_KINDS];                       /* global: at
 
 void topics_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     for (size_t i = 0; i < countof(registry_shards); i++)
         spinlock_init(&registry_shards[i].lock, i == REGISTRY_SHARDS ? LOCK_PATTERNS : LOCK_REGISTRY);
 }
@@ -42,6 +47,7 @@ uint64_t topics_hash(struct slice name)
 
 static struct registry_shard *shard_of(enum topic_kind kind, uint64_t hash)
 {
+    assert(kind < TOPIC_KINDS);
     switch (kind) {
     case TOPIC_PATTERN:
         return &registry_shards[REGISTRY_SHARDS];
@@ -74,12 +80,16 @@ static void topic_release(struct topic **topic)
 {
     struct topic *gone = *topic;
     struct topic_part *part, *next;
+    uint32_t before;
 
     *topic = NULL;
-    if (atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel) != 1)
+    before = atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel);
+    assert(before != 0);
+    if (before != 1)
         return;
     for (part = atomic_load_explicit(&gone->parts, memory_order_relaxed); part != NULL; part = next) {
         next = part->next;
+        assert(part->count == 0); /* a subscription has a reference */
         mem_free(part->items);
         mem_free(part);
     }
@@ -89,11 +99,13 @@ static void topic_release(struct topic **topic)
 static struct topic *find_locked(struct registry_shard *shard, enum topic_kind kind, struct slice name, uint64_t hash)
     REQUIRES(shard->lock)
 {
+    spinlock_assert_held(&shard->lock);
     return table_find(&shard->topics[kind], hash, is_named, &name);
 }
 
 static void forget_list_locked(struct registry_shard *shard, struct topic_list **stale) REQUIRES(shard->lock)
 {
+    spinlock_assert_held(&shard->lock);
     *stale = shard->list;
     shard->list = NULL;
 }
@@ -115,6 +127,7 @@ static struct topic *create_locked(struct registry_shard *shard, enum topic_kind
 {
     struct topic *topic = mem_alloc(sizeof(*topic) + name.size);
 
+    spinlock_assert_held(&shard->lock);
     *topic = (struct topic){.kind = kind, .hash = hash, .name_size = name.size};
     atomic_init(&topic->refs, 1);
     if (name.size != 0)
@@ -128,6 +141,7 @@ static struct topic_part *part_locked(struct topic *topic, unsigned worker_index
 {
     struct topic_part *part = topic_part_of(topic, worker_index);
 
+    assert(worker_index < WORKERS_MOST); /* a bit of topic->workers */
     if (part == NULL) {
         part = mem_alloc(sizeof(*part));
         *part = (struct topic_part){.worker_index = worker_index,
@@ -146,6 +160,7 @@ struct subscription *topics_subscribe(enum topic_kind kind, struct slice name, u
     struct topic_part *part;
     struct topic *topic;
 
+    client_assert_owned(client);
     spinlock_acquire(&shard->lock);
     topic = find_locked(shard, kind, name, hash);
     if (topic == NULL) {
@@ -173,6 +188,7 @@ struct subscription *topics_subscribe(enum topic_kind kind, struct slice name, u
 
 static void part_remove(struct topic_part *part, uint32_t index)
 {
+    assert(index < part->count);
     part->items[index] = part->items[--part->count];
     part->items[index]->index = index;
     if (part->count == 0) {
@@ -193,7 +209,9 @@ void topics_leave(struct subscription *subscription)
     struct topic_list *stale = NULL;
     bool last;
 
+    client_assert_owned(subscription->client);
     spinlock_acquire(&shard->lock);
+    assert(subscription->end == UINT64_MAX && topic->subscriber_count != 0 && part->count != 0);
     subscription->end = ++topic->age;
     if (part->count == 1) /* those that were left before are freed */
         topic->workers &= ~(UINT64_C(1) << part->worker_index);
@@ -202,6 +220,7 @@ void topics_leave(struct subscription *subscription)
         struct slice name = topic_name(topic);
         uint64_t *slot = table_find_slot(&shard->topics[topic->kind], topic->hash, is_named, &name);
 
+        assert(slot != NULL && atomic_load_explicit(&counts[topic->kind], memory_order_relaxed) != 0);
         table_remove(&shard->topics[topic->kind], topic->hash, slot);
         atomic_fetch_sub_explicit(&counts[topic->kind], 1, memory_order_relaxed);
         forget_list_locked(shard, &stale);
@@ -217,6 +236,7 @@ void topics_unsubscribe(struct subscription **subscription)
     struct topic *topic = (*subscription)->topic;
     struct registry_shard *shard = shard_of(topic->kind, topic->hash);
 
+    client_assert_owned((*subscription)->client);
     if ((*subscription)->end == UINT64_MAX)
         topics_leave(*subscription);
     spinlock_acquire(&shard->lock);
@@ -239,6 +259,7 @@ static struct topic_ticket ticket_locked(struct topic *topic, struct topic_reach
 /* The reference stays. A topic that nobody is left with reaches nobody. */
 static void renew_locked(struct topic_ticket *ticket, struct topic_reach *reach)
 {
+    assert(ticket->age <= ticket->topic->age);
     ticket->age = ticket->topic->age;
     ticket->workers = ticket->topic->workers;
     reach->workers |= ticket->workers;
@@ -270,6 +291,7 @@ static struct topic_list *list_acquire(struct registry_shard *shard, enum topic_
 {
     struct topic_list *list;
 
+    assert(kind == TOPIC_PATTERN || kind == TOPIC_PREFIX);
     spinlock_acquire(&shard->lock);
     list = shard->list;
     if (list == NULL) {
@@ -279,6 +301,7 @@ static struct topic_list *list_acquire(struct registry_shard *shard, enum topic_
         list->count = 0;
         atomic_init(&list->refs, 1);
         table_each(topics, list_add, list);
+        assert(list->count == table_count(topics));
         shard->list = list;
     }
     atomic_fetch_add_explicit(&list->refs, 1, memory_order_relaxed);
@@ -293,6 +316,7 @@ void topics_match(enum topic_kind kind, bool (*fits)(struct slice name, const vo
     struct topic_list *list;
     uint32_t kept = 0;
 
+    assert(tickets->count == 0);
     if (LIKELY(topics_count(kind) == 0))
         return;
     list = list_acquire(shard, kind);
@@ -330,6 +354,7 @@ NO_THREAD_SAFETY_ANALYSIS static void post_locked(const struct topic_message *me
 {
     struct registry_shard *patterns = shard_of(TOPIC_PATTERN, 0);
 
+    assert(spinlock_held_count != 0);
     if (message->pattern_count != 0) {
         spinlock_acquire(&patterns->lock);
         for (uint32_t i = 0; i < message->pattern_count; i++)
@@ -403,6 +428,7 @@ static uint64_t keep_matching(struct buffer *names, size_t from, struct slice pa
             count++;
         }
         from += whole;
+        assert(to <= from && from <= names->size);
     }
     buffer_truncate(names, to);
     return count;
@@ -433,9 +459,13 @@ size_t topics_memory_bytes(const struct subscription *subscription)
 
 void topics_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     for (size_t i = 0; i < countof(registry_shards); i++) {
         list_release(&registry_shards[i].list);
-        for (size_t kind = 0; kind < TOPIC_KINDS; kind++)
-            table_clear(&registry_shards[i].topics[kind], NULL, NULL); /* all clients have gone: they are empty */
+        for (size_t kind = 0; kind < TOPIC_KINDS; kind++) {
+            assert(table_count(&registry_shards[i].topics[kind]) == 0); /* all clients have gone */
+            table_clear(&registry_shards[i].topics[kind], NULL, NULL);
+        }
     }
 }

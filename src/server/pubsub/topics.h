@@ -60,16 +60,16 @@ static inline struct slice topic_name(const struct topic *topic)
     return slice_make(topic->name, topic->name_size);
 }
 
-void topics_setup(void);
-void topics_teardown(void);
+void topics_setup(void);    /* main thread, before the workers start */
+void topics_teardown(void); /* main thread, after the workers have ended */
 
-/* By the client's worker. The client does not subscribe to it yet. */
+/* By the client's worker, as the next two. The client does not subscribe to it yet. */
 struct subscription *topics_subscribe(enum topic_kind kind, struct slice name, uint64_t hash, struct client *client);
-/* Leaves: no later message counts it, or reaches it. Those before do as long as it is there, so their worker may read
- * its mail before it frees the subscription (which leaves, if nobody did before). */
+/* By the client's worker. Leaves: no later message counts it, or reaches it. Those before do as long as it is there, so
+ * their worker may read its mail before it frees the subscription (which leaves, if nobody did before). */
 void topics_leave(struct subscription *subscription);
 void topics_unsubscribe(struct subscription **subscription);
-uint64_t topics_hash(struct slice name);
+uint64_t topics_hash(struct slice name); /* any thread */
 
 /* A message's way to a topic's subscribers. */
 struct topic_ticket {
@@ -116,7 +116,7 @@ static inline bool topic_ticket_reaches(const struct topic_ticket *ticket, const
     return subscription->age <= ticket->age && ticket->age < subscription->end;
 }
 
-/* The worker's own part; NULL: none. Its thread. */
+/* A worker's part; NULL: none. Any thread: what it may do with the part is said above. */
 static inline struct topic_part *topic_part_of(const struct topic *topic, unsigned worker_index)
 {
     struct topic_part *part = atomic_load_explicit(&topic->parts, memory_order_acquire);

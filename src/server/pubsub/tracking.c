@@ -1,8 +1,11 @@
 #include "server/pubsub/tracking.h"
 
+#include "base/assert.h"
 #include "base/blob.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/deliveries.h"
@@ -35,7 +38,9 @@ static void count_clients(struct worker *worker, bool one_more)
     struct store *store = worker->server->store;
     uint64_t count;
 
+    worker_assert_self(worker);
     spinlock_acquire(&count_lock);
+    assert(one_more || client_count() != 0);
     count = client_count() + (one_more ? 1 : UINT64_MAX);
     atomic_store_explicit(&client_total, count, memory_order_relaxed);
     store_set_observed(store, OBSERVE_CHANGES, count != 0 ? OBSERVE_CHANGES : 0);
@@ -52,6 +57,7 @@ static struct state {
 
 static struct state *of(const struct worker *worker)
 {
+    assert(worker->index <= WORKERS_MOST);
     return &states[worker->index];
 }
 
@@ -70,6 +76,7 @@ void tracking_enable(struct client *client, uint32_t mode, struct client_ref *re
 {
     struct tracking *tracking = client->tracking;
 
+    client_assert_owned(client);
     if (tracking == NULL) {
         tracking = mem_alloc_zero(sizeof(*tracking));
         tracking->client = client;
@@ -90,8 +97,10 @@ void tracking_disable(struct client *client)
 {
     struct tracking *tracking = client->tracking;
 
+    client_assert_owned(client);
     if (tracking == NULL)
         return;
+    assert(tracking->client == client);
     broadcast_leave(tracking);
     client_ref_release(&tracking->redirect);
     list_remove(&tracking->node);
@@ -123,6 +132,8 @@ static void remember_keys(const struct request *request)
 {
     struct client *client = request->client;
 
+    worker_assert_inside(request->worker);
+    assert(client->card.ref != NULL);
     for (uint32_t i = 0; i < request->key_count; i++) {
         const struct key *key = &request->keys[i];
 
@@ -135,6 +146,8 @@ static void remember_keys(const struct request *request)
 
 void tracking_note_read(const struct request *request)
 {
+    assert(request->client->tracking != NULL);
+    client_assert_owned(request->client);
     if ((request->command->flags & (COMMAND_READONLY | COMMAND_SCRIPT)) == COMMAND_READONLY &&
         remembers(request->client))
         remember_keys(request);
@@ -142,6 +155,8 @@ void tracking_note_read(const struct request *request)
 
 void tracking_note_script_read(const struct request *script, const struct request *request)
 {
+    client_assert_owned(request->client);
+    assert(script->client == request->client);
     if ((request->command->flags & COMMAND_READONLY) == 0 || !remembers(request->client))
         return;
     remember_keys(script);
@@ -152,6 +167,7 @@ void tracking_command_over(struct client *client, const struct command *command)
 {
     struct tracking *tracking = client->tracking;
 
+    client_assert_owned(client);
     if ((tracking->mode & TRACKING_CACHING) == 0 || client->transaction != NULL ||
         (command != NULL && command->container != NULL && strcmp(command->container->row->name, "client") == 0))
         return;
@@ -178,6 +194,7 @@ static void note(struct worker *worker, struct tracked_key *tracked, struct clie
 {
     const struct noted noted = {tracked, by != NULL ? client_ref_acquire(by) : NULL};
 
+    worker_assert_inside(worker);
     buffer_append(&of(worker)->notes, &noted, sizeof(noted));
     telling_note(worker, of(worker)->notes.size);
 }
@@ -202,6 +219,7 @@ static struct store_observer observer = {.after = note_change}; /* global: const
 
 void tracking_note_flush(struct worker *worker)
 {
+    gate_assert_alone();
     tracking_table_clear();
     if (client_count() != 0)
         note(worker, NULL, NULL);
@@ -214,6 +232,7 @@ static void write_to(struct client *client, struct blob *body, bool redirected)
 {
     struct output *out = &client->conn.output;
 
+    client_assert_owned(client);
     if (client->proto == 3) {
         resp_write_raw(out, SLICE(">2\r\n$10\r\ninvalidate\r\n"));
     } else if (redirected && (client->flags & CLIENT_PUBSUB) != 0) {
@@ -237,6 +256,7 @@ static struct client *here(const struct client_ref *ref)
 
 static void tell_broken(struct client *client, uint64_t redirect_id)
 {
+    client_assert_owned(client);
     client->flags |= CLIENT_TRACKING_BROKEN;
     show(client);
     if (client->proto != 3)
@@ -266,7 +286,8 @@ static void deliver_back(struct worker *worker, struct delivery *delivery)
     struct forward *forward = container_of(delivery, struct forward, delivery);
     struct client *client = here(forward->from);
 
-    (void)worker;
+    worker_assert_self(worker);
+    assert(forward->from->worker_index == worker->index);
     if (client != NULL && client->tracking != NULL && client->tracking->redirect == forward->to)
         tell_broken(client, forward->to->id);
     forward_free(forward);
@@ -277,6 +298,8 @@ static void deliver_forward(struct worker *worker, struct delivery *delivery)
     struct forward *forward = container_of(delivery, struct forward, delivery);
     struct client *client = here(forward->to);
 
+    worker_assert_self(worker);
+    assert(forward->to->worker_index == worker->index);
     if (client == NULL) {
         blob_release(&forward->body);
         forward->delivery.deliver = deliver_back;
@@ -293,6 +316,7 @@ void tracking_tell(struct client *client, struct blob *body)
     struct client_ref *redirect = client->tracking->redirect;
     struct forward *forward;
 
+    client_assert_owned(client);
     if (redirect == NULL) {
         write_to(client, body, false);
     } else if (redirect->worker_index == worker->index) {
@@ -328,9 +352,12 @@ struct copy {
 static void invalidation_release(struct invalidation **invalidation)
 {
     struct invalidation *gone = *invalidation;
+    uint32_t before;
 
     *invalidation = NULL;
-    if (atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel) != 1)
+    before = atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel);
+    assert(before != 0);
+    if (before != 1)
         return;
     tracked_key_destroy(&gone->noted.tracked);
     client_ref_release(&gone->noted.by);
@@ -358,6 +385,7 @@ static void deliver(struct worker *worker, struct delivery *delivery)
 {
     struct copy *copy = container_of(delivery, struct copy, delivery);
 
+    worker_assert_self(worker);
     if (copy->invalidation->noted.tracked != NULL) {
         tell_readers(worker, copy->invalidation);
     } else {
@@ -408,6 +436,7 @@ static void tell_workers(struct worker *worker, const struct noted *noted)
     struct invalidation *invalidation = mem_alloc(sizeof(*invalidation));
     uint64_t workers = noted->tracked != NULL ? workers_of(noted) : UINT64_MAX >> (64 - server->worker_count);
 
+    assert((workers & ~(UINT64_MAX >> (64 - server->worker_count))) == 0);
     *invalidation = (struct invalidation){.noted = *noted};
     atomic_init(&invalidation->refs, 1);
     if (noted->tracked != NULL && workers != 0)
@@ -430,6 +459,7 @@ static bool shrink(struct worker *worker)
     struct store *store = worker->server->store;
     uint32_t first = (uint32_t)random_u64(random_thread()), done = 0;
 
+    worker_assert_self(worker);
     if (LIKELY(!is_over_limit()))
         return false;
     if (!gate_enter(&worker->member))
@@ -459,6 +489,8 @@ void tracking_tell_noted(struct worker *worker)
 
     if (LIKELY(invalidated.size == 0))
         return;
+    worker_assert_inside(worker);
+    assert(invalidated.size % sizeof(struct noted) == 0);
     buffer_init(&of(worker)->notes);
     for (size_t at = 0; at < invalidated.size; at += sizeof(struct noted)) {
         struct noted noted;
@@ -475,6 +507,7 @@ static const char *apply(const struct option_row *row)
 {
     struct worker *worker = worker_self();
 
+    gate_assert_alone();
     (void)row;
     if (worker != NULL && is_over_limit())
         worker->has_deferred = true;
@@ -488,11 +521,15 @@ void tracking_setup(void)
                 "Largest number of keys in the tracking table; 0: no limit.", .apply = apply),
     };
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     config_add_rows(rows, countof(rows));
 }
 
 static bool start(struct server *server)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     tracking_table_setup(server->store);
     store_observe(server->store, &observer);
     return true;
@@ -500,6 +537,9 @@ static bool start(struct server *server)
 
 static void end(struct server *server)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(client_count() == 0);
     (void)server;
     tracking_table_teardown();
 }
@@ -511,6 +551,8 @@ static void init(struct worker *worker)
 
 static void fini(struct worker *worker)
 {
+    worker_assert_self(worker);
+    assert(list_is_empty(&of(worker)->clients));
     buffer_fini(&of(worker)->notes);
 }
 

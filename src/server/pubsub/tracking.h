@@ -23,7 +23,6 @@ struct request;
 struct store;
 struct worker;
 
-
 enum tracking_mode {
     TRACKING_ON = 1 << 0,
     TRACKING_BCAST = 1 << 1,
@@ -47,15 +46,16 @@ void tracking_setup(void); /* after config_setup: adds the option */
 /* The client's worker. Takes over the reference in `redirect`; prefixes stay, and are added by broadcast_enter. */
 void tracking_enable(struct client *client, uint32_t mode, struct client_ref *redirect);
 void tracking_disable(struct client *client);
-/* The client's prefixes in ascending order; free with mem_free. */
+/* The client's prefixes in ascending order; free with mem_free. Its worker; it tracks. */
 struct slice *tracking_prefixes(const struct client *client, uint64_t *count);
 
-/* After a command of a tracking client, its stripes still held: remembers what it has read. */
+/* After a command of a tracking client, its stripes are held still: remembers what it has read. Its worker. */
 void tracking_note_read(const struct request *request);
 /* The same of a command that a script calls. What a client keeps is the script's reply: the keys the script declares
- * count as read, too. */
+ * count as read, too. Its worker. */
 void tracking_note_script_read(const struct request *script, const struct request *request);
-/* A command of the client is over, or was refused: CLIENT CACHING was for that one. command NULL: there is no such. */
+/* A command of the client is over, or was refused: CLIENT CACHING was for that one. command NULL: there is no such. Its
+ * worker; it tracks. */
 void tracking_command_over(struct client *client, const struct command *command);
 void tracking_note_flush(struct worker *worker); /* the gate is held: all keys of a database, or of all, have gone */
-void tracking_tell_noted(struct worker *worker); /* for telling.c */
+void tracking_tell_noted(struct worker *worker); /* for telling.c; the stripes of what was noted are held */

@@ -1,17 +1,26 @@
 #include "server/pubsub/tracking_table.h"
 
+#include "base/assert.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "base/thread.h"
+#include "store/store.h"
 
 #include <string.h>
 
 static struct table *tables;        /* global: one a stripe, guarded by it */
-static uint32_t table_total;        /* global: const after start */
+static const struct store *store;   /* global: const after start, as the next */
+static uint32_t table_total;        /* global */
 static _Atomic uint64_t key_count;  /* global: atomic, relaxed */
 static _Atomic uint64_t item_count; /* global: atomic, relaxed */
 
-void tracking_table_setup(const struct store *store)
+void tracking_table_setup(const struct store *of)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(tables == NULL);
+    store = of;
     table_total = store->stripe_mask + 1;
     tables = mem_alloc_zero(table_total * sizeof(struct table));
 }
@@ -28,10 +37,14 @@ static bool is_named(const void *item, const void *key)
     return slice_equal(slice_make(tracked->name, tracked->size), ((const struct key *)key)->name);
 }
 
+/* Never below zero: what is taken was counted under the same lock. */
 static void count(int64_t keys, int64_t items)
 {
-    atomic_fetch_add_explicit(&key_count, (uint64_t)keys, memory_order_relaxed);
-    atomic_fetch_add_explicit(&item_count, (uint64_t)items, memory_order_relaxed);
+    int64_t keys_before = (int64_t)atomic_fetch_add_explicit(&key_count, (uint64_t)keys, memory_order_relaxed);
+    int64_t items_before = (int64_t)atomic_fetch_add_explicit(&item_count, (uint64_t)items, memory_order_relaxed);
+
+    assert(keys_before + keys >= 0);
+    assert(items_before + items >= 0);
 }
 
 void tracked_key_destroy(struct tracked_key **tracked)
@@ -78,6 +91,7 @@ static void make_room(struct tracked_key *tracked)
         tracked->capacity = tracked->capacity * 2 + 1;
         tracked->readers = mem_realloc(tracked->readers, tracked->capacity * sizeof(struct client_ref *));
     }
+    assert(tracked->count < tracked->capacity);
 }
 
 void tracking_table_add(const struct access *access, const struct key *key, struct client_ref *reader)
@@ -85,7 +99,7 @@ void tracking_table_add(const struct access *access, const struct key *key, stru
     uint32_t stripe = access_stripe_of(access, key), place;
     struct tracked_key *tracked = table_find(&tables[stripe], key->hash, is_named, key);
 
-    assert(access_holds(access, stripe));
+    access_assert_holds(access, stripe);
     if (tracked == NULL) {
         tracked = mem_alloc(sizeof(*tracked) + key->name.size);
         *tracked = (struct tracked_key){.hash = key->hash, .size = key->name.size};
@@ -100,6 +114,7 @@ void tracking_table_add(const struct access *access, const struct key *key, stru
         make_room(tracked);
         place = place_of(tracked, reader);
     }
+    assert(place <= tracked->count && tracked->count < tracked->capacity);
     memmove(&tracked->readers[place + 1], &tracked->readers[place],
             (tracked->count - place) * sizeof(struct client_ref *));
     tracked->readers[place] = client_ref_acquire(reader);
@@ -121,6 +136,7 @@ struct tracked_key *tracking_table_take(const struct access *access, const struc
     uint32_t stripe = access_stripe_of(access, key);
     uint64_t *slot;
 
+    access_assert_holds(access, stripe);
     if (table_count(&tables[stripe]) == 0)
         return NULL;
     slot = table_find_slot(&tables[stripe], key->hash, is_named, key);
@@ -129,6 +145,7 @@ struct tracked_key *tracking_table_take(const struct access *access, const struc
 
 bool tracking_table_has_some(uint32_t stripe)
 {
+    assert(stripe < table_total);
     return table_count(&tables[stripe]) != 0;
 }
 
@@ -143,6 +160,7 @@ struct tracked_key *tracking_table_take_random(uint32_t stripe)
     struct key key;
     uint64_t *slot;
 
+    stripe_assert_held(&store->stripes[stripe]);
     if (tracked == NULL)
         return NULL;
     key = (struct key){slice_make(tracked->name, tracked->size), tracked->hash};
@@ -161,12 +179,16 @@ static void free_item(void *item, void *context)
 
 void tracking_table_clear(void)
 {
+    gate_assert_alone();
     for (uint32_t i = 0; i < table_total && tracking_table_key_count() != 0; i++)
         table_clear(&tables[i], free_item, NULL);
+    assert(tracking_table_key_count() == 0 && tracking_table_item_count() == 0);
 }
 
 void tracking_table_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     tracking_table_clear();
     mem_free(tables);
     tables = NULL;
