@@ -1,5 +1,6 @@
 #include "persist/aof_commands.h"
 
+#include "base/assert.h"
 #include "base/number.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@ enum { ELEMENTS_MOST = 64, FLUSH_BYTES = 256 * 1024 };
 
 void aof_commands_flush(struct aof_commands *commands)
 {
+    assert(commands->words == 0);
     if (commands->out.size == 0)
         return;
     if (commands->status == STATUS_OK) {
@@ -26,13 +28,17 @@ static void put_count(struct aof_commands *commands, char sign, uint64_t count)
 
 void aof_command_begin(struct aof_commands *commands, uint64_t words)
 {
+    assert(commands->words == 0 && words != 0);
     if (UNLIKELY(commands->out.size >= FLUSH_BYTES))
         aof_commands_flush(commands);
     put_count(commands, '*', words);
+    commands->words = words;
 }
 
 void aof_put(struct aof_commands *commands, struct slice word)
 {
+    assert(commands->words != 0);
+    commands->words--;
     put_count(commands, '$', word.size);
     buffer_append_slice(&commands->out, word);
     buffer_append(&commands->out, "\r\n", 2);
@@ -52,6 +58,7 @@ void aof_put_number(struct aof_commands *commands, int64_t number)
 
 void aof_elements(struct aof_commands *commands, const char *command, unsigned width, uint64_t count)
 {
+    assert(commands->left == 0 && commands->room == 0);
     commands->command = command;
     commands->width = width;
     commands->left = count;
@@ -60,6 +67,7 @@ void aof_elements(struct aof_commands *commands, const char *command, unsigned w
 
 void aof_element(struct aof_commands *commands)
 {
+    assert(commands->left != 0);
     if (commands->room == 0) {
         commands->room = (unsigned)MIN(commands->left, (uint64_t)ELEMENTS_MOST);
         aof_command_begin(commands, 2 + (uint64_t)commands->room * commands->width);

@@ -1,5 +1,6 @@
 /* Writes commands of an append-only file into a sink, word by word; for the files of persist/ only. The functions
- * return no errors: the sink's first error is kept, and everything after it is dropped. */
+ * return no errors: the sink's first error is kept, and everything after it is dropped. Words and elements must be as
+ * many as were announced. */
 #pragma once
 
 #include "base/buffer.h"
@@ -13,6 +14,7 @@ struct aof_commands {
     struct buffer out; /* bytes not yet written to the sink */
     enum status status;
     int error;        /* errno of it */
+    uint64_t words;   /* words of the current command still to come */
     struct slice key; /* the key whose commands are being written */
     /* Elements of this key: */
     const char *command;

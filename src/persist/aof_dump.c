@@ -112,6 +112,7 @@ static void dump_key(struct access *access, unsigned db, const struct entry *ent
     dumper->commands.key = entry_key(entry);
     if (row->put_commands != NULL) {
         row->put_commands(&dumper->commands, entry);
+        assert(dumper->commands.left == 0);
         dump_member_deadlines(dumper, row, entry);
         dump_deadline(&dumper->commands, entry);
     } else {

@@ -16,6 +16,7 @@ static const char not_the_format[] = "Invalid AOF manifest file format";
 static struct aof_part *insert(struct aof_manifest *manifest, uint32_t at, char *name, uint64_t sequence,
                                enum aof_part_type type)
 {
+    assert(at <= manifest->count);
     ARRAY_RESERVE(manifest, 1);
     memmove(&manifest->items[at + 1], &manifest->items[at], (manifest->count - at) * sizeof(struct aof_part));
     manifest->items[at] = (struct aof_part){name, sequence, type};
@@ -77,6 +78,7 @@ uint32_t aof_manifest_count(const struct aof_manifest *manifest, enum aof_part_t
 
 void aof_manifest_copy(struct aof_manifest *to, const struct aof_manifest *from)
 {
+    assert(to->count == 0);
     *to = (struct aof_manifest){0};
     for (uint32_t i = 0; i < from->count; i++)
         insert(to, i, mem_copy_text(from->items[i].name), from->items[i].sequence, from->items[i].type);
@@ -227,6 +229,7 @@ const struct aof_part *aof_manifest_add_increment(struct aof_manifest *manifest,
         if (was_increment(&manifest->items[i], name))
             sequence = MAX(sequence, manifest->items[i].sequence + 1);
     }
+    assert(last == NULL || sequence > last->sequence);
     return insert(manifest, manifest->count, make_name(name, sequence, "incr.aof"), sequence, AOF_INCREMENT);
 }
 
@@ -260,6 +263,7 @@ const struct aof_part *aof_manifest_replace_base(struct aof_manifest *manifest, 
     uint64_t keep_from = first != NULL ? first->sequence : UINT64_MAX;
     struct aof_manifest before = *manifest;
 
+    assert(first == NULL || first->type == AOF_INCREMENT);
     *manifest = (struct aof_manifest){0};
     insert(manifest, 0, aof_manifest_next_base_name(&before, name, is_rdb), next_base_sequence(&before), AOF_BASE);
     for (uint32_t i = before.count; i-- > 0;) {

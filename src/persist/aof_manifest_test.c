@@ -110,7 +110,7 @@ static void check_is(const struct aof_manifest *manifest, const char *expected)
 /* A life: taken over from a single file, rewritten twice, the second time with two increments at once. */
 static void how_it_changes(void **state)
 {
-    struct aof_manifest manifest = {0}, copy;
+    struct aof_manifest manifest = {0}, copy = {0};
     const struct aof_part *first;
     char *name;
 

@@ -1,6 +1,7 @@
 #include "persist/aof_read.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/mem.h"
 #include "base/number.h"
 
@@ -85,6 +86,7 @@ enum aof_piece aof_reader_piece(struct aof_reader *reader, struct aof_command *c
     uint64_t count, size;
     enum aof_piece piece;
 
+    assert(at <= reader->end);
     reader->wanted = 0;
     if (UNLIKELY(at == reader->end))
         return AOF_MORE;
@@ -129,6 +131,7 @@ static bool make_room(struct aof_reader *reader)
     size_t used = reader->end, capacity = reader->capacity;
     char *window;
 
+    assert(reader->source != NULL && used <= capacity);
     if (used < capacity)
         return true;
     capacity *= 2;
@@ -148,6 +151,7 @@ bool aof_reader_fill(struct aof_reader *reader, size_t *keep)
 {
     size_t from = keep != NULL ? *keep : reader->at, got;
 
+    assert(from <= reader->at && reader->at <= reader->end);
     reader->words.count = 0;
     if (reader->ended || reader->status != STATUS_OK)
         return false;
@@ -165,6 +169,7 @@ bool aof_reader_fill(struct aof_reader *reader, size_t *keep)
                                           &got);
     if (reader->status != STATUS_OK)
         return false;
+    assert(got <= reader->capacity - reader->end);
     reader->end += got;
     reader->ended = got == 0;
     return got != 0;

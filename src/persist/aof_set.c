@@ -1,5 +1,6 @@
 #include "persist/aof_set.h"
 
+#include "base/assert.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -91,6 +92,7 @@ static must_check enum status adopt(struct aof_set *files, struct aof_manifest *
 {
     enum status status = store(files, next);
 
+    assert(next->count != 0);
     if (status != STATUS_OK)
         return status;
     aof_manifest_fini(&files->manifest);
@@ -119,9 +121,13 @@ static must_check enum status sync_folder(const struct aof_set *files)
 
 enum status aof_set_open_last(const struct aof_set *files, struct file **file, uint64_t *size)
 {
-    char *path = aof_set_path(files, aof_manifest_last_increment(&files->manifest)->name);
-    enum status status = file_size_of(path, size);
+    const struct aof_part *last = aof_manifest_last_increment(&files->manifest);
+    char *path = NULL;
+    enum status status;
 
+    assert(last != NULL);
+    path = aof_set_path(files, last->name);
+    status = file_size_of(path, size);
     *file = NULL;
     if (status == STATUS_OK)
         status = file_open(file, path, FILE_APPEND);
@@ -176,6 +182,8 @@ enum status aof_set_replace_base(struct aof_set *files, const char *temp_base, b
     const struct aof_part *part;
     enum status status = settle(files);
 
+    assert((kept == AOF_KEPT_TEMPORARY) == (temp_increment != NULL));
+    assert(kept != AOF_KEPT_LAST || aof_manifest_last_increment(&files->manifest) != NULL);
     aof_manifest_copy(&next, &files->manifest);
     part = aof_manifest_replace_base(&next, files->name, is_rdb,
                                      kept == AOF_KEPT_LAST ? aof_manifest_last_increment(&next) : NULL);

@@ -1,5 +1,7 @@
 #include "persist/byte_io.h"
 
+#include "base/assert.h"
+
 enum { WRITE_BACK_BYTES = 4 * 1024 * 1024 };
 
 static must_check enum status write_to_file(struct byte_sink *sink, struct slice bytes)
@@ -10,6 +12,7 @@ static must_check enum status write_to_file(struct byte_sink *sink, struct slice
     if (status != STATUS_OK)
         return status;
     self->written += bytes.size;
+    assert(self->started <= self->written);
     if (self->writes_back && self->written - self->started >= WRITE_BACK_BYTES) {
         file_start_writeback(self->file, self->started, self->written - self->started);
         self->started = self->written;

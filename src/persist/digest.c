@@ -1,5 +1,6 @@
 #include "persist/digest.h"
 
+#include "base/gate.h"
 #include "persist/types.h"
 #include "store/subkey_ttl.h"
 
@@ -79,6 +80,7 @@ void digest_all(struct digest *digest, struct access *access)
 {
     const struct store *store = access->store;
 
+    gate_assert_alone();
     *digest = (struct digest){{0}};
     for (unsigned db = 0; db < store->database_count; db++) {
         if (store_key_count(store, db) == 0)

@@ -1,5 +1,6 @@
 #include "persist/distinct.h"
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/mem.h"
 
@@ -15,22 +16,25 @@ void distinct_begin(struct distinct *distinct, uint64_t most)
         distinct->mask = size - 1;
     }
     memset(distinct->slots, 0, size * sizeof(*distinct->slots));
+    distinct->left = most;
 }
 
 bool distinct_add(struct distinct *distinct, struct slice text)
 {
     uint64_t at = hash_bytes(text.data, text.size) & distinct->mask;
 
+    assert(text.data != NULL && distinct->left != 0);
     for (; distinct->slots[at].data != NULL; at = (at + 1) & distinct->mask) {
         if (slice_equal(distinct->slots[at], text))
             return false;
     }
     distinct->slots[at] = text;
+    distinct->left--;
     return true;
 }
 
 void distinct_fini(struct distinct *distinct)
 {
     mem_free(distinct->slots);
-    *distinct = (struct distinct){NULL, 0};
+    *distinct = (struct distinct){0};
 }

@@ -10,9 +10,11 @@
 struct distinct {
     struct slice *slots; /* open addressing; data NULL: free */
     uint64_t mask;
+    uint64_t left; /* texts that may still be added */
 };
 
-/* Begins a check. Zeroed memory is a valid struct; its memory is used again by the next check. */
+/* Begins a check of at most so many texts. Zeroed memory is a valid struct; its memory is used again by the next
+ * check. */
 void distinct_begin(struct distinct *distinct, uint64_t most);
 /* False: the text was added before; its data is not NULL. */
 bool distinct_add(struct distinct *distinct, struct slice text);

@@ -202,6 +202,7 @@ bool packed_open(struct packed *packed, enum packed_kind kind, struct slice byte
 
 void packed_rewind(struct packed *packed)
 {
+    assert(packed->bytes.data != NULL);
     packed->left = packed->count;
     packed->at = packed->kind == PACKED_ZIPLIST ? ZIPLIST_HEAD_BYTES : 1;
     if (packed->kind == PACKED_LISTPACK)

@@ -150,6 +150,7 @@ bool rdb_read_record(struct rdb_reader *reader, const struct rdb_limits *limits,
 {
     unsigned type;
 
+    assert(reader->source == NULL && reader->at == 0);
     if (!rdb_read_byte(reader, &type) || !rdb_read_text(reader, name))
         return false;
     *name = keep_name(*name, reader, scratch);
@@ -337,6 +338,7 @@ bool rdb_read_file(struct rdb_reader *reader, struct rdb_handler *handler)
     struct file_reader file = {.reader = reader, .handler = handler};
     bool good;
 
+    assert(rdb_reader_offset(reader) == 0 && handler->key != NULL);
     forget_key(&file);
     good = read_header(&file) && read_records(&file) && check_sum(&file);
     buffer_fini(&file.name);

@@ -1,5 +1,6 @@
 #include "persist/rdb_load.h"
 
+#include "base/gate.h"
 #include "persist/rdb_loaders.h"
 
 #include <stdio.h>
@@ -123,6 +124,8 @@ bool rdb_load(struct byte_source *source, const struct rdb_load_request *request
     struct rdb_reader reader;
     bool good;
 
+    gate_assert_alone();
+    assert(request->access->exclusive);
     *result = (struct rdb_load_result){.keys = 0};
     loader.loaders = rdb_loaders_create(request);
     rdb_reader_init(&reader, source);

@@ -55,6 +55,7 @@ struct loader {
 struct rdb_loaders {
     const struct rdb_load_request *request; /* const */
     const struct gate_member *alone;        /* const: by which the reader is */
+    uint32_t reader_id;                     /* const: its spinlock_self_id */
     uint32_t thread_count, loader_count;    /* const */
     pthread_mutex_t lock;                   /* a leaf */
     pthread_cond_t done;                    /* const: less is under way */
@@ -161,6 +162,8 @@ static void put_key(struct loader *loader, const struct item *item, struct slice
         note_empty(loader, name);
         return;
     }
+    debug_assert(&loader->loaders->all[access_stripe_of(loader->access, &key) % loader->loaders->loader_count] ==
+                 loader);
     change_begin(&change, loader->access, item->db, &key);
     if (UNLIKELY(change_entry(&change) != NULL && !loader->loaders->request->replaces)) {
         note_failure(loader->loaders, STATUS_EXISTS, item->offset, "duplicate key");
@@ -277,6 +280,7 @@ static void run_loader(void *argument)
         mutex_lock(&loaders->lock);
         batch->next = loaders->spare;
         loaders->spare = batch;
+        assert(loaders->under_way_bytes >= bytes);
         loaders->under_way_bytes -= bytes;
         pthread_cond_signal(&loaders->done);
     }
@@ -345,8 +349,14 @@ static bool give(struct rdb_loaders *loaders, const struct rdb_key *from, struct
     return LIKELY(atomic_load_explicit(&loaders->failed_at, memory_order_relaxed) == UINT64_MAX);
 }
 
+static void loaders_assert_reader(const struct rdb_loaders *loaders)
+{
+    assert(loaders->reader_id == spinlock_self_id() && loaders->alone == gate_alone_here);
+}
+
 bool rdb_loaders_give_record(struct rdb_loaders *loaders, const struct rdb_key *key, struct slice record)
 {
+    loaders_assert_reader(loaders);
     return give(loaders, key, record, NULL);
 }
 
@@ -354,6 +364,7 @@ bool rdb_loaders_give_value(struct rdb_loaders *loaders, const struct rdb_key *k
 {
     struct rdb_value *kept = mem_alloc(sizeof(*kept));
 
+    loaders_assert_reader(loaders);
     assert(value->type != TYPE_STRING); /* whose bytes are not owned */
     *kept = *value;
     *value = (struct rdb_value){.type = TYPE_COUNT};
@@ -362,10 +373,12 @@ bool rdb_loaders_give_value(struct rdb_loaders *loaders, const struct rdb_key *k
 
 void rdb_loaders_rest(struct rdb_loaders *loaders, struct rdb_loaders_totals *totals)
 {
+    loaders_assert_reader(loaders);
     for (uint32_t i = 0; i < loaders->loader_count; i++)
         send(&loaders->all[i]);
     mutex_lock(&loaders->lock);
     wait_for_loaders(loaders, 0);
+    assert(loaders->under_way_bytes == 0);
     *totals = loaders->failure;
     for (uint32_t i = 0; i < loaders->loader_count; i++) {
         totals->keys += loaders->all[i].keys;
@@ -391,6 +404,7 @@ struct rdb_loaders *rdb_loaders_create(const struct rdb_load_request *request)
     gate_assert_alone();
     loaders->request = request;
     loaders->alone = gate_alone_here;
+    loaders->reader_id = spinlock_self_id();
     loaders->thread_count = MIN(request->threads, (unsigned)RDB_LOADERS_MOST);
     loaders->loader_count = MAX(loaders->thread_count, 1U);
     loaders->failed_at = UINT64_MAX;
@@ -418,6 +432,7 @@ static void batches_free(struct batch **first)
 static void loader_fini(struct loader *loader)
 {
     thread_join(&loader->thread);
+    assert(loader->first == NULL && loader->filling->items.size == 0);
     loader->filling->next = NULL;
     batches_free(&loader->filling);
     rdb_reader_fini(&loader->reader);
@@ -432,6 +447,7 @@ void rdb_loaders_destroy(struct rdb_loaders **loaders)
 
     if (self == NULL)
         return;
+    loaders_assert_reader(self);
     rdb_loaders_rest(self, &totals);
     mutex_lock(&self->lock);
     self->ends = true;

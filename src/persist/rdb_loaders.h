@@ -6,7 +6,7 @@
  * Each stripe belongs to one loader, so loaders take no locks, and keys of the same name keep their order. The number
  * of batches is bounded. Without threads the reader itself processes a batch. Batches still help then, as all their
  * keys are prefetched together (5 million keys of 16 + 64 bytes: 2.4 s of CPU time instead of 3.5). Whoever calls owns
- * the gate, and is the reader; only the reader calls these functions. */
+ * the gate, and is the reader; only the reader, the thread that made them, calls these functions. */
 #pragma once
 
 #include "persist/rdb_load.h"

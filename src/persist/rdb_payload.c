@@ -1,5 +1,6 @@
 #include "persist/rdb_payload.h"
 
+#include "base/assert.h"
 #include "base/crc64.h"
 #include "persist/types.h"
 
@@ -21,14 +22,16 @@ void rdb_payload_write(struct rdb_writer *writer, const struct entry *entry)
 {
     const struct rdb_form *form = rdb_write_form_of(writer, entry);
 
+    assert(writer->sink == NULL && writer->out.size == 0);
     rdb_write_byte(writer, form->number);
-    form->write(writer, entry);
+    rdb_write_value(writer, form, entry);
     rdb_write_records(writer, form, entry); /* who does not know them passes over what follows the value */
     rdb_payload_seal(writer);
 }
 
 void rdb_payload_seal(struct rdb_writer *writer)
 {
+    assert(writer->sink == NULL);
     rdb_write_byte(writer, (unsigned)writer->version & 0xff);
     rdb_write_byte(writer, (unsigned)writer->version >> 8);
     rdb_write_u64(writer, crc64_update(0, writer->out.data, writer->out.size));
@@ -61,6 +64,7 @@ bool rdb_payload_read(struct rdb_reader *reader, const struct rdb_limits *limits
 {
     unsigned type;
 
+    assert(reader->source == NULL && reader->at == 0);
     if (!rdb_read_byte(reader, &type) || !rdb_read_value(reader, type, limits, value))
         return false;
     read_records(reader, value);

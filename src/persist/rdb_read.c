@@ -59,6 +59,7 @@ uint64_t rdb_reader_left(const struct rdb_reader *reader)
 
 static void sum_up(struct rdb_reader *reader)
 {
+    assert(reader->summed_at <= reader->at);
     if (reader->sums && reader->summed_at < reader->at)
         reader->crc = crc64_update(reader->crc, reader->window + reader->summed_at, reader->at - reader->summed_at);
     reader->summed_at = reader->at;
@@ -108,6 +109,7 @@ static bool fill(struct rdb_reader *reader, size_t *got)
     status = reader->source->read(reader->source, reader->window + reader->end, reader->capacity - reader->end, got);
     if (status != STATUS_OK)
         return fail_reading(reader, status);
+    assert(*got <= reader->capacity - reader->end);
     reader->end += *got;
     return true;
 }
@@ -117,6 +119,7 @@ static bool keep_marked(struct rdb_reader *reader)
 {
     size_t size = reader->at - reader->marked_at;
 
+    assert(reader->marked_at <= reader->at);
     if (!buffer_try_reserve(&reader->marked, size))
         return rdb_fail(reader, STATUS_NO_MEMORY, "not enough memory for a record of more than %zu bytes",
                         reader->marked.size);
@@ -127,7 +130,7 @@ static bool keep_marked(struct rdb_reader *reader)
 
 void rdb_reader_mark(struct rdb_reader *reader)
 {
-    assert(reader->at != 0);
+    assert(reader->at != 0 && !reader->marks);
     buffer_clear(&reader->marked);
     if (reader->marked.capacity > SCRATCH_KEPT_BYTES)
         buffer_fini(&reader->marked);
@@ -137,6 +140,7 @@ void rdb_reader_mark(struct rdb_reader *reader)
 
 bool rdb_reader_marked(struct rdb_reader *reader, struct slice *bytes)
 {
+    assert(reader->marks);
     reader->marks = false;
     if (LIKELY(reader->marked.size == 0)) {
         *bytes = slice_make(reader->window + reader->marked_at, reader->at - reader->marked_at);
@@ -152,6 +156,7 @@ static void compact(struct rdb_reader *reader)
 {
     if (reader->source == NULL || reader->at == 0)
         return;
+    assert(reader->at <= reader->end);
     sum_up(reader);
     if (reader->marks) {
         (void)keep_marked(reader);
@@ -405,6 +410,7 @@ bool rdb_read_length(struct rdb_reader *reader, uint64_t *length)
 
 bool rdb_read_count(struct rdb_reader *reader, unsigned least_bytes, uint64_t *count)
 {
+    assert(least_bytes != 0);
     if (!rdb_read_length(reader, count))
         return false;
     if (*count > rdb_reader_left(reader) / least_bytes)

@@ -56,8 +56,8 @@ uint64_t rdb_reader_left(const struct rdb_reader *reader);
 /* The checksum of all bytes read so far. */
 uint64_t rdb_reader_crc(struct rdb_reader *reader);
 
-/* Keeps the bytes from the one that was read last on. rdb_reader_marked returns them; valid until the next call that
- * reads. */
+/* Keeps the bytes from the one that was read last on. rdb_reader_marked, which must be called before the next mark,
+ * returns them; valid until the next call that reads. */
 void rdb_reader_mark(struct rdb_reader *reader);
 must_check bool rdb_reader_marked(struct rdb_reader *reader, struct slice *bytes);
 

@@ -1,5 +1,6 @@
 #include "persist/rdb_read_value.h"
 
+#include "base/assert.h"
 #include "persist/types.h"
 
 static bool is_empty(const struct rdb_value *value)
@@ -24,6 +25,7 @@ bool rdb_read_value(struct rdb_reader *reader, unsigned type, const struct rdb_l
         rdb_value_destroy(value);
         return false;
     }
+    assert(value->is_strange || value->type < TYPE_COUNT);
     if (is_empty(value)) {
         rdb_value_destroy(value);
         value->is_empty = true;

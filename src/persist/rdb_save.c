@@ -1,5 +1,6 @@
 #include "persist/rdb_save.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/crc64.h"
 #include "base/status.h"
@@ -77,7 +78,7 @@ static void save_key(struct access *access, unsigned db, const struct entry *ent
     form = rdb_write_form_of(writer, entry);
     rdb_write_byte(writer, form->number);
     rdb_write_text(writer, entry_key(entry));
-    form->write(writer, entry);
+    rdb_write_value(writer, form, entry);
     rdb_write_records(writer, form, entry);
     saver->keys++;
     if (UNLIKELY(saver->request->key_delay_us != 0)) {
@@ -92,6 +93,7 @@ static void save_key(struct access *access, unsigned db, const struct entry *ent
 static void save_database(struct saver *saver, unsigned db)
 {
     const struct access_visitor visitor = {.visit = save_key, .context = saver};
+    const uint64_t keys_before = saver->keys;
     struct database_totals totals;
 
     snapshot_totals(saver->request->keys, db, &totals);
@@ -103,6 +105,7 @@ static void save_database(struct saver *saver, unsigned db)
     rdb_write_length(&saver->writer, totals.keys);
     rdb_write_length(&saver->writer, totals.expires);
     snapshot_each(saver->request->keys, db, &visitor);
+    assert(saver->keys - keys_before <= totals.keys); /* expired ones are left out */
 }
 
 /* --------------------------------------------------------------------------------------------------- libraries -- */
@@ -116,6 +119,7 @@ static void save_library(struct slice source, void *context)
         return;
     }
     saver->writer.version = MAX(saver->writer.version, (int)RDB_VERSION_LISTPACKS);
+    assert(saver->keys == 0); /* keys come behind */
     rdb_write_byte(&saver->writer, RDB_FUNCTION);
     rdb_write_text(&saver->writer, source);
 }
@@ -156,6 +160,7 @@ static void mend_header(struct saver *saver, struct file *file)
 
     if (writer->version == writer->options.least || writer->status != STATUS_OK)
         return;
+    assert(writer->flushed >= RDB_HEADER_BYTES && writer->out.size == 0);
     writer->crc ^= crc64_shift(front, writer->flushed - RDB_HEADER_BYTES);
     writer->status = file_pwrite_all(file, after, RDB_HEADER_BYTES, 0);
 }

@@ -15,6 +15,8 @@ enum {
 
 void rdb_writer_init(struct rdb_writer *writer, const struct rdb_write_options *options, struct byte_sink *sink)
 {
+    assert(options->least >= RDB_VERSION_WRITTEN_LEAST && options->least <= options->most);
+    assert(options->most <= RDB_VERSION_MOST);
     *writer = (struct rdb_writer){.options = *options, .sink = sink, .version = options->least};
 }
 
@@ -110,6 +112,13 @@ void rdb_write_length(struct rdb_writer *writer, uint64_t length)
     writer->out.size += put_length(buffer_reserve(&writer->out, 9), length);
 }
 
+void rdb_write_count(struct rdb_writer *writer, uint64_t count)
+{
+    assert(writer->elements == 0);
+    writer->elements = count;
+    rdb_write_length(writer, count);
+}
+
 /* The integer form; false: it has none. */
 static bool write_small_number(struct rdb_writer *writer, int64_t number)
 {
@@ -136,6 +145,7 @@ static bool write_small_number(struct rdb_writer *writer, int64_t number)
 
 void rdb_write_compressed(struct rdb_writer *writer, struct slice compressed, size_t original)
 {
+    assert(compressed.size != 0 && compressed.size < original);
     rdb_write_byte(writer, 0xc0 | RDB_TEXT_LZF);
     rdb_write_length(writer, compressed.size);
     rdb_write_length(writer, original);

@@ -7,6 +7,7 @@
  * version that can hold it completely; at the end, `version` is the lowest version that can read everything. */
 #pragma once
 
+#include "base/assert.h"
 #include "base/buffer.h"
 #include "base/compiler.h"
 #include "persist/byte_io.h"
@@ -30,6 +31,7 @@ struct rdb_writer {
     int version;
     enum status status;
     struct buffer scratch;
+    uint64_t elements; /* announced elements still to come */
 };
 
 void rdb_writer_init(struct rdb_writer *writer, const struct rdb_write_options *options, struct byte_sink *sink);
@@ -44,6 +46,13 @@ static inline uint64_t rdb_writer_offset(const struct rdb_writer *writer)
 void rdb_write_byte(struct rdb_writer *writer, unsigned byte);
 void rdb_write_bytes(struct rdb_writer *writer, struct slice bytes); /* raw bytes, without a length */
 void rdb_write_length(struct rdb_writer *writer, uint64_t length);
+/* Announces so many elements. Call rdb_write_element before each element. */
+void rdb_write_count(struct rdb_writer *writer, uint64_t count);
+static inline void rdb_write_element(struct rdb_writer *writer)
+{
+    assert(writer->elements != 0);
+    writer->elements--;
+}
 void rdb_write_text(struct rdb_writer *writer, struct slice text);
 /* Writes a text that is compressed by LZF already. `original` is its uncompressed size. */
 void rdb_write_compressed(struct rdb_writer *writer, struct slice compressed, size_t original);
@@ -57,7 +66,8 @@ void rdb_writer_need(struct rdb_writer *writer, int version);
 
 /* --- values --- */
 
-/* Returns the form for the entry's value. Write its number and the key, then call its `write` (types.h). */
+/* Returns the form for the entry's value. Write its number and the key, then call rdb_write_value. */
 const struct rdb_form *rdb_write_form_of(struct rdb_writer *writer, const struct entry *entry);
+void rdb_write_value(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry);
 /* Writes data that the form has no place for, as records: deadlines of members. */
 void rdb_write_records(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry);

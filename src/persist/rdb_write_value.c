@@ -1,5 +1,6 @@
 #include "persist/rdb_write.h"
 
+#include "base/assert.h"
 #include "base/number.h"
 #include "persist/types.h"
 #include "store/subkey_ttl.h"
@@ -7,8 +8,16 @@
 const struct rdb_form *rdb_write_form_of(struct rdb_writer *writer, const struct entry *entry)
 {
     const struct type_row *row = type_row_of((enum value_type)entry->type);
+    const struct rdb_form *form = row->form_of != NULL ? rdb_form_of(row->form_of(writer, entry)) : &row->forms[0];
 
-    return row->form_of != NULL ? rdb_form_of(row->form_of(writer, entry)) : &row->forms[0];
+    assert(form->write != NULL);
+    return form;
+}
+
+void rdb_write_value(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry)
+{
+    form->write(writer, entry);
+    assert(writer->elements == 0);
 }
 
 static void write_member_deadline(struct slice member, int64_t when_ms, void *context)

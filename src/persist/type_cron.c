@@ -23,6 +23,7 @@ static void write_cron(struct rdb_writer *writer, const struct entry *entry)
 {
     const struct cron *cron = cron_of(entry_value(entry));
 
+    assert(cron->key_count < cron->word_count);
     rdb_write_text(writer, cron->words[0]);
     rdb_write_u64(writer, (uint64_t)cron->start_ms);
     rdb_write_u64(writer, (uint64_t)cron->interval_ms);
@@ -89,6 +90,7 @@ static struct value make(const struct cron_terms *terms, const struct gathered *
         words[i] = slice_make(at, gathered->sizes.items[i]);
         at += words[i].size;
     }
+    assert(at == gathered->bytes.data + gathered->bytes.size);
     value = cron_create(terms, words, count);
     mem_free(words);
     return value;

@@ -100,7 +100,7 @@ static bool read_hash_packed(struct rdb_reader *reader, const struct rdb_limits 
 /* Can the listpack be kept as it is? Its fields must differ, and the limits allow it. */
 static bool may_adopt_pairs(struct packed *packed, const struct hash_limits *limits)
 {
-    struct distinct fields = {NULL, 0};
+    struct distinct fields = {0};
     struct buffer digits = {0}; /* of fields that are numbers: in place while `fields` is in use */
     bool may = packed->count % 2 == 0 && packed->count / 2 <= limits->listpack_entries;
 
@@ -184,6 +184,7 @@ static enum rdb_type form_of(struct rdb_writer *writer, const struct entry *entr
 
 static void write_pair(struct slice field, struct slice value, void *context)
 {
+    rdb_write_element(context);
     rdb_write_text(context, field);
     rdb_write_text(context, value);
 }
@@ -192,7 +193,7 @@ static void write_hash(struct rdb_writer *writer, const struct entry *entry)
 {
     struct value hash = entry_value(entry);
 
-    rdb_write_length(writer, hash_count(hash));
+    rdb_write_count(writer, hash_count(hash));
     hash_each(hash, write_pair, writer);
 }
 
@@ -207,6 +208,7 @@ static void write_field_with_deadline(struct slice field, struct slice value, vo
     const struct field_writer *fields = context;
     int64_t expire_ms = entry_member_expire_ms(fields->entry, field);
 
+    assert(expire_ms == EXPIRE_NEVER || expire_ms >= fields->least_ms);
     rdb_write_length(fields->writer, expire_ms == EXPIRE_NEVER ? 0 : (uint64_t)(expire_ms - fields->least_ms) + 1);
     write_pair(field, value, fields->writer);
 }
@@ -218,7 +220,7 @@ static void write_hash_with_deadlines(struct rdb_writer *writer, const struct en
     struct value hash = entry_value(entry);
 
     rdb_write_u64(writer, (uint64_t)fields.least_ms);
-    rdb_write_length(writer, hash_count(hash));
+    rdb_write_count(writer, hash_count(hash));
     hash_each(hash, write_field_with_deadline, &fields);
 }
 

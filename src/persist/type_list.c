@@ -114,10 +114,12 @@ static void write_list(struct rdb_writer *writer, const struct entry *entry)
     struct quicklist_iter iter;
     struct listpack_value value;
 
-    rdb_write_length(writer, quicklist_count(list));
+    rdb_write_count(writer, quicklist_count(list));
     quicklist_iter_init(&iter, list, 0, QUICKLIST_FORWARD);
-    while (quicklist_iter_next(&iter, &value))
+    while (quicklist_iter_next(&iter, &value)) {
+        rdb_write_element(writer);
         write_packed_value(writer, &value);
+    }
     quicklist_iter_fini(&iter);
 }
 
@@ -126,11 +128,12 @@ static void write_list_nodes(struct rdb_writer *writer, const struct entry *entr
     const struct quicklist *list = list_of(entry_value(entry));
     struct buffer scratch = {0};
 
-    rdb_write_length(writer, quicklist_node_count(list));
+    rdb_write_count(writer, quicklist_node_count(list));
     for (const struct quicklist_node *node = quicklist_first_node(list); node != NULL;
          node = quicklist_next_node(list, node)) {
         struct slice compressed;
 
+        rdb_write_element(writer);
         rdb_write_length(writer, quicklist_node_is_plain(node) ? RDB_NODE_PLAIN : RDB_NODE_LISTPACK);
         if (writer->options.compresses && quicklist_node_compressed(node, &compressed))
             rdb_write_compressed(writer, compressed, quicklist_node_size_bytes(node));

@@ -83,6 +83,7 @@ static enum rdb_type form_of(struct rdb_writer *writer, const struct entry *entr
 
 static void write_member(struct slice member, void *context)
 {
+    rdb_write_element(context);
     rdb_write_text(context, member);
 }
 
@@ -90,7 +91,7 @@ static void write_set(struct rdb_writer *writer, const struct entry *entry)
 {
     struct value set = entry_value(entry);
 
-    rdb_write_length(writer, set_count(set));
+    rdb_write_count(writer, set_count(set));
     set_each(set, write_member, writer);
 }
 

@@ -264,6 +264,7 @@ static void write_node(struct stream_id id, struct slice bytes, void *context)
 {
     char room[STREAM_ID_BYTES];
 
+    rdb_write_element(context);
     rdb_write_text(context, stream_id_encode(id, room));
     rdb_write_text(context, bytes);
 }
@@ -272,11 +273,12 @@ static void write_pending(struct rdb_writer *writer, const struct radix *pending
 {
     struct radix_iter iter;
 
-    rdb_write_length(writer, radix_count(pending));
+    rdb_write_count(writer, radix_count(pending));
     radix_iter_init(&iter, pending);
     for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
         const struct stream_pending *one = iter.value;
 
+        rdb_write_element(writer);
         rdb_write_bytes(writer, radix_iter_key(&iter));
         if (!with_deliveries)
             continue;
@@ -316,7 +318,7 @@ static void write_stream(struct rdb_writer *writer, enum rdb_type form, const st
 {
     struct radix_iter groups;
 
-    rdb_write_length(writer, stream_node_count(stream));
+    rdb_write_count(writer, stream_node_count(stream));
     stream_each_node(stream, write_node, writer);
     rdb_write_length(writer, stream_length(stream));
     write_id(writer, stream_last_id(stream));

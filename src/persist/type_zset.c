@@ -91,9 +91,10 @@ static void write_zset(struct rdb_writer *writer, const struct entry *entry)
     struct slice member;
     double score;
 
-    rdb_write_length(writer, zset_count(zset));
+    rdb_write_count(writer, zset_count(zset));
     zset_walk_begin(&walk, zset, (struct zset_span){0, zset_count(zset)}, true);
     while (zset_walk_next(&walk, &member, &score)) {
+        rdb_write_element(writer);
         rdb_write_text(writer, member);
         rdb_write_double(writer, score);
     }

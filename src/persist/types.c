@@ -1,5 +1,8 @@
 #include "persist/types.h"
 
+#include "base/assert.h"
+#include "base/gate.h"
+#include "base/thread.h"
 #include "data/listpack.h"
 
 enum { FORM_NUMBERS = 256 };
@@ -42,8 +45,13 @@ const struct rdb_form *rdb_form_of(unsigned number)
 
 void types_setup(struct store *store)
 {
-    for (enum value_type type = TYPE_STRING; type < TYPE_COUNT; type++)
+    thread_assert_main();
+    gate_assert_no_traffic();
+    for (enum value_type type = TYPE_STRING; type < TYPE_COUNT; type++) {
+        for (const struct rdb_form *form = rows[type]->forms; form->name != NULL; form++)
+            assert(rdb_form_of(form->number) == form); /* no two have one number */
         store_set_type(store, type, &rows[type]->known);
+    }
 }
 
 /* -------------------------------------------------------------------------------------------- what types share -- */

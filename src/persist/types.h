@@ -56,7 +56,7 @@ EVERY_TYPE(DECLARE_TYPE_ROW)
 
 const struct type_row *type_row_of(enum value_type type);
 const struct rdb_form *rdb_form_of(unsigned number); /* NULL: there is none; any thread */
-void types_setup(struct store *store);               /* registers all types with the store; before the workers start */
+void types_setup(struct store *store); /* registers all types with the store; main thread, before the workers start */
 
 /* --- functions that types share --- */
 

@@ -75,7 +75,7 @@ struct migrate_links *migrate_links_create(void)
     return links;
 }
 
-static void assert_owned(const struct migrate_links *links)
+static void links_assert_owned(const struct migrate_links *links)
 {
     assert(links->thread_id == spinlock_self_id());
 }
@@ -106,7 +106,7 @@ void migrate_links_destroy(struct migrate_links **links)
 
     if (gone == NULL)
         return;
-    assert_owned(gone);
+    links_assert_owned(gone);
     LIST_FOREACH_SAFE(node, &gone->list)
         drop(gone, container_of(node, struct link, node));
     assert(gone->count == 0);
@@ -118,7 +118,7 @@ void migrate_links_close_idle(struct migrate_links *links)
 {
     uint64_t now_ms = clock_monotonic_ms();
 
-    assert_owned(links);
+    links_assert_owned(links);
     LIST_FOREACH_SAFE(node, &links->list) {
         struct link *link = container_of(node, struct link, node);
 
@@ -367,7 +367,7 @@ void migrate_link_run(struct migrate_links *links, struct migrate_order *order)
     bool again;
 
     if (links != NULL)
-        assert_owned(links);
+        links_assert_owned(links);
     assert(order->count != 0);
     do {
         bool was_kept = link != NULL;
