@@ -1,6 +1,7 @@
 #include "script/debug_session.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -110,6 +111,8 @@ static void flush(struct debug_session *session)
 {
     struct conn *conn = &session->request->client->conn;
 
+    client_assert_owned(session->request->client);
+    assert((session->shown_count == 0) == (session->shown.size == 0));
     if (session->shown_count != 0 && !session->gone) {
         resp_write_array(&conn->output, 2, session->shown_count);
         output_append(&conn->output, session->shown.data, session->shown.size);
@@ -159,6 +162,7 @@ static bool ask(struct debug_session *session, struct resp_command *command)
 
 static void forget_input(struct debug_session *session)
 {
+    assert(session->input_used <= session->input.size);
     if (session->input_used != session->input.size)
         return;
     session->input.size = 0;
@@ -367,6 +371,9 @@ bool debug_session_begin(struct script_host *host, struct request *request, stru
     bool forks = (request->client->flags & CLIENT_SCRIPT_DEBUG_SYNC) == 0;
     struct debug_session *session;
 
+    script_host_assert_here(host);
+    worker_assert_inside(request->worker);
+    assert(host->debug == NULL && host->run == NULL);
     request->client->flags &= ~(uint32_t)(CLIENT_SCRIPT_DEBUG | CLIENT_SCRIPT_DEBUG_SYNC);
     request->effect = EFFECT_NONE;
     if (!conn_may_talk(&request->client->conn)) {
@@ -398,6 +405,7 @@ void debug_session_end(struct script_host *host, struct request *request)
     struct conn *conn = &request->client->conn;
     struct output reply;
 
+    assert(session != NULL && session->request == request && host->run == NULL);
     host->debug = NULL;
     script_api_watch(host->vm->L);
     output_init(&reply, NULL);

@@ -22,8 +22,8 @@ struct script_host;
 void debug_session_set(struct request *request); /* SCRIPT DEBUG */
 bool debug_session_is_wanted(const struct request *request);
 
-/* Begins the session of this script, in the child or in place. False: this process has nothing more to do with the
- * request: an error was replied, or the child has taken over. */
+/* Begins the session of this script, in the child or in place; there is none yet. False: this process has nothing more
+ * to do with the request: an error was replied, or the child has taken over. */
 must_check bool debug_session_begin(struct script_host *host, struct request *request, struct slice source);
 /* The script is over, its reply written. In the child it does not come back. */
 void debug_session_end(struct script_host *host, struct request *request);

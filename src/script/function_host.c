@@ -4,6 +4,7 @@
 #include "script/function_host.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "script/lua_values.h"
@@ -226,6 +227,7 @@ static void show_globals(lua_State *L, const struct script_host *host, int refer
 
 static void loaded_destroy(struct script_host *host, struct loaded *loaded)
 {
+    assert(loading == NULL);
     for (uint32_t i = 0; i < loaded->functions.count; i++)
         luaL_unref(host->vm->L, LUA_REGISTRYINDEX, loaded->functions.items[i]);
     ARRAY_FINI(&loaded->functions);
@@ -287,7 +289,10 @@ static struct loaded *load(struct script_host *host, struct slice code, struct b
     struct loading now = {.error = error, .started_ms = clock_monotonic_ms()};
     struct loaded *loaded;
     char *name = NULL;
+    const int top = lua_gettop(host->vm->L);
 
+    script_host_assert_here(host);
+    assert(loading == NULL);
     if (!library_read_head(code, &name, &now.body, error))
         return NULL;
     if (!open_once(host)) {
@@ -308,6 +313,7 @@ static struct loaded *load(struct script_host *host, struct slice code, struct b
     if (host->worker != NULL)
         script_watch_end(host->worker);
     loading = NULL;
+    assert(lua_gettop(host->vm->L) == top);
     if (host->vm->is_ending)
         script_api_watch(host->vm->L);
     if (error->size == 0 && loaded->functions.count == 0)
@@ -352,6 +358,7 @@ bool function_host_load_source(struct slice source, bool replaces, char *error, 
     struct buffer text = {0};
     bool fine = false;
 
+    gate_assert_alone();
     if (host == NULL)
         host = own = script_host_open_alone();
     if (host != NULL)
@@ -408,7 +415,9 @@ void function_host_call(struct script_host *host, struct request *request, struc
                              .args = request->args + 3 + key_count,
                              .arg_count = request->arg_count - 3 - key_count};
 
+    script_host_assert_here(host);
     if (loaded != NULL) {
+        assert(function->index < loaded->functions.count);
         run.function = loaded->functions.items[function->index];
         script_host_run(host, &run);
     } else {

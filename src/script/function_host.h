@@ -1,4 +1,4 @@
-/* Libraries of functions in a worker's Lua state. See script_host.h. */
+/* Libraries of functions in a worker's Lua state. In the thread of the host; see script_host.h. */
 #pragma once
 
 #include "script/functions.h"
@@ -7,7 +7,7 @@
 /* Runs the text of a library to see what it registers. NULL: `error` has the reply. One reference, the caller's; not
  * in the set yet. */
 struct library *function_host_load(struct script_host *host, struct slice code, struct buffer *error);
-/* The same for a thread that may be no worker's, and into the set; see server/durable/libraries.h. */
+/* The same for a thread that may be no worker's, and into the set: so it is alone; see server/durable/libraries.h. */
 must_check bool function_host_load_source(struct slice source, bool replaces, char *error, size_t error_size);
 /* Loads the function's library if this worker has not yet, runs the function, replies. */
 void function_host_call(struct script_host *host, struct request *request, struct function *function, bool read_only,

@@ -1,6 +1,7 @@
 #include "script/function_payload.h"
 
 #include "base/array.h"
+#include "base/gate.h"
 #include "persist/rdb_payload.h"
 
 /* ------------------------------------------------------------------------------------------------------ writing -- */
@@ -19,6 +20,7 @@ void function_payload_write(struct buffer *out)
                                               .compresses = true};
     struct rdb_writer writer;
 
+    functions_assert_steady();
     rdb_writer_init(&writer, &options, NULL);
     functions_each_source(write_source, &writer);
     rdb_payload_seal(&writer);
@@ -87,6 +89,7 @@ bool function_payload_restore(struct script_host *host, struct slice payload, en
     struct slice body;
     bool fine = rdb_payload_check(payload, &body);
 
+    gate_assert_alone();
     if (!fine)
         buffer_append_text(error, "ERR DUMP payload version or checksum are wrong");
     fine = fine && read_libraries(&restored, host, body, error) &&

@@ -1,11 +1,15 @@
 #include "script/functions.h"
 
 #include "base/array.h"
+#include "base/assert.h"
+#include "base/gate.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
 #include "base/table.h"
+#include "base/thread.h"
 #include "base/words.h"
+#include "server/core/worker.h"
 
 #include <stdio.h>
 
@@ -125,9 +129,14 @@ bool library_add_function(struct library *library, struct slice name, const char
 void library_release(struct library **library)
 {
     struct library *last = *library;
+    uint32_t references;
 
     *library = NULL;
-    if (last == NULL || atomic_fetch_sub_explicit(&last->references, 1, memory_order_acq_rel) != 1)
+    if (last == NULL)
+        return;
+    references = atomic_fetch_sub_explicit(&last->references, 1, memory_order_acq_rel);
+    assert(references != 0);
+    if (references != 1)
         return;
     for (uint32_t i = 0; i < last->functions.count; i++) {
         mem_free(last->functions.items[i].name);
@@ -163,11 +172,15 @@ static bool has_name(const void *item, const void *key)
 
 void functions_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     spinlock_init(&set.lock, LOCK_REGISTRY);
 }
 
 void functions_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     functions_flush();
 }
 
@@ -212,6 +225,7 @@ static void draft_install(struct draft *draft) NO_THREAD_SAFETY_ANALYSIS
     struct table functions;
     uint64_t bytes = 0;
 
+    gate_assert_alone();
     for (uint32_t i = 0; i < draft->count; i++) {
         bytes += library_bytes(draft->libraries[i]);
         library_acquire(draft->libraries[i]);
@@ -257,6 +271,7 @@ bool functions_add(struct library **libraries, uint32_t count, enum functions_po
 {
     struct draft draft = {.libraries = mem_alloc((set.count + count + 1) * sizeof(struct library *))};
 
+    gate_assert_alone();
     if (draft_fill(&draft, libraries, count, policy, error)) {
         draft_install(&draft);
         return true;
@@ -272,6 +287,7 @@ bool functions_delete(struct slice library_name) NO_THREAD_SAFETY_ANALYSIS
     struct buffer error = {0};
     bool found = false;
 
+    gate_assert_alone();
     for (uint32_t i = 0; i < set.count; i++) {
         if (slice_equal(slice_from_text(set.libraries[i]->name), library_name))
             found = true;
@@ -287,7 +303,15 @@ void functions_flush(void)
 {
     struct draft draft = {.libraries = mem_alloc(sizeof(struct library *))};
 
+    gate_assert_alone();
     draft_install(&draft);
+}
+
+void functions_assert_steady(void)
+{
+    const struct worker *worker = worker_self();
+
+    assert(gate_is_alone() || (worker != NULL && gate_is_inside(&worker->member)));
 }
 
 bool functions_has_library(struct slice name)
@@ -323,6 +347,7 @@ void functions_each(void (*visit)(const struct library *library, void *context),
 
 void functions_each_source(void (*visit)(struct slice source, void *context), void *context) NO_THREAD_SAFETY_ANALYSIS
 {
+    functions_assert_steady();
     for (uint32_t i = 0; i < set.count; i++)
         visit(set.libraries[i]->code, context);
 }

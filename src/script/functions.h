@@ -45,8 +45,8 @@ must_check bool library_add_function(struct library *library, struct slice name,
                                      uint32_t flags);
 void library_release(struct library **library);
 
-void functions_setup(void);
-void functions_teardown(void);
+void functions_setup(void);    /* main thread, before the workers start */
+void functions_teardown(void); /* likewise, after they have gone */
 
 /* What becomes of the libraries that are there. */
 enum functions_policy { FUNCTIONS_APPEND, FUNCTIONS_REPLACE, FUNCTIONS_FLUSH };
@@ -56,11 +56,13 @@ must_check bool functions_add(struct library **libraries, uint32_t count, enum f
 bool functions_delete(struct slice library_name); /* false: there is none. Exclusive */
 void functions_flush(void);                       /* exclusive */
 
+void functions_assert_steady(void); /* nobody changes them now: inside the gate, alone, or in such a child */
 bool functions_has_library(struct slice name);
 struct function *functions_find(struct slice name); /* its library acquired; NULL: none */
-/* Every library; the lock is held, so `visit` must not come back here. */
+/* Every library, under the lock: `visit` does not come back here. */
 void functions_each(void (*visit)(const struct library *library, void *context), void *context);
-/* The source of each, in the order they were loaded in. Inside the gate, or in a forked child: nothing is locked. */
+/* The source of each, in the order they were loaded in. Inside the gate, or in a child that was forked by who was
+ * alone: nothing is locked. */
 void functions_each_source(void (*visit)(struct slice source, void *context), void *context);
 
 struct functions_facts {

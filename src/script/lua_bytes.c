@@ -1,5 +1,6 @@
 #include "script/lua_bytes.h"
 
+#include "base/assert.h"
 #include "base/compiler.h"
 #include "script/lua_vm.h"
 
@@ -20,6 +21,7 @@ void lua_bytes_grow(struct lua_bytes *bytes, size_t more)
     size_t capacity;
     char *data;
 
+    assert(bytes->size <= bytes->capacity && bytes->index <= lua_gettop(bytes->L));
     if (more > LUA_BYTES_MOST - bytes->size)
         luaL_error(bytes->L, "result of more than %d bytes", (int)LUA_BYTES_MOST);
     capacity = MIN(MAX(bytes->capacity * 2, bytes->size + more), LUA_BYTES_MOST);
@@ -30,9 +32,11 @@ void lua_bytes_grow(struct lua_bytes *bytes, size_t more)
     lua_replace(bytes->L, bytes->index);
     bytes->data = data;
     bytes->capacity = capacity;
+    assert(bytes->capacity - bytes->size >= more);
 }
 
 void lua_bytes_push(struct lua_bytes *bytes)
 {
+    assert(lua_touserdata(bytes->L, bytes->index) == bytes->data);
     lua_pushlstring(bytes->L, bytes->data, bytes->size);
 }

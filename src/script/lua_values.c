@@ -212,9 +212,12 @@ void lua_values_push_reply(lua_State *L, struct slice bytes, int proto, bool *is
 {
     struct reading reading = {L, bytes.data, bytes.data + bytes.size, proto};
 
+    const int top = lua_gettop(L);
+
     *is_error = bytes.data[0] == RESP_TYPE_ERROR;
     push_reply(&reading);
     assert(reading.at == reading.end);
+    assert(lua_gettop(L) == top + 1);
 }
 
 /* ----------------------------------------------------------------------------------------------- Lua to replies -- */
@@ -437,5 +440,8 @@ void lua_values_write(lua_State *L, struct output *out, int proto, int script_pr
 {
     struct writing writing = {L, out, proto, script_proto, failed, count_error, context};
 
+    const int top = lua_gettop(L);
+
     write_value(&writing, true);
+    assert(lua_gettop(L) == top - 1);
 }

@@ -352,7 +352,7 @@ bool lua_vm_compile(lua_State *L, struct slice source, const char *chunk_name, b
     struct slice number = SLICE_EMPTY, unread;
     unsigned line = 0;
     char where[NAME_BYTES_MOST + 32];
-    int status;
+    int status, top;
 
     if (source.size != 0 && source.data[0] == LUA_SIGNATURE[0]) {
         lua_pushliteral(L, "attempt to load a binary chunk, which is not allowed");
@@ -372,7 +372,9 @@ bool lua_vm_compile(lua_State *L, struct slice source, const char *chunk_name, b
         return false;
     }
     unread = buffer_slice(&prepared);
+    top = lua_gettop(L);
     status = lua_loadx(L, read_piece, &unread, chunk_name, "t");
+    assert(lua_gettop(L) == top + 1);
     buffer_fini(&prepared);
     return status == 0;
 }
@@ -384,6 +386,7 @@ struct lua_vm *lua_vm_enter(lua_State *L)
     struct lua_vm *vm = lua_vm_of(L);
 
     lua_vm_look(L, vm, 1);
+    assert(vm->depth >= 0);
     if (vm->depth >= LUA_VM_CALLS_MOST)
         luaL_error(L, "C stack overflow");
     vm->depth++;
@@ -487,12 +490,15 @@ static void add_own(lua_State *L, int source, const char *library)
 void lua_vm_set_library(struct lua_vm *vm, const char *name)
 {
     lua_State *L = vm->L;
+    const int top = lua_gettop(L);
 
+    assert(lua_istable(L, -1));
     lua_vm_push_guard(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, vm->globals);
     lua_insert(L, -2);
     lua_setfield(L, -2, name);
     lua_pop(L, 1);
+    assert(lua_gettop(L) == top - 1);
 }
 
 static void open_standard(lua_State *L)
@@ -626,6 +632,7 @@ static int build(lua_State *L)
     if (build->open != NULL)
         build->open(vm);
     guard_globals(vm);
+    assert(lua_gettop(L) == 0);
     return 0;
 }
 
@@ -681,6 +688,7 @@ void lua_vm_after(struct lua_vm *vm)
 {
     size_t before = SIZE_MAX;
 
+    assert(lua_gettop(vm->L) == 0);
     if (lua_vm_bytes(vm) <= MIN(vm->settled_bytes * 2 + COLLECT_BYTES, vm->bytes_most / 2))
         return;
     while (lua_vm_bytes(vm) < before / 4 * 3) { /* its buffers shrink by half each time */

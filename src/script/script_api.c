@@ -159,6 +159,8 @@ static void run_command(struct script_host *host, const struct command *command,
     uint32_t key_count, effect_count = host->worker->run.effects.count;
     bool held = find_keys(host, command, word_count, &key_count);
 
+    script_host_assert_here(host);
+    assert(run->request->worker == host->worker);
     if (class != ACCESS_FREE && class != ACCESS_GATED && (!held || class != ACCESS_STRIPED))
         dispatch_escalate(host->worker);
     client->db = run->db;
@@ -228,6 +230,7 @@ static int call(lua_State *L, bool raises)
         run_command(host, command, count, &out);
         lua_settop(L, 0); /* as many arguments as a function may have leave no room for a reply */
         push_reply(L, host, &out, &is_error);
+        assert(lua_gettop(L) == 1);
     }
     if (is_error && raises)
         return lua_error(L);
@@ -417,6 +420,7 @@ static void set_hook(lua_State *L, int mask, int count)
 {
     struct lua_vm *vm = lua_vm_of(L);
 
+    assert(vm->sets_hook == 0);
     vm->sets_hook = 1;
     atomic_signal_fence(memory_order_seq_cst);
     lua_sethook(L, script_api_hook, mask, count);
@@ -468,6 +472,7 @@ static void ring(void)
 
 void script_api_setup(void)
 {
+    thread_assert_main();
     script_watch_setup(ring);
 }
 

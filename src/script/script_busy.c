@@ -1,9 +1,11 @@
 #include "script/script_busy.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 #include "base/tick.h"
 #include "script/script_api.h"
 #include "script/script_host_priv.h"
@@ -41,11 +43,13 @@ void script_busy_setup_options(void)
                 .alias = "lua-time-limit"),
     };
 
+    thread_assert_main();
     config_add_rows(rows, countof(rows));
 }
 
 void script_busy_setup(void)
 {
+    thread_assert_main();
     spinlock_init(&slow.lock, LOCK_REGISTRY);
 }
 
@@ -59,6 +63,7 @@ static void publish(const struct script_run *run, uint64_t spent_us)
     for (uint32_t i = 0; i < count; i++)
         words[i] = slice_make(mem_copy(request->args[i].data, request->args[i].size), request->args[i].size);
     spinlock_acquire(&slow.lock);
+    assert(!slow.is_there && slow.words == NULL); /* one at most */
     slow.is_there = true;
     slow.is_function = run->is_function;
     slow.has_written = run->wrote;
@@ -74,6 +79,8 @@ static void begin(struct script_run *run, struct worker *worker, uint64_t spent_
 {
     struct conn *conn = &run->request->client->conn;
 
+    worker_assert_inside(worker);
+    assert(!run->is_slow);
     run->is_slow = true;
     run->paused = (conn->flags & CONN_PAUSED) == 0;
     if (run->paused) /* its next commands come after this one */
@@ -93,11 +100,13 @@ void script_busy_end(const struct script_run *run)
 
     if (!run->is_slow)
         return;
+    worker_assert_self(run->request->worker);
     busy_end();
     if (run->paused)
         conn_resume(&run->request->client->conn);
     worker_wake(run->request->worker); /* for what was not served inside */
     spinlock_acquire(&slow.lock);
+    assert(slow.is_there);
     slow.is_there = false;
     name = slow.name;
     words = slow.words;
@@ -143,7 +152,9 @@ bool script_busy_may_write(const struct script_run *run)
 
     if (LIKELY(!run->is_slow))
         return true;
+    worker_assert_self(run->request->worker);
     spinlock_acquire(&slow.lock);
+    assert(slow.is_there);
     may = !slow.is_to_end;
     slow.has_written = slow.has_written || may;
     spinlock_release(&slow.lock);
@@ -167,6 +178,8 @@ void script_busy_look(lua_State *L, struct script_host *host)
 
     if (run == NULL)
         return;
+    script_host_assert_here(host);
+    worker_assert_self(host->worker);
     if (is_killed())
         end_by_error(L);
     spent_us = tick_to_ns(MAX(tick_now(), run->started_tick) - run->started_tick) / 1000;

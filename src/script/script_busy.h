@@ -12,9 +12,10 @@ struct script_host;
 struct script_run;
 struct worker;
 
-void script_busy_setup_options(void); /* after config_setup: adds the option */
-void script_busy_setup(void);
-/* In the thread of the script, now and then: is it too long, is it to end? May raise an error. */
+void script_busy_setup_options(void); /* main thread, after config_setup: adds the option */
+void script_busy_setup(void);         /* main thread */
+/* In the thread of the script, now and then: is it too long, is it to end? May raise an error. All up to
+ * script_busy_end are for that thread. */
 void script_busy_look(lua_State *L, struct script_host *host);
 /* Before a command that writes. False: the script is to end, it may not. */
 bool script_busy_may_write(const struct script_run *run);

@@ -1,9 +1,12 @@
 #include "script/script_cache.h"
 
+#include "base/assert.h"
+#include "base/gate.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
 #include "base/table.h"
+#include "base/thread.h"
 #include "base/words.h"
 
 #include <stdio.h>
@@ -124,21 +127,30 @@ static uint64_t script_bytes(const struct script *script)
 
 void script_cache_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     spinlock_init(&cache.lock, LOCK_REGISTRY);
     list_init(&cache.recent);
 }
 
 void script_cache_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     script_cache_flush();
 }
 
 void script_release(struct script **script)
 {
     struct script *last = *script;
+    uint32_t references;
 
     *script = NULL;
-    if (last == NULL || atomic_fetch_sub_explicit(&last->references, 1, memory_order_acq_rel) != 1)
+    if (last == NULL)
+        return;
+    references = atomic_fetch_sub_explicit(&last->references, 1, memory_order_acq_rel);
+    assert(references != 0);
+    if (references != 1)
         return;
     mem_free(last->source);
     mem_free(last);
@@ -154,6 +166,7 @@ static struct script *acquire(struct script *script)
 /* Was used just now. */
 static void touch_locked(struct script *script)
 {
+    spinlock_assert_held(&cache.lock);
     if (!script->stays) {
         list_remove(&script->node);
         list_push_back(&cache.recent, &script->node);
@@ -179,8 +192,10 @@ struct script *script_cache_find(struct slice sha)
 
 static void drop_locked(struct script *script)
 {
+    spinlock_assert_held(&cache.lock);
     table_remove(&cache.scripts, script->hash, table_find_slot(&cache.scripts, script->hash, has_sha, script->sha));
     if (!script->stays) {
+        assert(cache.recent_count != 0);
         list_remove(&script->node);
         cache.recent_count--;
     }
@@ -193,6 +208,7 @@ static struct script *evict_locked(void)
 {
     struct script *oldest;
 
+    spinlock_assert_held(&cache.lock);
     if (cache.recent_count <= CACHE_EVAL_MOST)
         return NULL;
     oldest = container_of(list_first(&cache.recent), struct script, node);
@@ -210,6 +226,7 @@ static struct script *create(struct slice sha, struct slice source, uint32_t fla
 {
     struct script *script = mem_alloc_zero(sizeof(*script));
 
+    assert(sha.size == SCRIPT_SHA_DIGITS);
     memcpy(script->sha, sha.data, SCRIPT_SHA_DIGITS);
     script->hash = hash_bytes(script->sha, SCRIPT_SHA_DIGITS);
     script->flags = flags;

@@ -1,4 +1,6 @@
 /* EVAL and its like, SCRIPT. */
+#include "base/gate.h"
+#include "base/thread.h"
 #include "script/debug_session.h"
 #include "script/function_host.h"
 #include "script/functions.h"
@@ -250,11 +252,14 @@ static const struct libraries_keeper keeper = {
 
 void scripts_setup_options(void)
 {
+    thread_assert_main();
     script_busy_setup_options();
 }
 
 void scripts_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     script_cache_setup();
     functions_setup();
     script_busy_setup();
@@ -265,6 +270,8 @@ void scripts_setup(void)
 
 void scripts_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     script_watch_teardown();
     script_host_teardown();
     functions_teardown();

@@ -1,8 +1,11 @@
 #include "script/script_host.h"
 
+#include "base/assert.h"
+#include "base/gate.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/panic.h"
+#include "base/thread.h"
 #include "base/tick.h"
 #include "script/lua_values.h"
 #include "script/script_api.h"
@@ -103,6 +106,8 @@ static struct script_host *create(struct worker *worker)
 
 struct script_host *script_host_here(struct worker *worker)
 {
+    worker_assert_self(worker);
+    assert(here == NULL || here->worker == worker);
     if (LIKELY(here != NULL))
         return here;
     here = create(worker);
@@ -140,6 +145,7 @@ static void compiled_free(void *item, void *context)
 
 static void destroy(struct script_host *host)
 {
+    assert(host->run == NULL && host->debug == NULL);
     table_clear(&host->compiled, compiled_free, host);
     function_host_fini(host);
     lua_vm_destroy(&host->vm);
@@ -149,6 +155,8 @@ static void destroy(struct script_host *host)
 
 void script_host_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     for (unsigned i = 0; i < WORKERS_MOST; i++) {
         struct script_host *host = atomic_load_explicit(&hosts[i], memory_order_acquire);
 
@@ -163,6 +171,7 @@ void script_host_teardown(void)
 
 void script_host_leave(void)
 {
+    assert(here == NULL || here->worker->index == WORKER_OF_LOADER);
     if (here != NULL)
         destroy(here);
     here = NULL;
@@ -179,6 +188,7 @@ void script_host_close_alone(struct script_host **host)
 {
     if (*host == NULL)
         return;
+    script_host_assert_here(*host);
     destroy(*host);
     *host = here = NULL;
 }
@@ -249,6 +259,7 @@ struct script *script_host_find(struct script_host *host, struct slice sha)
     char lower[SCRIPT_SHA_DIGITS];
     struct compiled *compiled;
 
+    script_host_assert_here(host);
     if (sha.size != SCRIPT_SHA_DIGITS)
         return NULL;
     for (size_t i = 0; i < sizeof(lower); i++)
@@ -289,10 +300,12 @@ static int compile_protected(lua_State *L)
 static int compile_body(struct script_host *host, struct slice body, struct buffer *error)
 {
     struct compile compile = {body, LUA_NOREF, error};
+    const int top = lua_gettop(host->vm->L);
 
     buffer_append_text(error, "ERR Error compiling script (new function): ");
     if (lua_cpcall(host->vm->L, compile_protected, &compile) != 0)
         take_message(host->vm->L, error);
+    assert(lua_gettop(host->vm->L) == top);
     return compile.function;
 }
 
@@ -300,6 +313,7 @@ bool script_host_check(struct script_host *host, struct slice body, struct buffe
 {
     int function = compile_body(host, body, error);
 
+    script_host_assert_here(host);
     luaL_unref(host->vm->L, LUA_REGISTRYINDEX, function);
     return function != LUA_NOREF;
 }
@@ -479,7 +493,10 @@ void script_host_run(struct script_host *host, struct script_run *run)
     const unsigned db = client->db;
     const uint8_t proto = client->proto;
 
-    assert(host->run == NULL);
+    script_host_assert_here(host);
+    worker_assert_inside(host->worker);
+    assert(host->run == NULL && request->worker == host->worker);
+    assert(lua_gettop(L) == 0);
     request->effect = EFFECT_NONE; /* what its commands do is journaled, not the script */
     run->memory_short = (client->flags & CLIENT_MEMORY_SHORT) != 0;
     if (refuse_run(run))
@@ -501,6 +518,7 @@ void script_host_run(struct script_host *host, struct script_run *run)
         reply_failure(host, run, L);
     else
         output_splice(request->out, &run->out);
+    assert(lua_gettop(L) == 1); /* what notes errors */
     request->failed = request->failed || run->failed;
     lua_settop(L, 0);
     script_watch_end(host->worker);

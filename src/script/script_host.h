@@ -14,7 +14,7 @@
 struct script_host;
 struct script_host *script_host_here(struct worker *worker); /* this worker's; NULL: no memory for a Lua state */
 void script_host_leave(void);    /* of the thread that loads data: it runs no more scripts */
-void script_host_teardown(void); /* all; after the workers have gone */
+void script_host_teardown(void); /* main thread; all; after the workers have gone */
 
 enum script_repl { REPL_NONE = 0, REPL_AOF = 1, REPL_REPLICA = 2, REPL_ALL = 3 };
 
@@ -42,7 +42,7 @@ struct script_run {
     int error_line;
 };
 
-/* Checks what stands against running it, runs it, replies. */
+/* Checks what stands against running it, runs it, replies. In the thread of the host, inside the gate. */
 void script_host_run(struct script_host *host, struct script_run *run);
 
 /* Compiles (if it has not yet) and runs one of the cache. `script` stays the caller's. */

@@ -1,6 +1,7 @@
 /* For script_host.c, script_api.c, script_busy.c and function_host.c alone. */
 #pragma once
 
+#include "base/assert.h"
 #include "script/script_host.h"
 #include "script/script_settings.h"
 #include "server/command/key_list.h"
@@ -39,6 +40,10 @@ struct script_host {
 };
 
 struct script_host *script_host_of_thread(void);
+static inline void script_host_assert_here(const struct script_host *host) /* this is its thread */
+{
+    assert(host == script_host_of_thread());
+}
 /* For a thread that is no worker's and runs no scripts, but loads libraries. NULL: no memory. */
 struct script_host *script_host_open_alone(void);
 void script_host_close_alone(struct script_host **host);

@@ -1,7 +1,10 @@
 #include "script/script_settings.h"
 
+#include "base/assert.h"
 #include "base/compiler.h"
+#include "base/gate.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 
 #include <stdatomic.h>
 
@@ -13,6 +16,8 @@ static struct {
 
 void script_settings_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     spinlock_init(&shared.lock, LOCK_REGISTRY);
     lua_cjson_reset(&shared.options[0]);
     lua_cjson_reset(&shared.options[1]);

@@ -15,7 +15,7 @@ struct script_settings { /* which those are that a state has; its owner's */
     uint32_t version;
 };
 
-void script_settings_setup(void);
+void script_settings_setup(void); /* main thread, before the workers start */
 void script_settings_before(struct script_settings *settings, struct cjson_options *options, bool is_function);
 void script_settings_after(struct script_settings *settings, const struct cjson_options *options);
 void script_settings_reset(void); /* SCRIPT FLUSH */

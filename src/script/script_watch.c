@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/fence.h"
+#include "base/gate.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "base/tick.h"
@@ -116,6 +117,7 @@ void script_watch_begin(const struct worker *worker)
 {
     struct watched *own = &all[worker->index];
 
+    worker_assert_self(worker);
     assert(worker->index < countof(all));
     if (UNLIKELY(atomic_load_explicit(&own->thread, memory_order_relaxed) == 0))
         atomic_store_explicit(&own->thread, (pid_t)syscall(SYS_gettid), memory_order_release);
@@ -127,6 +129,8 @@ void script_watch_begin(const struct worker *worker)
 
 void script_watch_end(const struct worker *worker)
 {
+    worker_assert_self(worker);
+    assert(atomic_load_explicit(&all[worker->index].thread, memory_order_relaxed) != 0);
     atomic_store_explicit(&all[worker->index].since_tick, 0, memory_order_relaxed);
 }
 
@@ -134,6 +138,8 @@ void script_watch_setup(void (*ring)(void))
 {
     struct sigaction action;
 
+    thread_assert_main();
+    assert(!watch.thread.started);
     watch.ring = ring;
     atomic_store_explicit(&watch.sleeps, true, memory_order_relaxed);
     memset(&action, 0, sizeof(action));
@@ -145,6 +151,8 @@ void script_watch_setup(void (*ring)(void))
 
 void script_watch_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     mutex_lock(&watch.lock);
     watch.ends = true;
     pthread_cond_signal(&watch.changed);

@@ -10,8 +10,8 @@
 
 struct worker;
 
-void script_watch_setup(void (*ring)(void)); /* called in the script's thread, from a signal handler */
-void script_watch_teardown(void);            /* after the workers have gone */
+void script_watch_setup(void (*ring)(void)); /* main thread; called in the script's, from a signal handler */
+void script_watch_teardown(void);            /* main thread, after the workers have gone */
 /* The worker's thread begins and ends to run a script. Not in a forked child. */
 void script_watch_begin(const struct worker *worker);
 void script_watch_end(const struct worker *worker);
