@@ -1,6 +1,6 @@
-/* The users of the server, by name. Any thread. What is found is a version that never changes (acl_user.h): a change
- * puts another one into its place, and raises `acl_generation`, by which workers notice that their clients' users are
- * outdated (acl_client.h). */
+/* The registry of users by name. Any thread. A user found here is a version that never changes (acl_user.h). A change
+ * of a user publishes a new version and increments `acl_generation`; workers compare it to notice that their clients'
+ * users are outdated (acl_client.h). */
 #pragma once
 
 #include "base/compiler.h"
@@ -13,30 +13,30 @@
 
 struct acl_user;
 
-extern _Atomic uint32_t acl_generation;    /* atomic: release after a change, acquire by who looks for one */
-extern _Atomic bool acl_default_is_nopass; /* atomic, relaxed: the default user needs no password */
+extern _Atomic uint32_t acl_generation;    /* global: atomic: release after a change, acquire by readers */
+extern _Atomic bool acl_default_is_nopass; /* global: atomic: relaxed; the default user needs no password */
 
-void acl_setup(void); /* after config_setup and command_registry_setup: there is the default user */
+void acl_setup(void); /* after config_setup and command_registry_setup: creates the default user */
 void acl_teardown(void);
 
-/* References: acl_user_release. */
+/* The caller releases the reference with acl_user_release. */
 struct acl_user *acl_find(struct slice name); /* NULL: none */
 struct acl_user *acl_default(void);
-/* All, by name: an array of the caller's (acl_list_release). */
+/* Returns all users by name, in an array that acl_list_release frees. */
 struct acl_user **acl_list(size_t *count);
 void acl_list_release(struct acl_user **users, size_t count);
 
-/* The user of that name who is on and whose password it is; NULL: none. A reference. */
+/* Returns a reference to the user of that name, if it is on and has this password; otherwise NULL. */
 struct acl_user *acl_authenticate(struct slice name, struct slice password);
 
-/* Makes a new version of a user, or a new user. `edit` gets a copy to change; it is called again if somebody else was
- * faster. False: it returned false, and nothing happened. */
+/* Creates a new version of a user, or a new user. `edit` changes a copy; it is called again if another thread was
+ * faster. False: `edit` returned false, and nothing has changed. */
 typedef bool (*acl_edit_fn)(struct acl_user *draft, void *context);
 must_check bool acl_edit(struct slice name, acl_edit_fn edit, void *context);
-bool acl_delete(struct slice name); /* false: there is none. Not the default user. */
-/* Takes over these users, sealed and with different names, instead of all there are; the array stays the caller's. Who
- * is not among them is deleted. There must be a default user. */
+bool acl_delete(struct slice name); /* false: there is no such user. Not for the default user. */
+/* Replaces all users by these, which are sealed and have different names. Takes over the users, not the array. Users
+ * that are not among them are deleted. There must be a default user. */
 void acl_replace_all(struct acl_user **users, size_t count);
 
-/* requirepass: the only password of the default user; empty: it needs none. */
+/* requirepass: sets the only password of the default user; empty: no password needed. */
 void acl_set_default_password(struct slice password);

@@ -1,7 +1,7 @@
-/* Users of clients: a client holds the version of its user that was published last when it looked (`card.user`), and a
- * flag that says whether that user may do everything. Workers look at one number before they run what came in; when it
- * has changed they give their clients the new versions, and close those whose user is gone. In the client's own
- * thread. */
+/* Users of clients. A client holds the version of its user that was current when it looked last (`card.user`), and a
+ * flag that says whether that user may do everything. Before running input, a worker compares one number. If it has
+ * changed, the worker gives its clients the new versions, and closes clients whose user was deleted. In the client's
+ * own thread. */
 #pragma once
 
 #include "base/compiler.h"
@@ -20,11 +20,12 @@ struct acl_user;
 struct client;
 struct request;
 
-void acl_client_enter(struct client *client);                          /* it is new, or starts anew: the default user */
-void acl_client_become(struct client *client, struct acl_user **user); /* authenticated; the reference is handed over */
-struct slice acl_client_name(const struct client *client);             /* its user's */
+void acl_client_enter(struct client *client); /* for a new or reset client: the default user */
+/* After authentication; takes the reference over. */
+void acl_client_become(struct client *client, struct acl_user **user);
+struct slice acl_client_name(const struct client *client); /* the name of its user */
 
-/* Changes of users reach the clients of this worker. */
+/* Applies changes of users to the clients of this worker. */
 void acl_refresh_clients(struct worker *worker);
 static inline void acl_refresh(struct worker *worker)
 {
@@ -32,26 +33,27 @@ static inline void acl_refresh(struct worker *worker)
         acl_refresh_clients(worker);
 }
 
-/* After a change: the users of the asking client and of its worker's other clients are the new ones at once. Clients
- * of other workers follow when they send something, or when their worker passes a rendezvous. */
+/* Call it after a change: applies it at once to the clients of this client's worker. Other workers' clients follow with
+ * their next input, or when their worker passes a rendezvous. */
 void acl_client_apply(struct client *client);
 
-/* Replies NOPERM, counts and logs it, if the request's client may not run it; true: it has done so. */
+/* If the request's client may not run the command: replies NOPERM, counts and logs it, and returns true. */
 bool acl_refuses(struct request *request);
-/* The same for a command that was queued before, and is about to run in EXEC. */
+/* The same for a queued command that is about to run in EXEC. */
 bool acl_refuses_queued(struct request *exec, const struct command *command, const struct slice *args,
                         uint32_t arg_count);
-/* The same for one that a script calls: NULL, or the error it is to get. */
+/* The same for a command that a script calls. Returns NULL, or the error for the script. */
 const char *acl_refusal_in_script(struct client *client, const struct command *command, const struct slice *args,
                                   uint32_t arg_count);
-/* The same for one that waited, and is about to be served by a worker that need not be its client's; `user` is its
- * client's when it began to wait. Its owner notes the refusal (acl_note_refusal) when the reply arrives. */
+/* The same for a blocked command that is about to be served, possibly by another worker than its client's. `user` is
+ * the client's user when it was blocked. The client's worker records the refusal (acl_note_refusal) when the reply
+ * arrives. */
 bool acl_refuses_served(struct request *request, const struct acl_user *user, struct acl_decision *decision);
 bool acl_client_may(const struct client *client, const struct command *command, const struct slice *args,
-                    uint32_t arg_count); /* neither counted nor logged */
-/* Of the request's command: may it read keys that it does not name? */
+                    uint32_t arg_count); /* does not count or log */
+/* True if the request's command may read keys that it does not name. */
 bool acl_may_read_all_keys(const struct request *request);
-/* Counts and logs what was refused. For a password that was wrong: `object` is the command, `user` the name given. */
+/* Counts and logs a refusal. For a wrong password, `object` is the command and `user` the given name. */
 void acl_note_refusal(struct client *client, struct acl_decision decision, enum acl_context context,
                       const struct command *command, const struct slice *args);
 void acl_note_wrong_password(const struct request *request, struct slice user);

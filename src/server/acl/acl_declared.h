@@ -1,5 +1,5 @@
-/* Users that the configuration file declares, in lines "user NAME RULE...", and what the ACL begins with. In the main
- * thread, before the workers start; CONFIG REWRITE later. */
+/* Users of the configuration file, in lines "user NAME RULE...", and the users at start. In the main thread, before the
+ * workers start; CONFIG REWRITE later. */
 #pragma once
 
 #include "base/compiler.h"
@@ -8,7 +8,7 @@
 
 extern const struct config_directive acl_user_directive;
 
-/* When the configuration was read: requirepass, then the users of `aclfile` or those declared. False: they cannot be
- * taken; the log says why. */
+/* After the configuration was read: sets requirepass, then the users of `aclfile` or of the configuration. False: they
+ * are invalid; the reason is in the log. */
 must_check bool acl_start(void);
 void acl_declared_teardown(void);

@@ -1,4 +1,4 @@
-/* The ACL file (`aclfile`): a line "user NAME RULE..." for each user, words between blanks. Any thread. */
+/* The ACL file (`aclfile`): one line "user NAME RULE..." for each user, with words separated by blanks. Any thread. */
 #pragma once
 
 #include "base/compiler.h"
@@ -8,9 +8,9 @@
 
 struct buffer;
 
-/* Reads all users anew; or none, if anything in the file is wrong: false, and what is wrong is appended, all of it. A
- * file without the default user means it as it is at first. */
+/* Replaces all users by those of the file. False: the file has errors; nothing has changed, and all errors are
+ * appended. A file without the default user gives that user its initial rules. */
 must_check bool acl_load(struct buffer *errors);
-must_check bool acl_load_text(struct slice text, struct buffer *errors); /* the same with what stands in a file */
-/* Writes a new file in place of the old one. False: it could not be; the log says why. */
+must_check bool acl_load_text(struct slice text, struct buffer *errors); /* the same with the contents of a file */
+/* Replaces the file. False: it failed; the reason is in the log. */
 must_check bool acl_save(void);

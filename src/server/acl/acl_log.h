@@ -1,5 +1,5 @@
-/* The ACL log: who was refused what lately, one log for all workers. The same refusal again within a minute counts up
- * the entry that is there. Any thread. */
+/* The ACL log: recent refusals, one log for all workers. If the same refusal occurs again within a minute, the count of
+ * its entry increases. Any thread. */
 #pragma once
 
 #include "base/rows.h"
@@ -17,7 +17,7 @@ struct acl_log_entry {
     enum acl_reason reason;
     enum acl_context context;
     int64_t created_ms, updated_ms; /* wall clock */
-    char *object, *user, *client;   /* `client` as CLIENT LIST prints it; zero bytes follow */
+    char *object, *user, *client;   /* `client` as CLIENT LIST shows it; zero bytes follow */
     size_t object_size, user_size, client_size;
 };
 
@@ -26,11 +26,11 @@ void acl_log_teardown(void);
 struct client;
 void acl_log_add(enum acl_reason reason, enum acl_context context, struct slice object, struct slice user,
                  const struct client *client, int64_t now_ms);
-/* Copies, the latest first, at most `most`: an array of the caller's (acl_log_release). */
+/* Returns copies of at most `most` entries, latest first, in an array that acl_log_release frees. */
 struct acl_log_entry *acl_log_get(size_t most, size_t *count);
 void acl_log_release(struct acl_log_entry *entries, size_t count);
 void acl_log_reset(void);
-const char *acl_log_apply(const struct option_row *row); /* acllog-max-len has changed */
+const char *acl_log_apply(const struct option_row *row); /* the apply function of acllog-max-len */
 
 const char *acl_reason_name(enum acl_reason reason);
 const char *acl_context_name(enum acl_context context);

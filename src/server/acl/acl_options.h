@@ -16,7 +16,7 @@ extern _Atomic int64_t option_tls_auth_clients_user; /* global: option storage; 
 
 void acl_options_setup(void); /* after config_setup: adds the rows */
 
-/* A new user, or selector, may use all channels. */
+/* True if new users and selectors may use all channels. */
 static inline bool acl_channels_are_free(void)
 {
     return atomic_load_explicit(&option_acl_pubsub_default, memory_order_relaxed) != 0;

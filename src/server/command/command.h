@@ -1,8 +1,9 @@
-/* Commands as data: each is one row, declared beside its function; parsing, checks, COMMAND and its documentation are
- * made from the rows. A family publishes a table of rows (commands/string/string.c: string_commands); main.c hands all
- * tables to command_registry_setup. Facts are those of the protocol's documentation; texts are our own.
+/* Commands as data. Each command is one row, declared beside its function. Parsing, checks, COMMAND and its
+ * documentation are made from the rows. A family publishes a table of rows (commands/string/string.c: string_commands);
+ * main.c hands all tables to command_registry_setup. The facts come from the documentation of Redis and KeyDB; the
+ * texts are our own.
  *
- * Strings in a row, read once at start:
+ * Strings in a row, parsed once at start:
  *   keys     key specifications, separated by blanks, each "FLAG,FLAG...@index:N@range:LAST,STEP,LIMIT", or with
  *            "@keyword:WORD,FROM" to begin and "@keynum:IDX,FIRST,STEP" or "@unknown" to find; "" = no keys.
  *            FLAGs are those of COMMAND: RO RW OW RM, ACCESS UPDATE INSERT DELETE, NOT_KEY INCOMPLETE VARIABLE_FLAGS.
@@ -24,14 +25,14 @@ struct command;
 
 typedef void (*command_fn)(struct request *request);
 
-/* What a command needs before it may run. */
+/* What a command holds while it runs. */
 enum access_class {
-    ACCESS_EXCLUSIVE,  /* the gate; what is not declared otherwise */
+    ACCESS_EXCLUSIVE,  /* the gate; the default */
     ACCESS_STRIPED,    /* the stripes of its keys */
-    ACCESS_FREE,       /* neither: own connection, registries, atomics; changes nothing that is journaled */
-    ACCESS_GATED,      /* no stripe, but an open gate: what it does is journaled (PUBLISH) */
-    ACCESS_WALK,       /* locks stripes one after the other by itself; exclusive inside EXEC */
-    ACCESS_TRANSACTION /* EXEC: the union over the client's queue */
+    ACCESS_FREE,       /* nothing: uses its own connection, registries and atomics; changes nothing that is journaled */
+    ACCESS_GATED,      /* no stripe, but an open gate: its effect is journaled (PUBLISH) */
+    ACCESS_WALK,       /* locks one stripe after the other itself; exclusive inside EXEC */
+    ACCESS_TRANSACTION /* EXEC: all that the queued commands need */
 };
 
 enum command_flag {
@@ -55,19 +56,19 @@ enum command_flag {
     COMMAND_ALLOW_BUSY = 1 << 17,
     COMMAND_NO_ASYNC_LOADING = 1 << 18,
     COMMAND_NO_MANDATORY_KEYS = 1 << 19,
-    COMMAND_PROTECTED = 1 << 20,      /* not printed: needs enable-debug-command or the like */
+    COMMAND_PROTECTED = 1 << 20,      /* not printed: needs enable-debug-command or a similar option */
     COMMAND_DEPRECATED = 1 << 21,     /* documentation only */
     COMMAND_SYSTEM = 1 << 22,         /* documentation only: syscmd */
-    COMMAND_ARBITRARY_KEYS = 1 << 23, /* not printed: touches keys it does not name */
-    COMMAND_ALONE = 1 << 24,      /* not printed: never in one group of locks with its neighbours (it may be slow) */
-    COMMAND_UNQUEUED = 1 << 25,   /* not printed: runs at once, also inside MULTI */
-    COMMAND_ENDS_MULTI = 1 << 26, /* not printed: ends a transaction, so it may run even when memory is short */
-    COMMAND_SUBSCRIBED = 1 << 27, /* not printed: for clients that subscribe to something over RESP2, too */
+    COMMAND_ARBITRARY_KEYS = 1 << 23, /* not printed: uses keys that are not among its arguments */
+    COMMAND_ALONE = 1 << 24,          /* not printed: never in one group with other commands (it may be slow) */
+    COMMAND_UNQUEUED = 1 << 25,       /* not printed: runs at once, also inside MULTI */
+    COMMAND_ENDS_MULTI = 1 << 26, /* not printed: ends a transaction, so it may run even if memory is above the limit */
+    COMMAND_SUBSCRIBED = 1 << 27, /* not printed: allowed for clients with subscriptions over RESP2 */
     COMMAND_SCRIPT = 1 << 28,     /* not printed: runs a script, which may escalate: one at a time (dispatch.h) */
-    COMMAND_ABSENT = 1 << 29      /* not printed: not here, but rules of users and rename-command may name it */
+    COMMAND_ABSENT = 1 << 29      /* not printed: not supported, but ACL rules and rename-command may name it */
 };
 
-/* One key's place among the arguments. */
+/* The position of a key among the arguments. */
 struct key_position {
     uint32_t arg_index;
     uint32_t flags; /* enum key_flag */
@@ -88,14 +89,14 @@ enum key_flag {
     KEY_PATH = 1 << 11 /* not printed: the key ends at the first dot of the argument, if there is one */
 };
 
-/* A growable list of positions, reused. */
+/* A growable list of positions that is used again. */
 struct key_positions {
     struct key_position *items;
     uint32_t count, capacity;
 };
 struct key_position *key_positions_add(struct key_positions *positions, uint32_t arg_index, uint32_t flags);
 void key_positions_fini(struct key_positions *positions);
-/* The key that stands there. */
+/* The key at this position. */
 static inline struct slice key_position_name(const struct slice *args, struct key_position position)
 {
     struct slice name = args[position.arg_index];
@@ -105,24 +106,25 @@ static inline struct slice key_position_name(const struct slice *args, struct ke
     return dot != NULL ? slice_make(name.data, (size_t)(dot - name.data)) : name;
 }
 
-/* Finds keys the specifications cannot tell (SORT ... STORE). False: syntax such that there are none to tell. */
+/* Finds keys that specifications cannot describe (SORT ... STORE). False: a syntax error, such that the keys are
+ * unknown. */
 typedef bool (*keys_fn)(const struct slice *args, uint32_t arg_count, struct key_positions *positions);
 typedef enum access_class (*access_class_fn)(const struct slice *args, uint32_t arg_count);
 typedef bool (*reads_only_fn)(const struct slice *args, uint32_t arg_count);
 
-/* Which arguments are channels, or patterns of them: users need leave to use them (acl_check.h). */
+/* The arguments that are channels or patterns: users need permission for them (acl_check.h). */
 enum channel_args { CHANNELS_NONE, CHANNELS_FIRST, CHANNELS_ALL, CHANNELS_PATTERNS };
 
-/* What stands in the source. Fields left out are zero. */
+/* A row of the source. Fields that are left out are zero. */
 struct command_row {
-    const char *name; /* lower case; a subcommand's own word */
+    const char *name; /* lower case; for a subcommand its own word only */
     command_fn run;
-    int arity; /* negative: at least */
+    int arity; /* negative: a minimum */
     enum access_class access;
     const char *flags;
     const char *categories;
     const char *keys;
-    const char *key_notes; /* of the key specifications in turn, with | between them; NULL: none */
+    const char *key_notes; /* for the key specifications in order, separated by |; NULL: none */
     const char *group;
     const char *since;
     const char *summary;
@@ -133,10 +135,10 @@ struct command_row {
     const char *tips;      /* separated by blanks */
     const char *deprecated_since;
     const char *replaced_by;
-    access_class_fn access_of; /* instead of `access`, when the arguments decide */
-    keys_fn find_keys;         /* instead of `keys`, when they cannot tell all */
+    access_class_fn access_of; /* used instead of `access` if the arguments decide */
+    keys_fn find_keys;         /* used instead of `keys` if specifications cannot describe them */
     enum channel_args channels;
-    reads_only_fn reads_only; /* true: with these arguments it writes nothing, whatever its flags say; may be NULL */
+    reads_only_fn reads_only; /* true: with these arguments it writes nothing, in spite of its flags; may be NULL */
     const struct command_row *subcommands; /* ends with a row without name */
 };
 
@@ -145,13 +147,13 @@ struct key_spec {
     uint32_t flags;
     enum { KEY_BEGIN_INDEX, KEY_BEGIN_KEYWORD, KEY_BEGIN_UNKNOWN } begin;
     enum { KEY_FIND_RANGE, KEY_FIND_KEYNUM, KEY_FIND_UNKNOWN } find;
-    int index;                        /* BEGIN_INDEX; BEGIN_KEYWORD: where to start looking */
+    int index;                        /* BEGIN_INDEX; BEGIN_KEYWORD: where the search begins */
     const char *keyword;              /* BEGIN_KEYWORD */
     int last, step, limit;            /* FIND_RANGE */
     int count_index, first, key_step; /* FIND_KEYNUM */
 };
 
-/* A command at work: made from its row at start, constant afterwards but for the counters. */
+/* A command of the registry: made from its row at start, constant afterwards except for the counters. */
 struct command {
     const struct command_row *row;
     command_fn run;
@@ -159,27 +161,27 @@ struct command {
     uint32_t flags;      /* enum command_flag */
     uint64_t categories; /* bit i: command_category_name(i) */
     enum access_class access;
-    uint32_t id; /* 0 ... command_count() - 1: index of per-worker counters */
+    uint32_t id; /* 0 ... command_count() - 1: index of the workers' counters */
     uint32_t key_spec_count;
     struct key_spec *key_specs;
     int first_key, last_key, key_step; /* the legacy range; 0: none */
-    bool simple_keys;                  /* the legacy range tells all */
-    const struct command *container;   /* NULL unless a subcommand */
+    bool simple_keys;                  /* the legacy range covers all keys */
+    const struct command *container;   /* NULL if not a subcommand */
     struct command *subcommands;
     uint32_t subcommand_count;
     struct slice full_name; /* "client|list" */
-    struct slice name;      /* what clients call it: as in the row unless renamed; empty: taken away */
+    struct slice name;      /* the name that clients use: that of the row unless renamed; empty: removed */
 };
 
-/* Builds the registry from tables of rows, each ended by a row without name. Once, before the workers start. */
+/* Builds the registry from tables of rows; each table ends with a row without name. Once, before the workers start. */
 void command_registry_setup(const struct command_row *const *tables, size_t table_count);
 void command_registry_teardown(void);
-/* Gives a command of the top level another name, or takes it away (empty). NULL: done; else why not. Its full name
- * stays what it was. With one that we do not have there is nothing to be done. Before the workers start. */
+/* Renames a top-level command, or removes it (empty name). Returns NULL, or the reason why not. Its full name stays.
+ * Does nothing for commands that are not supported. Before the workers start. */
 const char *command_rename(struct slice name, struct slice new_name);
 extern const struct config_directive command_rename_directive; /* rename-command OLD NEW in a configuration file */
 
-const struct command *command_find(struct slice name); /* any case; NULL: none */
+const struct command *command_find(struct slice name); /* case-insensitive; NULL: none */
 const struct command *command_find_subcommand(const struct command *container, struct slice name);
 /* By full name: "client|list" or "get". */
 const struct command *command_find_full(struct slice name);
@@ -188,16 +190,16 @@ const struct command *command_at(uint32_t id);
 uint32_t command_top_count(void); /* without subcommands */
 const struct command *command_top_at(uint32_t index);
 
-/* The keys among the arguments, appended to `positions`. False: the arguments cannot be read that way. */
+/* Appends the keys among the arguments to `positions`. False: the arguments cannot be parsed that way. */
 bool command_keys(const struct command *command, const struct slice *args, uint32_t arg_count,
                   struct key_positions *positions);
 enum access_class command_access(const struct command *command, const struct slice *args, uint32_t arg_count);
-/* May it, with these arguments, change data or send something to replicas? */
+/* True if the command with these arguments may change data or send something to replicas. */
 bool command_may_write(const struct command *command, const struct slice *args, uint32_t arg_count);
 static inline bool command_arity_fits(const struct command *command, uint32_t arg_count)
 {
     return command->arity >= 0 ? arg_count == (uint32_t)command->arity : arg_count >= (uint32_t)-command->arity;
 }
 
-const char *command_category_name(unsigned bit); /* "keyspace"; NULL: no such */
+const char *command_category_name(unsigned bit); /* "keyspace"; NULL: no such category */
 const char *command_flag_name(uint32_t flag);    /* as COMMAND prints it; NULL: not printed */

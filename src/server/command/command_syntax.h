@@ -1,4 +1,4 @@
-/* The `syntax` of a command row as a tree of arguments, for COMMAND DOCS. */
+/* Parses the `syntax` of a command's row into a tree of arguments, for COMMAND DOCS. */
 #pragma once
 
 #include "server/command/command.h"
@@ -28,12 +28,12 @@ struct syntax_node {
     enum syntax_type type;
     int key_spec_index;                   /* -1: none */
     char *token;                          /* NULL: none */
-    struct slice since, deprecated_since; /* empty: the command's */
+    struct slice since, deprecated_since; /* empty: that of the command */
     bool optional, multiple, multiple_token;
-    struct syntax_list children; /* ONEOF, BLOCK */
+    struct syntax_list children; /* for SYNTAX_ONEOF and SYNTAX_BLOCK */
 };
 
-/* A container of subcommands has no arguments of its own. Release the list in the end. */
+/* A container of subcommands has no arguments of its own. The caller releases the list. */
 void syntax_parse(const struct command *command, struct syntax_list *list);
 void syntax_release(struct syntax_list *list);
 

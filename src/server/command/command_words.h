@@ -1,4 +1,4 @@
-/* The words of command rows and of COMMAND: flags, categories, flags of keys. Tables only. */
+/* The words that rows and COMMAND use for flags, categories and flags of keys. Tables only. */
 #pragma once
 
 #include "base/slice.h"
@@ -7,11 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Words of a row's `flags`. False: no such word. */
+/* Parses a word of a row's `flags`. False: no such word. */
 bool command_flag_of_word(struct slice word, uint32_t *flag);
-/* In the order in which COMMAND prints them; 0 ends. */
+/* The flags in the order of COMMAND's reply; 0: the end. */
 uint32_t command_flag_at(unsigned index);
-uint64_t command_category_of_word(struct slice word); /* a bit, without the @, any case; 0: no such */
-uint32_t key_flag_of_word(struct slice word);         /* any case; 0: no such */
-uint32_t key_flag_at(unsigned index);                 /* in printing order; 0 ends */
-const char *key_flag_name(uint32_t flag);             /* as COMMAND prints it: "RW", "access" */
+/* The category's bit; without the @, case-insensitive; 0: no such category. */
+uint64_t command_category_of_word(struct slice word);
+uint32_t key_flag_of_word(struct slice word); /* case-insensitive; 0: no such flag */
+uint32_t key_flag_at(unsigned index);         /* the flags in the order of COMMAND's reply; 0: the end */
+const char *key_flag_name(uint32_t flag);     /* as in COMMAND's reply: "RW", "access" */

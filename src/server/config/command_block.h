@@ -1,4 +1,4 @@
-/* What keeps commands from running for a while, in one word: the way of a request looks at it once. */
+/* Reasons why commands do not run for a while, as bits of one word, so that dispatch checks all of them at once. */
 #pragma once
 
 #include "base/assert.h"
@@ -8,13 +8,14 @@
 #include <stdbool.h>
 
 enum command_block {
-    COMMAND_BLOCK_LOADING = 1 << 0,   /* the data is not there yet: loading.h */
-    COMMAND_BLOCK_UNSAVED = 1 << 1,   /* snapshots fail, and clients shall hear of it: persistence.h */
-    COMMAND_BLOCK_UNWRITTEN = 1 << 2, /* likewise the append only file: aof_writer.h */
-    COMMAND_BLOCK_MOVING = 1 << 3     /* keys are on their way to another server: migrate.h */
+    COMMAND_BLOCK_LOADING = 1 << 0,   /* data is loading: loading.h */
+    COMMAND_BLOCK_UNSAVED = 1 << 1,   /* snapshots fail, and stop-writes-on-bgsave-error is set: persistence.h */
+    COMMAND_BLOCK_UNWRITTEN = 1 << 2, /* the append-only file cannot be written: aof_writer.h */
+    COMMAND_BLOCK_MOVING = 1 << 3     /* MIGRATE is moving keys to another server: migrate.h */
 };
 
-extern _Atomic unsigned command_block_bits; /* global, atomic: relaxed where commands look, release where it changes */
+/* global: atomic: relaxed where commands read it, release where it changes. */
+extern _Atomic unsigned command_block_bits;
 
 static inline unsigned command_blocks(void)
 {

@@ -1,12 +1,12 @@
-/* What the files of the configuration share. */
+/* Internals that the files of the configuration share. */
 #pragma once
 
 #include "server/config/config.h"
 
 struct config_row {
     const struct option_row *row;
-    bool given;             /* in a file or on the command line */
-    config_apply_fn *hooks; /* config_on_change */
+    bool given;             /* set by a file or on the command line */
+    config_apply_fn *hooks; /* functions of config_on_change */
     size_t hook_count;
 };
 
@@ -34,4 +34,4 @@ extern struct config_state config_state; /* global: see config.c */
 struct config_row *config_find_row(struct slice name);                   /* NULL: none */
 const struct config_directive *config_find_directive(struct slice name); /* NULL: none */
 void config_add_accepted(void);
-void config_add_file_only(void); /* directives for parts that are not there: see config_directives.c */
+void config_add_file_only(void); /* directives for features that are not supported: config_directives.c */

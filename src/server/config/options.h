@@ -1,5 +1,5 @@
-/* The values of the options that belong to the server itself. Numbers: any thread, OPTION_GET(option_port). Strings and
- * lists: inside an exclusive section (or before the workers start), or copied by who registered config_on_change. */
+/* The values of the server's own options. Numbers: any thread, OPTION_GET(option_port). Strings and lists: inside an
+ * exclusive section (or before the workers start), or copied by a function of config_on_change. */
 #pragma once
 
 #include "base/rows.h"
@@ -48,19 +48,19 @@ extern _Atomic int64_t option_min_clients_per_thread;  /* global: option storage
 extern _Atomic int64_t option_event_loop;              /* global: option storage; enum loop_kind of net/loop.h */
 extern _Atomic int64_t option_prefetch_enabled;        /* global: option storage; bool */
 enum { OPTION_HZ_MOST = 500 };
-extern _Atomic int64_t option_hz;         /* global: option storage; what holds: server_hz */
+extern _Atomic int64_t option_hz;         /* global: option storage; the effective value is server_hz */
 extern _Atomic int64_t option_dynamic_hz; /* global: option storage; bool */
 extern _Atomic int64_t option_databases;  /* global: option storage */
 
 /* --- memory --- */
 extern _Atomic int64_t option_maxmemory; /* global: option storage; bytes, unsigned; 0: none */
-enum memory_policy {                     /* bits, so that a question is about one of them */
+enum memory_policy {                     /* bits, so that one test covers several policies */
                      POLICY_LRU = 1 << 0,
                      POLICY_LFU = 1 << 1,
                      POLICY_RANDOM = 1 << 2,
                      POLICY_TTL = 1 << 3,
                      POLICY_NO_EVICTION = 1 << 4,
-                     POLICY_ALL_KEYS = 1 << 5 /* not only those with a deadline */
+                     POLICY_ALL_KEYS = 1 << 5 /* all keys, not only those with a deadline */
 };
 extern _Atomic int64_t option_maxmemory_policy;         /* global: option storage; enum memory_policy */
 extern _Atomic int64_t option_lfu_log_factor;           /* global: option storage */
@@ -93,9 +93,9 @@ extern _Atomic int64_t option_enable_protected_configs; /* global: option storag
 extern _Atomic int64_t option_enable_module_command;    /* global: option storage; enum allowed_from */
 
 /* --- TLS; as struct tls_options of net/tls.h --- */
-extern struct option_string option_tls_cert_file;            /* global: option storage; NULL: none, as all of these */
-extern struct option_string option_tls_key_file;             /* global: option storage */
-extern struct option_string option_tls_key_file_pass;        /* global: option storage */
+extern struct option_string option_tls_cert_file;     /* global: option storage; NULL: none, as for all strings below */
+extern struct option_string option_tls_key_file;      /* global: option storage */
+extern struct option_string option_tls_key_file_pass; /* global: option storage */
 extern struct option_string option_tls_client_cert_file;     /* global: option storage */
 extern struct option_string option_tls_client_key_file;      /* global: option storage */
 extern struct option_string option_tls_client_key_file_pass; /* global: option storage */
@@ -111,10 +111,10 @@ extern _Atomic int64_t option_tls_session_caching;           /* global: option s
 extern _Atomic int64_t option_tls_session_cache_size;        /* global: option storage */
 extern _Atomic int64_t option_tls_session_cache_timeout;     /* global: option storage; seconds */
 
-/* The rows of all these, with presets and bounds: config_setup adds them. */
+/* The rows of all these options, with defaults and bounds; config_setup adds them. */
 extern const struct option_row server_options[];
 extern const size_t server_option_count;
 void options_teardown(void); /* main thread, after the workers have ended */
-/* Values that are kept within narrower bounds than may be given (hz): when the start's options were read, and in the
- * exclusive section where one is set. */
+/* Limits values whose bounds are narrower than those accepted (hz): after the options of the start were read, and in
+ * the exclusive section in which one is set. */
 void options_clamp(void);

@@ -1,5 +1,5 @@
-/* Options about the process: what the system and its tools see of it, and how it ends. As options.h: numbers any
- * thread, strings and lists at start or in an exclusive section. */
+/* Options about the process: how the system and its tools see it, and how it ends. As in options.h: numbers any thread,
+ * strings and lists at start or in an exclusive section. */
 #pragma once
 
 #include "base/rows.h"
@@ -16,7 +16,7 @@ extern _Atomic int64_t option_watchdog_period;          /* global: option storag
 extern _Atomic int64_t option_disable_thp;              /* global: option storage; bool */
 extern _Atomic int64_t option_jemalloc_bg_thread;       /* global: option storage; bool */
 extern struct option_string option_ignore_warnings;     /* global: option storage; NULL: none */
-extern struct option_string option_locale_collate;      /* global: option storage; "": as the environment says */
+extern struct option_string option_locale_collate;      /* global: option storage; "": from the environment */
 extern struct option_string option_server_cpulist;      /* global: option storage; NULL: none */
 extern struct option_string option_bio_cpulist;         /* global: option storage; NULL: none */
 extern struct option_string option_bgsave_cpulist;      /* global: option storage; NULL: none */
@@ -32,7 +32,7 @@ extern _Atomic int64_t option_oom_score_adj; /* global: option storage; enum oom
 enum oom_role { OOM_MASTER, OOM_REPLICA, OOM_CHILD, OOM_ROLE_COUNT };
 extern _Atomic int option_oom_score_adj_values[OOM_ROLE_COUNT]; /* global: option storage */
 
-void process_options_clamp(void); /* as options_clamp of options.h, which calls it */
+void process_options_clamp(void); /* like options_clamp of options.h, which calls it */
 
 extern const struct option_row process_options[];
 extern const size_t process_option_count;

@@ -1,9 +1,8 @@
-/* bind-source-addr: where connections that we make ourselves come from. */
+/* bind-source-addr: the source address of connections that this server opens. */
 #pragma once
 
 #include <stdbool.h>
 
-/* Binds a socket of that family that is not connected yet; any thread. Where the option names no address, or one of
- * another family, nothing is done. An address that is not to be had is told in the log, and the socket stays as it
- * was: then the system chooses one, as with Redis. */
+/* Binds a socket of that family before it is connected; any thread. Does nothing if the option names no address, or one
+ * of another family. If the address is not available, it logs this, and the system chooses an address, as in Redis. */
 void source_address_bind(int fd, int family);

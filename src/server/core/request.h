@@ -1,9 +1,10 @@
-/* One command at work: what its function gets. Everything is the caller's and lives until the function returns; the
- * stripes of its keys are held (or the gate, as the row says), so a function neither locks nor blocks.
+/* A request: the running command with all that its function needs. The caller owns everything; it is valid until the
+ * function returns. The stripes of the keys are held (or the gate, depending on the row), so a function neither locks
+ * nor blocks.
  *
- * A command replies through reply_*, looks and changes through store/access.h with request->access, and leaves the
- * journal alone: dispatch records the command's own words if it changed something. SPOP and the like say otherwise
- * with effect_set / effect_add / effect_none. */
+ * A command replies with reply_*, and reads and changes keys through store/access.h with request->access. It does not
+ * touch the journal: dispatch records the command's own words if it changed something. Commands like SPOP replace these
+ * words with effect_set, effect_add or effect_none. */
 #pragma once
 
 #include "base/slice.h"
@@ -18,28 +19,30 @@ struct request {
     const struct slice *args; /* args[0] is the name */
     uint32_t arg_count;
     uint32_t key_count;
-    const struct key *keys; /* of the key arguments, in the order command_keys tells them */
+    const struct key *keys; /* the key arguments, in the order of command_keys */
     struct access *access;
-    struct client *client; /* who asked; NULL: a client of another worker may be, which waited (ready is set) */
+    struct client *client; /* the sender; NULL: a client of another worker that was blocked (ready is set), or none */
     struct worker *worker;
     struct output *out;
     int proto; /* 2 or 3 */
     unsigned db;
-    const struct resp_blob_arg *blobs; /* arguments that are whole blobs */
+    const struct resp_blob_arg *blobs; /* arguments that are complete blobs */
     uint32_t blob_count;
     bool in_exec;            /* part of EXEC or a script */
-    bool in_script;          /* a script calls it */
-    const struct key *ready; /* of a command that waited: the one of its keys to look at; NULL: all */
-    bool blocked;            /* it waits: see blocked.h */
-    bool again;              /* a walk that has done nothing yet: it waits for busy_stripe and is run again */
+    bool in_script;          /* called by a script */
+    const struct key *ready; /* for a command that was blocked: the key to look at; NULL: all keys */
+    bool blocked;            /* the command is now blocked: see blocked.h */
+    bool again;              /* a walk that has done nothing yet: it waits for busy_stripe and runs again */
     uint32_t busy_stripe;
-    bool failed;       /* an error was replied */
-    uint64_t redacted; /* arguments that logs must not show: a bit each, the last one for all from 63 on */
+    bool failed; /* the reply is an error */
+    /* One bit for each argument that logs must not show; the last bit is for all arguments from 63 on. */
+    uint64_t redacted;
     enum { EFFECT_OWN_WORDS, EFFECT_GIVEN, EFFECT_NONE } effect;
 };
 
-/* A request for this command, by this worker. The client is who asks, in its database and protocol as they are now;
- * NULL: nobody here (they are 0 and 2 then). The rest is zero: keys, blobs and what else there is are to be set. */
+/* Initialises a request for this command, run by this worker. The client is the sender; db and proto are taken from it.
+ * NULL: no client of this worker (db and proto are 0 and 2 then). All other fields are zero: set keys, blobs and so
+ * on. */
 static inline void request_init(struct request *request, struct worker *worker, struct client *client,
                                 const struct command *command, const struct slice *args, uint32_t arg_count,
                                 struct output *out)
@@ -65,7 +68,7 @@ static inline void request_set_blobs(struct request *request, const struct resp_
     request->blob_count = blob_count;
 }
 
-/* The blob that holds argument `index`, if it came in one; NULL: copy the slice. Not acquired. */
+/* The blob that holds argument `index`; NULL: the argument is not in a blob, copy the slice. Not acquired. */
 struct blob *request_arg_blob(const struct request *request, uint32_t index);
 static inline struct slice request_arg(const struct request *request, uint32_t index)
 {
@@ -73,10 +76,10 @@ static inline struct slice request_arg(const struct request *request, uint32_t i
 }
 static inline bool request_arg_is(const struct request *request, uint32_t index, const char *word)
 {
-    return slice_equal_text_nocase(request->args[index], word); /* any case */
+    return slice_equal_text_nocase(request->args[index], word); /* case-insensitive */
 }
 
-/* The argument is a secret: the slow log and monitors show "(redacted)". */
+/* Marks the argument as secret: the slow log and MONITOR show "(redacted)". */
 static inline void request_redact(struct request *request, uint32_t index)
 {
     request->redacted |= UINT64_C(1) << MIN(index, 63U);
@@ -86,7 +89,7 @@ static inline bool request_is_redacted(const struct request *request, uint32_t i
     return (request->redacted >> MIN(index, 63U) & 1) != 0;
 }
 
-/* For ACCESS_WALK, before anything was replied or changed. */
+/* For ACCESS_WALK, before anything is replied or changed. */
 static inline void request_again_after(struct request *request, uint32_t busy_stripe)
 {
     request->blocked = true;
@@ -94,7 +97,7 @@ static inline void request_again_after(struct request *request, uint32_t busy_st
     request->busy_stripe = busy_stripe;
 }
 
-/* Checks that reply an error and return false. */
+/* Checks. If they fail they reply an error and return false. */
 must_check bool request_expect_type(struct request *request, const struct entry *entry, enum value_type type);
 must_check bool request_arg_i64(struct request *request, uint32_t index, int64_t *number); /* "not an integer" */
 must_check bool request_arg_range(struct request *request, uint32_t index, int64_t least, int64_t most, int64_t *number,
@@ -144,18 +147,21 @@ static inline void reply_bool(struct request *request, bool value)
     resp_write_bool(request->out, request->proto, value);
 }
 void reply_status(struct request *request, const char *text);
-void reply_string(struct request *request, const struct entry *entry); /* a string entry as bulk; NULL: null */
+/* Replies a string entry as bulk string; NULL: null. */
+void reply_string(struct request *request, const struct entry *entry);
 void reply_verbatim(struct request *request, const char *format, struct slice text);
 void reply_error(struct request *request, const char *text); /* "ERR ..." with its code; marks the request failed */
 void reply_errorf(struct request *request, const char *format, ...) PRINTF_LIKE(2, 3);
-void reply_help(struct request *request, const char *const *lines, size_t count); /* HELP of a container command */
-void reply_syntax_error(struct request *request);                                 /* "ERR syntax error" */
-void reply_subcommand_error(struct request *request);                             /* there is no such subcommand */
-void reply_subcommand_syntax_error(struct request *request); /* it is there, and takes other arguments */
+/* The HELP reply of a container command. */
+void reply_help(struct request *request, const char *const *lines, size_t count);
+void reply_syntax_error(struct request *request);            /* "ERR syntax error" */
+void reply_subcommand_error(struct request *request);        /* error for an unknown subcommand */
+void reply_subcommand_syntax_error(struct request *request); /* error for wrong arguments of a known subcommand */
 
-/* What goes to the journal instead of the command's own words. The array is copied. */
-void effect_set(struct request *request, const struct slice *args, uint32_t arg_count); /* only this */
-void effect_add(struct request *request, const struct slice *args, uint32_t arg_count); /* after what was set so far */
+/* Sets what the journal gets instead of the command's own words. The array is copied. */
+void effect_set(struct request *request, const struct slice *args, uint32_t arg_count); /* only this command */
+/* In addition to those set before. */
+void effect_add(struct request *request, const struct slice *args, uint32_t arg_count);
 void effect_none(struct request *request);
-/* Others are to hear of it who have subscribers of their own; it is no change, and no file keeps it. */
+/* A message for replicas, which may have subscribers. It is not a change, and files do not keep it. */
 void effect_message(struct request *request, const struct slice *args, uint32_t arg_count);

@@ -1,4 +1,4 @@
-/* Fields of INFO about the append only file: the functions of rows in info_rows.c. */
+/* Fields of INFO about the append-only file: the functions of rows in info_rows.c. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,5 +16,5 @@ void put_aof_rewrites(struct buffer *buffer);
 void put_aof_rewrites_consecutive_failures(struct buffer *buffer);
 void put_aof_last_write_status(struct buffer *buffer);
 void put_aof_last_cow_size(struct buffer *buffer);
-void put_aof_fields(struct buffer *buffer); /* whole lines: only while it is on */
+void put_aof_fields(struct buffer *buffer); /* whole lines; only while it is on */
 void put_mem_aof_buffer(struct buffer *buffer);

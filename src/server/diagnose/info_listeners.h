@@ -1,7 +1,7 @@
-/* Where this server listens, for INFO. Any thread, under stripes at most. */
+/* The listening addresses for INFO. Any thread, under stripes at most. */
 #pragma once
 
 struct buffer;
 
-/* A line for each kind of listener that there is. */
+/* Appends a line for each kind of listener in use. */
 void info_append_listeners(struct buffer *buffer);

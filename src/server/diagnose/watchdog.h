@@ -1,6 +1,6 @@
-/* The watchdog: while `watchdog-period` is not 0, a thread sends each worker an empty letter and, if that is not opened
- * within the period, writes the worker's stack to the log: it shows what keeps the worker from its clients. Once for
- * each time it stalls. Off it costs nothing: there is not even a thread until it is used first. */
+/* The watchdog: while `watchdog-period` is not 0, a thread posts an empty mail to each worker. If a worker does not
+ * read it within the period, the worker's stack is written to the log, to show what keeps the worker busy; once for
+ * each stall. While it is off it costs nothing, and before its first use there is no thread. */
 #pragma once
 
 struct server;
@@ -8,4 +8,4 @@ struct server;
 /* All by the main thread. */
 void watchdog_setup(struct server *server); /* before the workers run */
 void watchdog_stop(void);                   /* after they have ended */
-void watchdog_teardown(void);               /* after server_destroy: letters may have lain in mailboxes */
+void watchdog_teardown(void);               /* after server_destroy, since its mail may still have been in mailboxes */

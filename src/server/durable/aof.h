@@ -1,16 +1,16 @@
-/* The append only file: on and off, its rewriting, and what INFO tells. Who writes it: aof_writer.h; whose replies wait
- * for the disk: aof_hold.h; what it consists of: persist/aof_set.h; who reads it at start: loading.h.
+/* The append-only file: switching it on and off, rewriting it, and its figures for INFO. aof_writer.h writes it,
+ * aof_hold.h holds replies for it, persist/aof_set.h has its files, loading.h reads it at start.
  *
  *     off --CONFIG SET appendonly yes--> starting --first rewrite done--> on --CONFIG SET appendonly no--> stopping
  *      '----------------------------------------- the writer has written and synced everything -----------------'
  *
- * Who says appendonly no gets the reply when it is off; all others go on meanwhile. What is said of appendonly while it
- * stops counts once it is off.
+ * The client of CONFIG SET appendonly no gets its reply when the state is off; all other clients continue meanwhile. A
+ * CONFIG SET appendonly that arrives while it is stopping takes effect when it is off.
  *
- * A rewrite: at the gate a child is forked, and the writer is told to begin a new increment there; the child writes a
- * base; the writer puts it in the place of the old one and of what came before the new increment. While starting there
- * is nothing on the disk yet that the data could be loaded from: writing goes into a temporary file, which becomes the
- * increment behind the first base. */
+ * A rewrite: at the gate a child is forked, and the writer is told to begin a new increment there. The child writes a
+ * base. The writer then replaces the old base, and everything before the new increment, by the new base. While the
+ * state is starting, the disk has nothing yet from which the data could be loaded: writing goes to a temporary file,
+ * which becomes the increment after the first base. */
 #pragma once
 
 #include "base/compiler.h"
@@ -24,33 +24,34 @@ extern const struct lifecycle aof_lifecycle;
 struct access;
 struct worker;
 
-/* After file_options_setup and before the configuration is read. */
+/* Call it after file_options_setup and before the configuration is read. */
 void aof_setup(void);
 
-/* The data is loaded, and nobody else is inside the gate: opens the files if appendonly says so, creates them if there
- * are none. Where that cannot be done it says why and ends the program. */
+/* Call it when the data is loaded and no other thread is inside the gate. Opens the files if appendonly is yes, and
+ * creates them if there are none. If this fails, it logs the reason and ends the program. */
 void aof_begin(void);
 
-/* --- the gate is owned --- */
+/* --- with the gate owned --- */
 
 enum aof_rewrite_start { AOF_REWRITE_STARTED, AOF_REWRITE_RUNS, AOF_REWRITE_SCHEDULED, AOF_REWRITE_FAILED };
 must_check enum aof_rewrite_start aof_rewrite(struct access *access);
 
-void aof_stop(void); /* the workers have ended: everything goes to the disk */
+void aof_stop(void); /* after the workers have ended: writes everything to the disk */
 
 /* --- any thread --- */
 
 enum aof_state { AOF_OFF, AOF_STARTING, AOF_ON, AOF_STOPPING };
 enum aof_state aof_state(void);
 bool aof_order_pending(void); /* the file is being switched off, or its history removed */
-bool aof_is_on(void); /* what comes now is, or is going to be, in it: starting, on, or on again when it has stopped */
-/* The path of the folder with the files, as it is (or would be) used. To be freed. */
+/* True if new effects are or will be in it: starting, on, or to be switched on again after stopping. */
+bool aof_is_on(void);
+/* The path of the folder for the files, whether it exists or not. The caller frees it. */
 char *aof_folder_path(void);
 
 struct aof_stats {
     bool is_rewriting, is_scheduled, last_was_good;
-    int64_t last_duration_s, running_s; /* of rewrites; -1: there was none, there is none */
-    uint64_t rewrites, failures;        /* in all; one after the other */
+    int64_t last_duration_s, running_s; /* of rewrites; -1: there was none, none is running */
+    uint64_t rewrites, failures;        /* total; failures since the last success */
     uint64_t last_cow_bytes;
 };
 void aof_stats(struct aof_stats *stats);

@@ -1,15 +1,15 @@
-/* Waiting for the append only file: replies, and clients that ask with WAITAOF.
+/* Waiting for the append-only file: replies, and clients with WAITAOF.
  *
- * What was acknowledged survives the process, so a reply waits until what it tells of, or could, is where it does: in
- * the journal's tail (store/journal_tail.h), where almost all is from the moment it is appended, or written to the
- * file.
+ * Acknowledged writes survive the process. So a reply waits until the effects that it reports or reflects are safe: in
+ * the journal's tail (store/journal_tail.h), which has almost all effects as soon as they are appended, or written to
+ * the file.
  *
- * With `always` what a worker has written to its connections in a turn is sent when everything that was in the journal
- * at the turn's end is on the disk: the effects of what was run, and of whatever a read has seen. That holds for all
- * output, so also for messages to other clients, which are written by their own workers later. Nobody waits: the bytes
- * stay in their outputs (conn_hold), and the writer wakes the workers when it has synced.
+ * With `appendfsync always` a worker's output of a turn is sent when everything that was in the journal at the end of
+ * the turn is on the disk. That covers the effects of its own commands and all effects that a read has seen. It applies
+ * to all output, so also to messages for other clients, which their workers write later. No thread waits: the bytes
+ * stay in their outputs (conn_hold), and the writer wakes the workers after a sync.
  *
- * While there is no file it costs a worker one load a turn. */
+ * While there is no file this costs a worker one load for each turn. */
 #pragma once
 
 #include "base/compiler.h"
@@ -24,34 +24,35 @@ extern const struct lifecycle aof_hold_lifecycle;
 struct client;
 struct worker;
 
-extern _Atomic bool aof_hold_on; /* global, atomic: relaxed; changed at the gate, or by the writer when it has begun:
-                                  * there is a file, and whether all was written can matter to who reads a reply */
+/* global: atomic: relaxed; changed with the gate owned, or by the writer when it begins; true: there is a file, and
+ * some effects may be unwritten when a reply is ready. */
+extern _Atomic bool aof_hold_on;
 
 static inline bool aof_hold_is_on(void)
 {
     return atomic_load_explicit(&aof_hold_on, memory_order_relaxed);
 }
 
-void aof_hold_update(void); /* the option, or the file's state, has changed, or it cannot be written */
+void aof_hold_update(void); /* call it when the option or the file's state has changed, or the file cannot be written */
 
 /* --- a worker's own thread --- */
 
-void aof_hold_turn(struct worker *worker); /* at a turn's end, before what was written is sent */
-/* The client's output, with the reply that is being written, is held until aof_hold_unfence: rendezvous.h. */
+void aof_hold_turn(struct worker *worker); /* at the end of a turn, before output is sent */
+/* Holds the client's output, with the reply being written, until aof_hold_unfence: rendezvous.h. */
 void aof_hold_fence(struct client *client);
 void aof_hold_unfence(struct client *client);
-/* Likewise, while an order to the file's writer is carried out: aof_order_pending. */
+/* Holds it likewise while the writer of the file carries out an order: aof_order_pending. */
 void aof_hold_until_done(struct client *client);
-/* The client waits until everything up to `offset` of the journal is on the disk, or for ever, in both cases at most
- * timeout_ms (0: no limit). Then `reply` is told whether it is on the disk. */
+/* Blocks the client until everything up to `offset` of the journal is on the disk, or for ever; in both cases at most
+ * timeout_ms (0: no limit). Then calls `reply` with whether it is on the disk. */
 enum aof_wait { AOF_WAIT_SYNCED, AOF_WAIT_FOR_EVER };
 void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, int64_t timeout_ms,
                      void (*reply)(struct client *client, bool is_synced));
 
 uint64_t aof_hold_bytes(const struct worker *worker); /* memory of its held outputs; any thread */
 
-/* --- the writer --- */
+/* --- called by the writer --- */
 
-void aof_hold_tell(void);          /* wakes whose offset is synced, or whose reply may be sent */
-bool aof_hold_is_held(void);       /* does a reply wait? */
-bool aof_hold_is_waited_for(void); /* does anybody wait? */
+void aof_hold_tell(void);          /* wakes workers whose offset is synced, or whose replies may be sent */
+bool aof_hold_is_held(void);       /* true if a reply waits */
+bool aof_hold_is_waited_for(void); /* true if a reply or a client waits */

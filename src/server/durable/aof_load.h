@@ -1,9 +1,9 @@
-/* Loading the append only file: a manifest, the base it names (RDB or commands) and the increments, in order.
+/* Loads the append-only file: a manifest, its base (RDB or commands) and its increments, in order.
  *
- * Commands are run as if a client that must be obeyed had sent them: without ACL, without limits of memory, without an
- * echo in the journal; nothing expires until a command says so. What stands between MULTI and EXEC is run when the EXEC
- * is there: at the end of the last file an incomplete transaction, or command, is cut off (aof-load-truncated).
- * Whatever else is wrong is told in one line of the log, and the files are left as they are. */
+ * Commands run as if a client that is always obeyed had sent them: without ACL, without limits of memory, and not
+ * journaled. Nothing expires until a command says so. Commands between MULTI and EXEC run when the EXEC was read. An
+ * incomplete transaction or command at the end of the last file is cut off (aof-load-truncated). All other errors are
+ * reported in one line of the log, and the files are not changed. */
 #pragma once
 
 #include "base/compiler.h"
@@ -18,15 +18,15 @@ struct applied;
 struct command;
 struct worker;
 
-/* Who runs the commands: a part of the server above this one (run/apply.h), which provides these functions. All of them
+/* The functions that run the commands. A part of the server above this one provides them (run/apply.h). They are called
  * in the thread of the worker, which owns the gate. */
-enum apply_verdict { APPLY_FINE, APPLY_UNKNOWN, APPLY_ARITY, APPLY_FOREIGN /* no such file has it */ };
+enum apply_verdict { APPLY_FINE, APPLY_UNKNOWN, APPLY_ARITY, APPLY_FOREIGN /* not in files of this server */ };
 
 struct applied {
-    const struct slice *args; /* to be set again before `run`, if they have moved; what they refer to has not */
+    const struct slice *args; /* set it again before `run` if the array has moved; its texts must not move */
     uint32_t arg_count;
     const struct command *command;
-    uint32_t first_key, key_count; /* the applier's */
+    uint32_t first_key, key_count; /* in the applier's list of keys */
 };
 
 typedef void (*applied_fn)(const struct applied *applied, struct slice reply, void *context);
@@ -34,38 +34,39 @@ typedef void (*applied_fn)(const struct applied *applied, struct slice reply, vo
 struct applier {
     struct apply *(*create)(struct worker *worker);
     void (*destroy)(struct apply **apply);
-    /* Another stream begins, with database 0. on_error is called for each command that replies an error. */
+    /* Begins a new stream, with database 0. on_error is called for each command that replies an error. */
     void (*begin)(struct apply *apply, applied_fn on_error, void *context);
-    void (*forget)(struct apply *apply); /* all that was prepared */
+    void (*forget)(struct apply *apply); /* forgets all prepared commands */
     enum apply_verdict (*prepare)(struct apply *apply, const struct slice *args, uint32_t arg_count,
                                   struct applied *applied);
-    /* Runs what was prepared since `forget`, in that order. Returns how many were run: fewer than all if the next one
-     * cannot be left out, a SELECT of a database that is not there. */
+    /* Runs the commands prepared since `forget`, in order. Returns how many were run: fewer than all if the next one
+     * cannot be skipped, such as SELECT of a database that does not exist. */
     uint32_t (*run)(struct apply *apply, const struct applied *applied, uint32_t count);
-    uint64_t (*count)(const struct apply *apply); /* commands run so far */
+    uint64_t (*count)(const struct apply *apply); /* number of commands run so far */
 };
 
-void aof_load_provide(const struct applier *provided); /* once, before anything is loaded; stays the caller's */
+/* Once, before anything is loaded; the caller keeps the struct valid. */
+void aof_load_provide(const struct applier *provided);
 
 struct aof_load_request {
-    struct worker *worker; /* in whose thread this is, and who owns the gate; of the loading thread: its own */
-    /* Called now and then; others may use the data meanwhile. False: stop. NULL: never. */
+    struct worker *worker; /* its thread calls aof_load_run and owns the gate; the loading thread has its own worker */
+    /* Called now and then; other threads may use the data meanwhile. False: stop. NULL: never called. */
     bool (*pause)(uint64_t bytes, uint64_t keys);
-    void (*aux)(struct slice name, struct slice value, void *context); /* of an RDB base; may be NULL */
+    void (*aux)(struct slice name, struct slice value, void *context); /* facts about an RDB base; may be NULL */
     uint64_t pause_bytes;
-    bool at_start; /* else the server goes on if it fails: for the words of the log */
+    bool at_start; /* for the texts of the log: otherwise the server continues after a failure */
 };
 
 struct aof_load_result {
-    uint64_t keys; /* of an RDB base */
+    uint64_t keys; /* keys of an RDB base */
     uint64_t commands;
-    uint64_t errors; /* commands that replied an error: the log tells of the first few */
+    uint64_t errors; /* commands that replied an error: the first few are in the log */
     bool interrupted;
 };
 
-/* False: interrupted, or the log says what is wrong; part of the data is in the store. */
+/* False: interrupted, or the log has the reason; part of the data is in the store. */
 must_check bool aof_load_run(const struct aof_manifest *manifest, const struct aof_load_request *request,
                              struct aof_load_result *result);
 
-/* DEBUG LOADAOF: the data is what the files have. The gate is owned. False: the log says why not. */
+/* DEBUG LOADAOF: replaces the data by the contents of the files. The gate is owned. False: the log has the reason. */
 must_check bool aof_load_again(struct worker *worker);

@@ -1,10 +1,10 @@
-/* What a process that was killed had acknowledged and not yet written to its append only file: it stands in the
- * journal's tail (store/journal_tail.h), and is appended to the file before that is loaded. So loading, and every other
- * program, sees whole files.
+/* Recovers writes that a killed process had acknowledged but not yet written to its append-only file. They are in the
+ * journal's tail (store/journal_tail.h), and are appended to the file before it is loaded. So loading, and every other
+ * program, sees complete files.
  *
- *  1. The tail is believed only as far as the file agrees with it: what the file has behind the tail's place must be
- *     what the tail has there. Then what the file lacks is appended, and it does no harm to do that again.
- *  2. Only whole transactions are appended. */
+ *  1. The tail is used only as far as the file agrees with it: the bytes of the file behind the tail's place must be
+ *     those of the tail. Then the missing bytes are appended. Doing this twice does no harm.
+ *  2. Only complete transactions are appended. */
 #pragma once
 
 #include "base/compiler.h"
@@ -12,5 +12,5 @@
 
 #include <stdbool.h>
 
-/* At start, before the files are read. False: something is to be appended and cannot be, the log says why. */
+/* At start, before the files are read. False: appending is necessary but fails; the log has the reason. */
 must_check bool aof_tail_recover(const struct aof_manifest *manifest);

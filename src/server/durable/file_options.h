@@ -1,4 +1,4 @@
-/* Options of the append only file, of RDB files and of DUMP payloads. Numbers: any thread; strings: see options.h. */
+/* Options of the append-only file, of RDB files and of DUMP payloads. Numbers: any thread; strings: see options.h. */
 #pragma once
 
 #include "base/rows.h"
@@ -18,16 +18,17 @@ extern _Atomic int64_t option_auto_aof_rewrite_percentage; /* global: option sto
 extern _Atomic int64_t option_auto_aof_rewrite_min_size;   /* global: option storage; bytes */
 extern _Atomic int64_t option_aof_sync_delay;              /* global: option storage; us */
 
-/* Neither changes while the server runs, so any thread may read them. */
-const char *aof_file_name(void);   /* appendfilename: of the manifest without its ending, and of a file of old */
-const char *aof_folder_name(void); /* appenddirname */
+/* appendfilename and appenddirname, which are constant while the server runs, so any thread may read them. The first is
+ * the manifest's name without its ending, and the name of a single file of old versions. */
+const char *aof_file_name(void);
+const char *aof_folder_name(void);
 
-struct rdb_write_options rdb_payload_options(void); /* how DUMP writes */
-struct rdb_write_options rdb_file_options(void);    /* how files are written; and read: checksums */
+struct rdb_write_options rdb_payload_options(void); /* how DUMP writes values */
+struct rdb_write_options rdb_file_options(void);    /* how RDB files are written; checksums also for reading */
 const char *rdb_file_name(void);                    /* dbfilename; a string: see above */
 bool rdb_starts_writeback(void);
 bool rdb_stops_writes(void);     /* stop-writes-on-bgsave-error */
-int64_t rdb_save_delay_us(void); /* for tests: after each key */
+int64_t rdb_save_delay_us(void); /* for tests: sleeps after each key */
 int64_t rdb_load_delay_us(void);
 
 void file_options_setup(void); /* after config_setup: adds the rows */

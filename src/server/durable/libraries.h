@@ -1,5 +1,5 @@
-/* Scripts and libraries of functions, for parts that save and load data or tell of them (INFO, MEMORY STATS). The part
- * that runs scripts stands above these, and provides the functions. */
+/* Scripts and libraries of functions, for parts that save and load them or report on them (INFO, MEMORY STATS). The
+ * part that runs scripts is above these, and provides the functions. */
 #pragma once
 
 #include "base/compiler.h"
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct script_facts {
-    uint64_t vm_bytes; /* of the Lua states of all workers */
+    uint64_t vm_bytes; /* memory of the Lua states of all workers */
     uint64_t cached_scripts, cached_scripts_bytes;
     uint64_t evicted_scripts;
     uint64_t functions, libraries, functions_bytes;
@@ -23,13 +23,13 @@ struct libraries_keeper {
     void (*flush)(void);
 };
 void libraries_provide(
-    const struct libraries_keeper *provided); /* once, before anything is loaded; stays the caller's */
+    const struct libraries_keeper *provided); /* once, before anything is loaded; the caller keeps the struct valid */
 
-struct script_facts script_facts(void); /* zeroes while nobody provides them; any thread */
-/* The source of each library, as FUNCTION LOAD takes it. Whoever calls is inside of the gate, owns it, or is a forked
- * child: nothing is locked. */
+struct script_facts script_facts(void); /* all zero if nothing is provided; any thread */
+/* Visits the source of each library, as FUNCTION LOAD takes it. Whoever calls is inside of the gate, owns it, or is a
+ * forked child: nothing is locked. */
 void libraries_each(void (*visit)(struct slice source, void *context), void *context);
-/* Whoever calls owns the gate; any thread. False: *error says why not, without a code. `replaces`: a library of the
- * same name, which else is an error. */
+/* Whoever calls owns the gate; any thread. False: *error has the reason, without a code. `replaces`: replaces a library
+ * of the same name; otherwise that is an error. */
 must_check bool libraries_load(struct slice source, bool replaces, char *error, size_t error_size);
-void libraries_flush(void); /* likewise */
+void libraries_flush(void); /* whoever calls owns the gate */

@@ -1,7 +1,7 @@
-/* Saving the keys to a file and reading them back: SAVE, BGSAVE, save points, and what INFO tells of it.
+/* Saves the keys to a file and loads them: SAVE, BGSAVE, save points, and figures for INFO.
  *
- * Files are written under another name and put in their place when all of them is on the disk, so that a file under
- * its own name is always whole. */
+ * Files are written under another name and renamed when they are completely on the disk. So a file under its own name
+ * is always complete. */
 #pragma once
 
 #include "base/compiler.h"
@@ -17,28 +17,28 @@ extern const struct lifecycle persistence_lifecycle;
 struct server;
 struct worker;
 
-/* After config_setup: adds the options. `limits` tells in which forms values are to be kept. */
+/* Call it after config_setup: adds the options. `limits` returns the limits of encodings for loaded values. */
 void persistence_setup(struct rdb_limits (*limits)(void));
 void persistence_teardown(void);
 
-/* --- the gate is owned --- */
+/* --- with the gate owned --- */
 
-/* False: it failed, the log says why. */
+/* False: it failed; the log has the reason. */
 must_check bool persistence_save(struct access *access);
 enum persistence_start { PERSISTENCE_STARTED, PERSISTENCE_BUSY, PERSISTENCE_FAILED };
 must_check enum persistence_start persistence_start_child(struct access *access);
-/* BGSAVE SCHEDULE: as soon as the child that runs now has ended. */
+/* BGSAVE SCHEDULE: starts as soon as the running child has ended. */
 void persistence_schedule(void);
-/* FLUSHALL: what is on the disk must not come back. */
+/* FLUSHALL: makes sure that the data on the disk does not come back. */
 void persistence_flushed(struct access *access);
-/* DEBUG RELOAD. False: it failed, the log says why. */
+/* DEBUG RELOAD. False: it failed; the log has the reason. */
 enum persistence_reload { RELOAD_NOSAVE = 1 << 0, RELOAD_NOFLUSH = 1 << 1, RELOAD_MERGE = 1 << 2 };
 must_check bool persistence_reload(struct access *access, unsigned flags);
-/* How values, keys and databases are read: of the running server. */
+/* Fills in how values, keys and databases are read in the running server. */
 struct rdb_load_request;
 void persistence_fill_load(struct rdb_load_request *request, struct access *access);
 const char *persistence_file(void); /* dbfilename */
-/* A file for somebody else: the base of an append only file. Also in a forked child. */
+/* Writes an RDB file for another part: the base of an append-only file. Also in a forked child. */
 struct persistence_base {
     const char *path, *temp_path; /* see rdb_save.h */
     bool starts_writeback;
@@ -47,26 +47,26 @@ struct persistence_base {
 };
 must_check enum status persistence_save_base(const struct persistence_base *base, struct snapshot *keys, char *error,
                                              size_t error_size);
-uint64_t persistence_key_count(const struct store *store); /* of all databases */
+uint64_t persistence_key_count(const struct store *store); /* number of keys in all databases */
 
 /* --- any thread --- */
 
-/* The process ends now, in the handler of a signal: what SAVE has written so far goes. */
+/* The process ends now, in a signal handler: removes the file that SAVE is writing. */
 void persistence_give_up_from_signal(void);
 
-/* What clients hear while COMMAND_BLOCK_UNSAVED is set, with its code. */
+/* The error for clients while COMMAND_BLOCK_UNSAVED is set, with its code. */
 extern const char persistence_denial[];
 
-uint64_t persistence_changes(void); /* since the last snapshot began */
+uint64_t persistence_changes(void); /* since the begin of the last snapshot */
 int64_t persistence_last_save_s(void);
 struct persistence_stats {
-    bool runs; /* a child saves */
+    bool runs; /* a child is saving */
     bool last_was_good;
     int64_t last_duration_s; /* -1: there was none */
-    uint64_t saves;          /* done since start or CONFIG RESETSTAT */
+    uint64_t saves;          /* finished since start or CONFIG RESETSTAT */
     uint64_t last_cow_bytes;
     uint64_t loaded, expired_at_load;
 };
 void persistence_stats(struct persistence_stats *stats);
-/* What was read at start. */
+/* Records what was loaded at start. */
 void persistence_note_loaded(uint64_t loaded, uint64_t expired);

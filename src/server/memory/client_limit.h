@@ -1,6 +1,6 @@
-/* maxmemory-clients: the memory that all clients' buffers, queues and watched keys may take together. Above it the
- * clients that take most are disconnected, but for those that asked not to be (CLIENT NO-EVICT). Each worker keeps the
- * sum of its own clients, as their cards had it last; who finds the sums too large looks at all cards. */
+/* maxmemory-clients: the limit for the memory of all clients' buffers, queues and watched keys. Above it the clients
+ * with the most memory are disconnected, except those with CLIENT NO-EVICT. Each worker keeps the sum over its own
+ * clients, from their cards. A worker that finds the sum of all workers too large looks at all cards. */
 #pragma once
 
 #include "server/core/lifecycle.h"

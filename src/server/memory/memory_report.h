@@ -1,4 +1,4 @@
-/* Where the memory is: one picture for INFO memory, MEMORY STATS and MEMORY DOCTOR. Any thread. */
+/* The use of memory: consistent figures for INFO memory, MEMORY STATS and MEMORY DOCTOR. Any thread. */
 #pragma once
 
 #include "base/mem.h"
@@ -13,11 +13,11 @@ struct memory_report {
     uint64_t startup; /* used when the server had started */
     uint64_t clients; /* buffers, queues and watched keys of normal clients */
     uint64_t client_count;
-    uint64_t journal; /* kept for those who read it */
-    uint64_t tables;  /* of all databases; reckoned from the number of keys, at the load the tables keep */
+    uint64_t journal; /* kept for its readers */
+    uint64_t tables;  /* of all databases; estimated from the number of keys and the usual load of tables */
     uint64_t deadlines;
     uint64_t keys;
-    uint64_t overhead; /* all of the above that is not data */
+    uint64_t overhead; /* all of the above except the data */
     uint64_t dataset;
 };
 
@@ -25,5 +25,5 @@ void memory_report_mark_startup(void);
 uint64_t memory_report_startup(void);
 void memory_report_collect(struct memory_report *report, const struct server_stats *stats);
 
-uint64_t memory_report_tables_of(uint64_t keys);       /* bytes of the tables for so many keys */
-uint64_t memory_report_deadlines_of(uint64_t expires); /* and of the deadlines of so many */
+uint64_t memory_report_tables_of(uint64_t keys);       /* estimated size of tables with this many keys */
+uint64_t memory_report_deadlines_of(uint64_t expires); /* estimated size of this many deadlines */

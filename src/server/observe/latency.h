@@ -1,5 +1,5 @@
-/* Latency events: what took longer than latency-monitor-threshold, kept as the worst of each second, for LATENCY.
- * Any thread. */
+/* Latency events for LATENCY: durations above latency-monitor-threshold; the worst of each second is kept. Any
+ * thread. */
 #pragma once
 
 #include "base/slice.h"
@@ -29,16 +29,16 @@ struct latency_sample {
 /* Oldest first. */
 struct latency_history {
     struct latency_sample samples[LATENCY_SAMPLES];
-    size_t count; /* 0: never happened */
+    size_t count; /* 0: no such event */
     int64_t worst_ms;
 };
 
 void latency_setup(void);               /* main thread, before the workers start */
-void latency_set_threshold(int64_t ms); /* 0: nothing is noted */
+void latency_set_threshold(int64_t ms); /* 0: nothing is recorded */
 int64_t latency_threshold(void);
-void latency_add(enum latency_event event, int64_t ms); /* costs a load where it is below the threshold */
+void latency_add(enum latency_event event, int64_t ms); /* costs a load if the duration is below the threshold */
 
 const char *latency_event_name(enum latency_event event);
 bool latency_find_event(struct slice name, enum latency_event *event);
 void latency_read(enum latency_event event, struct latency_history *history);
-bool latency_reset(enum latency_event event); /* false: there was nothing */
+bool latency_reset(enum latency_event event); /* false: there were no events */

@@ -1,6 +1,6 @@
-/* What a server writes into its log as it starts, for people and for scripts that look for its pid and port. */
+/* The first lines in the log of a starting server, for people and for scripts that need its pid and port. */
 #pragma once
 
-/* A picture with version, mode, port and pid, when the log is a terminal or `always-show-logo` asks for it, else one
+/* Writes a logo with version, mode, port and pid, if the log is a terminal or `always-show-logo` is yes, otherwise one
  * line. After log_setup, in the main thread. */
 void banner_write(void);

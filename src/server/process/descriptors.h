@@ -1,4 +1,5 @@
-/* descriptors.h: room for the sockets of maxclients clients beside the descriptors that the server needs itself. */
+/* descriptors.h: the limit of open files: sockets for maxclients clients, and the descriptors that the server itself
+ * needs. */
 #pragma once
 
 #include "base/compiler.h"
@@ -6,6 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Raises the process' limit if that is necessary and allowed. False: there is room for *clients only, the log says why;
- * below 1 there is not enough to run at all. In an exclusive section, or before the workers start. */
+/* Raises the limit of the process if necessary and allowed. False: there is room for only *clients clients; the reason
+ * is in the log. Below 1 the server cannot run. In an exclusive section, or before the workers start. */
 must_check bool descriptors_make_room(int64_t *clients, unsigned worker_count);

@@ -1,4 +1,4 @@
-/* Client tracking in broadcast mode: clients that are told of all changes of keys with certain prefixes. */
+/* Client tracking in broadcast mode: clients get invalidations for all changes of keys with certain prefixes. */
 #pragma once
 
 #include "base/compiler.h"
@@ -15,6 +15,6 @@ struct worker;
 void broadcast_note(struct worker *worker, struct slice name, struct client_ref *by);
 void broadcast_tell_noted(struct worker *worker); /* for telling.c; the stripes of what was noted are held */
 
-/* The client's worker. */
-void broadcast_enter(struct tracking *tracking, struct slice prefix); /* not twice the same: that does nothing */
-void broadcast_leave(struct tracking *tracking);                      /* all prefixes */
+/* The client's worker. Does nothing if the prefix was entered before. */
+void broadcast_enter(struct tracking *tracking, struct slice prefix);
+void broadcast_leave(struct tracking *tracking); /* leaves all prefixes */

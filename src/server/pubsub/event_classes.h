@@ -1,4 +1,4 @@
-/* notify-keyspace-events: a word of letters that says which events clients may subscribe to.
+/* notify-keyspace-events: letters for the events that are published.
  *
  *     K channels by key, E channels by event; g $ l s h z x e t d m n classes (store/store.h), A = g$lshzxetd */
 #pragma once
@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { EVENTS_BY_KEY = 1 << 16, EVENTS_BY_NAME = 1 << 17 }; /* beside the bits of enum event_class */
+enum { EVENTS_BY_KEY = 1 << 16, EVENTS_BY_NAME = 1 << 17 }; /* in addition to the bits of enum event_class */
 
 extern _Atomic int64_t option_notify_events; /* global: option storage; bits of enum event_class and the two above */
 

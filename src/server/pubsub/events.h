@@ -1,7 +1,8 @@
-/* Keyspace events: messages about what happened to keys, in channels __keyspace@<db>__:<key> and
- * __keyevent@<db>__:<event>, as far as notify-keyspace-events wants them.
+/* Keyspace events: messages about changes of keys in channels __keyspace@<db>__:<key> and __keyevent@<db>__:<event>, as
+ * notify-keyspace-events selects them.
  *
- * Noted by the worker while the key's stripe is held, and published in that order before it is released: telling.h. */
+ * The worker notes them while the key's stripe is held, and publishes them in that order before it is released:
+ * telling.h. */
 #pragma once
 
 #include "base/compiler.h"
@@ -15,7 +16,7 @@ struct worker;
 
 void events_setup(void); /* after config_setup: adds the option */
 
-/* Notes one of no class: it is told to whoever wants any by name. The name lives as long as the program. The worker's
+/* Notes an event of no class: it is published if any events by name are. `event` must be a constant text. The worker's
  * thread, inside of the gate. */
 struct slice;
 void events_note_always(struct worker *worker, unsigned db, struct slice key, const char *event);

@@ -1,5 +1,5 @@
-/* MONITOR: clients that are shown each command as it runs. A worker collects the lines of its commands while it holds
- * stripes, and hands them to the workers that have monitors before it releases them, once for all of them. */
+/* MONITOR: shows each command to monitoring clients. A worker collects the lines of its commands while it holds
+ * stripes, and posts them once for all monitors to their workers before it releases the stripes. */
 #pragma once
 
 #include "base/compiler.h"
@@ -15,18 +15,18 @@ struct client;
 struct request;
 struct worker;
 
-extern _Atomic uint32_t monitor_count; /* atomic, relaxed: clients of all workers that watch */
+extern _Atomic uint32_t monitor_count; /* global: atomic: relaxed; number of monitors of all workers */
 
 static inline bool monitor_is_on(void)
 {
     return UNLIKELY(atomic_load_explicit(&monitor_count, memory_order_relaxed) != 0);
 }
 
-/* Commands that run scripts show themselves before they begin, as what they call is shown on the way. The
+/* Commands that run scripts are noted before they begin, since the commands they call are noted while they run. The
  * worker's thread. */
 void monitor_note_first(const struct request *request);
 void monitor_tell_noted(struct worker *worker); /* for telling.c; its thread */
 
 /* The client's own worker. */
 void monitor_start(struct client *client);
-void monitor_stop(struct client *client); /* does nothing if it was none */
+void monitor_stop(struct client *client); /* does nothing if the client is not a monitor */

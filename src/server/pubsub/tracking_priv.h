@@ -1,9 +1,9 @@
-/* For the files of tracking. */
+/* Internals that the files of tracking share. */
 #pragma once
 
 #include "server/pubsub/tracking.h"
 
 struct blob;
 
-/* The client is told that keys have changed: an array of names; body NULL: all have. Its worker; it tracks. */
+/* Sends an invalidation to the client: an array of names; body NULL: all keys. Its worker; the client tracks. */
 void tracking_tell(struct client *client, struct blob *body);

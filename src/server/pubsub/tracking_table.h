@@ -1,7 +1,8 @@
-/* Which clients may have which keys in their own caches: keys by name, whatever the database.
+/* The tracking table: which clients may have which keys in their caches. Keys are by name, for all databases.
  *
- * Each stripe has a table of its own, guarded by the stripe's lock (or the gate). A key stands there from the moment a
- * tracking client reads it until it changes: then it is taken out, and whoever took it tells the clients. */
+ * Each stripe has a table of its own, guarded by the stripe's lock (or the gate). A key is in the table from the moment
+ * a tracking client reads it until it changes. Then it is taken out, and the code that took it sends the
+ * invalidations. */
 #pragma once
 
 #include "server/core/client_ref.h"
@@ -10,7 +11,7 @@
 struct tracked_key {
     uint64_t hash;
     uint32_t count, capacity;
-    struct client_ref **readers; /* ascending addresses, a reference each */
+    struct client_ref **readers; /* ascending addresses; a reference each */
     size_t size;
     char name[];
 };
@@ -20,12 +21,13 @@ void tracking_table_teardown(void);                   /* main thread, after the 
 
 /* The key's stripe is held. */
 void tracking_table_add(const struct access *access, const struct key *key, struct client_ref *reader);
-struct tracked_key *tracking_table_take(const struct access *access, const struct key *key); /* NULL: nobody read it */
-struct tracked_key *tracking_table_take_random(uint32_t stripe); /* the stripe is held; NULL: it has none */
-/* A moment's answer, without the lock. */
+/* The key's stripe is held. NULL: no client has read it. */
+struct tracked_key *tracking_table_take(const struct access *access, const struct key *key);
+struct tracked_key *tracking_table_take_random(uint32_t stripe); /* the stripe is held; NULL: its table is empty */
+/* True if the stripe has keys at this moment; without the lock. */
 bool tracking_table_has_some(uint32_t stripe);
 void tracking_table_clear(void); /* the gate is held */
 void tracked_key_destroy(struct tracked_key **tracked);
 
 uint64_t tracking_table_key_count(void);  /* any thread */
-uint64_t tracking_table_item_count(void); /* readers of all keys */
+uint64_t tracking_table_item_count(void); /* readers of all keys together */

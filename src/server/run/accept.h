@@ -1,4 +1,5 @@
-/* A new connection: may it come in (places, protected mode, the server's end), and to which worker does it go? */
+/* New connections: decides whether a connection is accepted (maxclients, protected mode, shutdown), and which worker
+ * gets it. */
 #pragma once
 
 #include "net/listener.h"
@@ -6,6 +7,6 @@
 
 extern const struct lifecycle accept_lifecycle;
 
-/* A listener's on_accept, in the thread of the worker that is `user`. */
+/* The on_accept function of listeners, in the thread of the worker that is `user`. */
 void accept_connection(struct loop *loop, int fd, const struct sockaddr_storage *peer, socklen_t peer_size,
                        enum listener_kind kind, void *user);

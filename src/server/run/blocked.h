@@ -1,15 +1,15 @@
-/* Commands that wait for something to come into a key: BLPOP and the like.
+/* Blocking commands, which wait for a key to be filled: BLPOP and similar commands.
  *
- * A command that finds nothing calls block_client, and its client is answered later. Whoever fills one of its keys runs
- * the command once more on its behalf, with what it holds anyway, before it gives the stripes back: in order of
- * arrival, after the command, EXEC or script that filled the key. The reply goes to the client's worker by mail, posted
- * before the stripes are given back, behind what is told of the changes before it.
+ * A command that finds nothing calls block_client, and its client is answered later. The worker that fills one of its
+ * keys runs the command again on behalf of the client, with the stripes it holds, before it releases them. Commands run
+ * in order of arrival, after the command, EXEC or script that filled the key. The reply goes to the client's worker by
+ * mail. It is posted before the stripes are released, behind the messages about earlier changes.
  *
  *     if (found) { ... reply ...; return; }
  *     block_client(request, &(struct block_wish){...});
  *
- * When it runs again request->ready is the one key to look at, and request->client is NULL. There is something for it
- * then: whether there is has been decided by the key's type and by can_serve, which replies nothing. */
+ * When the command runs again, request->ready is the one key to look at, and request->client is NULL. The key has
+ * something for it: the key's type and can_serve, which replies nothing, have decided that. */
 #pragma once
 
 #include "server/core/lifecycle.h"
@@ -18,23 +18,24 @@
 extern const struct lifecycle blocked_lifecycle;
 
 struct block_wish {
-    enum value_type type;   /* a key must be of this type to serve it */
-    const struct key *keys; /* to wait for: of the request's keys */
+    enum value_type type;   /* only a key of this type serves it */
+    const struct key *keys; /* keys to wait for, out of the request's keys */
     uint32_t key_count;
-    const struct key *target; /* a key it changes besides the one that is ready; NULL: none */
-    int64_t timeout_ms;       /* 0: for ever */
-    bool wants_losses;        /* runs also when a key has gone or become another type (can_serve is not asked) */
-    /* Is there something for it? The request is as it would run; it is not run if not. NULL: always. */
+    const struct key *target; /* a key that it changes besides the ready one; NULL: none */
+    int64_t timeout_ms;       /* 0: no timeout */
+    bool wants_losses;        /* runs also if a key is deleted or changes its type (can_serve is not called then) */
+    /* Returns whether the key has something for the command. `request` is as when it runs; it runs only if the result
+     * is true. NULL: always true. */
     bool (*can_serve)(const struct request *request, const struct entry *entry);
-    const struct slice *args; /* of these words the command consists when it runs again, as many; NULL: its own */
+    const struct slice *args; /* the words of the command when it runs again, the same number; NULL: its own words */
 };
 
-/* After the time-out, and at once within EXEC and scripts, the reply is a null array. From the command's function, with
- * what it holds. */
+/* Blocks the client. After the timeout, and at once within EXEC and scripts, the reply is a null array. Called from the
+ * command's function, with the stripes that it holds. */
 void block_client(struct request *request, const struct block_wish *wish);
-/* Seconds, as BLPOP takes them. False: an error was replied. */
+/* Parses a timeout in seconds, as BLPOP takes it. False: an error was replied. */
 must_check bool request_arg_timeout(struct request *request, uint32_t index, int64_t *timeout_ms);
 
 /* --- for the server --- */
 
-void blocked_serve(struct worker *worker); /* all that is ready; its thread, the stripes are held */
+void blocked_serve(struct worker *worker); /* serves all ready keys; its thread, the stripes are held */

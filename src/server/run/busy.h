@@ -1,5 +1,5 @@
-/* A script that runs for longer than busy-reply-threshold: what cannot be had because of it is not waited for any more,
- * but answered with -BUSY. What others can serve they serve. Set by the part that runs scripts; any thread reads. */
+/* Busy scripts: after a script has run for busy-reply-threshold, commands that would have to wait for it get -BUSY
+ * instead. Other commands run. The part that runs scripts sets the state; any thread reads it. */
 #pragma once
 
 #include "base/compiler.h"
@@ -10,7 +10,7 @@
 
 enum busy_state { BUSY_NOT, BUSY_SCRIPT, BUSY_FUNCTION };
 
-extern _Atomic uint32_t busy_state; /* atomic, relaxed: enum busy_state */
+extern _Atomic uint32_t busy_state; /* global: atomic: relaxed; enum busy_state */
 
 static inline bool busy_is_on(void)
 {
@@ -19,6 +19,6 @@ static inline bool busy_is_on(void)
 const char *busy_error(void); /* "BUSY ..." */
 
 struct server;
-/* From the worker that runs the script; one at a time. Wakes all workers, so that what is parked there is answered. */
+/* From the worker that runs the script; one at a time. Wakes all workers, so that they answer parked commands. */
 void busy_begin(struct server *server, enum busy_state state);
 void busy_end(void);

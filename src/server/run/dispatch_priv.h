@@ -1,4 +1,4 @@
-/* For dispatch.c, parking.c, command_check.c and large_bulk.c alone: a job's request, where its reply goes, and the
+/* Internals of dispatch.c, parking.c, command_check.c and large_bulk.c: the request of a job, its output, and its
  * result. */
 #pragma once
 
@@ -6,11 +6,11 @@
 #include "server/core/request.h"
 #include "server/core/worker.h"
 
-/* RUN_BUSY: will be woken for worker->busy_stripe. RUN_CLOSED: for an open gate. RUN_ASKED: stands in the queue of
- * those who want the gate. RUN_PAUSED: will be woken at the end of CLIENT PAUSE. */
+/* RUN_BUSY: waits for worker->busy_stripe. RUN_CLOSED: waits for an open gate. RUN_ASKED: stands in the queue for
+ * owning the gate. RUN_PAUSED: waits for the end of CLIENT PAUSE. */
 enum run_result { RUN_DONE, RUN_BUSY, RUN_CLOSED, RUN_ASKED, RUN_PAUSED };
 
-/* Where replies go. A silent client's are written all the same, and dropped. */
+/* The output for replies. With CLIENT REPLY OFF they are written, too, and dropped. */
 static inline struct output *dispatch_output_of(struct client *client)
 {
     const uint32_t silent = CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP;
@@ -42,8 +42,9 @@ static inline void dispatch_request_init(struct request *request, struct client 
     request_set_blobs(request, job->words.blobs, job->words.blob_count);
 }
 
-void dispatch_protocol_error(struct client *client, struct slice error); /* tells it, and closes */
-/* One command that nothing stands against: queued, or run. */
+/* Replies the error and closes the connection. */
+void dispatch_protocol_error(struct client *client, struct slice error);
+/* Runs or queues a command that has passed all checks. */
 enum run_result dispatch_run_now(struct client *client, struct job *job, const struct key *keys);
-/* The same, of one that is to be run. */
+/* The same for a command that is run, not queued. */
 enum run_result dispatch_run_alone(struct client *client, const struct job *job, const struct key *keys);

@@ -1,11 +1,11 @@
-/* Commands that cannot have what they need: each is copied, its connection is paused behind it, and its worker goes on
- * with others.
+/* Parking: commands that cannot have what they need are copied, their connection is paused behind them, and the worker
+ * continues with other clients.
  *
- * A parked command stands with what it waits for, in order of arrival: with a stripe that somebody holds, with the gate
- * (until it opens, or as one that has asked for it), or with CLIENT PAUSE and its like. Whoever gives one of these back
- * says so to the workers concerned (worker_wake_parked) and only what stands there is tried again; of those that wait
- * for a stripe none is, once the first finds it held. A wake for mail tries nothing. After its try a command may wait
- * for something else, and goes to those who do. All in the worker's thread. */
+ * A parked command waits for one thing, in order of arrival: a stripe that is held, the gate (until it opens, or to own
+ * it), or the end of CLIENT PAUSE and similar states. The thread that releases it tells the workers concerned
+ * (worker_wake_parked), and only the commands that wait for it are tried again. Commands that wait for a stripe are
+ * tried until one finds it held. A wake for mail tries nothing. After its try a command may wait for something else.
+ * All in the worker's thread. */
 #pragma once
 
 #include "server/core/lifecycle.h"
@@ -16,6 +16,6 @@ extern const struct lifecycle parking_lifecycle;
 
 struct client;
 
-/* Copies a job out of the input; its connection waits behind it. The client has none parked yet, and is not blocked.
- * why: what its run came to, not RUN_DONE. */
+/* Copies a job from the input; its connection waits behind it. The client has no parked command yet and is not blocked.
+ * `why` is the result of its run, not RUN_DONE. */
 void parking_add(struct client *client, struct job *job, const struct key *keys, enum run_result why);

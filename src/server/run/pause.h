@@ -1,5 +1,5 @@
-/* CLIENT PAUSE: for a while commands are not run; dispatch parks them, and the end of the pause wakes all workers.
- * Keys do not expire and none is evicted meanwhile. Any thread, but for pause_begin. */
+/* CLIENT PAUSE: dispatch parks commands for a while, and the end of the pause wakes all workers. Meanwhile no key
+ * expires or is evicted. Any thread, except for pause_begin. */
 #pragma once
 
 #include "base/compiler.h"
@@ -17,26 +17,26 @@ struct command;
 struct server;
 struct worker;
 
-enum pause_mode { PAUSE_NONE, PAUSE_WRITES, PAUSE_ALL, PAUSE_FOR_LAG = 4 /* beside one of the others */ };
+enum pause_mode { PAUSE_NONE, PAUSE_WRITES, PAUSE_ALL, PAUSE_FOR_LAG = 4 /* together with one of the others */ };
 
-extern _Atomic uint32_t pause_mode; /* atomic, relaxed: enum pause_mode */
+extern _Atomic uint32_t pause_mode; /* global: atomic: relaxed; enum pause_mode */
 
-/* Costs a load. It may say true a little longer than it is: pause_holds looks at the clock. */
+/* Costs a load. May be true a little longer than the pause: pause_holds reads the clock. */
 static inline bool pause_is_on(void)
 {
     return UNLIKELY(atomic_load_explicit(&pause_mode, memory_order_relaxed) != PAUSE_NONE);
 }
 
-/* A pause that goes on already is prolonged, and becomes one of all commands if one of the two is; it never gets
- * shorter. In the thread of the worker, which sees to its end. */
+/* Begins a pause, or extends one: it never gets shorter, and if one of the two modes is PAUSE_ALL, the result is. In
+ * the thread of the worker, which later ends the pause. */
 void pause_begin(struct worker *worker, enum pause_mode mode, int64_t duration_ms);
 void pause_end(struct server *server); /* any thread */
-/* Writes wait, or no longer, for a reader of the journal; beside CLIENT PAUSE, which it neither ends nor begins. Any
- * thread, also under stripes. */
+/* Starts or ends a pause of writes because a reader of the journal lags; independent of CLIENT PAUSE. Any thread, also
+ * under stripes. */
 void pause_for_lag(bool lags);
-void pause_for_lag_over(void); /* behind it: wakes who waits; under no lock */
+void pause_for_lag_over(void); /* call it after the end of that pause: wakes parked commands; under no lock */
 
-bool pause_holds_writes(void); /* CLIENT PAUSE does, of either mode */
-/* Must this command wait? In the client's worker's thread. */
+bool pause_holds_writes(void); /* true during CLIENT PAUSE of either mode */
+/* True if this command must wait. In the client's worker's thread. */
 bool pause_holds(const struct client *client, const struct command *command, const struct slice *args,
                  uint32_t arg_count);

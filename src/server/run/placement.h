@@ -1,8 +1,8 @@
-/* placement.h: which worker gets a new connection, whoever accepted it.
+/* placement.h: chooses the worker for a new connection, whichever worker accepted it.
  *
- * The first with fewer than min-clients-per-thread clients, else the one with the fewest; with
- * active-client-balancing off one after the other. But a worker that is held up, in the middle of a script or another
- * long command, gets none while another is free, and what is on its way to one is taken back by who sent it. */
+ * It is the first worker with fewer than min-clients-per-thread clients, otherwise the one with the fewest. With
+ * active-client-balancing off the workers take turns. A worker that is held up by a script or another long command gets
+ * none while another is free, and the sender takes back connections that are on their way to it. */
 #pragma once
 
 #include "net/listener.h"
@@ -12,5 +12,5 @@ extern const struct lifecycle placement_lifecycle;
 
 struct worker;
 
-/* In the worker's thread. The descriptor is handed over; its place among maxclients is taken already. */
+/* In the worker's thread. Hands the descriptor over; it is counted for maxclients already. */
 void placement_give(struct worker *worker, int fd, enum listener_kind kind);

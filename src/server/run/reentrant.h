@@ -1,6 +1,6 @@
-/* While a script runs for long in a worker, the other clients of that worker are served from inside of it, so far as
- * that may be: commands that need no keys and are allowed while a script is busy (SCRIPT KILL, SHUTDOWN NOSAVE ...),
- * and -BUSY for all else. The script's stripes, and whatever it is in the middle of, stay as they are. */
+/* Serves the other clients of a worker from inside a script that runs for long: commands that need no keys and are
+ * allowed while a script is busy (SCRIPT KILL, SHUTDOWN NOSAVE ...) run, all others get -BUSY. The state of the script
+ * and its stripes do not change. */
 #pragma once
 
 struct worker;

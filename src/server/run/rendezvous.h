@@ -1,12 +1,12 @@
 /* A rendezvous: a reply that waits until other workers have passed a point.
  *
- * A command such as CLIENT KILL or CLIENT PAUSE changes something that other workers look at, and must not reply while
- * one of them may still act on what it saw before. The command makes its change, writes its reply and calls
- * rendezvous_begin. From then on the client is blocked: its output is held and its next commands wait. Each worker that
- * is asked passes in its own thread, between two commands, and the last one to pass lets the client go on. Nobody
- * sleeps, no lock is held, and commands that take no part pay nothing.
+ * A command such as CLIENT KILL or CLIENT PAUSE changes state that other workers read, and must not reply while a
+ * worker may still act on the old state. The command makes its change, writes its reply and calls rendezvous_begin.
+ * From then on the client is blocked: its output is held and its next commands wait. Each worker that is asked passes
+ * in its own thread, between two commands, and the last one to pass unblocks the client. No thread sleeps, no lock is
+ * held, and other commands pay nothing.
  *
- * Inside EXEC the commands behind it in the same EXEC run at once; the reply of EXEC is what waits. */
+ * Inside EXEC the commands behind it in the same EXEC run at once; the reply of EXEC waits. */
 #pragma once
 
 #include "server/core/lifecycle.h"
@@ -19,24 +19,24 @@ struct client;
 struct worker;
 
 enum rendezvous_kind {
-    /* A worker passes when it has served the requests on its clients' cards (CLIENT KILL). It also does so from inside
-     * of a script, unless the client that runs the script is among the killed. */
+    /* A worker passes when it has served the requests on its clients' cards (CLIENT KILL), also inside a script, unless
+     * the client that runs the script is to be killed. */
     RENDEZVOUS_REQUESTS,
-    /* A worker passes when no command or script that began before is under way, and when it has delivered all mail
+    /* A worker passes when no command or script that began before is still running, and when it has delivered all mail
      * that was posted before. */
     RENDEZVOUS_COMMANDS
 };
 
 static const uint64_t RENDEZVOUS_ALL = UINT64_MAX; /* every worker */
 
-/* From a command of this client, in its worker's thread. Bit i of `workers` asks worker i; the client's own worker has
- * passed by itself, as it runs this command. */
+/* From a command of this client, in its worker's thread. Bit i of `workers` asks worker i. The client's own worker
+ * passes by itself, since it runs this command. */
 void rendezvous_begin(struct client *client, uint64_t workers, enum rendezvous_kind kind);
 
 /* --- a worker's own thread --- */
-void rendezvous_serve(struct worker *worker); /* after a wake, and from inside of a script */
+void rendezvous_serve(struct worker *worker); /* after a wake, and inside a script */
 
-/* How many there were, and how long the last and the longest took. Any thread. */
+/* The number of rendezvous, and the duration of the last and the longest. Any thread. */
 struct rendezvous_stats {
     uint64_t count, last_us, most_us;
 };

@@ -1,8 +1,8 @@
-/* DEBUG SLEEP: the whole server does nothing for a while, as one of a single thread would.
+/* DEBUG SLEEP: the whole server does nothing for a while, like a server with a single thread.
  *
- * While it lasts nobody is answered, not even where a command needs no key. What came meanwhile is all taken up before
- * the first answer to any of it leaves: so whoever gets one finds done what others had sent before, also those whose
- * clients another worker has. (Unless a worker is kept from it for STANDSTILL_PATIENCE_US.) */
+ * Meanwhile no client gets a reply, even if its command needs no key. All commands that arrived meanwhile are taken up
+ * before the first reply to any of them is sent. So a client that gets a reply finds the commands of other clients
+ * done, also those of other workers' clients, unless a worker needs more than STANDSTILL_PATIENCE_US. */
 #pragma once
 
 #include <stdint.h>

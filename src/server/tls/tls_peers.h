@@ -1,5 +1,5 @@
-/* Who may come in over TLS, and whose commands are written down: tls-allowlist and tls-auditlog-blocklist, both lists
- * of patterns for the names in a client's certificate. */
+/* tls-allowlist and tls-auditlog-blocklist: lists of patterns for the names in a client's certificate. The first says
+ * which TLS clients are accepted, the second whose commands are not logged. */
 #pragma once
 
 #include "server/core/lifecycle.h"

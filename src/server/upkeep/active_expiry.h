@@ -1,6 +1,6 @@
-/* Deleting keys whose time is over though nobody asks for them. Each worker looks after a share of the stripes, hz
- * times a second, and knows exactly what is due. Where much is due at once it works in slices of a millisecond and
- * leaves its clients the rest of the time, by active-expire-effort, until all is done. */
+/* The active expire cycle: deletes expired keys that are not accessed. Each worker handles a share of the stripes, hz
+ * times a second, and knows exactly which keys are due. If many are due at once, it works in slices of a millisecond
+ * and serves clients in between, depending on active-expire-effort, until all are deleted. */
 #pragma once
 
 #include "server/core/lifecycle.h"
@@ -14,8 +14,8 @@ struct worker;
 
 void active_expiry_setup(void); /* main thread, after config_setup: adds the option */
 
-bool active_expiry_may_run(const struct worker *worker); /* not while all is to stay as it is; any thread */
+bool active_expiry_may_run(const struct worker *worker); /* false while data must not change; any thread */
 
-/* For how long clients are served after so much time was spent on expiry: a quarter of all time goes to it by effort 1,
- * 43 % by effort 10. Any thread. */
+/* Returns how long to serve clients after this much time was spent on expiry: effort 1 gives a quarter of all time to
+ * expiry, effort 10 gives 43 %. Any thread. */
 uint64_t active_expiry_rest_us(uint64_t spent_us, int64_t effort);

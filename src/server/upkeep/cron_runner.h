@@ -1,13 +1,13 @@
 /* Runs the jobs of KEYDB.CRON when they are due.
  *
- * A job is run by the worker that looks after its key's stripe (as with expiry), hz times a second at the earliest,
- * once however many times were missed. It runs like an EVAL with the job's keys that nobody sent: with the scripts'
- * turn and the stripes of those keys and of its own, with all rights, its errors in the log. What it did and what
- * becomes of the job (a single one goes, another gets its next time) is one transaction in the journal; so whoever
- * reads the journal needs to run nothing, and goes on with the jobs where this server stood. A job that takes away or
- * replaces itself has ended.
+ * The worker that handles the job's stripe (as for expiry) runs the job, at most hz times a second, and once even if
+ * several times were missed. The job runs like an EVAL with its keys, but without a sender: with the scripts' turn, the
+ * stripes of its keys and its own stripe, and all permissions; errors are logged. The effects of the script and the
+ * change of the job (a single job is deleted, a repeating one gets its next start) are one transaction in the journal.
+ * So readers of the journal run nothing, and can continue with the jobs where this server stopped. A job that deletes
+ * or replaces itself has ended.
  *
- * Jobs rest while the data is loaded, while clients are paused, and while keys do not expire (DEBUG). */
+ * Jobs do not run while data is loading, while clients are paused, and while keys do not expire (DEBUG). */
 #pragma once
 
 #include "base/compiler.h"
@@ -18,8 +18,9 @@
 
 extern const struct lifecycle cron_runner_lifecycle;
 
-/* Runs what is due; false: time was up before all was. The worker's thread, outside of the gate. */
+/* Runs the jobs that are due. False: its time slice ended before all were run. The worker's thread, outside of the
+ * gate. */
 bool cron_runner_turn(struct worker *worker);
 
-/* False: EVAL was renamed to nothing, so no job may be made, and none is run. Any thread. */
+/* False: rename-command has removed EVAL, so jobs can neither be created nor run. Any thread. */
 bool cron_runner_is_allowed(void);

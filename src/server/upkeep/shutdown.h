@@ -1,4 +1,4 @@
-/* How the server ends, by SHUTDOWN or by a signal: whether data is saved before, and what happens where that fails. */
+/* How the server ends, by SHUTDOWN or by a signal: whether data is saved first, and what happens if that fails. */
 #pragma once
 
 #include "base/compiler.h"
@@ -11,28 +11,29 @@ extern const struct lifecycle shutdown_lifecycle;
 struct server;
 
 enum shutdown_flag {
-    SHUTDOWN_SAVE = 1 << 0, /* save, even if no save point says so; excludes the next */
+    SHUTDOWN_SAVE = 1 << 0, /* saves even without save points; excludes SHUTDOWN_NOSAVE */
     SHUTDOWN_NOSAVE = 1 << 1,
-    SHUTDOWN_NOW = 1 << 2,  /* wait for nobody */
-    SHUTDOWN_FORCE = 1 << 3 /* what fails on the way keeps nobody */
+    SHUTDOWN_NOW = 1 << 2,  /* does not wait for replicas */
+    SHUTDOWN_FORCE = 1 << 3 /* ignores errors */
 };
 
 void shutdown_setup(void); /* main thread, after config_setup: adds the options */
-/* What the options say about this signal (SIGINT or SIGTERM). Any thread. */
+/* Returns the flags that the options give for this signal (SIGINT or SIGTERM). Any thread. */
 unsigned shutdown_flags_of_signal(int signal_number);
-/* Is the data saved before, by who has the gate? Any thread. */
+/* True if the data is saved first, which needs the gate. Any thread. */
 bool shutdown_needs_gate(unsigned flags);
-/* The server ends soon. False: it cannot do what it should do before, and goes on; the log says why. Any thread; the
- * access is exclusive, or NULL if the gate is not needed. */
+/* Begins the end of the server. False: saving has failed, and the server continues; the reason is in the log. Any
+ * thread; the access is exclusive, or NULL if the gate is not needed. */
 struct access;
 must_check bool shutdown_begin(struct server *server, unsigned flags, struct access *access);
-/* The same by worker 0 itself, in its thread, when nobody else waits for the answer. Where it has to wait for the gate
- * it does nothing and is to be asked again after a wake. */
+/* The same by worker 0 itself, in its thread, if no client waits for the answer. If it has to wait for the gate it does
+ * nothing; call it again after a wake. */
 struct worker;
 must_check bool shutdown_by_itself(struct worker *worker, unsigned flags);
 
-/* A signal asks to stop: async-signal-safe. It is served in the next turn that worker 0 has while cron goes on. */
+/* Requests a stop from a signal handler: async-signal-safe. It is served in the next turn of worker 0 in
+ * which cron is not paused. */
 void shutdown_on_signal(int signal_number);
-/* Forgets a signal to stop that was not served yet; false: there is none. Any thread. */
+/* Forgets a requested stop that was not served yet; false: there is none. Any thread. */
 bool shutdown_forget_signal(void);
-bool shutdown_is_asked(void); /* a signal has come and what it wants is under way; any thread */
+bool shutdown_is_asked(void); /* true while a stop that a signal requested is in progress; any thread */

@@ -1,5 +1,5 @@
-/* A soft shutdown: no new clients, those that are here are asked to go (PING answers -SHUTDOWN PENDING), and when the
- * last has gone the server ends as ever. Nothing cancels it. Any thread. */
+/* A soft shutdown: no new clients are accepted, PING replies -SHUTDOWN PENDING so that clients leave, and the server
+ * ends normally after the last one has left. It cannot be cancelled. Any thread. */
 #pragma once
 
 #include "server/core/lifecycle.h"
@@ -13,5 +13,5 @@ static inline bool soft_shutdown_is_pending(void)
 }
 
 void soft_shutdown_setup(void);     /* main thread, after config_setup: adds the option */
-bool soft_shutdown_is_wished(void); /* soft-shutdown yes: signals begin one */
+bool soft_shutdown_is_wished(void); /* soft-shutdown yes: signals begin a soft shutdown */
 void soft_shutdown_begin(void);
