@@ -1,6 +1,7 @@
 /* Values of every type and form: read from bytes put together by hand, written in every version and read back. */
 #include "persist/rdb_payload.h"
 
+#include "base/array.h"
 #include "base/mem.h"
 #include "base/test_seed.h"
 #include "data/cron.h"
@@ -28,11 +29,28 @@ static const struct rdb_limits limits = {
 
 /* ------------------------------------------------------------------------------------------- values as text -- */
 
+/* Texts as hexadecimal digits, a blank before each: words without doubt, however strange the texts. */
+static bool shows_hex;
+
+static void show_text(struct buffer *out, struct slice text)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *at = shows_hex ? buffer_reserve(out, 2 * text.size) : NULL;
+
+    if (!shows_hex)
+        buffer_append_slice(out, text);
+    for (size_t i = 0; at != NULL && i < text.size; i++) {
+        *at++ = digits[(unsigned char)text.data[i] >> 4];
+        *at++ = digits[text.data[i] & 15];
+        out->size += 2;
+    }
+}
+
 static void show(struct buffer *out, struct slice text)
 {
-    if (out->size != 0)
+    if (out->size != 0 || shows_hex)
         buffer_append_char(out, ' ');
-    buffer_append_slice(out, text);
+    show_text(out, text);
 }
 
 static void show_member(struct slice member, void *context)
@@ -44,7 +62,7 @@ static void show_pair(struct slice field, struct slice value, void *context)
 {
     show(context, field);
     buffer_append_char(context, '=');
-    buffer_append_slice(context, value);
+    show_text(context, value);
 }
 
 static void show_deadline(struct slice member, int64_t when_ms, void *context)
@@ -530,17 +548,32 @@ static struct value random_value(enum value_type type)
     return value;
 }
 
+static int order_of_words(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Tables have no order: what they show is compared word by word, sorted. */
 static void sort_words(struct buffer *text)
 {
-    /* Only tables have no order: what they show is compared as bytes that occur. */
-    for (size_t i = 1; i < text->size; i++) {
-        char c = text->data[i];
-        size_t at = i;
+    struct {
+        char **items;
+        size_t count, capacity;
+    } words = {0};
+    struct buffer sorted = {0};
 
-        for (; at != 0 && text->data[at - 1] > c; at--)
-            text->data[at] = text->data[at - 1];
-        text->data[at] = c;
+    buffer_append_char(text, '\0');
+    for (char *rest = text->data, *word; (word = strsep(&rest, " ")) != NULL;)
+        *ARRAY_PUSH(&words) = word;
+    if (words.count != 0)
+        qsort(words.items, words.count, sizeof(*words.items), order_of_words);
+    for (size_t i = 0; i < words.count; i++) {
+        buffer_append_text(&sorted, words.items[i]);
+        buffer_append_char(&sorted, ' ');
     }
+    ARRAY_FINI(&words);
+    buffer_fini(text);
+    *text = sorted;
 }
 
 static void give_deadlines(struct slice member, void *context)
@@ -621,6 +654,7 @@ static void values_come_back(void **state)
     const struct key key = key_make(SLICE("k"));
 
     (void)state;
+    shows_hex = true;
     for (int round = 0; round < ROUNDS; round++) {
         enum value_type type = (enum value_type)random_below(&random_, TYPE_STREAM + 1);
         struct value made = type != TYPE_STRING ? random_value(type) : (struct value){NULL, ENCODING_RAW};
@@ -644,8 +678,10 @@ static void values_come_back(void **state)
         assert_true(writer.status == STATUS_OK && (version == 0 || writer.version == version));
         assert_true(rdb_payload_check(buffer_slice(&writer.out), &body));
         assert_true(read_bytes(body, &value, &after));
-        sort_words(&before);
-        sort_words(&after);
+        if (type == TYPE_SET || type == TYPE_HASH) {
+            sort_words(&before);
+            sort_words(&after);
+        }
         if (holds_all(entry, version) && !slice_equal(buffer_slice(&before), buffer_slice(&after)))
             fail_msg("type %d in version %d:\n%s\n%s", (int)type, version, buffer_text(&before), buffer_text(&after));
         if (round < ROUNDS_DAMAGED)
@@ -657,6 +693,7 @@ static void values_come_back(void **state)
         buffer_fini(&before);
         buffer_fini(&after);
     }
+    shows_hex = false;
     assert_false(rdb_payload_check(SLICE("123456789"), &(struct slice){NULL, 0}));
 }
 
