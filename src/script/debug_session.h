@@ -1,13 +1,14 @@
-/* SCRIPT DEBUG: a client steps through its script, line by line, with redis-cli --ldb or anything that speaks like it.
+/* SCRIPT DEBUG: a client steps through its script line by line, with redis-cli --ldb or another client that supports
+ * it.
  *
- *     SCRIPT DEBUG YES|SYNC, EVAL ... -> [stops, shows the line, reads commands, goes on]* -> <endsession>, the reply
+ *     SCRIPT DEBUG YES|SYNC, EVAL ... -> [stops, shows the line, reads commands, continues]* -> <endsession>, the reply
  *
- * With YES the session lives in a forked child on the client's own socket: the server goes on meanwhile, and what the
- * script changes is gone with the child. With SYNC it runs in its worker, alone with the data: the others wait, which
- * is what the client asked for. Either way the connection is closed behind the reply.
+ * With YES the session runs in a forked child on the client's own socket: the server continues meanwhile, and the
+ * script's changes are lost with the child. With SYNC it runs in its worker, alone with the data: all other clients
+ * wait. In both cases the connection is closed after the reply.
  *
- * What is shown goes out as an array of statuses, a line each, whenever the session waits for a command. All of this is
- * the thread's that runs the script; it is inside of the connection's on_data and talks to the peer by itself
+ * Output is an array of statuses, one for each line; it is sent whenever the session waits for a command. The thread
+ * that runs the script does all of this, inside of the connection's on_data, and talks to the peer itself
  * (net/talk.h). */
 #pragma once
 
@@ -22,18 +23,18 @@ struct script_host;
 void debug_session_set(struct request *request); /* SCRIPT DEBUG */
 bool debug_session_is_wanted(const struct request *request);
 
-/* Begins the session of this script, in the child or in place; there is none yet. False: this process has nothing more
- * to do with the request: an error was replied, or the child has taken over. */
+/* Begins a session for this script, in a child or in place; there is none yet. False: this process is done with the
+ * request: an error was replied, or the child has taken over. */
 must_check bool debug_session_begin(struct script_host *host, struct request *request, struct slice source);
-/* The script is over, its reply written. In the child it does not come back. */
+/* Call it when the script has ended and its reply is written. In the child it does not return. */
 void debug_session_end(struct script_host *host, struct request *request);
 
-/* While a script runs: its commands, if each step is shown, and what it says itself. */
+/* While a script runs: the commands it calls, if each step is shown, and its own messages. */
 void debug_session_note_call(struct debug_session *session, const struct slice *words, uint32_t count);
 void debug_session_note_refusal(struct debug_session *session, const char *error);
-void debug_session_note_reply(struct debug_session *session, struct slice bytes); /* RESP */
+void debug_session_note_reply(struct debug_session *session, struct slice bytes); /* the reply in RESP */
 void debug_session_say(struct debug_session *session, lua_State *L);              /* redis.debug: all arguments */
 void debug_session_stop_next(struct debug_session *session);                      /* redis.breakpoint */
 
-/* From the hook, at each line and now and then: stops if it is time to. May raise an error. */
+/* Called by the hook, at each line and now and then: stops if necessary. May raise an error. */
 void debug_session_hook(struct debug_session *session, lua_State *L, lua_Debug *frame);

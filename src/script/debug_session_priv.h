@@ -1,4 +1,4 @@
-/* For debug_session.c and debug_commands.c alone. */
+/* Internals of debug_session.c and debug_commands.c. */
 #pragma once
 
 #include "net/resp.h"
@@ -12,16 +12,16 @@ struct debug_session {
     struct {
         struct slice *items;
         int count, capacity;
-    } lines;  /* of the script's text, which is the request's */
-    int line; /* where it stopped */
+    } lines;  /* of the script's text, which belongs to the request */
+    int line; /* the line at which it stopped */
     int breakpoints[DEBUG_BREAKPOINTS_MOST];
     int breakpoint_count;
     bool in_child, steps, stops_next, aborted, gone;
-    bool hinted;            /* that lines are cut */
-    size_t line_bytes_most; /* of values and replies; 0: any */
-    uint64_t resumed_ms;    /* when it went on last */
-    uint64_t heard_ms;      /* when the client said something last */
-    struct buffer shown;    /* what has not gone out yet */
+    bool hinted;            /* the hint that long lines are cut was shown */
+    size_t line_bytes_most; /* longest value or reply that is shown in full; 0: no limit */
+    uint64_t resumed_ms;    /* when the script continued last */
+    uint64_t heard_ms;      /* when the client sent a command last */
+    struct buffer shown;    /* output not yet sent */
     uint32_t shown_count;
     struct buffer input;
     size_t input_used;
@@ -30,14 +30,15 @@ struct debug_session {
     struct resp_parser parser;
 };
 
-/* One line, line breaks become blanks. */
+/* Adds one line of output; line breaks become blanks. */
 void debug_show(struct debug_session *session, struct slice text);
 void debug_showf(struct debug_session *session, const char *format, ...) PRINTF_LIKE(2, 3);
-/* The same, cut after maxlen bytes. */
+/* The same, cut to `maxlen` bytes. */
 void debug_show_value(struct debug_session *session, struct slice text);
-void debug_show_line(struct debug_session *session, int line); /* of the source, with its number; nothing: no such */
+/* A line of the source with its number; nothing if there is no such line. */
+void debug_show_line(struct debug_session *session, int line);
 
 enum debug_next { DEBUG_ASK_AGAIN, DEBUG_GO_ON, DEBUG_ABORT };
-/* Does what the client says; `frame` is where the script stands. */
+/* Runs a command of the client. `frame` is where the script stopped. */
 enum debug_next debug_command(struct debug_session *session, lua_State *L, lua_Debug *frame, const struct slice *words,
                               uint32_t count);

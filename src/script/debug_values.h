@@ -1,4 +1,4 @@
-/* Values of Lua and replies of commands as text for people who step through a script. */
+/* Formats Lua values and replies of commands as text for the debugger. */
 #pragma once
 
 #include "base/buffer.h"
@@ -6,5 +6,5 @@
 
 #include <lua.h>
 
-void debug_append_value(struct buffer *text, lua_State *L, int index); /* needs no memory of Lua's */
-void debug_append_reply(struct buffer *text, struct slice bytes);      /* RESP that our own server has written */
+void debug_append_value(struct buffer *text, lua_State *L, int index); /* allocates no memory of Lua */
+void debug_append_reply(struct buffer *text, struct slice bytes);      /* RESP that this server has written */

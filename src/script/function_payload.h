@@ -1,5 +1,5 @@
-/* All libraries as bytes: FUNCTION DUMP and RESTORE. The payload is the records that RDB files have for libraries, one
- * after the other, with version and checksum behind them as in payloads of DUMP. */
+/* All libraries as bytes, for FUNCTION DUMP and RESTORE. The payload has the records that RDB files have for libraries,
+ * followed by version and checksum as in payloads of DUMP. */
 #pragma once
 
 #include "base/buffer.h"
@@ -7,6 +7,6 @@
 
 /* Appends the payload. Inside the gate. */
 void function_payload_write(struct buffer *out);
-/* Loads what is in the payload: all of it or nothing. False: `error` has the reply. Exclusive. */
+/* Loads all libraries of the payload or none. False: `error` has the reply. Exclusive. */
 must_check bool function_payload_restore(struct script_host *host, struct slice payload, enum functions_policy policy,
                                          struct buffer *error);

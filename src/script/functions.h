@@ -1,8 +1,9 @@
-/* The libraries of functions that all workers share: FUNCTION LOAD brings them, FCALL runs what they register. Only
- * their texts and what they say of their functions are here; each worker loads them into its own Lua state when it
- * first needs one (function_host.h), so what a library keeps in its local variables, each worker has for itself.
+/* The libraries of functions that all workers share: FUNCTION LOAD adds them, FCALL runs their functions. This module
+ * has only their texts and the declarations of their functions. Each worker loads a library into its own Lua state when
+ * it first needs one of its functions (function_host.h). So each worker has its own copy of a library's local
+ * variables.
  *
- * They change in exclusive sections alone; reading takes the lock (LOCK_REGISTRY, a leaf). */
+ * The set changes in exclusive sections only; reading takes the lock (LOCK_REGISTRY, a leaf). */
 #pragma once
 
 #include "base/buffer.h"
@@ -24,7 +25,7 @@ struct function {
     uint64_t hash;
 };
 
-struct library { /* all const once it is in the set */
+struct library { /* const once it is in the set, except the atomics */
     char *name;
     struct slice code; /* the whole text; owned */
     struct {
@@ -35,33 +36,36 @@ struct library { /* all const once it is in the set */
     _Atomic bool dropped;        /* atomic: no longer in the set */
 };
 
-/* The first line. False: `error` has the reply. *name is the caller's. */
+/* Parses the first line. False: `error` has the reply. The caller frees *name. */
 must_check bool library_read_head(struct slice code, char **name, struct slice *body, struct buffer *error);
 bool library_name_is_fine(struct slice name);
 
 struct library *library_create(struct slice name, struct slice code); /* without functions; one reference */
-/* False: it has one of that name. */
+/* False: it has a function with this name. */
 must_check bool library_add_function(struct library *library, struct slice name, const char *description,
                                      uint32_t flags);
 void library_release(struct library **library);
 
 void functions_setup(void);    /* main thread, before the workers start */
-void functions_teardown(void); /* likewise, after they have gone */
+void functions_teardown(void); /* likewise, after the workers have ended */
 
-/* What becomes of the libraries that are there. */
+/* What happens to the existing libraries. */
 enum functions_policy { FUNCTIONS_APPEND, FUNCTIONS_REPLACE, FUNCTIONS_FLUSH };
-/* Takes in all of them or none; they stay the caller's. False: a name is taken, `error` has the reply. Exclusive. */
+/* Adds all libraries or none; the caller keeps its references. False: a name is taken; `error` has the reply.
+ * Exclusive. */
 must_check bool functions_add(struct library **libraries, uint32_t count, enum functions_policy policy,
                               struct buffer *error);
-bool functions_delete(struct slice library_name); /* false: there is none. Exclusive */
+bool functions_delete(struct slice library_name); /* false: there is no such library. Exclusive */
 void functions_flush(void);                       /* exclusive */
 
-void functions_assert_steady(void); /* nobody changes them now: inside the gate, alone, or in such a child */
+/* Asserts that the set cannot change now: inside the gate, alone, or in a child of such a thread. */
+void functions_assert_steady(void);
+
 bool functions_has_library(struct slice name);
-struct function *functions_find(struct slice name); /* its library acquired; NULL: none */
-/* Every library, under the lock: `visit` does not come back here. */
+struct function *functions_find(struct slice name); /* acquires its library; NULL: none */
+/* Visits every library under the lock: `visit` must not call functions of this header. */
 void functions_each(void (*visit)(const struct library *library, void *context), void *context);
-/* The source of each, in the order they were loaded in. Inside the gate, or in a child that was forked by who was
+/* Visits the source of each library in the order of loading. Inside the gate, or in a child forked by a thread that was
  * alone: nothing is locked. */
 void functions_each_source(void (*visit)(struct slice source, void *context), void *context);
 

@@ -1,5 +1,5 @@
-/* A result that a library function for scripts writes piece by piece: bytes that grow in a userdata of the Lua state,
- * so that an error (which leaves C by longjmp) loses nothing, and the state's own limit of memory counts them.
+/* A buffer in which library functions for scripts build their result. The bytes are in a userdata of the Lua state: an
+ * error, which leaves C functions by longjmp, leaks nothing, and the memory limit of the state applies.
  *
  *     struct lua_bytes bytes;
  *     lua_bytes_init(&bytes, L);        pushes one value, which must stay where it is
@@ -12,17 +12,17 @@
 #include <stddef.h>
 #include <string.h>
 
-#define LUA_BYTES_MOST ((size_t)512 << 20) /* as long as a bulk may be */
+#define LUA_BYTES_MOST ((size_t)512 << 20) /* the largest bulk string */
 
 struct lua_bytes {
     lua_State *L;
-    int index; /* of the userdata that holds them */
+    int index; /* of the userdata with the bytes */
     char *data;
     size_t size, capacity;
 };
 
 void lua_bytes_init(struct lua_bytes *bytes, lua_State *L);
-void lua_bytes_grow(struct lua_bytes *bytes, size_t more); /* room for so many more */
+void lua_bytes_grow(struct lua_bytes *bytes, size_t more); /* makes room for `more` bytes */
 void lua_bytes_push(struct lua_bytes *bytes);
 
 static inline char *lua_bytes_reserve(struct lua_bytes *bytes, size_t size)

@@ -1,4 +1,5 @@
-/* cmsgpack for scripts: MessagePack to Lua values and back, with the functions and errors scripts know from Redis. */
+/* cmsgpack for scripts: converts between MessagePack and Lua values, with the functions and errors of Redis'
+ * cmsgpack. */
 #pragma once
 
 #include <lua.h>

@@ -1,9 +1,9 @@
-/* Lua's patterns, and the functions of `string` that take one. LuaJIT's own could not be used: a pattern may take
- * exponential time, and neither a hook nor a signal gets into it. Here the work is counted, and once in a while
- * lua_vm_look is asked, which raises an error if the script is to end. */
+/* Lua's patterns, and the functions of `string` that take one. LuaJIT's own functions are not suitable: a pattern may
+ * take exponential time, and neither a hook nor a signal interrupts it. Here the work is counted, and now and then
+ * lua_vm_look is called, which raises an error if the script must end. */
 #pragma once
 
 #include <lua.h>
 
-/* find, match, gmatch, gfind and gsub, into the table at the top. In protected mode. */
+/* Adds find, match, gmatch, gfind and gsub to the table at the top. In protected mode. */
 void lua_pattern_add(lua_State *L);

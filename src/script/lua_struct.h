@@ -1,4 +1,4 @@
-/* struct for scripts: C structures to Lua values and back, with the functions and errors scripts know from Redis. */
+/* struct for scripts: converts between C structures and Lua values, with the functions and errors of Redis' struct. */
 #pragma once
 
 #include <lua.h>

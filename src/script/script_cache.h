@@ -1,6 +1,7 @@
-/* The scripts of all workers, by the SHA-1 of their text. What SCRIPT LOAD brought stays until SCRIPT FLUSH; of what
- * came with EVAL the CACHE_EVAL_MOST used last stay, so that programs which write a new script for each call do not
- * fill memory. Each worker compiles for itself (script_host.h). Any thread; one lock (LOCK_REGISTRY, a leaf). */
+/* The script cache of all workers, by the SHA-1 of the text. Scripts of SCRIPT LOAD stay until SCRIPT FLUSH. Of the
+ * scripts of EVAL, the CACHE_EVAL_MOST most recently used stay, so that clients which generate a new script for each
+ * call do not fill the memory. Each worker compiles for itself (script_host.h). Any thread; one lock (LOCK_REGISTRY, a
+ * leaf). */
 #pragma once
 
 #include "base/compiler.h"
@@ -19,31 +20,31 @@ enum script_flag {
     SCRIPT_ALLOW_STALE = 1 << 2,
     SCRIPT_NO_CLUSTER = 1 << 3,
     SCRIPT_ALLOW_CROSS_SLOT = 1 << 4,
-    SCRIPT_UNDECLARED = 1 << 5 /* no first line says what it does: rules are those of old */
+    SCRIPT_UNDECLARED = 1 << 5 /* no first line with flags: the rules of older versions apply */
 };
-const char *script_flag_name(unsigned index); /* "no-writes"; NULL: there are no more; bit `index` of script_flag */
+const char *script_flag_name(unsigned index); /* "no-writes"; NULL: no more flags; bit `index` of script_flag */
 
 struct script {
-    char sha[SCRIPT_SHA_DIGITS + 1]; /* const, as all but the atomics and what the cache guards */
-    uint64_t hash;                   /* of the sha */
+    char sha[SCRIPT_SHA_DIGITS + 1]; /* const, as all fields except the atomics and those that the cache guards */
+    uint64_t hash;                   /* hash of the sha */
     uint32_t flags;                  /* enum script_flag */
     char *source;
     size_t source_size;
     _Atomic uint32_t references; /* atomic */
     _Atomic bool dropped;        /* atomic: no longer in the cache */
-    _Atomic bool used;           /* atomic, relaxed: since it was looked at for eviction */
-    bool stays;                  /* guarded by the cache's lock: SCRIPT LOAD brought it */
-    struct list_node node;       /* guarded by the cache's lock: of what EVAL brought, by last use */
+    _Atomic bool used;           /* atomic: relaxed; used since it was last examined for eviction */
+    bool stays;                  /* guarded by the cache's lock: from SCRIPT LOAD */
+    struct list_node node;       /* guarded by the cache's lock: in the list of scripts of EVAL, by last use */
 };
 
-/* What the first line "#!lua flags=..." says. False: `error` has the reply. *body is what there is to compile. */
+/* Parses the first line "#!lua flags=...". False: `error` has the reply. *body is the text to compile. */
 must_check bool script_read_shebang(struct slice source, uint32_t *flags, struct slice *body, char *error,
                                     size_t error_size);
 
 void script_cache_setup(void);
 void script_cache_teardown(void);
-struct script *script_cache_find(struct slice sha); /* acquired; NULL: none. Letters of any case */
-/* Acquired: what is there already, or a new one. */
+struct script *script_cache_find(struct slice sha); /* acquired; NULL: none; case-insensitive */
+/* Returns the existing script or a new one, acquired. */
 struct script *script_cache_add(struct slice sha, struct slice source, uint32_t flags, bool stays);
 void script_release(struct script **script);
 void script_cache_flush(void);
@@ -53,7 +54,7 @@ struct script_cache_facts {
 };
 void script_cache_facts(struct script_cache_facts *facts);
 
-/* A worker runs what it has compiled without asking the cache. */
+/* Call it when a worker runs a compiled script without a lookup in the cache. */
 static inline void script_mark_used(struct script *script)
 {
     if (!atomic_load_explicit(&script->used, memory_order_relaxed))

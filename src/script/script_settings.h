@@ -1,8 +1,8 @@
-/* What scripts set with cjson.encode_max_depth() and its like holds for those that come after them, whichever worker
- * runs them: until SCRIPT FLUSH for scripts, for good for functions, which do not see what scripts have set.
+/* Settings of cjson: cjson.encode_max_depth() and similar calls in a script also apply to later scripts in any worker,
+ * until SCRIPT FLUSH. Settings of functions are separate and permanent.
  *
- * Each Lua state has settings of its own; they are brought up to date before a run, and handed on after one that has
- * changed them. Any worker; the lock (LOCK_REGISTRY, a leaf) is taken only where something has changed. */
+ * Each Lua state has its own settings. They are updated before a run, and published after a run that has changed them.
+ * Any worker; the lock (LOCK_REGISTRY, a leaf) is taken only if something has changed. */
 #pragma once
 
 #include "script/lua_cjson.h"
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct script_settings { /* which those are that a state has; its owner's */
+struct script_settings { /* the settings of one state; its owner's */
     bool of_functions;
     uint32_t version;
 };

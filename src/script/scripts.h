@@ -1,4 +1,4 @@
-/* Scripts and functions: what main.c sets up, and the commands. */
+/* Scripts and functions: setup by main.c, and the tables of commands. */
 #pragma once
 
 #include "server/command/command.h"
@@ -9,4 +9,4 @@ extern const struct command_row function_commands[]; /* function_commands.c */
 /* All by the main thread. */
 void scripts_setup_options(void); /* after config_setup */
 void scripts_setup(void);         /* before the workers start */
-void scripts_teardown(void);      /* after they have gone */
+void scripts_teardown(void);      /* after the workers have ended */

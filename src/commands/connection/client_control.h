@@ -1,4 +1,4 @@
-/* CLIENT PAUSE, UNPAUSE and UNBLOCK: what one client may do to the flow of others. */
+/* CLIENT PAUSE, UNPAUSE and UNBLOCK: control of other clients. */
 #pragma once
 
 struct request;

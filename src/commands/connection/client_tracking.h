@@ -1,4 +1,4 @@
-/* CLIENT TRACKING and what belongs to it; their rows are among those of CLIENT, in connection.c. */
+/* CLIENT TRACKING and related commands; their rows are among those of CLIENT, in connection.c. */
 #pragma once
 
 struct request;

@@ -1,4 +1,4 @@
-/* DEBUG: a look inside, and a hand on what tests need. One command whose subcommands are rows of debug.c; admin.c
+/* DEBUG: inspects the server and gives tests control of it. One command whose subcommands are rows of debug.c; admin.c
  * declares it. */
 #pragma once
 
@@ -10,5 +10,6 @@ void cmd_debug(struct request *request);
 enum access_class debug_access_of(const struct slice *args, uint32_t arg_count); /* an access_class_fn */
 bool debug_find_keys(const struct slice *args, uint32_t arg_count, struct key_positions *positions); /* a keys_fn */
 
-/* Stops reading the journal if DEBUG JOURNAL START was given. When the workers have ended, before the server goes. */
+/* Stops reading the journal if DEBUG JOURNAL START was given. When the workers have ended, before the server is
+ * destroyed. */
 void debug_teardown(void);

@@ -1,4 +1,4 @@
-/* The rows of DEBUG: one a subcommand, each beside its function, in one table a file. */
+/* The rows of DEBUG: one for each subcommand, beside its function, in one table for each file. */
 #pragma once
 
 #include "server/command/command.h"
@@ -9,21 +9,21 @@ struct request;
 
 struct debug_row {
     const char *name;  /* NULL ends the table */
-    const char *words; /* behind the name, in HELP */
-    const char *help;  /* lines with \n between them */
+    const char *words; /* the arguments shown in HELP */
+    const char *help;  /* lines separated by \n */
     void (*run)(struct request *request);
-    uint32_t least, most; /* arguments, with DEBUG and the name */
+    uint32_t least, most; /* number of arguments, with DEBUG and the name */
     enum access_class access;
     uint32_t first_key, last_key; /* 0: none; UINT32_MAX: to the end */
 };
 
-extern const struct debug_row debug_data_rows[];     /* debug_data.c: a look at the data */
-extern const struct debug_row debug_value_rows[];    /* debug_values.c: how values lie in memory */
-extern const struct debug_row debug_server_rows[];   /* debug_server.c: the server itself, its end, the journal */
-extern const struct debug_row debug_protocol_rows[]; /* debug_protocol.c: replies and texts */
+extern const struct debug_row debug_data_rows[];     /* debug_data.c: inspects data */
+extern const struct debug_row debug_value_rows[];    /* debug_values.c: how values are stored in memory */
+extern const struct debug_row debug_server_rows[];   /* debug_server.c: the server, its end, the journal */
+extern const struct debug_row debug_protocol_rows[]; /* debug_protocol.c: replies */
 
-void debug_segfault(struct request *request); /* debug_crash.c; it does not come back */
-void debug_refuse(struct request *request);   /* replies: no such subcommand, or not with these arguments */
+void debug_segfault(struct request *request); /* debug_crash.c; does not return */
+void debug_refuse(struct request *request);   /* replies an error: no such subcommand, or wrong arguments */
 
 /* Stops reading the journal if DEBUG JOURNAL START was given. The gate is held, or the workers have ended. */
 void debug_journal_close(void);

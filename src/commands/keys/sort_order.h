@@ -1,5 +1,5 @@
-/* Puts what SORT has gathered in order, but only as far as anybody will look: of a million elements the first ten cost
- * hardly more than looking at all of them once. What compares equal stays in the order in which it came. */
+/* Sorts the elements that SORT has gathered, but only as far as needed: the first ten of a million elements cost hardly
+ * more than visiting all of them once. Equal elements keep their order. */
 #pragma once
 
 #include "base/slice.h"
@@ -8,19 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One that was gathered; they stand one behind the other in the order in which they came. */
+/* A gathered element; the elements are in one array, in the order in which they were gathered. */
 struct sort_element {
     struct slice text; /* a zero byte follows */
     union {
-        struct slice weight; /* likewise; data NULL: it has none */
+        struct slice weight; /* a zero byte follows; data NULL: no weight */
         double number;       /* SORT_BY_NUMBER: never NaN */
     };
 };
 
-/* What is moved about. */
+/* The struct that is moved while sorting. */
 struct sort_item {
     const struct sort_element *element;
-    uint64_t key; /* of sort_order's own: the first thing to compare */
+    uint64_t key; /* set by sort_order: the part to compare first */
 };
 
 enum sort_rule {
@@ -29,5 +29,5 @@ enum sort_rule {
     SORT_BY_BYTES      /* weights as texts, byte by byte */
 };
 
-/* Afterwards the places `from` to `to` (not included) hold what belongs there; the rest is in no order. */
+/* Sorts such that the places `from` to `to` (exclusive) have the right elements. The other elements have no order. */
 void sort_order(struct sort_item *items, size_t count, size_t from, size_t to, enum sort_rule rule, bool descending);

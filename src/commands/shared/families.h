@@ -1,4 +1,4 @@
-/* The families of commands: one table of rows each, ended by a row without name. main.c hands them to
+/* The families of commands: one table of rows each, ended by a row without name. main.c gives them to
  * command_registry_setup. */
 #pragma once
 

@@ -1,8 +1,8 @@
-/* What OBJECT tells and DEBUG OBJECT repeats. */
+/* Facts that OBJECT and DEBUG OBJECT show. */
 #pragma once
 
 #include "store/entry.h"
 
-/* Values are not shared here, but clients know small integers as shared by all who hold one, unless a limit of memory
- * is kept by the last or the frequent use of keys. */
+/* Values are not shared here. But clients expect that small integers look shared, unless maxmemory is set with an LRU
+ * or LFU policy. */
 int64_t object_refcount(const struct entry *entry);

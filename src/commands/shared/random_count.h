@@ -1,11 +1,10 @@
-/* The count of SRANDMEMBER, HRANDFIELD and ZRANDMEMBER: so many different elements, or, below zero, so many of which
- * some may come again. */
+/* The count of SRANDMEMBER, HRANDFIELD and ZRANDMEMBER: the number of different elements, or, if negative, the number
+ * of elements that may repeat. */
 #pragma once
 
 #include "server/core/request.h"
 
-/* The most that the elements asked for by a count below zero may take: how many these are is no matter of how much
- * there is. */
+/* The limit for the reply to a negative count, whose size does not depend on the size of the key. */
 #define RANDOM_REPEATS_BYTES (UINT64_C(512) << 20)
 
 struct random_count {
@@ -17,13 +16,14 @@ struct random_count {
 void random_count_setup(void); /* after config_setup: adds max-rand-count */
 
 must_check bool random_count_parse(struct request *request, uint32_t index, struct random_count *wanted);
-/* Within max-rand-count (its largest value is no limit)? Replies if not. Of members of sets, whichever they are. */
+/* Checks max-rand-count (its largest value is no limit), and replies an error if it is exceeded. For members of
+ * sets. */
 must_check bool random_count_check(struct request *request, const struct random_count *wanted);
-/* The same where each element is two of the reply, so that there is always a limit. */
+/* The same if each element is two elements of the reply, so there always is a limit. */
 must_check bool random_count_check_pairs(struct request *request, const struct random_count *wanted);
 
-/* Replies an array of that length, in wanted->count calls of `reply_one`: nothing but an error if it takes more than
- * RANDOM_REPEATS_BYTES, and no more than the client's output limit lets through, for which it is closed then. */
+/* Replies an array of `length` elements by wanted->count calls of `reply_one`. Replies only an error if the array
+ * exceeds RANDOM_REPEATS_BYTES. Stops at the client's output limit, at which the client is closed. */
 typedef void random_count_reply_fn(struct request *request, void *context);
 void random_count_reply_repeats(struct request *request, const struct random_count *wanted, uint64_t length,
                                 random_count_reply_fn *reply_one, void *context);

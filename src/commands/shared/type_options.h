@@ -1,4 +1,4 @@
-/* Options that say in which form values are kept. */
+/* Options for the encodings of values. */
 #pragma once
 
 #include "data/hash.h"
@@ -8,15 +8,15 @@
 #include "data/stream_value.h"
 #include "persist/rdb_read_value.h"
 
-#define LIST_OPEN_NODES 8 /* at each end of a list, where list-compress-depth does not say */
+#define LIST_OPEN_NODES 8 /* nodes at each end of a list that are not compressed, unless list-compress-depth is set */
 
 void type_options_setup(void); /* after config_setup */
 
 struct hash_limits type_hash_limits(void); /* any thread */
 struct quicklist_limits type_list_limits(void);
-/* Texts of this size and more get nodes of their own in lists to come (DEBUG); 0: those that fit into no other. */
+/* Sets the size from which texts are plain nodes in new lists (DEBUG); 0: only texts that no node could hold. */
 void type_set_list_plain_from(uint64_t bytes);
 struct set_limits type_set_limits(void);
 struct zset_limits type_zset_limits(void);
 struct stream_limits type_stream_limits(void);
-struct rdb_limits type_rdb_limits(void); /* of all types together */
+struct rdb_limits type_rdb_limits(void); /* for all types together */

@@ -1,44 +1,44 @@
-/* Keys that hold more than a string: how command families find, make and change their values.
+/* Keys with values other than strings: how commands find, create and change them.
  *
  *     struct edit edit;
  *
  *     if (!edit_begin(&edit, request, &request->keys[0], TYPE_SET))
- *         return;                                        WRONGTYPE has been replied
+ *         return;                                        WRONGTYPE was replied
  *     if (edit.is_new)
- *         edit.value = set_create(...);                  only if something is put into it
+ *         edit.value = set_create(...);                  only if an element will be added
  *     ... change edit.value ...
- *     edit_end(&edit, EVENT_SET, "sadd");                stores it; an empty one goes with its key
+ *     edit_end(&edit, EVENT_SET, "sadd");                stores it, or deletes the key if it is empty
  *
- * Whoever removes members, or gives them a new life, says so with edit_forget: their deadlines go.
- * Without edit_end nothing has changed for anybody: for commands that find nothing to do. */
+ * A command that removes members, or gives them a new life, calls edit_forget, which removes their deadlines. Without
+ * edit_end nothing has changed: for commands that find nothing to do. */
 #pragma once
 
 #include "server/core/request.h"
 #include "store/subkey_ttl.h"
 
-/* What other servers can keep of a field's deadline: 46 bits of milliseconds. EXPIREMEMBER takes any. */
+/* The latest deadline of a field that Redis can store: 46 bits of milliseconds. EXPIREMEMBER takes any. */
 #define FIELD_DEADLINE_MOST_MS ((INT64_C(1) << 46) - 1)
 
 struct edit {
     struct change change;
     struct request *request;
-    struct value value; /* data NULL while a new one was not made */
+    struct value value; /* data NULL: a new value was not created yet */
     enum value_type type;
-    bool is_new;        /* the key was not there */
-    bool has_deadlines; /* of members */
+    bool is_new;        /* the key did not exist */
+    bool has_deadlines; /* members have deadlines */
 };
 
 must_check bool edit_begin(struct edit *edit, struct request *request, const struct key *key, enum value_type type);
-/* The first of the request's keys, from *index on, that has a value: to be edited; *index is its place. Of a command
- * that has waited only the key that is ready is looked at. False: there is none, or (*failed) one is of another type,
- * which was replied. */
+/* Begins with the first of the request's keys, from *index on, that exists; *index is its index. For a command that was
+ * blocked only the ready key is checked. False: there is none, or (*failed) one has another type, and an error was
+ * replied. */
 must_check bool edit_begin_next(struct edit *edit, struct request *request, uint32_t *index, enum value_type type,
                                 bool *failed);
 void edit_end(struct edit *edit, enum event_class event_class, const char *event);
-/* The same for a value that has become empty: the key goes, with its own event after this one. */
+/* The same for a value that is now empty: deletes the key, with a second event for that. */
 void edit_end_empty(struct edit *edit, enum event_class event_class, const char *event);
 
-/* Before edit_end. */
+/* Call it before edit_end. */
 static inline void edit_forget(struct edit *edit, struct slice member)
 {
     if (UNLIKELY(edit->has_deadlines))
@@ -66,14 +66,15 @@ static inline must_check bool typed_value(struct request *request, const struct 
     return true;
 }
 
-/* To read: counted and touched. False: another type, which was replied. value->data is NULL if there is no such key. */
+/* For reading: counts and touches the key. False: another type, an error was replied. value->data is NULL if the key
+ * does not exist. */
 static inline must_check bool typed_read(struct request *request, const struct key *key, enum value_type type,
                                          struct value *value)
 {
     return typed_value(request, access_read(request->access, request->db, key), type, value);
 }
 
-/* The same for a key that is to be changed: touched, but neither a hit nor a miss. */
+/* The same for a key to be changed: touches it, but counts neither a hit nor a miss. */
 static inline must_check bool typed_find(struct request *request, const struct key *key, enum value_type type,
                                          struct value *value)
 {

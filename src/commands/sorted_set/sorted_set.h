@@ -1,11 +1,11 @@
-/* What the commands of sorted sets have in common. */
+/* Functions that the commands of sorted sets share. */
 #pragma once
 
 #include "commands/shared/type_options.h"
 #include "commands/shared/typed.h"
 #include "data/zset.h"
 
-/* How members are replied: alone, each followed by its score, or each with its score in an array of two. */
+/* The form of members in a reply: alone, each followed by its score, or each with its score in an array of two. */
 enum zset_form { ZSET_MEMBERS, ZSET_FLAT_SCORES, ZSET_NESTED_SCORES };
 
 static inline enum zset_form zset_form_of(const struct request *request, bool with_scores)
@@ -23,17 +23,19 @@ static inline bool zset_edit(struct edit *edit, struct request *request, const s
     return edit_begin(edit, request, key, TYPE_ZSET);
 }
 
-/* Takes a span out of the set that is being edited; ends the edit with this event. An empty set goes with its key. */
+/* Removes a span from the sorted set being edited, and ends the edit with this event. An empty sorted set is
+ * deleted. */
 void zset_end_with_removal(struct edit *edit, struct zset_span span, const char *event);
-/* The same when members were taken out already, and their deadlines. */
+/* The same if members and their deadlines were removed already. */
 void zset_end_removal(struct edit *edit, const char *event);
 
-/* The members of a span as an array, with its head. */
+/* Replies the members of a span as an array. */
 void zset_reply_span(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,
                      enum zset_form form);
 void zset_reply_members(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,
-                        enum zset_form form); /* the same without head */
-/* A key becomes this set (owned from now on), or goes if there are no members. Replies how many there are. */
+                        enum zset_form form); /* the same without the array's header */
+/* Stores the sorted set (takes it over) in the key, or deletes the key if there are no members. Replies the number of
+ * members. */
 void zset_store(struct request *request, const struct key *key, struct value zset, const char *event);
 
 /* Checks that reply an error and return false. */
@@ -42,16 +44,16 @@ must_check bool zset_parse_scores(struct request *request, uint32_t least_index,
                                   struct zset_scores *scores);
 must_check bool zset_parse_members(struct request *request, uint32_t least_index, uint32_t most_index,
                                    struct zset_members *members);
-must_check bool zset_check_member(struct request *request, struct slice member); /* not too long */
+must_check bool zset_check_member(struct request *request, struct slice member); /* its size */
 
 /* --- adding --- */
 
 struct zset_adding {
     bool only_new, only_there;      /* NX, XX */
-    bool only_greater, only_less;   /* GT, LT: what is there changes only this way */
+    bool only_greater, only_less;   /* GT, LT: existing scores change only in this direction */
     bool counts_changes, increases; /* CH, INCR */
-    double score;                   /* of the member at hand, or what is added to its score */
-    bool is_nan;                    /* the sum is none */
+    double score;                   /* score of the current member, or the increment */
+    bool is_nan;                    /* the sum is not a number */
 };
 
 struct zset_scored {
@@ -59,7 +61,7 @@ struct zset_scored {
     double score;
 };
 
-enum { ZSET_SCORED_ROOM = 16 }; /* so many need no allocation */
+enum { ZSET_SCORED_ROOM = 16 }; /* this many need no allocation */
 
-/* Adds to the first key, and replies. True: something changed. */
+/* Adds to the first key, and replies. Returns whether something has changed. */
 bool zset_add(struct request *request, struct zset_adding *adding, const struct zset_scored *members, uint32_t count);
