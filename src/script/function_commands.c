@@ -326,22 +326,22 @@ static void cmd_function_help(struct request *request)
 {
     static const char *const lines[] = {
         "DELETE <library name>",
-        "    Take a library and its functions away.",
+        "    Delete a library with its functions.",
         "DUMP",
-        "    All libraries as bytes that RESTORE takes.",
+        "    Return all libraries as a payload for RESTORE.",
         "FLUSH [ASYNC|SYNC]",
-        "    Take all libraries away.",
+        "    Delete all libraries.",
         "KILL",
-        "    End the function that runs, if it has not written.",
+        "    End the running function if it has not written.",
         "LIST [LIBRARYNAME <pattern>] [WITHCODE]",
-        "    Describe the libraries: name, engine, functions, and the code if asked for.",
+        "    Return the libraries: name, engine, functions and, with WITHCODE, the code.",
         "LOAD [REPLACE] <code>",
         "    Load a library; its first line is #!lua name=<library name>.",
         "RESTORE <payload> [APPEND|REPLACE|FLUSH]",
-        "    Load what DUMP gave. With APPEND, names that are taken are an error; with REPLACE, libraries of the same",
-        "    name go; with FLUSH, all that are there.",
+        "    Load the libraries of a payload. APPEND: a name that exists is an error. REPLACE: libraries of the",
+        "    same name are replaced. FLUSH: all existing libraries are deleted first.",
         "STATS",
-        "    Which function runs, and how many there are.",
+        "    Return the running function and the numbers of libraries and functions.",
     };
 
     reply_help(request, lines, countof(lines));

@@ -208,15 +208,15 @@ static void cmd_script_help(struct request *request)
 {
     static const char *const lines[] = {
         "DEBUG (YES|SYNC|NO)",
-        "    Whether scripts of this connection are run step by step.",
+        "    Set the debug mode of this connection's scripts.",
         "EXISTS <sha1> [<sha1> ...]",
-        "    Which of these scripts are in the cache.",
+        "    Check which of these scripts are in the cache.",
         "FLUSH [ASYNC|SYNC]",
-        "    Empty the cache.",
+        "    Remove all scripts from the cache.",
         "KILL",
-        "    End the script that runs, if it has not written.",
+        "    End the running script if it has not written.",
         "LOAD <script>",
-        "    Put a script into the cache without running it.",
+        "    Load a script into the cache without running it.",
     };
 
     reply_help(request, lines, countof(lines));

@@ -560,19 +560,19 @@ static void cmd_command_help(struct request *request)
 {
     static const char *const lines[] = {
         "(no subcommand)",
-        "    What COMMAND INFO tells of every command.",
+        "    Return the information of COMMAND INFO for all commands.",
         "COUNT",
-        "    How many commands there are.",
+        "    Return the number of commands.",
         "LIST [FILTERBY (MODULE <name> | ACLCAT <category> | PATTERN <pattern>)]",
-        "    The names of all commands, or of those that the filter accepts.",
+        "    Return the names of all commands, or of those that match the filter.",
         "INFO [<command-name> ...]",
-        "    Arity, flags, keys and categories of these commands; of all without a name.",
+        "    Return arity, flags, keys and categories of these commands, or of all commands.",
         "DOCS [<command-name> ...]",
-        "    Documentation of these commands; of all without a name.",
+        "    Return the documentation of these commands, or of all commands.",
         "GETKEYS <full-command>",
-        "    The keys among the words of a command.",
+        "    Return the keys among the arguments of a command.",
         "GETKEYSANDFLAGS <full-command>",
-        "    The same, and what the command does with each.",
+        "    Return the keys among the arguments of a command, and how it uses each key.",
     };
 
     reply_help(request, lines, countof(lines));

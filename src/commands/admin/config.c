@@ -220,13 +220,13 @@ static void cmd_config_help(struct request *request)
 {
     static const char *const lines[] = {
         "GET <pattern> [<pattern> ...]",
-        "    Options whose name matches a glob-like pattern, with their values.",
+        "    Return the options whose names match a glob-style pattern, with their values.",
         "SET <option> <value> [<option> <value> ...]",
-        "    Change options: all of them, or none if one cannot be changed.",
+        "    Change options. If one cannot be changed, none is.",
         "RESETSTAT",
-        "    Start the counters of INFO anew.",
+        "    Reset the counters of INFO.",
         "REWRITE",
-        "    Write the present values into the configuration file.",
+        "    Write the current values to the configuration file.",
     };
 
     reply_help(request, lines, countof(lines));

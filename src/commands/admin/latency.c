@@ -304,17 +304,17 @@ static void cmd_latency_help(struct request *request)
 {
     static const char *const lines[] = {
         "DOCTOR",
-        "    What was slow, and what may help, in words.",
+        "    Report latency events, and what may help.",
         "GRAPH <event>",
-        "    A graph of the slow moments of <event>.",
+        "    Return a graph of the samples of <event>.",
         "HISTORY <event>",
-        "    Time and milliseconds of the slow moments of <event>.",
+        "    Return the samples of <event>: time stamp and milliseconds.",
         "LATEST",
-        "    The latest and the worst slow moment of each event.",
+        "    Return the latest and the worst sample of each event.",
         "RESET [<event> ...]",
-        "    Forget the slow moments of these events, or of all.",
+        "    Delete the samples of these events, or of all events.",
         "HISTOGRAM [COMMAND ...]",
-        "    How long calls of these commands, or of all, took: cumulative counts by microseconds.",
+        "    Return the distribution of the durations of these commands, or of all: cumulative counts by microseconds.",
     };
 
     reply_help(request, lines, countof(lines));

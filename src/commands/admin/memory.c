@@ -233,16 +233,16 @@ static void cmd_memory_help(struct request *request)
 {
     static const char *const lines[] = {
         "DOCTOR",
-        "    What is out of the ordinary with the memory, and what may help, in words.",
+        "    Report unusual use of memory, and what may help.",
         "MALLOC-STATS",
-        "    The allocator's own report.",
+        "    Return the statistics of the allocator as text.",
         "PURGE",
-        "    Give free pages back to the system.",
+        "    Return free pages to the system.",
         "STATS",
-        "    Where the memory is, in numbers.",
+        "    Return how memory is used.",
         "USAGE <key> [SAMPLES <count>]",
-        "    Bytes that <key> and its value take. Of values with many elements <count> are looked at",
-        "    (5 if not given, 0: all).",
+        "    Return the memory of <key> and its value in bytes. Large values are estimated from",
+        "    <count> elements (default: 5, 0: all).",
     };
 
     reply_help(request, lines, countof(lines));

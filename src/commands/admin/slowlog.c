@@ -60,13 +60,13 @@ static void cmd_slowlog_help(struct request *request)
 {
     static const char *const lines[] = {
         "GET [<count>]",
-        "    The newest <count> entries of the slow log (10 if not given, -1: all). Each has:",
-        "    id, time stamp, microseconds it took, its arguments, address of the client,",
+        "    Return the newest <count> entries of the slow log (default: 10, -1: all). Each has:",
+        "    id, time stamp, duration in microseconds, arguments, address of the client,",
         "    name of the client",
         "LEN",
-        "    How many entries the slow log has.",
+        "    Return the number of entries in the slow log.",
         "RESET",
-        "    Empty the slow log.",
+        "    Delete all entries of the slow log.",
     };
 
     reply_help(request, lines, countof(lines));

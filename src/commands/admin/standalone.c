@@ -36,11 +36,11 @@ static void cmd_module_help(struct request *request)
 {
     static const char *const lines[] = {
         "LIST",
-        "    The modules that are loaded: none, as this server has no interface for them.",
+        "    Return the loaded modules: always none, since this server does not support modules.",
         "LOAD <path> [<arg> ...]",
-        "    Refused, as is LOADEX.",
+        "    Always an error, like LOADEX.",
         "UNLOAD <name>",
-        "    Refused: there is none.",
+        "    Always an error, since no module is loaded.",
     };
 
     reply_help(request, lines, countof(lines));

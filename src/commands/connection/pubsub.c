@@ -174,15 +174,15 @@ static void cmd_pubsub_help(struct request *request)
 {
     static const char *const lines[] = {
         "CHANNELS [<pattern>]",
-        "    The channels that have subscribers, or those of them that fit the pattern.",
+        "    Return the channels with subscribers, or those that match the pattern.",
         "NUMPAT",
-        "    How many different patterns there are subscriptions to.",
+        "    Return the number of different patterns with subscribers.",
         "NUMSUB [<channel> ...]",
-        "    How many clients subscribe to each of the channels, those by pattern not counted.",
+        "    Return the number of subscribers of each channel, without subscribers by pattern.",
         "SHARDCHANNELS [<pattern>]",
-        "    The sharded channels that have subscribers, or those of them that fit the pattern.",
+        "    Return the sharded channels with subscribers, or those that match the pattern.",
         "SHARDNUMSUB [<shardchannel> ...]",
-        "    How many clients subscribe to each of the sharded channels.",
+        "    Return the number of subscribers of each sharded channel.",
     };
 
     reply_help(request, lines, countof(lines));

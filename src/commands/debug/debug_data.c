@@ -219,18 +219,19 @@ static void debug_structsize(struct request *request)
 }
 
 const struct debug_row debug_data_rows[] = {
-    {"digest", "", "A fingerprint of all data, equal on servers that hold the same.", debug_digest, 2, 2,
+    {"digest", "", "Return a digest of all data, equal on servers with the same data.", debug_digest, 2, 2,
      ACCESS_EXCLUSIVE, 0, 0},
-    {"digest-value", "<key> [<key> ...]", "Fingerprints of the values of these keys.", debug_digest_value, 2,
+    {"digest-value", "<key> [<key> ...]", "Return digests of the values of these keys.", debug_digest_value, 2,
      UINT32_MAX, ACCESS_STRIPED, 2, UINT32_MAX},
-    {"htstats", "<dbid>", "How full the hash tables of a database are.", debug_htstats, 3, 3, ACCESS_EXCLUSIVE, 0, 0},
-    {"object", "<key>", "How the value of <key> is stored.", debug_object, 3, 3, ACCESS_STRIPED, 2, 2},
+    {"htstats", "<dbid>", "Return statistics of the hash tables of a database.", debug_htstats, 3, 3, ACCESS_EXCLUSIVE,
+     0, 0},
+    {"object", "<key>", "Return how the value of <key> is stored.", debug_object, 3, 3, ACCESS_STRIPED, 2, 2},
     {"populate", "<count> [<prefix>] [<size>]",
-     "Create <count> string keys <prefix>:<number> that are not there yet, only on this server.\nThe "
-     "prefix is \"key\" if none is given; values have <size> bytes.",
+     "Create <count> string keys <prefix>:<number> unless they exist, only on this server.\nThe "
+     "default prefix is \"key\"; values have <size> bytes.",
      debug_populate, 3, 5, ACCESS_EXCLUSIVE, 0, 0},
-    {"sdslen", "<key>", "Lengths of the name and of the string at <key>, and the memory they take.", debug_sdslen, 3, 3,
+    {"sdslen", "<key>", "Return the lengths and the memory of the name and of the string of <key>.", debug_sdslen, 3, 3,
      ACCESS_STRIPED, 2, 2},
-    {"structsize", "", "Sizes of the structures that most memory goes to.", debug_structsize, 2, 2, ACCESS_FREE, 0, 0},
+    {"structsize", "", "Return the sizes of the most frequent structures.", debug_structsize, 2, 2, ACCESS_FREE, 0, 0},
     {0},
 };

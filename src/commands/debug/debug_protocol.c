@@ -153,10 +153,10 @@ static void debug_stringmatch_test(struct request *request)
 const struct debug_row debug_protocol_rows[] = {
     {"error", "<string>", "Reply with <string> as an error.", debug_error, 3, 3, ACCESS_FREE, 0, 0},
     {"protocol", "<type>",
-     "A sample reply of a type: string, integer, double, bignum, null, array, set, map, attrib, "
+     "Return a sample reply of a type: string, integer, double, bignum, null, array, set, map, attrib, "
      "push,\nverbatim, true, false.",
      debug_protocol, 3, 3, ACCESS_FREE, 0, 0},
-    {"stringmatch-len", "<pattern> <string>", "Whether the pattern, as KEYS understands it, fits the string.",
+    {"stringmatch-len", "<pattern> <string>", "Return whether the pattern of KEYS matches the string.",
      debug_stringmatch_len, 4, 4, ACCESS_FREE, 0, 0},
     {"stringmatch-test", "", "Match random texts with random patterns.", debug_stringmatch_test, 2, 2, ACCESS_FREE, 0,
      0},

@@ -167,16 +167,16 @@ static void debug_packed_threshold(struct request *request)
 }
 
 const struct debug_row debug_value_rows[] = {
-    {"htstats-key", "<key>", "How full the hash table is that holds the members of <key>.", debug_htstats_key, 3, 3,
-     ACCESS_STRIPED, 2, 2},
-    {"listpack", "<key>", "How the listpack at <key> is laid out: where each element begins, and what it is.",
+    {"htstats-key", "<key>", "Return statistics of the hash table of <key>.", debug_htstats_key, 3, 3, ACCESS_STRIPED,
+     2, 2},
+    {"listpack", "<key>", "Return the layout of the listpack of <key>: offset and content of each element.",
      debug_listpack, 3, 3, ACCESS_STRIPED, 2, 2},
     {"quicklist", "<key> [<0|1>]",
-     "How the quicklist at <key> is laid out: its nodes and, with 1, the elements in them.", debug_quicklist, 3, 4,
+     "Return the layout of the quicklist of <key>: its nodes and, with 1, their elements.", debug_quicklist, 3, 4,
      ACCESS_STRIPED, 2, 2},
     {"quicklist-packed-threshold", "<size>",
-     "Give elements from this size on nodes of their own, in lists that are made from now on.\n"
-     "0: only those that fit into no other node.",
+     "In new lists, elements of this size or more get nodes of their own.\n"
+     "0: only elements that no node could hold.",
      debug_packed_threshold, 3, 3, ACCESS_FREE, 0, 0},
     {0},
 };

@@ -295,16 +295,16 @@ static void cmd_object_help(struct request *request)
 {
     static const char *const lines[] = {
         "ENCODING <key>",
-        "    Tell how the value is kept in memory.",
+        "    Return the encoding of the value.",
         "FREQ <key>",
-        "    Tell how often the key is used, on a logarithmic scale. Needs an LFU",
+        "    Return how often the key is used, on a logarithmic scale. Needs an LFU",
         "    maxmemory policy.",
         "IDLETIME <key>",
-        "    Tell for how many seconds nobody has used the key.",
+        "    Return the seconds since the last use of the key.",
         "LASTMODIFIED <key>",
-        "    Tell for how many seconds nobody has changed the key, as far as is known.",
+        "    Return the seconds since the last change of the key, as far as known.",
         "REFCOUNT <key>",
-        "    Tell how many users the value has.",
+        "    Return the number of references to the value.",
     };
 
     reply_help(request, lines, countof(lines));

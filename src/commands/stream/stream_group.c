@@ -159,17 +159,17 @@ static void cmd_xgroup_help(struct request *request)
 {
     static const char *const lines[] = {
         "CREATE <key> <group> <id|$> [MKSTREAM] [ENTRIESREAD <entries-read>]",
-        "    Make a group that reads what comes after <id>, or from now on ($).",
-        "    * MKSTREAM: make an empty stream if there is none.",
-        "    * ENTRIESREAD: how many entries the group counts as read (-1: unknown).",
+        "    Create a group that reads the entries after <id>, or new entries ($).",
+        "    * MKSTREAM: create an empty stream if the key does not exist.",
+        "    * ENTRIESREAD: set the number of entries that the group has read (-1: unknown).",
         "CREATECONSUMER <key> <group> <consumer>",
-        "    Make a consumer that has read nothing yet.",
+        "    Create a consumer.",
         "DELCONSUMER <key> <group> <consumer>",
-        "    Drop a consumer with all that is pending for it.",
+        "    Delete a consumer with its pending entries.",
         "DESTROY <key> <group>",
-        "    Drop a group with its consumers.",
+        "    Delete a group with its consumers.",
         "SETID <key> <group> <id|$> [ENTRIESREAD <entries-read>]",
-        "    Let the group read on from another place.",
+        "    Set the last delivered id of the group.",
     };
 
     reply_help(request, lines, countof(lines));

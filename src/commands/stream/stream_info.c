@@ -232,11 +232,12 @@ static void cmd_xinfo_help(struct request *request)
 {
     static const char *const lines[] = {
         "CONSUMERS <key> <group>",
-        "    Consumers of a group: their names, what is pending for them, how long ago they were seen.",
+        "    Return the consumers of a group: names, numbers of pending entries, times since they were seen.",
         "GROUPS <key>",
-        "    Groups of a stream, and how far they have read.",
+        "    Return the groups of a stream, and how far they have read.",
         "STREAM <key> [FULL [COUNT <count>]]",
-        "    A stream: its length, ids, first and last entry. FULL: with <count> entries, all groups and consumers.",
+        "    Return length, ids, first and last entry of a stream. FULL: also <count> entries, all groups and "
+        "consumers.",
     };
 
     reply_help(request, lines, countof(lines));
