@@ -2,8 +2,10 @@
 
 #include "base/array.h"
 #include "base/assert.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 #include "server/acl/acl_check.h"
 #include "server/acl/acl_log.h"
 #include "server/acl/acl_user.h"
@@ -56,6 +58,7 @@ static bool is_default(struct slice name)
 /* A version is in its place from now on. */
 static void show_locked(const struct acl_user *user) REQUIRES(registry.lock)
 {
+    spinlock_assert_held(&registry.lock);
     if (is_default(user->name))
         atomic_store_explicit(&acl_default_is_nopass, (user->flags & ACL_NOPASS) != 0, memory_order_relaxed);
 }
@@ -105,6 +108,7 @@ struct acl_user **acl_list(size_t *count)
 
 void acl_list_release(struct acl_user **users, size_t count)
 {
+    assert(users != NULL || count == 0);
     for (size_t i = 0; i < count; i++)
         acl_user_release(&users[i]);
     mem_free(users);
@@ -124,6 +128,8 @@ struct acl_user *acl_authenticate(struct slice name, struct slice password)
 
 static void insert_locked(size_t index, struct acl_user *user) REQUIRES(registry.lock)
 {
+    spinlock_assert_held(&registry.lock);
+    assert(index <= registry.users.count);
     ARRAY_RESERVE(&registry.users, 1);
     memmove(&registry.users.items[index + 1], &registry.users.items[index],
             (registry.users.count - index) * sizeof(*registry.users.items));
@@ -140,6 +146,7 @@ static bool publish(struct acl_user *old, struct acl_user *user)
     size_t index;
     bool found, done;
 
+    assert(old == NULL || slice_equal(old->name, user->name));
     spinlock_acquire(&registry.lock);
     found = find_locked(user->name, &index);
     done = found ? registry.users.items[index] == old : old == NULL;
@@ -186,6 +193,7 @@ bool acl_delete(struct slice name)
     spinlock_acquire(&registry.lock);
     if (find_locked(name, &index)) {
         gone = registry.users.items[index];
+        assert(gone->identity != 0);
         outdate(gone);
         registry.users.count--;
         memmove(&registry.users.items[index], &registry.users.items[index + 1],
@@ -208,9 +216,15 @@ void acl_replace_all(struct acl_user **users, size_t count)
 {
     struct acl_user **fresh = mem_alloc(MAX(count, (size_t)1) * sizeof(*fresh)), **old;
     size_t old_count;
+    bool has_default = false;
 
     memcpy(fresh, users, count * sizeof(*fresh));
     qsort(fresh, count, sizeof(*fresh), compare_users);
+    for (size_t i = 0; i < count; i++) {
+        assert(i == 0 || compare_users(&fresh[i - 1], &fresh[i]) < 0); /* different names */
+        has_default = has_default || is_default(fresh[i]->name);
+    }
+    assert(has_default);
     spinlock_acquire(&registry.lock);
     for (size_t i = 0; i < count; i++) {
         size_t index;
@@ -250,6 +264,9 @@ void acl_setup(void)
     struct acl_user *user;
     bool done;
 
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(registry.users.count == 0);
     spinlock_init(&registry.lock, LOCK_REGISTRY);
     acl_log_setup();
     user = acl_user_create_default();
@@ -259,6 +276,8 @@ void acl_setup(void)
 
 void acl_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     acl_list_release(registry.users.items, registry.users.count);
     registry.users.items = NULL;
     registry.users.count = registry.users.capacity = 0;

@@ -16,8 +16,8 @@ struct acl_user;
 extern _Atomic uint32_t acl_generation;    /* global: atomic: release after a change, acquire by readers */
 extern _Atomic bool acl_default_is_nopass; /* global: atomic: relaxed; the default user needs no password */
 
-void acl_setup(void); /* after config_setup and command_registry_setup: creates the default user */
-void acl_teardown(void);
+void acl_setup(void);    /* main thread, after config_setup and command_registry_setup: creates the default user */
+void acl_teardown(void); /* main thread, after the workers have ended */
 
 /* The caller releases the reference with acl_user_release. */
 struct acl_user *acl_find(struct slice name); /* NULL: none */

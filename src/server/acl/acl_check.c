@@ -1,5 +1,6 @@
 #include "server/acl/acl_check.h"
 
+#include "base/assert.h"
 #include "base/glob.h"
 #include "server/acl/acl_user.h"
 #include "server/command/command.h"
@@ -83,6 +84,7 @@ static struct acl_decision check_channels(const struct acl_selector *selector, c
     enum channel_args which = question->command->row->channels;
     uint32_t end = which == CHANNELS_FIRST ? MIN(question->arg_count, 2U) : question->arg_count;
 
+    assert(which != CHANNELS_NONE);
     for (uint32_t i = 1; i < end; i++) {
         if (!has_channel(selector, question->args[i], which == CHANNELS_PATTERNS))
             return (struct acl_decision){ACL_DENIED_CHANNEL, i};
@@ -115,6 +117,7 @@ struct acl_decision acl_check(const struct acl_user *user, const struct command 
     struct question question = {.command = command, .args = args, .arg_count = arg_count};
     struct acl_decision closest = {ACL_ALLOWED, 0};
 
+    assert(user->selector_count != 0);
     if (user->may_everything)
         return closest;
     for (uint32_t i = 0; i < user->selector_count; i++) {
@@ -133,6 +136,7 @@ struct acl_decision acl_check(const struct acl_user *user, const struct command 
 
 bool acl_may_key(const struct acl_user *user, struct slice key, uint32_t permissions)
 {
+    assert(permissions != 0);
     for (uint32_t i = 0; i < user->selector_count; i++) {
         if (has_key(&user->selectors[i], key, permissions))
             return true;
@@ -156,6 +160,7 @@ bool acl_may_all_keys(const struct acl_user *user, const struct command *command
     struct question question = {.command = command, .args = args, .arg_count = arg_count};
     bool may = false;
 
+    assert(permissions != 0);
     for (uint32_t i = 0; i < user->selector_count && !may; i++)
         may = has_all_keys(&user->selectors[i], permissions) &&
               check_selector(&user->selectors[i], &question).verdict == ACL_ALLOWED;

@@ -1,5 +1,8 @@
 #include "server/acl/acl_client.h"
 
+#include "base/assert.h"
+#include "base/gate.h"
+#include "base/thread.h"
 #include "net/tls.h"
 #include "server/acl/acl_options.h"
 #include "server/acl/acl_user.h"
@@ -18,6 +21,7 @@ static void set_user(struct client *client, struct acl_user *user)
 {
     struct acl_user *old = client->card.user;
 
+    client_assert_owned(client);
     spinlock_acquire(&client->worker->roster_lock);
     client->card.user = user;
     client->card.user_name = user != NULL ? user->name.data : "";
@@ -36,6 +40,7 @@ void acl_client_enter(struct client *client)
 {
     struct acl_user *user = acl_default();
 
+    client_assert_owned(client);
     set_user(client, user);
     client_set_authenticated(client, needs_no_password(user));
 }
@@ -47,6 +52,8 @@ static void leave(struct client *client)
 
 void acl_client_become(struct client *client, struct acl_user **user)
 {
+    assert(*user != NULL);
+    client_assert_owned(client);
     set_user(client, *user);
     *user = NULL;
     client_set_authenticated(client, true);
@@ -59,6 +66,7 @@ static void recognise(struct client *client)
     size_t size;
     struct acl_user *user;
 
+    client_assert_owned(client);
     if (OPTION_GET(option_tls_auth_clients_user) == TLS_USER_OFF)
         return;
     size = tls_conn_peer_common_name(&client->conn, name, sizeof(name));
@@ -72,6 +80,7 @@ static void recognise(struct client *client)
 
 struct slice acl_client_name(const struct client *client)
 {
+    client_assert_owned(client);
     return client->card.user->name;
 }
 
@@ -107,6 +116,8 @@ static bool refresh_client(struct client *client)
 {
     struct acl_user *old = client->card.user, *user;
 
+    client_assert_owned(client);
+    assert(old != NULL);
     if (!atomic_load_explicit(&old->is_outdated, memory_order_relaxed))
         return true;
     user = acl_find(old->name);
@@ -122,6 +133,7 @@ static bool refresh_client(struct client *client)
 
 void acl_refresh_clients(struct worker *worker)
 {
+    worker_assert_self(worker);
     worker->acl_generation = atomic_load_explicit(&acl_generation, memory_order_acquire);
     LIST_FOREACH(node, &worker->clients) {
         struct client *client = container_of(node, struct client, node);
@@ -175,6 +187,8 @@ void acl_note_refusal(struct client *client, struct acl_decision decision, enum 
                                               [ACL_DENIED_CHANNEL] = ACL_REASON_CHANNEL};
     struct slice object = decision.verdict == ACL_DENIED_COMMAND ? command->full_name : args[decision.arg_index];
 
+    client_assert_owned(client);
+    assert(decision.verdict != ACL_ALLOWED);
     count_refusal(client->worker, decision.verdict);
     show_command(client, command);
     acl_log_add(reasons[decision.verdict], context, object, acl_client_name(client), client,
@@ -183,6 +197,7 @@ void acl_note_refusal(struct client *client, struct acl_decision decision, enum 
 
 void acl_note_wrong_password(const struct request *request, struct slice user)
 {
+    client_assert_owned(request->client);
     counter_add(&request->worker->stats.auth_failures, 1);
     show_command(request->client, request->command);
     acl_log_add(ACL_REASON_AUTH, request->in_exec ? ACL_CONTEXT_MULTI : ACL_CONTEXT_TOPLEVEL, request_arg(request, 0),
@@ -213,6 +228,7 @@ bool acl_refuses(struct request *request)
     struct client *client = request->client;
     struct acl_decision decision = acl_check(client->card.user, request->command, request->args, request->arg_count);
 
+    client_assert_owned(client);
     if (decision.verdict == ACL_ALLOWED)
         return false;
     acl_note_refusal(client, decision, client->transaction != NULL ? ACL_CONTEXT_MULTI : ACL_CONTEXT_TOPLEVEL,
@@ -231,6 +247,7 @@ bool acl_refuses_queued(struct request *exec, const struct command *command, con
     };
     struct acl_decision decision = acl_check(exec->client->card.user, command, args, arg_count);
 
+    client_assert_owned(exec->client);
     if (decision.verdict == ACL_ALLOWED)
         return false;
     acl_note_refusal(exec->client, decision, ACL_CONTEXT_MULTI, command, args);
@@ -253,6 +270,7 @@ const char *acl_refusal_in_script(struct client *client, const struct command *c
     };
     struct acl_decision decision;
 
+    client_assert_owned(client);
     if (LIKELY((client->flags & CLIENT_RESTRICTED) == 0))
         return NULL;
     decision = acl_check(client->card.user, command, args, arg_count);
@@ -266,6 +284,7 @@ bool acl_refuses_served(struct request *request, const struct acl_user *user, st
 {
     struct acl_user *now = NULL;
 
+    worker_assert_inside(request->worker);
     *decision = (struct acl_decision){ACL_ALLOWED, 0};
     if (LIKELY(!atomic_load_explicit(&user->is_outdated, memory_order_relaxed)))
         return false; /* it was asked when it came */
@@ -284,6 +303,7 @@ bool acl_refuses_served(struct request *request, const struct acl_user *user, st
 bool acl_client_may(const struct client *client, const struct command *command, const struct slice *args,
                     uint32_t arg_count)
 {
+    client_assert_owned(client);
     return acl_check(client->card.user, command, args, arg_count).verdict == ACL_ALLOWED;
 }
 
@@ -291,6 +311,7 @@ bool acl_may_read_all_keys(const struct request *request)
 {
     const struct client *client = request->client;
 
+    client_assert_owned(client);
     return (client->flags & CLIENT_RESTRICTED) == 0 ||
            acl_may_all_keys(client->card.user, request->command, request->args, request->arg_count, ACL_READ);
 }
@@ -303,6 +324,7 @@ static bool admit(struct client *client)
 
 static const char *apply_requirepass(const struct option_row *row)
 {
+    gate_assert_alone();
     (void)row;
     acl_set_default_password(slice_make(option_requirepass.data, option_requirepass.size));
     return NULL;
@@ -310,6 +332,8 @@ static const char *apply_requirepass(const struct option_row *row)
 
 static bool start(struct server *server)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     (void)server;
     config_on_change("requirepass", apply_requirepass);
     return true;

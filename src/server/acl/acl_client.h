@@ -45,9 +45,9 @@ bool acl_refuses_queued(struct request *exec, const struct command *command, con
 /* The same for a command that a script calls. Returns NULL, or the error for the script. */
 const char *acl_refusal_in_script(struct client *client, const struct command *command, const struct slice *args,
                                   uint32_t arg_count);
-/* The same for a blocked command that is about to be served, possibly by another worker than its client's. `user` is
- * the client's user when it was blocked. The client's worker records the refusal (acl_note_refusal) when the reply
- * arrives. */
+/* The same for a blocked command that is about to be served, inside of the gate, possibly by another worker than its
+ * client's. `user` is the client's user when it was blocked. The client's worker records the refusal (acl_note_refusal)
+ * when the reply arrives. */
 bool acl_refuses_served(struct request *request, const struct acl_user *user, struct acl_decision *decision);
 bool acl_client_may(const struct client *client, const struct command *command, const struct slice *args,
                     uint32_t arg_count); /* does not count or log */

@@ -2,8 +2,10 @@
 
 #include "base/assert.h"
 #include "base/buffer.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "base/words.h"
 #include "server/acl/acl.h"
 #include "server/acl/acl_file.h"
@@ -74,6 +76,7 @@ static void keep_line(const struct slice *words, size_t count)
 {
     struct declared *line = mem_alloc(sizeof(*line) + count * sizeof(*line->words));
 
+    assert(count != 0);
     *line = (struct declared){.count = count};
     for (size_t i = 0; i < count; i++)
         line->words[i] = slice_make(mem_copy(words[i].size != 0 ? words[i].data : "", words[i].size), words[i].size);
@@ -90,6 +93,8 @@ static const char *read_line(const struct slice *words, size_t count)
     struct slice name;
     char reason[SHOWN_BYTES_MOST + 80];
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     if (count < 2)
         return "Bad directive or wrong number of arguments";
     name = words[1];
@@ -168,6 +173,7 @@ static void rewrite(struct buffer *out)
     size_t count;
     struct acl_user **users;
 
+    gate_assert_alone();
     if (option_aclfile.size != 0)
         return;
     users = acl_list(&count);
@@ -216,6 +222,8 @@ bool acl_start(void)
 {
     bool done = true;
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     if (option_requirepass.size != 0)
         acl_set_default_password(slice_make(option_requirepass.data, option_requirepass.size));
     if (option_aclfile.size != 0 && lines.first != NULL) {
@@ -233,6 +241,8 @@ bool acl_start(void)
 
 void acl_declared_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     while (lines.first != NULL) {
         struct declared *gone = lines.first;
 

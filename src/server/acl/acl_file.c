@@ -1,6 +1,7 @@
 #include "server/acl/acl_file.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -74,6 +75,7 @@ static bool has_name(const void *item, const void *name)
 
 static void add_user(struct reader *reader, struct acl_user *user)
 {
+    assert(table_find(&reader->names, hash_of_user(user), has_name, &user->name) == NULL);
     *ARRAY_PUSH(&reader->users) = user;
     table_insert(&reader->names, hash_of_user(user), user, hash_of_user);
     reader->has_default = reader->has_default || slice_equal_text(user->name, "default");
@@ -193,6 +195,7 @@ bool acl_load(struct buffer *errors)
     char *text = NULL;
     bool done;
 
+    assert(option_aclfile.size != 0);
     if (file_load(option_aclfile.data, FILE_SIZE_MOST, &text, &size) != STATUS_OK) {
         buffer_printf(errors, "Error loading ACLs, opening file '%s': %s", option_aclfile.data, strerror(errno));
         return false;
@@ -211,6 +214,7 @@ bool acl_save(void)
     struct acl_user **users = acl_list(&count);
     bool done;
 
+    assert(option_aclfile.size != 0);
     for (size_t i = 0; i < count; i++) {
         buffer_append_text(&text, "user ");
         buffer_append_slice(&text, users[i]->name);

@@ -2,9 +2,11 @@
 
 #include "base/assert.h"
 #include "base/buffer.h"
+#include "base/gate.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
+#include "base/thread.h"
 #include "server/acl/acl_options.h"
 #include "server/core/client.h"
 
@@ -28,6 +30,7 @@ const char *acl_reason_name(enum acl_reason reason)
 {
     static const char *const names[] = {"command", "key", "channel", "auth"};
 
+    assert(reason < countof(names));
     return names[reason];
 }
 
@@ -35,17 +38,22 @@ const char *acl_context_name(enum acl_context context)
 {
     static const char *const names[] = {"toplevel", "multi", "lua"};
 
+    assert(context < countof(names));
     return names[context];
 }
 
 void acl_log_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     spinlock_init(&acl_log.lock, LOCK_REGISTRY);
     list_init(&acl_log.entries);
 }
 
 void acl_log_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     acl_log_reset();
 }
 
@@ -135,6 +143,7 @@ static void put_locked(struct logged *fresh, struct list *rest) REQUIRES(acl_log
     struct logged *same = find_same_locked(&fresh->entry);
     char *client;
 
+    spinlock_assert_held(&acl_log.lock);
     if (same == NULL) {
         fresh->entry.id = acl_log.next_id++;
         list_push_front(&acl_log.entries, &fresh->node);
@@ -160,6 +169,7 @@ void acl_log_add(enum acl_reason reason, enum acl_context context, struct slice 
     struct buffer text = {0};
     struct list rest;
 
+    client_assert_owned(client); /* its card is shown */
     object.size = MIN(object.size, (size_t)OBJECT_BYTES_MOST);
     user.size = MIN(user.size, (size_t)OBJECT_BYTES_MOST);
     client_card_print(&client->card, &text);
@@ -191,6 +201,7 @@ struct acl_log_entry *acl_log_get(size_t most, size_t *count)
     LIST_FOREACH(node, &acl_log.entries) {
         if (*count >= most)
             break;
+        assert(*count < acl_log.count);
         entries[(*count)++] = entry_copy(&container_of(node, struct logged, node)->entry);
     }
     spinlock_release(&acl_log.lock);
@@ -211,6 +222,7 @@ void acl_log_reset(void)
 
 const char *acl_log_apply(const struct option_row *row)
 {
+    gate_assert_alone();
     (void)row;
     cut_to((size_t)OPTION_GET(option_acllog_max_len));
     return NULL;

@@ -21,9 +21,10 @@ struct acl_log_entry {
     size_t object_size, user_size, client_size;
 };
 
-void acl_log_setup(void);
-void acl_log_teardown(void);
+void acl_log_setup(void);    /* main thread, before the workers start */
+void acl_log_teardown(void); /* main thread, after the workers have ended */
 struct client;
+/* The client's worker. */
 void acl_log_add(enum acl_reason reason, enum acl_context context, struct slice object, struct slice user,
                  const struct client *client, int64_t now_ms);
 /* Returns copies of at most `most` entries, latest first, in an array that acl_log_release frees. */

@@ -1,5 +1,7 @@
 #include "server/acl/acl_options.h"
 
+#include "base/gate.h"
+#include "base/thread.h"
 #include "server/acl/acl_log.h"
 #include "server/config/config.h"
 
@@ -23,6 +25,8 @@ static const struct option_row acl_rows[] = {
 
 void acl_options_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     config_add_rows(acl_rows, countof(acl_rows));
     config_on_change("acllog-max-len", acl_log_apply);
 }

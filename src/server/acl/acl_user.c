@@ -29,6 +29,7 @@ const char *acl_error_text(enum acl_error error)
                          "characters",
     };
 
+    assert(error < countof(texts));
     return texts[error];
 }
 
@@ -218,6 +219,7 @@ static void set_command(struct acl_selector *selector, const struct command *com
 {
     uint64_t bit = UINT64_C(1) << (command->id % 64);
 
+    assert(command->id < command_count());
     if (allowed)
         selector->commands[command->id / 64] |= bit;
     else
@@ -478,6 +480,12 @@ bool acl_user_knows(const struct acl_user *user, struct slice password)
     return find_hash(user, hash) != user->hashes.count;
 }
 
+/* Its maker's alone: not published yet. */
+static void assert_is_draft(const struct acl_user *user)
+{
+    assert(atomic_load_explicit(&user->refs, memory_order_relaxed) == 1);
+}
+
 static void clear_hashes(struct acl_user *user)
 {
     ARRAY_FINI(&user->hashes);
@@ -521,6 +529,7 @@ void acl_user_set_password(struct acl_user *user, struct slice password)
 {
     unsigned char hash[ACL_HASH_BYTES];
 
+    assert_is_draft(user);
     clear_hashes(user);
     user->flags |= ACL_NOPASS;
     if (password.size == 0)
@@ -535,6 +544,7 @@ struct acl_user *acl_user_create(struct slice name)
 {
     struct acl_user *user = mem_alloc_zero(sizeof(*user));
 
+    assert(command_count() != 0);
     atomic_init(&user->refs, 1);
     user->name = keep(name);
     user->selectors = mem_alloc(sizeof(*user->selectors));
@@ -562,6 +572,7 @@ struct acl_user *acl_user_copy(const struct acl_user *user)
 {
     struct acl_user *copy = mem_alloc_zero(sizeof(*copy));
 
+    assert(user->selector_count != 0);
     atomic_init(&copy->refs, 1);
     copy->identity = user->identity;
     copy->name = keep(user->name);
@@ -578,16 +589,23 @@ struct acl_user *acl_user_copy(const struct acl_user *user)
 
 struct acl_user *acl_user_acquire(struct acl_user *user)
 {
-    atomic_fetch_add_explicit(&user->refs, 1, memory_order_relaxed);
+    uint32_t before = atomic_fetch_add_explicit(&user->refs, 1, memory_order_relaxed);
+
+    assert(before != 0);
     return user;
 }
 
 void acl_user_release(struct acl_user **user)
 {
     struct acl_user *gone = *user;
+    uint32_t before;
 
     *user = NULL;
-    if (gone == NULL || atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel) != 1)
+    if (gone == NULL)
+        return;
+    before = atomic_fetch_sub_explicit(&gone->refs, 1, memory_order_acq_rel);
+    assert(before != 0);
+    if (before != 1)
         return;
     for (uint32_t i = 0; i < gone->selector_count; i++)
         selector_fini(&gone->selectors[i]);
@@ -611,6 +629,7 @@ static bool has_all_keys(const struct acl_selector *selector)
 
 void acl_user_seal(struct acl_user *user)
 {
+    assert_is_draft(user);
     user->may_everything = false;
     for (uint32_t i = 0; i < user->selector_count; i++) {
         struct acl_selector *selector = &user->selectors[i];
@@ -626,6 +645,7 @@ void acl_user_seal(struct acl_user *user)
 
 static void clear_selectors(struct acl_user *user)
 {
+    assert(user->selector_count != 0);
     while (user->selector_count > 1)
         selector_fini(&user->selectors[--user->selector_count]);
 }
@@ -688,6 +708,7 @@ static bool apply_flag(struct acl_user *user, struct slice rule)
 
 enum acl_error acl_user_apply(struct acl_user *user, struct slice rule)
 {
+    assert_is_draft(user);
     if (rule.size == 0 || apply_flag(user, rule))
         return ACL_FINE;
     if (strchr("><#!", rule.data[0]) != NULL && rule.data[0] != '\0')
@@ -729,6 +750,7 @@ bool acl_rule_next(struct acl_rule_reader *reader, struct slice *rule)
 
     mem_free(reader->joined);
     reader->joined = NULL;
+    assert(reader->at <= reader->count);
     if (reader->at == reader->count)
         return false;
     *rule = reader->words[reader->at++];

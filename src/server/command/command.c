@@ -12,9 +12,11 @@
 
 #include "base/array.h"
 #include "base/assert.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/panic.h"
+#include "base/thread.h"
 #include "server/command/command_words.h"
 
 #include <stdio.h>
@@ -132,6 +134,7 @@ const struct command *command_find(struct slice name)
 
 const struct command *command_find_subcommand(const struct command *container, struct slice name)
 {
+    assert(container->container == NULL);
     return container->subcommand_count == 0 ? NULL : find(name, container_key(container));
 }
 
@@ -357,6 +360,7 @@ static void build(struct command *command, const struct command_row *row, const 
 {
     struct slice keys = slice_from_text(row->keys != NULL ? row->keys : ""), word;
 
+    assert((size_t)(command - registry.commands) < registry.count);
     *command = (struct command){.row = row,
                                 .run = row->run,
                                 .arity = row->arity,
@@ -381,6 +385,7 @@ static void add_slot(const struct command *command)
     struct slot slot = slot_of_name(command->name, container_key(command->container));
     uint32_t at = slot_hash(&slot) & registry.slot_mask;
 
+    assert(registry.count <= registry.slot_mask / 2); /* there are free ones */
     slot.command = command;
     while (registry.slots[at].command != NULL)
         at = (at + 1) & registry.slot_mask;
@@ -421,6 +426,8 @@ void command_registry_setup(const struct command_row *const *tables, size_t tabl
 {
     uint32_t spec_count = 0, slot_count = SLOTS_LEAST;
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     assert(registry.commands == NULL);
     for (size_t i = 0; i < table_count; i++) {
         for (const struct command_row *row = tables[i]; row->name != NULL; row++) {
@@ -469,12 +476,15 @@ const char *command_rename(struct slice name, struct slice new_name)
     const struct command *found = command_find(name);
     struct command *command;
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     if (found == NULL)
         return is_absent(name) ? NULL : "No such command in rename-command";
     if (new_name.size > NAME_SIZE_MOST)
         return "Target command name is too long";
     if (command_find(new_name) != NULL && command_find(new_name) != found)
         return "Target command name already exists";
+    assert(found->container == NULL);
     command = &registry.commands[found->id];
     set_name(command, new_name);
     memset(registry.slots, 0, (registry.slot_mask + 1) * sizeof(*registry.slots));
@@ -487,6 +497,8 @@ const char *command_rename(struct slice name, struct slice new_name)
 
 void command_registry_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     for (uint32_t i = 0; i < registry.count; i++) {
         struct command *command = &registry.commands[i];
 

@@ -173,11 +173,12 @@ struct command {
     struct slice name;      /* the name that clients use: that of the row unless renamed; empty: removed */
 };
 
-/* Builds the registry from tables of rows; each table ends with a row without name. Once, before the workers start. */
+/* Builds the registry from tables of rows; each table ends with a row without name. Once, by the main thread, before
+ * the workers start. */
 void command_registry_setup(const struct command_row *const *tables, size_t table_count);
-void command_registry_teardown(void);
+void command_registry_teardown(void); /* main thread, after the workers have ended */
 /* Renames a top-level command, or removes it (empty name). Returns NULL, or the reason why not. Its full name stays.
- * Does nothing for commands that are not supported. Before the workers start. */
+ * Does nothing for commands that are not supported. Main thread, before the workers start. */
 const char *command_rename(struct slice name, struct slice new_name);
 extern const struct config_directive command_rename_directive; /* rename-command OLD NEW in a configuration file */
 

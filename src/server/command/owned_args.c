@@ -1,5 +1,6 @@
 #include "server/command/owned_args.h"
 
+#include "base/assert.h"
 #include "base/mem.h"
 
 static bool is_in_blob(const struct owned_args *kept, uint32_t arg_index)
@@ -17,6 +18,7 @@ static void keep_blobs(struct owned_args *kept, const struct resp_blob_arg *blob
         return;
     kept->blobs = mem_alloc(blob_count * sizeof(struct resp_blob_arg));
     for (uint32_t i = 0; i < blob_count; i++) {
+        assert(blobs[i].arg_index < kept->arg_count);
         if (blobs[i].blob != NULL) /* else somebody has taken it: its words are not to be looked at any more */
             kept->blobs[kept->blob_count++] = (struct resp_blob_arg){blobs[i].arg_index, blob_acquire(blobs[i].blob)};
     }
@@ -40,6 +42,7 @@ static void keep_args(struct owned_args *kept, const struct slice *args)
         kept->args[i].data = at;
         at += args[i].size;
     }
+    assert(at == kept->bytes + size);
 }
 
 static void keep_keys(struct owned_args *kept, const struct slice *args, const struct key *keys, uint32_t key_count)
@@ -72,6 +75,7 @@ void owned_args_find_keys(struct owned_args *kept, const struct command *command
 {
     struct key_positions positions = {0};
 
+    assert(kept->keys == NULL && kept->args != NULL);
     if (command_keys(command, kept->args, kept->arg_count, &positions) && positions.count != 0) {
         kept->keys = mem_alloc(positions.count * sizeof(struct key));
         kept->key_count = positions.count;
