@@ -30,6 +30,7 @@
 #include "server/durable/aof_hold.h"
 #include "server/durable/aof_lock.h"
 #include "server/durable/child.h"
+#include "server/durable/durable_info.h"
 #include "server/durable/file_options.h"
 #include "server/durable/loading.h"
 #include "server/durable/persistence.h"
@@ -40,7 +41,9 @@
 #include "server/observe/timing.h"
 #include "server/process/availability_zone.h"
 #include "server/process/banner.h"
+#include "server/process/identity.h"
 #include "server/process/process.h"
+#include "server/process/process_info.h"
 #include "server/process/process_title.h"
 #include "server/process/reaper.h"
 #include "server/pubsub/broadcast.h"
@@ -126,6 +129,16 @@ static void commands_setup(void)
     config_on_directive(&acl_user_directive);
 }
 
+/* Where their fields stand in INFO: server/observe/info_order.c. */
+static void fields_setup(void)
+{
+    static const struct info_row *const tables[] = {
+        process_info, availability_zone_info, certificates_info, durable_info, info_rows, info_thread_rows,
+    };
+
+    info_setup(tables, countof(tables));
+}
+
 /* The order is that in which they are called, and the reverse where they end. */
 static void lifecycles_setup(void)
 {
@@ -145,11 +158,10 @@ static void lifecycles_setup(void)
         lifecycle_add(parts[i]);
 }
 
-/* Their options, rows of INFO and hooks: all that does not need the configuration yet. */
+/* Their options and hooks: all that does not need the configuration yet. */
 static void parts_setup(void)
 {
     config_setup();
-    info_setup();
     info_rows_setup();
     stats_since_setup();
     timing_setup();
@@ -208,6 +220,7 @@ int main(int argc, char **argv)
     struct server *server;
     int exit_status = 0;
 
+    identity_setup();
     fence_setup();
     hash_setup();
     mem_thread_start();
@@ -215,6 +228,7 @@ int main(int argc, char **argv)
     argv = process_title_setup(argc, argv);
     parts_setup();
     commands_setup();
+    fields_setup();
     acl_setup();
     if (!config_load(argc, argv, &exit_status))
         goto out_config;
@@ -273,7 +287,6 @@ out_config:
     certificates_teardown();
     timing_teardown();
     stats_since_teardown();
-    info_teardown();
     config_teardown();
     process_title_teardown();
     mem_thread_stop();

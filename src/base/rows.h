@@ -1,4 +1,4 @@
-/* Rows: options of the configuration and fields of INFO, declared as data next to the module they belong to.
+/* Rows: options of the configuration, declared as data next to the module they belong to.
  *
  *     static _Atomic int64_t hz;
  *     static const struct option_enum policies[] = {{"noeviction", 0}, {"allkeys-lru", 1}, {NULL, 0}};
@@ -158,11 +158,3 @@ bool option_is_named(const struct option_row *row, struct slice name); /* compar
 /* Converts an ENUM value to its name (NULL: it has none), and back. */
 const char *option_enum_name(const struct option_enum *names, int64_t value);
 must_check bool option_enum_value(const struct option_enum *names, struct slice name, int64_t *value);
-
-/* One line of INFO. Rows of a section are printed in the order of the table. */
-struct info_field {
-    const char *section;                   /* lower case: "memory" */
-    const char *name;                      /* "used_memory"; NULL: `append` writes whole lines, or none */
-    void (*append)(struct buffer *buffer); /* the value only */
-    bool (*wanted)(void);                  /* NULL: always */
-};

@@ -312,7 +312,6 @@ void crash_setup(void)
 {
     thread_assert_only();
     stack_trace_setup();
-    crash_facts_setup();
     thread_set_hooks(crash_thread_begin, crash_thread_end);
     crash_thread_begin();
     handle_faults(OPTION_IS(option_crash_log_enabled));

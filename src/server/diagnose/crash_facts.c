@@ -15,7 +15,7 @@
 #include "server/core/server.h"
 #include "server/core/stats.h"
 #include "server/core/worker.h"
-#include "server/observe/info.h"
+#include "server/process/identity.h"
 #include "server/durable/aof.h"
 #include "server/durable/child.h"
 #include "server/durable/loading.h"
@@ -26,15 +26,6 @@
 #include <unistd.h>
 
 enum { LINE_BYTES = 1024, ARGS_MOST = 32, ARG_BYTES = 128, US_PER_SECOND = 1000000 };
-
-static uint64_t start_us; /* const after setup; monotonic */
-
-void crash_facts_setup(void)
-{
-    thread_assert_main();
-    assert(start_us == 0);
-    start_us = clock_monotonic_us();
-}
 
 /* Whole numbers and texts only: for these glibc's formatting neither locks nor allocates. */
 void crash_say(const char *format, ...)
@@ -132,9 +123,9 @@ static void say_server(void)
 {
     crash_say("# Server\nredis_version:" KEYDB_REDIS_VERSION "\nkeydb_version:" KEYDB_VERSION "\n"
               "redis_git_sha1:" KEYDB_GIT_SHA1 "\nredis_build_id:%llx\nprocess_id:%ld\nrun_id:%s\n",
-              (unsigned long long)config_build_id(), (long)getpid(), info_run_id());
+              (unsigned long long)config_build_id(), (long)getpid(), identity_run_id());
     say_number("tcp_port", OPTION_GET_U64(option_port));
-    say_number("uptime_in_seconds", (clock_monotonic_us() - start_us) / US_PER_SECOND);
+    say_number("uptime_in_seconds", (clock_monotonic_us() - identity_start_us()) / US_PER_SECOND);
     say_number("configured_hz", OPTION_GET_U64(option_hz));
     crash_say("executable:%.500s\nconfig_file:%.400s\n", config_executable_path(), config_file_path());
 }

@@ -2,8 +2,6 @@
  * a few KiB of the stack, since the thread that failed may have held any lock, also one of the memory allocator. */
 #pragma once
 
-void crash_facts_setup(void); /* main thread, before the workers start */
-
 /* All async-signal-safe, by the thread that failed. */
 void crash_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* writes at most one line to the log */
 void crash_facts_client(void);

@@ -27,12 +27,13 @@ static void append_port(struct buffer *buffer, int number, const char *name, str
     buffer_printf(buffer, ",port=%lld\r\n", (long long)port);
 }
 
-void info_append_listeners(struct buffer *buffer)
+void info_append_listeners(struct buffer *buffer, const void *picture)
 {
     struct buffer addresses = {0};
     int64_t port, tls_port;
     uint64_t version;
 
+    (void)picture;
     do {
         addresses.size = 0;
         version = config_version();

@@ -3,5 +3,5 @@
 
 struct buffer;
 
-/* Appends a line for each kind of listener in use. */
-void info_append_listeners(struct buffer *buffer);
+/* A line for each kind of listener that there is. */
+void info_append_listeners(struct buffer *buffer, const void *picture);

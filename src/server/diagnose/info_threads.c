@@ -1,16 +1,11 @@
 /* INFO's section keydb: what the workers do, one line each. */
 #include "server/diagnose/info_rows.h"
 
-#include "base/buffer.h"
+#include "server/core/stats.h"
 
-static void put_zero(struct buffer *buffer)
+static void put_workers(struct buffer *buffer, const void *picture)
 {
-    buffer_append_char(buffer, '0');
-}
-
-static void put_workers(struct buffer *buffer)
-{
-    const struct server_stats *stats = info_rows_stats();
+    const struct server_stats *stats = picture;
 
     for (unsigned i = 0; i < stats->thread_count; i++) {
         const struct thread_stats *thread = &stats->threads[i];
@@ -25,8 +20,8 @@ static void put_workers(struct buffer *buffer)
     }
 }
 
-const struct info_field info_thread_rows[] = {
-    {.section = "keydb", .name = "mvcc_depth", .append = put_zero}, /* versions are not kept */
-    {.section = "keydb", .append = put_workers},
+const struct info_row info_thread_rows[] = {
+    INFO_TEXT("mvcc_depth", "0"), /* versions are not kept */
+    INFO_LINES("worker<n>", &info_rows_source, put_workers),
+    {0},
 };
-const size_t info_thread_row_count = sizeof(info_thread_rows) / sizeof(info_thread_rows[0]);

@@ -66,11 +66,12 @@ void availability_zone_start(void)
     (void)apply(NULL);
 }
 
-void availability_zone_append(struct buffer *buffer)
+static void append(struct buffer *buffer, const void *picture)
 {
     char text[ZONE_BYTES_MOST];
     size_t size;
 
+    (void)picture;
     spinlock_acquire(&zone.lock);
     size = zone.size;
     assert(size <= sizeof(text));
@@ -78,3 +79,8 @@ void availability_zone_append(struct buffer *buffer)
     spinlock_release(&zone.lock);
     buffer_append(buffer, text, size);
 }
+
+const struct info_row availability_zone_info[] = {
+    INFO_VALUE("availability_zone", NULL, append),
+    {0},
+};

@@ -1,8 +1,9 @@
 /* availability-zone: a text that INFO server shows, for clients that prefer servers nearby. */
 #pragma once
 
-struct buffer;
+#include "base/info_row.h"
 
-void availability_zone_setup(void);                   /* after config_setup: adds the option */
-void availability_zone_start(void);                   /* main thread, after the configuration was read */
-void availability_zone_append(struct buffer *buffer); /* any thread */
+void availability_zone_setup(void); /* after config_setup: adds the option */
+void availability_zone_start(void); /* the configuration was read */
+
+extern const struct info_row availability_zone_info[];

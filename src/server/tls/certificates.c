@@ -13,7 +13,7 @@
 #include "server/config/options.h"
 #include "server/core/lifecycle.h"
 #include "server/core/worker.h"
-#include "server/observe/info.h"
+#include "server/observe/info_moment.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -264,12 +264,13 @@ static void look_each_second(struct worker *worker)
 
 /* --------------------------------------------------------------------------------------------------------- INFO -- */
 
-static void append_facts(struct buffer *buffer)
+static void append_facts(struct buffer *buffer, const void *picture)
 {
     static const char *const names[TLS_CERTIFICATE_COUNT] = {"server", "client", "ca"};
     struct tls_context *context = certificates_acquire();
-    int64_t now_s = clock_wall_us() / US_PER_SECOND;
+    int64_t now_s = info_moment()->wall_us / US_PER_SECOND;
 
+    (void)picture;
     for (unsigned kind = 0; context != NULL && kind < TLS_CERTIFICATE_COUNT; kind++) {
         const struct tls_certificate_facts *facts = tls_context_certificate(context, (enum tls_certificate_kind)kind);
 
@@ -291,7 +292,6 @@ void certificates_setup(void)
         ROW_BOOL("tls-rotation", &option_tls_rotation, 0, OPTION_MUTABLE,
                  "Check each second whether the files of certificates have changed, and use them."),
     };
-    static const struct info_field fields[] = {{.section = "keydb", .append = append_facts}};
     static const char *const names[] = {"tls-cert-file",
                                         "tls-key-file",
                                         "tls-key-file-pass",
@@ -314,7 +314,6 @@ void certificates_setup(void)
     gate_assert_no_traffic();
     spinlock_init(&current.lock, LOCK_REGISTRY);
     config_add_rows(rows, countof(rows));
-    info_add_rows(fields, countof(fields));
     for (size_t i = 0; i < countof(names); i++)
         config_on_change(names[i], apply_option);
 }
@@ -330,4 +329,9 @@ void certificates_teardown(void)
 const struct lifecycle certificates_lifecycle = {
     .server_start = start,
     .worker_second = look_each_second, /* worker 0 has a background thread look at the files, with tls-rotation */
+};
+
+const struct info_row certificates_info[] = {
+    INFO_LINES("tls_<kind>_cert_<fact>", NULL, append_facts),
+    {0},
 };

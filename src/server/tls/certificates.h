@@ -4,11 +4,13 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "base/info_row.h"
 #include "server/core/lifecycle.h"
 
 #include <stdbool.h>
 
 extern const struct lifecycle certificates_lifecycle;
+extern const struct info_row certificates_info[];
 
 struct tls_context;
 

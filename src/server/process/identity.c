@@ -1,0 +1,40 @@
+#include "server/process/identity.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/gate.h"
+#include "base/random.h"
+#include "base/thread.h"
+
+/* Constant after setup. */
+static struct {
+    char run_id[IDENTITY_SIZE + 1], replication_id[IDENTITY_SIZE + 1]; /* their zero bytes are there already */
+    uint64_t start_us;
+} identity;
+
+void identity_setup(void)
+{
+    thread_assert_main();
+    gate_assert_no_traffic();
+    random_hex(identity.run_id, IDENTITY_SIZE);
+    random_hex(identity.replication_id, IDENTITY_SIZE);
+    identity.start_us = clock_monotonic_us();
+}
+
+const char *identity_run_id(void)
+{
+    assert(identity.start_us != 0); /* identity_setup was first */
+    return identity.run_id;
+}
+
+const char *identity_replication_id(void)
+{
+    assert(identity.start_us != 0); /* identity_setup was first */
+    return identity.replication_id;
+}
+
+uint64_t identity_start_us(void)
+{
+    assert(identity.start_us != 0); /* identity_setup was first */
+    return identity.start_us;
+}

@@ -1,0 +1,13 @@
+/* The identity of this run of the program. Any thread reads it. */
+#pragma once
+
+#include <stdint.h>
+
+enum { IDENTITY_SIZE = 40 }; /* hex digits of an id */
+
+/* Sets all of it. Main thread, before the workers start. */
+void identity_setup(void);
+
+const char *identity_run_id(void);
+const char *identity_replication_id(void); /* of the stream of changes that begins with this run */
+uint64_t identity_start_us(void);          /* monotonic */
