@@ -1,6 +1,7 @@
 /* MULTI, EXEC, DISCARD, WATCH, UNWATCH. What EXEC needs (its queue's stripes or the gate) dispatch has taken. */
 #include "commands/shared/families.h"
 
+#include "base/assert.h"
 #include "server/acl/acl_client.h"
 #include "server/command/owned_args.h"
 #include "server/core/client.h"
@@ -65,6 +66,7 @@ static void cmd_exec(struct request *request)
         reply_null_array(request);
     } else {
         run_queue(transaction, request);
+        assert(client->transaction == transaction);
     }
     client_reset_transaction(client);
 }

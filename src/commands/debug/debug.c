@@ -1,6 +1,8 @@
 #include "commands/debug/debug.h"
 
 #include "base/assert.h"
+#include "base/gate.h"
+#include "base/thread.h"
 #include "base/mem.h"
 #include "commands/debug/debug_priv.h"
 #include "server/core/request.h"
@@ -126,5 +128,7 @@ void cmd_debug(struct request *request)
 
 void debug_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     debug_journal_close();
 }

@@ -106,6 +106,7 @@ static void debug_journal(struct request *request)
 
 void debug_journal_close(void)
 {
+    gate_assert_alone();
     if (journal_reader.journal == NULL)
         return;
     journal_reader_close(&journal_reader);

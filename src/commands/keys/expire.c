@@ -1,5 +1,6 @@
 #include "commands/keys/expire.h"
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "commands/shared/families.h"
@@ -82,6 +83,7 @@ bool expire_remove(struct request *request, const struct key *key, const struct 
 {
     struct change change;
 
+    assert(slice_equal(entry_key(entry), key->name));
     if (entry_expire_ms(entry) == EXPIRE_NEVER)
         return false;
     change_begin(&change, request->access, request->db, key);
@@ -109,6 +111,7 @@ void expire_effect(struct request *request, int64_t expire_ms, uint32_t first_op
     struct slice *words = mem_alloc((3 + option_count) * sizeof(struct slice));
     char text[NUMBER_I64_SPACE];
 
+    assert(first_option >= 2 && first_option <= request->arg_count);
     words[0] = SLICE("PEXPIREAT");
     words[1] = request_arg(request, 1);
     words[2] = slice_make(text, number_format_i64(text, expire_ms));

@@ -218,6 +218,7 @@ void sort_order(struct sort_item *items, size_t count, size_t from, size_t to, e
         {[SORT_BY_NUMBER] = by_text, [SORT_BY_COLLATION] = by_collation, [SORT_BY_BYTES] = by_bytes};
     const struct order order = {compare[rule], descending};
 
+    assert(from <= to && to <= count);
     set_keys(items, count, rule, descending);
     order_range(items, (struct range){0, count}, (struct range){from, to}, order);
 }

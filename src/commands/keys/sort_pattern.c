@@ -48,6 +48,7 @@ bool sort_pattern_find(const struct sort_pattern *pattern, struct request *reque
     }
     if (!pattern->names_keys)
         return false;
+    assert(request->access->exclusive); /* its keys are known only now */
     buffer_clear(&lookup->name);
     buffer_append_slice(&lookup->name, pattern->before);
     buffer_append_slice(&lookup->name, element);

@@ -1,6 +1,8 @@
 #include "commands/shared/random_count.h"
 
+#include "base/assert.h"
 #include "base/rows.h"
+#include "base/thread.h"
 #include "net/output.h"
 #include "server/config/config.h"
 #include "server/core/client.h"
@@ -78,6 +80,7 @@ void random_count_reply_repeats(struct request *request, const struct random_cou
     struct output own;
     bool fits;
 
+    assert(wanted->repeats);
     output_init(&own, out->pool);
     request->out = &own;
     fits = write_repeats(request, wanted, length, reply_one, context);
@@ -96,5 +99,6 @@ void random_count_setup(void)
                 "Largest count that SRANDMEMBER, HRANDFIELD and ZRANDMEMBER accept."),
     };
 
+    thread_assert_main();
     config_add_rows(rows, countof(rows));
 }

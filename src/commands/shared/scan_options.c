@@ -1,5 +1,6 @@
 #include "commands/shared/scan_options.h"
 
+#include "base/assert.h"
 #include "base/glob.h"
 #include "base/number.h"
 
@@ -31,6 +32,7 @@ static bool parse_cursor(struct slice text, uint64_t *cursor)
 
 bool scan_parse_cursor(struct request *request, uint32_t index, uint64_t *cursor)
 {
+    assert(index < request->arg_count);
     if (parse_cursor(request_arg(request, index), cursor))
         return true;
     reply_error(request, "ERR invalid cursor");
@@ -72,6 +74,7 @@ static bool parse_option(struct request *request, uint32_t *index, unsigned allo
 
 bool scan_parse_options(struct request *request, uint32_t index, unsigned allowed, struct scan_options *options)
 {
+    assert(index <= request->arg_count);
     *options = (struct scan_options){.want = COUNT_DEFAULT};
     while (index < request->arg_count) {
         if (!parse_option(request, &index, allowed, options))

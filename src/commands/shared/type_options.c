@@ -1,6 +1,8 @@
 #include "commands/shared/type_options.h"
 
+#include "base/assert.h"
 #include "base/rows.h"
+#include "base/thread.h"
 #include "server/config/config.h"
 
 static _Atomic int64_t hash_entries, hash_value;                                     /* global: option storage */
@@ -86,5 +88,6 @@ void type_options_setup(void)
                 "Entries in a node of a stream; 0: no limit."),
     };
 
+    thread_assert_main();
     config_add_rows(rows, countof(rows));
 }

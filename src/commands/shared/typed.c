@@ -1,5 +1,7 @@
 #include "commands/shared/typed.h"
 
+#include "base/assert.h"
+
 bool edit_begin(struct edit *edit, struct request *request, const struct key *key, enum value_type type)
 {
     struct entry *entry = access_find(request->access, request->db, key);
@@ -12,6 +14,7 @@ bool edit_begin(struct edit *edit, struct request *request, const struct key *ke
     edit->has_deadlines = entry != NULL && (entry->flags & ENTRY_MEMBERS) != 0;
     edit->value = entry != NULL ? entry_value(entry) : (struct value){NULL, ENCODING_RAW};
     change_begin(&edit->change, request->access, request->db, key);
+    edit->is_open = true;
     return true;
 }
 
@@ -50,6 +53,8 @@ bool edit_begin_next(struct edit *edit, struct request *request, uint32_t *index
 
 static void edit_store(struct edit *edit)
 {
+    assert(edit->is_open && edit->value.data != NULL);
+    edit->is_open = false;
     if (edit->is_new)
         change_put_value(&edit->change, edit->type, edit->value, EXPIRE_NEVER);
     else

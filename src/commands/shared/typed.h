@@ -26,6 +26,7 @@ struct edit {
     enum value_type type;
     bool is_new;        /* the key did not exist */
     bool has_deadlines; /* members have deadlines */
+    bool is_open;       /* begun and not ended yet */
 };
 
 must_check bool edit_begin(struct edit *edit, struct request *request, const struct key *key, enum value_type type);
@@ -41,8 +42,10 @@ void edit_end_empty(struct edit *edit, enum event_class event_class, const char 
 /* Call it before edit_end. */
 static inline void edit_forget(struct edit *edit, struct slice member)
 {
-    if (UNLIKELY(edit->has_deadlines))
-        change_member_expire(&edit->change, member, EXPIRE_NEVER);
+    if (LIKELY(!edit->has_deadlines))
+        return;
+    assert(edit->is_open);
+    change_member_expire(&edit->change, member, EXPIRE_NEVER);
 }
 
 /* The same for arguments first, first + step ... of the command. */

@@ -1,6 +1,7 @@
 /* What the commands of sorted sets have in common: replies, storing, parsing of bounds. */
 #include "commands/sorted_set/sorted_set.h"
 
+#include "base/assert.h"
 #include "base/number.h"
 
 #include <math.h>
@@ -22,12 +23,15 @@ void zset_reply_members(struct output *out, int proto, struct value zset, struct
     struct zset_walk walk;
     struct slice member;
     double score;
+    uint64_t left = span.end - span.first;
 
-    if (span.end == span.first)
+    assert(span.first <= span.end);
+    if (left == 0)
         return;
     zset_walk_begin(&walk, zset, span, backwards);
-    while (zset_walk_next(&walk, &member, &score))
+    for (; zset_walk_next(&walk, &member, &score); left--)
         reply_member(out, proto, member, score, form);
+    assert(left == 0); /* the head told how many */
 }
 
 void zset_reply_span(struct output *out, int proto, struct value zset, struct zset_span span, bool backwards,

@@ -1,9 +1,12 @@
 #include "commands/stream/stream_effects.h"
 
+#include "base/assert.h"
+
 struct stream_consumer *group_use_consumer(struct group_use *use)
 {
     int64_t now_ms = use->request->access->now_ms;
 
+    assert(use->group != NULL);
     if (use->consumer == NULL)
         use->consumer = stream_consumer_find(use->group, use->consumer_name);
     if (use->consumer == NULL) {
@@ -16,6 +19,7 @@ struct stream_consumer *group_use_consumer(struct group_use *use)
 
 void group_use_end(struct group_use *use)
 {
+    assert(!use->made_consumer || use->consumer != NULL);
     if (use->made_consumer)
         access_event(use->request->access, use->request->db, use->key, EVENT_STREAM, "xgroup-createconsumer");
 }

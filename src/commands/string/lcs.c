@@ -6,6 +6,7 @@
  * and left are equally good, left is taken: which of several longest ones is found is part of what clients see. */
 #include "commands/string/lcs.h"
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "commands/shared/families.h"
 #include "server/config/options.h"
@@ -111,6 +112,7 @@ bool lcs_next_run(struct lcs *lcs, struct lcs_run *run)
     }
     run->first_start = lcs->at_first;
     run->second_start = lcs->at_second;
+    assert(run->first_start + run->size <= lcs->first.size && run->second_start + run->size <= lcs->second.size);
     return run->size != 0;
 }
 

@@ -72,10 +72,12 @@ static inline void request_set_blobs(struct request *request, const struct resp_
 struct blob *request_arg_blob(const struct request *request, uint32_t index);
 static inline struct slice request_arg(const struct request *request, uint32_t index)
 {
+    debug_assert(index < request->arg_count); /* the command's row or the caller has checked it */
     return request->args[index];
 }
 static inline bool request_arg_is(const struct request *request, uint32_t index, const char *word)
 {
+    debug_assert(index < request->arg_count);
     return slice_equal_text_nocase(request->args[index], word); /* case-insensitive */
 }
 

@@ -241,6 +241,7 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
     const struct request *outer = worker->run.running;
     uint64_t dirty = access->dirty;
 
+    debug_assert(command_arity_fits(request->command, request->arg_count));
     worker->run.running = request;
     request->command->run(request);
     worker->run.running = outer;
@@ -363,6 +364,7 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
     struct request request;
 
     worker_assert_inside(outer->worker);
+    assert(command_arity_fits(command, arg_count));
     request_init(&request, outer->worker, outer->client, command, args, arg_count,
                  dispatch_output_of(outer->client)); /* CLIENT REPLY may stand before it */
     request_set_keys(&request, keys, key_count);
@@ -379,6 +381,7 @@ void dispatch_call(struct request *outer, const struct nested_call *call)
     struct request request;
 
     worker_assert_inside(outer->worker);
+    assert(command_arity_fits(call->command, call->arg_count));
     request_init(&request, outer->worker, outer->client, call->command, call->args, call->arg_count, call->out);
     request_set_keys(&request, call->keys, call->key_count);
     request.in_exec = true;
