@@ -16,8 +16,8 @@ struct job {
     void *argument;
 };
 
-/* A mutex and not a spinlock: who waits here sleeps, and no caller holds more than it for more than a few instructions.
- * It is a leaf: nothing is called under it. */
+/* A mutex and not a spinlock: waiting threads sleep, and no caller holds it for more than a few instructions. It is a
+ * leaf: nothing is called under it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t work_done = PTHREAD_COND_INITIALIZER;
@@ -94,7 +94,7 @@ static void unlock_after_fork(void)
     mutex_unlock(&lock);
 }
 
-/* Its threads are not there: what is submitted is done at once. */
+/* A forked child does not have the threads: jobs run at once. */
 static void forget_in_child(void)
 {
     is_running = false;

@@ -94,7 +94,7 @@ static uint64_t length_of(const char *path)
     return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
 }
 
-/* What was there before we looked counts as synced. */
+/* Contents from before the model was switched on count as synced. */
 static uint64_t crash_synced_locked(const char *path)
 {
     const struct crash_file *file = crash_find_locked(path);
@@ -479,7 +479,7 @@ void file_close(struct file **file)
     spinlock_assert_may_sleep();
     if (gone->is_temp && sys_remove(gone->path) != 0)
         errno = error; /* it stays behind, under a name that is never read */
-    close(gone->fd);   /* what had to be on the disk was synced: an error here has no meaning left */
+    close(gone->fd);   /* everything necessary was synced: an error here does not matter */
     mem_free(gone->path);
     mem_free(gone);
     errno = error;
@@ -761,8 +761,8 @@ enum status file_load(const char *path, size_t limit, char **data, size_t *size)
     return status;
 }
 
-/* What takes the place of a file is for the same people: its mode, and as far as we may its owner and group. Who may
- * not keep the group keeps the group's rights from another one. */
+/* A file that replaces another one gets its mode and, as far as permitted, its owner and group. If the group cannot be
+ * kept, the new group gets no rights. */
 static must_check enum status inherit_rights(const struct file *file, const char *path)
 {
     struct stat old, made;

@@ -308,7 +308,7 @@ void gate_withdraw(struct gate_member *member)
 
     assert_own_thread(member);
     acquire(gate, &wakes);
-    /* To ask for the gate ended its waiting for an open one; what it could not enter for has to be tried again. */
+    /* Asking for the gate ended the member's wait for an open gate; now it has to try to enter again. */
     if (withdraw_locked(member, &wakes))
         wake_later(&wakes, member);
     release_and_wake(gate, &wakes);

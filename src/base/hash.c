@@ -48,7 +48,7 @@ WITH_AES static ALWAYS_INLINE __m128i block_at(const uint8_t *aligned)
     return _mm_load_si128((const __m128i *)(const void *)aligned);
 }
 
-/* The next round key of AES-128; what the instruction for that makes of the last one is half of the work. */
+/* The next round key of AES-128; the instruction computes half of it from the previous key. */
 #define ROUND_KEY(key, round, constant) \
     round_key_set(key, round, _mm_aeskeygenassist_si128(block_at((key)->rounds[(round)-1]), constant))
 
@@ -121,7 +121,7 @@ WITH_AES static ALWAYS_INLINE __m128i block_padded(const uint8_t *data, size_t s
     return _mm_cvtsi64_si128((int64_t)(read_up_to_7(data, size) | UINT64_C(0x80) << (8 * size)));
 }
 
-/* XORs up to 16 bytes, the last of a message, with what all blocks before them came to, and encrypts that. */
+/* XORs up to 16 bytes, the last of a message, with the state after all blocks before, and encrypts the result. */
 WITH_AES static ALWAYS_INLINE uint64_t block_finish(const struct hash_key *key, __m128i sum, const uint8_t *data,
                                                     size_t size)
 {

@@ -1,10 +1,11 @@
 /* Invariants
- *  1. All options but the level are constant while more than one thread logs (see log_setup).
- *  2. A line is formatted on the stack and written by one write(2); there is no lock, so a forked child cannot inherit
- *     a taken one. Appending writes of one call do not mix.
- *  3. The number of the file's descriptor is constant, too: dup3 puts a file that was opened again in the place of the
- *     old one in one step, so who writes at that moment writes into one or the other.
- *  4. Local time is UTC plus an offset that log_update_zone learned; only there the C library takes its zone lock. */
+ *  1. All options except the level are constant while more than one thread logs (see log_setup).
+ *  2. A line is formatted on the stack and written by one write(2). There is no lock, so a forked child cannot inherit
+ *     a lock that is held. Single writes in append mode do not mix.
+ *  3. The number of the file's descriptor is constant, too: dup3 replaces the old file by the reopened one in one step,
+ *     so a concurrent write goes to one or the other.
+ *  4. Local time is UTC plus an offset that log_update_zone determines; only there the C library takes its zone
+ *     lock. */
 #include "base/log.h"
 
 #include "base/clock.h"

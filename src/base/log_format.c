@@ -103,7 +103,7 @@ static size_t put_pairs_prefix(char *line, enum log_time time, const struct log_
     return (size_t)size;
 }
 
-/* Returns the end of what was written: at most two bytes for each. */
+/* Returns the end of the written text: at most two bytes for each byte. */
 static char *put_escaped(char *at, const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {

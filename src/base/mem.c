@@ -20,7 +20,7 @@
 const char *malloc_conf = "background_thread:true,dirty_decay_ms:500,muzzy_decay_ms:0"; /* global: jemalloc's name */
 #endif
 
-/* What all threads have published; signed, because one may publish what it freed before another what it allocated. */
+/* Sum over all threads; signed, since one thread may publish freed memory before another publishes its allocation. */
 static _Atomic int64_t published_sum; /* atomic: relaxed */
 static _Atomic int64_t peak;          /* atomic: relaxed */
 
@@ -42,7 +42,7 @@ static inline int64_t balance(void)
     return self.balance;
 }
 #else
-static const uint64_t nothing; /* what a thread has that is not registered */
+static const uint64_t nothing; /* for threads that are not registered */
 static _Thread_local struct mem_thread self = {.allocated = &nothing, .freed = &nothing}; /* owner: the thread */
 
 static inline int64_t balance(void)

@@ -195,7 +195,7 @@ static bool ends_with(const char *name, const char *end)
     return size >= end_size && strcmp(name + size - end_size, end) == 0;
 }
 
-/* An arena that is reset or destroyed takes what is in use with it. */
+/* Resetting or destroying an arena frees memory that is in use. */
 int mem_control_act(const char *name)
 {
     if (ends_with(name, ".reset") || ends_with(name, ".destroy"))

@@ -50,7 +50,7 @@ enum {
     HOLES_LEAST = 32 /* a bin with less than one block in so many free is left alone */
 };
 
-/* What "experimental.utilization.query" tells of a block. */
+/* The result of "experimental.utilization.query" for a block. */
 struct utilization {
     char *current_slab; /* from which its bin allocates now */
     size_t slab_free;   /* blocks of its slab */

@@ -20,7 +20,7 @@ enum { PAGE_BYTES = 4096, PAGE_WORDS = PAGE_BYTES / 8, STRETCH_PAGES = 256, LINE
 #define UNPROTECTED __attribute__((noinline))
 #endif
 
-/* A bijection of 64 bits that leaves no order in what it is given. */
+/* A bijection of 64 bits that makes numbers look random. */
 static inline uint64_t scramble(uint64_t number)
 {
     number ^= number >> 32;
@@ -135,7 +135,7 @@ static uintptr_t parse_hex(const char **at)
     }
 }
 
-/* "from-to rw-p ...": what is shared with others, and what the kernel maps for itself, is not ours to test. */
+/* Parses "from-to rw-p ...". Shared memory and the kernel's own mappings are not tested. */
 static void test_line(struct walk *walk, const char *line)
 {
     const char *at = line;

@@ -135,7 +135,8 @@ static void make_c_locale(void)
 }
 
 /* Decimal numbers whose digits fit 53 bits and whose power of ten a double holds exactly: one multiplication or
- * division rounds correctly (Clinger, "How to Read Floating Point Numbers Accurately"). Most of what is sent. */
+ * division rounds correctly (Clinger, "How to Read Floating Point Numbers Accurately"). Most numbers are of this
+ * kind. */
 static bool parse_short_double(struct slice text, double *number)
 {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,

@@ -119,7 +119,7 @@ void panic_assertion(const char *condition, const char *file, int line, const ch
     finish(message);
 }
 
-/* What glibc's own assert calls: libraries that we link assert into the same report. */
+/* glibc's assert calls this function: failed assertions of libraries get the same report. */
 void __assert_fail(const char *assertion, const char *file, unsigned int line, const char *function)
 {
     panic_assertion(assertion, file, (int)line, function);

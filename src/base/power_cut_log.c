@@ -32,7 +32,7 @@ static void PRINTF_LIKE(1, 2) put_line(const char *format, ...)
     va_end(arguments);
     fd = open(journal_path, O_WRONLY | O_APPEND | O_CLOEXEC); /* a child has none of its parent's descriptors */
     if (fd < 0 || size <= 0 || size >= (int)sizeof(line) || write(fd, line, (size_t)size) != size)
-        abort(); /* the test would believe what is not so */
+        abort(); /* a test would draw wrong conclusions */
     close(fd);
     errno = error;
 }

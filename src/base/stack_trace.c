@@ -1,5 +1,5 @@
-/* Who asks stores the thread's number, sends the signal and waits for the answer; a thread whose number is not the one
- * asked for (a signal from outside) goes on at once. backtrace() loads its helper at the first call, which allocates:
+/* The caller stores the thread's number, sends the signal and waits for the answer. A thread with another number (a
+ * signal from outside) ignores the signal. backtrace() loads its helper at the first call, which allocates:
  * stack_trace_setup makes that call. */
 #include "base/stack_trace.h"
 
@@ -26,7 +26,7 @@
 enum { FRAMES_MOST = 100, STEP_MS = 1, ANSWER_MS = 200, ENTRIES_BYTES = 4096 };
 
 static _Atomic pid_t asked_thread;    /* atomic: who shall answer; 0: nobody. Pairs with answered_thread */
-static _Atomic pid_t answered_thread; /* atomic: release; who has answered */
+static _Atomic pid_t answered_thread; /* atomic: release; the thread that has answered */
 static _Atomic bool is_held;          /* atomic: who answers stays in the handler */
 
 static char own_path[PATH_MAX]; /* const after setup */

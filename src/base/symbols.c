@@ -12,7 +12,7 @@ enum { FILES_MOST = 64 };
 
 struct loaded_file {
     const char *name;          /* the loader's */
-    uintptr_t base, from, to;  /* addresses are `base` and what the file says; it takes from ... to */
+    uintptr_t base, from, to;  /* an address is `base` plus the file's address; the file covers from ... to */
     const ElfW(Sym) * symbols; /* NULL: it has none */
     const char *names;
     size_t count;
@@ -38,7 +38,7 @@ static size_t count_of_gnu_hash(const uint32_t *table)
     return last + 1;
 }
 
-/* The loader has made addresses of these, but not in what the kernel maps. */
+/* The loader has converted these to addresses, except in the kernel's mapping. */
 static const void *pointer_of(const struct loaded_file *file, ElfW(Addr) address)
 {
     return (const void *)(address < file->base ? file->base + address : address);

@@ -141,7 +141,7 @@ static unsigned group_calm_bucket(const unsigned *home_counts, unsigned bucket_c
 {
     unsigned spill = 0, least = UINT32_MAX, calm = 0;
 
-    for (unsigned i = 0; i < 2 * bucket_count; i++) { /* the second lap knows what the first one left over */
+    for (unsigned i = 0; i < 2 * bucket_count; i++) { /* the second lap places the items that the first one left over */
         unsigned index = i % bucket_count, there = spill + home_counts[index];
 
         if (i >= bucket_count && spill < least) {
@@ -388,7 +388,7 @@ static void group_split(struct table *table, uint64_t hash, table_hash_fn hash_o
     bit = UINT64_C(1) << (TABLE_DIRECTORY_SHIFT + TABLE_DIRECTORY_BITS - 1 - depth);
     for (unsigned half = 0; half < 2; half++) {
         words[half] = group_build_fitting(halves[half], counts[half], 1, depth + 1);
-        if (words[half] == 0) { /* what stood in buckets alone finds room in as many, sorted if need be */
+        if (words[half] == 0) { /* as many items without overflow fit the same number of buckets, if sorted */
             assert(overflow != NULL);
             words[half] = group_build_with_overflow(halves[half], counts[half], depth + 1);
         }
@@ -785,8 +785,8 @@ static uint64_t relocate_group(struct table *table, uint64_t first, uint64_t end
     return word;
 }
 
-/* From `bucket` on, the overflow with the last; returns the bucket to go on with, 0 at the group's end. Takes what it
- * relocates off `want`. */
+/* Relocates items from `bucket` on, with the last bucket also the overflow. Returns the next bucket, 0 at the end of
+ * the group. Subtracts the number of items from `want`. */
 static unsigned relocate_items(uint64_t word, unsigned bucket, uint64_t *want, table_relocate_fn relocate,
                                void *context)
 {

@@ -46,7 +46,7 @@ static char escaped(char c)
     }
 }
 
-/* Called at a backslash inside "..."; what stands alone at the end is itself. */
+/* Called at a backslash inside "..."; a backslash at the end stands for itself. */
 static void read_escape(struct reader *reader)
 {
     size_t left = (size_t)(reader->end - reader->at);
@@ -110,7 +110,7 @@ bool words_split(struct slice line, struct words *words)
     if (line.size != 0)
         reader.end = zero != NULL ? zero : line.data + line.size;
     words->count = 0;
-    /* A word is never longer than what it is written as, and a blank or the end follows it: a zero byte fits. */
+    /* A word is never longer than its notation, and a blank or the end follows it: a zero byte fits. */
     words->text = mem_realloc(words->text, line.size + 1);
     reader.to = words->text;
     for (;;) {

@@ -1,5 +1,5 @@
-/* Long runs go by words of 8 bytes, or by vectors; what is left at the ends goes bit by bit or byte by byte. A word is
- * loaded big-endian where the order of bits matters, so that its highest bit is the first. */
+/* Long runs are processed in words of 8 bytes, or in vectors; the ends bit by bit or byte by byte. Where the order of
+ * bits matters a word is loaded big-endian, so that its highest bit is the first. */
 #include "data/bits.h"
 
 #include "base/assert.h"
@@ -33,7 +33,7 @@ static ALWAYS_INLINE uint64_t sum_bytes(const char *at, size_t left)
 }
 
 #if defined(__x86_64__) && !defined(__POPCNT__)
-/* The instruction is in every processor since 2009, but not in what the compiler may take for granted. */
+/* Every processor since 2009 has this instruction, but the compiler may not assume it. */
 __attribute__((target("popcnt"))) static uint64_t sum_bytes_popcnt(const char *bytes, size_t size)
 {
     return sum_bytes(bytes, size);
@@ -136,7 +136,7 @@ int64_t bits_find(struct slice bytes, bool value, uint64_t first, uint64_t count
 
 /* --- combining --- */
 
-/* 32 bytes anywhere; the compiler makes of it what the processor has. */
+/* 32 bytes at any address; the compiler uses the processor's instructions. */
 typedef uint64_t vector __attribute__((vector_size(32), aligned(1), may_alias));
 
 /* This much of the result stays in the first cache while source after source comes. */
@@ -167,7 +167,7 @@ static void combine_block(enum bits_operation operation, char *out, const char *
     }
 }
 
-/* The part of a source that lies in a block; what is missing counts as zeros. */
+/* The part of a source that is in a block; missing bytes count as zeros. */
 static struct slice part_of(struct slice source, size_t at, size_t size)
 {
     if (source.size <= at)

@@ -48,7 +48,7 @@ static void heap_put(struct deadlines *deadlines, uint32_t place, struct deadlin
     deadline->place = place;
 }
 
-/* The item at `place` may be earlier than what is above it. */
+/* Restores the heap if the item at `place` may be earlier than its parent. */
 static void heap_up(struct deadlines *deadlines, uint32_t place)
 {
     struct deadline *deadline = deadlines->heap[place];
@@ -60,7 +60,7 @@ static void heap_up(struct deadlines *deadlines, uint32_t place)
     heap_put(deadlines, place, deadline);
 }
 
-/* The item at `place` may be later than what is below it. */
+/* Restores the heap if the item at `place` may be later than its children. */
 static void heap_down(struct deadlines *deadlines, uint32_t place, uint32_t count)
 {
     struct deadline *deadline = deadlines->heap[place];
@@ -229,7 +229,8 @@ struct deadline *deadlines_take_due(struct deadlines *deadlines, int64_t now_ms)
     return take(deadlines, hash, find_slot(deadlines, text, hash));
 }
 
-/* What follows `place` in an order that meets every item which is before `now_ms`, and skips what is below others. */
+/* Returns the place after `place` in an order that visits every item before `now_ms` and skips the children of
+ * others. */
 static uint64_t due_next(const struct deadlines *deadlines, uint64_t place, int64_t now_ms)
 {
     uint64_t count = deadlines_count(deadlines);

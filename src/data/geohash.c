@@ -14,7 +14,7 @@
 #define LATITUDE_NARROW 66.0
 #define LATITUDE_NARROWER 80.0
 
-#define WIDER 1e-9 /* what is sought is taken for so much larger: rounding must lose nothing */
+#define WIDER 1e-9 /* the area is enlarged by this factor: rounding must not lose members */
 
 /* --- bits --- */
 

@@ -273,7 +273,7 @@ static bool put_in_table(struct hash_table *table, struct slice field, struct sl
     }
     pair = table_slot_item(slot);
     if (mem_good_size(pair_bytes(pair)) == mem_good_size(sizeof(*pair) + field.size + value.size)) {
-        pair->value_size = (uint32_t)value.size; /* the block fits as it is */
+        pair->value_size = (uint32_t)value.size; /* the block fits without reallocation */
         if (value.size != 0)
             memcpy(pair->bytes + field.size, value.data, value.size);
     } else {

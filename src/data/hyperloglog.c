@@ -344,8 +344,8 @@ static void join_neighbours(struct buffer *value, size_t at)
     }
 }
 
-/* `from` is a run that a walk for this register may begin with; it moves on to one for registers behind this. That is
- * the last but one that stays as it is, because the next change has to know which run is before its own. */
+/* `from` is a run where the search for this register may begin. It advances to the run for later registers: the last
+ * but one that does not change, because the next change needs the run before its own. */
 static bool sparse_raise(struct buffer *value, struct place_in_runs *from, struct hll_place place, size_t limit)
 {
     unsigned char pieces[5];

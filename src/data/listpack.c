@@ -17,7 +17,7 @@ struct encoded {
     uint8_t head[HEAD_MOST];
     uint32_t head_size;
     struct slice text;
-    uint32_t size;      /* of both; what the backward size says */
+    uint32_t size;      /* of both; the value of the backward size */
     uint32_t back_size; /* of that */
 };
 
@@ -302,7 +302,7 @@ struct slice listpack_text(const struct listpack *list, listpack_at at, char scr
     return listpack_value_text(&value, scratch);
 }
 
-/* What is looked for: as a number if it would be kept as one. */
+/* The text to search for: as a number if it would be stored as one. */
 struct wanted {
     struct slice text;
     int64_t number;

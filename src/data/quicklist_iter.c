@@ -145,7 +145,7 @@ static void check_stand(const struct quicklist *list, const struct quicklist_ite
     assert(!iter->is_fresh);
 }
 
-/* The listpack of the node, to be changed. What the iterator has opened for itself becomes the node's. */
+/* Returns the listpack of the node for a change. A copy that the iterator has decompressed becomes the node's. */
 static struct listpack **open_pack(struct quicklist_iter *iter)
 {
     struct quicklist_node *node = iter->node;

@@ -1,15 +1,15 @@
-/* A node is one piece of memory, exactly as large as it must be:
+/* A node is one piece of memory of exactly the necessary size:
  *
  *     head | value (if it has one) | child ... | byte of each child, ascending | prefix
  *
  * The key of a node is the key of its parent, the byte of the child, and the prefix. A node that changes its shape is
- * built anew: it is small, and its parent's pointer (or the root) is all that knows of it.
+ * reallocated: it is small, and only its parent's pointer (or the root) refers to it.
  *
  * Invariants
- *  1. A node without a value has at least two children: so the tree is no larger than its keys deserve, and every
- *     way down ends at a value.
+ *  1. A node without a value has at least two children: so the tree is no larger than necessary, and every way down
+ *     ends at a value.
  *  2. The bytes of the children ascend.
- *  3. count is the number of nodes with a value, node_count of all nodes, bytes what they take. */
+ *  3. count is the number of nodes with a value, node_count of all nodes, bytes the sum of their memory. */
 #include "data/radix.h"
 
 #include "base/array.h"
@@ -289,7 +289,7 @@ void radix_relocate(struct radix *tree, struct slice key, struct mem_mover *move
         unsigned index = step_down(*link, &rest);
 
         link = &children(*link)[index];
-        if (has_value || index != 0) { /* what is above belongs to a key before this one */
+        if (has_value || index != 0) { /* the nodes above belong to an earlier key */
             first = link;
             first_rest = rest;
         }
@@ -415,7 +415,7 @@ uint64_t radix_memory_bytes(const struct radix *tree)
 struct place {
     const struct radix_node *node; /* NULL: nowhere */
     size_t kept;
-    int byte; /* that leads to the node; -1: it is among the kept ones */
+    int byte; /* the byte that leads to the node; -1: it is among the kept ones */
     enum { PLACE_SMALLEST, PLACE_LARGEST, PLACE_ITSELF } which;
 };
 

@@ -235,7 +235,7 @@ static void become_listpack(struct value *set)
     *set = (struct value){list, ENCODING_LISTPACK};
 }
 
-/* An integer in a listpack has at most 20 digits as text: what a limit of bytes is about. */
+/* An integer in a listpack has at most 20 digits as text; the limit applies to these. */
 static bool fits_listpack(struct value set, const struct set_limits *limits, struct slice member)
 {
     char room[NUMBER_I64_SPACE];

@@ -85,7 +85,8 @@ static void remove_node(struct stream *stream, struct slice key, struct stream_k
     stream_kept_destroy(&kept);
 }
 
-/* A node is about to be begun. The last one stays open for those who read what is new; the one before it is packed. */
+/* Called before a node is begun. The last node stays open for readers of new entries; the one before it is
+ * compressed. */
 static void pack_settled_node(struct stream *stream)
 {
     struct radix_iter nodes;

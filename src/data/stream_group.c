@@ -55,7 +55,7 @@ bool stream_consumer_destroy(struct stream_group *group, struct slice name, uint
     return true;
 }
 
-/* --- what is pending --- */
+/* --- pending entries --- */
 
 struct stream_pending *stream_pending_find(const struct stream_group *group, struct stream_id id)
 {
@@ -165,8 +165,8 @@ bool stream_group_destroy(struct stream *stream, struct slice name)
 
 /* --- how far a group has read --- */
 
-/* Was an entry deleted between `from` (included) and the end, that the live entries there do not tell of? What was
- * deleted before the first live entry does not matter: nobody can stop there any more. */
+/* True if an entry between `from` (included) and the end was deleted that the count of live entries does not show.
+ * Entries deleted before the first live one do not matter: no group can stop there. */
 static bool has_gap(const struct stream *stream, struct stream_id from)
 {
     return stream->length != 0 && !stream_id_is_zero(stream->max_deleted_id) &&

@@ -18,7 +18,7 @@ static uint64_t memory_bytes(struct value value, uint64_t samples)
     return stream_memory_bytes(stream_of(value));
 }
 
-/* The nodes, and for each group its consumers and what is pending. */
+/* The nodes, and for each group its consumers and pending entries. */
 static uint64_t free_effort(struct value value)
 {
     const struct stream *stream = stream_of(value);

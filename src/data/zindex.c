@@ -62,7 +62,7 @@ static void put_row(struct zindex_node *node, unsigned slot, const struct row *r
         column(node, i)[slot] = row->words[i];
 }
 
-/* What the parent of a node has to say about it. */
+/* The row for this node in its parent. */
 static struct row row_naming(struct zindex_node *node, uint64_t item_count)
 {
     return (struct row){{column(node, SCORES)[0], column(node, ITEMS)[0], {.child = node}, {.count = item_count}}};

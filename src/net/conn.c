@@ -16,13 +16,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* How input lies in memory. Usually nothing is kept and bytes arrive in the loop's buffer:
+/* Layout of input in memory. Usually nothing is kept and bytes arrive in the loop's buffer:
  *
  *     loop->input  | headroom 16 KiB |##### new bytes #####              |
  *
- * What the handler leaves is copied to conn->kept. Next time, if it fits the headroom, it is copied in front of the new
- * bytes, so that the handler sees one range; if it is larger, new bytes are received behind it in the kept buffer,
- * which doubles. So a byte is copied a bounded number of times however slowly a request comes in. */
+ * Bytes that the handler does not consume are copied to conn->kept. Next time, if they fit the headroom, they are
+ * copied in front of the new bytes, so that the handler sees one range. Otherwise new bytes are received behind them in
+ * the kept buffer, which doubles. So a byte is copied a bounded number of times however slowly a request arrives. */
 
 enum {
     KEPT_MIN_BYTES = 256,
@@ -138,7 +138,7 @@ void conn_connected(struct conn *conn, int error)
     }
 }
 
-/* TLS says goodbye, or what it found wrong, if the socket takes it at once. */
+/* Sends the TLS close or alert message, if the socket accepts it at once. */
 static void conn_send_farewell(struct conn *conn)
 {
     if ((conn->flags & (CONN_CONNECTING | CONN_BLOCKED_OUT)) != 0)
@@ -161,7 +161,7 @@ void conn_close_for(struct conn *conn, enum conn_close_reason reason, int error)
     if ((conn->flags & CONN_TLS) != 0 && (reason == CONN_CLOSED_LOCAL || reason == CONN_CLOSED_HANDSHAKE))
         conn_send_farewell(conn);
     if (reason == CONN_CLOSED_HANDSHAKE)
-        conn->flags |= CONN_LINGER; /* who is refused has often sent the first request behind the certificate */
+        conn->flags |= CONN_LINGER; /* a refused client often has sent its first request after the certificate */
 }
 
 void conn_fail(struct conn *conn, int error)
@@ -244,7 +244,7 @@ static void kept_reserve(struct conn *conn, size_t capacity)
     conn->kept_capacity = capacity;
 }
 
-/* Makes `data` what is kept, wherever it lies. */
+/* Makes `data` the kept input, wherever it is in memory. */
 static void conn_keep(struct conn *conn, const char *data, size_t size)
 {
     if (size == 0 || (conn->flags & (CONN_CLOSING | CONN_CLOSE_AFTER)) != 0) {
@@ -272,7 +272,7 @@ static void conn_keep_and_tell(struct conn *conn, const char *data, size_t size)
         conn->handler->on_kept(conn);
 }
 
-/* Hands a range to the handler and keeps what it leaves. */
+/* Gives a range to the handler and keeps the rest. */
 static void conn_present(struct conn *conn, char *data, size_t size)
 {
     struct loop *loop = conn->loop;
@@ -327,8 +327,8 @@ static void conn_count_in(struct conn *conn, size_t size)
     conn->active_us = conn->loop->now_us;
 }
 
-/* Direct memory is full. The rest of what came goes on into more of it, if the handler names some, and is ordinary
- * input otherwise. */
+/* The direct memory is full. Further bytes go to more direct memory if the handler provides it, otherwise they are
+ * ordinary input. */
 static void conn_direct_done(struct conn *conn, char *window, size_t rest)
 {
     char *from = window;
@@ -542,7 +542,7 @@ void conn_unhold(struct conn *conn)
     conn_write_pending(conn);
 }
 
-/* Of the plain output, what may be sent: in front of what is held. */
+/* The plain output that may be sent: the part in front of the held bytes. */
 unsigned conn_pieces(const struct conn *conn, struct iovec *pieces, unsigned max)
 {
     unsigned count = output_iovec(&conn->output, pieces, max);

@@ -302,7 +302,7 @@ static void epoll_conn_event(struct conn *conn, uint32_t events)
     }
     if (UNLIKELY((conn->flags & CONN_POLL_OUT) != 0 && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0)) {
         conn->flags &= ~(uint32_t)CONN_BLOCKED_OUT;
-        conn_write_pending(conn); /* with the others: at the turn's end it is known what may be sent */
+        conn_write_pending(conn); /* with the others: at the end of the turn it is known which bytes may be sent */
         if ((events & ~(uint32_t)EPOLLOUT) == 0)
             return;
     }
@@ -343,7 +343,7 @@ static void epoll_turn(struct loop *loop, int64_t timeout_us)
     epoll_serve(loop, state->events, count);
 }
 
-/* The turn under way goes on with its own events: what they tell may be served already, then there is nothing. */
+/* The outer turn continues with its own events: these may have been served already, which does no harm. */
 static void epoll_serve_reentrant(struct loop *loop)
 {
     struct epoll_event events[EVENTS_INSIDE_MAX];

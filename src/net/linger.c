@@ -43,7 +43,7 @@ static void linger_end(struct loop *loop, struct lingerer **handle)
     mem_free(linger);
 }
 
-/* Throws away what is there. False: it is over. */
+/* Discards input. False: lingering is over. */
 static bool drain(struct loop *loop, int fd, size_t *left_bytes)
 {
     ssize_t got = recv(fd, loop->input, LOOP_INPUT_BYTES, MSG_DONTWAIT);
@@ -56,7 +56,7 @@ static bool drain(struct loop *loop, int fd, size_t *left_bytes)
     return true;
 }
 
-/* Once a turn for each: who sends without end keeps nobody from being served. */
+/* Once a turn for each socket: an endless sender does not delay others. */
 static void on_ready(struct loop *loop, struct loop_watch *watch)
 {
     struct lingerer *linger = container_of(watch, struct lingerer, watch);

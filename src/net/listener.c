@@ -19,15 +19,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* One socket an address, which all loops watch: a connection wakes one that waits, so a loop that is in the middle of
- * something long keeps nobody waiting. (A socket a loop, with SO_REUSEPORT, lets the kernel choose before anybody has
- * accepted, also one that is busy.)
+/* There is one socket for each address, and all loops watch it. A connection wakes a waiting loop, so a loop that is
+ * busy for long delays no connection. (With a socket for each loop and SO_REUSEPORT, the kernel would choose a loop
+ * before any loop accepts, possibly a busy one.)
  *
- * A socket is bound without SO_REUSEPORT: that fails if anybody has the port, sharing or not. Only then it is marked as
- * sharing. A group that `joins` may share a port with other groups of ours, and only with them: as long as one of those
- * is open nobody else can have the port.
+ * A socket is bound without SO_REUSEPORT, which fails if any process has the port, sharing or not. Only then it is
+ * marked as sharing. A group that `joins` may share a port with other groups of this server only: while one of those is
+ * open no other process can get the port.
  *
- * When the process is out of descriptors a pending connection cannot be taken, and the socket stays ready: accepting
+ * When the process is out of descriptors a pending connection cannot be accepted, and the socket stays ready: accepting
  * stops for a moment instead of spinning; a timer resumes it. */
 
 enum { ACCEPTS_MAX = 64, ACCEPT_PAUSE_US = 100 * 1000 };
@@ -70,7 +70,7 @@ static const char *kind_name(enum listener_kind kind)
     return names[kind];
 }
 
-/* "*" and "-::*" are what the directive's default says; the latter is optional. */
+/* "*" and "-::*" are the default of `bind`; the latter is optional. */
 struct wanted {
     const char *host; /* NULL: any */
     int family;
@@ -371,7 +371,7 @@ static void share_accept(struct share *share, int listener_fd)
             }
             if (errno == EAGAIN)
                 return;
-            continue; /* that one is gone again */
+            continue; /* the connection is gone already */
         }
         if (share->group->kind != LISTENER_UNIX)
             (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));

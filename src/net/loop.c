@@ -14,11 +14,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A turn:  wait and serve -> timers -> wake -> resumed connections -> on_turn_end -> flush -> take down what closed.
+/* A turn: wait and serve -> timers -> wake -> resumed connections -> on_turn_end -> flush -> take down closed
+ * connections.
  *
- * The wait does not sleep if anything is queued for the next turn already. Queues are emptied as they were when their
- * step began; what a handler adds to a step that has passed, or to its own, is served in the next turn, so that two
- * connections cannot keep a turn from ending. */
+ * The wait does not sleep if something is queued for the next turn. A step empties its queue as it was at the begin of
+ * the step. Additions of handlers to this or an earlier step are served in the next turn, so two connections cannot
+ * keep a turn from ending. */
 
 enum { WAKE_PENDING = 1, WAKE_SLEEPING = 2 };
 
@@ -125,7 +126,7 @@ void loop_timer_stop(struct loop *loop, struct loop_timer *timer)
         timer_sink(loop, at, last);
 }
 
-/* Those due now; one that starts itself anew with 0 runs again in the next turn. */
+/* Runs the timers that are due; a timer that starts itself again with 0 runs in the next turn. */
 static void loop_run_timers(struct loop *loop)
 {
     uint32_t limit = loop->timers.count;
@@ -329,8 +330,8 @@ void loop_turn(struct loop *loop, int64_t timeout_us)
     note_turn(loop);
 }
 
-/* The handler under way reads from the loop's buffers: others get fresh ones. Who is closed meanwhile stays in memory
- * until the end of the turn, so whatever the turn holds on to is still there. */
+/* The outer handler uses the loop's buffers: the inner ones get new buffers. Connections closed meanwhile stay in
+ * memory until the end of the turn, so pointers that the turn holds stay valid. */
 void loop_serve_reentrant(struct loop *loop)
 {
     char *input = loop->input, *cipher = loop->cipher;
@@ -456,7 +457,7 @@ int64_t loop_update_time(struct loop *loop)
 
     loop_assert_self(loop);
     loop->clock_us = (int64_t)clock_monotonic_us();
-    loop->clock_tick = tick_now(); /* second: what is counted from here is rather behind the clock than before it */
+    loop->clock_tick = tick_now(); /* second: the computed time is then behind the clock rather than ahead of it */
     loop->clock_span = tick_from_ns(SPAN_NS);
     loop->now_us = MAX(loop->now_us, loop->clock_us);
     return loop->now_us;

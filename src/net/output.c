@@ -327,7 +327,7 @@ void output_consume(struct output *output, size_t size)
 
     assert(size <= total);
     if (size == total) {
-        /* What fits a small block needs no large one next time. */
+        /* A chain that fits a small block needs no large one next time. */
         if (output->head == output->tail)
             output->large_first = output->large_first && total > OUTPUT_SMALL_BLOCK_BYTES - sizeof(struct output_node);
         output_clear(output);
@@ -370,7 +370,7 @@ void output_gap_close(struct output *output, struct output_gap gap, const char *
     memcpy(gap.start, data, size);
     if (surplus == 0)
         return;
-    /* What follows in the same block moves up: at most 16 KiB, whatever was written since. */
+    /* Later bytes of the same block move up: at most 16 KiB, however much was written since. */
     output_fold(output);
     end = gap.node->end;
     memmove(gap.start + size, rest, (size_t)(end - rest));

@@ -8,17 +8,16 @@
 
 #include <string.h>
 
-/* Two ways through a request. The fast one takes a small complete request in one pass, with nothing remembered. If
- * anything is unusual (incomplete, long numbers, a client that has not authenticated, an error) it gives up without a
- * trace, and the careful way starts over, keeping its progress: offsets from the start of the range, so the range may
+/* There are two ways to parse a request. The fast one parses a small complete request in one pass and stores no state.
+ * If anything is unusual (incomplete, long numbers, a client that is not authenticated, an error) it gives up without a
+ * trace. Then the slow way starts over and keeps its progress: offsets from the start of the range, so the range may
  * move between calls.
  *
- *     position   everything in front of it was read
+ *     position   everything before it was read
  *     scanned    no line end between position and here
  *     in_bulk    the length line of argument arg_count was read, its bytes begin at position
  *
- * What the family accepts is kept: after a count or length any byte may follow the CR, and the two bytes behind a
- * bulk are not looked at. */
+ * Like Redis, it accepts any byte after the CR of a count or length, and ignores the two bytes after a bulk string. */
 
 enum {
     FAST_ARGS_MAX = 1024,
@@ -449,7 +448,7 @@ static uint32_t split_plain(char *line, size_t size, struct slice *args)
     return count;
 }
 
-/* Unquoted words are never longer than what they stood for, so they fit where the line was. */
+/* An unquoted word is never longer than its notation, so it fits in place. */
 static bool split_quoted(char *line, size_t size, struct slice *args, uint32_t *count)
 {
     struct words words = {0};

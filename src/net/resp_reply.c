@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Replies become a tree without recursion: open aggregates lie on a stack of frames, bounded by RESP_REPLY_DEPTH_MAX.
- * Every scalar and every aggregate head is consumed as soon as it is complete, so only the piece under way is ever
- * presented again. Announced counts are not believed: element arrays grow with what really came. */
+/* Replies become a tree without recursion: open aggregates are on a stack of frames, bounded by RESP_REPLY_DEPTH_MAX.
+ * Every scalar and every header of an aggregate is consumed as soon as it is complete, so only the incomplete piece is
+ * given again. Announced counts are not trusted: arrays of elements grow as elements arrive. */
 
 enum { BULK_MAX_BYTES = 512 * 1024 * 1024, LINE_MAX_BYTES = 64 * 1024 };
 
@@ -22,7 +22,7 @@ struct resp_reply_frame {
     size_t capacity;
 };
 
-/* What one step of reading gave. */
+/* The result of one step of parsing. */
 enum piece {
     PIECE_MORE,
     PIECE_ERROR,
@@ -289,7 +289,8 @@ static struct resp_reply_frame *innermost(struct resp_reply_parser *parser)
     return parser->frames.count > 0 ? &parser->frames.items[parser->frames.count - 1] : NULL;
 }
 
-/* A value is complete: it belongs to the innermost open aggregate, or is the whole reply. Closes what became full. */
+/* A value is complete: adds it to the innermost open aggregate, or it is the whole reply. Closes aggregates that are
+ * full. */
 static struct resp_reply *place(struct resp_reply_parser *parser, struct resp_reply *reply)
 {
     for (;;) {

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* A reply is short in most cases: it is put together in the room that one output_reserve() gave. Texts from outside
- * (errors quote what the client sent) are copied piecewise, and whatever would end the line becomes a blank. */
+/* A reply is short in most cases: it is written into the room of one output_reserve(). Texts from outside (errors quote
+ * the client's words) are copied piecewise, and bytes that would end the line become blanks. */
 
 enum { TEXT_PIECE_BYTES = 256 };
 

@@ -254,7 +254,7 @@ const char *tls_session_error(const struct tls_session *session)
     return session->error != NULL ? session->error : "";
 }
 
-/* Writes down what the library has just complained about. */
+/* Records the library's last error. */
 static COLD void session_note_error(struct tls_session *session)
 {
     char code_text[ERROR_TEXT_BYTES];
@@ -309,8 +309,8 @@ static bool session_shake_hands(struct conn *conn)
     return false;
 }
 
-/* Decrypts into [to, to + room) until that is full or nothing encrypted is left. Returns SSL_ERROR_NONE, or why the
- * session has ended; what was decrypted before counts. */
+/* Decrypts into [to, to + room) until that is full or no encrypted bytes are left. Returns SSL_ERROR_NONE, or why the
+ * session has ended; bytes decrypted before that count. */
 static int session_read(struct tls_session *session, char *to, size_t room, size_t *size)
 {
     *size = 0;
@@ -332,7 +332,7 @@ static int session_read(struct tls_session *session, char *to, size_t room, size
     return SSL_ERROR_NONE;
 }
 
-/* Presents what can be decrypted, in as large pieces as the window allows. */
+/* Gives decrypted bytes to the handler, in pieces as large as the window allows. */
 static void session_read_all(struct conn *conn)
 {
     struct tls_session *session = conn->tls;
@@ -394,7 +394,7 @@ bool tls_decrypt_aside(struct conn *conn, struct slice cipher, char *data, size_
     return error == SSL_ERROR_NONE;
 }
 
-/* Keeps what has come for a handshake until it is its turn. */
+/* Keeps input for a handshake until it is its turn. */
 static COLD void session_hold(struct conn *conn, const char *data, size_t size)
 {
     struct tls_session *session = conn->tls;

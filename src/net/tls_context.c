@@ -1,4 +1,4 @@
-/* Contexts: what the tls-* directives say, in the library's form. */
+/* Contexts: the tls-* directives in the form of the library. */
 #include "base/mem.h"
 #include "base/slice.h"
 #include "net/tls.h"
@@ -153,8 +153,8 @@ static void digest_file(EVP_MD_CTX *digest, const char *path)
     fclose(file);
 }
 
-/* Sessions are resumed without looking at the peer's certificate again, so they are bound to what it was checked
- * against: the library refuses those of another session id context. */
+/* Sessions are resumed without checking the peer's certificate again, so they are bound to the rules of that check: the
+ * library refuses sessions of another session id context. */
 static bool set_session_id(SSL_CTX *context, const struct tls_options *options)
 {
     EVP_MD_CTX *digest = EVP_MD_CTX_new();
@@ -204,7 +204,7 @@ static void set_session_cache(SSL_CTX *context, const struct tls_options *option
     SSL_CTX_set_timeout(context, (long)options->session_cache_timeout_s);
 }
 
-/* What both sides have in common. */
+/* The settings of both sides. */
 static SSL_CTX *context_begin(const SSL_METHOD *method, const struct tls_options *options, char error[TLS_ERROR_BYTES])
 {
     const char *protocols = is_set(options->protocols) ? options->protocols : "TLSv1.2 TLSv1.3";

@@ -1,4 +1,4 @@
-/* What is known of a connection's session and of its peer's certificate. */
+/* Facts about a connection's session and its peer's certificate. */
 #include "net/conn.h"
 #include "net/tls.h"
 #include "net/tls_priv.h"

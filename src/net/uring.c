@@ -13,24 +13,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The io_uring backend. A connection has one multishot receive, which fills buffers of a ring shared by all of the
- * loop's connections; what is received is presented where it lies, then the buffer goes back. Sends, cancels and the
- * like are only put into the queue: one system call a turn submits all of them and waits.
+/* The io_uring backend. A connection has one multishot receive, which fills buffers of a ring shared by all connections
+ * of the loop. Received bytes are given to the handler in that buffer, which then returns to the ring. Sends, cancels
+ * and similar operations are only queued: one system call a turn submits all of them and waits.
  *
- * 1. A connection has at most one operation of each kind (OP_*); conn->in_flight says which. It is taken down only
- *    when there is none, so a completion never finds its connection gone.
- * 2. While a send is under way its bytes stay at the front of the output; more may be added behind them.
- * 3. Reading is not stopped by a pause as such, but by the first bytes that come during it: what had been received
- *    until the cancellation is done is kept, and that is bounded by the socket's buffer.
- * 4. An end of stream may arrive in the same turn as the last request: the reply goes out first.
+ *  1. A connection has at most one operation of each kind (OP_*); conn->in_flight has them. It is taken down only when
+ *     there is none, so a completion never finds its connection gone.
+ *  2. While a send is in flight its bytes stay at the front of the output; more may be added behind them.
+ *  3. A pause itself does not stop receiving; the first bytes that arrive during it do. Bytes received until the
+ *     cancellation is done are kept; their number is bounded by the socket's buffer.
+ *  4. An end of stream may arrive in the same turn as the last request: the reply is sent first.
  *
  * A large direct receive cancels the multishot one and receives straight into the direct memory; a smaller one is
- * copied from the buffers. A connection that did so receives one buffer at a time for a while: a multishot receive
- * would have filled dozens of buffers with the next large value before we had seen its length. The ring belongs to the
- * thread that turns the loop first (it is created disabled).
+ * copied from the buffers. After that a connection receives one buffer at a time for a while: a multishot receive would
+ * have filled dozens of buffers with the next large value before its length was known. The ring belongs to the thread
+ * that turns the loop first (it is created disabled).
  *
- * An operation holds its socket open, and the kernel ends the operations of a process that died at its leisure: for a
- * second or so the ports of a killed server are still taken. A server that ends in order has cancelled them before. */
+ * An operation holds its socket open, and the kernel ends the operations of a dead process late: for a second or so the
+ * ports of a killed server are still in use. A server that stops cleanly has cancelled them before. */
 
 enum {
     QUEUE_ENTRIES = 1024,
@@ -77,7 +77,7 @@ static struct uring_state *state_of(struct loop *loop)
 
 /* --------------------------------------------------------------------------------------------------- queue -- */
 
-/* What a sendmsg describes is copied by the kernel when it is submitted: then the messages are free again. */
+/* The kernel copies the data of a sendmsg when it is submitted: then the messages are free again. */
 static void uring_submit(struct uring_state *state)
 {
     io_uring_submit(&state->ring);
@@ -292,7 +292,7 @@ static void arm_poll(struct conn *conn, unsigned events)
     conn->in_flight |= OP_POLL;
 }
 
-/* Makes what is under way match what is wanted now. */
+/* Starts and cancels operations according to the connection's state. */
 static void uring_conn_update(struct conn *conn)
 {
     bool receiving = (conn->in_flight & (OP_RECEIVE | OP_DIRECT)) != 0;

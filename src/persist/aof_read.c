@@ -9,7 +9,7 @@ enum {
     WINDOW_BYTES = 1 << 20,
     NOTE_BYTES_MOST = 1024,
     DIGITS_MOST = 18,
-    FIRST_GROWTH_BYTES = 64 << 20 /* what a claimed length gets at once */
+    FIRST_GROWTH_BYTES = 64 << 20 /* memory that a claimed length gets at once */
 };
 #define HIDDEN_BYTES_MOST ((uint64_t)1 << 30) /* so much is searched for commands behind a damaged length */
 
@@ -125,7 +125,8 @@ incomplete:
 
 /* ------------------------------------------------------------------------------------------------------- window -- */
 
-/* For what is wanted, but not for more than the source has; doubling, so that a claim alone costs no memory. */
+/* Makes room for the wanted bytes, but not for more than the source has; doubles, so that a claim alone costs no
+ * memory. */
 static bool make_room(struct aof_reader *reader)
 {
     size_t used = reader->end, capacity = reader->capacity;

@@ -87,7 +87,7 @@ static must_check enum status settle(struct aof_set *files)
     return files->is_in_doubt ? store(files, &files->manifest) : STATUS_OK;
 }
 
-/* Makes `next` the manifest, on the disk first; or leaves everything as it is. */
+/* Makes `next` the manifest, on the disk first, or changes nothing. */
 static must_check enum status adopt(struct aof_set *files, struct aof_manifest *next)
 {
     enum status status = store(files, next);

@@ -43,7 +43,7 @@ void digest_add_pair(struct digest *digest, struct slice first, struct slice sec
     digest_add(digest, slice_make(pair.bytes, DIGEST_BYTES));
 }
 
-/* That a member has a deadline counts, not when it is: as with keys. */
+/* Whether a member has a deadline counts, not its time: as for keys. */
 static void add_deadline(struct slice member, int64_t expire_ms, void *context)
 {
     struct digest digest = {{0}};

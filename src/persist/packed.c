@@ -133,7 +133,7 @@ static bool ziplist_check(struct packed *packed)
 
 /* ----------------------------------------------------------------------------------------------------- zipmap -- */
 
-/* A field, or a value with what is unused behind it. */
+/* A field, or a value followed by unused bytes. */
 static bool zipmap_item(const uint8_t *from, size_t room, bool is_value, struct item *item)
 {
     uint64_t size, unused = 0;

@@ -12,7 +12,7 @@
 struct file_reader {
     struct rdb_reader *reader;
     struct rdb_handler *handler;
-    struct rdb_key key; /* what has been told of the next one */
+    struct rdb_key key; /* facts about the next key */
     struct buffer name;
     struct buffer member; /* whose deadline comes next */
 };
@@ -80,7 +80,7 @@ static bool read_name(struct file_reader *file)
     return true;
 }
 
-/* As read_members, for who reads them later: here only what is none is told. */
+/* Like read_members, for readers that parse them later: only checks that they are such records. */
 static bool skim_members(struct file_reader *file)
 {
     struct slice name, text;
@@ -306,7 +306,7 @@ static bool read_record(struct file_reader *file, unsigned opcode)
     }
 }
 
-/* Zero: whoever wrote it took none. */
+/* Zero: the file was written without a checksum. */
 static bool check_sum(struct file_reader *file)
 {
     uint64_t computed = rdb_reader_crc(file->reader), stored;

@@ -22,12 +22,12 @@ enum {
     ITEM_ALIGN = 8
 };
 
-/* A key in a batch; what belongs to it follows. */
+/* A key in a batch; its data follows. */
 struct item {
     uint64_t hash, offset;
     int64_t expire_ms, idle_s;
     struct rdb_value *value; /* NULL: the record follows; else the name */
-    size_t size;             /* of what follows */
+    size_t size;             /* of the data */
     uint32_t db;
     int32_t frequency;
 };
@@ -37,7 +37,7 @@ struct batch {
     struct buffer items;
 };
 
-/* A thread, or (the first one, without threads) what the reader itself does. */
+/* A thread, or (the first one, without threads) the reader itself. */
 struct loader {
     struct rdb_loaders *loaders; /* const */
     struct thread thread;
@@ -48,7 +48,7 @@ struct loader {
     struct buffer name;
     struct batch *filling;      /* the reader's */
     pthread_cond_t wanted;      /* const: there is a batch, or the end */
-    struct batch *first, *last; /* under their lock, like what follows */
+    struct batch *first, *last; /* under their lock, as are the next fields */
     uint64_t keys, empty;
 };
 
@@ -59,11 +59,11 @@ struct rdb_loaders {
     uint32_t thread_count, loader_count;    /* const */
     pthread_mutex_t lock;                   /* a leaf */
     pthread_cond_t done;                    /* const: less is under way */
-    struct batch *spare;                    /* under the lock, like what follows */
+    struct batch *spare;                    /* under the lock, as are the next fields */
     size_t under_way_bytes;
     bool ends;
     struct rdb_loaders_totals failure; /* its status, failed_at and error */
-    _Atomic uint64_t failed_at;        /* atomic, relaxed: what stands behind it need not be looked at */
+    _Atomic uint64_t failed_at;        /* atomic: relaxed; later records need not be processed */
     struct loader *all;
 };
 

@@ -25,7 +25,7 @@ void rdb_payload_write(struct rdb_writer *writer, const struct entry *entry)
     assert(writer->sink == NULL && writer->out.size == 0);
     rdb_write_byte(writer, form->number);
     rdb_write_value(writer, form, entry);
-    rdb_write_records(writer, form, entry); /* who does not know them passes over what follows the value */
+    rdb_write_records(writer, form, entry); /* readers that do not know these records skip them */
     rdb_payload_seal(writer);
 }
 
@@ -53,7 +53,7 @@ bool rdb_payload_check(struct slice payload, struct slice *body)
     return UNLIKELY(rdb_skips_checksums()) || crc == crc64_update(0, payload.data, payload.size - 8);
 }
 
-/* Deadlines of members. What else may stand there is nothing we know: it is left alone. */
+/* Reads deadlines of members. Other records are unknown and ignored. */
 static void read_records(struct rdb_reader *reader, struct rdb_value *value)
 {
     if (value->type != TYPE_STRING && !value->is_empty && !rdb_value_read_members(reader, value))

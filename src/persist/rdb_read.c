@@ -191,7 +191,7 @@ static inline bool need(struct rdb_reader *reader, size_t size)
     return LIKELY(reader->end - reader->at >= size && reader->status == STATUS_OK) || need_slow(reader, size);
 }
 
-/* More than the window holds: gathered step by step, so that no more memory is taken than twice what came. */
+/* Reads more than the window holds, step by step, so that memory is at most twice the received bytes. */
 static bool read_long(struct rdb_reader *reader, size_t size, struct slice *bytes)
 {
     struct buffer *scratch = &reader->scratch;

@@ -177,7 +177,7 @@ static void saver_init(struct saver *saver, const struct rdb_save_request *reque
     rdb_writer_init(&saver->writer, &request->options, sink);
 }
 
-/* Returns what became of it. */
+/* Returns the final status. */
 static must_check enum status saver_fini(struct saver *saver, struct rdb_save_result *result)
 {
     enum status status = saver->writer.status;

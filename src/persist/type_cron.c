@@ -1,6 +1,6 @@
-/* Jobs, as files have them: KeyDB's type 64, `script, start, interval, keys, arguments`, and in the records behind the
- * value what that leaves out: when the next run is (as the deadline of a member called as the key) and, in a record
- * that KeyDB passes over, that the job is to be run once only. A file of KeyDB's does not tell; what it has repeats. */
+/* Jobs in files: KeyDB's type 64, `script, start, interval, keys, arguments`. The records behind the value have the
+ * rest: the time of the next run (as the deadline of a member with the name of the key) and, in a record that KeyDB
+ * skips, that the job runs only once. Files of KeyDB do not have the latter; their jobs repeat. */
 #include "base/array.h"
 #include "persist/types.h"
 
@@ -44,7 +44,7 @@ static void write_records(struct rdb_writer *writer, const struct entry *entry)
 
 /* ----------------------------------------------------------------------------------------------------- reading -- */
 
-/* Texts are good until the next read: what comes is gathered, and found in there when all of it is. */
+/* Texts are valid until the next read: the words are gathered, and located when all of them are there. */
 struct gathered {
     struct buffer bytes;
     struct {

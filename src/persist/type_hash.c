@@ -97,7 +97,7 @@ static bool read_hash_packed(struct rdb_reader *reader, const struct rdb_limits 
     return rdb_open_packed(reader, kind, &packed) && put_packed_pairs(reader, &packed, limits, value);
 }
 
-/* Can the listpack be kept as it is? Its fields must differ, and the limits allow it. */
+/* True if the listpack can be used unchanged: its fields differ, and the limits allow it. */
 static bool may_adopt_pairs(struct packed *packed, const struct hash_limits *limits)
 {
     struct distinct fields = {0};

@@ -1,5 +1,5 @@
-/* Trees of texts (KEYDB.NHSET), as files have them. KeyDB has no form for them. Here they are the value of a module
- * type called "kdbnested", so that who does not know it can read over it:
+/* Nested hashes (KEYDB.NHSET) in files. KeyDB has no form for them. Here they are the value of a module type called
+ * "kdbnested", so that readers without this type can skip it:
  *
  *     type 7 | id | node | 0
  *     node = unsigned NESTED_TREE | unsigned children | (text name | node) ...

@@ -6,7 +6,7 @@
 
 /* ----------------------------------------------------------------------------------------------------- reading -- */
 
-/* What is pending in a group comes before the consumers that it belongs to. */
+/* In files the pending entries of a group come before the consumers that they belong to. */
 struct waiting {
     struct stream_id id;
     int64_t delivery_ms;

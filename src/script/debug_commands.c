@@ -1,4 +1,4 @@
-/* What a client can say while its script stands. */
+/* The commands of the debugger while a script is stopped. */
 #include "base/number.h"
 #include "script/debug_session_priv.h"
 #include "script/debug_values.h"
@@ -10,7 +10,7 @@
 
 enum { CONTEXT_LINES = 5 };
 
-/* What is no number counts as 0. */
+/* Text that is not a number counts as 0. */
 static int number_of(struct slice word)
 {
     int64_t number;
@@ -227,7 +227,7 @@ static void set_length(struct debug_session *session, const struct slice *words,
         int most = number_of(words[1]);
 
         session->line_bytes_most = most == 0 ? 0 : (size_t)MAX(most, (int)DEBUG_LINE_BYTES_LEAST);
-        session->hinted = true; /* who sets it knows it */
+        session->hinted = true; /* a client that sets it knows it */
     }
     if (session->line_bytes_most != 0)
         debug_showf(session, "<value> replies are truncated at %zu bytes.", session->line_bytes_most);
@@ -268,7 +268,7 @@ static bool is(struct slice word, const char *name)
     return slice_equal_text_nocase(word, name) || (word.size == 1 && (word.data[0] | 32) == name[0]);
 }
 
-/* Those with words behind them; false: it is none. */
+/* Commands with arguments; false: it is not one of them. */
 static bool run_with_words(struct debug_session *session, lua_State *L, lua_Debug *frame, const struct slice *words,
                            uint32_t count)
 {

@@ -106,7 +106,7 @@ static bool goes_on(void *context)
     return session->in_child || !script_busy_is_to_end(session->request->worker);
 }
 
-/* What there is to see goes out, in front of what is in the connection's output. */
+/* Sends the lines to show, before the connection's own output. */
 static void flush(struct debug_session *session)
 {
     struct conn *conn = &session->request->client->conn;
@@ -234,7 +234,7 @@ void debug_session_hook(struct debug_session *session, lua_State *L, lua_Debug *
         abort_script(L);
 }
 
-/* -------------------------------------------------------------------------------------------------- what is told -- */
+/* ------------------------------------------------------------------------------------------------- showing lines -- */
 
 void debug_session_note_call(struct debug_session *session, const struct slice *words, uint32_t count)
 {

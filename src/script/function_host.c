@@ -1,5 +1,5 @@
-/* While a library is loaded it sees other globals than when its functions are called: `redis` with little more than
- * register_function, and nothing else. Its environment is one guard (lua_vm.h) for all libraries; what stands behind it
+/* While a library is loaded it sees other globals than its functions do later: `redis` with little more than
+ * register_function, and nothing else. Its environment is one guard (lua_vm.h) for all libraries; the table behind it
  * is exchanged before and after loading. */
 #include "script/function_host.h"
 
@@ -111,7 +111,7 @@ static void read_table(lua_State *L, struct registration *registration)
         luaL_checkstack(L, 8, "too many arguments");
         if (!lua_isstring(L, -2))
             refuse(L, "ERR named argument key given to redis.register_function is not a string");
-        lua_pushvalue(L, -2); /* the key, which next wants as it is */
+        lua_pushvalue(L, -2); /* the key, which next needs unchanged */
         lua_insert(L, -2);
         lua_pushvalue(L, -2);
         lua_insert(L, -2); /* key key' key'' value */
@@ -214,7 +214,7 @@ static bool open_once(struct script_host *host)
     return host->functions.environment != 0;
 }
 
-/* What stands behind the guard from now on. */
+/* Sets the table behind the guard. */
 static void show_globals(lua_State *L, const struct script_host *host, int reference)
 {
     lua_rawgeti(L, LUA_REGISTRYINDEX, host->functions.metatable);

@@ -14,7 +14,7 @@ static void write_source(struct slice source, void *context)
 
 void function_payload_write(struct buffer *out)
 {
-    /* Nobody who knows functions reads less, and nothing in here needs more. */
+    /* All servers with functions read this version, and no library needs a later one. */
     const struct rdb_write_options options = {.least = RDB_VERSION_LISTPACKS,
                                               .most = RDB_VERSION_LISTPACKS,
                                               .compresses = true};

@@ -216,7 +216,7 @@ static struct library *find_in(struct library **libraries, uint32_t count, const
     return NULL;
 }
 
-/* The draft becomes the set; what is not in it any more is dropped. Only an exclusive section changes the set, so
+/* The draft becomes the set; libraries that are not in it are dropped. Only an exclusive section changes the set, so
  * reading it here needs no lock. */
 static void draft_install(struct draft *draft) NO_THREAD_SAFETY_ANALYSIS
 {

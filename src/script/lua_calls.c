@@ -45,7 +45,7 @@ static int base_pcall(lua_State *L)
     return finish_protected(L, vm, depth, lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0));
 }
 
-/* What handles errors for xpcall: the script's handler (the upvalue), unless the error is that the script is to end. */
+/* The error handler of xpcall: calls the script's handler (the upvalue), unless the error ends the script. */
 static int handle_error(lua_State *L)
 {
     struct lua_vm *vm = lua_vm_of(L);
@@ -231,8 +231,8 @@ static void sort_heap(lua_State *L, struct lua_vm *vm, bool by_function, int cou
     }
 }
 
-/* LuaJIT's own (the upvalue) is quadratic in the worst case. Comparing by a function of the script's the hook sees to
- * it that the script can be ended, and the order of equal items stays what it is elsewhere. */
+/* LuaJIT's own function (the upvalue) is quadratic in the worst case. With a comparison function of the script, the
+ * hook can end the script, and the order of equal items is that of Lua. */
 static int table_sort(lua_State *L)
 {
     struct lua_vm *vm = lua_vm_enter(L);
@@ -255,7 +255,7 @@ static int table_sort(lua_State *L)
     return 0;
 }
 
-/* Moving what stands behind the position may take long: a position may be far below the first item. */
+/* Moving the items behind the position may take long: a position may be far below the first item. */
 static int table_insert(lua_State *L)
 {
     struct lua_vm *vm = lua_vm_of(L);
@@ -282,7 +282,7 @@ static int table_insert(lua_State *L)
 
 /* -------------------------------------------------------------------------------------------------------- adding -- */
 
-/* The original (the upvalue) may call what a script gave it: __tostring. */
+/* The original (the upvalue) may call a function of the script: __tostring. */
 static int call_counted(lua_State *L)
 {
     struct lua_vm *vm = lua_vm_enter(L);

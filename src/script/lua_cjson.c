@@ -241,10 +241,10 @@ struct decoder {
     lua_State *L;
     const struct cjson_options *options;
     const char *text;      /* a zero byte follows it */
-    size_t size, position; /* of what comes behind the token */
+    size_t size, position; /* of the text behind the token */
     enum token token;
     size_t token_position;
-    const char *problem; /* TOKEN_ERROR: what it is instead */
+    const char *problem; /* TOKEN_ERROR: the reason */
     double number;
     struct lua_bytes bytes; /* of a string with escapes */
     size_t string_start, string_size;
@@ -310,7 +310,7 @@ static void append_utf8(struct lua_bytes *bytes, uint32_t code)
     lua_bytes_append_char(bytes, (char)(0x80 | (code & 0x3f)));
 }
 
-/* The escape whose 'u' stands at `at`: returns what is behind it, 0 if it is none. */
+/* The escape whose 'u' is at `at`: returns the position behind it, 0 if it is invalid. */
 static size_t read_unicode(struct decoder *decoder, size_t at)
 {
     int code = hex4(decoder, at + 1), low;
@@ -331,7 +331,7 @@ static size_t read_unicode(struct decoder *decoder, size_t at)
     return at;
 }
 
-/* The escape behind the backslash at `at`: returns what is behind it, 0 after set_problem. */
+/* The escape whose backslash is at `at`: returns the position behind it, 0 after set_problem. */
 static size_t read_escape(struct decoder *decoder, size_t at)
 {
     static const char escapes[] = "\"\"\\\\//b\bf\fn\nr\rt\t";

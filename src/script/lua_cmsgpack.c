@@ -1,7 +1,7 @@
 /* Packed: nil, booleans, integers in the shortest form, floats where they are exact else doubles, strings (never the
- * "bin" types), arrays and maps. A table is an array if its keys are 1 ... n. Deeper than PACK_DEPTH_MOST tables are
- * packed as nil; what is unpacked may nest as deep as lua_checkstack grants. Counts in the input are not believed:
- * memory is taken as values come. */
+ * "bin" types), arrays and maps. A table is an array if its keys are 1 ... n. Tables deeper than PACK_DEPTH_MOST are
+ * packed as nil; unpacked values may nest as deep as lua_checkstack allows. Counts in the input are not trusted: memory
+ * is allocated as values arrive. */
 #include "script/lua_cmsgpack.h"
 
 #include "base/compiler.h"

@@ -211,7 +211,7 @@ static const char *end_capture(struct matcher *matcher, const char *at, const ch
     return found;
 }
 
-/* What the capture of that number (a digit) has found, again: behind it, or NULL. */
+/* Matches the text of the capture with that number (a digit) again: returns the end, or NULL. */
 static const char *match_again(struct matcher *matcher, const char *at, char digit)
 {
     int index = digit - '1';
@@ -289,7 +289,7 @@ static bool match_special(struct matcher *matcher, const char **at, const char *
     return false;
 }
 
-/* One class with what follows it. True: go on behind it, at *at (NULL: no match); false: *at is the end of all. */
+/* Matches one class with its repetition. True: continue at *at (NULL: no match); false: *at is the end of the match. */
 static bool match_class(struct matcher *matcher, const char **at, const char **pattern)
 {
     const char *end = class_end(matcher, *pattern), *found;
@@ -542,7 +542,7 @@ static void append_template(struct matcher *matcher, struct lua_bytes *out, cons
     }
 }
 
-/* What the match becomes: what a table or a function at 3 gives for it, or what it was. */
+/* Appends the replacement of a match: the result of the table or function at 3, or the match itself. */
 static void append_replacement(struct matcher *matcher, struct lua_bytes *out, const char *start, const char *end)
 {
     lua_State *L = matcher->L;

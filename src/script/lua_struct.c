@@ -23,7 +23,7 @@ enum { INTEGER_BYTES_MOST = 32, ALIGN_USUAL = 8 };
 
 struct format {
     lua_State *L;
-    const char *at; /* what is not read yet; ends with a zero byte */
+    const char *at; /* the unread rest; ends with a zero byte */
     bool big;
     size_t align;
     /* The option at hand. */
@@ -139,7 +139,7 @@ static void refuse_option(struct format *format)
 
 /* ------------------------------------------------------------------------------------------------------ packing -- */
 
-/* What does not fit is what processors make of it. */
+/* A number that does not fit gives the result of the processor's conversion. */
 static uint64_t integer_of(double number)
 {
     if (number != number || number < -9223372036854775808.0)
@@ -224,7 +224,7 @@ static int struct_pack(lua_State *L)
     int index = 2, count = lua_gettop(L);
     struct lua_bytes bytes;
 
-    lua_pushnil(L); /* what a value is that is missing */
+    lua_pushnil(L); /* the value of a missing argument */
     lua_bytes_init(&bytes, L);
     luaL_checkstack(L, 4, "no room for values");
     while (next_option(&format, bytes.size)) {
@@ -293,7 +293,7 @@ static size_t size_before(lua_State *L, int first)
     return (size_t)size;
 }
 
-/* Pushes the value at data + position; returns what is behind it. */
+/* Pushes the value at data + position; returns the position behind it. */
 static size_t unpack_value(struct format *format, const char *data, size_t size, size_t position, int first)
 {
     lua_State *L = format->L;
@@ -379,7 +379,7 @@ static int struct_size(lua_State *L)
     size_t position = 0;
 
     while (next_option(&format, position)) {
-        if (!is_letter_or_digit(format.option)) /* those that stand for nothing take no room */
+        if (!is_letter_or_digit(format.option)) /* options without a value take no room */
             refuse_option(&format);
         luaL_argcheck(L, format.option != 's', 1, "option 's' has no fixed size");
         luaL_argcheck(L, format.option != 'c' || format.size != 0, 1, "option 'c0' has no fixed size");

@@ -21,7 +21,7 @@
 
 enum { NAME_BYTES_MOST = 80, COLLECT_BYTES = 8 << 20, PIECE_BYTES = 4096 };
 
-static const char guard_mark; /* its address is the key under which a guard's metatable has what it guards */
+static const char guard_mark; /* its address is the key of the guarded table in a guard's metatable */
 
 /* ------------------------------------------------------------------------------------------------------- memory -- */
 
@@ -53,7 +53,7 @@ static int refuse_change(lua_State *L)
     return luaL_error(L, "Attempt to modify a readonly table");
 }
 
-/* What a guard stands before is pushed; false, and nothing is pushed: it is none. */
+/* Pushes the table behind a guard; false, and nothing is pushed: it is not a guard. */
 static bool push_guarded(lua_State *L, int index)
 {
     if (!lua_istable(L, index) || !lua_getmetatable(L, index))
@@ -132,7 +132,7 @@ static int base_getmetatable(lua_State *L)
     return 1;
 }
 
-/* pairs: what is guarded must not get out as the second result, so such tables are walked by our next. */
+/* pairs: the guarded table must not be the second result, so such tables are walked by our next. */
 static int base_pairs(lua_State *L)
 {
     if (push_guarded(L, 1)) {
@@ -237,7 +237,7 @@ static int base_missing(lua_State *L)
     return luaL_error(L, "Script attempted to access nonexistent global variable '%s'", lua_tostring(L, 2));
 }
 
-/* The sequence of POSIX' 48-bit generator, so that a script that seeds it sees what it sees elsewhere. */
+/* The sequence of POSIX' 48-bit generator, so that a script with a seed gets the numbers that it gets in Redis. */
 static int math_random(lua_State *L)
 {
     struct lua_vm *vm = lua_vm_of(L);
@@ -403,7 +403,7 @@ void lua_vm_look_up(lua_State *L, struct lua_vm *vm)
 
 /* ----------------------------------------------------------------------------------------------------- building -- */
 
-/* What of the standard libraries scripts may have. Names with a capital's worth of meaning get a wrapper below. */
+/* The functions of the standard libraries that scripts may use. Some get a wrapper below. */
 static const struct {
     const char *library; /* NULL: of the globals */
     const char *names;
@@ -466,7 +466,7 @@ static void add_base(lua_State *L, int source)
     set_function(L, "collectgarbage", base_collectgarbage);
 }
 
-/* The library at the top gets what is ours in it; the true one is at `source`. */
+/* Adds our own functions to the library at the top; the original one is at `source`. */
 static void add_own(lua_State *L, int source, const char *library)
 {
     if (strcmp(library, LUA_STRLIBNAME) == 0) {
@@ -527,7 +527,7 @@ static void guard_strings(struct lua_vm *vm)
     lua_getfield(L, -1, LUA_STRLIBNAME);
     lua_setfield(L, -3, "__index");
     lua_pop(L, 1);
-    lua_newtable(L); /* what is shown of it */
+    lua_newtable(L); /* the visible part of it */
     lua_getfield(L, -2, "__index");
     lua_setfield(L, -2, "__index");
     lua_vm_push_guard(L);

@@ -363,7 +363,7 @@ static int api_set_repl(lua_State *L)
     return 0;
 }
 
-/* Effects are what is replicated, always. */
+/* Effects are always replicated. */
 static int api_replicate_commands(lua_State *L)
 {
     lua_pushboolean(L, 1);

@@ -20,7 +20,7 @@ enum { WORDS_SHOWN = 128, SERVE_EVERY_US = 5000, STOP_WAITS_MS = 5000 };
 
 static _Atomic int64_t option_threshold_ms; /* atomic, relaxed */
 
-/* What runs too long; empty while nothing does. */
+/* The slow script or function; empty if there is none. */
 static struct {
     struct spinlock lock; /* rank LOCK_REGISTRY */
     bool is_there GUARDED_BY(lock);
@@ -104,7 +104,7 @@ void script_busy_end(const struct script_run *run)
     busy_end();
     if (run->paused)
         conn_resume(&run->request->client->conn);
-    worker_wake(run->request->worker); /* for what was not served inside */
+    worker_wake(run->request->worker); /* for events that were not served inside */
     spinlock_acquire(&slow.lock);
     assert(slow.is_there);
     slow.is_there = false;
@@ -183,7 +183,7 @@ void script_busy_look(lua_State *L, struct script_host *host)
     if (is_killed())
         end_by_error(L);
     spent_us = tick_to_ns(MAX(tick_now(), run->started_tick) - run->started_tick) / 1000;
-    /* One that is not slow comes to its end: else what it has written would be half of what it does. */
+    /* A script that is not slow runs to its end: otherwise its writes would be incomplete. */
     if (server_ends(host->worker) && spent_us / 1000 >= (uint64_t)(threshold_ms != 0 ? threshold_ms : STOP_WAITS_MS))
         end_by_error(L);
     if ((run->request->client->flags & CLIENT_OBEYED) != 0) /* nobody waits for it, and it takes its time */

@@ -14,7 +14,7 @@
 static struct {
     struct spinlock lock; /* rank LOCK_REGISTRY */
     struct table scripts GUARDED_BY(lock);
-    struct list recent GUARDED_BY(lock); /* what EVAL brought: the one used last at the end */
+    struct list recent GUARDED_BY(lock); /* scripts of EVAL; the most recently used one is last */
     uint64_t recent_count GUARDED_BY(lock);
     _Atomic uint64_t bytes, evicted; /* atomic, relaxed */
 } cache;

@@ -1,4 +1,4 @@
-/* EVAL and its like, SCRIPT. */
+/* EVAL and related commands, SCRIPT. */
 #include "base/gate.h"
 #include "base/thread.h"
 #include "script/debug_session.h"

@@ -74,7 +74,7 @@ static void open_api(struct lua_vm *vm)
     lua_pop(vm->L, 2);
 }
 
-/* What each run needs is made beforehand, so that it needs no memory outside of protected mode. */
+/* Prepares everything that each run needs, so that a run needs no memory outside of protected mode. */
 static int anchor(lua_State *L)
 {
     struct script_host *host = lua_touserdata(L, 1);
@@ -333,7 +333,7 @@ static struct compiled *compile_script(struct script_host *host, struct script *
     function = compile_body(host, body, error);
     if (function == LUA_NOREF)
         return NULL;
-    if (table_count(&host->compiled) >= COMPILED_MOST) /* what is still in use will be compiled again */
+    if (table_count(&host->compiled) >= COMPILED_MOST) /* scripts that are still in use will be compiled again */
         table_clear(&host->compiled, compiled_free, host);
     compiled = mem_alloc(sizeof(*compiled));
     compiled->function = function;
@@ -463,7 +463,7 @@ static void reply_failure(struct script_host *host, struct script_run *run, lua_
     run->request->failed = true;
 }
 
-/* What stands against it from the beginning; replies and returns true. */
+/* Checks before the run; replies and returns true if the script must not run. */
 static bool refuse_run(struct script_run *run)
 {
     struct request *request = run->request;
@@ -497,7 +497,7 @@ void script_host_run(struct script_host *host, struct script_run *run)
     worker_assert_inside(host->worker);
     assert(host->run == NULL && request->worker == host->worker);
     assert(lua_gettop(L) == 0);
-    request->effect = EFFECT_NONE; /* what its commands do is journaled, not the script */
+    request->effect = EFFECT_NONE; /* the effects of its commands are journaled, not the script */
     run->memory_short = (client->flags & CLIENT_MEMORY_SHORT) != 0;
     if (refuse_run(run))
         return;
@@ -518,7 +518,7 @@ void script_host_run(struct script_host *host, struct script_run *run)
         reply_failure(host, run, L);
     else
         output_splice(request->out, &run->out);
-    assert(lua_gettop(L) == 1); /* what notes errors */
+    assert(lua_gettop(L) == 1); /* the error handler */
     request->failed = request->failed || run->failed;
     lua_settop(L, 0);
     script_watch_end(host->worker);

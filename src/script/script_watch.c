@@ -78,7 +78,7 @@ static void sleep_until_wanted(void)
 {
     mutex_lock(&watch.lock);
     atomic_store_explicit(&watch.sleeps, true, memory_order_relaxed);
-    fence_heavy(); /* from here on whoever begins a script sees that */
+    fence_heavy(); /* from here on, threads that begin a script see this */
     if (look_at_all())
         atomic_store_explicit(&watch.sleeps, false, memory_order_relaxed);
     while (atomic_load_explicit(&watch.sleeps, memory_order_relaxed) && !watch.ends)

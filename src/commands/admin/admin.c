@@ -1,4 +1,4 @@
-/* What the operator asks of the server itself: SHUTDOWN, DEBUG. */
+/* SHUTDOWN, DEBUG and other commands for operators. */
 #include "commands/debug/debug.h"
 #include "commands/shared/families.h"
 

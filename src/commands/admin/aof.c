@@ -72,7 +72,7 @@ static void reply_later(struct client *client, bool is_synced)
         put_counts(&client->conn.output, is_synced);
 }
 
-/* What the client has done so far stands before the end of the journal; there are no replicas to wait for. */
+/* The client's earlier effects are before the end of the journal. There are no replicas to wait for. */
 static void cmd_waitaof(struct request *request)
 {
     int64_t local, replicas, timeout_ms;

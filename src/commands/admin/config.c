@@ -86,7 +86,7 @@ static void cmd_config_set(struct request *request)
 
 /* --- CONFIG GET --- */
 
-/* What one CONFIG GET replies: the texts of all values, one behind the other, as they were at one moment. */
+/* The values for one reply of CONFIG GET: all texts in one buffer, as of one moment. */
 struct finding {
     const struct option_row *row;
     struct slice name; /* as asked for */

@@ -10,7 +10,7 @@
 
 enum { ARG_NAME = 1, ARG_KIND = 2, ARG_TIME = 3 };
 
-/* What the words say: when, and where the script stands. */
+/* The parsed arguments: the times, and the position of the script. */
 struct wish {
     struct cron_terms terms;
     bool has_start;
@@ -84,7 +84,7 @@ static void tell(struct request *request, const struct wish *wish)
     mem_free(words);
 }
 
-/* Jobs run with all rights, whoever made them: who has fewer may make none. */
+/* Jobs run with all permissions: users with fewer permissions may not create one. */
 static bool may_make(struct request *request)
 {
     const struct client *client = request->client;

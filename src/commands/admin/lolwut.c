@@ -2,13 +2,13 @@
  *
  *     LOLWUT [VERSION v [a b c]]
  *
- *     5   roses: a field of Maurer roses, drawn with the dots of braille characters; columns of text, roses a row, rows
- *     6   cloth: what an elementary cellular automaton weaves, a line of the loom a line of text, in colours; columns
+ *     5   roses: a field of Maurer roses, drawn with braille characters; arguments: columns of text, roses a row, rows
+ *     6   cloth: the states of an elementary cellular automaton, one line of text each, in colours; arguments: columns
  *         and rows
- *     else the version alone, as clients that only want that expect it.
+ *     others only the version, for clients that need only that
  *
- * A Maurer rose joins points of r = sin(n t), taken every d degrees. n and d differ from rose to rose by chance, and so
- * does the rule of the automaton. Arguments out of bounds count as the bound; further ones are ignored. */
+ * A Maurer rose joins points of r = sin(n t), taken every d degrees. n and d of each rose and the rule of the automaton
+ * are random. Arguments out of bounds count as the bound; further ones are ignored. */
 #include "commands/shared/families.h"
 
 #include "base/mem.h"

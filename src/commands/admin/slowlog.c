@@ -79,7 +79,7 @@ static void cmd_monitor(struct request *request)
         return;
     }
     if ((request->client->flags & CLIENT_MONITOR) != 0)
-        return; /* it is one: it sees what goes on already */
+        return; /* the client is a monitor and sees this already */
     monitor_start(request->client);
     reply_ok(request);
 }

@@ -1,6 +1,6 @@
-/* What is asked of servers in a group (replicas, cluster) and of those with modules, as one answers that has none: most
- * clients, and all monitoring, ask. Commands of Redis 7.0 and KeyDB that mean nothing here are rows too, marked absent:
- * rules for users and rename-command may name them. */
+/* Commands about replication, clusters and modules, answered as by a server without them: most clients and all
+ * monitoring programs use them. Commands of Redis 7.0 and KeyDB that are not supported are rows, too, marked absent:
+ * ACL rules and rename-command may name them. */
 #include "commands/shared/families.h"
 
 #include "base/number.h"
@@ -62,7 +62,7 @@ static void reply_none(struct client *client, bool is_synced)
     resp_write_int(&client->conn.output, 0);
 }
 
-/* There is nobody who could acknowledge anything: who asks for more than nobody waits for the time given. */
+/* There are no replicas to acknowledge writes: with a count above 0 the client waits for the whole timeout. */
 static void cmd_wait(struct request *request)
 {
     int64_t replicas, timeout_ms;

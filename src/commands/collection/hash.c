@@ -301,7 +301,7 @@ static void cmd_hstrlen(struct request *request)
     reply_int(request, (int64_t)value.size);
 }
 
-/* What is replied of pairs that pass by. */
+/* The parts of a pair that are replied. */
 enum part { FIELDS = 1, VALUES = 2, PAIRS = FIELDS | VALUES, NESTED_PAIRS = PAIRS | 4 };
 
 struct printer {

@@ -389,7 +389,7 @@ static void cmd_rpoplpush(struct request *request)
     move_at_once(request, QUICKLIST_TAIL, QUICKLIST_HEAD);
 }
 
-/* Tells replicas what it came to; false: it waits. */
+/* Records the effect for replicas; false: the client is blocked. */
 static bool move_or_wait(struct request *request, enum quicklist_end from_end, enum quicklist_end to_end,
                          int64_t timeout_ms)
 {
@@ -675,7 +675,7 @@ static void cmd_ltrim(struct request *request)
         } else {
             (void)quicklist_delete_range(list, 0, count);
         }
-        if (quicklist_count(list) == count) /* who watches the key is told all the same, but not replicas */
+        if (quicklist_count(list) == count) /* watchers of the key are informed, but replicas get nothing */
             effect_none(request);
         end_removal(&edit, "ltrim");
     }

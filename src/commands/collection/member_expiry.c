@@ -1,5 +1,5 @@
-/* Deadlines of members: of fields by HEXPIRE and its like, of members of any type by EXPIREMEMBER and its like.
- * TTL, PTTL and PERSIST, which take a member, too, are with the other commands about keys (expire.c). */
+/* Deadlines of members: of fields by HEXPIRE and similar commands, of members of any type by EXPIREMEMBER and similar
+ * commands. TTL, PTTL and PERSIST, which also accept a member, are with the other commands for keys (expire.c). */
 #include "commands/shared/families.h"
 
 #include "base/mem.h"
@@ -10,7 +10,7 @@
 
 /* ---------------------------------------------------------------------------------------------------- of fields -- */
 
-enum { NO_FIELD = -2, NO_DEADLINE = -1, NOT_MET = 0, DONE = 1, GONE = 2 }; /* what is replied of a field */
+enum { NO_FIELD = -2, NO_DEADLINE = -1, NOT_MET = 0, DONE = 1, GONE = 2 }; /* replies for a field */
 
 /* FIELDS numfields field [field ...]: arguments [first, end). */
 struct fields {
@@ -102,7 +102,7 @@ static int64_t expire_field(struct hexpire *hexpire, struct slice field, int64_t
     return DONE;
 }
 
-/* Others are told what came of it: fields that are gone, or when they go. */
+/* The effect for replicas: the fields that are gone, or their deadlines. */
 static void hexpire_effect(struct request *request, const struct hexpire *hexpire, bool is_past)
 {
     struct slice *words = mem_alloc((5 + hexpire->done_count) * sizeof(*words));
@@ -232,7 +232,7 @@ static void cmd_hpersist(struct request *request)
         edit_end(&edit, EVENT_HASH, "hpersist");
 }
 
-/* What is told of a deadline. */
+/* Converts a deadline to the reply of a command. */
 typedef int64_t (*tell_fn)(int64_t expire_ms, int64_t now_ms);
 
 static void tell_deadlines(struct request *request, tell_fn tell)

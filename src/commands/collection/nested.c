@@ -23,7 +23,7 @@ static bool nhget_find_keys(const struct slice *args, uint32_t arg_count, struct
     return (arg_count == 2 || arg_count == 3) && path_at(arg_count - 1, KEY_RO | KEY_ACCESS, positions);
 }
 
-/* What is behind the key; without data: nothing. False: it is no path, which was replied. */
+/* Parses the key's path; data NULL: there is no path. False: it is invalid, an error was replied. */
 static bool parse_path(struct request *request, uint32_t index, struct slice *rest)
 {
     *rest = request_arg(request, index);
@@ -54,7 +54,7 @@ static bool put_string(struct request *request, const struct key *key)
     return was_there;
 }
 
-/* What is no tree goes where a tree has to be, as with SET. */
+/* A node that is not a tree is replaced where a tree is needed, as with SET. */
 static bool put_nested(struct request *request, const struct key *key, struct slice rest)
 {
     const struct entry *entry = access_find(request->access, request->db, key);

@@ -182,7 +182,8 @@ static void cmd_sscan(struct request *request)
     scan_reply_end(request, reply, cursor, printer.count);
 }
 
-/* --------------------------------------------------------------------------------------------------- by chance -- */
+/* --------------------------------------------------------------------------------------------------- random members
+ * -- */
 
 /* A random_count_reply_fn; the context is the set. */
 static void reply_random_member(struct request *request, void *context)
@@ -276,7 +277,7 @@ static void chosen_fini(struct chosen *chosen)
     mem_free(chosen->sizes);
 }
 
-/* Everything goes: the key is deleted, and that is what others hear. */
+/* All members are removed: the key is deleted, and the effect is that deletion. */
 static void pop_all(struct request *request, struct edit *edit)
 {
     set_each(edit->value, print_member, request);
@@ -365,7 +366,7 @@ enum { ASKED_IN_TURN_MOST = 4 };
 struct result {
     struct request *request;
     bool stores;
-    struct value set;      /* `stores`, or to know what came before; data NULL: none yet */
+    struct value set;      /* for `stores`, or the members found before; data NULL: none yet */
     uint64_t count, limit; /* limit 0: none */
 };
 

@@ -1,5 +1,5 @@
-/* ACL: the users, what they may do, and what they were refused. Free of stripes and gate: users are versions that never
- * change (server/acl/acl.h), and who is changed notices before its next command. */
+/* ACL: users, their permissions, and refusals. Free of stripes and gate: users are versions that never change
+ * (server/acl/acl.h), and a client notices a changed user before its next command. */
 #include "base/mem.h"
 #include "commands/shared/families.h"
 

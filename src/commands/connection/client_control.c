@@ -46,7 +46,7 @@ struct unblocking {
     bool with_error, done;
 };
 
-/* Whoever changes the card's state from waiting ends the wait: its time, its key, or us. */
+/* Whoever changes the card's state from CLIENT_WAIT_ON ends the wait: the timeout, a filled key, or this command. */
 static bool unblock(struct client_card *card, void *context)
 {
     struct unblocking *unblocking = context;

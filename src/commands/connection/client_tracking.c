@@ -10,11 +10,11 @@
 
 #include <string.h>
 
-/* What TRACKING was given. */
+/* The arguments of CLIENT TRACKING. */
 struct wishes {
     uint32_t mode;
     struct client_ref *redirect; /* a reference */
-    struct slice *prefixes;      /* those given; on the heap */
+    struct slice *prefixes;      /* the given prefixes; on the heap */
     uint32_t prefix_count;
 };
 
@@ -80,7 +80,7 @@ static bool parse_wishes(struct request *request, struct wishes *wishes)
     return true;
 }
 
-/* Do the wishes go together, and with what the client does already? */
+/* Checks whether the options fit together, and fit the client's current state. */
 static bool may_have(struct request *request, const struct wishes *wishes)
 {
     const struct tracking *tracking = request->client->tracking;
@@ -156,8 +156,9 @@ void cmd_client_tracking(struct request *request)
 {
     struct wishes wishes = {.prefixes = mem_alloc(request->arg_count * sizeof(struct slice))};
 
+    /* Read the invalidations of earlier changes while the client still tracks. */
     if (!request->in_exec)
-        worker_read_mail_so_far(request->worker); /* what has changed before, as it tracked then */
+        worker_read_mail_so_far(request->worker);
     if (parse_wishes(request, &wishes)) {
         if (request_arg_is(request, 2, "on")) {
             switch_on(request, &wishes);

@@ -1,5 +1,5 @@
-/* The connection and its session: PING, ECHO, SELECT, QUIT, RESET, AUTH, HELLO, CLIENT. All of it is free of stripes
- * and gate: a connection is its worker's, and what others may know of it stands on its card. */
+/* The connection and its session: PING, ECHO, SELECT, QUIT, RESET, AUTH, HELLO, CLIENT. Free of stripes and gate: a
+ * connection belongs to its worker, and other threads read its card. */
 #include "base/array.h"
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -77,8 +77,8 @@ static void cmd_quit(struct request *request)
     conn_close_after_flush(&request->client->conn);
 }
 
-/* POST and Host: are not for us: a web browser was made to send something here that looks like a request of HTTP, and
- * its body may hold commands. Nothing of what follows is run. */
+/* POST and Host: are lines of HTTP. A web browser was tricked into sending a request here whose body may contain
+ * commands. The connection is closed, and nothing that follows is run. */
 static void cmd_not_for_us(struct request *request)
 {
     enum { LOG_AGAIN_MS = 60000 };
@@ -113,7 +113,7 @@ static void cmd_reset(struct request *request)
     resp_write_status(&client->conn.output, SLICE("RESET")); /* the replies are on again */
 }
 
-/* ----------------------------------------------------------------------------------------------- who is it, what -- */
+/* -------------------------------------------------------------------------------------- authentication and names -- */
 
 /* Replies an error if that is not the user's password. */
 static bool authenticate(struct request *request, struct slice name, struct slice password)
@@ -165,7 +165,7 @@ static bool set_client_name(struct request *request, struct slice name)
     return true;
 }
 
-/* The options of HELLO, each done as it is read. */
+/* Parses the options of HELLO and applies each at once. */
 static bool hello_options(struct request *request)
 {
     for (uint32_t i = 2; i < request->arg_count; i++) {
@@ -415,7 +415,7 @@ static void append_lines_of_ids(struct request *request, struct buffer *text, co
     }
 }
 
-/* The card of who asks shows this very command. */
+/* Updates the card of the sender, so that it shows this command. */
 static void show_own_card(struct request *request)
 {
     size_t args_bytes = 0;
@@ -498,7 +498,7 @@ struct victims {
     int64_t now_us; /* monotonic */
     bool any_type, skip_me;
     enum client_type type;
-    bool me; /* the one who asks is among them; it goes after its reply */
+    bool me; /* the sender is among them; it is closed after its reply */
 };
 
 static bool is_meant(const struct client_card *card, const struct victims *victims)

@@ -1,8 +1,8 @@
-/* SUBSCRIBE and its kin, PUBLISH, SPUBLISH, PUBSUB. Free of stripes and gate: what is subscribed to is in a registry of
- * its own (server/pubsub/topics.h).
+/* SUBSCRIBE and similar commands, PUBLISH, SPUBLISH, PUBSUB. Free of stripes and gate: subscriptions are in a registry
+ * of their own (server/pubsub/topics.h).
  *
- * Clients expect one answer for each name, in the form of the messages that will follow; they get it whatever CLIENT
- * REPLY says. */
+ * Clients expect one answer for each name, in the form of the messages that will follow. They get it independent of
+ * CLIENT REPLY. */
 #include "base/buffer.h"
 #include "commands/shared/families.h"
 #include "server/core/client.h"

@@ -32,7 +32,7 @@ static void cmd_discard(struct request *request)
     reply_ok(request);
 }
 
-/* With what is held. */
+/* Runs the queued commands with the locks of EXEC. */
 static void run_queue(const struct transaction *transaction, struct request *request)
 {
     reply_array(request, transaction_count(transaction));

@@ -28,7 +28,7 @@ static void fault_at_card(const struct client_card *card, void *context)
     fault();
 }
 
-/* Where the text is copied to under the lock is what must not be touched. */
+/* Copies the text, under the lock, to an invalid address. */
 static void fault_under_strings_lock(void)
 {
     char text[] = "text";

@@ -14,7 +14,7 @@
 
 enum { POPULATE_VALUE_MOST_BYTES = 512 << 20, DESCRIBED_SAMPLES = 5 };
 
-/* How long a string is in a saved file that does not compress; of other types about what they take in memory. */
+/* For a string its size in an uncompressed RDB file; for other types approximately their memory. */
 static size_t serialized_size(const struct store *store, const struct entry *entry)
 {
     char scratch[ENTRY_INT_TEXT_BYTES];

@@ -1,4 +1,4 @@
-/* DEBUG subcommands about what goes over the wire: samples of all types of replies, errors, patterns. */
+/* DEBUG subcommands about the protocol: samples of all types of replies, errors, patterns. */
 #include "commands/debug/debug_priv.h"
 
 #include "base/buffer.h"
@@ -110,7 +110,7 @@ static void debug_protocol(struct request *request)
                          "string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false");
 }
 
-/* As it is given, code and all; the server itself has met no error. */
+/* Replies the text unchanged, with its code; it does not count as an error of the server. */
 static void debug_error(struct request *request)
 {
     struct buffer text = {0};

@@ -145,7 +145,7 @@ static void debug_set_disable_deny_scripts(struct request *request)
 /* atomic: how often DEBUG RELEASE was called for each */
 static _Atomic uint32_t busy_releases, hold_releases;
 
-/* What is no number is no time; a day is the most. */
+/* Text that is not a number counts as 0; the maximum is a day. */
 static int64_t parse_us(struct slice seconds_text)
 {
     double seconds = 0;
@@ -412,8 +412,8 @@ static void debug_config_rewrite_force_all(struct request *request)
         reply_ok(request);
 }
 
-/* Memory for replies is taken as they come and given back when they are sent: there is no buffer that would grow and
- * shrink, and so nothing to set. What others answer is answered, for the tests that ask. */
+/* Memory for replies is allocated on demand and freed when they are sent. There is no buffer that grows and shrinks,
+ * and nothing to set. The command replies as in Redis, for tests that use it. */
 static void debug_replybuffer(struct request *request)
 {
     int64_t number;

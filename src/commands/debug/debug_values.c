@@ -1,5 +1,5 @@
-/* DEBUG subcommands that show how lists, hashes, sets and sorted sets lie in memory, and that change how they do. They
- * reply what they have to tell: while keys are locked nothing is printed anywhere. */
+/* DEBUG subcommands that show how lists, hashes, sets and sorted sets are stored in memory, and that change it. They
+ * reply their output: while keys are locked nothing is printed. */
 #include "commands/debug/debug_priv.h"
 
 #include "base/number.h"

@@ -89,7 +89,7 @@ static bool parse_deadline(struct request *request, struct restore *restore)
     if (!parse_number(request, ARG_TTL, INT64_MAX, &ms, "ERR Invalid TTL value, must be >= 0"))
         return false;
     if (ms != 0 && restore->is_relative && __builtin_add_overflow(ms, request->access->now_ms, &ms))
-        ms = 1; /* no such time: clients get what they get elsewhere, a key that is gone */
+        ms = 1; /* no such time: the key expires at once, as with other commands */
     restore->expire_ms = ms != 0 ? ms : EXPIRE_NEVER;
     return true;
 }
@@ -155,7 +155,7 @@ static void tell_deadline(struct request *request, const struct restore *restore
     mem_free(words);
 }
 
-/* The deadline is over already: what was there goes, and nothing comes. */
+/* The deadline has passed already: the old value is deleted, and no new one is stored. */
 static void leave_nothing(struct request *request, struct change *change)
 {
     const struct slice words[] = {SLICE("DEL"), request_arg(request, ARG_KEY)};
@@ -180,7 +180,7 @@ static void make_key(struct request *request, struct change *change, const struc
     tell_deadline(request, restore);
 }
 
-/* Jobs run with all rights (KEYDB.CRON): who has fewer may make none. */
+/* Jobs run with all permissions (KEYDB.CRON): users with fewer permissions may not create one. */
 static bool may_make(struct request *request, const struct rdb_value *value)
 {
     if (value->type != TYPE_CRON || request->client == NULL || (request->client->flags & CLIENT_RESTRICTED) == 0)

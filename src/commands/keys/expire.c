@@ -224,7 +224,7 @@ static int64_t seconds_rounded(int64_t ms)
 
 enum { REPLY_NO_KEY = -2, REPLY_NO_DEADLINE = -1 };
 
-/* The deadline, or what is replied instead of one. False: replied. */
+/* Reads the deadline, or replies if there is none. False: replied. */
 static bool read_deadline(struct request *request, int64_t *expire_ms)
 {
     const struct entry *entry = access_peek(request->access, request->db, &request->keys[0]);

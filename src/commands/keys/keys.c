@@ -67,8 +67,8 @@ static void cmd_type(struct request *request)
 
 /* --- going elsewhere --- */
 
-/* Where a value goes to. A key that was there before is gone then, so what comes is a new one also to those who listen
- * for new keys. The event itself is the caller's to tell: others may come first. */
+/* For the destination of a value. An existing key was deleted before, so the new one is a new key for listeners, too.
+ * The caller sends the event itself: others may come first. */
 static void arrive(struct change *to, bool replaced)
 {
     change_end(to, EVENT_GENERIC, NULL);

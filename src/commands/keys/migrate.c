@@ -1,4 +1,4 @@
-/* MIGRATE: its words. What it does is in server/run/migrate.h. */
+/* Parses the arguments of MIGRATE. server/run/migrate.h does the work. */
 #include "commands/shared/families.h"
 
 #include "base/mem.h"

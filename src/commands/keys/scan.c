@@ -1,4 +1,4 @@
-/* What goes through a whole database: SCAN, KEYS, RANDOMKEY, DBSIZE, FLUSHDB, FLUSHALL, SWAPDB. */
+/* Commands on a whole database: SCAN, KEYS, RANDOMKEY, DBSIZE, FLUSHDB, FLUSHALL, SWAPDB. */
 #include "commands/shared/families.h"
 
 #include "base/buffer.h"
@@ -27,7 +27,8 @@ static bool filter_wants(const struct entry *entry, void *context)
     return scan_wants(&filter->options, entry_key(entry));
 }
 
-/* The type is asked only here, after an expired key was deleted: SCAN ... TYPE clears away what is of another type. */
+/* The type is checked only here, after an expired key was deleted: SCAN ... TYPE also deletes expired keys of other
+ * types. */
 static void filter_visit(struct access *access, unsigned db, const struct entry *entry, void *context)
 {
     struct filter *filter = context;

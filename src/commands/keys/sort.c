@@ -107,7 +107,7 @@ static bool parse_options(struct request *request, struct sort_options *options)
     return true;
 }
 
-/* Only those with BY or GET that name keys touch what they do not name themselves. */
+/* Only a SORT with BY or GET patterns for keys uses keys that it does not name. */
 static enum access_class sort_access(const struct slice *args, uint32_t arg_count)
 {
     for (uint32_t i = 2; i + 1 < arg_count; i += option_words(args[i])) {
@@ -207,7 +207,7 @@ static void gather_text(struct slice text, void *context)
     }
 }
 
-/* What LIMIT leaves of so many. */
+/* The part of the elements that LIMIT selects. */
 struct window {
     uint64_t start, end;
 };
@@ -251,8 +251,8 @@ static int compare_texts(const void *a, const void *b)
     return slice_compare(((const struct sort_element *)a)->text, ((const struct sort_element *)b)->text);
 }
 
-/* A set has no order of its own that another server would have, too: what is stored, or what a script goes by, is
- * always put in one, also members of equal weight. */
+/* A set has no defined order that another server would share: stored results, and those of scripts, are always sorted,
+ * also members of equal weight. */
 static bool needs_order(const struct sort *sort)
 {
     return sort->options->destination != NULL || sort->request->in_script;
@@ -315,7 +315,7 @@ static void sort_fini(struct sort *sort)
 
 /* ---------------------------------------------------------------------------------------------------- ordering -- */
 
-/* Looser than what other commands take for a number: blanks before it, nothing at all (zero), an end at a zero byte. */
+/* More tolerant than other commands: accepts leading blanks, the empty text (zero), and an end at a zero byte. */
 static bool parse_weight(struct slice text, double *number)
 {
     int64_t whole;
@@ -434,7 +434,7 @@ static void append(struct slice text, void *context)
     quicklist_push(context, QUICKLIST_TAIL, text.data != NULL ? text : SLICE(""));
 }
 
-/* Replaces what the destination held; without results it goes. */
+/* Replaces the destination's value; without results the destination is deleted. */
 static void store(struct sort *sort, struct window window)
 {
     const struct quicklist_limits limits = type_list_limits();
@@ -471,7 +471,7 @@ static void sort_entry(struct sort *sort, const struct entry *entry)
 {
     const struct sort_options *options = sort->options;
     struct window window = {0, 0};
-    bool in_place = false; /* what was gathered is the result as it is */
+    bool in_place = false; /* the gathered elements are the result */
 
     if (entry != NULL) {
         if (!gather(sort, entry))

@@ -1,10 +1,10 @@
-/* A quicksort that leaves alone what lies outside of the wanted places. No two items are equal (in the end their
- * order of arrival tells them apart), which makes its result that of a stable sort, and keeps partitions even when all
- * weights are the same. Large partitions take a pivot by chance, so that nobody can prepare a list that costs the
- * square of its length while it holds its stripe.
+/* A quicksort that skips parts outside of the wanted places. No two items are equal (their order of arrival decides in
+ * the end), so its result is that of a stable sort, and partitions are even if all weights are equal. Large partitions
+ * use a random pivot, so that no client can prepare a list that costs the square of its length while it holds its
+ * stripe.
  *
  * Most comparisons are decided by a number of 64 bits that each item carries: the weight itself, or the first bytes of
- * a text. Which way they go cannot be predicted, so partitioning does not branch on it; that halves the time. */
+ * a text. Their results cannot be predicted, so partitioning does not branch on them; that halves the time. */
 #include "commands/keys/sort_order.h"
 
 #include "base/assert.h"
@@ -21,7 +21,7 @@ enum {
 
 typedef int (*compare_fn)(const struct sort_element *a, const struct sort_element *b);
 
-/* Who has no weight comes first. */
+/* Elements without weight come first. */
 static int by_presence(struct slice a, struct slice b)
 {
     return (a.data != NULL) - (b.data != NULL);
@@ -48,7 +48,7 @@ static int by_bytes(const struct sort_element *a, const struct sort_element *b)
 
 /* -------------------------------------------------------------------------------------------------------- keys -- */
 
-/* Unsigned numbers in the order of the doubles: the bits of those below zero the other way round. */
+/* Maps doubles to unsigned numbers with the same order: the bits of negative numbers are inverted. */
 static uint64_t key_of_number(double number)
 {
     const uint64_t sign = UINT64_C(1) << 63;

@@ -46,8 +46,8 @@ bool random_count_check_pairs(struct request *request, const struct random_count
     return check_limit(request, wanted, OPTION_GET_U64(option_max_rand_count));
 }
 
-/* What its client can be sent before it is closed. A script's reply is no client's output, and a client of another
- * worker has none here. */
+/* The output limit of the client. A script's reply is not output of a client, and a client of another worker has no
+ * output here. */
 static uint64_t output_limit_bytes(const struct request *request)
 {
     if (request->in_script || request->client == NULL)
@@ -72,7 +72,7 @@ static bool write_repeats(struct request *request, const struct random_count *wa
     return true;
 }
 
-/* Apart from what is there already, so that it can be taken back. */
+/* Written aside first, so that it can be discarded. */
 void random_count_reply_repeats(struct request *request, const struct random_count *wanted, uint64_t length,
                                 random_count_reply_fn *reply_one, void *context)
 {

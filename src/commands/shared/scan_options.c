@@ -45,7 +45,7 @@ static struct slice pattern_of(struct slice text)
     return slice_equal_text(text, "*") ? SLICE_EMPTY : text;
 }
 
-/* One word with what belongs to it. False: an error was replied. */
+/* Parses one option with its argument. False: an error was replied. */
 static bool parse_option(struct request *request, uint32_t *index, unsigned allowed, struct scan_options *options)
 {
     bool has_value = *index + 1 < request->arg_count;

@@ -1,5 +1,5 @@
-/* Searching for positions: GEOSEARCH and the older GEORADIUS. The shape is covered by ranges of scores; each is walked,
- * and what is inside of the shape is collected. */
+/* Searching for positions: GEOSEARCH and the older GEORADIUS. Ranges of scores cover the shape; each range is walked,
+ * and members inside of the shape are collected. */
 #include "base/array.h"
 #include "commands/sorted_set/geo.h"
 
@@ -11,7 +11,7 @@
 
 enum order { UNSORTED, ASCENDING, DESCENDING };
 
-/* What the words say. */
+/* The parsed arguments. */
 struct search {
     struct value zset; /* data NULL: there is no such key */
     struct geohash_shape shape;
@@ -19,10 +19,10 @@ struct search {
     bool from_member, from_point; /* GEOSEARCH must name one of them, */
     bool by_radius, by_box;       /* and one of these; the same word again takes the place of the first */
     bool with_distance, with_hash, with_point;
-    bool any; /* what is found first is good enough */
+    bool any; /* ANY: the first matches are sufficient */
     enum order order;
     uint64_t count;               /* 0: all */
-    bool stores, stores_distance; /* else what is found is replied */
+    bool stores, stores_distance; /* otherwise the result is replied */
     struct slice store_name;
     const struct key *store; /* of that name */
 };
@@ -331,7 +331,7 @@ static bool parse_words(struct request *request, uint32_t index,
     return true;
 }
 
-/* The key where the result goes is one of those whose stripes are held; the second of two that follow the same word is
+/* The destination key is one of the keys whose stripes are held; if the same word is given twice, the second key is
  * not. */
 static bool find_store(struct request *request, struct search *search)
 {

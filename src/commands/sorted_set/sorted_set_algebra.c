@@ -1,8 +1,8 @@
-/* What sorted sets have in common, or not: ZUNION, ZINTER, ZDIFF. Inputs may be sets as well, whose members count as
- * having score 1.
+/* Union, intersection and difference: ZUNION, ZINTER, ZDIFF. Inputs may be sets as well; their members have the score
+ * 1.
  *
- * Inputs are taken from the smallest to the largest: that decides the order in which scores are added, which clients
- * see in the last digit. */
+ * Inputs are processed from the smallest to the largest. This decides the order in which scores are added, which
+ * clients see in the last digit. */
 #include "commands/sorted_set/sorted_set.h"
 
 #include "base/mem.h"
@@ -28,7 +28,7 @@ struct inputs {
     uint32_t count;
 };
 
-/* What the words say. */
+/* The parsed arguments. */
 struct algebra {
     enum operation operation;
     enum aggregate aggregate;
@@ -140,7 +140,7 @@ static double aggregated(double a, double b, enum aggregate aggregate)
 struct work {
     const struct algebra *algebra;
     const struct inputs *inputs;
-    const struct input *input;   /* that is being walked */
+    const struct input *input;   /* the input being walked */
     struct zset_builder *result; /* NULL: members are only counted */
     uint64_t count;
 };

@@ -1,4 +1,4 @@
-/* What the commands of sorted sets have in common: replies, storing, parsing of bounds. */
+/* Functions that the commands of sorted sets share: replies, storing, parsing of bounds. */
 #include "commands/sorted_set/sorted_set.h"
 
 #include "base/assert.h"
@@ -99,8 +99,8 @@ bool zset_parse_score(struct request *request, uint32_t index, double *score)
     return false;
 }
 
-/* A bound of scores is less strict than a score: blanks may precede it, nothing is 0, what is too large or too small
- * for a double is infinite or 0, and it ends at a zero byte. */
+/* A bound is less strict than a score: leading blanks are allowed, the empty text is 0, numbers that overflow or
+ * underflow a double are infinite or 0, and a zero byte ends it. */
 static bool parse_score_bound(struct slice text, double *score, bool *excluded)
 {
     const char *zero = text.size != 0 ? memchr(text.data, '\0', text.size) : NULL;

@@ -1,4 +1,4 @@
-/* Taking members off an end of a sorted set: ZPOPMIN and its like. */
+/* Removing members from an end of a sorted set: ZPOPMIN and similar commands. */
 #include "commands/shared/families.h"
 
 #include "base/number.h"
@@ -11,8 +11,8 @@ struct zset_pop {
     enum zset_form form;
 };
 
-/* Replies what it takes out of the set that is being edited (it is there), then ends the edit with its event. Returns
- * how many it took. is_part: in a reply that was begun already. */
+/* Replies the members that it removes from the set being edited (which exists), then ends the edit with its event.
+ * Returns their number. is_part: within a reply that was begun already. */
 static uint64_t pop_members(struct edit *edit, const struct zset_pop *pop, bool is_part)
 {
     struct request *request = edit->request;
@@ -25,7 +25,7 @@ static uint64_t pop_members(struct edit *edit, const struct zset_pop *pop, bool 
     return count;
 }
 
-/* What others hear of it instead of a command that names several keys: "ZPOPMIN key count". */
+/* The effect of a command that names several keys: "ZPOPMIN key count". */
 static void effect_popped(struct request *request, const struct key *key, bool greatest, uint64_t count)
 {
     char digits[NUMBER_I64_SPACE];

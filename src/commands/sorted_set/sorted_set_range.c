@@ -16,7 +16,7 @@ struct range {
 
 /* ----------------------------------------------------------------------------------------------------- parsing -- */
 
-/* Which words a command takes, and what it says by its name already. */
+/* The options of a command, and those that its name implies. */
 struct form {
     enum range_kind kind;
     bool backwards;
@@ -51,7 +51,7 @@ static bool parse_word(struct request *request, const struct form *form, uint32_
 
 static bool parse_bounds(struct request *request, uint32_t index, struct range *range)
 {
-    /* Who goes backwards names the greater bound first, but ranks stay in order. */
+    /* Backward ranges name the greater bound first, but ranks stay in order. */
     uint32_t least = range->backwards ? index + 1 : index, most = range->backwards ? index : index + 1;
 
     if (range->kind == BY_SCORE)

@@ -9,7 +9,7 @@ enum { TRIM_LIMIT_NODES = 100, TRIM_LIMIT_DEFAULT = 10000, TRIM_LIMIT_MOST = 100
 
 /* ------------------------------------------------------------------------------------------------------ options -- */
 
-/* XADD and XTRIM: what stands between the key and the id. */
+/* XADD and XTRIM: the options between the key and the id. */
 struct add_options {
     enum { TRIM_NONE, TRIM_MAXLEN, TRIM_MINID } trim_by;
     struct stream_trim trim;
@@ -138,7 +138,7 @@ static struct stream_id least_id(const struct stream *stream)
     return stream_length(stream) != 0 ? stream_front_id(stream) : STREAM_ID_MOST;
 }
 
-/* The effect says what came of "*" and "~": the id, and which entries are left. */
+/* The effect has the results of "*" and "~": the id, and the entries that are left. */
 static void effect_settled(struct request *request, const struct add_options *options, const struct stream *stream)
 {
     char id[STREAM_ID_TEXT_BYTES], threshold[STREAM_ID_TEXT_BYTES];

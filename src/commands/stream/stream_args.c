@@ -6,7 +6,7 @@
 
 enum { ID_ARGUMENT_BYTES = 127 }; /* with blanks and zeros before the numbers */
 
-/* A number as strtoull(3) takes it, but for a minus: blanks, a plus and zeros may stand before it. */
+/* Parses a number like strtoull(3), but without a minus: leading blanks, a plus sign and zeros are allowed. */
 static bool parse_part(const char *at, const char *end, uint64_t *number)
 {
     uint64_t value = 0;

@@ -1,4 +1,4 @@
-/* Groups of consumers: making and dropping them, and what was delivered and not acknowledged. */
+/* Consumer groups: creating and deleting them, and pending entries. */
 #include "base/array.h"
 #include "commands/shared/families.h"
 
@@ -452,7 +452,7 @@ static void claim(struct group_use *use, struct stream_id id, uint64_t field_cou
     effect_claim(use, id, record);
 }
 
-/* What is pending of an entry that is gone is forgotten. Replicas find that out when they are told to claim it. */
+/* Removes a pending entry whose stream entry was deleted. Replicas do the same when they get the claim. */
 static void forget(struct group_use *use, struct stream_id id, const struct stream_pending *record)
 {
     effect_claim(use, id, record);
@@ -587,7 +587,7 @@ struct gone_ids { /* entries that were pending and are no more */
     uint64_t count, capacity;
 };
 
-/* Replies what was claimed, as an array; leaves the iterator where to go on, or nowhere. */
+/* Replies the claimed entries as an array. Leaves the iterator at the next entry, or at the end. */
 static uint64_t claim_from(struct group_use *use, struct radix_iter *pending, const struct claim_options *options,
                            int64_t most, struct gone_ids *gone)
 {

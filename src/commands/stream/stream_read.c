@@ -1,4 +1,4 @@
-/* XREAD and XREADGROUP: what is new in several streams, for those who wait for it too. */
+/* XREAD and XREADGROUP: new entries of several streams, also for blocked clients. */
 #include "commands/shared/families.h"
 
 #include "base/mem.h"
@@ -51,7 +51,7 @@ static const char *parse_streams(uint32_t index, uint32_t arg_count, struct read
     return NULL;
 }
 
-static const char no_wait[] = "BLOCK option from scripts"; /* what is replied names the command */
+static const char no_wait[] = "BLOCK option from scripts"; /* the reply names the command */
 
 /* NULL: fine; else the error. */
 static const char *parse_reading(const struct request *request, bool in_group, int64_t now_ms, struct reading *reading)
@@ -167,7 +167,7 @@ static bool refuse_id(struct request *request, const struct reading *reading, st
     return false;
 }
 
-/* What the last entry that is there comes after; of an empty stream all is new. */
+/* The id before the last live entry; for an empty stream all later entries are new. */
 static struct stream_id before_top(const struct stream *stream)
 {
     struct stream_id id = stream_top_id(stream);
@@ -220,7 +220,7 @@ static bool has_entries_after(const struct stream *stream, struct stream_id id)
     return stream_id_compare(stream_last_id(stream), id) > 0 && stream_id_compare(stream_top_id(stream), id) > 0;
 }
 
-/* Is there something to reply? What a consumer has had already is always told, even if it is nothing. */
+/* True if there is something to reply. A consumer's history is always replied, even if it is empty. */
 static bool has_news(const struct request *request, const struct reading *reading, uint32_t index,
                      const struct stream *stream, struct stream_id after)
 {
@@ -270,7 +270,7 @@ static uint64_t deliver_new(struct group_use *use, const struct reading *reading
     return count;
 }
 
-/* What the consumer has had and not acknowledged, once more; of entries that are gone only the id. */
+/* Delivers the consumer's pending entries once more; for deleted entries only the id. */
 static uint64_t deliver_again(struct group_use *use, const struct reading *reading, struct stream_id after)
 {
     struct request *request = use->request;
@@ -406,7 +406,7 @@ static void serve_ready(struct request *request, const struct reading *reading)
     }
 }
 
-/* "$" is what it was when it came; so is "+". */
+/* "$" and "+" keep the meaning they had when the command arrived. */
 static void wait_for_streams(struct request *request, const struct reading *reading, const struct stream_id *starts)
 {
     struct slice *words = mem_alloc(request->arg_count * sizeof(*words));
@@ -447,7 +447,7 @@ static void read_streams(struct request *request, bool in_group)
         return;
     }
     assert(request->key_count == reading.stream_count); /* find_keys reads the words as we do */
-    effect_none(request);                               /* what is to be told is said entry by entry */
+    effect_none(request);                               /* each entry has an effect of its own */
     if (request->ready != NULL) {
         serve_ready(request, &reading);
         return;

@@ -119,7 +119,7 @@ static void cmd_bitcount(struct request *request)
 
     if (!string_read(request, &request->keys[0], &entry))
         return;
-    if (entry == NULL) { /* whatever else was said */
+    if (entry == NULL) { /* independent of the other arguments */
         reply_int(request, 0);
         return;
     }
@@ -130,7 +130,7 @@ static void cmd_bitcount(struct request *request)
     if (request->arg_count > 3 && (!request_arg_i64(request, 2, &start) || !request_arg_i64(request, 3, &end)))
         return;
     if (start < 0 && end < 0 && start > end) {
-        reply_int(request, 0); /* whatever the unit */
+        reply_int(request, 0); /* independent of the unit */
         return;
     }
     if (!parse_unit(request, MIN(4U, request->arg_count), &in_bits))
@@ -178,7 +178,7 @@ static void cmd_bitpos(struct request *request)
     if (range_of_any_ends(start, end, in_bits ? bytes.size * 8 : bytes.size, &first, &count)) {
         range_in_bits(in_bits, first, count, &first_bit, &bit_count);
         found = bits_find(bytes, value != 0, first_bit, bit_count);
-        /* Who names no end sees zeros behind the string. */
+        /* Without an end argument the string is followed by zeros. */
         if (found < 0 && value == 0 && request->arg_count <= 4)
             found = (int64_t)bytes.size * 8;
     }
@@ -425,7 +425,7 @@ static enum field_action next_step(struct request *request, uint32_t *index, str
 
 struct field_plan {
     uint64_t steps;
-    size_t size; /* what the string needs for those that write; 0: all only read */
+    size_t size; /* size of the string that the writing operations need; 0: all only read */
 };
 
 /* All is looked at before anything is done. */

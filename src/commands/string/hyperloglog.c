@@ -1,6 +1,6 @@
-/* HyperLogLogs, which are strings: clients may GET and SET them, so each command looks at what it finds. A change is
- * worked out in a buffer first, because only then it is known whether there is one; a dense value, which has 12 KiB, is
- * changed in place. */
+/* HyperLogLogs. They are strings, which clients may GET and SET, so each command checks the value. A change is computed
+ * in a buffer first, because only then it is known whether there is one; a dense value of 12 KiB is changed in
+ * place. */
 #include "commands/shared/families.h"
 
 #include "base/random.h"
@@ -149,7 +149,7 @@ static void count_one(struct request *request)
     reply_int(request, (int64_t)count);
 }
 
-/* Takes what a key holds into the registers; one that is absent holds nothing. */
+/* Adds a key's value to the registers; a key that does not exist adds nothing. */
 static bool add_key(struct request *request, const struct entry *entry, struct hll_registers *registers, bool *dense)
 {
     struct slice value;
@@ -316,7 +316,7 @@ enum {
     SELFTEST_SPARSE_LIMIT_BYTES = 3000
 };
 
-/* Random registers are what was last written to them. */
+/* Compares random registers with the values last written to them. */
 static bool test_registers(struct request *request, struct random *random)
 {
     struct hll_registers model = {{0}};
@@ -342,7 +342,8 @@ static bool test_registers(struct request *request, struct random *random)
     return fine;
 }
 
-/* Six times the standard error, 1.04 / sqrt(registers), is rarer than a broken machine; a few hash alike by chance. */
+/* An error of six times the standard error, 1.04 / sqrt(registers), is rarer than a broken machine. A few elements may
+ * have equal hashes. */
 static int64_t tolerated_error(int64_t elements)
 {
     return (int64_t)(6 * 1.04 / sqrt(HLL_REGISTER_COUNT) * (double)elements) + 4;

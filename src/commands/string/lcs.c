@@ -1,9 +1,9 @@
 /* LCS and STRALGO.
  *
- * The usual table: cell (i, j) stands for the first i bytes of one string and the first j of the other. Its length
- * depends on the cells above, to the left, and above left, so one row of lengths is enough. What is kept of every cell
- * is where its length came from, in two bits; walking these back from the last cell gives the subsequence. Where above
- * and left are equally good, left is taken: which of several longest ones is found is part of what clients see. */
+ * The classic table: cell (i, j) stands for the first i bytes of one string and the first j of the other. Its length
+ * depends on the cells above, to the left, and above left, so one row of lengths is sufficient. For every cell two bits
+ * tell which of these its length comes from; following them back from the last cell gives the subsequence. If above and
+ * left are equally good, left is used: clients see which of several longest subsequences is found. */
 #include "commands/string/lcs.h"
 
 #include "base/assert.h"

@@ -42,7 +42,7 @@ static void set_until(const struct request *request, const struct key *key, uint
     access_event(request->access, request->db, key, EVENT_GENERIC, "expire");
 }
 
-/* "SET key value PXAT ms": what a lifetime counted from now is for everybody else. */
+/* The effect "SET key value PXAT ms", since a lifetime counts from now. */
 static void effect_set_until(struct request *request, uint32_t value_index, int64_t expire_ms)
 {
     char text[NUMBER_I64_SPACE];
@@ -84,7 +84,7 @@ static bool lifetime_takes_time(enum lifetime lifetime)
     return lifetime >= LIFETIME_SECONDS && lifetime <= LIFETIME_AT_MS;
 }
 
-/* One word, once more is fine, another kind beside it is not. `index` moves over what it takes. */
+/* Parses one option. The same option may be repeated, but not combined with another kind. Advances `index`. */
 static bool parse_lifetime(const struct request *request, uint32_t *index, enum lifetime unknown,
                            struct set_options *options)
 {
@@ -197,7 +197,7 @@ static void cmd_set(struct request *request)
     reply_ok(request);
 }
 
-/* What SET does with its key depends on GET. */
+/* The key flags of SET depend on GET. */
 static bool set_find_keys(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
 {
     uint32_t flags = KEY_OW | KEY_UPDATE;
