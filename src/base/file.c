@@ -1,21 +1,15 @@
-/* The crash model keeps, while it is on, two things: for each file that was opened for writing how many bytes of it are
- * known to be on the disk, and a journal of what happened to names since their folder was synced. Files that a rename
- * or a removal would destroy are kept under a second name (a hard link) until the folder is synced, so that
- * fault_crash_apply can put them back. Paths are compared as text: tests spell a path in one way. */
 #include "base/file.h"
 
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/power_cut_log.h"
-#include "base/list.h"
+#include "base/spinlock.h"
 #include "base/mem.h"
-#include "base/mutex.h"
 #include "base/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,279 +21,6 @@ struct file {
     bool is_temp; /* removes itself when closed */
     char *path;
 };
-
-/* --- the crash model --- */
-
-enum crash_kind { CRASH_CREATED, CRASH_RENAMED, CRASH_REMOVED };
-
-struct crash_file {
-    struct list_node node;
-    char *path;
-    uint64_t synced_bytes;
-};
-
-struct crash_change {
-    struct list_node node;
-    enum crash_kind kind;
-    char *path;           /* the name that came, or went (removed) */
-    char *from;           /* RENAMED: the old name */
-    char *saved;          /* second name of the file that `path` was before; NULL: there was none */
-    uint64_t saved_bytes; /* how much of that one was synced */
-};
-
-static bool crash_is_on; /* set while other threads are quiet */
-static pthread_mutex_t crash_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct list crash_files GUARDED_BY(crash_lock);
-static struct list crash_changes GUARDED_BY(crash_lock); /* oldest first */
-static unsigned crash_saved_count GUARDED_BY(crash_lock);
-
-static struct crash_file *crash_find_locked(const char *path)
-{
-    LIST_FOREACH(node, &crash_files) {
-        struct crash_file *file = container_of(node, struct crash_file, node);
-
-        if (strcmp(file->path, path) == 0)
-            return file;
-    }
-    return NULL;
-}
-
-static void crash_set_synced_locked(const char *path, uint64_t bytes)
-{
-    struct crash_file *file = crash_find_locked(path);
-
-    if (file == NULL) {
-        file = mem_alloc(sizeof(*file));
-        *file = (struct crash_file){.path = mem_copy_text(path)};
-        list_push_back(&crash_files, &file->node);
-    }
-    file->synced_bytes = bytes;
-}
-
-static void crash_forget_locked(const char *path)
-{
-    struct crash_file *file = crash_find_locked(path);
-
-    if (file == NULL)
-        return;
-    list_remove(&file->node);
-    mem_free(file->path);
-    mem_free(file);
-}
-
-static uint64_t length_of(const char *path)
-{
-    struct stat info;
-
-    return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
-}
-
-/* Contents from before the model was switched on count as synced. */
-static uint64_t crash_synced_locked(const char *path)
-{
-    const struct crash_file *file = crash_find_locked(path);
-
-    return file != NULL ? file->synced_bytes : length_of(path);
-}
-
-static void crash_change_destroy(struct crash_change *change)
-{
-    list_remove(&change->node);
-    mem_free(change->path);
-    mem_free(change->from);
-    mem_free(change->saved);
-    mem_free(change);
-}
-
-static struct crash_change *crash_record_locked(enum crash_kind kind, const char *path, const char *from)
-{
-    struct crash_change *change = mem_alloc_zero(sizeof(*change));
-
-    change->kind = kind;
-    change->path = mem_copy_text(path);
-    change->from = from == NULL ? NULL : mem_copy_text(from);
-    list_push_back(&crash_changes, &change->node);
-    return change;
-}
-
-/* Called before `path` is destroyed. */
-static void crash_save_locked(struct crash_change *change)
-{
-    char name[PATH_MAX];
-
-    snprintf(name, sizeof(name), "%s.crash-%u", change->path, crash_saved_count++);
-    if (link(change->path, name) != 0)
-        return; /* it was not there */
-    change->saved = mem_copy_text(name);
-    change->saved_bytes = crash_synced_locked(change->path);
-}
-
-static bool same_folder(const char *a, const char *b)
-{
-    const char *slash_a = strrchr(a, '/');
-    const char *slash_b = strrchr(b, '/');
-
-    if (slash_a == NULL || slash_b == NULL)
-        return slash_a == slash_b;
-    return slash_a - a == slash_b - b && memcmp(a, b, (size_t)(slash_a - a)) == 0;
-}
-
-static void crash_opened(const char *path, bool was_there)
-{
-    mutex_lock(&crash_lock);
-    if (!was_there) {
-        crash_record_locked(CRASH_CREATED, path, NULL);
-        crash_set_synced_locked(path, 0);
-    } else if (crash_find_locked(path) == NULL) {
-        crash_set_synced_locked(path, length_of(path));
-    }
-    mutex_unlock(&crash_lock);
-}
-
-static void crash_synced(const char *path, int fd)
-{
-    struct stat info;
-
-    mutex_lock(&crash_lock);
-    if (fstat(fd, &info) == 0)
-        crash_set_synced_locked(path, (uint64_t)info.st_size);
-    mutex_unlock(&crash_lock);
-}
-
-static void crash_truncated(const char *path, uint64_t size)
-{
-    mutex_lock(&crash_lock);
-    crash_set_synced_locked(path, MIN(crash_synced_locked(path), size));
-    mutex_unlock(&crash_lock);
-}
-
-static void crash_folder_synced(const char *path)
-{
-    mutex_lock(&crash_lock);
-    LIST_FOREACH_SAFE(node, &crash_changes) {
-        struct crash_change *change = container_of(node, struct crash_change, node);
-
-        if (!same_folder(change->path, path))
-            continue;
-        if (change->saved != NULL)
-            unlink(change->saved);
-        crash_change_destroy(change);
-    }
-    mutex_unlock(&crash_lock);
-}
-
-/* rename and unlink, recorded: the call itself happens under the lock, so that record and fact agree. */
-static int crash_rename(const char *from, const char *to)
-{
-    struct crash_change *change;
-    uint64_t synced_bytes;
-    int result;
-
-    mutex_lock(&crash_lock);
-    change = crash_record_locked(CRASH_RENAMED, to, from);
-    crash_save_locked(change);
-    synced_bytes = crash_synced_locked(from);
-    result = rename(from, to);
-    if (result == 0) {
-        crash_forget_locked(from);
-        crash_set_synced_locked(to, synced_bytes);
-    } else {
-        int error = errno;
-
-        if (change->saved != NULL)
-            unlink(change->saved);
-        crash_change_destroy(change);
-        errno = error;
-    }
-    mutex_unlock(&crash_lock);
-    return result;
-}
-
-static int crash_remove(const char *path)
-{
-    struct crash_change *change;
-    int result;
-
-    mutex_lock(&crash_lock);
-    change = crash_record_locked(CRASH_REMOVED, path, NULL);
-    crash_save_locked(change);
-    result = unlink(path);
-    if (result == 0) {
-        crash_forget_locked(path);
-    } else {
-        int error = errno;
-
-        crash_change_destroy(change);
-        errno = error;
-    }
-    mutex_unlock(&crash_lock);
-    return result;
-}
-
-static void crash_forget_everything_locked(void)
-{
-    LIST_FOREACH_SAFE(node, &crash_changes) {
-        struct crash_change *change = container_of(node, struct crash_change, node);
-
-        if (change->saved != NULL)
-            unlink(change->saved);
-        crash_change_destroy(change);
-    }
-    LIST_FOREACH_SAFE(node, &crash_files) {
-        struct crash_file *file = container_of(node, struct crash_file, node);
-
-        list_remove(&file->node);
-        mem_free(file->path);
-        mem_free(file);
-    }
-}
-
-void file_crash_model(bool on)
-{
-    mutex_lock(&crash_lock);
-    if (crash_is_on)
-        crash_forget_everything_locked();
-    list_init(&crash_files);
-    list_init(&crash_changes);
-    crash_is_on = on;
-    mutex_unlock(&crash_lock);
-}
-
-static void crash_undo_locked(const struct crash_change *change)
-{
-    if (change->kind == CRASH_CREATED) {
-        unlink(change->path);
-        crash_forget_locked(change->path);
-    } else if (change->kind == CRASH_RENAMED) {
-        uint64_t synced_bytes = crash_synced_locked(change->path);
-
-        if (rename(change->path, change->from) == 0)
-            crash_set_synced_locked(change->from, synced_bytes);
-        crash_forget_locked(change->path);
-    }
-    if (change->saved != NULL && rename(change->saved, change->path) == 0)
-        crash_set_synced_locked(change->path, change->saved_bytes);
-}
-
-void fault_crash_apply(void)
-{
-    mutex_lock(&crash_lock);
-    assert(crash_is_on);
-    while (!list_is_empty(&crash_changes)) {
-        struct crash_change *change = container_of(list_last(&crash_changes), struct crash_change, node);
-
-        crash_undo_locked(change);
-        crash_change_destroy(change);
-    }
-    LIST_FOREACH(node, &crash_files) {
-        const struct crash_file *file = container_of(node, struct crash_file, node);
-
-        if (length_of(file->path) > file->synced_bytes && truncate(file->path, (off_t)file->synced_bytes) != 0)
-            assert(false);
-    }
-    crash_forget_everything_locked();
-    mutex_unlock(&crash_lock);
-}
 
 /* --- system calls that can be made to fail --- */
 
@@ -318,14 +39,9 @@ static int sys_open(const char *path, int flags)
     spinlock_assert_may_sleep();
     if (fault_hit(FAULT_OPEN, &how))
         return fail_as(how);
-    if (UNLIKELY(crash_is_on || power_cut_log_is_on))
+    if (UNLIKELY(power_cut_log_is_on))
         was_there = access(path, F_OK) == 0;
     fd = open(path, flags | O_CLOEXEC, 0644);
-    if (UNLIKELY(crash_is_on) && fd >= 0 && (flags & O_ACCMODE) != O_RDONLY) {
-        crash_opened(path, was_there);
-        if ((flags & O_TRUNC) != 0)
-            crash_truncated(path, 0);
-    }
     if (UNLIKELY(power_cut_log_is_on) && fd >= 0 && (flags & O_ACCMODE) != O_RDONLY)
         power_cut_log_opened(fd, path, was_there);
     return fd;
@@ -371,7 +87,7 @@ static int sys_rename(const char *from, const char *to)
         return fail_as(how);
     if (UNLIKELY(power_cut_log_is_on))
         return power_cut_log_rename(from, to);
-    return UNLIKELY(crash_is_on) ? crash_rename(from, to) : rename(from, to);
+    return rename(from, to);
 }
 
 static int sys_remove(const char *path)
@@ -383,7 +99,7 @@ static int sys_remove(const char *path)
         return fail_as(how);
     if (UNLIKELY(power_cut_log_is_on))
         return power_cut_log_remove(path);
-    return UNLIKELY(crash_is_on) ? crash_remove(path) : unlink(path);
+    return unlink(path);
 }
 
 static int sys_truncate(int fd, uint64_t size)
@@ -605,8 +321,6 @@ enum status file_sync(struct file *file)
         status = status_of(RETRY(sys_sync(file->fd, true)));
     if (UNLIKELY(power_cut_log_is_on) && status == STATUS_OK)
         power_cut_log_synced(file->fd, bytes);
-    if (UNLIKELY(crash_is_on) && status == STATUS_OK)
-        crash_synced(file->path, file->fd);
     return status;
 }
 
@@ -634,8 +348,6 @@ enum status file_truncate(struct file *file, uint64_t size)
 {
     enum status status = status_of(RETRY(sys_truncate(file->fd, size)));
 
-    if (UNLIKELY(crash_is_on) && status == STATUS_OK)
-        crash_truncated(file->path, size);
     if (UNLIKELY(power_cut_log_is_on) && status == STATUS_OK)
         power_cut_log_truncated(file->fd, size);
     return status;
@@ -701,8 +413,6 @@ enum status file_sync_folder(const char *path)
     errno = error;
     if (result != 0 && errno == EINVAL)
         result = 0; /* a file system whose folders cannot be synced */
-    if (UNLIKELY(crash_is_on) && result == 0)
-        crash_folder_synced(path);
     if (UNLIKELY(power_cut_log_is_on) && result == 0)
         power_cut_log_folder_synced(journal_id);
     return status_of(result);

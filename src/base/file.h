@@ -1,6 +1,6 @@
-/* Files on a disk that may fail. Tests can make every system call fail (fault.h), and the crash model shows what a
- * power failure would leave. A call that fails leaves errno set. A `struct file` belongs to one thread at a time. Any
- * thread may call the functions that take paths. EINTR is handled here. */
+/* Files on a disk that may fail. Tests can make every system call fail (fault.h) and see what a power failure leaves
+ * (power_cut.h). A call that fails leaves errno set. A `struct file` belongs to one thread at a time. Any thread may
+ * call the functions that take paths. EINTR is handled here. */
 #pragma once
 
 #include "base/compiler.h"
@@ -64,10 +64,3 @@ must_check enum status file_load(const char *path, size_t limit, char **data, si
 /* Replaces a file: creates a temporary file, writes, commits. An existing file keeps its mode and, where possible, its
  * owner and group. */
 must_check enum status file_store(const char *path, struct slice data);
-
-/* --- the crash model, for tests with one thread --- */
-/* Starts or stops recording what was synced: lengths of files; creations, renames and removals in folders. */
-void file_crash_model(bool on);
-/* Simulates a power failure: cuts every file to its last synced length, and undoes creations, renames and removals
- * whose folder was not synced, latest first. All files must have been closed. Recording starts anew. */
-void fault_crash_apply(void);

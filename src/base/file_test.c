@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/power_cut.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -38,7 +39,6 @@ static int empty_folder(void **state)
 
     (void)state;
     fault_disarm();
-    file_crash_model(false);
     snprintf(command, sizeof(command), "rm -rf %s && mkdir %s", folder, folder);
     return system(command);
 }
@@ -272,106 +272,40 @@ static void the_hook_counts(void **state)
     assert_false(fault_is_armed);
 }
 
-/* --- the crash model --- */
+/* --- the power fails --- */
 
-static void put(const char *name, const char *text, bool synced)
+static void store_survives_a_power_cut_at_every_point(void **state)
 {
-    struct file *file;
+    uint64_t points = 1;
 
-    assert_int_equal(file_open(&file, name, FILE_APPEND), STATUS_OK);
-    assert_int_equal(file_write_all(file, text, strlen(text)), STATUS_OK);
-    if (synced)
-        assert_int_equal(file_sync(file), STATUS_OK);
-    file_close(&file);
-}
-
-static void crash(void)
-{
-    fault_crash_apply();
-    file_crash_model(false);
-}
-
-static void crash_cuts_what_was_not_synced(void **state)
-{
     (void)state;
-    put(path, "before ", false); /* the model was off: that is on the disk */
-    file_crash_model(true);
-    put(path, "synced ", true);
-    put(path, "lost", false);
-    crash();
-    expect_content(path, SLICE("before synced "));
-    file_crash_model(true);
-    put(path, "gone", false);
-    crash();
-    expect_content(path, SLICE("before synced "));
+    for (uint64_t point = 0; point <= points; point++) {
+        struct power_cut_loss loss;
+
+        assert_int_equal(file_store(path, SLICE("old")), STATUS_OK);
+        power_cut_begin(folder);
+        assert_int_equal(file_store(path, SLICE("new")), STATUS_OK);
+        points = power_cut_point(folder);
+        power_cut_apply(folder, point, 0, &loss);
+        expect_content(path, point == points ? SLICE("new") : SLICE("old"));
+        assert_int_equal(count_names(), 1);
+    }
 }
 
-static void crash_forgets_new_names(void **state)
-{
-    (void)state;
-    file_crash_model(true);
-    put(path, "data", true);
-    put(other, "data", true);
-    assert_int_equal(file_sync_folder(path), STATUS_OK);
-    assert_int_equal(file_remove(other), STATUS_OK);
-    crash();
-    expect_content(path, SLICE("data"));
-    expect_content(other, SLICE("data")); /* the removal did not reach the disk */
-    file_crash_model(true);
-    assert_int_equal(file_remove(other), STATUS_OK);
-    assert_int_equal(file_sync_folder(path), STATUS_OK);
-    crash();
-    assert_false(file_exists(other));
-    file_crash_model(true);
-    put(other, "data", true);
-    crash();
-    assert_false(file_exists(other)); /* synced itself, but not its name */
-    assert_int_equal(count_names(), 1);
-}
-
-static void crash_undoes_renames(void **state)
-{
-    (void)state;
-    put(path, "old", true);
-    put(other, "new", true);
-    file_crash_model(true);
-    assert_int_equal(file_rename(other, path), STATUS_OK);
-    expect_content(path, SLICE("new"));
-    crash();
-    expect_content(path, SLICE("old"));
-    expect_content(other, SLICE("new"));
-    file_crash_model(true);
-    assert_int_equal(file_rename(other, path), STATUS_OK);
-    assert_int_equal(file_sync_folder(path), STATUS_OK);
-    crash();
-    expect_content(path, SLICE("new"));
-    assert_int_equal(count_names(), 1);
-}
-
-static void crash_shows_a_missing_sync_of_data(void **state)
-{
-    (void)state;
-    put(path, "old", true);
-    file_crash_model(true);
-    put(other, "new", false);
-    assert_int_equal(file_rename(other, path), STATUS_OK);
-    assert_int_equal(file_sync_folder(path), STATUS_OK);
-    crash();
-    expect_content(path, SLICE("")); /* the classic mistake */
-}
-
-static void store_survives_a_crash_at_every_step(void **state)
+static void store_tells_the_truth_when_a_call_fails(void **state)
 {
     bool is_stored = false;
 
     (void)state;
     for (uint64_t nth = 0; !is_stored; nth++) {
+        struct power_cut_loss loss;
+
         assert_int_equal(file_store(path, SLICE("old")), STATUS_OK);
-        file_crash_model(true);
+        power_cut_begin(folder);
         assert_true(fault_arm(FAULT_FILE, nth));
         is_stored = file_store(path, SLICE("new")) == STATUS_OK;
         fault_disarm();
-        crash();
+        power_cut_apply(folder, POWER_CUT_NOW, 0, &loss);
         expect_content(path, is_stored ? SLICE("new") : SLICE("old"));
     }
 }
@@ -389,11 +323,8 @@ int main(void)
         FILE_TEST(small_troubles_are_survived),
         FILE_TEST(vectors_survive_them_too),
         FILE_TEST(the_hook_counts),
-        FILE_TEST(crash_cuts_what_was_not_synced),
-        FILE_TEST(crash_forgets_new_names),
-        FILE_TEST(crash_undoes_renames),
-        FILE_TEST(crash_shows_a_missing_sync_of_data),
-        FILE_TEST(store_survives_a_crash_at_every_step),
+        FILE_TEST(store_survives_a_power_cut_at_every_point),
+        FILE_TEST(store_tells_the_truth_when_a_call_fails),
     };
     char command[200];
     int result;

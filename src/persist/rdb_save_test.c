@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/power_cut.h"
 #include "base/test_seed.h"
 #include "data/hash.h"
 #include "data/list.h"
@@ -199,6 +200,7 @@ static void power_fails_after_any_call(void **state)
 {
     struct keyspace before, now;
     struct rdb_save_result result;
+    struct power_cut_loss loss;
 
     (void)state;
     keyspace_init(&before);
@@ -210,14 +212,12 @@ static void power_fails_after_any_call(void **state)
         bool fired;
 
         assert_int_equal(save(&before, &result), STATUS_OK);
-        file_crash_model(true);
-        if (!fault_arm(FAULT_FILE, nth))
-            break;
+        power_cut_begin(folder);
+        assert_true(fault_arm(FAULT_FILE, nth));
         status = save(&now, &result);
         fired = fault_fired();
         fault_disarm();
-        fault_crash_apply();
-        file_crash_model(false);
+        power_cut_apply(folder, POWER_CUT_NOW, 0, &loss);
         if (status == STATUS_OK)
             assert_int_equal(mark_of_file(), 'n'); /* it was said to be there */
         else
@@ -225,8 +225,34 @@ static void power_fails_after_any_call(void **state)
         if (!fired)
             break;
     }
-    fault_disarm();
-    file_crash_model(false);
+    store_destroy(&before.store);
+    store_destroy(&now.store);
+}
+
+static void power_fails_at_any_point(void **state)
+{
+    struct keyspace before, now;
+    struct rdb_save_result result;
+    struct power_cut_loss loss;
+    uint64_t points = 1;
+
+    (void)state;
+    keyspace_init(&before);
+    fill(&before, "b");
+    keyspace_init(&now);
+    fill(&now, "n");
+    for (unsigned seed = 0; seed < 3; seed++) {
+        for (uint64_t point = 0; point <= points; point++) {
+            assert_int_equal(save(&before, &result), STATUS_OK);
+            power_cut_begin(folder);
+            assert_int_equal(save(&now, &result), STATUS_OK);
+            points = power_cut_point(folder);
+            power_cut_apply(folder, point, seed, &loss);
+            assert_true(mark_of_file() == (point == points ? 'n' : 'b') || (seed != 0 && mark_of_file() == 'n'));
+            (void)!file_remove(temp_path);
+        }
+    }
+    assert_int_equal(points, 1 + 2 * 4); /* what was there; creation, sync, rename and sync */
     store_destroy(&before.store);
     store_destroy(&now.store);
 }
@@ -266,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(saving_fails_cleanly_at_every_call),
         cmocka_unit_test(power_fails_after_any_call),
+        cmocka_unit_test(power_fails_at_any_point),
         cmocka_unit_test(loading_fails_cleanly_at_every_call),
     };
 
