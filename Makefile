@@ -145,9 +145,11 @@ LINK = $(CC) $(CFLAGS_ALL) $(CFLAGS) $(LDFLAGS_ALL) $(LDFLAGS)
 SOURCES := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 TEST_SOURCES := $(filter %_test.c,$(SOURCES))
 TOOL_SOURCES := $(filter-out %_test.c,$(filter src/tools/%,$(SOURCES)))
-# These define functions of libc. So they are linked only to the unit tests that include base/power_cut.h.
-POWER_CUT_SOURCES := $(filter-out %_log.c %_test.c,$(filter src/base/power_cut%,$(SOURCES)))
+# These define functions of libc. So they are linked only to the unit tests that include base/power_cut.h, and to the
+# library for LD_PRELOAD of tests/fault.
+POWER_CUT_SOURCES := $(filter-out %_test.c,$(filter src/base/power_cut%,$(SOURCES)))
 POWER_CUT_TESTS := $(if $(POWER_CUT_SOURCES),$(shell grep -l 'base/power_cut.h' $(TEST_SOURCES)))
+PRELOAD_SOURCES := $(if $(POWER_CUT_SOURCES),$(wildcard tests/fault/preload.c) $(POWER_CUT_SOURCES))
 LIBRARY_SOURCES := $(filter-out $(TEST_SOURCES) $(POWER_CUT_SOURCES) src/tools/%,$(SOURCES))
 MAIN_SOURCES := $(wildcard src/main.c)
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/*.c))
@@ -159,6 +161,7 @@ TOOLS := $(TOOL_SOURCES:src/tools/%.c=$(OUT)/bin/%)
 UNIT_TESTS := $(TEST_SOURCES:src/%.c=$(OUT)/test/%)
 FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.c=build/fuzz/fuzz/%)
 PROGRAMS := $(if $(MAIN_SOURCES),$(SERVER)) $(TOOLS)
+PRELOAD := $(if $(PRELOAD_SOURCES),$(OUT)/test/fault.so)
 
 # A build asks for no package that only tests need. Where cmocka is anyway, it also builds the unit tests, which link
 # nothing else of those.
@@ -168,7 +171,7 @@ CMOCKA := $(if $(HAVE_CMOCKA),,test-packages)
 .PHONY: all programs unit-tests FORCE
 all: $(LIBRARY) programs $(if $(HAVE_CMOCKA),unit-tests)
 unit-tests: $(UNIT_TESTS)
-programs: $(PROGRAMS)
+programs: $(PROGRAMS) $(PRELOAD)
 
 # ---------------------------------------------------------------------------------------------------------------
 # Compiling and linking. What is built depends on how: a file whose content changes with the flags, another that
@@ -211,6 +214,11 @@ $(TOOLS): $(OUT)/bin/%: $(OUT)/obj/src/tools/%.o $(LIBRARY)
 $(POWER_CUT_TESTS:src/%.c=$(OUT)/test/%): $(call object,$(POWER_CUT_SOURCES))
 $(UNIT_TESTS): $(OUT)/test/%: $(OUT)/obj/src/%.o $(LIBRARY) | $(CMOCKA)
 	$(call link_program,-lcmocka -ldl)
+# It has no sanitizers, but programs that have them can load it.
+$(PRELOAD): $(PRELOAD_SOURCES) $(wildcard src/base/power_cut*.h) src/base/fault.h src/base/compiler.h $(OUT)/flags
+	@mkdir -p $(@D)
+	@echo "  link    $(BUILD) $@"
+	@$(CC) $(CPPFLAGS_ALL) -std=gnu11 -g -O2 -fPIC -shared $(WARNINGS) $(PRELOAD_SOURCES) -ldl -o $@
 ifeq ($(BUILD),fuzz)
 $(FUZZERS): $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $(LIBRARY)
 	$(call link_program,-fsanitize=fuzzer)

@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/power_cut_log.h"
 #include "base/version.h"
 #include "commands/debug/debug.h"
 #include "commands/shared/families.h"
@@ -224,7 +223,6 @@ int main(int argc, char **argv)
     fence_setup();
     hash_setup();
     mem_thread_start();
-    power_cut_log_setup();
     argv = process_title_setup(argc, argv);
     parts_setup();
     commands_setup();

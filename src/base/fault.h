@@ -39,8 +39,8 @@ enum fault_how {
 must_check bool fault_arm(unsigned kinds, uint64_t nth); /* with FAULT_HOW_EIO; nth 0 is the first call */
 must_check bool fault_arm_how(unsigned kinds, uint64_t nth, enum fault_how how);
 void fault_disarm(void);
-/* For whole programs, at start: arms the same fault. When it fires, the program writes "fault: NAME" to standard error.
- * Always returns true. */
+/* For whole programs, before main (tests/fault/preload.c): arms the same fault. When it fires, the program writes
+ * "fault: NAME" to standard error. Always returns true. */
 bool fault_order(unsigned kinds, uint64_t nth, enum fault_how how, const char *name);
 bool fault_fired(void);    /* true from the moment the armed fault has fired until the next fault_arm */
 uint64_t fault_hits(void); /* calls counted since the last fault_arm */

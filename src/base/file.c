@@ -2,9 +2,8 @@
 
 #include "base/assert.h"
 #include "base/buffer.h"
-#include "base/power_cut_log.h"
-#include "base/spinlock.h"
 #include "base/mem.h"
+#include "base/spinlock.h"
 #include "base/status.h"
 
 #include <errno.h>
@@ -33,18 +32,11 @@ static int fail_as(enum fault_how how)
 static int sys_open(const char *path, int flags)
 {
     enum fault_how how;
-    bool was_there = true;
-    int fd;
 
     spinlock_assert_may_sleep();
     if (fault_hit(FAULT_OPEN, &how))
         return fail_as(how);
-    if (UNLIKELY(power_cut_log_is_on))
-        was_there = access(path, F_OK) == 0;
-    fd = open(path, flags | O_CLOEXEC, 0644);
-    if (UNLIKELY(power_cut_log_is_on) && fd >= 0 && (flags & O_ACCMODE) != O_RDONLY)
-        power_cut_log_opened(fd, path, was_there);
-    return fd;
+    return open(path, flags | O_CLOEXEC, 0644);
 }
 
 static size_t half(size_t size)
@@ -85,8 +77,6 @@ static int sys_rename(const char *from, const char *to)
     spinlock_assert_may_sleep();
     if (fault_hit(FAULT_RENAME, &how))
         return fail_as(how);
-    if (UNLIKELY(power_cut_log_is_on))
-        return power_cut_log_rename(from, to);
     return rename(from, to);
 }
 
@@ -97,8 +87,6 @@ static int sys_remove(const char *path)
     spinlock_assert_may_sleep();
     if (fault_hit(FAULT_REMOVE, &how))
         return fail_as(how);
-    if (UNLIKELY(power_cut_log_is_on))
-        return power_cut_log_remove(path);
     return unlink(path);
 }
 
@@ -312,16 +300,7 @@ enum status file_seek(struct file *file, uint64_t offset)
 
 enum status file_sync(struct file *file)
 {
-    uint64_t bytes = 0;
-    enum status status = STATUS_OK;
-
-    if (UNLIKELY(power_cut_log_is_on))
-        status = file_size(file, &bytes);
-    if (LIKELY(status == STATUS_OK))
-        status = status_of(RETRY(sys_sync(file->fd, true)));
-    if (UNLIKELY(power_cut_log_is_on) && status == STATUS_OK)
-        power_cut_log_synced(file->fd, bytes);
-    return status;
+    return status_of(RETRY(sys_sync(file->fd, true)));
 }
 
 void file_start_writeback(struct file *file, uint64_t offset, uint64_t size)
@@ -346,11 +325,7 @@ enum status file_size(struct file *file, uint64_t *size)
 
 enum status file_truncate(struct file *file, uint64_t size)
 {
-    enum status status = status_of(RETRY(sys_truncate(file->fd, size)));
-
-    if (UNLIKELY(power_cut_log_is_on) && status == STATUS_OK)
-        power_cut_log_truncated(file->fd, size);
-    return status;
+    return status_of(RETRY(sys_truncate(file->fd, size)));
 }
 
 const char *file_path(const struct file *file)
@@ -395,15 +370,12 @@ enum status file_sync_folder(const char *path)
 {
     char folder[PATH_MAX];
     enum status status = folder_of(path, folder);
-    uint64_t journal_id = 0;
     int fd;
     int result;
     int error;
 
     if (status != STATUS_OK)
         return status;
-    if (UNLIKELY(power_cut_log_is_on))
-        journal_id = power_cut_log_folder_begin(folder);
     fd = RETRY(sys_open(folder, O_RDONLY | O_DIRECTORY));
     if (fd < 0)
         return status_from_errno(errno);
@@ -413,8 +385,6 @@ enum status file_sync_folder(const char *path)
     errno = error;
     if (result != 0 && errno == EINVAL)
         result = 0; /* a file system whose folders cannot be synced */
-    if (UNLIKELY(power_cut_log_is_on) && result == 0)
-        power_cut_log_folder_synced(journal_id);
     return status_of(result);
 }
 

@@ -4,8 +4,8 @@
  * point.
  *
  * power_cut_calls.c defines the functions of libc that change files (open, write, rename, fsync ...) and passes each
- * call on. The Makefile links it to the unit tests that include this header. The server does not contain it. Calls of
- * all threads and forked children are recorded.
+ * call on. The Makefile links it to the unit tests that include this header, and makes a library for LD_PRELOAD of it
+ * (tests/fault/preload.c). The server does not contain it. Calls of all threads and forked children are recorded.
  *
  * The record is the folder FOLDER.power_cut:
  *

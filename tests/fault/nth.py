@@ -5,6 +5,7 @@ import os
 import shutil
 import time
 
+from disk import environment_of
 from server import Client, Error, Server
 
 KINDS = ("open", "write", "sync", "rename", "remove", "truncate", "read")
@@ -82,7 +83,7 @@ def one(binary, folder, template, fault):
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(template, data)
     values = {"sent": {}, "acked": {}}
-    server = Server(binary, data, log, OPTIONS, {"KEYDB_FAULT": fault})
+    server = Server(binary, data, log, OPTIONS, environment_of(binary, KEYDB_FAULT=fault))
     try:
         try:
             client = server.wait_loaded(20)

@@ -147,16 +147,12 @@ class Series:
         self.random = random
         self.writers = [Writer(index) for index in range(CLIENTS)]
         self.data = os.path.join(folder, "data")
-        self.journal = os.path.join(folder, "journal")
         self.log = os.path.join(folder, "log")
         self.saved_until = 0.0  # rdb: what was acknowledged before is in a snapshot that was reported as done
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(self.data)
 
-    def start(self, with_journal):
-        if os.path.exists(self.journal):
-            os.unlink(self.journal)
-        environment = {"KEYDB_FILE_JOURNAL": self.journal} if with_journal else {}
+    def start(self, environment):
         options = dict(STATES[self.name], **{"server-threads": self.random.choice(("1", "4")),
                                              "min-clients-per-thread": "1",
                                              "auto-aof-rewrite-min-size": "64kb",
@@ -186,8 +182,8 @@ class Series:
                 began = 0.0
 
     def round(self, power_loss):
-        disk = Disk(self.data)
-        server = self.start(power_loss)
+        disk = Disk(self.binary, self.data) if power_loss else None
+        server = self.start(disk.environment if disk else {})
         try:
             client = server.wait_loaded()
             if client is None:
@@ -205,12 +201,12 @@ class Series:
             if writer.problem is not None:
                 raise writer.problem
         if power_loss:
-            disk.crash(self.journal, self.random, self.random.random() < 0.5)
+            disk.cut_power(self.random, self.random.random() < 0.5)
         grace = GRACE_S if power_loss and self.name == "everysec" else 0
         self.verify(self.saved_until if self.name == "rdb" else killed - grace)
 
     def verify(self, until):
-        server = self.start(False)
+        server = self.start({})
         try:
             client = server.wait_loaded()
             if client is None:

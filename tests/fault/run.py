@@ -23,6 +23,14 @@ import rounds  # noqa: E402
 import shutdown  # noqa: E402
 
 
+def has_no_test_code(binary):
+    """The problem, or None: symbols and texts of what is for tests are nowhere in the server."""
+    with open(binary, "rb") as file:
+        content = file.read()
+    found = [text for text in ("power_cut", "KEYDB_POWER_CUT", "KEYDB_FAULT") if text.encode() in content]
+    return f"{binary} has {', '.join(found)}" if found else None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", required=True)
@@ -45,6 +53,7 @@ def main():
             print(f"ok      {name}", flush=True)
 
     print(f"seed {options.seed}, in {folder}", flush=True)
+    report("no code of tests is in the server", has_no_test_code(options.server))
     if options.only in (None, "crash"):
         rounds.crash_rounds(options.server, folder, options.rounds, random.Random(options.seed), report)
     if options.only in (None, "shutdown"):

@@ -181,6 +181,25 @@ proc server_launch {arguments {input /dev/null}} {
     return $id
 }
 
+# One call on a file fails in servers that the body starts: see tests/fault/preload.c.
+proc with_fault {fault body} {
+    set library [file join [file dirname $::settings(server)] .. test fault.so]
+    if {![file exists $library]} {
+        error "$library: make programs builds it beside the server"
+    }
+    set asan [expr {[info exists ::env(ASAN_OPTIONS)] ? "$::env(ASAN_OPTIONS):" : {}}]
+    set before [array get ::env]
+    array set ::env [list KEYDB_FAULT $fault LD_PRELOAD $library ASAN_OPTIONS ${asan}verify_asan_link_order=0]
+    try {
+        uplevel 1 $body
+    } finally {
+        foreach name {KEYDB_FAULT LD_PRELOAD ASAN_OPTIONS} {
+            unset ::env($name)
+        }
+        array set ::env $before
+    }
+}
+
 proc with_server {options body} {
     lappend server::stack [dict create options $options process {}]
     set failed [catch {uplevel 1 $body} problem details]

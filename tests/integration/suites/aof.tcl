@@ -571,25 +571,21 @@ with_server {appendonly yes enable-debug-command yes} {
 
 proc with_each_fault {kind how options body} {
     for {set n 0} {$n < 60} {incr n} {
-        set ::env(KEYDB_FAULT) $kind:$n:$how
-        try {
-            set failed [catch {
-                with_server [dict merge {appendonly yes enable-debug-command yes} $options] {
+        set failed [catch {
+            with_server [dict merge {appendonly yes enable-debug-command yes} $options] {
+                with_fault $kind:$n:$how {
                     server_begin
-                    unset ::env(KEYDB_FAULT)
-                    uplevel 1 $body
-                    set log [slurp [srv log]]
                 }
-            } problem details]
-            if {$failed && [dict get $details -errorcode] ne {SERVER START}} {
-                return -options $details "$kind:$n: $problem"
+                uplevel 1 $body
+                set log [slurp [srv log]]
             }
-            if {!$failed && ![string match "*fault: *" $log]} {
-                assert {$n > 3} "no fault has happened"
-                return
-            }
-        } finally {
-            unset -nocomplain ::env(KEYDB_FAULT)
+        } problem details]
+        if {$failed && [dict get $details -errorcode] ne {SERVER START}} {
+            return -options $details "$kind:$n: $problem"
+        }
+        if {!$failed && ![string match "*fault: *" $log]} {
+            assert {$n > 3} "no fault has happened"
+            return
         }
     }
     fail "there is no end of calls"

@@ -301,10 +301,10 @@ test "no room for what the tail has" {} {
     tail_write $s 5
     tail_kill $id
     set before [slurp [tail_path $folder]]
-    set ::env(KEYDB_FAULT) write:0:enospc
     set port [free_port]
-    set id [server_launch [list --port $port --dir $folder --save "" --appendonly yes]]
-    unset ::env(KEYDB_FAULT)
+    with_fault write:0:enospc {
+        set id [server_launch [list --port $port --dir $folder --save "" --appendonly yes]]
+    }
     assert_equal 1 [process_wait $id]
     assert_match "*Can't append acknowledged writes*The server does not start*" [process_log $id]
     assert_equal $before [slurp [tail_path $folder]]

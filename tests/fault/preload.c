@@ -1,0 +1,60 @@
+/* A library for LD_PRELOAD, for servers whose power or disk fails. tests/fault/disk.py also loads it, to apply what has
+ * been recorded. Environment variables say what is to happen:
+ *
+ *     KEYDB_POWER_CUT=FOLDER         records what is done with the files of this folder (base/power_cut.h); the program
+ *                                    that starts the server has begun the record
+ *     KEYDB_FAULT=KIND:NUMBER[:HOW]  makes one call of base/file.h fail. KIND is open, read, write, sync, rename,
+ *                                    remove or truncate; the first call is number 0. HOW is eio (the default), enospc,
+ *                                    short, torn or interrupt. Standard error then says "fault: KIND:NUMBER[:HOW]" */
+#include "base/compiler.h"
+#include "base/fault.h"
+#include "base/power_cut.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* It is in the server, and not in other programs such as the shell that starts the server. */
+#pragma weak fault_order
+
+static const struct {
+    const char *name;
+    unsigned kind;
+} kinds[] = {
+    {"open", FAULT_OPEN},     {"read", FAULT_READ},     {"write", FAULT_WRITE},       {"sync", FAULT_SYNC},
+    {"rename", FAULT_RENAME}, {"remove", FAULT_REMOVE}, {"truncate", FAULT_TRUNCATE},
+};
+
+static const char *const hows[] = {
+    [FAULT_HOW_EIO] = "eio",   [FAULT_HOW_ENOSPC] = "enospc",       [FAULT_HOW_SHORT] = "short",
+    [FAULT_HOW_TORN] = "torn", [FAULT_HOW_INTERRUPT] = "interrupt",
+};
+
+static bool order_fault(const char *order)
+{
+    char name[16] = "", way[16] = "eio";
+    unsigned long long nth;
+    size_t kind = 0, how = 0;
+
+    if (sscanf(order, "%15[a-z]:%llu:%15[a-z]", name, &nth, way) < 2)
+        return false;
+    while (kind < countof(kinds) && strcmp(name, kinds[kind].name) != 0)
+        kind++;
+    while (how < countof(hows) && strcmp(way, hows[how]) != 0)
+        how++;
+    return kind < countof(kinds) && how < countof(hows) &&
+           fault_order(kinds[kind].kind, nth, (enum fault_how)how, order);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *folder = getenv("KEYDB_POWER_CUT"), *fault = getenv("KEYDB_FAULT");
+
+    if (folder != NULL)
+        power_cut_join(folder);
+    if (fault != NULL && fault_order != NULL && !order_fault(fault)) {
+        (void)fprintf(stderr, "KEYDB_FAULT %s is no fault\n", fault);
+        abort();
+    }
+}
