@@ -36,7 +36,7 @@
 #include "server/memory/client_limit.h"
 #include "server/memory/memory_limit.h"
 #include "server/observe/info.h"
-#include "server/observe/stats_since.h"
+#include "server/core/stats_since.h"
 #include "server/observe/timing.h"
 #include "server/process/availability_zone.h"
 #include "server/process/banner.h"

@@ -604,7 +604,7 @@ void access_expire_now(struct access *access, unsigned db, const struct key *key
 {
     access_assert_holds(access, access_stripe_of(access, key));
     delete_unasked(access, db, key, EVENT_EXPIRED, "expired", FREE_EXPIRE);
-    counter_add(&access->counters->expired, 1);
+    counter_add(&access->counters->expired_keys, 1);
 }
 
 void access_settle(struct access *access)
@@ -625,7 +625,7 @@ void access_evict(struct access *access, unsigned db, const struct entry *entry,
     delete_unasked(access, db, &key, EVENT_EVICTED, "evicted", unlink ? FREE_UNLINK : FREE_AT_ONCE);
     access->found_key = NULL;
     buffer_fini(&copy);
-    counter_add(&access->counters->evicted, 1);
+    counter_add(&access->counters->evicted_keys, 1);
     access_settle(access);
 }
 
@@ -703,7 +703,7 @@ struct entry *access_peek(struct access *access, unsigned db, const struct key *
 {
     struct entry *entry = find_live(access, db, key, true);
 
-    counter_add(entry != NULL ? &access->counters->hits : &access->counters->misses, 1);
+    counter_add(entry != NULL ? &access->counters->keyspace_hits : &access->counters->keyspace_misses, 1);
     if (entry == NULL)
         access_event(access, db, key, EVENT_KEY_MISS, "keymiss");
     return entry;

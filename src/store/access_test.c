@@ -342,7 +342,7 @@ static void due_keys_go_and_only_those(void **state)
         assert_int_equal(store_key_count(store, 0), KEYS - i - 1);
     }
     assert_int_equal(effects.count, KEYS); /* each deletion is in the journal's stream */
-    assert_int_equal(atomic_load(&counters.expired), KEYS);
+    assert_int_equal(atomic_load(&counters.expired_keys), KEYS);
     teardown();
 }
 

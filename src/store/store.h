@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/spinlock.h"
 #include "base/table.h"
+#include "store/counters.h"
 #include "store/entry.h"
 
 struct expiry;
@@ -85,11 +86,6 @@ struct store_type {
      * key, and observers get this event. NULL: members of this type have no deadlines. */
     const char *expired_command, *expired_event;
     enum event_class expired_class;
-};
-
-/* One thread counts; any thread reads (relaxed). */
-struct store_counters {
-    _Atomic uint64_t hits, misses, expired, expired_members, evicted, dirty;
 };
 
 struct store {

@@ -7,7 +7,7 @@
 #include "server/core/server.h"
 #include "server/durable/libraries.h"
 #include "server/memory/memory_report.h"
-#include "server/observe/stats_since.h"
+#include "server/core/stats_since.h"
 #include "server/upkeep/defrag_cycle.h"
 
 #include <stdio.h>

@@ -211,7 +211,7 @@ static const struct entry *object_entry(struct request *request)
     struct access *access = request->access;
     const struct entry *entry = access_probe(access, request->db, &request->keys[0]);
 
-    counter_add(entry != NULL ? &access->counters->hits : &access->counters->misses, 1);
+    counter_add(entry != NULL ? &access->counters->keyspace_hits : &access->counters->keyspace_misses, 1);
     if (entry == NULL)
         reply_null(request);
     return entry;

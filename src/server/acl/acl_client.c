@@ -166,13 +166,13 @@ static void count_refusal(struct worker *worker, enum acl_verdict verdict)
 {
     switch (verdict) {
     case ACL_DENIED_COMMAND:
-        counter_add(&worker->stats.denied_commands, 1);
+        counter_add(&worker->stats.acl_denied_command, 1);
         break;
     case ACL_DENIED_KEY:
-        counter_add(&worker->stats.denied_keys, 1);
+        counter_add(&worker->stats.acl_denied_key, 1);
         break;
     case ACL_DENIED_CHANNEL:
-        counter_add(&worker->stats.denied_channels, 1);
+        counter_add(&worker->stats.acl_denied_channel, 1);
         break;
     case ACL_ALLOWED:
         break;
@@ -198,7 +198,7 @@ void acl_note_refusal(struct client *client, struct acl_decision decision, enum 
 void acl_note_wrong_password(const struct request *request, struct slice user)
 {
     client_assert_owned(request->client);
-    counter_add(&request->worker->stats.auth_failures, 1);
+    counter_add(&request->worker->stats.acl_denied_auth, 1);
     show_command(request->client, request->command);
     acl_log_add(ACL_REASON_AUTH, request->in_exec ? ACL_CONTEXT_MULTI : ACL_CONTEXT_TOPLEVEL, request_arg(request, 0),
                 user, request->client, worker_now_ms(request->worker));

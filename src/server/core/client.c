@@ -436,7 +436,7 @@ void client_close_for_query(struct client *client)
     client_assert_owned(client);
     log_warning("Closing client that reached max query buffer length: id=%llu addr=%s", (unsigned long long)client->id,
                 client->card.address);
-    counter_add(&client->worker->stats.query_limit_closed, 1);
+    counter_add(&client->worker->stats.query_buffer_limit_disconnections, 1);
     conn_close(&client->conn);
 }
 
@@ -444,7 +444,7 @@ static void close_for_output(struct client *client, const char *which)
 {
     log_warning("Client id=%llu addr=%s closed for overcoming of output buffer limits (%s).",
                 (unsigned long long)client->id, client->card.address, which);
-    counter_add(&client->worker->stats.output_limit_closed, 1);
+    counter_add(&client->worker->stats.output_buffer_limit_disconnections, 1);
     client_hide(client);
     conn_close(&client->conn);
 }

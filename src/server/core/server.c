@@ -273,13 +273,13 @@ void server_sample_rates(struct server *server)
         const struct worker_stats *stats = &server->workers[i].stats;
         struct loop_times times;
 
-        now.commands += atomic_load_explicit(&stats->commands, memory_order_relaxed);
-        now.net_in += atomic_load_explicit(&stats->net_in, memory_order_relaxed);
-        now.net_out += atomic_load_explicit(&stats->net_out, memory_order_relaxed);
-        now.turns += atomic_load_explicit(&stats->turns, memory_order_relaxed);
+        now.commands += atomic_load_explicit(&stats->commands_processed, memory_order_relaxed);
+        now.net_in += atomic_load_explicit(&stats->net_input_bytes, memory_order_relaxed);
+        now.net_out += atomic_load_explicit(&stats->net_output_bytes, memory_order_relaxed);
+        now.turns += atomic_load_explicit(&stats->loop_turns, memory_order_relaxed);
         loop_times(server->workers[i].loop, &times);
         now.serving_us += tick_to_ns(times.serving) / 1000;
-        now.waiting += atomic_load_explicit(&stats->parked_count, memory_order_relaxed);
+        now.waiting += atomic_load_explicit(&stats->waiting_commands, memory_order_relaxed);
     }
     if (oldest->at_us != 0 && now.at_us > oldest->at_us && now.commands >= oldest->commands) {
         uint64_t span_us = (uint64_t)(now.at_us - oldest->at_us);

@@ -39,7 +39,6 @@ static void add_turns(struct server_stats *stats, const struct worker *worker)
 
     loop_times(worker->loop, &times);
     upkeep_us = ticks_to_us(times.timers + tick_sum(&worker->stats.upkeep_ticks));
-    stats->loop_turns += read_counter(&worker->stats.turns);
     stats->loop_us += ticks_to_us(times.serving);
     stats->command_us += ticks_to_us(tick_sum(&worker->stats.command_ticks));
     stats->aof_us += aof_us;
@@ -50,52 +49,24 @@ static void add_turns(struct server_stats *stats, const struct worker *worker)
 
 static void add_worker(struct server_stats *stats, const struct worker *worker)
 {
-    stats->connections_received += read_counter(&worker->stats.connections_received);
-    stats->rejected_connections += read_counter(&worker->stats.rejected_connections);
-    stats->commands_processed += read_counter(&worker->stats.commands);
-    stats->net_input_bytes += read_counter(&worker->stats.net_in);
-    stats->net_output_bytes += read_counter(&worker->stats.net_out);
-    stats->reads_processed += read_counter(&worker->stats.reads);
-    stats->writes_processed += read_counter(&worker->stats.writes);
-    stats->error_replies += read_counter(&worker->stats.errors);
-    stats->expired_keys += read_counter(&worker->counters.expired);
-    stats->expired_members += read_counter(&worker->counters.expired_members);
-    stats->evicted_keys += read_counter(&worker->counters.evicted);
-    stats->keyspace_hits += read_counter(&worker->counters.hits);
-    stats->keyspace_misses += read_counter(&worker->counters.misses);
-    stats->dirty += read_counter(&worker->counters.dirty);
-    stats->query_buffer_limit_disconnections += read_counter(&worker->stats.query_limit_closed);
-    stats->evicted_clients += read_counter(&worker->stats.evicted_clients);
-    stats->output_buffer_limit_disconnections += read_counter(&worker->stats.output_limit_closed);
-    stats->lock_waits += read_counter(&worker->stats.lock_waits);
-    stats->parked_retries += read_counter(&worker->stats.parked_retries);
-    stats->parked_by_gate += read_counter(&worker->stats.parked_by_gate);
+#define ADD(name) stats->name += read_counter(&worker->stats.name);
+    WORKER_COUNTERS(ADD)
+    WORKER_GAUGES(ADD)
+#undef ADD
+#define ADD(name) stats->name += read_counter(&worker->counters.name);
+    STORE_COUNTERS(ADD)
+#undef ADD
     stats->parked_tries_most = MAX(stats->parked_tries_most, read_counter(&worker->stats.parked_tries_most));
-    stats->prefetches += read_counter(&worker->stats.prefetches);
-    stats->prefetched_keys += read_counter(&worker->stats.prefetched_keys);
     add_turns(stats, worker);
-    stats->expire_us += read_counter(&worker->stats.expire_us);
-    stats->expire_cuts += read_counter(&worker->stats.expire_cuts);
-    stats->clients_in_timeout_table += read_counter(&worker->stats.timed_waits);
-    stats->waiting_commands += read_counter(&worker->stats.parked_count);
-    stats->acl_denied_auth += read_counter(&worker->stats.auth_failures);
-    stats->acl_denied_command += read_counter(&worker->stats.denied_commands);
-    stats->acl_denied_key += read_counter(&worker->stats.denied_keys);
-    stats->acl_denied_channel += read_counter(&worker->stats.denied_channels);
     for (unsigned i = 0; i < RECENT_SECONDS; i++) {
         stats->max_input_buffer_bytes = MAX(stats->max_input_buffer_bytes,
                                             read_counter(&worker->stats.recent_input[i]));
         stats->max_output_buffer_bytes = MAX(stats->max_output_buffer_bytes,
                                              read_counter(&worker->stats.recent_output[i]));
     }
-    stats->threads[worker->index] = (struct thread_stats){
-        .commands = read_counter(&worker->stats.commands),
-        .net_input_bytes = read_counter(&worker->stats.net_in),
-        .net_output_bytes = read_counter(&worker->stats.net_out),
-        .errors = read_counter(&worker->stats.errors),
-        .lock_waits = read_counter(&worker->stats.lock_waits),
-        .loop_turns = read_counter(&worker->stats.turns),
-    };
+#define COPY(name) stats->threads[worker->index].name = read_counter(&worker->stats.name);
+    THREAD_COUNTERS(COPY)
+#undef COPY
     stats->thread_clients[worker->index] = read_counter(&worker->stats.client_count);
 }
 
@@ -150,7 +121,6 @@ void server_stats_collect(struct server_stats *stats)
     stats->current_thread = here != NULL ? here->index : 0;
     stats->loop_name = loop_kind_name(server->workers[0].loop);
     stats->hz = server_hz(server);
-    stats->shutdown_in_ms = -1;
 }
 
 void server_stats_forget_most(void)

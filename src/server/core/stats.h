@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "store/counters.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +14,65 @@ enum { STATS_THREADS_MOST = 64, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32, R
 /* The name for errors whose own name does not fit the table. */
 #define ERROR_CODE_OVERFLOW "ERRORSTATS_OVERFLOW"
 
+/* Counters of a worker, since start or CONFIG RESETSTAT: a counter is one line here. The worker uses counter_add on
+ * its worker_stats; server_stats has the sum over all workers under the same name. */
+#define WORKER_COUNTERS(X)                                                               \
+    X(connections_received)                                                              \
+    X(rejected_connections)                                                              \
+    X(commands_processed)                                                                \
+    X(error_replies)                                                                     \
+    X(lock_waits) /* number of parked commands */                                        \
+    X(query_buffer_limit_disconnections)                                                 \
+    X(output_buffer_limit_disconnections)                                                \
+    X(evicted_clients)                                                                   \
+    X(net_input_bytes)                                                                   \
+    X(net_output_bytes)                                                                  \
+    X(reads_processed)  /* receive operations */                                         \
+    X(writes_processed) /* send operations */                                            \
+    X(loop_turns)                                                                        \
+    X(expire_us)   /* time of the active expire cycle */                                 \
+    X(expire_cuts) /* number of active expire cycles that used their whole time slice */ \
+    X(acl_denied_auth)                                                                   \
+    X(acl_denied_command)                                                                \
+    X(acl_denied_key)                                                                    \
+    X(acl_denied_channel)                                                                \
+    X(parked_retries) /* attempts to run a parked command */                             \
+    X(parked_by_gate) /* parked commands with many stripes that took the gate instead */ \
+    X(prefetches)     /* groups of commands whose keys were fetched ahead */             \
+    X(prefetched_keys)
+
+/* Likewise, but these tell how many there are now. */
+#define WORKER_GAUGES(X)                                               \
+    X(waiting_commands)         /* parked: for a stripe or the gate */ \
+    X(clients_in_timeout_table) /* blocked with a timeout */
+
+/* Counters in other places, since start or CONFIG RESETSTAT. */
+#define OTHER_COUNTERS(X)                                                      \
+    X(frees_done) /* in the background */                                      \
+    X(loop_us)    /* time of all turns */                                      \
+    X(command_us) /* the part for commands */                                  \
+    X(aof_us)     /* the part for the append-only file */                      \
+    X(upkeep_us)  /* the part for timers and other work at the end of turns */ \
+    X(defrag_hits)                                                             \
+    X(defrag_misses)                                                           \
+    X(defrag_key_hits)                                                         \
+    X(defrag_key_misses)                                                       \
+    X(defrag_us) /* time of defragmentation */
+
+#define ALL_COUNTERS(X) \
+    WORKER_COUNTERS(X)  \
+    STORE_COUNTERS(X)   \
+    OTHER_COUNTERS(X)
+
+/* Those that INFO keydb shows for each worker. */
+#define THREAD_COUNTERS(X) \
+    X(commands_processed)  \
+    X(net_input_bytes)     \
+    X(net_output_bytes)    \
+    X(error_replies)       \
+    X(lock_waits)          \
+    X(loop_turns)
+
 struct server_stats {
     /* clients */
     uint64_t connected_clients; /* without replicas and connections that this server opened */
@@ -20,7 +80,6 @@ struct server_stats {
     uint64_t tracking_clients;
     uint64_t pubsub_clients;
     uint64_t watching_clients;
-    uint64_t clients_in_timeout_table;
     uint64_t total_watched_keys;
     uint64_t total_blocking_keys;
     uint64_t total_blocking_keys_on_nokey;
@@ -28,40 +87,12 @@ struct server_stats {
     uint64_t max_output_buffer_bytes;
     uint64_t client_memory_bytes; /* of all normal clients */
 
-    /* since start or CONFIG RESETSTAT */
-    uint64_t connections_received;
-    uint64_t rejected_connections;
-    uint64_t commands_processed;
-    uint64_t net_input_bytes;
-    uint64_t net_output_bytes;
-    uint64_t reads_processed;  /* receive operations */
-    uint64_t writes_processed; /* send operations */
-    uint64_t error_replies;
-    uint64_t unexpected_error_replies;
-    uint64_t expired_keys, expired_members;
-    uint64_t evicted_keys;
-    uint64_t evicted_clients;
-    uint64_t frees_done, frees_pending; /* in the background */
-    uint64_t keyspace_hits;
-    uint64_t keyspace_misses;
-    uint64_t dirty; /* changes of keys */
-    uint64_t query_buffer_limit_disconnections;
-    uint64_t output_buffer_limit_disconnections;
-    uint64_t acl_denied_auth, acl_denied_command, acl_denied_key, acl_denied_channel;
-    uint64_t lock_waits;                  /* number of parked commands */
-    uint64_t parked_retries;              /* attempts to run a parked command */
-    uint64_t parked_by_gate;              /* parked commands with many stripes that took the gate instead */
-    uint64_t parked_tries_most;           /* most attempts of one command with many stripes */
-    uint64_t prefetches, prefetched_keys; /* of commands that ran as a group */
-    uint64_t loop_turns;
-    /* Time of all turns; the part for commands; for the append-only file; for timers and other work at the end of
-     * turns. */
-    uint64_t loop_us, command_us, aof_us, upkeep_us;
+#define NUMBER(name) uint64_t name;
+    ALL_COUNTERS(NUMBER)
+    WORKER_GAUGES(NUMBER)
+    uint64_t frees_pending;                    /* in the background */
+    uint64_t parked_tries_most;                /* most attempts of one command with many stripes */
     uint64_t turn_us_most, turn_commands_most; /* the most in one turn of one worker */
-    uint64_t defrag_hits, defrag_misses, defrag_key_hits, defrag_key_misses;
-    uint64_t defrag_us;   /* time of defragmentation */
-    uint64_t expire_us;   /* time of the active expire cycle */
-    uint64_t expire_cuts; /* number of active expire cycles that used their whole time slice */
 
     /* Per second, over about the last 1.6 s. */
     double ops_per_second;
@@ -70,20 +101,17 @@ struct server_stats {
     double turns_per_second;
     double turn_us; /* mean duration of a turn */
     double average_waiting_commands;
-    uint64_t waiting_commands; /* parked now: for a stripe or the gate */
 
     /* threads */
     unsigned thread_count;
     unsigned current_thread; /* index of the calling worker; 0 in other threads */
     uint64_t thread_clients[STATS_THREADS_MOST];
     struct thread_stats { /* since start or CONFIG RESETSTAT */
-        uint64_t commands, net_input_bytes, net_output_bytes, errors, lock_waits, loop_turns;
+        THREAD_COUNTERS(NUMBER)
     } threads[STATS_THREADS_MOST];
+#undef NUMBER
     const char *loop_name; /* "epoll", "io_uring" */
     int64_t hz;            /* current background turns per second */
-
-    bool loading;
-    int64_t shutdown_in_ms; /* -1: not shutting down */
 };
 /* Adds a source: `fill` adds figures of one part of the server to the statistics. Before the workers start. */
 void server_stats_add_source(void (*fill)(struct server_stats *stats));

@@ -122,7 +122,7 @@ void worker_count_error(struct worker *worker, struct slice text)
     size_t size = error_code_of(text, code);
 
     worker_assert_self(worker);
-    counter_add(&stats->errors, 1);
+    counter_add(&stats->error_replies, 1);
     while (i < count && strcmp(stats->error_codes[i].code, code) != 0)
         i++;
     if (i >= ERROR_CODES_MOST) {
@@ -314,17 +314,17 @@ static void show_loop_stats(struct worker *worker)
 {
     const struct loop_stats *stats = loop_stats(worker->loop);
 
-    atomic_store_explicit(&worker->stats.net_in, stats->bytes_in, memory_order_relaxed);
-    atomic_store_explicit(&worker->stats.net_out, stats->bytes_out, memory_order_relaxed);
-    atomic_store_explicit(&worker->stats.reads, stats->reads, memory_order_relaxed);
-    atomic_store_explicit(&worker->stats.writes, stats->writes, memory_order_relaxed);
-    atomic_store_explicit(&worker->stats.turns, stats->turns, memory_order_relaxed);
+    atomic_store_explicit(&worker->stats.net_input_bytes, stats->bytes_in, memory_order_relaxed);
+    atomic_store_explicit(&worker->stats.net_output_bytes, stats->bytes_out, memory_order_relaxed);
+    atomic_store_explicit(&worker->stats.reads_processed, stats->reads, memory_order_relaxed);
+    atomic_store_explicit(&worker->stats.writes_processed, stats->writes, memory_order_relaxed);
+    atomic_store_explicit(&worker->stats.loop_turns, stats->turns, memory_order_relaxed);
 }
 
 /* How many commands this turn has run, if no turn had so many. */
 static void note_turn_commands(struct worker_stats *stats)
 {
-    const uint64_t commands = atomic_load_explicit(&stats->commands, memory_order_relaxed);
+    const uint64_t commands = atomic_load_explicit(&stats->commands_processed, memory_order_relaxed);
     const uint64_t count = commands - stats->commands_before;
     uint64_t most = atomic_load_explicit(&stats->turn_commands_most, memory_order_relaxed);
 

@@ -39,22 +39,16 @@ struct mail {
 
 /* Counters of one worker. Other threads read them (relaxed) and add them up on demand. */
 struct worker_stats {
-    _Atomic uint64_t connections_received, rejected_connections, commands, errors, lock_waits;
-    _Atomic uint64_t query_limit_closed, output_limit_closed, evicted_clients;
-    _Atomic uint64_t net_in, net_out, reads, writes, turns;
+#define COUNTER(name) _Atomic uint64_t name;
+    WORKER_COUNTERS(COUNTER)
+    WORKER_GAUGES(COUNTER)
+#undef COUNTER
     _Atomic uint64_t command_ticks;      /* time of commands */
     _Atomic uint64_t upkeep_ticks;       /* time of work at the end of turns */
     _Atomic uint64_t aof_ticks;          /* the part of this time for the append-only file */
     _Atomic uint64_t turn_commands_most; /* most commands in one turn; CONFIG RESETSTAT, in any thread, sets it to 0 */
     uint64_t commands_before;            /* owner: the worker; commands at the end of the turn before */
-    _Atomic uint64_t expire_us, expire_cuts, auth_failures;
-    _Atomic uint64_t denied_commands, denied_keys, denied_channels;
-    _Atomic uint64_t parked_count;                /* commands parked now */
-    _Atomic uint64_t parked_retries;              /* attempts to run a parked command */
-    _Atomic uint64_t parked_by_gate;              /* commands with many stripes that took the gate instead */
-    _Atomic uint64_t parked_tries_most;           /* most attempts of one of these */
-    _Atomic uint64_t prefetches, prefetched_keys; /* for groups of commands */
-    _Atomic uint64_t timed_waits;                 /* clients blocked with a timeout now */
+    _Atomic uint64_t parked_tries_most;  /* most attempts of one command with many stripes */
     _Atomic uint64_t recent_input[RECENT_SECONDS], recent_output[RECENT_SECONDS]; /* largest buffers, by second */
     unsigned recent_index; /* owner: the worker; index of the current second */
     _Atomic uint64_t client_count;

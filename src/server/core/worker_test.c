@@ -58,7 +58,7 @@ static void codes_are_the_first_of_several_words(void **state)
     assert_int_equal(count_of("ERR"), 2);
     assert_int_equal(count_of(""), 1);
     assert_int_equal(count_of("a_b_c_d"), 1);
-    assert_int_equal(atomic_load(&worker->stats.errors), 6);
+    assert_int_equal(atomic_load(&worker->stats.error_replies), 6);
 }
 
 static void a_long_code_is_none(void **state)

@@ -175,8 +175,9 @@ static void say_threads(const struct server_stats *stats)
     crash_say("\n# KeyDB\n");
     for (unsigned i = 0; i < stats->thread_count; i++)
         crash_say("worker%u:clients=%llu,commands=%llu,errors=%llu,lock_waits=%llu,turns=%llu\n", i,
-                  (unsigned long long)stats->thread_clients[i], (unsigned long long)stats->threads[i].commands,
-                  (unsigned long long)stats->threads[i].errors, (unsigned long long)stats->threads[i].lock_waits,
+                  (unsigned long long)stats->thread_clients[i],
+                  (unsigned long long)stats->threads[i].commands_processed,
+                  (unsigned long long)stats->threads[i].error_replies, (unsigned long long)stats->threads[i].lock_waits,
                   (unsigned long long)stats->threads[i].loop_turns);
 }
 

@@ -15,7 +15,7 @@
 #include "server/durable/libraries.h"
 #include "server/memory/memory_limit.h"
 #include "server/memory/memory_report.h"
-#include "server/observe/stats_since.h"
+#include "server/core/stats_since.h"
 #include "server/observe/timing.h"
 #include "server/process/identity.h"
 #include "server/pubsub/topics.h"
@@ -235,7 +235,6 @@ PUT_STAT(evicted_keys)
 PUT_STAT(evicted_clients)
 PUT_STAT(keyspace_hits)
 PUT_STAT(keyspace_misses)
-PUT_STAT(unexpected_error_replies)
 PUT_STAT(error_replies)
 PUT_STAT(reads_processed)
 PUT_STAT(writes_processed)
@@ -533,7 +532,7 @@ const struct info_row info_rows[] = {
     ROW("tracking_total_keys", tracking_keys),
     ROW("tracking_total_items", tracking_items),
     ROW("tracking_total_prefixes", tracking_prefixes),
-    ROW("unexpected_error_replies", unexpected_error_replies),
+    ROW("unexpected_error_replies", zero),
     ROW("total_error_replies", error_replies),
     ROW("dump_payload_sanitizations", zero),
     ROW("total_reads_processed", reads_processed),
@@ -596,6 +595,5 @@ void info_rows_setup(void)
     thread_assert_main();
     gate_assert_no_traffic();
     memory_report_mark_startup();
-    config_on_reset_stat(stats_since_reset);
     config_on_reset_stat(timing_reset);
 }

@@ -13,8 +13,8 @@ static void put_workers(struct buffer *buffer, const void *picture)
         buffer_printf(buffer,
                       "worker%u:clients=%llu,commands=%llu,errors=%llu,input_bytes=%llu,output_bytes=%llu,"
                       "lock_waits=%llu,turns=%llu\r\n",
-                      i, (unsigned long long)stats->thread_clients[i], (unsigned long long)thread->commands,
-                      (unsigned long long)thread->errors, (unsigned long long)thread->net_input_bytes,
+                      i, (unsigned long long)stats->thread_clients[i], (unsigned long long)thread->commands_processed,
+                      (unsigned long long)thread->error_replies, (unsigned long long)thread->net_input_bytes,
                       (unsigned long long)thread->net_output_bytes, (unsigned long long)thread->lock_waits,
                       (unsigned long long)thread->loop_turns);
     }

@@ -64,7 +64,7 @@ static void leave(struct blocked *blocked)
     blocked->client->blocked = NULL;
     if (loop_timer_is_running(&blocked->timer)) {
         loop_timer_stop(worker->loop, &blocked->timer);
-        counter_add(&worker->stats.timed_waits, UINT64_MAX); /* one less */
+        counter_add(&worker->stats.clients_in_timeout_table, UINT64_MAX); /* one less */
     }
     spinlock_acquire(&worker->roster_lock);
     blocked->client = NULL;
@@ -109,8 +109,8 @@ static void on_timeout(struct loop *loop, struct loop_timer *timer)
     struct blocked *blocked = container_of(timer, struct blocked, timer);
 
     (void)loop;
-    counter_add(&blocked->worker->stats.timed_waits, UINT64_MAX);      /* one less */
-    if (client_end_wait(blocked->client, blocked->client->wait_count)) /* else somebody is about to answer it */
+    counter_add(&blocked->worker->stats.clients_in_timeout_table, UINT64_MAX); /* one less */
+    if (client_end_wait(blocked->client, blocked->client->wait_count))         /* else somebody is about to answer it */
         end_unserved(blocked, false);
 }
 
@@ -191,7 +191,7 @@ static void start_timer(struct blocked *blocked, int64_t timeout_ms)
 
     timeout_ms = MIN(timeout_ms, INT64_MAX / 2000);
     loop_timer_start(loop, &blocked->timer, timeout_ms * 1000 + MAX(late_us, 0), on_timeout);
-    counter_add(&blocked->worker->stats.timed_waits, 1);
+    counter_add(&blocked->worker->stats.clients_in_timeout_table, 1);
 }
 
 void block_client(struct request *request, const struct block_wish *wish)

@@ -194,7 +194,7 @@ bool command_check_refuses(struct client *client, const struct job *job)
         transaction_spoil(client->transaction);
     if (command != NULL && job->fault != FAULT_UNKNOWN_SUBCOMMAND)
         counter_add(&client->worker->stats.rejected_calls[command->id], 1);
-    counter_add(&client->worker->stats.commands, 1);
+    counter_add(&client->worker->stats.commands_processed, 1);
     if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
         tracking_command_over(client, command);
     dispatch_after_reply(client);
@@ -228,7 +228,7 @@ bool command_check_refuses_busy(struct client *client, const struct job *job)
     dispatch_request_init(&request, client, job, NULL);
     refuse_for(&request, busy_error());
     counter_add(&client->worker->stats.rejected_calls[job->command->id], 1);
-    counter_add(&client->worker->stats.commands, 1);
+    counter_add(&client->worker->stats.commands_processed, 1);
     dispatch_after_reply(client);
     return true;
 }

@@ -343,7 +343,7 @@ static uint64_t run_command_since(struct client *client, const struct job *job, 
 /* Those up to the last of a group, which took so many ticks, with what was run within them. */
 static ALWAYS_INLINE void count_commands(struct client *client, const struct job *last, uint64_t count, uint64_t ticks)
 {
-    counter_add(&client->worker->stats.commands, count);
+    counter_add(&client->worker->stats.commands_processed, count);
     counter_add(&client->worker->stats.command_ticks, ticks);
     atomic_store_explicit(&client->card.command_id, last->command->id, memory_order_relaxed);
 }
@@ -373,7 +373,7 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
     (void)execute(&request, tick_now());
     if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
         tracking_note_read(&request);
-    counter_add(&outer->worker->stats.commands, 1);
+    counter_add(&outer->worker->stats.commands_processed, 1);
 }
 
 void dispatch_call(struct request *outer, const struct nested_call *call)
@@ -388,7 +388,7 @@ void dispatch_call(struct request *outer, const struct nested_call *call)
     request.in_script = call->by_script;
     outer->access->found_key = NULL; /* these keys may stand where those of the call before stood */
     (void)execute(&request, tick_now());
-    counter_add(&outer->worker->stats.commands, 1);
+    counter_add(&outer->worker->stats.commands_processed, 1);
     if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
         tracking_note_script_read(outer, &request);
 }

@@ -174,7 +174,7 @@ void parking_add(struct client *client, struct job *job, const struct key *keys,
     show_pause(client, why == RUN_PAUSED);
     atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
     counter_add(&worker->stats.lock_waits, why != RUN_PAUSED);
-    counter_add(&worker->stats.parked_count, 1);
+    counter_add(&worker->stats.waiting_commands, 1);
     conn_pause(&client->conn);
 }
 
@@ -186,7 +186,7 @@ static void parked_destroy(struct parked *parked)
     set_asked(worker, parked, false);
     list_remove(&parked->node);
     parked->client->parked = NULL;
-    counter_add(&worker->stats.parked_count, UINT64_MAX); /* one less */
+    counter_add(&worker->stats.waiting_commands, UINT64_MAX); /* one less */
     owned_args_fini(&parked->words);
     mem_free(parked);
 }

@@ -1,4 +1,4 @@
-#include "server/observe/stats_since.h"
+#include "server/core/stats_since.h"
 
 #include "base/array.h"
 #include "base/assert.h"
@@ -7,6 +7,7 @@
 #include "base/spinlock.h"
 #include "base/thread.h"
 #include "server/command/command.h"
+#include "server/config/config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,49 +30,6 @@ static struct {
     struct code_list codes GUARDED_BY(lock);
 } base;
 
-/* The counters among the figures; the others are states of the moment. */
-static const size_t counter_offsets[] = {
-    offsetof(struct server_stats, connections_received),
-    offsetof(struct server_stats, rejected_connections),
-    offsetof(struct server_stats, commands_processed),
-    offsetof(struct server_stats, net_input_bytes),
-    offsetof(struct server_stats, net_output_bytes),
-    offsetof(struct server_stats, reads_processed),
-    offsetof(struct server_stats, writes_processed),
-    offsetof(struct server_stats, error_replies),
-    offsetof(struct server_stats, unexpected_error_replies),
-    offsetof(struct server_stats, expired_keys),
-    offsetof(struct server_stats, expired_members),
-    offsetof(struct server_stats, evicted_keys),
-    offsetof(struct server_stats, evicted_clients),
-    offsetof(struct server_stats, frees_done),
-    offsetof(struct server_stats, keyspace_hits),
-    offsetof(struct server_stats, keyspace_misses),
-    offsetof(struct server_stats, query_buffer_limit_disconnections),
-    offsetof(struct server_stats, output_buffer_limit_disconnections),
-    offsetof(struct server_stats, acl_denied_auth),
-    offsetof(struct server_stats, acl_denied_command),
-    offsetof(struct server_stats, acl_denied_key),
-    offsetof(struct server_stats, acl_denied_channel),
-    offsetof(struct server_stats, lock_waits),
-    offsetof(struct server_stats, parked_retries),
-    offsetof(struct server_stats, parked_by_gate),
-    offsetof(struct server_stats, prefetches),
-    offsetof(struct server_stats, prefetched_keys),
-    offsetof(struct server_stats, loop_turns),
-    offsetof(struct server_stats, loop_us),
-    offsetof(struct server_stats, command_us),
-    offsetof(struct server_stats, aof_us),
-    offsetof(struct server_stats, upkeep_us),
-    offsetof(struct server_stats, expire_us),
-    offsetof(struct server_stats, defrag_hits),
-    offsetof(struct server_stats, defrag_misses),
-    offsetof(struct server_stats, defrag_key_hits),
-    offsetof(struct server_stats, defrag_key_misses),
-    offsetof(struct server_stats, defrag_us),
-    offsetof(struct server_stats, expire_cuts),
-};
-
 /* A sum over threads that are counting meanwhile may come out a little behind an earlier one. */
 static uint64_t since(uint64_t now, uint64_t before)
 {
@@ -83,6 +41,7 @@ void stats_since_setup(void)
     thread_assert_main();
     gate_assert_no_traffic();
     spinlock_init(&base.lock, LOCK_REGISTRY);
+    config_on_reset_stat(stats_since_reset);
 }
 
 void stats_since_teardown(void)
@@ -131,25 +90,18 @@ void stats_since_reset(void)
 
 static void thread_since(struct thread_stats *now, const struct thread_stats *before)
 {
-    now->commands = since(now->commands, before->commands);
-    now->net_input_bytes = since(now->net_input_bytes, before->net_input_bytes);
-    now->net_output_bytes = since(now->net_output_bytes, before->net_output_bytes);
-    now->errors = since(now->errors, before->errors);
-    now->lock_waits = since(now->lock_waits, before->lock_waits);
-    now->loop_turns = since(now->loop_turns, before->loop_turns);
+#define SINCE(name) now->name = since(now->name, before->name);
+    THREAD_COUNTERS(SINCE)
+#undef SINCE
 }
 
 void stats_since_collect(struct server_stats *stats)
 {
     server_stats_collect(stats);
     spinlock_acquire(&base.lock);
-    for (size_t i = 0; i < countof(counter_offsets); i++) {
-        uint64_t *now = (uint64_t *)(void *)((char *)stats + counter_offsets[i]);
-        const uint64_t *before = (const uint64_t *)(const void *)((const char *)&base.stats + counter_offsets[i]);
-
-        *now = since(*now, *before);
-    }
-    assert(stats->thread_count <= STATS_THREADS_MOST);
+#define SINCE(name) stats->name = since(stats->name, base.stats.name);
+    ALL_COUNTERS(SINCE)
+#undef SINCE
     for (unsigned i = 0; i < stats->thread_count; i++)
         thread_since(&stats->threads[i], &base.stats.threads[i]);
     spinlock_release(&base.lock);

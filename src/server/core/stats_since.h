@@ -4,7 +4,7 @@
 
 #include "server/core/stats.h"
 
-void stats_since_setup(void);    /* main thread, before the workers start */
+void stats_since_setup(void);    /* main thread, before the workers start; after config_setup */
 void stats_since_teardown(void); /* main thread, after the workers have ended */
 void stats_since_reset(void);    /* in an exclusive section */
 
