@@ -56,7 +56,7 @@ static NOINLINE bool lock_each(struct access *access, const uint32_t *stripes, u
         debug_assert(i == 0 || stripes[i - 1] < stripes[i]);
         if (LIKELY(spinlock_try(&stripe->lock)))
             continue;
-        /* Who waits for it already was told that it takes long. */
+        /* A thread that waits for the stripe knows that it takes long. */
         if ((atomic_load_explicit(&stripe->wait_mask, memory_order_relaxed) & access->wait_bit) == 0 &&
             spinlock_acquire_bounded(&stripe->lock, ACCESS_LOCK_SPINS))
             continue;
@@ -222,7 +222,7 @@ static COLD void observers_after(const struct change *change, enum event_class e
         if (observer->after != NULL)
             observer->after(observer, change);
     }
-    /* Events are switched at the gate: whoever sees this bit here has seen it in change_begin. */
+    /* Events are switched with the gate owned: a bit that is set here was set in change_begin. */
     if ((store_observed(change->access->store) & EVENT_NEW) != 0 && !change->existed && change->slot != NULL)
         observers_event(change->access, change->db, change->key, EVENT_NEW, "new");
     if (event != NULL)
@@ -657,7 +657,7 @@ static NOINLINE COLD struct entry *find_due(struct access *access, unsigned db, 
     return slot != NULL ? table_slot_item(slot) : NULL;
 }
 
-/* What is past its deadline goes; who only reads may have to leave it. */
+/* Deletes an expired key; readers may have to leave it. */
 static struct entry *find_live(struct access *access, unsigned db, const struct key *key, bool reads)
 {
     const uint64_t *slot = find_slot(access, db, key);

@@ -1,4 +1,4 @@
-/* What of access.h is about more than one key: whole databases, walks over keys, and the keys that are due. */
+/* The functions of access.h for more than one key: whole databases, walks over keys, and due keys. */
 #include "store/access.h"
 
 #include "base/mem.h"
@@ -13,7 +13,7 @@
 
 /* -------------------------------------------------------------------------------------------- whole databases -- */
 
-/* What is left of a flushed table, perhaps on its way to a background thread. */
+/* The rest of a flushed table, to be freed by a background thread or at once. */
 struct flushed {
     struct access access; /* holds everything in it: nobody else can reach it */
     struct table keys;
@@ -105,7 +105,7 @@ void access_swap_db(struct access *access, unsigned a, unsigned b)
 
 /* ------------------------------------------------------------------------------------------------------ walking -- */
 
-enum { RANDOM_BUSY_MOST = 3 /* that many draws of busy stripes, each with its spin, and a random key waits */ };
+enum { RANDOM_BUSY_MOST = 3 /* after this many draws of busy stripes, each with a spin, a random key waits */ };
 
 /* Holds one stripe for a walk; at the gate nothing needs to be taken. */
 static bool walk_lock(struct access *access, uint32_t index)
@@ -188,7 +188,7 @@ struct walk {
     const struct access_visitor *visitor;
     unsigned db;
     uint64_t visited;
-    bool deletes;      /* what has expired goes; else it is just not shown */
+    bool deletes;      /* expired keys are deleted; otherwise only hidden */
     struct buffer due; /* names of keys of which something is due: size, bytes, size, bytes ... */
 };
 
@@ -216,8 +216,8 @@ static void walk_visit(void *item, void *context)
     visitor->visit(walk->access, walk->db, entry, visitor->context);
 }
 
-/* Who walks deletes what it has met that is due, as every other look does, and visits what is left. The stripe is still
- * held. The keys have nothing to do with one another, hence each is a record of its own, no part of a transaction. */
+/* A walk deletes the expired keys that it has met, like every lookup, and visits the others. The stripe is still held.
+ * The keys are independent, so each deletion is a record of its own, not part of a transaction. */
 static void walk_expire(struct walk *walk)
 {
     for (size_t at = 0; at < walk->due.size;) {

@@ -50,7 +50,7 @@ static uint64_t relocate_data(struct hold *hold, struct entry *entry, uint64_t p
     return position;
 }
 
-/* Likewise, with what belongs to it. */
+/* Likewise, with the memory it refers to. */
 static uint64_t relocate_pointer(struct hold *hold, struct entry *entry, uint64_t position, uint64_t most)
 {
     if ((position & IN_LIFETIMES) != 0)

@@ -244,7 +244,7 @@ void expiry_relocate(struct expiry *expiry, struct mem_mover *mover)
 
 struct validate_context {
     const struct expiry *expiry;
-    struct expiry sums; /* of what is there */
+    struct expiry sums; /* of the existing keys */
     uint64_t live;
 };
 

@@ -129,7 +129,7 @@ static bool is_obsolete(const struct journal *journal, const struct journal_bloc
 {
     if (block->user_count != 0)
         return false;
-    if (journal->reader_count == 0) /* what comes from now on is not recorded: nobody can go on from here */
+    if (journal->reader_count == 0) /* later effects are not recorded: no reader can continue from here */
         return true;
     return block != journal->newest && journal->end_offset - block->end_offset >= journal->retention_bytes;
 }
@@ -151,7 +151,7 @@ static COLD void take_oldest_locked(struct journal *journal)
     }
 }
 
-/* Somebody else is to free what nobody needs any more. */
+/* Another thread is to free blocks that nobody needs any more. */
 static void look_for_obsolete_locked(struct journal *journal)
 {
     spinlock_assert_held(&journal->lock);
@@ -299,7 +299,8 @@ static unsigned flag_of(unsigned hidden_from)
     return hidden_from == EFFECT_REPLICAS ? JOURNAL_AOF_ONLY : JOURNAL_MESSAGE;
 }
 
-/* Who sees nothing of these effects does not see MULTI and EXEC around them; nor do replicas around a single one. */
+/* A reader that skips these effects skips the MULTI and EXEC around them, too; so do replicas around a single
+ * effect. */
 static unsigned wrapper_flag(const struct effects *effects, bool transaction)
 {
     uint32_t in_files = 0, for_replicas = 0;

@@ -1,6 +1,6 @@
-/* The part of the journal that is in a file: whole blocks, each in one piece, in the form in which they are in memory
- * but without references. The file has no name from the moment it is made, so nothing is left of it, whatever happens;
- * what has been read is given back to the disk, and with the last block the file goes. */
+/* The part of the journal that is in a file: whole blocks, each contiguous, in their form in memory but without
+ * references. The file is unlinked at once, so nothing is left of it in any case. Blocks that were read are freed on
+ * the disk, and the file is closed with the last block. */
 #include "store/journal_priv.h"
 
 #include "base/file.h"
@@ -18,7 +18,7 @@
 enum { WRITE_BYTES = 1024 * 1024 };
 
 struct journal_spill {
-    pthread_mutex_t mutex; /* taken by who may wait for a disk only; nothing is taken under it */
+    pthread_mutex_t mutex; /* taken only by threads that may wait for a disk; nothing is taken under it */
     struct file *file;     /* NULL: there is none; guarded by the mutex, like the others */
     uint64_t end;          /* blocks are written from here on */
     unsigned block_count;  /* in the file */
@@ -73,7 +73,7 @@ static bool flush(struct journal_spill *spill, uint64_t *at)
     return true;
 }
 
-/* Whoever appended it is about to publish it: it copies, and waits for nothing. */
+/* The thread that appended it is about to publish it: it copies, and waits for nothing. */
 static void wait_until_ready(struct record *record)
 {
     while (atomic_load_explicit(&record->ready, memory_order_acquire) == 0)
@@ -110,7 +110,7 @@ static void append_record(struct buffer *buffer, struct record *record)
     buffer_append(buffer, padding, header.memory_size - sizeof(header) - size);
 }
 
-/* The mutex is held. On failure what was written so far is written over by the next. */
+/* The mutex is held. After a failure the next write overwrites the incomplete block. */
 static bool write_block(struct journal_spill *spill, struct journal_block *block)
 {
     uint64_t at = spill->end;
@@ -192,8 +192,8 @@ void journal_spill_forget(struct journal *journal, const struct journal_block *b
 
 /* ------------------------------------------------------------------------------------------------------- blocks -- */
 
-/* The oldest block that a reader which lets it go has not come to yet; it is kept by being in use. NULL: none, or what
- * is in memory is not too much. */
+/* The oldest block in memory that a spilling reader has not reached yet; being in use keeps it. NULL: there is none, or
+ * memory is within its limit. */
 static struct journal_block *take_candidate(struct journal *journal)
 {
     struct journal_block *found = NULL;
@@ -254,7 +254,7 @@ static bool settle(struct journal *journal, struct journal_block *block, bool sa
 
     spinlock_acquire(&journal->lock);
     block->user_count--;
-    /* Who has come into the block meanwhile reads it where it is. */
+    /* A reader that has entered the block meanwhile reads it in memory. */
     if (block->user_count == 0 && (saved || !is_kept_locked(journal, block)))
         data = detach_locked(journal, block, saved ? BLOCK_IN_FILE : BLOCK_LOST);
     in_file = block->place == BLOCK_IN_FILE;

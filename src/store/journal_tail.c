@@ -21,7 +21,7 @@ enum {
     SLOT_BYTES = BLOCK_BYTES,
     SLOTS_FIRST = 16,
     SLOTS_FEW = 3,    /* so few are ready: more are needed */
-    SLOTS_MOST = 256, /* 64 MiB: what comes while a disk syncs */
+    SLOTS_MOST = 256, /* 64 MiB: for effects that arrive while a disk syncs */
     BOOT_BYTES = 40
 };
 
@@ -67,7 +67,7 @@ struct journal_tail {
     _Atomic uint64_t misses;     /* atomic, relaxed: blocks for which no slot was ready */
     uint32_t ready_count, taken_count, left_count;
     bool is_left;               /* no block is made here any more */
-    uint16_t ready[SLOTS_MOST]; /* a stack: what was used last is in the caches */
+    uint16_t ready[SLOTS_MOST]; /* a stack: the slot used last is in the caches */
     struct {
         enum slot_state state;
         struct journal_block *block; /* NULL: no block that could be moved */
@@ -246,7 +246,7 @@ static void set_left_locked(struct journal_tail *tail, uint32_t index, uint64_t 
     tail->left_count++;
 }
 
-/* True: it was the last one, and nobody makes blocks here any more. */
+/* True: it was the last one, and no thread makes blocks here any more. */
 static bool give_back_locked(struct journal_tail *tail, const struct journal_slot *slot, uint64_t end_position)
 {
     uint32_t index = slot_index(tail, slot);
@@ -366,7 +366,7 @@ static void move_all_out(struct journal *journal, struct journal_tail *tail, uin
     }
 }
 
-/* Slots that nobody needs any more, up to `most` of them. */
+/* Takes slots that nobody needs any more, up to `most` of them. */
 static uint32_t take_passed(struct journal *journal, struct journal_tail *tail, uint32_t count, uint16_t *passed,
                             uint32_t most)
 {
@@ -517,7 +517,7 @@ enum journal_tail_item journal_tail_next(struct journal_tail_reader *reader, str
     return item;
 }
 
-/* From the begin of the slot to the place; false: what stands before it is not there, or damaged. */
+/* From the begin of the slot to the place; false: the records before it are missing or damaged. */
 static bool go_to_place(struct journal_tail_reader *reader)
 {
     const uint64_t target = reader->place.position;

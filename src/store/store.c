@@ -126,13 +126,13 @@ bool stripe_wait(struct stripe *stripe, unsigned thread_index)
     const uint64_t bit = UINT64_C(1) << thread_index;
     bool asked = (atomic_fetch_or_explicit(&stripe->wait_mask, bit, memory_order_acq_rel) & bit) != 0;
 
-    /* A bit that stood there: whoever takes it out wakes us after that, so for what we ask now, too. */
+    /* If the bit was set: the thread that removes it wakes us after that, so for this request, too. */
     if (!asked)
         fence_heavy(); /* either we see the lock free now, or its holder sees our bit after the release */
     if (atomic_load_explicit(&stripe->lock.holder, memory_order_acquire) != 0)
         return true;
-    /* A bit that stood there is another request's of this thread, which waits for its wake: whoever has released the
-     * lock may not have looked at the mask yet. At worst the thread is woken once for nothing. */
+    /* If the bit was set, it is for another request of this thread, which waits for its wake: the thread that released
+     * the lock may not have read the mask yet. At worst the thread is woken once for nothing. */
     if (!asked)
         atomic_fetch_and_explicit(&stripe->wait_mask, ~bit, memory_order_relaxed);
     return false;

@@ -1,11 +1,11 @@
-/* keydb-check-aof: reads an append only file, or all files of a manifest, and tells what is in them, or where they are
- * damaged.
+/* keydb-check-aof: reads an append-only file, or all files of a manifest, and shows what they contain, or where they
+ * are damaged.
  *
  *     keydb-check-aof [--fix | --truncate-to-timestamp SECONDS] <FILE.manifest | FILE>
  *
- * --fix cuts the last file off where its first damage is, after it has asked. --truncate-to-timestamp cuts it off where
- * what was written later begins (aof-timestamp-enabled). Ends with 0 if all is whole, or was made so, else with 1. What
- * it prints is what redis-check-aof prints, where scripts look for it; lines that begin with [info] are more. */
+ * --fix cuts the last file off at its first damage, after a question. --truncate-to-timestamp cuts it off where later
+ * commands begin (aof-timestamp-enabled). The exit code is 0 if all files are complete, or were repaired, otherwise 1.
+ * Lines that scripts look for are those of redis-check-aof; lines that begin with [info] are added. */
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/number.h"
@@ -25,7 +25,7 @@ enum { DATABASES_MOST = 1 << 20, PATH_BYTES = 4096 };
 
 enum wish { WISH_LOOK, WISH_FIX, WISH_CUT_AT_TIME };
 
-/* What is wanted, and how far it is: over all files. */
+/* The request and its progress, over all files. */
 struct check {
     enum wish wish;
     int64_t until_s;     /* WISH_CUT_AT_TIME */
@@ -40,7 +40,7 @@ struct checked_file {
     uint64_t size;
     uint64_t good_bytes; /* up to there all is whole */
     uint64_t good_lines;
-    uint64_t cut_at; /* WISH_CUT_AT_TIME: where what is too late begins */
+    uint64_t cut_at; /* WISH_CUT_AT_TIME: where later commands begin */
     bool is_late;    /* there is something */
     uint64_t commands, transactions, notes, rdb_keys;
 };
@@ -86,7 +86,7 @@ static void take_aux(struct rdb_handler *handler, struct slice name, struct slic
     printf("'\n");
 }
 
-/* The RDB that the file begins with. *size: what it takes. */
+/* Checks the RDB at the begin of the file. *size: its size. */
 static bool check_rdb(struct checked_file *file, struct file_source *source, uint64_t *size)
 {
     struct rdb_check check = {
@@ -136,7 +136,7 @@ static void PRINTF_LIKE(2, 3) complain(uint64_t offset, const char *format, ...)
     (void)putchar('\n');
 }
 
-/* The next command, or what else stands there. Notes are counted, and looked at. */
+/* Returns the next command or other piece. Notes are counted and checked. */
 static enum aof_piece next_piece(struct checked_file *file, struct aof_reader *reader, struct aof_command *command)
 {
     for (;;) {
@@ -242,7 +242,7 @@ static bool cut(const struct checked_file *file, uint64_t size)
     return status == STATUS_OK;
 }
 
-/* Whoever is asked answers y, or nothing happens. */
+/* Asks the user: only the answer y continues. */
 static bool is_wanted(void)
 {
     char answer[8];

@@ -1,9 +1,9 @@
-/* keydb-check-rdb: reads an RDB file from front to end and tells what is in it, or where it is damaged.
+/* keydb-check-rdb: reads an RDB file completely and shows what it contains, or where it is damaged.
  *
  *     keydb-check-rdb [--keys] FILE
  *
- * --keys lists every key: database, type, bytes in the file, deadline, name. Ends with 0 if the file is whole, with 1
- * if it is not, with 2 for a wrong call. */
+ * --keys lists every key: database, type, bytes in the file, deadline, name. The exit code is 0 if the file is
+ * complete, 1 if not, 2 for wrong arguments. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"

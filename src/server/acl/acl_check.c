@@ -40,7 +40,8 @@ static bool has_channel(const struct acl_selector *selector, struct slice channe
     return selector->has_all_channels;
 }
 
-/* What a command does to a key's contents. A command that only asks whether it is there needs nothing of it. */
+/* The permissions that a command needs for a key's contents. A command that only checks whether the key exists needs
+ * none. */
 static uint32_t permissions_of(uint32_t key_flags)
 {
     return ((key_flags & KEY_ACCESS) != 0 ? (uint32_t)ACL_READ : 0) |

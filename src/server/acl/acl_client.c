@@ -59,7 +59,7 @@ void acl_client_become(struct client *client, struct acl_user **user)
     client_set_authenticated(client, true);
 }
 
-/* A name that does not fit is nobody's. A user who is off stays outside, as with a password. */
+/* A name without a matching user is ignored. A user that is off is not used, as with a password. */
 static void recognise(struct client *client)
 {
     char name[512];
@@ -99,7 +99,7 @@ static void look_at_subscription(struct slice name, void *context)
     all->are_allowed = all->are_allowed && acl_may_channel(all->user, name, all->kind == TOPIC_PATTERN);
 }
 
-/* What it subscribes to it may still subscribe to. */
+/* True if the user still may use the channels of its subscriptions. */
 static bool may_keep_subscriptions(const struct client *client, const struct acl_user *user)
 {
     struct subscriptions all = {.user = user, .are_allowed = true};
@@ -111,7 +111,7 @@ static bool may_keep_subscriptions(const struct client *client, const struct acl
     return all.are_allowed;
 }
 
-/* False: its user is gone, or may not have what it subscribes to any more. */
+/* False: its user was deleted, or may not use the channels of its subscriptions any more. */
 static bool refresh_client(struct client *client)
 {
     struct acl_user *old = client->card.user, *user;

@@ -117,7 +117,7 @@ static const char *read_line(const struct slice *words, size_t count)
 
 /* ------------------------------------------------------------------------------------------------------- writing -- */
 
-/* What requirepass, or nothing, says of the default user needs no line. */
+/* A default user as requirepass, or its absence, defines it needs no line. */
 static bool is_plain_default(const struct acl_user *user)
 {
     struct acl_user *plain;

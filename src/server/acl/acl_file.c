@@ -99,7 +99,7 @@ static void say_wrong_rule(struct reader *reader, enum acl_error error, struct s
 static void read_rules(struct reader *reader, struct acl_user *user, const struct slice *words, size_t count)
 {
     struct acl_rule_reader rules = {.words = words, .count = count};
-    bool said = false; /* what is not about a name is said once a line */
+    bool said = false; /* errors that do not concern a name are reported once for each line */
     struct slice rule;
 
     if (acl_rules_unmatched(words, count) != NULL) {

@@ -174,7 +174,7 @@ static bool covers(struct slice subject, struct slice other)
     return slice_starts_with(other, subject) && (other.size == subject.size || other.data[subject.size] == '|');
 }
 
-/* The rule comes last, and takes the place of those that said something about the same. */
+/* Appends the rule, and removes earlier rules for the same command or category. */
 static void add_rule(struct acl_selector *selector, char sign, struct slice subject)
 {
     struct acl_texts *rules = &selector->rules;

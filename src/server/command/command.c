@@ -254,8 +254,8 @@ static void parse_spec(struct command *command, struct key_spec *spec, struct sl
         parse_spec_part(command, spec, word);
 }
 
-/* The one range from the first to the last key and the step between them, as old clients know it: of those
- * specifications that continue each other. What it does not cover makes the keys movable. */
+/* Sets the legacy range: first key, last key and step, for old clients. It covers the specifications that continue each
+ * other. Other keys make the keys movable. */
 static void set_legacy_range(struct command *command)
 {
     bool all = true, variable = false;
@@ -316,7 +316,7 @@ static void parse_categories(struct command *command)
             row_is_wrong(command->row, "unknown category", word);
         command->categories |= bit;
     }
-    /* What the flags imply. */
+    /* Categories that the flags imply. */
     if (command->flags & COMMAND_WRITE)
         command->categories |= category("write");
     if ((command->flags & COMMAND_READONLY) && (command->categories & category("scripting")) == 0)

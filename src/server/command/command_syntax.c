@@ -1,14 +1,14 @@
-/* From the notation of the documentation to a tree, in two steps.
+/* Converts the notation of the documentation to a tree, in two steps.
  *
  * Reading gives items: a literal (upper case), an argument (lower case), or a group in ( ) or [ ] with its
  * alternatives, each a sequence of items. A group "[x ...]" behind the same x makes that x a repeated unit.
  *
  * Building gives nodes: a literal takes the arguments behind it as its value (none: a pure token; one: it becomes the
- * token of that argument; several: of a block of them), a choice becomes a oneof, a group of several things a block.
+ * token of that argument; several: of a block of them), a choice becomes a oneof, a group of several items a block.
  *
- * The notation has no names for choices and blocks and no types. Names come from a table of common choices, else they
- * are put together from what is inside; types from the name of the argument. So a name may differ from that of other
- * servers where nothing but their documentation knows it. */
+ * The notation has no names for choices and blocks and no types. Names come from a table of common choices, or are made
+ * of the names inside. Types come from the name of the argument. So a name may differ from that of Redis if only its
+ * documentation knows the name. */
 #include "server/command/command_syntax.h"
 
 #include "base/array.h"
@@ -94,7 +94,7 @@ static void read_alternatives(struct reader *reader, struct item *group)
         reader->at++;
 }
 
-/* "x [x ...]": the items that say x become one repeated unit. False: x is not what stands before. */
+/* "x [x ...]": the items for x become one repeated unit. False: the items before are not x. */
 static bool join_repeated(struct sequence *sequence, struct item *group)
 {
     struct sequence *inner = &group->alternatives.items[0];
@@ -185,7 +185,7 @@ static const struct naming token_names[] = {
     {"~", "approximately"}, {"*", "auto_id"}, {"$", "new_id"},       {"\"\"", "empty_string"},
 };
 
-/* By the tokens, or names, of what can be chosen. */
+/* By the tokens or names of the alternatives. */
 /* clang-format off */
 static const struct naming choice_names[] = {
     {"NX|XX", "condition"}, {"NX|XX|GT|LT", "condition"}, {"GT|LT", "comparison"}, {"ASYNC|SYNC", "async"},
@@ -203,7 +203,7 @@ static const struct naming choice_names[] = {
 };
 /* clang-format on */
 
-/* What a choice or a block is called in one command only. */
+/* Names of choices and blocks in one command only. */
 static const struct {
     const char *command, *from, *name;
 } special_names[] = {
@@ -231,7 +231,7 @@ static const struct {
     {"xreadgroup", "key_id", "streams"},
 };
 
-/* Types by the names of arguments; what is not here is a string. */
+/* Types by the names of arguments; all others are strings. */
 /* clang-format off */
 static const struct naming type_names[] = {
     {"bit", "i"}, {"bits", "i"}, {"client-id", "i"}, {"cluster-bus-port", "i"}, {"config-epoch", "i"},
@@ -372,7 +372,7 @@ static struct syntax_node *build_argument(struct builder *builder, struct slice 
         node->key_spec_index = MIN(builder->next_key_spec, last);
         builder->next_key_spec++;
     } else if (node->type == SYNTAX_PATTERN && patterns_are_keys(command)) {
-        node->key_spec_index = 1; /* SORT's patterns name keys by what is in the values */
+        node->key_spec_index = 1; /* SORT's patterns name keys that depend on values */
         builder->next_key_spec = 2;
     }
     return node;
@@ -458,7 +458,7 @@ static struct syntax_node *build_group(struct builder *builder, const struct ite
     return node;
 }
 
-/* What a literal takes as its value: arguments, repeated ones, and choices that must be made. */
+/* The items that a literal may take as its value: arguments, repeated ones, and choices that are not optional. */
 static bool is_value(const struct item *item)
 {
     if (item->kind == ITEM_ARGUMENT)

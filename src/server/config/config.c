@@ -1,5 +1,5 @@
-/* The rows of all folders in one list, and the three ways values get in: what is read at start, CONFIG SET, and a
- * caller in the program. CONFIG REWRITE is config_rewrite.c, reading files and the command line config_load.c. */
+/* The rows of all folders in one list, and the three ways to set values: at start, by CONFIG SET, and by a caller in
+ * the program. CONFIG REWRITE is in config_rewrite.c, reading files and the command line in config_load.c. */
 #include "server/config/config.h"
 
 #include "base/array.h"
@@ -63,7 +63,7 @@ void config_add_accepted(void)
     for (size_t i = 0; i < count; i++) {
         const struct config_row *known = config_find_row(slice_from_text(rows[i].name));
 
-        assert(known == NULL || known->row == &rows[i]); /* what works has no row among these */
+        assert(known == NULL || known->row == &rows[i]); /* an option that works has no row here */
         if (known == NULL)
             add_row(&rows[i]);
     }
@@ -291,7 +291,7 @@ static void undo_settings(struct change_set *set, bool applied)
     }
 }
 
-/* Whoever changes values does so between two calls. The fences: version, values, version, here as in config_version. */
+/* A change of values is between two calls. The fences: version, values, version, here as in config_version. */
 static void next_version(void)
 {
     gate_assert_alone();

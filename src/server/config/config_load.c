@@ -1,6 +1,6 @@
-/* What is known at start: one text is put together from the file, standard input and the command line, and read line by
- * line; the last value of an option wins. The command line becomes lines of the same form, its values quoted, so that a
- * mistake is reported in one way: which line, what it said, what is wrong. */
+/* Reads the options at start: the file, standard input and the command line become one text, which is read line by
+ * line; the last value of an option wins. The command line becomes lines of the same form with quoted values, so that
+ * every error is reported in the same way: the line number, the line, the reason. */
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/gate.h"
@@ -186,8 +186,8 @@ static bool read_text(struct slice text, unsigned depth)
 
 /* --- the command line --- */
 
-/* "--name", "value"... become: name "value"... A name's own word may hold its value, too: "--port 6380". The word after
- * a bare name is its value whatever it looks like, but for --save, whose value may be left out. */
+/* Converts "--name", "value"... to: name "value"... The word of a name may contain its value, too: "--port 6380". The
+ * word after a bare name is its value in any case, except for --save, whose value is optional. */
 static void append_arguments(struct buffer *text, char **args, int count)
 {
     bool wants_value = false, is_save = false;

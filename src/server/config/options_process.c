@@ -90,7 +90,7 @@ static const char *check_cpus(const struct option_row *row, int64_t number, stru
                : "Invalid list of processors: numbers and ranges, as 0,2-5,8-14:2";
 }
 
-/* A locale that this machine lacks is refused at once, and what was in force stays so. */
+/* A locale that this machine lacks is refused at once, and the current one stays in use. */
 static const char *check_collate(const struct option_row *row, int64_t number, struct slice text)
 {
     char *name = mem_copy(text.data, text.size);

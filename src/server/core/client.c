@@ -69,8 +69,8 @@ static void on_direct_done(struct conn *conn)
     client_input->on_direct_done(client_of(conn));
 }
 
-/* It takes part in nothing any more. Called again when the connection goes: then there is nothing left to do. Its
- * parked command stays until then, as the list of those may be under way; it is not run. */
+/* Ends the client's wait, subscriptions and watches. When the connection is closed it is called again and has nothing
+ * left to do. A parked command stays until then, since the list of parked commands may be in use; it is not run. */
 static void withdraw(struct client *client)
 {
     client_reset_transaction(client);
@@ -141,14 +141,14 @@ static void on_closed(struct conn *conn, enum conn_close_reason reason, const ch
     client_destroy(client);
 }
 
-/* Only TLS connections: what waits for the handshake's end, because of who it is or because now it can be read. */
+/* Only for TLS connections: work that waits for the end of the handshake, for the certificate or for readable input. */
 static void on_open(struct conn *conn)
 {
     if (!lifecycle_client_admit(client_of(conn)))
         conn_close_after_flush(conn);
 }
 
-/* What the card told of output is over. */
+/* The card's figures about output are out of date. */
 static void on_drained(struct conn *conn)
 {
     struct client *client = client_of(conn);
@@ -382,7 +382,7 @@ void client_show_running(struct client *client, const struct command *command, s
     atomic_store_explicit(&client->card.args_bytes, args_bytes, memory_order_relaxed);
 }
 
-/* Inside on_data input that waited may be done with by now: only behind it, in on_kept, is known what it takes. */
+/* Inside on_data kept input may be consumed already: its size is known only afterwards, in on_kept. */
 static bool query_is_known(const struct client *client)
 {
     return LIKELY((client->conn.flags & CONN_IN_DATA) == 0 || conn_kept_capacity(&client->conn) == 0);
@@ -417,7 +417,8 @@ void client_update_card(struct client *client)
         show_query_if_any(client);
     atomic_store_explicit(&card->bytes_in, client->conn.bytes_in, memory_order_relaxed);
     atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
-    /* Little output is gone in a moment: only what has to wait, or is much, is told, and then also when it is gone. */
+    /* Little output is sent in a moment: the card shows only output that has to wait or is large, and later that it was
+     * sent. */
     if (UNLIKELY((client->conn.flags & CONN_BLOCKED_OUT) != 0 ||
                  output_size(&client->conn.output) >= OUTPUT_BLOCK_BYTES))
         client_show_output(client);

@@ -4,7 +4,7 @@
 #include "server/core/client.h"
 #include "server/core/server.h"
 
-/* The client's worker's roster is locked: whoever asks first makes it. */
+/* The roster of the client's worker is locked: the first caller creates the reference. */
 static struct client_ref *ref_locked(struct client *client)
 {
     struct client_ref *ref = client->card.ref;

@@ -10,7 +10,7 @@ static void note_delivered(struct worker *worker, uint64_t bytes)
 
     assert(before >= bytes);
     worker->turn_mail_bytes += bytes;
-    output_pool_add_transient(loop_output_pool(worker->loop), bytes); /* outputs may refer to what was in it */
+    output_pool_add_transient(loop_output_pool(worker->loop), bytes); /* outputs may refer to its contents */
     if (before >= DELIVERIES_BACKLOG_BYTES / 2 && before - bytes < DELIVERIES_BACKLOG_BYTES / 2) {
         for (uint64_t left = atomic_exchange(&worker->waiting_workers, 0); left != 0; left &= left - 1)
             worker_wake(&worker->server->workers[__builtin_ctzll(left)]);
@@ -72,8 +72,8 @@ void deliveries_flush(struct worker *worker)
     worker->mailed &= self;
 }
 
-/* Of the workers that were far behind, those that still are; they wake us when they are not. Both sides write before
- * they read what the other has written, hence the sequentially consistent operations here and in deliver. */
+/* Returns the workers that are still far behind; they wake this worker when they have caught up. Both sides write
+ * before they read what the other has written, hence the sequentially consistent operations here and in deliver. */
 static uint64_t still_slow(struct worker *worker)
 {
     uint64_t slow = worker->slow_workers;

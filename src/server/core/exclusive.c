@@ -26,11 +26,12 @@ void exclusive_end(struct worker *worker)
 {
     worker_assert_self(worker);
     worker->may_own_gate = false;
-    /* What was saved is the end: nobody may change anything behind it. The gate stays closed until all have left. */
+    /* The saved state is final: no thread may change data after it. The gate stays closed until all threads have
+     * left. */
     if (server_is_stopping(worker->server))
         return;
     gate_open(&worker->member);
-    /* A worker stands in the queue once, for all that ask: whoever else does has to ask anew. */
+    /* A worker stands in the queue once, for all its requests: other requests have to ask again. */
     if (!list_is_empty(&worker->parking.gate))
         worker_wake_parked(worker, PARKING_GATE);
     else if (worker->gate_wishes != 0)

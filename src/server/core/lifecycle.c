@@ -12,7 +12,7 @@ enum { PARTS_MOST = 48 };
 
 _Atomic bool lifecycle_every_turn; /* global: see lifecycle.h */
 
-/* The hooks of one event, of those parts that have it: many events come often, and most parts wait for few. */
+/* The hooks of one event, from the parts that have one: many events are frequent, and most parts have few hooks. */
 struct server_hooks {
     void (*items[PARTS_MOST])(struct server *server);
     size_t count;
@@ -113,7 +113,7 @@ bool lifecycle_client_admit(struct client *client)
             all.event.items[i](subject);             \
     }
 
-/* What the table of lifecycle.h says of threads: asserted here for the hooks of all parts. */
+/* The threads that lifecycle.h names: asserted here for the hooks of all parts. */
 static void server_assert_main(const struct server *server)
 {
     (void)server;

@@ -143,7 +143,7 @@ void reply_syntax_error(struct request *request)
     reply_error(request, "ERR syntax error");
 }
 
-/* What precedes the subcommand's name differs; help is with the command in capitals. */
+/* The text before the subcommand's name differs; the hint to HELP has the command in capitals. */
 static void reply_about_subcommand(struct request *request, const char *problem)
 {
     char name[64];

@@ -249,7 +249,7 @@ void server_wake_from_signal(void)
     struct server *server = instance;
 
     if (server != NULL)
-        loop_wake(server->workers[0].loop); /* whatever the thread holds that the signal has interrupted */
+        loop_wake(server->workers[0].loop); /* works whatever locks the interrupted thread holds */
 }
 
 void server_pause_cron(struct server *server, bool paused)

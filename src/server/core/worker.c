@@ -98,7 +98,7 @@ bool worker_open_loop(struct worker *worker)
     return worker->loop != NULL;
 }
 
-/* What INFO gives a meaning of its own does not stand in a name. */
+/* Characters with a meaning in INFO do not appear in a name. */
 static size_t error_code_of(struct slice text, char code[ERROR_CODE_BYTES])
 {
     const char *end = text.size != 0 ? memchr(text.data, ' ', text.size) : NULL;
@@ -238,7 +238,7 @@ int64_t worker_sample_time(struct worker *worker)
     worker->time_tick = tick_now(); /* first, so that the next millisecond never comes unnoticed */
     now_us = clock_wall_us();
     worker->now_ms = now_us / MS_US;
-    /* One less: what the clock left out, and the little by which it and the ticks drift apart. */
+    /* One less: for the part that the clock cuts off, and for the drift between clock and ticks. */
     worker->time_span = tick_from_ns((uint64_t)(MS_US - 1 - now_us % MS_US) * 1000);
     return worker->now_ms;
 }
@@ -250,11 +250,12 @@ void worker_serve_requests(struct worker *worker)
     worker_assert_self(worker);
     if (!atomic_load_explicit(&worker->has_requests, memory_order_relaxed))
         return;
-    /* Pairs with server_request_clients: what was asked before the flag was set is seen below. */
+    /* Pairs with server_request_clients: requests made before the flag was set are seen below. */
     (void)atomic_exchange_explicit(&worker->has_requests, false, memory_order_acquire);
     LIST_FOREACH(node, &worker->clients) {
         struct client *client = container_of(node, struct client, node);
-        /* The kill bit stays: who is killed is not shown or counted any more, though it goes at the turn's end. */
+        /* The kill bit stays: the client is not shown or counted any more, though it is closed at the end of the
+         * turn. */
         uint32_t requests = atomic_fetch_and_explicit(&client->card.requests, CLIENT_REQUEST_KILL,
                                                       memory_order_acquire);
 
@@ -290,7 +291,7 @@ static void leave_watches(struct worker *worker)
         list_remove(link);
         if (!watch_set_try_destroy(&set, worker->server->store)) {
             list_push_back(&worker->leaving_watches, &set->node);
-            break; /* what is left is tried again at the next turn's end */
+            break; /* the rest is tried again at the end of the next turn */
         }
     }
     gate_leave(&worker->member);
@@ -302,7 +303,7 @@ static void on_wake(struct loop *loop)
 
     worker_read_mail(worker, DELIVERIES_TURN_BYTES);
     if (!mpsc_is_empty(&worker->mailbox))
-        worker_wake(worker); /* goes on when what was written so far has been sent */
+        worker_wake(worker); /* continues when the output so far was sent */
     deliveries_release_held(worker);
     if (worker->index == 0)
         log_reopen_if_asked();
@@ -334,7 +335,7 @@ static void note_turn_commands(struct worker_stats *stats)
     } /* somebody has reset it meanwhile */
 }
 
-/* What it has posted to itself, in the turn in which it did: a wake would cost one more. */
+/* Reads mail that the worker has posted to itself, in the same turn: a wake would cost one more turn. */
 static void read_own_mail(struct worker *worker)
 {
     worker->mailed = 0;
@@ -342,7 +343,7 @@ static void read_own_mail(struct worker *worker)
     if (worker->has_deferred)
         worker_run_deferred(worker);
     if (worker->mailed != 0 || !mpsc_is_empty(&worker->mailbox))
-        worker_wake(worker); /* goes on when what was written so far has been sent */
+        worker_wake(worker); /* continues when the output so far was sent */
     worker->mailed = 0;
 }
 

@@ -264,7 +264,7 @@ static void handle_faults(bool on)
     panic_set_report(on ? on_panic : NULL);
 }
 
-/* A stack of its own for the handlers of each thread: the thread's may be what is broken. Mapped, so that it
+/* A separate stack for the handlers of each thread, since the thread's own stack may be broken. Mapped, so that it
  * costs memory only when it is used. */
 static void crash_thread_begin(void)
 {

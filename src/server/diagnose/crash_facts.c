@@ -42,7 +42,7 @@ void crash_say(const char *format, ...)
 
 /* ------------------------------------------------------------------------------------------------------- client -- */
 
-/* What cannot be printed is a dot. */
+/* A byte that cannot be printed becomes a dot. */
 static void say_argument(unsigned index, struct slice word)
 {
     char shown[ARG_BYTES + 1];

@@ -1,6 +1,6 @@
-/* INFO server: a line for each listener. The numbers are those of its kind, so that what watches one finds it again
- * whichever others there are. INFO does not wait for the gate, at which listeners change, so it tells what the options
- * ask for: while they are changed the answer is that of before or after, never of both. */
+/* INFO server: a line for each listener. Each kind has a fixed number, so that a monitoring program finds a listener
+ * independent of the others. INFO does not wait for the gate, at which listeners change, so it shows the options:
+ * during a change the answer is the state before or after, never a mixture. */
 #include "server/diagnose/info_listeners.h"
 
 #include "base/buffer.h"

@@ -28,7 +28,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What this thread's INFO shows. */
+/* The statistics for the INFO of this thread. */
 static _Thread_local struct {
     const struct server_stats *stats;
     struct mem_stats memory;

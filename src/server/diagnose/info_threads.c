@@ -1,4 +1,4 @@
-/* INFO's section keydb: what the workers do, one line each. */
+/* INFO's section keydb: one line for each worker. */
 #include "server/diagnose/info_rows.h"
 
 #include "server/core/stats.h"

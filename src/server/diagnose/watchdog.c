@@ -32,7 +32,7 @@ struct watch {
 static struct {
     struct server *server; /* const while the thread runs */
     struct watch *watches; /* likewise */
-    struct thread thread;  /* owner: who holds the gate or the main thread */
+    struct thread thread;  /* owner: the thread that owns the gate, or the main thread */
     pthread_mutex_t lock;  /* rank: below all others; guards `ends` */
     pthread_cond_t changed;
     bool ends GUARDED_BY(lock);

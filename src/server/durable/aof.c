@@ -37,16 +37,16 @@ enum {
     RETRY_S = 1
 };
 
-/* A rewrite goes NONE -> CHILD (the gate is owned) -> COMMIT (worker 0) -> NONE (the writer, or who has its place). */
+/* A rewrite goes NONE -> CHILD (the gate is owned) -> COMMIT (worker 0) -> NONE (the writer, or its substitute). */
 enum phase { PHASE_NONE, PHASE_CHILD, PHASE_COMMIT };
 
 static struct {
     _Atomic enum aof_state state; /* atomic: changed by who owns the gate, from STARTING to ON by the writer (CAS) */
-    _Atomic enum phase phase;     /* atomic, release and acquire: hands over what follows */
+    _Atomic enum phase phase;     /* atomic: release and acquire; hands the next fields over */
     struct aof_set files;         /* the writer's while it runs, else of who owns the gate, or of the COMMIT phase */
     char temp_base[64], child_temp[64], temp_increment[NAME_BYTES];
     bool is_rdb;
-    bool has_writer; /* the rewrite: its base is of use only with what the writer writes since the fork */
+    bool has_writer; /* the rewrite: its base is useful only with the effects that the writer writes since the fork */
     /* atomic, relaxed */
     _Atomic bool is_scheduled, last_was_good;
     _Atomic bool tells_delay; /* the next that is put off is told of */
@@ -104,7 +104,7 @@ char *aof_folder_path(void)
     return buffer_take(&path, &(size_t){0});
 }
 
-/* What the disk has now. *exist: there is a manifest. */
+/* Reads the files on the disk. *exist: there is a manifest. */
 static bool read_files(bool *exist)
 {
     char error[AOF_SET_ERROR_BYTES], *folder = aof_folder_path();
@@ -290,7 +290,7 @@ static void child_done(const struct child_report *report, void *context)
     end_phase();
 }
 
-/* While starting: what is written from the fork on. An attempt before this one has left nothing of use. */
+/* While starting: the file for effects since the fork. An earlier attempt has left nothing useful. */
 static bool open_temporary(struct file **file)
 {
     char *path;
@@ -342,7 +342,7 @@ static bool start_rewrite(struct access *access)
     return true;
 }
 
-/* What a transaction has done so far would be in the base, and all of it in the increment behind. */
+/* In a transaction the base would have its effects so far, and the increment would have all of them again. */
 static bool is_in_transaction(void)
 {
     const struct worker *worker = worker_self();
@@ -382,7 +382,7 @@ enum aof_rewrite_start aof_rewrite(struct access *access)
     SET(started_us, (int64_t)clock_monotonic_us());
     (void)atomic_fetch_add_explicit(&aof.rewrites, 1, memory_order_relaxed);
     started = start_locked(access);
-    SET(is_scheduled, false); /* not before: who looks finds it scheduled, or begun */
+    SET(is_scheduled, false); /* not before: a reader sees the rewrite scheduled or begun */
     if (!started) {
         note_failure();
         return AOF_REWRITE_FAILED;
@@ -490,7 +490,7 @@ static void rewrite_if_due(struct worker *worker)
 
 /* ---------------------------------------------------------------------------------------------------- on and off -- */
 
-/* There is no manifest: the data as it is becomes the first base. */
+/* There is no manifest: the current data becomes the first base. */
 static bool create_files(struct access *access, struct file **file)
 {
     struct snapshot keys = snapshot_of_access(access);
@@ -592,7 +592,7 @@ static void finish_stopping(void)
     aof_lock_release();
 }
 
-/* Who gave an order hears of it when it is done. */
+/* Replies to clients whose order is done. */
 static void reply_when_done(void)
 {
     const struct worker *worker = worker_self();

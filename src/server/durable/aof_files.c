@@ -88,7 +88,7 @@ static enum aof_found read_manifest(const char *path, struct aof_manifest *manif
 
 /* ------------------------------------------------------------------------------------------------- a file of old -- */
 
-/* Is the file in `dir` what the manifest has as its only part? Then taking it over was interrupted. */
+/* True if the file in `dir` is the only part in the manifest: then taking it over was interrupted. */
 static bool is_half_taken_over(const struct aof_manifest *manifest)
 {
     const struct aof_part *base = aof_manifest_base(manifest);
@@ -149,7 +149,8 @@ static bool is_part_name(const char *name)
                          strcmp(name + size - 9, ".incr.aof") == 0));
 }
 
-/* Without its manifest nobody knows what is whole and in which order: starting empty would bury the data. */
+/* Without a manifest it is unknown which files are complete and what their order is: starting empty would hide the
+ * data. */
 static enum aof_found look_for_orphans(const char *manifest_path)
 {
     DIR *folder = opendir(aof_folder_name());

@@ -30,8 +30,8 @@ static struct state *of(const struct worker *worker)
 
 static struct spinlock update_lock = {.rank = LOCK_REGISTRY}; /* guards the change of aof_hold_on */
 
-/* What a client's connection may not send yet. At most two marks: what was written first, and what came since; so what
- * waits first is sent in its time, however much comes behind it. Its worker's. */
+/* The output that a client's connection may not send yet. There are at most two marks: for the oldest output, and for
+ * all later output. So the oldest output is sent in time, however much follows. Its worker's. */
 struct held_output {
     struct list_node node; /* worker's held_outputs */
     struct client *client;
@@ -182,7 +182,7 @@ static void forget_wait(struct client *client)
     mem_free(wait);
 }
 
-/* Those whose offset is synced are answered; the lowest of the others is wanted. */
+/* Tells the writer the lowest offset that clients wait for, and answers the clients whose offset is synced. */
 static void serve_waits(struct worker *worker)
 {
     uint64_t lowest = UINT64_MAX, synced;
@@ -266,7 +266,7 @@ void aof_hold_fence(struct client *client)
     worker_at_turn_end(client->worker);
 }
 
-/* What waits for nothing else goes at the turn's end. */
+/* Output that waits for nothing else is sent at the end of the turn. */
 void aof_hold_unfence(struct client *client)
 {
     assert(client->held_output != NULL && client->rendezvous_count == 0);
@@ -309,7 +309,7 @@ static void hold(struct conn *conn, void *context)
     }
 }
 
-/* Sends what has come to the disk; the rest waits on. Returns whether any of it waits for the disk. */
+/* Releases the output whose effects are on the disk. Returns whether some output still waits for the disk. */
 static bool release_up_to(struct worker *worker, uint64_t acked)
 {
     struct output_pool *pool = loop_output_pool(worker->loop);
@@ -344,7 +344,7 @@ static bool release_up_to(struct worker *worker, uint64_t acked)
     return waits;
 }
 
-/* How far the file has to be before what was written in this turn may be sent. */
+/* The position that the file must reach before the output of this turn may be sent. */
 static uint64_t position_needed(const struct worker *worker)
 {
     struct journal *journal = &worker->server->journal;
@@ -372,14 +372,14 @@ static void hold_output(struct worker *worker)
     want(&of(worker)->acked_wanted, acked + 1);
     aof_writer_hurry();
     if (aof_acked_position() != acked || position_needed(worker) == 0)
-        worker_wake(worker); /* the writer may have missed what we want: look again */
+        worker_wake(worker); /* the writer may have missed this worker's wish: look again */
 }
 
 /* -------------------------------------------------------------------------------------------------------- turns -- */
 
 void aof_hold_update(void)
 {
-    /* Who owns the gate and the writer may be here at once: who comes last has seen what both have changed. */
+    /* The owner of the gate and the writer may be here at once: the last one has seen the changes of both. */
     spinlock_acquire(&update_lock);
     atomic_store(&aof_hold_on, aof_state() == AOF_ON || aof_state() == AOF_STOPPING);
     atomic_store(&lifecycle_every_turn, atomic_load(&aof_hold_on));

@@ -64,7 +64,7 @@ static const char *ending(const struct loading_file *file)
                                    : "The file is left as it is.";
 }
 
-/* What is wrong there, in one line; returns false. */
+/* Logs the error in one line; returns false. */
 static bool damaged(const struct loading_file *file, uint64_t offset, const char *reason)
 {
     log_warning("Bad file format reading the append only file %s: at byte %" PRIu64 ": %s. %s Make a backup of it, "
@@ -141,7 +141,7 @@ static bool run_steps(struct loading_file *file)
     return refuse_command(file, &file->steps[done], "names a database that is not there (see the option `databases`)");
 }
 
-/* Gathers commands until there are enough, or MULTI or EXEC is met. Returns what stands behind them. */
+/* Gathers commands until there are enough, or up to MULTI or EXEC. Returns the piece behind them. */
 static enum aof_piece gather(struct loading_file *file, bool *good)
 {
     enum aof_piece piece = AOF_COMMAND;
@@ -322,7 +322,7 @@ static void no_aux(struct slice name, struct slice value, void *context)
     (void)context;
 }
 
-/* The RDB that the file begins with, or consists of. *size: what it takes. */
+/* Loads the RDB at the begin of the file, or the whole file. *size: its size. */
 static bool load_rdb(struct loading_file *file, uint64_t *size)
 {
     struct access *access = &file->request->worker->run.access;
@@ -458,8 +458,8 @@ bool aof_load_again(struct worker *worker)
     uint64_t bytes;
     bool good = false;
 
-    /* Without an AOF a rewrite leaves files that can be loaded, too. So can they be while the first rewrite has not
-     * begun; once it has, what it writes must not be of other data than what comes after it. */
+    /* Without an append-only file a rewrite also leaves files that can be loaded. The files can also be loaded before
+     * the first rewrite has begun. Once it has, its effects must not be of other data than those that follow. */
     aof_stats(&stats);
     if ((aof_state() == AOF_STARTING && stats.is_rewriting) || aof_state() == AOF_STOPPING ||
         (aof_state() == AOF_ON && !aof_writer_settle())) {
@@ -483,7 +483,7 @@ bool aof_load_again(struct worker *worker)
         break;
     }
     aof_manifest_fini(&manifest);
-    access->dirty = dirty; /* what is here is what is in the files */
+    access->dirty = dirty; /* the data is that of the files */
     if (good)
         persistence_note_loaded(result.keys, 0);
     return good;

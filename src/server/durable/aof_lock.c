@@ -21,7 +21,7 @@ enum { STEP_MS = 20 };
 
 static struct {
     pthread_mutex_t lock; /* a leaf */
-    unsigned users;       /* under the lock, like what follows */
+    unsigned users;       /* under the lock, as are the next fields */
     int fd;               /* -1: it could not be locked. Forked children close theirs first of all (child.h) */
     char *path;
 } owned = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};

@@ -28,7 +28,7 @@ struct recovery {
     struct buffer torn; /* its begin, which the file may have */
     struct file *file;
     uint64_t file_bytes;
-    struct buffer written;         /* what the file has behind the place */
+    struct buffer written;         /* the file's bytes behind the place */
     size_t agreed, written_agreed; /* so much of the text is there, in so much of the file */
 };
 

@@ -64,18 +64,18 @@ static struct {
     /* the writer's */
     struct journal_reader reader;
     struct file *file;
-    struct aof_text text; /* read and not written; its db is what the file selects there */
+    struct aof_text text; /* read and not yet written; its db is the one that the file selects there */
     uint64_t file_bytes, read_offset, read_position, synced_us, told_us;
     int64_t file_s;             /* the last time written into it */
     struct journal_tail *tail;  /* const while it runs; NULL: there is none */
     struct journal_place whole; /* behind the last whole transaction in `text` or, if it is empty, the file */
     bool position_is_known;     /* else read_position is behind: the journal is read from its file */
     bool is_temporary;          /* the file */
-    bool sync_failed;           /* of the file: what it holds on the disk is not known */
-    bool split_unsynced;        /* likewise of those before the split */
+    bool sync_failed;           /* a sync of the file has failed: its contents on the disk are unknown */
+    bool split_unsynced;        /* likewise for the files before the split */
     bool heals;                 /* a base was made for that, and no sync has shown yet that it was of use */
     int error;                  /* errno of what failed last */
-    /* atomic, relaxed, written by the writer: for INFO; synced: release, what it covers is on the disk */
+    /* atomic: relaxed; written by the writer, for INFO; synced: release; everything before it is on the disk */
     _Atomic uint64_t written_position, synced_position;
     _Atomic uint64_t written, synced, acked, size_bytes, rewritten_bytes, buffer_bytes, syncs, slow_syncs;
     _Atomic bool is_syncing, failed, needs_rewrite;
@@ -103,8 +103,8 @@ void aof_writer_denial(char *text, size_t size)
     (void)snprintf(text, size, "MISCONF Errors writing to the AOF file: %s", strerror(GET(shown_error)));
 }
 
-/* With `always` a reply is a promise. What was run and cannot be kept is not taken back: so the server ends before
- * anybody hears of it, and what is on the disk is what was promised. */
+/* With `always` a reply is a promise. Effects that cannot be written are not undone. So the server ends before any
+ * client gets a reply, and the disk has all promised effects. */
 static void NORETURN give_up(const char *what)
 {
     log_warning("Can't recover from AOF %s error when the AOF fsync policy is 'always'. Exiting...", what);
@@ -153,7 +153,7 @@ static void append_time(void)
     buffer_printf(&writer.text.bytes, "#TS:%" PRId64 "\r\n", now_s);
 }
 
-/* Behind `position` the file, with what is about to be written, goes on. */
+/* Marks `position` as the position up to which the file, with the bytes about to be written, is complete. */
 static void note_whole(uint64_t position)
 {
     writer.whole.position = position;
@@ -195,7 +195,7 @@ static bool has_come_to(const struct stream_place *place)
            (!writer.position_is_known || writer.read_position >= place->position);
 }
 
-/* What comes behind it is not to be read yet. False: there is no such place. */
+/* Finds the position up to which it may read. False: there is no limit. */
 static bool find_limit(struct stream_place *limit)
 {
     bool splits = atomic_load(&writer.split) == SPLIT_WANTED;
@@ -234,8 +234,8 @@ static void count_written(uint64_t bytes)
     SET(size_bytes, GET(size_bytes) + bytes);
 }
 
-/* Nobody knows how much of the buffer the file has got. It is cut back to what it had; if that fails, too, what it has
- * got is taken out of the buffer, so that the next write goes on where this one ended. */
+/* It is unknown how much of the buffer was written. The file is cut back to its old size. If that fails, too, the
+ * written part is removed from the buffer, so that the next write continues there. */
 static void undo_write(void)
 {
     uint64_t size;
@@ -272,7 +272,7 @@ static void note_written(void)
     tell_place();
 }
 
-/* There was nothing to be written in what was read. */
+/* The bytes that were read had nothing to write. */
 static void skip_messages(void)
 {
     bool was_synced = GET(written_position) == GET(synced_position);
@@ -299,7 +299,7 @@ static bool write_out(void)
         if (is_always())
             give_up("write");
         undo_write();
-        aof_hold_update(); /* nobody waits for what may never be written: writes are refused */
+        aof_hold_update(); /* no reply waits for effects that may never be written: writes are refused */
         return false;
     }
     count_written(writer.text.bytes.size);
@@ -325,7 +325,7 @@ static void note_base(void)
 {
     const bool was_unwell = GET(needs_rewrite);
 
-    if (was_unwell && writer.sync_failed) /* that of the file behind it, too */
+    if (was_unwell && writer.sync_failed) /* for the file behind it, too */
         note_vain_rewrite();
     else
         writer.heals = was_unwell;
@@ -349,8 +349,8 @@ static must_check enum status sync_of_file(void)
     return STATUS_IO;
 }
 
-/* After a sync that failed nobody knows what the disk has, and asking again would be told that all is well. So the file
- * is never trusted again: a new base is written, with new files behind it. */
+/* After a failed sync the contents of the disk are unknown, and another sync would report success. So the file is never
+ * trusted again: a new base is written, with new files behind it. */
 static void note_sync_failure(void)
 {
     int error = errno;
@@ -425,7 +425,7 @@ static uint64_t sync_due_us(void)
     case AOF_SYNC_EVERY_SECOND:
         return writer.synced_us + SECOND_US;
     default:
-        return aof_hold_is_waited_for() ? 0 : UINT64_MAX; /* who asks for the disk shall get it */
+        return aof_hold_is_waited_for() ? 0 : UINT64_MAX; /* a client that asks for the disk gets it */
     }
 }
 
@@ -448,7 +448,8 @@ static void close_in_background(void *argument)
     file_close(&file);
 }
 
-/* The name is free at once, as a new file may soon have it; the content goes with the last who has it open. */
+/* The name is free at once, since a new file may soon use it; the contents are freed when the last descriptor is
+ * closed. */
 static void remove_later(char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -500,7 +501,7 @@ static void begin_file(struct file *file, uint64_t bytes)
     writer.sync_failed = false;
 }
 
-/* What comes from now on belongs into the file of that number. Nothing is read and not written. */
+/* Later effects belong to the file with that number. Nothing is read but not written. */
 static void begin_place(uint64_t number)
 {
     writer.whole.file_number = writer.position_is_known ? number : 0;
@@ -513,7 +514,7 @@ static uint64_t last_number(void)
     return aof_manifest_last_increment(&writer.files->manifest)->sequence;
 }
 
-/* Everything before the split is written. What is synced from now on counts only if that is, too. */
+/* Everything before the split is written. Later syncs count only if that part is synced, too. */
 static void split(void)
 {
     struct file *file;
@@ -632,7 +633,8 @@ static void wake(enum rest rest)
 
 void aof_writer_poke(void)
 {
-    /* The caller has appended, or given an order: either it sees that we sleep, or we see what it did. */
+    /* The caller has appended, or given an order: either it sees that the writer sleeps, or the writer sees its
+     * change. */
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&writer.rest, memory_order_relaxed) == SLEEPS)
         wake(SLEEPS);
@@ -658,8 +660,9 @@ static bool has_orders(void)
 
 static void get_up(void)
 {
+    /* A waking thread has posted, or is about to post: at most one turn more. */
     if (atomic_exchange(&writer.rest, AWAKE) == AWAKE)
-        while (sem_trywait(&writer.woken) == 0) /* who woke us has posted, or is about to: one turn more at most */
+        while (sem_trywait(&writer.woken) == 0)
             ;
 }
 
@@ -673,7 +676,7 @@ static void sleep_until(uint64_t until_us)
     get_up();
 }
 
-/* Only who waits for what it writes wakes it. */
+/* Only threads that wait for its writes wake it. */
 static void nap(void)
 {
     atomic_store(&writer.rest, NAPS);
@@ -707,7 +710,7 @@ static bool is_at_end(void)
     return has_come_to(&end) && writer.text.bytes.size == 0;
 }
 
-/* Whoever waits owns the gate: the journal does not grow. */
+/* Threads that wait own the gate: the journal does not grow. */
 static void answer_settled(void)
 {
     bool wanted, settled = GET(failed) || GET(written_position) == journal_end_position(writer.journal);
@@ -781,7 +784,7 @@ static void run(void *argument)
     worker_wake(&server_instance()->workers[0]);
 }
 
-/* Without one replies wait until what they tell of is written. */
+/* Without a tail, replies wait until their effects are written. */
 static void open_tail(void)
 {
     char *path = aof_set_tail_path(writer.files);
@@ -795,7 +798,7 @@ static void open_tail(void)
     mem_free(path);
 }
 
-/* What could not be written stays in it, for the next start. */
+/* The unwritten part stays in it, for the next start. */
 static void close_tail(bool all_is_written)
 {
     char *path = aof_set_tail_path(writer.files);
@@ -846,7 +849,7 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
     SET(vain_rewrites, 0);
     writer.heals = false;
     update_denial();
-    atomic_store_explicit(&writer.runs, true, memory_order_release); /* what INFO looks at is there */
+    atomic_store_explicit(&writer.runs, true, memory_order_release); /* everything that INFO reads is there */
     thread_start(&writer.thread, "aof-writer", run, NULL);
 }
 
@@ -902,7 +905,7 @@ bool aof_writer_stop(void)
     SET(needs_rewrite, false);
     update_denial();
     SET(runs, false);
-    aof_hold_update(); /* nobody waits for an order any more */
+    aof_hold_update(); /* no client waits for an order any more */
     return good;
 }
 

@@ -23,8 +23,8 @@
 
 enum { TELL_US = 1000 * 1000 };
 
-/* One at a time: `kind` is set by who owns the gate and finds NONE, and set back by worker 0, who has all else between
- * the two. */
+/* One child at a time: the owner of the gate sets `kind` if it is NONE; worker 0 resets it, and owns all other fields
+ * between the two. */
 static struct {
     _Atomic enum child_kind kind; /* atomic: release and acquire hand the rest over */
     struct spinlock lock;         /* rank LOCK_REGISTRY: the process is not waited for while it is killed */
@@ -45,7 +45,7 @@ static struct {
     uint64_t next_us;
 } self = {.pipe = -1};
 
-/* What this process has of its own: since a fork all of it is copies. */
+/* Private memory of this process: after a fork all of it is copied memory. */
 static uint64_t private_bytes(void)
 {
     FILE *file = fopen("/proc/self/smaps_rollup", "re");

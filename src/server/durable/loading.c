@@ -44,7 +44,7 @@ static struct {
     sem_t begun;          /* by each worker */
     void (*leave)(void);  /* const; NULL: nothing to do in the end */
     void (*loaded)(void); /* const; NULL: nobody wants to know */
-    struct file *file;    /* the loader's, like what follows. NULL: the data comes from the AOF */
+    struct file *file;    /* the loader's, as are the next fields. NULL: the data comes from the append-only file */
     struct aof_manifest manifest;
     struct worker *worker; /* for the AOF's commands; NULL: there are none */
     struct access access;
@@ -318,8 +318,8 @@ static enum found find_aof(struct server *server, uint64_t *size)
     return FOUND_TROUBLE;
 }
 
-/* Where there is no append only file yet, though one is wanted, there may be a snapshot: who switches the one on does
- * not want to lose what the other has. */
+/* If there is no append-only file yet, though the option is on, there may be a snapshot: switching the option on must
+ * not lose its data. */
 static enum found find_data(struct server *server, uint64_t *size)
 {
     enum found found = OPTION_IS(option_appendonly) ? find_aof(server, size) : FOUND_NOTHING;

@@ -44,7 +44,7 @@ static struct {
     int64_t wish_seconds, wish_changes;  /* worker 0's: why */
     /* atomic, relaxed: each is one number, and they need not fit together */
     _Atomic uint64_t saved_changes; /* changes that the last snapshot has */
-    _Atomic uint64_t child_changes; /* that the running child's will have */
+    _Atomic uint64_t child_changes; /* changes that the running child's file has */
     _Atomic int64_t last_save_s, last_try_s, started_us, last_duration_s;
     _Atomic bool last_was_good, is_scheduled;
     _Atomic uint64_t saves, last_cow_bytes, loaded, expired_at_load;
@@ -84,7 +84,7 @@ static const char *apply_denial(const struct option_row *row)
 
 /* ------------------------------------------------------------------------------------------------------ saving -- */
 
-/* What a file tells of its writer. */
+/* The facts in a file about its writer. */
 struct origin {
     char bits[NUMBER_I64_SPACE], time[NUMBER_I64_SPACE], memory[NUMBER_I64_SPACE];
     struct rdb_aux aux[5];
@@ -159,13 +159,13 @@ bool persistence_save(struct access *access)
     atomic_store(&state.writes_own, true);
     status = rdb_save(persistence_file(), state.own_temp_path, &request, &result);
     atomic_store(&state.writes_own, false);
-    if (status != STATUS_OK) { /* who asked for it hears of it: no reason to refuse anything */
+    if (status != STATUS_OK) { /* the client of SAVE gets the error: no reason to refuse writes */
         log_warning("Error saving the data: %s", result.error);
         return false;
     }
     log_notice("DB saved on disk");
     log_notice("RDB: %" PRIu64 " keys, %" PRIu64 " bytes, version %d", result.keys, result.bytes, result.version);
-    note_saved(all_changes() + access->dirty); /* what this command has done is counted when it ends */
+    note_saved(all_changes() + access->dirty); /* changes of this command are counted when it ends */
     return true;
 }
 
@@ -241,7 +241,7 @@ static void child_done(const struct child_report *report, void *context)
                    report->bytes, report->cow_bytes >> 20);
         return;
     }
-    make_temp_path(temp_path, report->pid); /* which removes what it has left */
+    make_temp_path(temp_path, report->pid); /* the file that the child has left is removed */
     if (!report->is_last && strcmp(report->error, "stopped") == 0) {
         log_notice("Background saving stopped"); /* we did it: no reason to refuse anything */
         return;
@@ -404,7 +404,7 @@ bool persistence_reload(struct access *access, unsigned flags)
         libraries_flush();
     good = load_again(access, (flags & RELOAD_MERGE) != 0);
     if (good)
-        access->dirty = dirty; /* what is here is what is in the file */
+        access->dirty = dirty; /* the data is that of the file */
     return good;
 }
 

@@ -24,7 +24,7 @@ _Atomic uint64_t memory_limit; /* global: see memory_limit.h */
 /* A worker's; its own thread's. */
 static struct state {
     struct eviction_pool pool;
-    enum eviction_measure measure; /* what the pool's scores are of */
+    enum eviction_measure measure; /* the measure of the pool's scores */
     bool expiring_only;
     struct loop_timer timer;
 } CACHE_ALIGNED states[WORKERS_MOST + 1];
@@ -197,7 +197,7 @@ static void look_at_machine(void)
     if (percent != 0 && read_meminfo(&total, &available)) {
         least = total / 100 * (100 - percent);
         atomic_store(&machine_available, available);
-        if (available < least) /* that much less than now */
+        if (available < least) /* less than now by this amount */
             forced = memory_counted() > least - available ? memory_counted() - (least - available) : 1;
     }
     atomic_store(&forced_limit, forced);
@@ -299,11 +299,11 @@ enum memory_room memory_make_room(struct worker *worker)
         return MEMORY_NONE;
     }
     if (!gate_enter(&worker->member)) {
-        room = MEMORY_SHORT; /* whoever is alone with the data will be done soon */
+        room = MEMORY_SHORT; /* the thread that is alone with the data ends soon */
     } else {
         room = evict(worker, counted - limit);
         gate_leave(&worker->member);
-        if (worker->has_deferred) /* what is told of keys that went is on its way before anybody looks again */
+        if (worker->has_deferred) /* the effects of evictions are sent before memory is checked again */
             worker_run_deferred(worker);
     }
     note_state(room != MEMORY_FINE);

@@ -95,7 +95,7 @@ static bool is_plain(const struct info_row *row)
     return i == countof(others);
 }
 
-/* NULL, or what is wrong with it. */
+/* Returns NULL, or why the row is wrong. */
 static const char *place_row(struct section *section, const struct info_row *row)
 {
     size_t source = NO_SOURCE;

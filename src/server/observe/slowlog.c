@@ -122,7 +122,7 @@ static void release_chain(struct slowlog_entry *entry)
     }
 }
 
-/* Takes off what is beyond the limit. The lock is held. */
+/* Removes the entries beyond the limit. The lock is held. */
 static struct slowlog_entry *cut(size_t most)
 {
     struct slowlog_entry **link = &slowlog.newest, *rest;

@@ -316,7 +316,8 @@ uint64_t timing_calls(const struct command_times *times)
 {
     uint64_t calls = histogram_count(&times->ticks) + atomic_load_explicit(&times->untracked, memory_order_relaxed);
 
-    return (int64_t)calls < 0 ? 0 : calls; /* what one worker noted and another took back is read at two moments */
+    /* The counts of two workers for the same call are read at different moments. */
+    return (int64_t)calls < 0 ? 0 : calls;
 }
 
 uint64_t timing_usec(const struct command_times *times)

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* What the server opens for itself: standard streams, listeners, the log, the files of AOF and RDB with their temporary
- * successors, pipes to a child, a few connections of MIGRATE; and the loop of each worker, with what wakes it. */
+/* Descriptors that the server itself needs: standard streams, listeners, the log, the append-only file and RDB files
+ * with their temporary files, pipes to a child, a few connections of MIGRATE; and for each worker its loop and its wake
+ * descriptor. */
 enum { RESERVED = 32, RESERVED_PER_WORKER = 2 };
 
 bool descriptors_make_room(int64_t *clients, unsigned worker_count)

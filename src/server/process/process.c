@@ -31,10 +31,10 @@
 static enum supervised_mode supervisor = SUPERVISED_NO;
 static bool pidfile_written;
 static char pidfile_name[PATH_MAX]; /* absolute: `dir` may change */
-static cpu_set_t given_cpus;        /* what the process was started with */
+static cpu_set_t given_cpus;        /* the processors at the start of the process */
 static bool knows_given_cpus;
 static bool oom_is_adjusted; /* the score is ours at the moment */
-static int oom_base;         /* what it was before; owner: who holds the gate */
+static int oom_base;         /* the score before the first change; owner: the thread that owns the gate */
 
 static void tell_supervisor(const char *message)
 {
@@ -140,7 +140,7 @@ static char log_role(void)
     return 'M';
 }
 
-/* --- what the system is to know --- */
+/* --- settings of the process in the kernel --- */
 
 static bool write_score(int score)
 {
@@ -169,7 +169,7 @@ static bool read_score(int *score)
     return done;
 }
 
-/* Relative scores count from what was there when the first one was set; "no" puts that back. */
+/* Relative scores count from the score before the first change; "no" restores it. */
 bool process_set_oom_score(enum oom_role role)
 {
     enum oom_score_mode mode = (enum oom_score_mode)OPTION_GET(option_oom_score_adj);
@@ -267,7 +267,7 @@ void process_setup(void)
     watch_options();
 }
 
-/* --- processors: threads inherit what the one that starts them may use --- */
+/* --- processors: threads inherit the set of the thread that starts them --- */
 
 static void use_cpus(const struct option_string *list, const char *whose)
 {

@@ -73,7 +73,7 @@ void process_title_teardown(void)
 {
     thread_assert_main();
     gate_assert_no_traffic();
-    /* The texts there are the title's now; whoever asks for a variable so late finds none. */
+    /* The title uses the memory of these texts; a variable that is read so late is not found. */
     if (title.original_environment != NULL)
         title.original_environment[0] = NULL;
     environ = title.original_environment;

@@ -106,10 +106,10 @@ static struct state *of(const struct worker *worker)
     return &states[worker->index];
 }
 
-/* What stands in a worker's notes: this, then the key's bytes. */
+/* A note of a worker: this struct, then the key's bytes. */
 struct noted {
     size_t size;
-    struct client_ref *by; /* a reference; who does not want to be told; NULL: nobody */
+    struct client_ref *by; /* a reference to the client that wants no invalidation; NULL: none */
 };
 
 void broadcast_note(struct worker *worker, struct slice name, struct client_ref *by)
@@ -131,7 +131,7 @@ void broadcast_note(struct worker *worker, struct slice name, struct client_ref 
 struct changed_key {
     struct slice name;
     size_t order;          /* of the changes */
-    struct client_ref *by; /* who changed it last */
+    struct client_ref *by; /* the client that changed it last */
 };
 
 /* In ascending order, each once. */

@@ -11,7 +11,7 @@ _Atomic int64_t option_notify_events; /* global: option storage */
     (EVENT_GENERIC | EVENT_STRING | EVENT_LIST | EVENT_SET | EVENT_HASH | EVENT_ZSET | EVENT_EXPIRED | EVENT_EVICTED | \
      EVENT_STREAM | EVENT_MODULE)
 
-/* In the order in which they are told. `A` says what the classes before it say together, and leaves out EVENT_NEW. */
+/* In the order of CONFIG GET. `A` combines the classes before it, except EVENT_NEW. */
 static const struct {
     char letter;
     int64_t bits;

@@ -10,7 +10,7 @@
 #include "server/pubsub/pubsub.h"
 #include "server/pubsub/telling.h"
 
-/* What stands in a worker's notes: this, then the key's bytes. */
+/* A note of a worker: this struct, then the key's bytes. */
 struct noted {
     const char *event; /* lives as long as the program */
     size_t key_size;

@@ -27,8 +27,8 @@ struct lines_delivery {
 /* A worker's; its own thread's. */
 static struct state {
     struct list clients;           /* monitors */
-    _Atomic uint32_t client_count; /* atomic, relaxed: of those; others read it */
-    struct buffer lines;           /* what the commands of this moment look like to monitors */
+    _Atomic uint32_t client_count; /* atomic: relaxed; number of its monitors; others read it */
+    struct buffer lines;           /* lines of the current commands for monitors */
 } CACHE_ALIGNED states[WORKERS_MOST + 1];
 
 static struct state *of(const struct worker *worker)

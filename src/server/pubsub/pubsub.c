@@ -22,13 +22,13 @@ struct publication {
     _Atomic uint32_t refs; /* atomic: deliveries */
     uint32_t ticket_count;
     struct topic_ticket channel;   /* its topic is NULL: only patterns are reached */
-    struct blob *body;             /* what all forms have in common: channel and payload as bulks */
+    struct blob *body;             /* the common part of all forms: channel and payload as bulk strings */
     struct topic_ticket tickets[]; /* to patterns */
 };
 
 struct copy {
     struct delivery delivery;
-    bool is_counted; /* in the cards of those that it is for */
+    bool is_counted; /* in the cards of its receivers */
     struct publication *publication;
 };
 
@@ -76,7 +76,7 @@ void pubsub_each(const struct client *client, enum topic_kind kind, void (*visit
         table_each(&client->pubsub->subscriptions[kind], visit_name, &(struct visitor){visit, context});
 }
 
-/* What others may know; a client without subscriptions is as it was before the first one. */
+/* Updates the card; a client without subscriptions is as it was before the first one. */
 static void show(struct client *client)
 {
     struct pubsub_session *session = client->pubsub;
@@ -107,7 +107,7 @@ uint64_t pubsub_subscribe(struct client *client, enum topic_kind kind, struct sl
 
     assert((int)kind < PUBSUB_KINDS);
     client_assert_owned(client);
-    telling_noted(client->worker); /* that came before */
+    telling_noted(client->worker); /* the earlier messages */
     if (client->pubsub == NULL) {
         client->pubsub = mem_alloc_zero(sizeof(*client->pubsub));
         client->pubsub->memory_bytes = sizeof(*client->pubsub);
@@ -122,8 +122,8 @@ uint64_t pubsub_subscribe(struct client *client, enum topic_kind kind, struct sl
     return pubsub_count(client, kind);
 }
 
-/* What was published before it leaves reaches it before it is told that it has left. Not within EXEC, where it would
- * stand in the reply, and not when it is gone. */
+/* Messages published before the client unsubscribes are delivered before the reply. Not within EXEC, where they would
+ * be part of the reply, and not for a client that is closed. */
 static void hear_out(struct client *client, struct subscription *subscription)
 {
     struct worker *worker = client->worker;
@@ -262,8 +262,8 @@ static size_t counted_bytes(const struct publication *publication)
     return publication->body->size + sizeof("*3\r\n$7\r\nmessage");
 }
 
-/* Counts a message for a topic's subscribers in one worker, under the topic's lock. Who has passed his limit of output
- * is to be cut, as he would be if he had it all already. False: they all are. */
+/* Counts a message for a topic's subscribers in one worker, under the topic's lock. A subscriber beyond its output
+ * limit is closed, as if it had got everything already. False: all are beyond. */
 static bool count_for_topic(const struct topic_ticket *ticket, struct worker *receiver, uint64_t bytes, uint64_t most)
 {
     const struct topic_part *part = topic_part_of(ticket->topic, receiver->index);
@@ -343,7 +343,7 @@ uint64_t pubsub_publish(struct worker *worker, enum topic_kind kind, struct slic
 
     worker_assert_self(worker);
     assert(kind == TOPIC_CHANNEL || kind == TOPIC_SHARD);
-    telling_noted(worker); /* that came first */
+    telling_noted(worker); /* the earlier messages */
     if (kind == TOPIC_CHANNEL)
         topics_match(TOPIC_PATTERN, fits_pattern, &channel, &tickets, &reach);
     if (tickets.count != 0 || topics_has(kind, channel, message.hash)) {
@@ -360,7 +360,7 @@ uint64_t pubsub_publish(struct worker *worker, enum topic_kind kind, struct slic
 
 /* --------------------------------------------------------------------------------------------------- delivering -- */
 
-/* A message as the subscribers of one topic see it, but for its first byte: that is their protocol's. */
+/* A message as the subscribers of one topic see it, except for its first byte, which depends on the protocol. */
 struct form {
     char *head; /* "*3 message" or "*4 pmessage <pattern>" */
     size_t head_size;
@@ -411,7 +411,7 @@ static void form_write(const struct form *form, struct output *output, int proto
     output_append_blob(output, form->body, 0, form->body->size);
 }
 
-/* counted: what it takes no longer while it is on its way. */
+/* `counted`: the bytes that are not on their way any more. */
 static void deliver_to_topic(const struct worker *worker, const struct topic_ticket *ticket, struct blob *body,
                              uint64_t counted)
 {

@@ -40,7 +40,7 @@ void reply_place_mark(struct reply_place *place)
 
     worker_assert_inside(worker);
     assert(!place->is_marked);
-    /* Who put a delivery there has counted it before, and has released the stripes that we hold since. */
+    /* The sender of a delivery has counted it before, and has released the stripes that this worker holds now. */
     place->is_marked = atomic_load(&worker->backlog_bytes) != 0;
     if (place->is_marked)
         worker_post_quietly(worker, &place->mail);

@@ -16,7 +16,7 @@ enum { REGISTRY_SHARDS = 64 };
 
 /* The patterns (or prefixes) at one time, so that matching needs no lock. */
 struct topic_list {
-    _Atomic uint32_t refs; /* atomic: the registry's and those of who is matching */
+    _Atomic uint32_t refs; /* atomic: references of the registry and of matching threads */
     uint32_t count;
     struct topic *items[]; /* a reference each */
 };
@@ -213,7 +213,7 @@ void topics_leave(struct subscription *subscription)
     spinlock_acquire(&shard->lock);
     assert(subscription->end == UINT64_MAX && topic->subscriber_count != 0 && part->count != 0);
     subscription->end = ++topic->age;
-    if (part->count == 1) /* those that were left before are freed */
+    if (part->count == 1) /* subscriptions that were left earlier are freed */
         topic->workers &= ~(UINT64_C(1) << part->worker_index);
     last = --topic->subscriber_count == 0;
     if (last) {
@@ -411,7 +411,7 @@ static void add_name(void *item, void *context)
     buffer_append(names, topic->name, topic->name_size);
 }
 
-/* Those of one shard, of which the ones that don't fit go again: matching is not for under the lock. */
+/* Keeps the matching names of one shard. They were gathered under the lock, which matching would hold for too long. */
 static uint64_t keep_matching(struct buffer *names, size_t from, struct slice pattern)
 {
     uint64_t count = 0;

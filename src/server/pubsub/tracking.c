@@ -32,7 +32,7 @@ static uint64_t client_count(void)
     return atomic_load_explicit(&client_total, memory_order_relaxed);
 }
 
-/* The store tells of changes while somebody tracks; when nobody does any more the table is emptied. */
+/* The store reports changes while a client tracks; when the last one stops, the table is emptied. */
 static void count_clients(struct worker *worker, bool one_more)
 {
     struct store *store = worker->server->store;
@@ -174,7 +174,7 @@ void tracking_command_over(struct client *client, const struct command *command)
     tracking->mode &= ~(uint32_t)TRACKING_CACHING;
 }
 
-/* Who changes keys now and does not want to be told of it; NULL: nobody. */
+/* The client whose change is in progress, if it has NOLOOP; NULL: none. */
 static struct client_ref *changing_silently(const struct worker *worker, const struct access *access)
 {
     const struct client *client = worker->run.running != NULL && !access->unasked ? worker->run.running->client : NULL;
@@ -184,7 +184,7 @@ static struct client_ref *changing_silently(const struct worker *worker, const s
     return client->card.ref;
 }
 
-/* What stands in a worker's notes. tracked NULL: everything. */
+/* A note of a worker. tracked NULL: all keys. */
 struct noted {
     struct tracked_key *tracked;
     struct client_ref *by; /* a reference, or NULL */

@@ -37,7 +37,7 @@ static bool is_named(const void *item, const void *key)
     return slice_equal(slice_make(tracked->name, tracked->size), ((const struct key *)key)->name);
 }
 
-/* Never below zero: what is taken was counted under the same lock. */
+/* Never below zero: items that are removed were counted under the same lock. */
 static void count(int64_t keys, int64_t items)
 {
     int64_t keys_before = (int64_t)atomic_fetch_add_explicit(&key_count, (uint64_t)keys, memory_order_relaxed);

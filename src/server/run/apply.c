@@ -76,7 +76,7 @@ static bool is_plain(const struct command *command, const char *name)
     return slice_equal_text(command->full_name, name);
 }
 
-/* What no append only file of any version has, and what would do harm. Reads do none. */
+/* Commands that no version writes to an append-only file, and that would do harm. Reads do no harm. */
 static bool belongs_here(const struct command *command)
 {
     const uint32_t data = COMMAND_WRITE | COMMAND_READONLY | COMMAND_MAY_REPLICATE | COMMAND_SCRIPT;
@@ -129,7 +129,7 @@ static void tell_error(const struct apply *apply, const struct applied *applied,
     buffer_fini(&text);
 }
 
-/* False: what follows would go to another database. */
+/* False: the following commands would go to another database. */
 static bool run_one(struct apply *apply, const struct applied *applied, int64_t now_ms)
 {
     struct worker *worker = apply->worker;

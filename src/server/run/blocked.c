@@ -23,7 +23,7 @@
 
 struct blocked {
     struct mail mail;      /* takes the reply to the owner */
-    struct list_node node; /* owner: of those that are to be unlinked and freed */
+    struct list_node node; /* owner: in the list of those to be unlinked and freed */
     struct waiter waiter;
     struct owned_args words;
     const struct command *command;
@@ -39,7 +39,7 @@ struct blocked {
     struct loop_timer timer;     /* owner */
     uint64_t served_us;          /* how long that took; likewise */
     struct output reply;         /* of who serves it, then of the owner; so is: */
-    struct acl_decision refusal; /* why the reply is what it is */
+    struct acl_decision refusal; /* the reason of the reply */
 };
 
 /* ------------------------------------------------------------------------------------------------------- owner -- */
@@ -54,7 +54,7 @@ static struct state {
     struct list leaving; /* of struct blocked: to be unlinked */
 } CACHE_ALIGNED states[WORKERS_MOST + 1];
 
-/* Its client waits no longer; it is freed when nobody can come across it any more. */
+/* Ends the client's wait. It is freed when no other thread can find it any more. */
 static void leave(struct blocked *blocked)
 {
     struct worker *worker = blocked->worker;
@@ -120,7 +120,7 @@ static void deliver(struct worker *worker, struct mail *mail)
     struct client *client = blocked->client;
 
     assert(worker == blocked->worker && blocked->is_served);
-    blocked->is_served = false; /* nobody else looks any more: it has been claimed */
+    blocked->is_served = false; /* no other thread looks any more: it was claimed */
     if (client == NULL) {
         output_clear(&blocked->reply);
         return;
@@ -302,7 +302,7 @@ static bool serve(struct worker *worker, struct wait_node *node, const struct en
     waiter_leave_node(access->store, node);
     output_init(&blocked->reply, NULL);
     access->no_touch = blocked->no_touch;
-    telling_noted(worker); /* what it was filled by, and what else has changed before */
+    telling_noted(worker); /* reports the change that filled it, and earlier ones */
     if (!acl_refuses_served(&request, blocked->user, &blocked->refusal))
         blocked->served_us = run(&request);
     access->no_touch = no_touch;
@@ -326,7 +326,8 @@ static void serve_key(struct worker *worker, struct registered_key *ready)
     waiters_settle(access, ready);
 }
 
-/* Who waited begins now: what filled its key may have taken long, and the key's own time may be over. */
+/* The command that waited begins now: the command that filled its key may have taken long, and the key may have
+ * expired. */
 void blocked_serve(struct worker *worker)
 {
     struct registered_key *ready;

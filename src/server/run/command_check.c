@@ -86,7 +86,7 @@ static bool needs_memory(const struct client *client, const struct command *comm
     return (command->flags & COMMAND_ENDS_MULTI) == 0;
 }
 
-/* Evicts what it can. Who caches keys that go is told before the reply. */
+/* Evicts keys. Clients that cache them get invalidations before the reply. */
 static COLD bool lacks_memory(struct client *client, const struct command *command)
 {
     memory_look_for(client);
@@ -112,7 +112,7 @@ const char *command_check_write_denial(char room[FAULT_DENIAL_SPACE])
     return room;
 }
 
-/* Who writes shall hear of it, and who asks whether all is well. */
+/* Writes are refused, and so is PING, which asks whether the server works. */
 static bool refused_as_unsaved(struct request *request, const struct client *client)
 {
     const struct command *command = request->command;
@@ -133,7 +133,7 @@ static bool refused_while_loading(struct request *request)
     return true;
 }
 
-/* A script holds what it holds: only what needs nothing may run. */
+/* A script keeps its locks: only commands that need none may run. */
 static bool may_run_inside(const struct job *job)
 {
     return (job->command->flags & COMMAND_ALLOW_BUSY) != 0 && job->access == ACCESS_FREE;

@@ -1,9 +1,9 @@
 /* A chunk of input becomes jobs, up to eight at a time:
  *
- *     parse (no state of the client is looked at) -> group -> gate, stripes -> prefetch -> run each -> release
+ *     parse (independent of the client's state) -> group -> gate, stripes -> prefetch -> run each -> release
  *
- * Neighbours that only need the stripes of their keys are run under one set of locks. Everything else runs alone, in
- * order. A job that cannot have what it needs is parked (parking.h). */
+ * Neighbouring commands that only need the stripes of their keys run under one set of locks. All other commands run
+ * alone, in order. A job that cannot have what it needs is parked (parking.h). */
 #include "server/run/dispatch.h"
 
 #include "base/log.h"
@@ -50,7 +50,7 @@ static inline void prefetch_stripe(const struct worker *worker, const struct key
     __builtin_prefetch(&worker->server->store->stripes[access_stripe_of(&worker->run.access, key)], 1);
 }
 
-/* Which command it is, whether it can be one at all, and what it needs. */
+/* Finds the command of a job, checks its name and arity, and determines its access. */
 static void job_prepare(struct worker *worker, struct job *job)
 {
     const struct command *command = command_find(job->words.args[0]);
@@ -93,7 +93,7 @@ static void job_prepare(struct worker *worker, struct job *job)
     }
 }
 
-/* --------------------------------------------------------------------------------------------- what is needed -- */
+/* ------------------------------------------------------------------------------------------------ locks to take -- */
 
 static void stripes_add(struct worker *worker, uint32_t stripe)
 {
@@ -190,8 +190,8 @@ static void add_need(uint32_t stripe, void *context)
         stripes_add(search->worker, stripe);
 }
 
-/* The stripes of the execution are held. If somebody who waits there needs others to be served they are added, and
- * all are released: to be taken together. What was added stays, so that this ends, however long the chain. */
+/* The stripes of the execution are held. If serving a waiting client needs other stripes, they are added, and all are
+ * released in order to be taken together. Added stripes stay, so this ends, however long the chain. */
 static bool stripes_add_needs(struct worker *worker)
 {
     const struct store *store = worker->server->store;
@@ -272,7 +272,7 @@ size_t dispatch_query_bytes(const struct request *request)
 void dispatch_journal(struct worker *worker)
 {
     if (worker->run.effects.count != 0) {
-        worker_assert_inside(worker); /* who is alone may take readers away */
+        worker_assert_inside(worker); /* a thread that is alone may remove readers */
         journal_append(&worker->server->journal, &worker->run.effects, false);
         worker->has_journaled = true;
         worker_at_turn_end(worker);
@@ -280,7 +280,7 @@ void dispatch_journal(struct worker *worker)
     }
 }
 
-/* Of one command; what was noted is told once for all those that hold the same stripes. */
+/* For one command; notes are posted once for all commands that hold the same stripes. */
 static void settle_command(struct worker *worker)
 {
     dispatch_journal(worker);
@@ -327,8 +327,8 @@ static ALWAYS_INLINE void finish_request(const struct request *request)
     dispatch_after_reply(client);
 }
 
-/* Runs one command with what is held. It began at `start`, when it had what it needs: that is the time it sees, with
- * all that is run within it. Returns its end. */
+/* Runs one command with the locks held. It began at `start`, when it had its locks: that is the time for it and for all
+ * commands within it. Returns its end. */
 static uint64_t run_command_since(struct client *client, const struct job *job, const struct key *keys, bool exclusive,
                                   uint64_t start)
 {
@@ -340,7 +340,7 @@ static uint64_t run_command_since(struct client *client, const struct job *job, 
     return start;
 }
 
-/* Those up to the last of a group, which took so many ticks, with what was run within them. */
+/* Counts the commands of a group up to the last one, and the nested ones, with their total time in ticks. */
 static ALWAYS_INLINE void count_commands(struct client *client, const struct job *last, uint64_t count, uint64_t ticks)
 {
     counter_add(&client->worker->stats.commands_processed, count);
@@ -460,14 +460,14 @@ static enum run_result run_exclusive(struct client *client, const struct job *jo
     return RUN_DONE;
 }
 
-/* What it changes may be what others wait for. */
+/* True if its changes may fill keys that clients wait for. */
 static bool may_serve(const struct job *job)
 {
     return (job->command->flags & COMMAND_READONLY) == 0;
 }
 
-/* Takes the stripes of the execution, and those that serving who waits there needs. job: NULL for a script that
- * nobody sent. */
+/* Takes the stripes of the execution, and those that serving waiting clients needs. job: NULL for a script without a
+ * client. */
 static bool stripes_lock_to_run(struct worker *worker, const struct job *job, bool wait)
 {
     do {
@@ -780,7 +780,7 @@ static size_t on_data(struct client *client, char *data, size_t size)
     enum resp_result result = RESP_COMMAND;
 
     if (UNLIKELY(atomic_load(&worker->backlog_bytes) != 0) && listens(client))
-        worker_read_mail_so_far(worker); /* what was sent to it before comes before its replies */
+        worker_read_mail_so_far(worker); /* earlier messages come before its replies */
     while (done < size && (result == RESP_COMMAND || result == RESP_EMPTY) && client->parked == NULL &&
            !must_stop(client)) {
         uint32_t most = LIKELY(client_is_authenticated(client)) ? GROUP_MOST : 1, count = 0, ran;
@@ -811,7 +811,7 @@ static size_t on_data(struct client *client, char *data, size_t size)
         for (uint32_t i = 0; i < count; i++)
             resp_command_fini(&worker->run.jobs[i].words);
         if (ran < count || client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0) {
-            /* What is behind the last one comes again. */
+            /* The input behind the last one is given again. */
             done = ran != 0 ? worker->run.jobs[ran - 1].end : start;
             resp_parser_fini(&client->parser);
         } else if (result == RESP_LARGE && !conn_is_closing(&client->conn)) {

@@ -6,12 +6,12 @@
 #include "server/core/lifecycle.h"
 #include "server/run/dispatch_priv.h"
 
-/* A blob that has become too small is followed by one of two to four times its size. What comes is received into the
- * new one behind the place of what is there already, and that is copied in pieces, one for each piece received: so no
- * turn of the loop does more than that, however large the argument. There is always as much room behind as is to be
- * copied: where four times the size is enough for all, the next blob is for all. */
+/* A blob that has become too small is followed by one of two to four times its size. New bytes are received into the
+ * new blob, behind the place for the old bytes, and the old bytes are copied in pieces, one for each piece received. So
+ * no turn of the loop does more than that, however large the argument. The room behind is always at least the size to
+ * be copied. If four times the size is sufficient for the whole argument, the next blob has that size. */
 enum {
-    DIRECT_FIRST_BYTES = 1 << 20, /* what a large argument gets at once */
+    DIRECT_FIRST_BYTES = 1 << 20, /* memory that a large argument gets at once */
     DIRECT_PIECE_BYTES = 1 << 20,
 };
 
@@ -52,8 +52,8 @@ static void release_later(struct blob **blob)
     *blob = NULL;
 }
 
-/* Memory cannot be had: what there is is given back, and the rest of the argument is read into memory that nobody
- * reads. The command is refused when it is complete; those behind it are none the worse. */
+/* There is no memory: the memory so far is freed, and the rest of the argument is discarded. The command is refused
+ * when it is complete; commands behind it are not affected. */
 static void lose(struct client *client)
 {
     large_bulk_forget(client);

@@ -119,7 +119,7 @@ static void listener_replace(struct server *server, enum listener_kind kind, str
     change->new_group = group;
     listeners[kind] = group;
     if (change->old_group != NULL)
-        listener_group_stop(change->old_group); /* who hears OK finds the old port closed */
+        listener_group_stop(change->old_group); /* a client that gets OK finds the old port closed */
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct switch_mail *message = mem_alloc(sizeof(*message));
         struct mail *mail = &message->mail;
@@ -131,7 +131,7 @@ static void listener_replace(struct server *server, enum listener_kind kind, str
 
 /* -------------------------------------------------------------------------------------- what CONFIG SET changes -- */
 
-/* What a listener of this kind is to be, as text; a replaced one is compared by it. */
+/* Describes the listener of this kind as text; comparing it shows whether it has to be replaced. */
 static char *listener_wish(enum listener_kind kind)
 {
     size_t count;
@@ -144,8 +144,8 @@ static char *listener_wish(enum listener_kind kind)
     return buffer_take(&text, &(size_t){0});
 }
 
-/* port, bind and tls-port, whichever of them one CONFIG SET has changed: opens what differs from now, then closes what
- * was there before; if one cannot be opened, nothing has changed. */
+/* The apply function of port, bind and tls-port, for all of them that one CONFIG SET has changed: opens new sockets,
+ * then closes the old ones. If one cannot be opened, nothing changes. */
 static const char *apply_listeners(const struct option_row *row)
 {
     static const enum listener_kind kinds[] = {LISTENER_TCP, LISTENER_TLS};

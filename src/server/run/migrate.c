@@ -106,7 +106,7 @@ static void append_del(struct migration *migration, struct moving_key *moving)
     moving->payload_size = 0;
 }
 
-/* Commands for the keys that are not over; what is not there is no matter, unless it was there before. */
+/* Writes commands for the keys that are not done. A key that does not exist is skipped, unless it existed before. */
 static void write_commands(struct migration *migration, struct access *access)
 {
     struct migrate_order *order = &migration->order;
@@ -246,7 +246,7 @@ static void leave_registry(struct migration *migration)
         command_block_set(COMMAND_BLOCK_MOVING, false);
     spinlock_release(&registry_lock);
     for (unsigned i = 0; i < server->worker_count; i++)
-        worker_wake_parked(&server->workers[i], PARKING_PAUSE); /* who was held may go on */
+        worker_wake_parked(&server->workers[i], PARKING_PAUSE); /* parked commands may continue */
 }
 
 static void reply_end(struct migration *migration)
@@ -473,7 +473,7 @@ static void begin(struct request *request, struct migration *migration)
     deliveries_post_mail(request->worker, request->worker, mail); /* read at the turn's end, when no lock is held */
 }
 
-/* With what is held: for who may not be left in the middle. */
+/* Runs with the locks held: for callers that must not be interrupted. */
 static void run_at_once(struct request *request, struct migration *migration)
 {
     char text[512];
@@ -544,7 +544,7 @@ static void withdraw(struct client *client)
 }
 
 const struct lifecycle migrate_lifecycle = {
-    .worker_wake = woken,       /* what could not be finished is tried again */
+    .worker_wake = woken,       /* unfinished work is tried again */
     .client_kill = kill_client, /* its keys stay here */
     .client_withdraw = withdraw,
 };

@@ -28,7 +28,7 @@ struct link {
     struct list_node node; /* the one used last is the last */
     char *host, *port;
     int fd;
-    int64_t db; /* that is selected there */
+    int64_t db; /* the database selected there */
     uint64_t used_ms;
     struct buffer in;
     bool is_fresh; /* opened for this order */
@@ -40,7 +40,7 @@ struct migrate_links {
     uint32_t thread_id; /* const: whose they are */
 };
 
-static int interrupt_fd = -1;       /* global; set before the first wait. Readable: nobody waits any more */
+static int interrupt_fd = -1;       /* global; set before the first wait. Readable: all waiting ends */
 static _Atomic unsigned kept_count; /* atomic, relaxed: for INFO */
 
 /* --------------------------------------------------------------------------------------------------------- links -- */
@@ -170,7 +170,7 @@ static int connect_to(const struct addrinfo *address, int timeout_ms)
     return -1;
 }
 
-/* What is no number is port 0, where nobody answers. */
+/* A port that is not a number counts as port 0, which never answers. */
 static struct link *link_open(struct migrate_order *order)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses = NULL;
@@ -380,7 +380,7 @@ void migrate_link_run(struct migrate_links *links, struct migrate_order *order)
         order->error[0] = '\0';
         errno = 0;
         run_on(link, order);
-        /* The other side may have closed it since the last time. What was answered is not sent twice. */
+        /* The other server may have closed the connection since its last use. Answered commands are not sent twice. */
         again = was_kept && (order->end == MIGRATE_NOT_WRITTEN || order->end == MIGRATE_NOT_READ) &&
                 errno != ETIMEDOUT && !order->accepted[0] && order->error[0] == '\0';
         settle(links, link, order);

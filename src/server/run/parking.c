@@ -21,7 +21,7 @@ enum {
 
 /* A command that waits, with its own copy of the words. */
 struct parked {
-    struct list_node node; /* of those that wait for the same */
+    struct list_node node; /* in the list of commands that wait for the same */
     struct list *place;    /* in which it stands */
     uint64_t number;       /* order of arrival */
     struct client *client;
@@ -31,8 +31,8 @@ struct parked {
     unsigned tries; /* in which it did not get all of its stripes */
 };
 
-/* Those who wait for one stripe. While there are some the worker's bit stands in the stripe's wait mask, or it has been
- * taken out and the news is on its way. */
+/* The commands that wait for one stripe. While there are some, the worker's bit is in the stripe's wait mask, or it was
+ * removed and the news is on its way. */
 struct parked_queue {
     struct list commands;
     struct list_node node; /* parking's queues, if it is not empty */
@@ -103,7 +103,7 @@ static struct list *place_for(struct worker *worker, enum run_result why)
     return &worker->parking.gate;
 }
 
-/* Behind all that came earlier. Who comes from elsewhere is among the last in most cases. */
+/* Inserts behind all earlier commands. A command from another list is among the last in most cases. */
 static void put(struct parked *parked, struct list *place)
 {
     struct list_node *before = place->head.before;
@@ -127,10 +127,10 @@ static void set_asked(struct worker *worker, struct parked *parked, bool asked)
     parked->asked = asked;
 }
 
-/* Of many stripes one may be held at any time, by a script that is run again and again, say: who takes all or none
- * might never get them. The gate has a queue. It is asked for when the stripe that was busy has been released; at
- * worst the next script is inside by then, and all wait for its end. To spin for each stripe, with those below it held,
- * bounds nothing: a script may hold it for longer than others can wait for those. */
+/* With many stripes one of them may be held at any time, for example by a script that is run repeatedly: a command that
+ * takes all or none might never get them. The gate has a queue. The command asks for it when the busy stripe was
+ * released; at worst the next script is inside by then, and all wait for its end. Spinning for each stripe, with the
+ * lower ones held, bounds nothing: a script may hold a stripe for longer than others can wait for these. */
 static void count_try(struct parked *parked, enum run_result result)
 {
     struct worker *worker = parked->client->worker;
@@ -242,8 +242,8 @@ static enum run_result run(struct parked *parked)
 
     assert((client->flags & CLIENT_BLOCKED) == 0);
     counter_add(&client->worker->stats.parked_retries, 1);
-    /* What stands in the queue for the gate was let through already, and only its turn opens the gate again; but a
-     * pause that has begun meanwhile holds it, too. */
+    /* Commands in the queue for the gate have passed the check before, and only their turn opens the gate again. But a
+     * pause that has begun meanwhile holds them, too. */
     if (parked->asked)
         return is_paused(parked) ? RUN_PAUSED : dispatch_run_alone(client, &parked->job, parked->words.keys);
     if (command_check_refuses_meanwhile(client, &parked->job))
@@ -253,7 +253,7 @@ static enum run_result run(struct parked *parked)
     return result;
 }
 
-/* What a try came to, or would have come to. */
+/* Acts on the result of a try. */
 static void settle(struct parked *parked, enum run_result result)
 {
     struct client *client = parked->client;
@@ -363,7 +363,7 @@ static void retry(struct worker *worker)
         }
         drop_empty_queues(parking);
     }
-    exclusive_stop_asking(worker); /* who did may have been refused, or need something else now */
+    exclusive_stop_asking(worker); /* the commands that did may have been refused, or need something else now */
     worker_run_deferred(worker);
 }
 

@@ -12,7 +12,7 @@ _Atomic uint32_t pause_mode; /* global: see pause.h */
 
 static _Atomic int64_t pause_until_ms; /* atomic: monotonic clock */
 
-/* A worker's own thread's: to the end of what was begun there. */
+/* Of a worker; its own thread's: the end of the pause that began there. */
 static struct {
     struct loop_timer timer;
 } CACHE_ALIGNED timers[WORKERS_MOST];

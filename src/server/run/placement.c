@@ -14,12 +14,12 @@
 /* Turns under load take some milliseconds at most. */
 enum { HELD_UP_US = 10 * 1000, LOOK_AGAIN_US = 5 * 1000 };
 
-/* A worker's; its own thread's, but for the atomics. */
+/* Of a worker; its own thread's, except the atomics. */
 static struct state {
     struct list sent; /* of struct handover: on their way to others */
     struct loop_timer timer;
-    _Atomic uint64_t assigned_count; /* atomic: connections given to it, by whoever accepts */
-    _Atomic uint64_t closed_count;   /* atomic: of those, gone */
+    _Atomic uint64_t assigned_count; /* atomic: connections assigned to it, by any accepting thread */
+    _Atomic uint64_t closed_count;   /* atomic: the closed ones among these */
 } CACHE_ALIGNED states[WORKERS_MOST + 1];
 
 static struct state *of(const struct worker *worker)

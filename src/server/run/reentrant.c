@@ -15,7 +15,7 @@ static void put_aside(struct worker *worker, struct execution *aside)
     *aside = *run;
     run->access.garbage = NULL;
     run->access.ready = run->access.ready_last = NULL;
-    run->access.has_noted = false; /* what the command under way has noted so far waits with it */
+    run->access.has_noted = false; /* notes of the running command wait with it */
     run->effects = (struct effects){0};
     run->scratch = (struct resp_scratch){0};
     run->keys = (struct key_list){0};
@@ -43,7 +43,7 @@ void reentrant_serve(struct worker *worker)
     put_aside(worker, &aside);
     worker->reentrant = true;
     if (aof_hold_is_on())
-        aof_hold_turn(worker); /* it sends what was written so far */
+        aof_hold_turn(worker); /* sends the output so far */
     worker_serve_requests(worker);
     rendezvous_serve(worker);
     loop_serve_reentrant(worker->loop);

@@ -21,7 +21,7 @@ struct call {
 };
 
 struct rendezvous {
-    struct mail done;          /* to the worker of who waits */
+    struct mail done;          /* to the worker of the waiting client */
     enum rendezvous_kind kind; /* const, as all but `left` */
     struct worker *worker;
     uint64_t client_id;
@@ -33,7 +33,7 @@ struct rendezvous {
 /* A worker's; its own thread's. */
 static struct state {
     struct mpsc calls; /* any thread pushes */
-    struct list late;  /* of these, what waits for a script's end */
+    struct list late;  /* those of them that wait for the end of a script */
 } CACHE_ALIGNED states[WORKERS_MOST + 1];
 
 static struct state *of(const struct worker *worker)

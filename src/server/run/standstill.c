@@ -10,9 +10,9 @@
 #include <errno.h>
 #include <time.h>
 
-/* Others stand still where they read their mail, until who runs the command reads its own, behind it in the same turn:
- * then the gate is open again. What came meanwhile all take up in their next turn. At the end of that, before what they
- * wrote is sent, they wait for each other. */
+/* Other workers stop where they read their mail, until the worker that runs the command reads its own mail, behind the
+ * command in the same turn: then the gate is open again. All workers take up the commands that arrived meanwhile in
+ * their next turn. At the end of that turn, before they send output, they wait for each other. */
 
 enum { NAP_US = 50 };
 
@@ -21,21 +21,21 @@ struct part {
     struct mail mail;
     struct list_node node;
     struct standstill *standstill;
-    bool has_turned; /* owner: the worker; it has taken up what came */
+    bool has_turned; /* owner: the worker; it has taken up the commands that arrived */
 };
 
 struct standstill {
     int64_t until_us;        /* const, monotonic, like `worker` */
-    struct worker *worker;   /* who runs the command */
+    struct worker *worker;   /* the worker that runs the command */
     _Atomic bool is_over;    /* atomic, seq_cst, as all here: the gate is open again */
-    _Atomic uint32_t behind; /* workers that have not taken up what came */
+    _Atomic uint32_t behind; /* number of workers that have not taken up the commands */
     _Atomic uint32_t users;  /* the last one frees it */
     struct part parts[];
 };
 
 /* A worker's; its own thread's. */
 static struct state {
-    struct list parts; /* of those that are over for it, not yet for all */
+    struct list parts; /* those that are over for this worker, but not yet for all */
 } CACHE_ALIGNED states[WORKERS_MOST + 1];
 
 static struct list *parts_of(const struct worker *worker)

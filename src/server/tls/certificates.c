@@ -21,7 +21,7 @@
 
 enum { FILE_COUNT = 6, US_PER_SECOND = 1000000 };
 
-/* What tells one version of the files from the next; compared as bytes. All zero: not there. */
+/* Distinguishes versions of the files; compared as bytes. All zero: the file does not exist. */
 struct file_stamps {
     struct {
         struct timespec modified;
@@ -36,10 +36,10 @@ static _Atomic int64_t option_tls_rotation; /* global: option storage; bool */
 static struct {
     struct spinlock lock;                         /* rank LOCK_REGISTRY */
     struct tls_context *context GUARDED_BY(lock); /* NULL: none */
-    uint64_t version GUARDED_BY(lock);            /* counts the contexts: who made one from older options sees it */
-    struct file_stamps stamps GUARDED_BY(lock);   /* of the files that were read, or could not be used */
-    _Atomic bool is_looking;                      /* atomic: acquire/release; a job is under way */
-} current;                                        /* global: one server, one set of certificates */
+    uint64_t version GUARDED_BY(lock);          /* counts contexts: shows that a context was made from older options */
+    struct file_stamps stamps GUARDED_BY(lock); /* of the files that were read, or could not be used */
+    _Atomic bool is_looking;                    /* atomic: acquire/release; a job is under way */
+} current;                                      /* global: one server, one set of certificates */
 
 /* ------------------------------------------------------------------------------------------------------- making -- */
 
@@ -186,7 +186,7 @@ static const char *apply_option(const struct option_row *row)
 
 /* ----------------------------------------------------------------------------------------------------- rotation -- */
 
-/* What a job needs, so that it reads no options. */
+/* The inputs of a job, so that it reads no options. */
 struct look {
     struct tls_options options; /* its texts are copies */
     uint64_t version;

@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A list is never changed, only replaced, so that whoever acquired it can match without the lock. */
+/* A list never changes; it is replaced. So a thread with a reference matches without the lock. */
 struct patterns {
     _Atomic uint32_t refs; /* atomic: release on leaving, acquire by the last */
     size_t count;

@@ -40,8 +40,8 @@ static struct state {
     struct loop_timer timer;
 } CACHE_ALIGNED states[WORKERS_MOST];
 
-/* Deletes what is due in one stripe and database; false: time is up. A stripe that is busy is left for the next time:
- * whoever holds it is at work on these keys. */
+/* Deletes the due keys of one stripe and database; false: the time slice is over. A busy stripe is left for the next
+ * time: another thread is using its keys. */
 static bool expire_stripe(struct worker *worker, uint32_t stripe, unsigned db, uint64_t end_us)
 {
     struct access *access = &worker->run.access;

@@ -28,7 +28,7 @@ struct due {
 
 /* A worker's, made for its first job. Its thread's alone. */
 struct cron_runner {
-    struct client client; /* who runs them: no connection, nobody's to see */
+    struct client client; /* the client that runs them: without connection, visible to no one */
     bool waits;           /* something was in the way, and we will be woken */
 };
 
@@ -215,7 +215,7 @@ static void log_failure(const struct run *run)
                   due->name.data, due->db, (int)MIN(size, (size_t)ERROR_SHOWN), run->reply.data);
 }
 
-/* With what is held; what comes of it is journaled when this returns. */
+/* Runs with the locks held; its effects are journaled when this returns. */
 static void run_held(struct worker *worker, void *context)
 {
     struct run *run = context;
@@ -283,7 +283,7 @@ static void find_in_stripe(struct worker *worker, uint32_t stripe, struct list *
 
     for (unsigned db = 0; db < store_database_bound(worker->server->store); db++) {
         if (!access_has_due_job(access, stripe, db) || !access_lock(access, &stripe, 1, &busy))
-            continue; /* who holds the stripe is at work there: next time */
+            continue; /* another thread uses the stripe: next time */
         access_each_due_job(access, stripe, db, note_due, found);
         access_unlock(access, &stripe, 1);
     }
@@ -338,7 +338,7 @@ static void woken(struct worker *worker)
 {
     if (LIKELY(runners[worker->index] == NULL) || !runners[worker->index]->waits || !active_expiry_may_run(worker))
         return;
-    (void)cron_runner_turn(worker); /* what is left comes with the next timer */
+    (void)cron_runner_turn(worker); /* the rest follows with the next timer */
 }
 
 const struct lifecycle cron_runner_lifecycle = {

@@ -34,10 +34,10 @@ static _Atomic uint64_t run_count;        /* atomic: relaxed; written by worker 
 
 static struct {
     uint64_t pause_s;               /* 0: none was given up since there was nothing to do */
-    uint64_t until_us, holes_bytes; /* when and with what it is tried again */
+    uint64_t until_us, holes_bytes; /* the time and the size of holes at which it tries again */
 } given_up;                         /* owner: worker 0 */
 
-/* A worker's; its own thread's, but for the atomics. */
+/* Of a worker; its own thread's, except the atomics. */
 static struct state {
     struct defrag_counters counters;
     struct defrag_walk walk;
@@ -132,7 +132,7 @@ static void run_ends(void)
     log_verbose("Active defrag done in %llu ms", (unsigned long long)(current_us / 1000));
 }
 
-/* ---------------------------------------------------------------------------------------- what is not worth it -- */
+/* ------------------------------------------------------------------------------------------------- giving up -- */
 
 static bool is_useless(const struct server *server)
 {
@@ -160,7 +160,7 @@ static bool is_worth_a_try(uint64_t now_us, uint64_t holes_bytes)
            holes_bytes > given_up.holes_bytes + given_up.holes_bytes / MORE_HOLES_SHARE;
 }
 
-/* What is to be done, with regard to what it has been good for. */
+/* The percentage of time to use, considering the results so far. */
 static unsigned percent_worth_it(uint64_t now_us, bool runs)
 {
     uint64_t holes_bytes;
@@ -185,7 +185,7 @@ static void sample(struct server *server)
 
     (void)server;
     if (LIKELY(!OPTION_IS(option_on)) && before == 0) {
-        given_up.pause_s = 0; /* who switches it on again wants a try */
+        given_up.pause_s = 0; /* switching it on again starts a try */
         return;
     }
     now_us = clock_monotonic_us();
@@ -247,7 +247,7 @@ static uint64_t slice_us(const struct worker *worker, uint64_t now_us, unsigned 
     return MIN(pause_us * percent / pause_parts(worker, percent), (uint64_t)SLICE_MOST_US);
 }
 
-/* A walk of an earlier run may be half through, and what it met is no news. */
+/* A walk of an earlier run may be half done; its results do not count. */
 static void begin_walk(struct worker *worker)
 {
     struct state *mine = &states[worker->index];

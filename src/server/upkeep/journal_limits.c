@@ -26,7 +26,7 @@ static const char *apply(const struct option_row *row)
     gate_assert_alone();
     journal_set_retention(&server->journal, OPTION_GET_U64(option_backlog_size));
     journal_set_lag_limit(&server->journal, OPTION_GET_U64(option_lag_limit));
-    /* The backlog is wanted in memory; the limit is for what comes on top of it. */
+    /* The backlog stays in memory; the limit is for the part beyond it. */
     journal_set_memory_limit(&server->journal,
                              OPTION_GET_U64(option_memory_limit) == 0
                                  ? 0
@@ -74,7 +74,7 @@ static void tend(void *argument)
     atomic_store(&tending, false);
 }
 
-/* What made the journal longer has a turn's end behind it. */
+/* Commands that extended the journal are followed by the end of their turn. */
 static void look(struct worker *worker)
 {
     struct journal *journal = &worker->server->journal;
@@ -87,7 +87,7 @@ static void look(struct worker *worker)
         background_submit(BACKGROUND_OTHER, tend, journal);
 }
 
-/* The log, from time to time, of who is kept waiting. */
+/* Logs now and then that clients wait. */
 static void sample(struct server *server)
 {
     bool lags = atomic_load_explicit(&server->journal.is_lagging, memory_order_relaxed);

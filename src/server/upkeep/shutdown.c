@@ -56,7 +56,7 @@ bool shutdown_needs_gate(unsigned flags)
     return (flags & SHUTDOWN_NOSAVE) == 0 && ((flags & SHUTDOWN_SAVE) != 0 || save_points_exist()) && !loading_runs();
 }
 
-/* Whoever wants the data saved must hear that it is not, instead of losing it. */
+/* A client that wants the data saved must get an error, instead of losing the data. */
 bool shutdown_begin(struct server *server, unsigned flags, struct access *access)
 {
     assert(access == NULL || (access->exclusive && gate_is_alone()));
@@ -65,7 +65,7 @@ bool shutdown_begin(struct server *server, unsigned flags, struct access *access
         log_warning("Writing initial AOF. Can't exit. Use FORCE to stop the server anyway.");
         return false;
     }
-    child_stop(CHILD_RDB); /* what it would have is older than what comes now */
+    child_stop(CHILD_RDB); /* its file would be older than the one written now */
     child_stop(CHILD_AOF);
     if (access != NULL && shutdown_needs_gate(flags)) {
         log_notice("Saving the final RDB snapshot before exiting.");

@@ -31,7 +31,7 @@ void soft_shutdown_begin(void)
         log_warning("Soft shutdown: refusing new clients, waiting for connected clients to leave");
 }
 
-/* Monitors and who waits inside a command keep nobody waiting. */
+/* Monitors and clients inside a command do not delay it. */
 static void count_staying(const struct client_card *card, void *context)
 {
     uint32_t flags = atomic_load_explicit(&card->flags, memory_order_relaxed);
