@@ -1,10 +1,13 @@
 #include "server/durable/aof.h"
 
+#include "base/assert.h"
 #include "base/background.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "persist/aof_dump.h"
 #include "server/config/config.h"
 #include "server/core/exclusive.h"
@@ -87,6 +90,7 @@ static void set_phase(enum phase phase)
 /* The rewrite has come to its end, which any thread may bring. */
 static void end_phase(void)
 {
+    assert(phase_now() != PHASE_NONE);
     aof_lock_release();
     set_phase(PHASE_NONE);
 }
@@ -110,6 +114,7 @@ static bool read_files(bool *exist)
     char error[AOF_SET_ERROR_BYTES], *folder = aof_folder_path();
     enum status status;
 
+    gate_assert_alone();
     aof_set_fini(&aof.files);
     aof_set_init(&aof.files, folder, aof_file_name());
     mem_free(folder);
@@ -137,6 +142,7 @@ static void remove_file(const char *name)
 /* Another process of ours can have left such names only if it had our number. */
 static void make_names(void)
 {
+    gate_assert_alone();
     aof.is_rdb = OPTION_IS(option_aof_use_rdb_preamble);
     (void)snprintf(aof.temp_base, sizeof(aof.temp_base), "temp-rewriteaof-bg-%d.aof", (int)getpid());
     (void)snprintf(aof.child_temp, sizeof(aof.child_temp), "temp-rewriteaof-%d.aof", (int)getpid());
@@ -181,6 +187,7 @@ static must_check enum status write_base(struct snapshot *keys, struct child_rep
     enum status status = aof.is_rdb ? persistence_save_base(&base, keys, error, CHILD_ERROR_BYTES)
                                     : aof_dump_save(&dump, error, CHILD_ERROR_BYTES);
 
+    gate_assert_alone();
     mem_free(path);
     mem_free(temp);
     return status;
@@ -225,6 +232,7 @@ static void note_started(void)
 /* In the writer's thread, or in the background. */
 static void committed(bool good)
 {
+    assert(phase_now() == PHASE_COMMIT);
     if (good) {
         SET(last_was_good, true);
         SET(failures, 0);
@@ -251,6 +259,7 @@ static void commit_alone(void *argument)
 {
     const struct aof_commit commit = {.temp_base = aof.temp_base, .is_rdb = aof.is_rdb};
 
+    assert(!aof.has_writer);
     (void)argument;
     committed(aof_commit_alone(&aof.files, &commit));
 }
@@ -273,6 +282,7 @@ static void child_done(const struct child_report *report, void *context)
     bool is_good = report->is_last && report->status == STATUS_OK;
     bool was_stopped = is_good || (!report->is_last && strcmp(report->error, "stopped") == 0);
 
+    assert(phase_now() == PHASE_CHILD);
     (void)context;
     SET(last_duration_s, ((int64_t)clock_monotonic_us() - GET(started_us)) / (1000 * 1000));
     SET(last_cow_bytes, report->cow_bytes);
@@ -321,6 +331,7 @@ static bool start_rewrite(struct access *access)
     struct file *temporary = NULL;
     bool exist;
 
+    gate_assert_alone();
     if (state == AOF_STARTING)
         status_ignore(aof_writer_stop(), "what it wrote begins anew, with other files");
     if (state != AOF_ON && !read_files(&exist))
@@ -331,6 +342,7 @@ static bool start_rewrite(struct access *access)
     aof.has_writer = state != AOF_OFF;
     if (state == AOF_STARTING) /* before the child, which may have ended well before we are done here */
         aof_writer_start(&server_instance()->journal, &aof.files, temporary, 0, true);
+    assert(phase_now() == PHASE_NONE);
     set_phase(PHASE_CHILD); /* worker 0 may hear of the child's end before we are done here */
     if (!child_start(&task)) {
         set_phase(PHASE_NONE);
@@ -372,6 +384,7 @@ enum aof_rewrite_start aof_rewrite(struct access *access)
 {
     bool started;
 
+    gate_assert_alone();
     if (phase_now() != PHASE_NONE)
         return AOF_REWRITE_RUNS;
     if (child_running() != CHILD_NONE || is_in_transaction() || is_writer_in_the_way()) {
@@ -547,6 +560,8 @@ void aof_begin(void)
 {
     struct server *server = server_instance();
 
+    gate_assert_alone();
+    assert(GET(state) == AOF_OFF);
     /* A server that is asked to stop while it loads has not all of the data. */
     if (!OPTION_IS(option_appendonly) || atomic_load_explicit(&server->stopping, memory_order_relaxed))
         return;
@@ -563,6 +578,7 @@ void aof_begin(void)
 /* The gate is owned, or the workers have ended. */
 static void begin_to_stop(void)
 {
+    gate_assert_alone();
     /* In one step, as the writer may just be about to say that the first files are in place. */
     const bool was_on = atomic_exchange(&aof.state, AOF_STOPPING) == AOF_ON;
 
@@ -583,6 +599,7 @@ static bool may_finish_stopping(void)
 /* Likewise. Waits for the writer, if it has not ended. */
 static void finish_stopping(void)
 {
+    gate_assert_alone();
     if (!aof_writer_stop())
         log_warning("The AOF is not completely on the disk.");
     if (aof.temp_increment[0] != '\0')
@@ -614,6 +631,7 @@ static const char *turn_on(void)
 {
     static const char failed[] = "Unable to turn on AOF. Check server logs.";
 
+    gate_assert_alone();
     if (!aof_lock_acquire(0))
         return failed;
     SET(state, AOF_STARTING);
@@ -631,6 +649,7 @@ static const char *apply_appendonly(const struct option_row *row)
 {
     enum aof_state state = GET(state);
 
+    gate_assert_alone();
     (void)row;
     if (!OPTION_IS(option_appendonly)) {
         if (state == AOF_STARTING || state == AOF_ON)
@@ -656,6 +675,7 @@ static void finish_at_gate(struct worker *worker)
 
 static void look(struct worker *worker)
 {
+    worker_assert_zero(worker);
     if (phase_now() == PHASE_CHILD && aof_writer_split_failed())
         child_stop(CHILD_AOF);
     if (GET(state) != AOF_STOPPING)
@@ -675,6 +695,7 @@ static void woken(struct worker *worker)
 
 static const char *apply_appendfsync(const struct option_row *row)
 {
+    gate_assert_alone();
     (void)row;
     aof_hold_update();
     aof_writer_poke();
@@ -683,6 +704,7 @@ static const char *apply_appendfsync(const struct option_row *row)
 
 static const char *apply_history(const struct option_row *row)
 {
+    gate_assert_alone();
     (void)row;
     aof_writer_drop_history();
     if (aof_writer_is_dropping())
@@ -692,6 +714,8 @@ static const char *apply_history(const struct option_row *row)
 
 void aof_stop(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     if (GET(state) == AOF_OFF)
         return;
     if (GET(state) == AOF_ON)
@@ -722,12 +746,15 @@ void aof_stats(struct aof_stats *stats)
 
 static void aof_stats_reset(void)
 {
+    gate_assert_alone();
     SET(rewrites, 0);
     aof_writer_stats_reset();
 }
 
 void aof_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     config_on_change("appendonly", apply_appendonly);
     config_on_change("appendfsync", apply_appendfsync);
     config_on_change("aof-disable-auto-gc", apply_history);

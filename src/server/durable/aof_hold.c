@@ -1,5 +1,6 @@
 #include "server/durable/aof_hold.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
@@ -25,6 +26,7 @@ static struct state {
 
 static struct state *of(const struct worker *worker)
 {
+    assert(worker->index <= WORKERS_MOST);
     return &states[worker->index];
 }
 
@@ -160,6 +162,7 @@ static void on_unblock(struct client *client, bool with_error)
 {
     struct synced_wait *wait = find(client);
 
+    assert(wait != NULL);
     if (!with_error) {
         end_wait(wait);
         return;
@@ -213,6 +216,8 @@ void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, 
     struct worker *worker = client->worker;
     struct synced_wait *wait = mem_alloc_zero(sizeof(*wait));
 
+    assert(reply != NULL && find(client) == NULL);
+    client_assert_owned(client);
     wait->client = client;
     wait->offset = offset;
     wait->how = how;
@@ -236,6 +241,7 @@ void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, 
 
 static void release(struct held_output *held)
 {
+    assert(held->client->held_output == held);
     held->client->held_output = NULL;
     list_remove(&held->node);
     mem_free(held);
@@ -243,6 +249,7 @@ static void release(struct held_output *held)
 
 static void forget(struct client *client)
 {
+    client_assert_owned(client);
     forget_wait(client);
     if (client->held_output != NULL)
         release(client->held_output);
@@ -252,6 +259,8 @@ static struct held_output *held_create(struct client *client)
 {
     struct held_output *held = mem_alloc_zero(sizeof(*held));
 
+    client_assert_owned(client);
+    assert(client->held_output == NULL);
     held->client = client;
     client->held_output = held;
     list_push_back(&of(client->worker)->held, &held->node);
@@ -261,6 +270,7 @@ static struct held_output *held_create(struct client *client)
 
 void aof_hold_fence(struct client *client)
 {
+    client_assert_owned(client);
     if (client->held_output == NULL)
         (void)held_create(client);
     worker_at_turn_end(client->worker);
@@ -269,12 +279,14 @@ void aof_hold_fence(struct client *client)
 /* Output that waits for nothing else is sent at the end of the turn. */
 void aof_hold_unfence(struct client *client)
 {
+    client_assert_owned(client);
     assert(client->held_output != NULL && client->rendezvous_count == 0);
     worker_at_turn_end(client->worker);
 }
 
 void aof_hold_until_done(struct client *client)
 {
+    client_assert_owned(client);
     aof_hold_fence(client);
     client->held_output->until_done = true;
 }
@@ -296,6 +308,7 @@ static void hold(struct conn *conn, void *context)
     if (held == NULL) {
         held = held_create(client);
     } else {
+        assert(conn_held_size(conn) >= held->first.bytes + held->later.bytes);
         fresh = conn_held_size(conn) - held->first.bytes - held->later.bytes;
         if (fresh == 0)
             return;
@@ -389,6 +402,7 @@ void aof_hold_update(void)
 
 void aof_hold_turn(struct worker *worker)
 {
+    worker_assert_self(worker);
     if (worker->has_journaled) {
         worker->has_journaled = false;
         aof_writer_poke();

@@ -1,9 +1,12 @@
 #include "server/durable/aof_load.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/thread.h"
 #include "persist/aof_read.h"
 #include "persist/rdb_load.h"
 #include "server/command/command.h"
@@ -32,6 +35,9 @@ static const struct applier *applier; /* const once something is loaded */
 
 void aof_load_provide(const struct applier *provided)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(applier == NULL);
     applier = provided;
 }
 
@@ -96,6 +102,7 @@ static void note_error(const struct applied *step, struct slice text, void *cont
     struct loading_file *file = context;
     struct slice name = step->command->full_name;
 
+    assert(step >= file->applied && step < file->applied + BATCH_MOST);
     if (++file->result->errors > ERRORS_SHOWN)
         return;
     while (text.size != 0 && (text.data[text.size - 1] == '\n' || text.data[text.size - 1] == '\r'))
@@ -430,6 +437,8 @@ bool aof_load_run(const struct aof_manifest *manifest, const struct aof_load_req
     struct apply *apply = applier->create(request->worker);
     bool good = true;
 
+    worker_assert_self(request->worker);
+    gate_assert_alone();
     *result = (struct aof_load_result){0};
     access->effects = NULL;
     for (uint32_t i = 0; good && i < manifest->count; i++) {
@@ -458,6 +467,8 @@ bool aof_load_again(struct worker *worker)
     uint64_t bytes;
     bool good = false;
 
+    worker_assert_self(worker);
+    gate_assert_alone();
     /* Without an append-only file a rewrite also leaves files that can be loaded. The files can also be loaded before
      * the first rewrite has begun. Once it has, its effects must not be of other data than those that follow. */
     aof_stats(&stats);

@@ -110,6 +110,7 @@ static bool take_locked(unsigned wait_ms)
         log_verbose("Can't lock the append-only file: %s: %s", path, strerror(errno));
     else
         write_owner(owned.fd);
+    assert((attempt == ATTEMPT_LOCKED) == (owned.fd >= 0));
     owned.path = path;
     return attempt != ATTEMPT_HELD;
 }
@@ -130,6 +131,7 @@ bool aof_lock_acquire(unsigned wait_ms)
     bool good = true;
 
     mutex_lock(&owned.lock);
+    assert(owned.users != 0 || (owned.path == NULL && owned.fd < 0));
     if (owned.users == 0)
         good = take_locked(wait_ms);
     if (good)

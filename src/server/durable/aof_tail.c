@@ -1,8 +1,10 @@
 #include "server/durable/aof_tail.h"
 
 #include "base/file.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "persist/aof_text.h"
 #include "server/durable/aof_files.h"
 #include "server/durable/file_options.h"
@@ -217,6 +219,8 @@ bool aof_tail_recover(const struct aof_manifest *manifest)
     bool good = true;
     enum status status = journal_tail_open(&recovery.reader, tail_path, &error);
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     if (status == STATUS_OK) {
         recovery.place = *journal_tail_place(recovery.reader);
         part = find_part(&recovery, manifest);

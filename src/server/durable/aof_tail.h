@@ -12,5 +12,6 @@
 
 #include <stdbool.h>
 
-/* At start, before the files are read. False: appending is necessary but fails; the log has the reason. */
+/* By the main thread, before the workers start and before the files are read. False: appending is necessary but fails;
+ * the log has the reason. */
 must_check bool aof_tail_recover(const struct aof_manifest *manifest);

@@ -1,7 +1,9 @@
 #include "server/durable/aof_writer.h"
 
+#include "base/assert.h"
 #include "base/background.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
@@ -61,6 +63,7 @@ static struct {
     _Atomic bool reads;            /* atomic, seq_cst, with `split` and `ends`: see read_journal */
     _Atomic enum rest rest;        /* atomic, seq_cst: see sleep_until */
     _Atomic bool runs;             /* atomic, release, acquire: changed by who owns the gate */
+    uint32_t thread_id;            /* spinlock_self_id of its thread; 0: it has not begun */
     /* the writer's */
     struct journal_reader reader;
     struct file *file;
@@ -85,6 +88,11 @@ static struct {
     _Atomic int shown_error;
     _Atomic uint32_t flush_sleep_us; /* atomic, relaxed: aof_writer_sleep */
 } writer;
+
+static void assert_is_writer(void)
+{
+    assert(writer.thread_id == spinlock_self);
+}
 
 #define GET(field) atomic_load_explicit(&writer.field, memory_order_relaxed)
 #define SET(field, value) atomic_store_explicit(&writer.field, (value), memory_order_relaxed)
@@ -118,6 +126,7 @@ static bool note_failure(void)
     uint64_t now_us = clock_monotonic_us();
     bool tell = !GET(failed) || now_us - writer.told_us >= LOG_AGAIN_US;
 
+    assert_is_writer();
     writer.error = errno;
     SET(shown_error, writer.error);
     SET(failed, true);
@@ -216,6 +225,7 @@ static void read_journal(void)
     struct journal_view view;
     bool is_limited;
 
+    assert_is_writer();
     atomic_store(&writer.reads, true);
     is_limited = find_limit(&limit);
     while ((LIKELY(!is_limited) || !has_come_to(&limit)) && writer.text.bytes.size < BATCH_BYTES &&
@@ -253,6 +263,7 @@ static void publish_synced(void)
 {
     if (writer.is_temporary || writer.sync_failed || writer.split_unsynced)
         return; /* a promise about files that do not count, or cannot be trusted */
+    assert(GET(synced_position) <= GET(written_position));
     atomic_store_explicit(&writer.synced, GET(written), memory_order_release);
     SET(synced_position, GET(written_position));
 }
@@ -267,6 +278,7 @@ static void tell_place(void)
 /* All that was read is in the file. */
 static void note_written(void)
 {
+    assert(writer.read_offset >= GET(written) && writer.read_position >= GET(written_position));
     SET(written, writer.read_offset);
     SET(written_position, writer.read_position);
     tell_place();
@@ -287,6 +299,7 @@ static void skip_messages(void)
 /* False: it could not be written, and is kept. */
 static bool write_out(void)
 {
+    assert_is_writer();
     if (writer.text.bytes.size == 0) {
         skip_messages();
         return true;
@@ -374,6 +387,7 @@ static bool sync_file(void)
     uint64_t start_us = clock_monotonic_us();
     enum status status;
 
+    assert_is_writer();
     SET(is_syncing, true);
     if (UNLIKELY(OPTION_GET(option_aof_sync_delay) != 0))
         (void)usleep((useconds_t)OPTION_GET(option_aof_sync_delay));
@@ -493,6 +507,7 @@ bool aof_commit_alone(struct aof_set *files, const struct aof_commit *commit)
 
 static void begin_file(struct file *file, uint64_t bytes)
 {
+    assert(file != NULL);
     file_close(&writer.file);
     writer.file = file;
     writer.file_bytes = bytes;
@@ -519,6 +534,8 @@ static void split(void)
 {
     struct file *file;
 
+    assert(writer.text.bytes.size == 0); /* what was read belongs to the file before */
+    assert_is_writer();
     if (!writer.sync_failed && sync_file())
         publish_synced();
     if (aof_set_add_increment(writer.files, &file) != STATUS_OK) {
@@ -555,6 +572,7 @@ static bool reopen(void)
     int db = writer.text.db;
     int64_t seconds = writer.file_s;
 
+    assert(writer.is_temporary);
     if (aof_set_open_last(writer.files, &file, &size) != STATUS_OK) {
         log_warning("Can't open the AOF under its new name: %s", strerror(errno));
         return false;
@@ -572,6 +590,7 @@ static bool commit_base(const struct aof_commit *commit)
 {
     bool good;
 
+    assert_is_writer();
     if (writer.is_temporary) {
         /* On the disk before it counts. Written or not: what failed to be written is still in the buffer. */
         good = !writer.sync_failed && sync_file() && replace_base(writer.files, commit, AOF_KEPT_TEMPORARY) && reopen();
@@ -668,6 +687,7 @@ static void get_up(void)
 
 static void sleep_until(uint64_t until_us)
 {
+    assert_is_writer();
     atomic_store(&writer.rest, SLEEPS);
     if (journal_end_position(writer.journal) != writer.read_position)
         (void)sched_yield(); /* somebody is about to fill in what he has reserved */
@@ -715,6 +735,7 @@ static void answer_settled(void)
 {
     bool wanted, settled = GET(failed) || GET(written_position) == journal_end_position(writer.journal);
 
+    assert_is_writer();
     spinlock_acquire(&writer.lock);
     wanted = writer.wants_settled;
     if (settled)
@@ -728,6 +749,7 @@ static void drop_if_wanted(void)
 {
     uint64_t wanted = atomic_load(&writer.drops_wanted);
 
+    assert_is_writer();
     if (LIKELY(wanted == atomic_load(&writer.drops_done)))
         return;
     drop_history(writer.files);
@@ -779,6 +801,7 @@ static void write_until_end(void)
 static void run(void *argument)
 {
     (void)argument;
+    writer.thread_id = spinlock_self_id();
     write_until_end();
     atomic_store_explicit(&writer.has_ended, true, memory_order_release);
     worker_wake(&server_instance()->workers[0]);
@@ -789,6 +812,7 @@ static void open_tail(void)
 {
     char *path = aof_set_tail_path(writer.files);
 
+    assert(writer.tail == NULL);
     writer.whole = (struct journal_place){.db = -1};
     if (journal_tail_create(&writer.tail, path) == STATUS_OK)
         journal_tail_enter(writer.journal, writer.tail);
@@ -814,6 +838,9 @@ static void close_tail(bool all_is_written)
 void aof_writer_start(struct journal *journal, struct aof_set *files, struct file *file, uint64_t size,
                       bool is_temporary)
 {
+    gate_assert_alone();
+    assert(!GET(runs) && file != NULL);
+    writer.thread_id = 0;
     writer.journal = journal;
     writer.files = files;
     spinlock_init(&writer.lock, LOCK_REGISTRY);
@@ -867,6 +894,7 @@ static void wait_until_seen(void)
 
 void aof_writer_end(bool counts)
 {
+    gate_assert_alone();
     if (!GET(runs) || atomic_load(&writer.ends))
         return;
     spinlock_acquire(&writer.lock);
@@ -891,6 +919,7 @@ bool aof_writer_stop(void)
 {
     bool good;
 
+    gate_assert_alone();
     if (!GET(runs))
         return true;
     aof_writer_end(true);
@@ -926,6 +955,7 @@ void aof_writer_fail_syncs(bool fail)
 
 bool aof_writer_settle(void)
 {
+    gate_assert_alone();
     if (!GET(runs))
         return true;
     spinlock_acquire(&writer.lock);
@@ -952,6 +982,7 @@ bool aof_writer_is_dropping(void)
 
 void aof_writer_split(void)
 {
+    gate_assert_alone();
     assert(GET(runs));
     spinlock_acquire(&writer.lock);
     writer.split_at = journal_end();
@@ -977,6 +1008,7 @@ bool aof_writer_commit(const struct aof_commit *commit)
 {
     bool ends;
 
+    assert(commit->temp_base != NULL && commit->done != NULL);
     spinlock_acquire(&writer.lock);
     ends = atomic_load(&writer.ends); /* from then on, until it is started again */
     if (!ends) {
@@ -1025,6 +1057,7 @@ void aof_writer_stats(struct aof_writer_stats *stats)
 
 void aof_writer_stats_reset(void)
 {
+    gate_assert_alone();
     SET(syncs, 0);
     SET(slow_syncs, 0);
 }

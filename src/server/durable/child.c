@@ -1,11 +1,14 @@
 #include "server/durable/child.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/spinlock.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "server/config/options_process.h"
+#include "server/core/server.h"
 #include "server/observe/latency.h"
 #include "server/process/process.h"
 
@@ -65,6 +68,7 @@ static uint64_t private_bytes(void)
 
 static void send_report(struct child_report *report)
 {
+    assert(self.pipe >= 0);
     static_assert(sizeof(*report) <= 4096, "a report goes through the pipe in one piece");
     uint64_t cow = private_bytes();
 
@@ -77,6 +81,7 @@ void child_tell(struct child_report *report)
 {
     uint64_t now = clock_monotonic_us();
 
+    assert(child_is_copy() && self.pipe >= 0);
     if (now < self.next_us)
         return;
     self.next_us = now + TELL_US;
@@ -100,6 +105,7 @@ bool child_is_copy(void)
 
 void child_become(int kept_fd)
 {
+    assert(!is_copy && kept_fd >= 0);
     is_copy = true;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing is put in its place after the server's own end */
     (void)signal(SIGINT, SIG_IGN);
@@ -132,9 +138,11 @@ static void NORETURN run_child(int pipe_end)
 static void note_start(const struct child_task *task, pid_t pid, int pipe_end, int64_t fork_us)
 {
     spinlock_acquire(&child.lock);
+    assert(child.pid == 0);
     child.pid = pid;
     child.was_stopped = false;
     spinlock_release(&child.lock);
+    assert(child.pipe < 0);
     child.pipe = pipe_end;
     child.report = (struct child_report){.status = STATUS_INTERRUPTED};
     atomic_store_explicit(&child.started_us, (int64_t)clock_monotonic_us(), memory_order_relaxed);
@@ -154,6 +162,8 @@ bool child_start(const struct child_task *task)
     int ends[2], error;
     pid_t pid;
 
+    gate_assert_alone();
+    assert(task->kind != CHILD_NONE && task->run != NULL && task->done != NULL);
     if (atomic_load_explicit(&child.kind, memory_order_acquire) != CHILD_NONE) {
         errno = EEXIST;
         return false;
@@ -219,6 +229,7 @@ static void finish(pid_t pid, int wait_status, bool was_stopped)
     struct child_report report;
     struct child_task task = child.task;
 
+    assert(child.pipe >= 0);
     read_reports();
     (void)close(child.pipe);
     child.pipe = -1;
@@ -244,6 +255,7 @@ void child_look(void)
     bool was_stopped;
     pid_t pid;
 
+    worker_assert_zero(&server_instance()->workers[0]);
     if (atomic_load_explicit(&child.kind, memory_order_acquire) == CHILD_NONE)
         return;
     read_reports();
@@ -275,6 +287,8 @@ void child_teardown(void)
     bool was_stopped;
     pid_t pid;
 
+    thread_assert_main();
+    gate_assert_no_traffic();
     child_stop(child_running());
     if (child_running() == CHILD_NONE)
         return;
@@ -320,6 +334,7 @@ void child_stats(struct child_stats *stats)
 
 void child_stats_reset(void)
 {
+    gate_assert_alone();
     atomic_store_explicit(&child.fork_count, 0, memory_order_relaxed);
     atomic_store_explicit(&child.last_fork_us, 0, memory_order_relaxed);
 }

@@ -1,5 +1,7 @@
 #include "server/durable/file_options.h"
 
+#include "base/gate.h"
+#include "base/thread.h"
 #include "server/config/config.h"
 
 #include <string.h>
@@ -111,6 +113,7 @@ struct rdb_write_options rdb_file_options(void)
 
 const char *rdb_file_name(void)
 {
+    gate_assert_alone();
     return rdb_name.data;
 }
 
@@ -163,6 +166,8 @@ static const struct option_row rdb_rows[] = {
 
 void file_options_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     config_add_rows(aof_rows, countof(aof_rows));
     config_add_rows(rdb_rows, countof(rdb_rows));
 }

@@ -1,22 +1,33 @@
 #include "server/durable/libraries.h"
 
+#include "base/assert.h"
+#include "base/gate.h"
+#include "base/thread.h"
+#include "server/core/worker.h"
+#include "server/durable/child.h"
+
 #include <stdio.h>
 
 static const struct libraries_keeper *keeper;
 
 void libraries_provide(const struct libraries_keeper *provided)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(keeper == NULL);
     keeper = provided;
 }
 
 void libraries_each(void (*visit)(struct slice source, void *context), void *context)
 {
+    assert(child_is_copy() || gate_is_alone() || gate_is_inside(&worker_self()->member));
     if (keeper != NULL)
         keeper->each(visit, context);
 }
 
 bool libraries_load(struct slice source, bool replaces, char *error, size_t error_size)
 {
+    gate_assert_alone();
     if (keeper != NULL)
         return keeper->load(source, replaces, error, error_size);
     snprintf(error, error_size, "functions are not supported here");
@@ -25,6 +36,7 @@ bool libraries_load(struct slice source, bool replaces, char *error, size_t erro
 
 void libraries_flush(void)
 {
+    gate_assert_alone();
     if (keeper != NULL)
         keeper->flush();
 }

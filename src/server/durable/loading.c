@@ -1,6 +1,8 @@
 #include "server/durable/loading.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
@@ -92,6 +94,7 @@ static void own_gate(void)
 {
     while (!gate_try_own(&loader.member, GATE_SPINS))
         wait_for(&loader.woken);
+    gate_assert_owned(&loader.member);
 }
 
 static void tell_progress(uint64_t bytes, uint64_t keys)
@@ -109,6 +112,7 @@ static void tell_progress(uint64_t bytes, uint64_t keys)
 /* Exclusive commands that do not need the data (CONFIG) get their turn. */
 static bool pause_loading(uint64_t bytes, uint64_t keys, void *context)
 {
+    gate_assert_owned(&loader.member);
     (void)context;
     tell_progress(bytes, keys);
     gate_open(&loader.member);
@@ -192,6 +196,7 @@ static void load_rdb(void)
     enum status status;
     bool good = false;
 
+    assert(loader.file != NULL);
     access_init(&loader.access, loader.server->store, &loader.counters);
     access_begin(&loader.access, clock_wall_ms(), true);
     persistence_fill_load(&request, &loader.access);
@@ -238,6 +243,7 @@ static void run(void *argument)
 {
     (void)argument;
     gate_take_over(&loader.member);
+    gate_assert_owned(&loader.member);
     if (loader.worker != NULL)
         worker_adopt(loader.worker);
     for (unsigned i = 0; i < loader.server->worker_count; i++)
@@ -253,6 +259,7 @@ static void run(void *argument)
     mem_free(loader.worker);
     if (loader.loaded != NULL)
         loader.loaded();
+    assert(loading_runs());
     command_block_set(COMMAND_BLOCK_LOADING, false);
     gate_open(&loader.member);
     gate_part(&loader.member);
@@ -262,18 +269,24 @@ static void run(void *argument)
  * last that its log tells. */
 static void worker_starts(struct worker *worker)
 {
-    (void)worker;
+    worker_assert_self(worker);
     if (loader.server != NULL)
         (void)sem_post(&loader.begun);
 }
 
 void loading_on_end(void (*leave)(void))
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(loader.server == NULL);
     loader.leave = leave;
 }
 
 void loading_on_loaded(void (*loaded)(void))
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(loader.server == NULL);
     loader.loaded = loaded;
 }
 
@@ -337,6 +350,9 @@ bool loading_start(struct server *server)
     uint64_t size = 0;
     enum found found = find_data(server, &size);
 
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(loader.server == NULL);
     if (found == FOUND_NOTHING && loader.loaded != NULL)
         loader.loaded();
     if (found != FOUND_DATA)
@@ -358,6 +374,8 @@ bool loading_start(struct server *server)
 
 void loading_join(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     thread_join(&loader.thread);
 }
 

@@ -1,10 +1,13 @@
 #include "server/durable/persistence.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "base/version.h"
 #include "persist/rdb_load.h"
 #include "persist/rdb_payload.h"
@@ -77,6 +80,7 @@ static void update_denial(void)
 
 static const char *apply_denial(const struct option_row *row)
 {
+    gate_assert_alone();
     (void)row;
     update_denial();
     return NULL;
@@ -134,6 +138,7 @@ void persistence_give_up_from_signal(void)
 
 const char *persistence_file(void)
 {
+    gate_assert_alone();
     return rdb_file_name();
 }
 
@@ -154,8 +159,10 @@ bool persistence_save(struct access *access)
     struct origin origin;
     enum status status;
 
+    gate_assert_alone();
     fill_save(&request, &origin, &keys);
     make_temp_path(state.own_temp_path, (int64_t)getpid());
+    assert(!atomic_load(&state.writes_own));
     atomic_store(&state.writes_own, true);
     status = rdb_save(persistence_file(), state.own_temp_path, &request, &result);
     atomic_store(&state.writes_own, false);
@@ -177,6 +184,7 @@ enum status persistence_save_base(const struct persistence_base *base, struct sn
     struct origin origin;
     enum status status;
 
+    gate_assert_alone();
     fill_save(&request, &origin, keys);
     origin.aux[countof(origin.aux) - 1].value = SLICE("1"); /* aof-base */
     request.starts_writeback = base->starts_writeback;
@@ -199,6 +207,7 @@ static bool tell_progress(uint64_t keys, void *context)
 {
     struct child_work *work = context;
 
+    assert(keys >= work->report->keys);
     work->report->keys = keys;
     child_tell(work->report);
     return true;
@@ -255,6 +264,7 @@ uint64_t persistence_key_count(const struct store *store)
 {
     uint64_t count = 0;
 
+    gate_assert_alone();
     for (unsigned db = 0; db < store_database_bound(store); db++)
         count += store_key_count(store, db);
     return count;
@@ -268,6 +278,7 @@ enum persistence_start persistence_start_child(struct access *access)
                                     .access = access,
                                     .keys_total = persistence_key_count(access->store)};
 
+    gate_assert_alone();
     if (child_running() != CHILD_NONE)
         return PERSISTENCE_BUSY;
     SET(is_scheduled, false);
@@ -286,11 +297,13 @@ enum persistence_start persistence_start_child(struct access *access)
 
 void persistence_schedule(void)
 {
+    gate_assert_alone();
     SET(is_scheduled, true);
 }
 
 void persistence_flushed(struct access *access)
 {
+    gate_assert_alone();
     if (child_is_copy()) /* a script is stepped through: files are the server's */
         return;
     child_stop(CHILD_RDB);
@@ -315,6 +328,7 @@ static bool is_due(void)
 
 static void start_child(struct worker *worker)
 {
+    gate_assert_alone();
     access_begin(&worker->run.access, worker_now_ms(worker), true);
     if (state.wish_seconds != 0)
         log_notice("%" PRId64 " changes in %" PRId64 " seconds. Saving...", state.wish_changes, state.wish_seconds);
@@ -324,6 +338,7 @@ static void start_child(struct worker *worker)
 /* Ten times a second: hears of the child, starts one when it is time. */
 static void look(struct worker *worker)
 {
+    worker_assert_zero(worker);
     child_look();
     reaper_look();
     if (child_running() != CHILD_NONE || loading_runs() || !is_due() ||
@@ -357,6 +372,8 @@ static unsigned loading_threads(void)
 
 void persistence_fill_load(struct rdb_load_request *request, struct access *access)
 {
+    assert(state.limits != NULL);
+    gate_assert_alone();
     *request = (struct rdb_load_request){.access = access,
                                          .limits = state.limits(),
                                          .library = libraries_load,
@@ -396,6 +413,8 @@ bool persistence_reload(struct access *access, unsigned flags)
     const uint64_t dirty = access->dirty;
     bool good;
 
+    gate_assert_alone();
+    assert((flags & ~(unsigned)(RELOAD_NOSAVE | RELOAD_NOFLUSH | RELOAD_MERGE)) == 0);
     if ((flags & RELOAD_NOSAVE) == 0 && !persistence_save(access))
         return false;
     for (unsigned db = 0; (flags & RELOAD_NOFLUSH) == 0 && db < store_database_bound(access->store); db++)
@@ -437,12 +456,16 @@ void persistence_stats(struct persistence_stats *stats)
 
 static void persistence_stats_reset(void)
 {
+    gate_assert_alone();
     SET(saves, 0);
     child_stats_reset();
 }
 
 void persistence_setup(struct rdb_limits (*limits)(void))
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
+    assert(limits != NULL && state.limits == NULL);
     state.limits = limits;
     SET(last_save_s, (int64_t)time(NULL));
     SET(last_try_s, GET(last_save_s));
@@ -454,6 +477,8 @@ void persistence_setup(struct rdb_limits (*limits)(void))
 
 void persistence_teardown(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     save_points_teardown();
 }
 

@@ -19,7 +19,7 @@ struct worker;
 
 /* Call it after config_setup: adds the options. `limits` returns the limits of encodings for loaded values. */
 void persistence_setup(struct rdb_limits (*limits)(void));
-void persistence_teardown(void);
+void persistence_teardown(void); /* main thread, after the workers have ended */
 
 /* --- with the gate owned --- */
 

@@ -1,8 +1,11 @@
 #include "server/memory/client_limit.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/buffer.h"
+#include "base/gate.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
@@ -39,6 +42,7 @@ static const char *apply(const struct option_row *row)
 {
     struct worker *worker = worker_self();
 
+    gate_assert_alone();
     (void)row;
     atomic_store_explicit(&client_sizes_matter, OPTION_GET(option_maxmemory_clients) != 0, memory_order_relaxed);
     if (worker != NULL && limit_bytes() != 0)
@@ -54,11 +58,15 @@ static const struct option_row rows[] = {
 
 void client_limit_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     config_add_rows(rows, countof(rows));
 }
 
 static bool start(struct server *server)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     (void)server;
     (void)apply(NULL);
     return true;
@@ -120,12 +128,14 @@ static void evict(struct worker *worker, uint64_t limit)
 {
     struct weights weights = {0};
 
+    worker_assert_self(worker);
     server_each_client(worker->server, weigh, &weights);
     if (weights.total > limit)
         qsort(weights.items, weights.count, sizeof(struct weight), heavier_first);
     for (size_t i = 0; i < weights.count && weights.total > limit; i++) {
         struct victim victim = {.id = weights.items[i].id};
 
+        assert(weights.total >= weights.items[i].bytes);
         weights.total -= weights.items[i].bytes;
         if (server_request_clients(worker, CLIENT_REQUEST_KILL, is_victim, &victim, NULL) != 0) {
             counter_add(&worker->stats.evicted_clients, 1);
@@ -143,6 +153,7 @@ static void count(struct client *client, uint64_t bytes)
 {
     /* It may be less than before: then it wraps. */
     counter_add(&of(client->worker)->clients_bytes, bytes - client->counted_bytes);
+    assert((int64_t)atomic_load_explicit(&of(client->worker)->clients_bytes, memory_order_relaxed) >= 0);
     client->counted_bytes = bytes;
 }
 
@@ -151,6 +162,7 @@ static void note_size(struct client *client)
     const struct server *server = client->worker->server;
     uint64_t limit = limit_bytes(), total = 0;
 
+    client_assert_owned(client);
     count(client, (client->flags & CLIENT_NO_EVICT) == 0 ? client_card_memory_bytes(&client->card) : 0);
     if (limit == 0)
         return;
@@ -162,6 +174,7 @@ static void note_size(struct client *client)
 
 static void leave(struct client *client)
 {
+    client_assert_owned(client);
     count(client, 0);
 }
 

@@ -1,9 +1,12 @@
 #include "server/memory/memory_limit.h"
 
+#include "base/assert.h"
 #include "base/background.h"
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
@@ -54,6 +57,7 @@ static void set_limit(void)
 
 static void on_timer(struct loop *loop, struct loop_timer *timer)
 {
+    worker_assert_self(loop_user(loop));
     (void)timer;
     if (memory_limit_is_reached())
         status_ignore(memory_make_room(loop_user(loop)), "nobody waits for room here");
@@ -64,6 +68,7 @@ static const char *apply_maxmemory(const struct option_row *row)
     struct worker *worker = worker_self();
     uint64_t used = mem_used();
 
+    gate_assert_alone();
     (void)row;
     set_limit();
     if (!memory_limit_is_reached())
@@ -81,6 +86,7 @@ static void look_at_machine(void);
 
 static const char *apply_force_percent(const struct option_row *row)
 {
+    gate_assert_alone();
     (void)row;
     look_at_machine();
     return NULL;
@@ -97,11 +103,15 @@ static const struct option_row rows[] = {
 
 void memory_limit_setup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     config_add_rows(rows, countof(rows));
 }
 
 static bool start(struct server *server)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     (void)server;
     config_on_change("maxmemory", apply_maxmemory);
     look_at_machine();
@@ -208,7 +218,7 @@ static void look_at_machine(void)
 
 static void sample(struct server *server)
 {
-    (void)server;
+    worker_assert_zero(&server->workers[0]);
     look_at_machine();
 }
 
@@ -254,6 +264,7 @@ static enum memory_room evict(struct worker *worker, uint64_t wanted)
     enum memory_room room = MEMORY_FINE;
     uint64_t freed = 0;
 
+    worker_assert_inside(worker);
     if (of(worker)->measure != rule.measure || of(worker)->expiring_only != rule.expiring_only)
         of(worker)->pool.count = 0; /* its scores are of another policy */
     of(worker)->measure = rule.measure;
@@ -287,6 +298,7 @@ enum memory_room memory_make_room(struct worker *worker)
 
     if (!memory_limit_is_reached())
         return MEMORY_FINE;
+    worker_assert_outside(worker);
     output_pool_trim(loop_output_pool(worker->loop)); /* free blocks go before keys do */
     mem_thread_publish();
     counted = memory_counted();
@@ -314,6 +326,7 @@ enum memory_room memory_make_room(struct worker *worker)
 
 void memory_look_for(struct client *client)
 {
+    client_assert_owned(client);
     client->flags &= ~(uint32_t)CLIENT_MEMORY_SHORT;
     if (memory_limit_is_reached() && memory_make_room(client->worker) == MEMORY_NONE)
         client->flags |= CLIENT_MEMORY_SHORT;

@@ -1,5 +1,7 @@
 #include "server/memory/memory_report.h"
 
+#include "base/gate.h"
+#include "base/thread.h"
 #include "server/memory/memory_limit.h"
 #include "store/expiry.h"
 
@@ -12,6 +14,8 @@ static _Atomic uint64_t startup; /* atomic: set once */
 
 void memory_report_mark_startup(void)
 {
+    thread_assert_main();
+    gate_assert_no_traffic();
     atomic_store(&startup, mem_used());
 }
 

@@ -21,7 +21,7 @@ struct memory_report {
     uint64_t dataset;
 };
 
-void memory_report_mark_startup(void);
+void memory_report_mark_startup(void); /* main thread, before the workers start */
 uint64_t memory_report_startup(void);
 void memory_report_collect(struct memory_report *report, const struct server_stats *stats);
 
