@@ -128,7 +128,7 @@ static void commands_setup(void)
     config_on_directive(&acl_user_directive);
 }
 
-/* Where their fields stand in INFO: server/observe/info_order.c. */
+/* The order of their fields in INFO: server/observe/info_order.c. */
 static void fields_setup(void)
 {
     static const struct info_row *const tables[] = {

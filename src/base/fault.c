@@ -10,7 +10,7 @@ bool fault_is_armed; /* global: see the header */
 static unsigned armed_kinds; /* these: set while other threads are quiet */
 static uint64_t armed_nth;
 static enum fault_how armed_how;
-static char ordered_name[32]; /* likewise; "": nobody is told */
+static char ordered_name[32]; /* likewise; "": no message */
 static _Atomic uint64_t hit_count;
 static _Atomic bool has_fired;
 static _Atomic bool torn_pending; /* FAULT_HOW_TORN: the first half is written */

@@ -2,8 +2,8 @@
 
 #include <sched.h>
 
-/* Whom to wake. Waking is a system call: it comes after the lock's release. A member may stand here more than once, as
- * the head of the queue and as one of all. */
+/* Members to wake. Waking is a system call, so it is done after the lock's release. A member may be here twice, as the
+ * head of the queue and as a waiting member. */
 struct wakes {
     unsigned count;
     struct {

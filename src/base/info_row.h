@@ -1,5 +1,5 @@
-/* Fields of INFO as data, declared next to the part they tell of. Which fields there are, and their order, stands in
- * server/observe/info_order.c. A part publishes a table, and main.c hands all tables to INFO.
+/* Fields of INFO as data, declared next to the part that they describe. server/observe/info_order.c has the list of
+ * fields and their order. A part publishes a table, and main.c gives all tables to INFO.
  *
  *     static void take(void *picture, const struct info_moment *moment) { ... }
  *     static const struct info_source source = {sizeof(struct rendezvous_stats), .take = take};
@@ -10,8 +10,8 @@
  *         {0},
  *     };
  *
- * One answer shows one moment: before its first line is written, each source that it needs is asked once, and the rows
- * print what is in these pictures. */
+ * One answer shows one moment: before its first line is written, each source that it needs is called once, and the rows
+ * print the values in these pictures. */
 #pragma once
 
 #include "base/buffer.h"
@@ -21,29 +21,30 @@
 #include <stdint.h>
 #include <sys/time.h>
 
-/* When the answer began. */
+/* The time at which the answer began. */
 struct info_moment {
     int64_t wall_us;
     uint64_t monotonic_us;
 };
 
-/* Where figures come from. */
+/* A source of values for rows. */
 struct info_source {
-    size_t bytes; /* of a picture */
-    /* Fills all of the picture, in any thread; the gate may be closed. It is not on the heap. */
+    size_t bytes; /* size of its picture */
+    /* Fills the whole picture, in any thread; the gate may be closed. The picture is not on the heap. */
     void (*take)(void *picture, const struct info_moment *moment);
-    /* For the report of a crash, async-signal-safe: fills what rows with INFO_SAFE print. False: nothing is known. */
+    /* For crash reports, async-signal-safe: fills the members for rows with INFO_SAFE. False: the values are
+     * unknown. */
     bool (*take_safe)(void *picture, const struct info_moment *moment);
 };
 
 enum info_form {
     INFO_FORM_TEXT,      /* `text` */
-    INFO_FORM_CALL_TEXT, /* what `call_text` returns */
-    INFO_FORM_CALL,      /* what `call` returns */
+    INFO_FORM_CALL_TEXT, /* the result of `call_text` */
+    INFO_FORM_CALL,      /* the result of `call` */
     INFO_FORM_OPTION,    /* unsigned */
     INFO_FORM_VALUE,     /* `append` writes the value */
     INFO_FORM_LINES,     /* `append` writes whole lines, or none */
-    INFO_FORM_U64,       /* this and those below: a member of the picture */
+    INFO_FORM_U64,       /* this and all below: a member of the picture */
     INFO_FORM_I64,
     INFO_FORM_UNSIGNED,
     INFO_FORM_BOOL, /* 0 or 1 */
@@ -51,17 +52,17 @@ enum info_form {
     INFO_FORM_HEX,
     INFO_FORM_MS,         /* microseconds */
     INFO_FORM_HUMAN,      /* bytes: 1.50M */
-    INFO_FORM_DOUBLE,     /* two digits behind the point */
+    INFO_FORM_DOUBLE,     /* two digits after the point */
     INFO_FORM_ROUNDED,    /* a double */
     INFO_FORM_TIME,       /* seconds, with microseconds */
     INFO_FORM_WORD,       /* const char * */
-    INFO_FORM_RATIO,      /* by `other`; two digits behind the point */
+    INFO_FORM_RATIO,      /* divided by `other`; two digits after the point */
     INFO_FORM_PERCENT,    /* likewise, as 12.34% */
-    INFO_FORM_DIFFERENCE, /* less `other`; it may be negative */
+    INFO_FORM_DIFFERENCE, /* minus `other`; may be negative */
 };
 
 struct info_row {
-    const char *name; /* "used_memory"; LINES: what the lines have in common; NULL ends a table */
+    const char *name; /* "used_memory"; LINES: the common prefix of the lines; NULL ends a table */
     enum info_form form;
     bool is_safe;                     /* INFO_SAFE */
     size_t member, other;             /* offsets in the picture */
@@ -74,8 +75,8 @@ struct info_row {
     bool (*wanted)(const void *picture); /* NULL: always */
 };
 
-/* Behind the arguments of each macro may stand members of the row, such as .wanted = has_file, or INFO_SAFE: reports of
- * crashes print the field, too. It is a whole number or a text, and what it calls is async-signal-safe. */
+/* After the arguments of each macro there may be members of the row, such as .wanted = has_file, or INFO_SAFE: crash
+ * reports print the field, too. Such a field is a whole number or a text, and its functions are async-signal-safe. */
 #define INFO_SAFE .is_safe = true
 
 #define INFO_TEXT(name_, text_, ...)                                            \
@@ -103,7 +104,7 @@ struct info_row {
         .name = (name_), .form = INFO_FORM_LINES, .source = (source_), .append = (append_), ##__VA_ARGS__ \
     }
 
-/* A member of the source's picture, a struct of type `type_`: a number, a bool, a time, a text. */
+/* A member of the source's picture, a struct of type `type_`: a number, a bool, a time or a text. */
 #define INFO_FIELD(name_, source_, type_, member_, ...) \
     INFO_FIELD_(name_, source_, type_, member_, \
                 _Generic(((type_ *)0)->member_, \
@@ -115,7 +116,7 @@ struct info_row {
                          struct timeval: INFO_FORM_TIME, \
                          const char *: INFO_FORM_WORD), \
                 ##__VA_ARGS__)
-/* The same in another form; what it is made of has to have the right type. */
+/* The same in another form; its members must have the right type. */
 #define INFO_OK(name_, source_, type_, member_, ...) \
     INFO_FIELD_(name_, source_, type_, member_, _Generic(((type_ *)0)->member_, bool : INFO_FORM_OK), ##__VA_ARGS__)
 #define INFO_HEX(...) INFO_U64_(INFO_FORM_HEX, __VA_ARGS__)

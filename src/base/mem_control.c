@@ -79,8 +79,8 @@ void mem_control_run_inside(void (*run)(void))
     (void)mallctl("arenas.create", &arena, &size, &chosen, sizeof(chosen));
 }
 
-/* The allocator tells sizes only by refusing others. Texts are pointers, as long as the longest number: so they are
- * known by name, lest a pointer is told as a number or a number is taken for a pointer. */
+/* The allocator reveals sizes only by refusing others. Texts are pointers, as long as the longest numbers. So texts are
+ * recognised by name, to keep pointers and numbers apart. */
 static bool is_text(const char *name)
 {
     static const char *const texts[] = {

@@ -28,7 +28,7 @@ struct mpsc_node *mpsc_pop(struct mpsc *queue)
         next = atomic_load_explicit(&head->next, memory_order_acquire);
     }
     if (next == NULL) {
-        /* The last node can leave only when the sentinel stands behind it. */
+        /* The last node can be removed only when the sentinel follows it. */
         if (atomic_load_explicit(&queue->tail, memory_order_acquire) != head)
             return NULL; /* somebody is between exchange and link */
         mpsc_push(queue, &queue->sentinel);

@@ -144,7 +144,7 @@ static bool parse_short_double(struct slice text, double *number)
     bool is_negative = text.size != 0 && text.data[0] == '-';
     struct slice digits = is_negative ? slice_skip(text, 1) : text;
     uint64_t mantissa = 0;
-    size_t point = digits.size; /* where it stands */
+    size_t point = digits.size; /* its position */
     size_t digit_count;
     double value;
 

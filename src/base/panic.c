@@ -17,7 +17,7 @@
 
 static panic_report_fn report_fn;       /* const: set before the first worker starts */
 static _Atomic bool is_exiting;         /* atomic: relaxed; use-exit-on-panic */
-static _Atomic bool has_begun;          /* atomic: who sets it reports */
+static _Atomic bool has_begun;          /* atomic: the thread that sets it reports */
 static _Thread_local bool is_reporting; /* owner: the thread; a panic inside a panic */
 
 void panic_set_report(panic_report_fn report)

@@ -25,9 +25,9 @@
 
 enum { FRAMES_MOST = 100, STEP_MS = 1, ANSWER_MS = 200, ENTRIES_BYTES = 4096 };
 
-static _Atomic pid_t asked_thread;    /* atomic: who shall answer; 0: nobody. Pairs with answered_thread */
+static _Atomic pid_t asked_thread;    /* atomic: the thread that has to answer; 0: none. Pairs with answered_thread */
 static _Atomic pid_t answered_thread; /* atomic: release; the thread that has answered */
-static _Atomic bool is_held;          /* atomic: who answers stays in the handler */
+static _Atomic bool is_held;          /* atomic: threads that answer stay in the handler */
 
 static char own_path[PATH_MAX]; /* const after setup */
 

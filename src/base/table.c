@@ -680,8 +680,8 @@ static ALWAYS_INLINE void bucket_prefetch_items(const struct table_bucket *bucke
     }
 }
 
-/* Items stand anywhere: while those of one bucket are visited, the next one's are on their way. (Saving 5 million keys
- * spent 39 % of its time waiting for them.) */
+/* Items are anywhere in memory: while those of one bucket are visited, the next bucket's are prefetched. (Saving 5
+ * million keys spent 39 % of its time waiting for them.) */
 static void group_each(uint64_t word, table_item_fn visit, void *context)
 {
     const struct table_bucket *end = group_buckets(word) + group_bucket_count(word);
@@ -704,7 +704,8 @@ void table_each(const struct table *table, table_item_fn visit, void *context)
         group_each(word, visit, context);
 }
 
-/* Visits the items of a group whose tag begins with `slice`: they stand in few homes, or spilled behind them. */
+/* Visits the items of a group whose tag begins with `slice`: they are in a few home buckets, or spilled behind
+ * these. */
 static uint64_t group_scan(uint64_t word, unsigned slice, table_item_fn visit, void *context)
 {
     const unsigned slice_shift = 64 - TABLE_SCAN_TAG_BITS;

@@ -7,7 +7,7 @@ enum { CALIBRATION_NS = 4000000, TRIES = 20 };
 #define ONE_TO_ONE (UINT64_C(1) << 32)
 struct tick_scale tick_scale = {.ns_per_tick = ONE_TO_ONE, .ticks_per_ns = ONE_TO_ONE}; /* global: see tick.h */
 
-/* Both clocks at the same moment: of several tries the one that took the least time between two looks at the clock. */
+/* Reads both clocks at the same moment: of several tries it uses the one with the least time between two readings. */
 static void read_both(uint64_t *ns, uint64_t *ticks)
 {
     uint64_t least = UINT64_MAX;

@@ -221,7 +221,7 @@ static double box_longitudes(const struct geohash_shape *shape, double latitudes
     return ratio < 1 ? 2 * asin(ratio) / DEGREE : GEOHASH_LONGITUDE_MOST;
 }
 
-/* The degrees around the shape; longitudes may go on beyond 180 to either side. */
+/* The degrees around the shape; longitudes may extend beyond 180 to either side. */
 static struct geohash_area shape_area(const struct geohash_shape *shape)
 {
     double reach_m = shape->kind == GEOHASH_BOX ? shape->height_m / 2 : shape->radius_m;

@@ -1,6 +1,6 @@
-/* Sparse bytes are edited where they stand: the run that holds the register is replaced by up to three, then neighbours
- * are joined. How far joining goes is part of what clients can see in the string, so it is fixed: from the run before
- * the change on, JOIN_STEPS times either two runs are joined or the next two are looked at. */
+/* Sparse values are edited in place: the run with the register is replaced by up to three runs, then neighbours are
+ * joined. How far joining goes is visible to clients in the string, so it is fixed: from the run before the change on,
+ * JOIN_STEPS times either two runs are joined or the next two are compared. */
 #include "data/hyperloglog.h"
 
 #include "base/assert.h"
@@ -97,7 +97,7 @@ uint32_t hll_dense_rank(const char *value, uint32_t index)
     unsigned shift = index * 6 % 8, rank = byte[0] >> shift;
 
     assert(index < HLL_REGISTER_COUNT);
-    if (shift > 2) /* it goes on in the next byte */
+    if (shift > 2) /* it continues in the next byte */
         rank |= (unsigned)byte[1] << (8 - shift);
     return rank & 63;
 }

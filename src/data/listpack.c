@@ -12,7 +12,7 @@ enum {
     EMPTY_BYTES = LISTPACK_HEAD_BYTES + 1,
 };
 
-/* An element as it will stand: some bytes in front, then the text. */
+/* An element in its stored form: some bytes in front, then the text. */
 struct encoded {
     uint8_t head[HEAD_MOST];
     uint32_t head_size;

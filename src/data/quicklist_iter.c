@@ -16,7 +16,7 @@ static void close_node(struct quicklist_iter *iter)
     iter->opened = NULL;
 }
 
-/* Stands on an element of a node (NULL: beyond the end), which is given next. */
+/* Moves to an element of a node (NULL: after the end), which is returned next. */
 static void enter(struct quicklist_iter *iter, struct quicklist_node *node, int64_t inner_index)
 {
     close_node(iter);
@@ -50,8 +50,8 @@ void quicklist_iter_init(struct quicklist_iter *iter, const struct quicklist *li
     enter_index(iter);
 }
 
-/* Leaves the place between two nodes, of which one was changed or between which one is gone, for the one that lies
- * ahead. They may have become small enough for one. */
+/* Leaves a place between two nodes for the node ahead. One of the two was changed, or a node between them was deleted:
+ * they may now be small enough to be joined. */
 static void leave_changed(struct quicklist_iter *iter, struct quicklist_node *left, struct quicklist_node *right)
 {
     struct quicklist *list = iter->changed;
@@ -225,7 +225,7 @@ static void settle_from(struct quicklist *list, struct quicklist_node *node)
     quicklist_settle_ends(list);
 }
 
-/* `side`: the new element stands before or behind the one at which the iterator stands. */
+/* `side`: the new element is inserted before or after the iterator's element. */
 static void insert_beside(struct quicklist *list, struct quicklist_iter *iter, enum quicklist_direction side,
                           struct slice text)
 {

@@ -267,7 +267,7 @@ bool radix_find(const struct radix *tree, struct slice key, void **value)
     return false;
 }
 
-/* The node's child on the way to the key, which is there; the key's rest goes on in the child. */
+/* Returns the node's child on the way to the key, which exists; *key becomes the rest of the key in the child. */
 static unsigned step_down(const struct radix_node *node, struct slice *key)
 {
     unsigned index;

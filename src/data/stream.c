@@ -572,7 +572,7 @@ static bool iter_enter_node_of(struct stream_iter *iter, struct stream_id id)
     return true;
 }
 
-/* Goes on in the node up to the id. True: there is an entry from there on, whether it is the one or not. */
+/* Continues in the node up to the id. True: there is an entry at or after the id. */
 static bool iter_walk_to(struct stream_iter *iter, struct stream_id id, struct stream_entry *entry)
 {
     while (iter->next_entry != LISTPACK_NONE) {

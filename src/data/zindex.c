@@ -298,7 +298,7 @@ void zindex_insert(struct zindex *index, struct zindex_item *item)
 
 /* --- removing --- */
 
-/* Joins the node with the one before it in the same parent, if both fit. The right one's row goes. */
+/* Joins the node with its left neighbour in the same parent, if both fit. The row of the right node is removed. */
 static bool join(struct zindex *index, struct zindex_node *parent, unsigned right_slot)
 {
     struct zindex_node *left = column(parent, CHILDREN)[right_slot - 1].child;

@@ -115,7 +115,7 @@ static void listpack_put_new(struct listpack **list, struct slice member, double
     insert_score(list, listpack_next(*list, at), score);
 }
 
-/* Is there a place between neighbours for the score, where the member stands? */
+/* True if the score leaves the member at its place between its neighbours. */
 static bool listpack_keeps_place(const struct listpack *list, listpack_at at, double score)
 {
     listpack_at before = listpack_previous(list, at), after = listpack_next(list, listpack_next(list, at));
@@ -701,7 +701,7 @@ void zset_builder_add(struct zset_builder *builder, struct slice member, double 
     builder->text_bytes += member.size + NUMBER_DOUBLE_SPACE;
 }
 
-/* Scores stand beside the items when these are sorted: most comparisons need not visit them. */
+/* Scores are beside the items while these are sorted: most comparisons need not visit the items. */
 struct place {
     double score;
     struct zindex_item *item;

@@ -381,7 +381,7 @@ void conn_got_direct(struct conn *conn, char *window, size_t size)
     conn_plain_direct(conn, window, size);
 }
 
-/* Bytes in memory of the backend: presented where they are if nothing stands in front of them. */
+/* Bytes in memory of the backend: given to the handler there if no kept input precedes them. */
 void conn_got_bytes(struct conn *conn, char *data, size_t size)
 {
     conn_count_in(conn, size);

@@ -8,15 +8,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The epoll backend: level-triggered, one receive a readiness event. A short receive has emptied the socket, a full one
- * leaves the descriptor ready for the next turn, so a busy connection cannot starve the others.
+/* The epoll backend: level-triggered, with one receive for each readiness event. A short receive has emptied the
+ * socket, a full one leaves the descriptor ready for the next turn, so a busy connection cannot starve the others.
  *
- * A pause does not touch the descriptor's registration: most are over before more bytes come. Only if bytes do come
- * is reading disarmed, and armed again by the resume (CONN_POLL_IN says how it stands). A paused descriptor whose peer
- * is gone altogether would be reported for ever, errors cannot be masked: it is taken out (CONN_POLLED).
+ * A pause does not change the descriptor's registration: most pauses are over before more bytes arrive. Only if bytes
+ * do arrive is reading disarmed, and armed again by the resume (CONN_POLL_IN has the state). A paused descriptor whose
+ * peer has closed both directions would be reported for ever, since errors cannot be masked: it is removed
+ * (CONN_POLLED).
  *
- * Event data is the connection's address, or for watches 1 | tag << 1 | generation << 32. Connections live until
- * the end of the turn, so an address is never stale; watches are looked up. */
+ * Event data is the connection's address, or for watches 1 | tag << 1 | generation << 32. Connections live until the
+ * end of the turn, so an address is never stale; watches are looked up. */
 
 enum { EVENTS_MAX = 256, EVENTS_INSIDE_MAX = 32, PIECES_MAX = 64, SENDS_MAX = 4 };
 

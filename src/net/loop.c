@@ -227,7 +227,7 @@ static void loop_flush(struct loop *loop)
                                   output_memory_estimate(&conn->output) + output_memory_estimate(conn_wire(conn)));
 }
 
-/* A closed connection may still stand in another queue: its memory goes only when it is in none. */
+/* A closed connection may still be in another queue: its memory is freed when it is in none. */
 static void loop_finish_closing(struct loop *loop)
 {
     struct conn *conn = loop->closing.first;
@@ -287,7 +287,7 @@ static void note_turn(struct loop *loop)
     } /* somebody has forgotten it meanwhile */
 }
 
-/* Timers are seldom due: the counter is read for those that are. */
+/* Timers are seldom due: the counter is read only if one is. */
 static void loop_run_due_timers(struct loop *loop)
 {
     uint64_t from;

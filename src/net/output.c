@@ -62,7 +62,7 @@ static struct output_node *block_create(struct output_pool *pool, bool large)
     return node;
 }
 
-/* An older block may go while newer ones stay: then too little counts as transient until the next try. */
+/* An older block may be sent while newer ones stay: then too little counts as transient until the next try. */
 static void less_transient(struct output_pool *pool, size_t bytes)
 {
     size_t before = output_pool_transient_bytes(pool);

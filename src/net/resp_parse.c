@@ -415,7 +415,7 @@ static enum resp_result parse_multibulk(struct resp_parser *parser, char *data, 
     return parse_args(parser, data, size, command);
 }
 
-/* As words_split() sees them: vertical tab and form feed stand between words but do not end one. */
+/* The rules of words_split(): vertical tab and form feed separate words but do not end one. */
 static bool ends_word(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';

@@ -441,7 +441,7 @@ static void uring_conn_send(struct conn *conn)
     unsigned count = 0;
 
     if ((conn->in_flight & OP_SEND) != 0) {
-        conn->flags |= CONN_DRAIN_DUE; /* goes on when that is done */
+        conn->flags |= CONN_DRAIN_DUE; /* continues when that is done */
         return;
     }
     if (UNLIKELY((conn->flags & CONN_CLOSING) != 0)) {

@@ -24,7 +24,7 @@ static struct aof_part *insert(struct aof_manifest *manifest, uint32_t at, char 
     return &manifest->items[at];
 }
 
-/* Where the first part stands that is none of these types; types stand in the order base, history, increments. */
+/* The index of the first part of none of these types; the types have the order base, history, increments. */
 static uint32_t end_of(const struct aof_manifest *manifest, enum aof_part_type type)
 {
     uint32_t at = 0;

@@ -9,7 +9,7 @@
  *     pair = field size | field | value size | unused u8 | value | unused bytes; a size is 1 byte, or 254 and u32 */
 enum { END = 255, WIDE = 254, ZIPLIST_HEAD_BYTES = 10, COUNT_UNKNOWN = 65535, ZIPMAP_COUNT_UNKNOWN = 254 };
 
-struct item {          /* one text, where it stands */
+struct item {          /* a text, and its place */
     struct slice text; /* data NULL: a number */
     int64_t number;
     size_t whole; /* bytes up to the next one */
@@ -71,7 +71,7 @@ static uint64_t big(const uint8_t *from, unsigned bytes)
     return number;
 }
 
-/* The entry that begins there, in `room` bytes; *before: the size of the one before, as it says. */
+/* The entry at `from`, with `room` bytes; *before: the stored size of the previous entry. */
 static bool ziplist_item(const uint8_t *from, size_t room, struct item *item, uint64_t *before)
 {
     size_t head = read_size(from, room, before);

@@ -51,7 +51,7 @@ static bool read_header(struct file_reader *file)
 
 /* ------------------------------------------------------------------------------------------------------- keys -- */
 
-/* Deadlines of members stand behind the value. */
+/* Deadlines of members follow the value. */
 static bool read_members(struct file_reader *file, struct rdb_value *value)
 {
     struct slice name, text;

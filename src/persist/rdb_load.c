@@ -55,7 +55,7 @@ static bool is_gone(struct loader *loader, const struct rdb_key *key)
     return true;
 }
 
-/* `given`: the loaders has it, and found no fault so far; what fault there is, is told in the end. */
+/* `given`: the loaders have it, and have found no fault so far; a fault is reported at the end. */
 static bool after_key(struct loader *loader, struct rdb_reader *reader, bool given)
 {
     if (UNLIKELY(!given))
@@ -137,7 +137,7 @@ bool rdb_load(struct byte_source *source, const struct rdb_load_request *request
     result->empty = totals.empty;
     result->bytes = rdb_reader_offset(&reader);
     result->version = loader.handler.version;
-    if (totals.status != STATUS_OK) /* it stands before whatever ended the reading */
+    if (totals.status != STATUS_OK) /* this fault comes before the one that ended the reading */
         tell(result, totals.status, totals.failed_at, totals.error);
     else
         tell(result, reader.status, reader.failed_at, reader.error);

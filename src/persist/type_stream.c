@@ -225,9 +225,9 @@ static bool read_stream(struct rdb_reader *reader, const struct rdb_limits *limi
 
 /* ----------------------------------------------------------------------------------------------------- writing -- */
 
-/* The lowest version that keeps what clients can rely on: version 9 knows no counts of entries added and read. When a
- * consumer was active is kept from version 11 on, but does not by itself ask for it: it is told nowhere but in XINFO,
- * and readers of before would not load the rest. */
+/* The lowest version that keeps everything that clients can rely on: version 9 has no counts of added and read entries.
+ * The active-time of consumers is kept from version 11 on, but does not raise the version: only XINFO shows it, and
+ * older readers could not load the rest. */
 static int version_of(const struct stream *stream)
 {
     struct radix_iter groups;

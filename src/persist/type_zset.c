@@ -83,7 +83,7 @@ static enum rdb_type form_of(struct rdb_writer *writer, const struct entry *entr
                                                                                                   : RDB_ZSET;
 }
 
-/* The highest score first: who builds a skip list inserts at its front. */
+/* The highest score first: a reader that builds a skiplist inserts at its front. */
 static void write_zset(struct rdb_writer *writer, const struct entry *entry)
 {
     struct value zset = entry_value(entry);

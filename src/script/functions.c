@@ -184,7 +184,7 @@ void functions_teardown(void)
     functions_flush();
 }
 
-/* A set to be: built beside the one that is there, and put in its place if all names are free. */
+/* A new set: built beside the current one, and replaces it if all names are free. */
 struct draft {
     struct library **libraries;
     uint32_t count;

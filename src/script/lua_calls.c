@@ -174,7 +174,7 @@ static int coroutine_wrap(lua_State *L)
 
 /* -------------------------------------------------------------------------------------------------------- tables -- */
 
-/* Does the value at index -2 stand before that at the top? */
+/* True if the value at index -2 precedes the value at the top. */
 static bool goes_before(lua_State *L, bool by_function)
 {
     bool before;

@@ -354,7 +354,7 @@ static size_t read_escape(struct decoder *decoder, size_t at)
     return 0;
 }
 
-/* The string whose first quote stands at `at`. */
+/* Reads the string whose first quote is at `at`. */
 static void read_string(struct decoder *decoder, size_t at)
 {
     size_t start = at + 1;

@@ -516,7 +516,7 @@ static int string_gmatch(lua_State *L)
 
 /* ----------------------------------------------------------------------------------------------------- replacing -- */
 
-/* The replacement is a text at 3, in which % and a digit stand for captures. */
+/* The replacement is a text at 3, in which % and a digit refer to captures. */
 static void append_template(struct matcher *matcher, struct lua_bytes *out, const char *start, const char *end)
 {
     size_t size;

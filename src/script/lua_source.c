@@ -35,7 +35,7 @@ static void step(struct scanner *scanner)
     scanner->at++;
 }
 
-/* "[==[" begins at the scanner: how many signs stand in it; -1: it is none. */
+/* "[==[" begins at the scanner: returns the number of = signs; -1: it is not such a bracket. */
 static long bracket_level(const struct scanner *scanner)
 {
     const char *at = scanner->at + 1;

@@ -106,8 +106,8 @@ static void set_align(struct format *format)
     format->align = align;
 }
 
-/* Reads up to the next option that stands for a value; `position` is where that goes. False: the end. Options nobody
- * knows are returned, too. */
+/* Reads up to the next option with a value; `position` is that of the value. False: the end. Unknown options are
+ * returned, too. */
 static bool next_option(struct format *format, size_t position)
 {
     size_t align;
@@ -356,7 +356,7 @@ static int struct_unpack(lua_State *L)
     lua_settop(L, 3);
     first = lua_gettop(L) + 1;
     if (!is_inside && *format.at != '\0') {
-        if ((*format.at | 32) == 'i') /* a size that is wrong is told first */
+        if ((*format.at | 32) == 'i') /* a wrong size is reported first */
             (void)next_option(&format, position);
         need(L, false);
     }

@@ -203,7 +203,7 @@ static void drop_locked(struct script *script)
     atomic_fetch_sub_explicit(&cache.bytes, script_bytes(script), memory_order_relaxed);
 }
 
-/* The one used longest ago, if there are too many; the caller releases it. */
+/* Returns the least recently used script if there are too many; the caller releases it. */
 static struct script *evict_locked(void)
 {
     struct script *oldest;

@@ -32,7 +32,7 @@ static struct {
     struct thread thread;
     pthread_mutex_t lock; /* no other lock is taken with it */
     pthread_cond_t changed;
-    _Atomic bool sleeps; /* atomic, relaxed: written with `lock`; who begins a script wakes it */
+    _Atomic bool sleeps; /* atomic: relaxed; written with `lock`; a thread that begins a script wakes it */
     bool ends GUARDED_BY(lock);
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 

@@ -95,7 +95,7 @@ static bool same_hash(const void *item, void *context)
     return lookup_entry_hash(item) == *(const uint64_t *)context;
 }
 
-/* Goes on in the last of the large values, if its key is still there. */
+/* Continues in the last of the large values, if its key still exists. */
 static void step_in_value(struct hold *hold, struct stripe_db *keys)
 {
     struct defrag_value *value = &hold->walk->values[hold->walk->value_count - 1];

@@ -136,7 +136,7 @@ static bool has_drawable(const struct store *store, uint32_t index, const struct
     return false;
 }
 
-/* A random stripe with keys that may go, or the next one after it. */
+/* A random stripe with keys that can be evicted, or the next one after it. */
 static bool choose_stripe(const struct store *store, const struct eviction_rule *rule, uint32_t *index)
 {
     uint32_t first = (uint32_t)random_u64(random_thread()) & store->stripe_mask;

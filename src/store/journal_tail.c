@@ -525,7 +525,7 @@ static bool go_to_place(struct journal_tail_reader *reader)
     reader->position = target;
     reader->slot = find_slot(reader, target);
     if (reader->slot == NULL)
-        return true; /* nothing stands behind it, or it does where the next slot begins */
+        return true; /* nothing follows it, or the record follows at the begin of the next slot */
     reader->position = reader->slot->begin_position;
     reader->offset = reader->slot->begin_offset;
     while (reader->position < target) {

@@ -479,7 +479,7 @@ static void cmd_command_list(struct request *request)
 
 /* --- COMMAND GETKEYS --- */
 
-/* The command whose words stand from the third argument on. NULL: it has replied why not. */
+/* The command whose words begin at the third argument. NULL: an error was replied. */
 static const struct command *asked_command(struct request *request)
 {
     const struct command *command = command_find(request_arg(request, 2));

@@ -179,7 +179,7 @@ static void print_age(char text[AGE_DIGITS + 1], int64_t seconds)
     text[AGE_DIGITS] = '\0';
 }
 
-/* One column a sample: its height says how long it took, beneath it stands its age from top to bottom. */
+/* One column for each sample: its height is the duration, below it is its age from top to bottom. */
 static void print_graph(struct buffer *text, const struct latency_sample *samples, size_t count, int64_t low,
                         int64_t high, int64_t now_s)
 {

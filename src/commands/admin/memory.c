@@ -92,7 +92,7 @@ static unsigned used_databases(void)
     return count;
 }
 
-/* Keys may come and go meanwhile: never more databases than were announced, and empty ones for those that went. */
+/* Keys may appear and disappear meanwhile: never more databases than announced, and empty entries for missing ones. */
 static void put_databases(struct request *request, unsigned count)
 {
     for (unsigned db = 0; db < server_database_count() && count != 0; db++) {

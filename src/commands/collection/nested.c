@@ -4,7 +4,7 @@
 #include "commands/shared/typed.h"
 #include "data/nested.h"
 
-/* The key is the path's first component; before NHGET's path may stand a format. */
+/* The key is the first component of the path; NHGET may have a format before the path. */
 static bool path_at(uint32_t index, uint32_t flags, struct key_positions *positions)
 {
     key_positions_add(positions, index, flags | KEY_PATH);

@@ -386,8 +386,8 @@ static void result_add(struct result *result, struct slice member)
     set_add_new(&result->set, &limits, member);
 }
 
-/* The sets of keys `first` and on; those that are missing have data NULL. NULL: one has another type, which was
- * replied. The caller frees it. */
+/* The sets of the keys from `first` on; data NULL: the key does not exist. NULL: a key has another type, an error was
+ * replied. The caller frees the result. */
 static struct value *read_sets(struct request *request, uint32_t first)
 {
     uint32_t count = request->key_count - first;

@@ -314,7 +314,7 @@ static void cmd_client_reply(struct request *request)
 
     if (request_arg_is(request, 2, "on")) {
         client->flags &= ~(uint32_t)(CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP | CLIENT_REPLY_SKIP_NEXT);
-        resp_write_ok(&client->conn.output); /* request->out may still be the one that nobody reads */
+        resp_write_ok(&client->conn.output); /* request->out may still be the output that is discarded */
     } else if (request_arg_is(request, 2, "off")) {
         client->flags |= CLIENT_REPLY_OFF;
     } else if (!request_arg_is(request, 2, "skip")) {

@@ -204,7 +204,7 @@ struct hold {
     uint32_t releases_before;
 };
 
-/* CLIENT UNBLOCK: the hold goes on without its client. */
+/* CLIENT UNBLOCK: the hold continues without its client. */
 static void hold_unblocked(struct client *client, bool with_error)
 {
     if (with_error)
@@ -480,7 +480,7 @@ static void debug_mallctl(struct request *request)
     mem_free(name);
 }
 
-/* For names that stand for something to do, as thread.tcache.flush. */
+/* For names that stand for an action, as thread.tcache.flush. */
 static void act(struct request *request, char *name)
 {
     int error = mem_control_act(name);

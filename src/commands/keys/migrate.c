@@ -6,7 +6,7 @@
 
 enum { ARG_HOST = 1, ARG_PORT = 2, ARG_KEY = 3, ARG_DB = 4, ARG_TIMEOUT = 5, ARG_OPTIONS = 6, TIMEOUT_MS = 1000 };
 
-/* Where KEYS stands, behind which there are only keys; 0: nowhere. */
+/* The index of the word KEYS, behind which there are only keys; 0: there is none. */
 static uint32_t find_keys_word(const struct slice *args, uint32_t arg_count)
 {
     for (uint32_t i = ARG_OPTIONS; i < arg_count; i++) {

@@ -389,7 +389,7 @@ static bool order(struct sort *sort, bool unordered, struct window window)
 
 /* ------------------------------------------------------------------------------------------------------- results -- */
 
-/* Tells of each result; one that is missing has data NULL. */
+/* Called for each result; data NULL: it does not exist. */
 typedef void (*result_fn)(struct slice text, void *context);
 
 static void each_get(struct sort *sort, struct slice element, result_fn fn, void *context)

@@ -162,7 +162,7 @@ static void choose_pivot(struct sort_item *items, size_t count, struct order ord
     swap(&items[0], &items[middle]);
 }
 
-/* Returns the pivot's place: those that come before it are on its left. */
+/* Returns the pivot's place: the items that precede it are on its left. */
 static size_t partition(struct sort_item *items, size_t count, struct order order)
 {
     struct sort_item pivot;

@@ -16,7 +16,7 @@ struct sort_pattern sort_pattern_parse(struct slice text)
     pattern.after = slice_skip(text, pattern.before.size + 1);
     size -= pattern.before.size + 1;
     arrow = size != 0 ? memmem(pattern.after.data, size, "->", 2) : NULL;
-    if (arrow != NULL && arrow + 2 < pattern.after.data + size) { /* behind an arrow stands the name of a field */
+    if (arrow != NULL && arrow + 2 < pattern.after.data + size) { /* the name of a field follows the arrow */
         pattern.field = slice_skip(pattern.after, (size_t)(arrow + 2 - pattern.after.data));
         pattern.after.size = (size_t)(arrow - pattern.after.data);
     }

@@ -189,7 +189,7 @@ static void reply_place(struct request *request, double score)
     geo_reply_point(request, geo_point_of_score(score));
 }
 
-/* Of each member named; `absent` for those that are not there. */
+/* Replies for each named member; `absent` for members that do not exist. */
 static void reply_each(struct request *request, void (*reply)(struct request *request, double score),
                        void (*absent)(struct request *request))
 {

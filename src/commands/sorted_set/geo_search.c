@@ -47,7 +47,7 @@ static struct slice found_member(const struct found *found)
     return found->member.data != NULL ? found->member : slice_make(found->digits, found->digit_count);
 }
 
-/* The member of a walk is good until its next step; a number's text stands in the walk. */
+/* The member of a walk is valid until its next step; the text of a number is in the walk. */
 static void add_found(struct findings *findings, const struct zset_walk *walk, struct slice member,
                       const struct found *like)
 {
@@ -313,7 +313,7 @@ static enum taken parse_search_word(struct request *request, uint32_t *index, st
     return NOT_MINE;
 }
 
-/* Words from argument `index` on; own_word takes those that are the command's own. */
+/* Parses the words from argument `index` on; own_word parses words that only this command has. */
 static bool parse_words(struct request *request, uint32_t index,
                         enum taken (*own_word)(struct request *request, uint32_t *index, struct search *search),
                         struct search *search)

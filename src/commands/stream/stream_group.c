@@ -513,7 +513,7 @@ static bool use_group(struct group_use *use, struct request *request, const stru
 
 static void begin_claim(struct group_use *use)
 {
-    effect_none(use->request); /* it is told entry by entry */
+    effect_none(use->request); /* each entry has an effect of its own */
     stream_iter_init_find(&use->entries, use->stream);
 }
 

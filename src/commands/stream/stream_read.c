@@ -386,7 +386,7 @@ static bool can_serve(const struct request *request, const struct entry *entry)
     return stream_id_parse(id_text(request, &reading, index), 0, &after) && has_entries_after(stream, after);
 }
 
-/* Runs for a client that has waited: of the one stream that is ready. */
+/* Runs for a client that was blocked, with the one stream that is ready. */
 static void serve_ready(struct request *request, const struct reading *reading)
 {
     uint32_t index = (uint32_t)(request->ready - request->keys);

@@ -242,7 +242,7 @@ static bool parse_shift(struct request *request, const struct bitop *bitop, int6
     return true;
 }
 
-/* The source strings, and the room for those that are numbers. */
+/* The source strings, and the room for numbers among them. */
 struct sources {
     struct slice *strings;
     char (*scratch)[ENTRY_INT_TEXT_BYTES];

@@ -123,7 +123,7 @@ static void cmd_pfadd(struct request *request)
 
 /* --- PFCOUNT --- */
 
-/* The estimate is kept with the value: a change that no event tells of. */
+/* Stores the estimate in the value: a change without an event. */
 static void count_one(struct request *request)
 {
     const struct key *key = &request->keys[0];

@@ -131,7 +131,7 @@ static bool parse_set_options(struct request *request, struct set_options *optio
 
 /* --- SET and its relatives --- */
 
-/* GET is for the one who asked; all others get the command without it. */
+/* Only the sender needs GET; the effect is the command without it. */
 static void effect_set_without_get(struct request *request)
 {
     struct slice *words = mem_alloc(request->arg_count * sizeof(struct slice));

@@ -27,7 +27,7 @@ static struct {
 
 /* ----------------------------------------------------------------------------------------------------- the list -- */
 
-/* The place of that name, or where it would stand. */
+/* The index of that name, or its index if it were inserted. */
 static bool find_locked(struct slice name, size_t *index) REQUIRES(registry.lock)
 {
     size_t from = 0, to = registry.users.count;

@@ -137,7 +137,7 @@ static void cut_to(size_t most)
 
 /* ------------------------------------------------------------------------------------------------------- the log -- */
 
-/* The new entry, or the one that was there, which takes over who it was this time. */
+/* Adds the entry, or counts up an existing one, which gets the client of this refusal. */
 static void put_locked(struct logged *fresh, struct list *rest) REQUIRES(acl_log.lock)
 {
     struct logged *same = find_same_locked(&fresh->entry);

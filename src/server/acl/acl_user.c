@@ -385,7 +385,7 @@ static enum acl_error apply_channel(struct acl_selector *selector, struct slice 
     return ACL_FINE;
 }
 
-/* Rules that may stand inside "( ... )", too. */
+/* Applies rules that are also allowed inside "( ... )". */
 static enum acl_error selector_apply(struct acl_selector *selector, struct slice rule)
 {
     switch (rule.data[0]) {
@@ -808,7 +808,7 @@ void acl_selector_print_keys(const struct acl_selector *selector, struct buffer 
         const struct acl_key_pattern *key = &selector->keys.items[i];
         bool is_star = key->permissions == ACL_READ_WRITE && slice_equal_text(key->text, "*");
 
-        /* "~*" would be the rule behind which no other pattern may stand. */
+        /* "~*" would be the rule after which no other pattern is allowed. */
         print_word(buffer, is_star ? "%RW~" : signs[key->permissions], key->text, start);
     }
 }

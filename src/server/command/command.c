@@ -1,12 +1,12 @@
 /* The registry of commands: rows become struct command, found by name.
  *
- * Commands stand in one array: first those of the top level in the order of their rows, then the subcommands, those of
- * one container together. A command's id is its place there. Two indexes lead to it, each an open hash table:
+ * Commands are in one array: first the top-level commands in the order of their rows, then the subcommands, grouped by
+ * container. A command's id is its index there. Two indexes lead to it, each an open hash table:
  *
  *   top level    slots of {first 16 bytes of the lower-cased name, size, command}: one request, one probe. The name is
  *                read as two words and lower-cased eight bytes at a time. With a quarter of the slots in use a probe
- *                meets its command at once in 9 of 10 cases. The family has names of up to 20 bytes; what lies behind
- *                the 16th is compared with the full name.
+ *                finds its command at once in 9 of 10 cases. Names have up to 20 bytes; bytes after the 16th are
+ *                compared with the full name.
  *   subcommands  the same with the container's id mixed into the hash. */
 #include "server/command/command.h"
 

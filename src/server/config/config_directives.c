@@ -1,5 +1,5 @@
-/* Directives that are known in the family, stand in files and on command lines only, and cannot be given as values:
- * each says why it is refused, or is taken as saying what holds anyway. */
+/* Directives of Redis and KeyDB that are only in files and on command lines, and are not options: each is refused with
+ * its reason, or accepted because it demands the only behaviour there is. */
 #include "server/config/config_priv.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
-/* CONFIG REWRITE: the file is read again and its lines are kept in their order; those that set an option get its
- * present value, options that have no line and no default value are added at the end, below a line that says so. An
- * option that takes several lines (save) uses those it has, in order; lines it does not need any more go, more are
- * added at the end. Lines nobody knows are kept as comments. */
+/* CONFIG REWRITE: reads the file again and keeps its lines in order. Lines that set an option get its current value.
+ * Options without a line and with another value than their default are added at the end, below a comment line. An
+ * option with several lines (save) uses its lines in order; superfluous lines are removed, missing ones are added at
+ * the end. Unknown lines are kept as comments. */
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/buffer.h"

@@ -3,7 +3,7 @@
 #include "server/core/client.h"
 #include "server/core/server.h"
 
-/* Room for deliveries again: those that wait for it look when half of them are delivered. */
+/* Room for deliveries again: workers that wait for it look when half of them are delivered. */
 static void note_delivered(struct worker *worker, uint64_t bytes)
 {
     uint64_t before = atomic_fetch_sub(&worker->backlog_bytes, bytes);

@@ -147,7 +147,7 @@ bool server_command_stats(uint32_t command_id, struct command_stats *stats)
     return stats->failed_calls != 0 || stats->rejected_calls != 0;
 }
 
-/* The sums over all workers, one code after the other: each is told at the first worker that knows it. */
+/* Sums over all workers, one code after the other: each code is visited at the first worker that has it. */
 static uint64_t error_total(const struct server *server, const char *code, unsigned *first_worker)
 {
     uint64_t total = 0;

@@ -212,9 +212,9 @@ void worker_read_mail_until(struct worker *worker, const bool *reached)
     }
 }
 
-/* A delivery counts before it stands in the mailbox, and one that is just being put there hides those behind it. So
- * when nothing is there, somebody is between two instructions: not for long, unless the processor was taken from it.
- * Other mail may run a script meanwhile, which reads deliveries, too: then there may be none left. */
+/* A delivery counts before it is in the mailbox, and one that is being posted hides those behind it. So if the mailbox
+ * looks empty, a thread is between two instructions: not for long, unless it has lost the processor. Other mail may run
+ * a script meanwhile, which reads deliveries, too: then there may be none left. */
 void worker_read_deliveries(struct worker *worker, uint64_t bytes)
 {
     worker_assert_outside(worker);
@@ -279,7 +279,7 @@ COLD void worker_run_deferred(struct worker *worker)
     worker->has_deferred = UNLIKELY(more);
 }
 
-/* Inside the gate, as everything that touches a stripe: who owns it walks the registries without locks. */
+/* Inside the gate, like everything that touches a stripe: the owner of the gate walks the registries without locks. */
 static void leave_watches(struct worker *worker)
 {
     worker_assert_outside(worker);

@@ -25,7 +25,7 @@ enum { STACK_BYTES = 128 * 1024, REPORT_SECONDS = 30, MEMORY_TEST_MS = 10000 };
 
 static const int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
-static _Atomic bool has_begun;                  /* atomic: who sets it reports */
+static _Atomic bool has_begun;                  /* atomic: the thread that sets it reports */
 static _Thread_local bool is_reporting;         /* owner: the thread */
 static _Thread_local char *handler_stack;       /* owner: the thread */
 static const char *current_part = "";           /* owner: the reporting thread; for a fault inside the report */
@@ -239,8 +239,8 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
         raise(signal_number);
 }
 
-/* From panic, whose message stands in the log already. The report is made by the handler, because it has a stack of its
- * own; then panic goes on, to its own end. */
+/* Called by panic, whose message is in the log already. The handler writes the report, because it has a stack of its
+ * own; then panic continues to its end. */
 static void on_panic(const char *message)
 {
     panic_message = message;

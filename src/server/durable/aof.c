@@ -52,7 +52,7 @@ static struct {
     bool has_writer; /* the rewrite: its base is useful only with the effects that the writer writes since the fork */
     /* atomic, relaxed */
     _Atomic bool is_scheduled, last_was_good;
-    _Atomic bool tells_delay; /* the next that is put off is told of */
+    _Atomic bool tells_delay; /* the next delay is logged */
     _Atomic int64_t started_us, last_duration_s, next_try_s, delay_minutes;
     _Atomic uint64_t rewrites, failures, last_cow_bytes;
 } aof = {.last_was_good = true, .last_duration_s = -1};
@@ -684,7 +684,7 @@ static void look(struct worker *worker)
         finish_at_gate(worker);
 }
 
-/* Goes on if it waits for the gate. */
+/* Continues if it waits for the gate. */
 static void woken(struct worker *worker)
 {
     if (worker->index != 0)

@@ -51,9 +51,9 @@ struct loading_file {
     struct file_source source;
     struct aof_reader reader;
     bool is_last;
-    bool in_transaction;     /* its EXEC stands in the window */
+    bool in_transaction;     /* its EXEC is in the window */
     bool begins_transaction; /* the batch ended with MULTI */
-    uint64_t transaction_at; /* where that stands */
+    uint64_t transaction_at; /* its offset */
     uint64_t before_bytes;   /* of the files before this one */
     uint64_t next_pause;
     struct aof_command steps[BATCH_MOST];
@@ -189,7 +189,7 @@ static enum aof_piece gather(struct loading_file *file, bool *good)
 
 enum found_exec { EXEC_FOUND, EXEC_CUT, EXEC_FAILED };
 
-/* Behind MULTI: is there an EXEC? The window keeps everything from here to it; then the reader stands here again. */
+/* After MULTI: looks for an EXEC. The window keeps everything from here to it; afterwards the reader is here again. */
 static enum found_exec find_exec(struct loading_file *file)
 {
     struct aof_reader *reader = &file->reader;

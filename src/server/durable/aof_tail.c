@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NOTES_BYTES = 1024 * 1024 }; /* lines with the time, which stand in the file only */
+enum { NOTES_BYTES = 1024 * 1024 }; /* lines with the time, which are only in the file */
 
 /* The tail as text, and the file's end beside it. */
 struct recovery {
@@ -90,7 +90,7 @@ static bool is_empty(const struct aof_part *part)
     return is;
 }
 
-/* The increment that the place tells of: the last one, or those behind it are empty, as they were just begun. */
+/* The increment that the place names: the last one, or the ones behind it are empty, since they were just begun. */
 static const struct aof_part *find_part(const struct recovery *recovery, const struct aof_manifest *manifest)
 {
     const struct aof_part *found = NULL;
@@ -128,7 +128,7 @@ static const char *read_file(struct recovery *recovery, const char *path)
     return NULL;
 }
 
-/* Lines with the time stand between commands. */
+/* Lines with the time are between commands. */
 static size_t skip_notes(const struct recovery *recovery, size_t at)
 {
     const struct buffer *written = &recovery->written;
@@ -141,7 +141,7 @@ static size_t skip_notes(const struct recovery *recovery, size_t at)
     return at;
 }
 
-/* False: they differ. A note may stand where the text has '*', which begins a command. */
+/* False: they differ. A note may be where the text has '*', which begins a command. */
 static bool agree(struct recovery *recovery)
 {
     const struct buffer *written = &recovery->written;

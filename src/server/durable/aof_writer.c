@@ -34,7 +34,7 @@ enum {
     SECOND_US = 1000 * 1000,
     RETRY_US = 100 * 1000, /* after an error */
     SLOW_SYNC_US = 2 * SECOND_US,
-    LOG_AGAIN_US = 30 * SECOND_US /* an error that lasts is told so often */
+    LOG_AGAIN_US = 30 * SECOND_US /* a lasting error is logged at this interval */
 };
 
 enum rest { AWAKE, NAPS, SLEEPS };
@@ -55,7 +55,7 @@ static struct {
     bool wants_settled GUARDED_BY(lock), wants_commit GUARDED_BY(lock);
     struct stream_place split_at GUARDED_BY(lock), end_at GUARDED_BY(lock);
     struct aof_commit commit GUARDED_BY(lock);
-    _Atomic enum split split; /* atomic: who owns the gate says WANTED, the writer the others */
+    _Atomic enum split split; /* atomic: the owner of the gate sets WANTED, the writer the others */
     _Atomic bool ends;        /* atomic, seq_cst, set under the lock: it is to end */
     _Atomic bool has_ended;   /* atomic, release, acquire: the thread touches nothing of this any more */
     _Atomic uint64_t drops_wanted, drops_done; /* atomic, seq_cst: how often history was to go, and went */
@@ -217,8 +217,9 @@ static bool find_limit(struct stream_place *limit)
     return true;
 }
 
-/* Up to a batch, but not past a split, nor past the end. Who orders one has the gate, so that nothing is added, and
- * waits until we are not here: either we see the order, or all that we take comes before it. */
+/* Reads up to a batch, but not past a split, nor past the end. A thread that orders a split owns the gate, so nothing
+ * is appended, and waits until the writer is not here: either the writer sees the order, or all that it reads comes
+ * before it. */
 static void read_journal(void)
 {
     struct stream_place limit;

@@ -353,7 +353,7 @@ static void look(struct worker *worker)
     exclusive_end(worker);
 }
 
-/* Goes on if it waits for the gate. */
+/* Continues if it waits for the gate. */
 static void woken(struct worker *worker)
 {
     if (worker->index == 0 && UNLIKELY(exclusive_is_wished(worker, GATE_WISH_SAVE)))
@@ -362,7 +362,7 @@ static void woken(struct worker *worker)
 
 /* ---------------------------------------------------------------------------------------------------- reading -- */
 
-/* As many as the workers, who wait meanwhile. A server of one thread stays one. */
+/* As many as the workers, which wait meanwhile. A server of one thread stays one. */
 static unsigned loading_threads(void)
 {
     unsigned workers = server_instance()->worker_count;

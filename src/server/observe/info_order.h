@@ -1,10 +1,11 @@
-/* Which sections and fields INFO has, in the order in which they are printed. The rows stand in the parts they tell of
+/* The sections and fields of INFO, in the order in which they are printed. The rows are in the parts that they describe
  * (base/info_row.h). */
 #pragma once
 
 #include <stddef.h>
 
-enum info_shown { INFO_SHOWN_BY_DEFAULT, INFO_SHOWN_BY_ALL, INFO_SHOWN_BY_NAME }; /* each also by what stands behind */
+/* Each also by the values behind it. */
+enum info_shown { INFO_SHOWN_BY_DEFAULT, INFO_SHOWN_BY_ALL, INFO_SHOWN_BY_NAME };
 
 struct info_section {
     const char *name, *title;

@@ -25,7 +25,7 @@ enum { PERCENTS_MOST = 32, LISTENERS_MOST = 4 };
 
 _Atomic uint64_t timing_attention = HISTOGRAM_MOST; /* global: see timing.h */
 
-static _Atomic int wanted_by; /* atomic, relaxed: so many want to be told of every command */
+static _Atomic int wanted_by; /* atomic: relaxed; number of parties that want every command */
 static void (*listeners[LISTENERS_MOST])(const struct request *request); /* const while there are workers */
 static size_t listener_count;
 

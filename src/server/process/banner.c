@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The words that stand beside the picture are formatted in this order: version, commit, modified, bits, mode, port,
- * pid. Each `LABEL: value` is on a line of its own, as scripts expect that wait for a server's start. */
+/* The words beside the picture are formatted in this order: version, commit, modified, bits, mode, port, pid. Each
+ * `LABEL: value` is on a line of its own, since scripts that wait for a server's start expect this. */
 static const char picture[] = "\n"
                               "       .-\"\"\"-.\n"
                               "      /  .-.  \\        KeyDB %s (%s/%d) %d bit\n"

@@ -145,7 +145,7 @@ struct broadcast {
     _Atomic uint32_t refs; /* atomic: deliveries */
     struct topic_ticket ticket;
     struct blob *body;
-    size_t key_count;         /* 0: nobody who changed one of them minds being told of it */
+    size_t key_count;         /* 0: no client that changed one of them has NOLOOP */
     struct changed_key *keys; /* names lie in the body; a reference each to `by` */
 };
 
@@ -202,7 +202,7 @@ static bool begins_with(struct slice name, struct slice prefix)
     return name.size >= prefix.size && (prefix.size == 0 || memcmp(name.data, prefix.data, prefix.size) == 0);
 }
 
-/* The first key that is not below the prefix: those that begin with it come from there on. */
+/* The first key that is not below the prefix: the keys that begin with the prefix follow from there. */
 static size_t first_of(const struct changed_keys *keys, struct slice prefix)
 {
     size_t low = 0, high = keys->count;

@@ -28,7 +28,7 @@ struct CACHE_ALIGNED registry_shard {
     struct topic_list *list GUARDED_BY(lock); /* of patterns, prefixes; NULL: made anew when it is wanted next */
 };
 
-/* Patterns stand together, and prefixes: whatever may fit one of them is compared with all. */
+/* All patterns are in one shard, and all prefixes: a name is compared with all of them. */
 static struct registry_shard registry_shards[REGISTRY_SHARDS + 2]; /* global: each guarded by its lock */
 static _Atomic uint64_t counts[TOPIC_KINDS];                       /* global: atomic, relaxed */
 

@@ -266,7 +266,7 @@ static void tell_broken(struct client *client, uint64_t redirect_id)
     client_sent_unasked(client);
 }
 
-/* To the worker of the client that is told in another's place, and back if there is none any more. */
+/* Mail to the worker of the client that gets redirected invalidations, and back if it is gone. */
 struct forward {
     struct delivery delivery;
     struct client_ref *from, *to;

@@ -58,7 +58,7 @@ void tracked_key_destroy(struct tracked_key **tracked)
     *tracked = NULL;
 }
 
-/* Where the reader stands, or would. */
+/* The index of the reader, or its index if it were inserted. */
 static uint32_t place_of(const struct tracked_key *tracked, const struct client_ref *reader)
 {
     uint32_t low = 0, high = tracked->count;

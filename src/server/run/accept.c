@@ -45,7 +45,7 @@ static void reject(struct worker *worker, int fd, enum listener_kind kind, const
     counter_add(&worker->stats.rejected_connections, 1);
 }
 
-/* Counts one more connection, unless there are as many as may be: those that are refused take no place meanwhile. */
+/* Counts one more connection, unless the maximum is reached: refused connections do not count. */
 static bool take_place(struct server *server, bool is_local)
 {
     uint64_t limit = admission_limit(OPTION_GET_U64(option_maxclients), OPTION_GET_U64(option_maxclients_reserved),

@@ -279,7 +279,7 @@ static uint64_t run(struct request *request)
     return tick_to_ns(span) / 1000;
 }
 
-/* False: it goes on waiting. */
+/* False: it stays blocked. */
 static bool serve(struct worker *worker, struct wait_node *node, const struct entry *entry)
 {
     struct blocked *blocked = container_of(node->waiter, struct blocked, waiter);
@@ -339,7 +339,7 @@ void blocked_serve(struct worker *worker)
     dispatch_journal(worker); /* a look at a key may have found that its time is over */
 }
 
-/* Inside the gate, as everything that touches a stripe: who owns it walks the registries without locks. */
+/* Inside the gate, like everything that touches a stripe: the owner of the gate walks the registries without locks. */
 static void turn_end(struct worker *worker)
 {
     if (list_is_empty(&states[worker->index].leaving))

@@ -167,7 +167,7 @@ static bool stripes_lock(struct worker *worker, bool wait)
     return true;
 }
 
-/* By stripe, a bit each: those that stand in worker->run.stripes.items. */
+/* One bit for each stripe: those in worker->run.stripes.items. */
 struct need_search {
     struct worker *worker;
     uint64_t known[STORE_STRIPES_MOST / 64];
@@ -366,7 +366,7 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
     worker_assert_inside(outer->worker);
     assert(command_arity_fits(command, arg_count));
     request_init(&request, outer->worker, outer->client, command, args, arg_count,
-                 dispatch_output_of(outer->client)); /* CLIENT REPLY may stand before it */
+                 dispatch_output_of(outer->client)); /* a reply of CLIENT REPLY may precede it */
     request_set_keys(&request, keys, key_count);
     request_set_blobs(&request, blobs, blob_count);
     request.in_exec = true;
@@ -386,7 +386,7 @@ void dispatch_call(struct request *outer, const struct nested_call *call)
     request_set_keys(&request, call->keys, call->key_count);
     request.in_exec = true;
     request.in_script = call->by_script;
-    outer->access->found_key = NULL; /* these keys may stand where those of the call before stood */
+    outer->access->found_key = NULL; /* these keys may be in the same memory as those of the last call */
     (void)execute(&request, tick_now());
     counter_add(&outer->worker->stats.commands_processed, 1);
     if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
@@ -683,7 +683,7 @@ static enum run_result run_group(struct client *client, struct job *first, const
     return RUN_DONE;
 }
 
-/* One command that nothing stands against: queued, or run. */
+/* Queues or runs a command that has passed all checks. */
 enum run_result dispatch_run_now(struct client *client, struct job *job, const struct key *keys)
 {
     if (pause_is_on() && pause_holds(client, job->command, job->words.args, job->words.arg_count))
@@ -827,7 +827,8 @@ static size_t on_data(struct client *client, char *data, size_t size)
     }
     if (!output_is_empty(&client->conn.output))
         conn_write_pending(&client->conn);
-    client_check_output(client); /* first: who goes for his own output is not to drive out others */
+    /* First: a client that is closed for its own output must not cause the eviction of others. */
+    client_check_output(client);
     if (!conn_is_closing(&client->conn))
         client_update_card(client);
     return conn_is_closing(&client->conn) ? size : done;

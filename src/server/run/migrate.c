@@ -188,8 +188,8 @@ static void migration_destroy(struct migration *migration)
     mem_free(migration);
 }
 
-/* The keys that have got there go; those that have changed meanwhile have to be sent again. Returns whether there are
- * any. */
+/* Deletes the keys that have arrived there; keys that have changed meanwhile have to be sent again. Returns whether
+ * there are any. */
 static bool take_away(struct migration *migration, struct access *access)
 {
     struct slice *words = mem_alloc((migration->key_count + 1) * sizeof(*words));

@@ -25,7 +25,7 @@
 enum { LINKS_MOST = 64, IDLE_MS = 10000, LINE_MOST_BYTES = 65536, RECEIVE_BYTES = 16384 };
 
 struct link {
-    struct list_node node; /* the one used last is the last */
+    struct list_node node; /* the most recently used one is last */
     char *host, *port;
     int fd;
     int64_t db; /* the database selected there */

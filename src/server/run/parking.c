@@ -22,7 +22,7 @@ enum {
 /* A command that waits, with its own copy of the words. */
 struct parked {
     struct list_node node; /* in the list of commands that wait for the same */
-    struct list *place;    /* in which it stands */
+    struct list *place;    /* the list that it is in */
     uint64_t number;       /* order of arrival */
     struct client *client;
     struct job job;
@@ -215,7 +215,7 @@ static void forget(struct client *client)
 
 /* ------------------------------------------------------------------------------------------------------- trying -- */
 
-/* It is answered, or queued: its connection goes on. */
+/* It is answered, or queued: its connection continues. */
 static void go_on(struct parked *parked)
 {
     struct client *client = parked->client;

@@ -33,7 +33,7 @@ static void keep_expired(struct server *server, bool keep)
     atomic_store_explicit(&server->store->keeps_expired, keep, memory_order_relaxed);
 }
 
-/* A worker does it when it has released its stripes: UNPAUSE may stand in a transaction. */
+/* A worker does it after releasing its stripes: UNPAUSE may be in a transaction. */
 static void wake_all(struct server *server)
 {
     struct worker *self = worker_self();

@@ -105,8 +105,8 @@ static void open_here(struct worker *worker, int fd, enum listener_kind kind)
 
 /* ------------------------------------------------------------------------------------------------ on the way -- */
 
-/* A descriptor on its way to another worker. It is in that one's mailbox and in the list of who sent it, until both
- * have seen it; who claims it first opens it. */
+/* A descriptor on its way to another worker. It is in the mailbox of that worker and in the list of the sender, until
+ * both have seen it; the first one to claim it opens it. */
 struct handover {
     struct mail mail;
     struct list_node sent_node; /* owner: the sender */

@@ -75,7 +75,7 @@ static struct client *find_client(const struct worker *worker, uint64_t id)
     return NULL;
 }
 
-/* All have passed: the reply is sent, and the client goes on. */
+/* All have passed: sends the reply, and unblocks the client. */
 static void deliver_done(struct worker *worker, struct mail *mail)
 {
     struct rendezvous *rendezvous = container_of(mail, struct rendezvous, done);

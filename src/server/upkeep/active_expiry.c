@@ -36,7 +36,7 @@ uint64_t active_expiry_rest_us(uint64_t spent_us, int64_t effort)
 
 /* A worker's own thread's. */
 static struct state {
-    uint32_t next_stripe; /* where it goes on */
+    uint32_t next_stripe; /* where it continues */
     struct loop_timer timer;
 } CACHE_ALIGNED states[WORKERS_MOST];
 

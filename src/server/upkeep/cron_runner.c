@@ -343,5 +343,5 @@ static void woken(struct worker *worker)
 
 const struct lifecycle cron_runner_lifecycle = {
     .worker_fini = fini,
-    .worker_wake = woken, /* goes on if something was in the way */
+    .worker_wake = woken, /* continues if the stripes or the gate were not free */
 };

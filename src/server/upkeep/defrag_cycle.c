@@ -283,8 +283,8 @@ static bool work(struct worker *worker, unsigned percent)
     return was_useful;
 }
 
-/* A slice. Who found the gate closed goes on until it was inside once, also if there is nothing left to do: the gate
- * stays open for it then. */
+/* A slice. A worker that found the gate closed continues until it was inside once, even if nothing is left to do: the
+ * gate stays open for it then. */
 static void on_timer(struct loop *loop, struct loop_timer *timer)
 {
     struct worker *worker = loop_user(loop);

@@ -13,7 +13,7 @@
 
 static _Atomic int64_t option_backlog_size, option_memory_limit, option_lag_limit; /* global: option storage */
 static _Atomic bool tending;     /* global: a background thread is at it, or will be */
-static _Atomic bool file_failed; /* global: the last time; so that it is told once */
+static _Atomic bool file_failed; /* global: the last time; so that it is logged once */
 static bool told_of_lag;         /* global: worker 0's */
 
 static const char *apply(const struct option_row *row)

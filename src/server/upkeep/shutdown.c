@@ -100,7 +100,7 @@ bool shutdown_by_itself(struct worker *worker, unsigned flags)
 /* ----------------------------------------------------------------------------------------------------- signals -- */
 
 static _Atomic int signal_received; /* atomic: 0, or the signal that asked to stop */
-static _Atomic bool signal_noted;   /* atomic: the log tells of it */
+static _Atomic bool signal_noted;   /* atomic: the log reports it */
 
 void shutdown_on_signal(int signal_number)
 {
