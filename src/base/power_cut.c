@@ -30,6 +30,7 @@ void power_cut_begin(const char *folder)
 void power_cut_join(const char *folder)
 {
     power_cut_choose(folder);
+    power_cut_put(&(struct power_cut_line){.kind = 'J'});
     power_cut_calls_record(true);
 }
 
@@ -186,6 +187,8 @@ static void add_line(const struct power_cut_line *line, uint64_t at_line, void *
     struct disk *disk = context;
 
     switch (line->kind) {
+    case 'J':
+        break;
     case 'O':
         set_file(disk, line->inode, line->first);
         break;

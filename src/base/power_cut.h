@@ -25,6 +25,7 @@
  *     S    number inode  bytes  -      -    -     sync a file with so many bytes, or a folder
  *     D    number inode  -      -      -    -     done; C: the inode of the new file
  *     N    number -      -      -      -    -     the call failed
+ *     J    -      -      -      -      -    -     another program continues the record
  *
  * Folders are given by their inodes.
  *

@@ -32,9 +32,13 @@ class Disk:
         self.library = ctypes.CDLL(library_of(binary))
         self.environment = environment_of(binary, KEYDB_POWER_CUT=folder)
         self.library.power_cut_begin(os.fsencode(folder))
+        self.library.power_cut_point.restype = ctypes.c_uint64
+        self.began = self.library.power_cut_point(os.fsencode(folder))
 
     def cut_power(self, random, partly):
         """`partly`: a random part of what was not synced stays. Returns what was lost: (changes of names, bytes)."""
+        if self.library.power_cut_point(os.fsencode(self.folder)) == self.began:
+            raise RuntimeError("the server has not been recorded")
         loss = Loss()
         seed = random.randrange(1, 2 ** 64) if partly else 0
         self.library.power_cut_apply(os.fsencode(self.folder), ctypes.c_uint64(self.NOW), ctypes.c_uint64(seed),

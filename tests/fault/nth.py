@@ -115,6 +115,10 @@ def make_template(binary, folder):
     client.call("RPUSH", "list", 1, 2, 3)
     client.close()
     server.kill()
+    data = os.path.join(folder, "appendonlydir")
+    last = sorted(name for name in os.listdir(data) if name.endswith(".incr.aof"))[-1]
+    with open(os.path.join(data, last), "ab") as file:
+        file.write(b"*3\r\n$3\r\nSET\r\n$4\r\nba")  # half a command, which the next start cuts off
 
 
 def fault_rounds(binary, folder, stride, report):
@@ -126,6 +130,8 @@ def fault_rounds(binary, folder, stride, report):
             while fired:
                 fault = f"{kind}:{number}" + (f":{how}" if how != "eio" else "")
                 fired, problem = one(binary, os.path.join(folder, "nth"), template, fault)
+                if not fired and number == 0 and problem is None:
+                    problem = Wrong("no fault has happened")
                 report(fault, problem)
                 number += stride
                 if problem is not None:
