@@ -1,9 +1,9 @@
-/* What is counted while keys are found and changed. One thread counts; any thread reads (relaxed). */
+/* Counters of lookups and changes of keys. One thread counts; any thread reads (relaxed). */
 #pragma once
 
 #include <stdint.h>
 
-/* Those that INFO shows, since start or CONFIG RESETSTAT: a counter is one line here. */
+/* The counters that INFO shows, since start or CONFIG RESETSTAT: a counter is one line here. */
 #define STORE_COUNTERS(X) \
     X(keyspace_hits)      \
     X(keyspace_misses)    \

@@ -21,7 +21,7 @@ enum { STATS_THREADS_MOST = 64, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32, R
     X(rejected_connections)                                                              \
     X(commands_processed)                                                                \
     X(error_replies)                                                                     \
-    X(lock_waits) /* number of parked commands */                                        \
+    X(lock_waits) /* commands that were parked */                                        \
     X(query_buffer_limit_disconnections)                                                 \
     X(output_buffer_limit_disconnections)                                                \
     X(evicted_clients)                                                                   \
@@ -41,7 +41,7 @@ enum { STATS_THREADS_MOST = 64, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32, R
     X(prefetches)     /* groups of commands whose keys were fetched ahead */             \
     X(prefetched_keys)
 
-/* Likewise, but these tell how many there are now. */
+/* Likewise, but these are current values. */
 #define WORKER_GAUGES(X)                                               \
     X(waiting_commands)         /* parked: for a stripe or the gate */ \
     X(clients_in_timeout_table) /* blocked with a timeout */
@@ -64,7 +64,7 @@ enum { STATS_THREADS_MOST = 64, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32, R
     STORE_COUNTERS(X)   \
     OTHER_COUNTERS(X)
 
-/* Those that INFO keydb shows for each worker. */
+/* The counters that INFO keydb shows for each worker. */
 #define THREAD_COUNTERS(X) \
     X(commands_processed)  \
     X(net_input_bytes)     \

@@ -3,5 +3,5 @@
 
 struct buffer;
 
-/* A line for each kind of listener that there is. */
+/* Appends a line for each kind of listener in use. */
 void info_append_listeners(struct buffer *buffer, const void *picture);

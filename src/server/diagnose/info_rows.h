@@ -1,4 +1,4 @@
-/* The fields of INFO that have not found their part. */
+/* The fields of INFO that belong to no other part. */
 #pragma once
 
 #include "base/info_row.h"

@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Tables as parts publish them, used as they are. A row that no section names, and a name without a row, are mistakes
- * in the program and end it. Main thread, before the workers start. */
+/* Uses the tables of all parts, which must stay valid. A row that no section names, or a name without a row, is an
+ * error of the program and ends it. Main thread, before the workers start. */
 void info_setup(const struct info_row *const *tables, size_t table_count);
 
-/* The same with sections of one's own. False: *problem says what does not fit. */
+/* The same with other sections. False: *problem has the reason. */
 must_check bool info_arrange(const struct info_section *sections, size_t section_count,
                              const struct info_row *const *tables, size_t table_count, char *problem,
                              size_t problem_size);
@@ -24,5 +24,6 @@ must_check bool info_arrange(const struct info_section *sections, size_t section
 /* Appends the reply of INFO with these words; no word: the default sections. */
 void info_write(struct buffer *text, const struct slice *words, size_t word_count);
 
-/* Tells the fields with INFO_SAFE, in INFO's order, each section's title before its first. Async-signal-safe. */
+/* Calls `title` and `field` for the fields with INFO_SAFE, in INFO's order; `title` before the first field of each
+ * section. Async-signal-safe. */
 void info_tell_safe(void (*title)(const char *title), void (*field)(const char *name, const char *value));

@@ -5,9 +5,9 @@
 
 enum { IDENTITY_SIZE = 40 }; /* hex digits of an id */
 
-/* Sets all of it. Main thread, before the workers start. */
+/* Sets all ids and the start time. Main thread, before the workers start. */
 void identity_setup(void);
 
 const char *identity_run_id(void);
-const char *identity_replication_id(void); /* of the stream of changes that begins with this run */
+const char *identity_replication_id(void); /* id of the replication stream that begins with this run */
 uint64_t identity_start_us(void);          /* monotonic */
