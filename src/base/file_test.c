@@ -150,7 +150,8 @@ static bool content_is(const char *name, struct slice expected)
     return is_same;
 }
 
-/* Whatever call fails: the old content or the new one, nothing left behind, and the failure is told. */
+/* Whichever call fails: the file has the old or the new contents, nothing is left behind, and the failure is
+ * reported. */
 static void store_fails_cleanly(enum fault_how how)
 {
     uint64_t nth = 0;

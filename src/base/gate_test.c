@@ -110,7 +110,7 @@ static void play(void *argument)
     gate_part(&player->member);
 }
 
-/* Everybody gets through, nobody who is inside meets somebody who is alone. A hang is a failure, too. */
+/* All threads get through, and no thread inside meets one that is alone. A hang is a failure, too. */
 static void owners_escalators_and_others_exclude_each_other(void **state)
 {
     struct random random = test_random(__func__);
@@ -142,7 +142,7 @@ static void count_wake(void *context)
     (*(unsigned *)context)++;
 }
 
-/* Who waited while the gate was closed gets one turn before it closes again. */
+/* A member that waited while the gate was closed gets one turn before it closes again. */
 static void a_flood_of_owners_starves_nobody(void **state)
 {
     struct gate_member owner, next, other;
@@ -229,7 +229,7 @@ static void who_withdraws_tries_again_to_enter(void **state)
     gate_fini(&gate);
 }
 
-/* A thread that ends may have waited to enter, or stood in the queue: nobody waits for that any more. */
+/* A thread that ends may have waited to enter, or stood in the queue: no other waits for it any more. */
 static void nobody_waits_for_who_rests(void **state)
 {
     struct gate_member owner, entering, asking;

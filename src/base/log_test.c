@@ -28,7 +28,7 @@
 
 static char path[] = "/tmp/keydb-log-XXXXXX";
 
-static char moved[sizeof(path) + 16]; /* what the file is called once it was moved */
+static char moved[sizeof(path) + 16]; /* the name of the file after it was moved */
 
 static char *load_file(const char *name)
 {
@@ -203,7 +203,7 @@ static void formats_can_be_chosen(void **state)
                  "a\"b\\c\n\t\x7F=\xC3\xA9");
 }
 
-/* What a moment looks like, east and west of Greenwich. */
+/* The text of a moment, east and west of Greenwich. */
 static void iso_8601_tells_the_zone(void **state)
 {
     static const struct {

@@ -79,7 +79,7 @@ static void nothing_moves_where_nothing_is_won(void **state)
     assert_int_equal(mover.stayed, 1);
     mem_free(large);
     fill(0);
-    (void)move_all(0); /* what others left */
+    (void)move_all(0); /* blocks that other tests left */
     assert_int_equal(move_all(0), 0);
     check_and_free();
 }

@@ -103,7 +103,7 @@ static void freeing_what_another_thread_allocated(void **state)
     assert_true(mem_used() >= before + bytes);
     for (unsigned i = 0; i < HANDED_COUNT; i++)
         mem_free(handed[i]);
-    assert_true(mem_used() <= before + 100 * 1000); /* what the thread itself left behind */
+    assert_true(mem_used() <= before + 100 * 1000); /* memory that the thread itself left behind */
 }
 
 static _Atomic int stage;
@@ -150,7 +150,7 @@ static void the_error_is_bounded(void **state)
     assert_true(mem_used() < before + MEM_PUBLISH_BYTES); /* all is published at the end */
 }
 
-/* What a thread is like that frees what others made, and whose author thought of no accounting. */
+/* A thread that frees memory of other threads, and whose code does no accounting. */
 static void free_and_stay(void *argument)
 {
     (void)argument;
@@ -190,7 +190,7 @@ static void a_thread_that_never_publishes_is_counted(void **state)
     assert_true(mem_used() >= before + bytes);
     for (unsigned i = 0; i < HANDED_COUNT; i++)
         mem_free(handed[i]);
-    assert_true(mem_used() < before + 4096); /* what the thread itself left behind */
+    assert_true(mem_used() < before + 4096); /* memory that the thread itself left behind */
 }
 
 static void trying_can_fail(void **state)

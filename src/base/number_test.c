@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* What a strict parser accepts is exactly what printf prints. */
+/* A strict parser accepts exactly the texts that printf prints. */
 static int64_t any_i64(struct random *random)
 {
     uint64_t bits = random_u64(random) >> random_below(random, 64);

@@ -385,7 +385,7 @@ static void any_point_can_be_chosen(void **state)
         expect("a", expected);
         expect("b", NULL);
     }
-    assert_int_equal(points, 1 + 4 * 2); /* what was there; creation, sync, rename and sync */
+    assert_int_equal(points, 1 + 4 * 2); /* the existing file; creation, sync, rename and sync */
 }
 
 /* ------------------------------------------------------------------------------------------------------- a model -- */

@@ -91,7 +91,7 @@ static int free_strings(void **state)
     return 0;
 }
 
-/* The error, or what the option prints after it was stored. */
+/* Returns the error, or the option's text after it was stored. */
 static const char *set(const char *name, const char *text)
 {
     static char answer[OPTION_ERROR_SPACE];

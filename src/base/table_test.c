@@ -125,7 +125,7 @@ static const uint64_t collisions[] = {
     UINT64_C(0xF0000FFFFFFFFFFF), /* few tags */
     UINT64_C(0x0000FFFFFFFFFFFF), /* one tag */
     UINT64_C(0xFFFF000000000000), /* one entry of any directory */
-    UINT64_C(0xFFFF0000000FFFFF), /* the last directory bits differ, far beyond what a table has */
+    UINT64_C(0xFFFF0000000FFFFF), /* the last directory bits differ, far beyond the depth of a table */
     UINT64_C(0x1000000000004000), /* four hashes */
     UINT64_C(0x0000020000003FFF), /* two, of which one split tells */
     0,
@@ -222,7 +222,7 @@ static void each_visits_all_once(void **state)
     reset(&table);
 }
 
-/* Whatever stays during a scan is seen, while other items come and go in masses between the calls. */
+/* Items that stay during a scan are visited, while many other items are added and removed between the calls. */
 static void scan_sees_what_stays(void **state)
 {
     struct random random = test_random(__func__);
@@ -317,7 +317,7 @@ static void insert_in_order(void *item, void *context)
     table_insert(context, hash_of_item(item), item, hash_of_item);
 }
 
-/* Who copies a table meets the items in scan order: neighbours in the order of hashes come one after the other. */
+/* Copying a table meets its items in scan order: neighbours in the order of hashes follow each other. */
 static void items_may_come_in_scan_order(void **state)
 {
     static const uint64_t counts[] = {130, 600, 2000, 5000, UNIVERSE};

@@ -21,7 +21,7 @@ static void spans_agree_with_the_clock(void **state)
         last = tick_now();
         after = clock_monotonic_ns();
         ns = tick_to_ns(last - first);
-        /* Between the two spans that the clock saw, but for one in 5,000. */
+        /* Between the two spans that the clock measured, except for one in 5,000. */
         assert_true(ns + ns / 5000 + 100 >= inner_end - inside);
         assert_true(ns <= after - before + (after - before) / 5000 + 100);
     }

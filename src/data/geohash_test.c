@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* What redis-server 7.0.15 answers: GEOADD and ZSCORE, GEOPOS, GEOHASH. */
+/* Replies of redis-server 7.0.15 to GEOADD and ZSCORE, GEOPOS, GEOHASH. */
 struct place {
     struct geohash_point point;
     uint64_t score;

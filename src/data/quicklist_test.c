@@ -146,7 +146,7 @@ static void delete_some(struct random *random, struct quicklist *list)
     model_delete(from, MIN(count, model.count - from));
 }
 
-/* A walk that changes what it meets, with one change or many. */
+/* A walk that changes the elements it visits, with one change or many. */
 static void change_on_the_way(struct random *random, struct quicklist *list)
 {
     enum quicklist_direction direction = random_below(random, 2) != 0 ? QUICKLIST_FORWARD : QUICKLIST_BACKWARD;
@@ -345,7 +345,7 @@ static void half_empty_nodes_do_not_add_up(void **state)
     (void)state;
     fill(list, 10000, 20);
     assert_int_equal(quicklist_node_count(list), 100);
-    for (unsigned keep = 2; keep <= 32; keep *= 4) { /* of 10000, then of what is left */
+    for (unsigned keep = 2; keep <= 32; keep *= 4) { /* of 10000, then of the remaining ones */
         uint64_t count = quicklist_count(list);
 
         quicklist_iter_init(&iter, list, keep == 8 ? -1 : 0, keep == 8 ? QUICKLIST_BACKWARD : QUICKLIST_FORWARD);
@@ -733,7 +733,7 @@ static void relocation_reaches_every_block_once(void **state)
     }
 }
 
-/* Also where nobody has begun, and where what it stood on is gone. */
+/* Also from positions that never were begun, and from elements that are gone. */
 static void relocation_goes_on_wherever_it_stands(void **state)
 {
     static const struct quicklist_limits limits = {.fill = 1};

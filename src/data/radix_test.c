@@ -217,7 +217,7 @@ static void count_free(void *value)
     freed++;
 }
 
-/* A chain as deep as the key is long: it would break whoever recurses. */
+/* A chain as deep as the key is long: recursion would overflow the stack. */
 static void long_keys_need_no_stack(void **state)
 {
     enum { DEPTH = 40000 };

@@ -443,7 +443,7 @@ static void read_up_to(const struct stream *stream, struct stream_group *group, 
     }
 }
 
-/* What Redis 7.0 answered in the same cases. */
+/* The results of Redis 7.0 in the same cases. */
 static void lag_of_positions(void **state)
 {
     static const struct {
@@ -498,7 +498,7 @@ static void lag_after_deletions(void **state)
     group = stream_group_create(stream, SLICE("g"), STREAM_ID_LEAST, STREAM_READ_UNKNOWN);
     read_up_to(stream, group, 1, 3);
     assert_true(stream_delete(stream, id_of(3, 0)));
-    expect_no_lag(stream, group); /* it stands on what was deleted */
+    expect_no_lag(stream, group); /* its position is a deleted entry */
     read_up_to(stream, group, 4, 4);
     assert_int_equal(group->entries_read, 4);
     expect_lag(stream, group, 1);

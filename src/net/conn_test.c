@@ -228,7 +228,7 @@ static void turns(int count)
         loop_turn(loop, 2000);
 }
 
-/* Sends what the socket takes now. */
+/* Sends the bytes that the socket accepts now. */
 static size_t give(int fd, const char *data, size_t size)
 {
     ssize_t sent = send(fd, data, size, MSG_NOSIGNAL);
@@ -665,7 +665,7 @@ static void held_output_is_sent_as_it_is_cleared(void **state)
     take_exactly(fd, &got, 4 + 10000000);
     conn_clear(&server.conn, 1);
     take_exactly(fd, &got, 4 + 10000001);
-    say(fd, "F\n"); /* what is held goes out before it closes */
+    say(fd, "F\n"); /* held output is sent before it closes */
     turns(5);
     assert_false(server.closed);
     expect_silence(fd);
@@ -821,7 +821,7 @@ static void connects(void **state)
     close(fd);
     expect_closed(&client, CONN_CLOSED_PEER);
 
-    /* Nobody listens there any more. */
+    /* No socket listens there any more. */
     close(listener);
     client = (struct server){0};
     if (conn_connect(loop, &client.conn, (struct sockaddr *)&address, size, NULL, 0, &client_handler, NULL, NULL))

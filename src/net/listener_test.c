@@ -119,7 +119,7 @@ static void any_loop_accepts(void **state)
     assert_true(open_on(&group, addresses, 1, 0, error));
     assert_int_equal(listener_group_kind(group), LISTENER_TCP);
     attach_both(group);
-    turns(1);                                             /* what attaching queued */
+    turns(1);                                             /* work that attaching has queued */
     for (unsigned one = 0; one < countof(loops); one++) { /* ... while the other does not come to it */
         for (size_t i = 0; i < countof(fds); i++) {
             fds[i] = connect_to(AF_INET, listener_group_port(group));

@@ -20,7 +20,7 @@ static enum loop_kind kind;
 static struct loop *loop;
 static unsigned wakes;
 static unsigned turn_ends;
-static _Atomic unsigned mail; /* atomic: what the other thread posted */
+static _Atomic unsigned mail; /* atomic: mail of the other thread */
 
 static void on_wake(struct loop *woken)
 {

@@ -172,7 +172,7 @@ static void empty_owns_nothing(void **state)
     output_pool_fini(&pool);
 }
 
-/* The reservation limit: at it, and that the block sizes follow what is needed. */
+/* A reservation at the limit, and block sizes that follow the need. */
 static void blocks_fit_their_use(void **state)
 {
     struct output_pool pool = {0};

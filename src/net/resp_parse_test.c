@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-/* What a stream of bytes means, as text: "[SET|key|value]" a command, "e" an empty request, "!text" an error (then it
- * ends), "..." at the end for an unfinished request. The same whatever the pieces in which it comes. */
+/* The meaning of a stream of bytes as text: "[SET|key|value]" a command, "e" an empty request, "!text" an error (then
+ * it ends), "..." at the end for an unfinished request. It does not depend on the pieces in which the bytes arrive. */
 
 static const struct resp_limits known = {.bulk_max_bytes = 512 << 20, .authenticated = true};
 static const struct resp_limits known_large = {.bulk_max_bytes = 512 << 20, .authenticated = true, .large = true};
@@ -23,7 +23,7 @@ static const struct resp_limits stranger = {.bulk_max_bytes = 512 << 20, .authen
 struct reader {
     struct resp_parser parser;
     struct resp_scratch scratch;
-    struct buffer input; /* what the connection would keep */
+    struct buffer input; /* the input that the connection would keep */
     struct buffer meaning;
     bool failed;
     unsigned large_count;

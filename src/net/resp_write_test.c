@@ -14,7 +14,7 @@
 
 static struct output output;
 
-/* What was written since the last look is exactly this. */
+/* Expects that the output since the last call is exactly this. */
 static void expect(const char *text)
 {
     struct buffer got = {0};

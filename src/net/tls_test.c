@@ -174,7 +174,7 @@ static struct tls_context *context_of(const struct tls_options *options)
 
 /* -------------------------------------------------------------------------------------------- connections -- */
 
-/* One end. What comes is collected; "D<n>\n" at the server's end asks for a direct receive of n bytes. */
+/* One end. Input is collected; "D<n>\n" at the server's end asks for a direct receive of n bytes. */
 struct end {
     struct conn conn;
     struct buffer got;

@@ -139,7 +139,7 @@ static void how_it_changes(void **state)
     check_is(&manifest, "");
     assert_int_equal(aof_manifest_count(&copy, AOF_HISTORY), 3);
     assert_null(aof_manifest_last_increment(&copy));
-    assert_int_equal(aof_manifest_add_increment(&copy, "x.aof")->sequence, 4); /* not the number of what goes */
+    assert_int_equal(aof_manifest_add_increment(&copy, "x.aof")->sequence, 4); /* not the number of the removed one */
     aof_manifest_drop_history(&copy);
     check_is(&copy, "file x.aof.3.base.aof seq 3 type b\nfile x.aof.4.incr.aof seq 4 type i\n");
 

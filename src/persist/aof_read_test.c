@@ -37,7 +37,7 @@ static void show(struct aof_reader *reader, const struct aof_command *command, s
     }
 }
 
-/* What is read: commands with ; behind each, notes as they are with ;, then how it ends. */
+/* Reads everything to text: commands, each followed by ;, notes with ;, then how it ended. */
 static void read_all(struct slice bytes, size_t most, struct buffer *out)
 {
     char *exact = mem_copy(bytes.data, bytes.size);
@@ -153,7 +153,7 @@ static void what_is_long(void **state)
     buffer_fini(&out);
 }
 
-/* What stands before `keep` goes, what stands behind it stays, words are told anew. */
+/* Bytes before `keep` go, bytes behind it stay, and words are returned again. */
 static void going_back(void **state)
 {
     static const char text[] = "*1\r\n$1\r\na\r\n*1\r\n$1\r\nb\r\n*1\r\n$1\r\nc\r\n";

@@ -1,5 +1,5 @@
-/* A writer that counts: a base holds the number it has come to, an increment the numbers behind it. Whatever fails, and
- * whenever the power goes, what is found afterwards is 1, 2, 3 ... up to at least the last number that was synced. */
+/* A writer that counts: a base holds the number it has reached, an increment the numbers behind it. Whatever fails, and
+ * whenever the power fails, the files then hold 1, 2, 3 ... up to at least the last number that was synced. */
 #include "persist/aof_set.h"
 
 #include "base/mem.h"
@@ -28,7 +28,7 @@ struct counter {
     struct aof_set set;
     struct file *file;
     uint64_t last;   /* number written */
-    uint64_t synced; /* of those, promised */
+    uint64_t synced; /* the synced ones among these */
     uint64_t second; /* after the first failure this call is the next to fail, and then the power goes */
     unsigned failures;
 };
@@ -73,7 +73,7 @@ static must_check enum status put_file(const struct counter *counter, const char
     return status;
 }
 
-/* A write or a sync that fails ends the file's use: what it has is not known. */
+/* A failed write or sync ends the use of the file: its contents are unknown. */
 static void count(struct counter *counter, unsigned numbers)
 {
     enum status status = STATUS_OK;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* What another server of the family says of the same data. */
+/* The digest of the same data in Redis. */
 static const char digest_of_number[] = "e1cf90774e995ae03de66e8109dc5cb9d9c2dc83"; /* 12345 */
 static const char digest_of_text[] = "36b23a1456b2dce2c3ed252c456761301dba8060";   /* hello */
 static const char digest_of_later[] = "5ffcb0c56149f0ca78652854ec9bb30201bf2804";  /* bye, with a deadline */

@@ -153,7 +153,7 @@ static int teardown(void **state)
 static const enum fault_how hows[] = {FAULT_HOW_EIO, FAULT_HOW_ENOSPC, FAULT_HOW_SHORT, FAULT_HOW_TORN,
                                       FAULT_HOW_INTERRUPT};
 
-/* What is survived is no failure. */
+/* A fault that is survived is not a failure. */
 static bool is_survived(enum fault_how how)
 {
     return how == FAULT_HOW_SHORT || how == FAULT_HOW_INTERRUPT;
@@ -252,7 +252,7 @@ static void power_fails_at_any_point(void **state)
             (void)!file_remove(temp_path);
         }
     }
-    assert_int_equal(points, 1 + 2 * 4); /* what was there; creation, sync, rename and sync */
+    assert_int_equal(points, 1 + 2 * 4); /* the existing file; creation, sync, rename and sync */
     store_destroy(&before.store);
     store_destroy(&now.store);
 }

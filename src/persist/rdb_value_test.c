@@ -212,7 +212,7 @@ static void show_read(struct buffer *out, const struct rdb_value *value)
 
 /* ---------------------------------------------------------------------------------------------- bytes by hand -- */
 
-/* Pairs of hexadecimal digits, 'text' as it is, blanks. */
+/* Pairs of hexadecimal digits, 'text' unchanged, blanks. */
 static void parse_bytes(struct buffer *out, const char *text)
 {
     while (*text != '\0') {
@@ -292,7 +292,7 @@ static const struct example examples[] = {
     {"11 11 11000000 0300 81'a' 02 83'1.5' 04 0301 ff", NULL},
     {"0c 15 15000000 11000000 0400 00 01'a' 03 f2 02 01'b' 03 f3 ff", NULL},
     {"0c 15 15000000 12000000 0400 00 01'a' 03 f2 02 01'b' 03 f3 ff", "a=1 b=2"},
-    /* jobs, and what stands behind them */
+    /* jobs, and the records behind them */
     {"40 02's1' e803000000000000 a086010000000000 02 02'k1' 02'k2' 01 02'a1'",
      "repeats 1000 100000 s1 key k1 key k2 a1"},
     {"40 01's' e803000000000000 0a00000000000000 00 00", "repeats 1000 10 s"},
@@ -327,7 +327,7 @@ static const struct example examples[] = {
     {"07 81 91d6e77acb5e7401 0200 0201 0503'a.b' 0201 0501'x' 00", NULL},
     {"07 81 91d6e77acb5e7401 0200 0202 0501'a' 0201 0501'x' 0501'a' 0201 0501'x' 00", NULL},
     {"07 81 91d6e77acb5e7401 0201 0501'x' 00", "\"x\""},
-    /* what is not there */
+    /* Types that do not exist. */
     {"08 00", NULL},
     {"1a 00", NULL},
     {"ff 00", NULL},
@@ -379,7 +379,7 @@ static void examples_are_read(void **state)
 /* There is one thread, and the thread sanitizer takes minutes. */
 enum { ROUNDS = THREAD_SANITIZER ? 300 : 3000, ROUNDS_DAMAGED = THREAD_SANITIZER ? 4 : 40 };
 
-/* Any byte changed to anything, and any end missing: no harm, and what is accepted is whole. */
+/* Any byte changed to anything, and any end missing: no harm is done, and accepted values are complete. */
 static void damage(struct slice good)
 {
     struct buffer bytes = {0}, shown = {0};
@@ -553,7 +553,7 @@ static int order_of_words(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Tables have no order: what they show is compared word by word, sorted. */
+/* Tables have no order: their texts are compared word by word, sorted. */
 static void sort_words(struct buffer *text)
 {
     struct {

@@ -1,5 +1,5 @@
-/* cjson, cmsgpack and struct: each line is a script and what it returns, as texts with blanks between; then random
- * values there and back, and damaged bytes. */
+/* cjson, cmsgpack and struct: each line is a script and its results, as texts separated by blanks; then random values
+ * there and back, and damaged bytes. */
 #include "script/lua_cjson.h"
 #include "script/lua_vm.h"
 

@@ -1,5 +1,5 @@
 /* Patterns, beside LuaJIT's own: random texts, patterns and replacements give the same results and the same errors.
- * Then what is ours alone: work is counted. */
+ * Then the addition of ours: work is counted. */
 #include "script/lua_vm.h"
 
 #include "base/random.h"

@@ -101,7 +101,8 @@ static void numbers_of_ffi_are_refused(void **state)
     expect_refused("--[[\n\n]] x = 'a\\\nb' y = 1ll", 4, "1ll");
 }
 
-/* To the compiler a backslash takes both bytes of such a line break: what follows is still the text. */
+/* The compiler takes both bytes of such a line break after a backslash: the following bytes are still part of the
+ * text. */
 static void line_breaks_of_two_bytes(void **state)
 {
     (void)state;
@@ -113,7 +114,7 @@ static void line_breaks_of_two_bytes(void **state)
     expect_refused("x = [[\r\n]] y = 1LL", 2, "1LL");
 }
 
-/* What compiles to a value of the FFI library is refused, or it is no number: asked of the compiler itself. */
+/* A number that compiles to a value of the FFI library is refused, or is not a number: the compiler itself decides. */
 static void what_is_let_pass_makes_no_cdata(void **state)
 {
     static const char *const heads[] = {

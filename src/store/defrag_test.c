@@ -1,4 +1,4 @@
-/* The walk over a store in which everything moves: nothing may be lost, and what others hold must stay. */
+/* The walk over a store in which everything moves: nothing may be lost, and memory that others use must stay. */
 #include "store/defrag.h"
 
 #include "base/mem.h"
@@ -335,7 +335,7 @@ static void values_may_change_in_midwalk(void **state)
     teardown();
 }
 
-/* Whoever holds a stripe is not waited for. */
+/* A stripe that another thread holds is skipped. */
 static void a_busy_stripe_is_passed_over(void **state)
 {
     struct defrag_walk walk;

@@ -92,7 +92,7 @@ static void the_stream_is_what_replicas_read(void **state)
     journal_fini(&journal);
 }
 
-/* The flags of what can be read now, in order; SELECT is left out. */
+/* Returns the flags of the records that can be read now, in order; SELECT is left out. */
 static unsigned read_flags(struct journal_reader *reader, unsigned *flags)
 {
     struct journal_view view;
@@ -105,7 +105,7 @@ static unsigned read_flags(struct journal_reader *reader, unsigned *flags)
     return count;
 }
 
-/* Who keeps data leaves out every record with the flag, and is left with whole transactions, none of them empty. */
+/* A reader that keeps data skips every record with the flag, and gets whole transactions, none of them empty. */
 static void messages_are_marked(void **state)
 {
     const struct slice message[] = {SLICE("PUBLISH"), SLICE("c"), SLICE("m")};
@@ -179,7 +179,7 @@ static void blobs_are_referenced(void **state)
     buffer_fini(&stream);
 }
 
-/* What replicas see, and what an append only file gets. */
+/* The bytes for replicas, and those for an append-only file. */
 static void read_split(struct journal_reader *reader, struct buffer *replicas, struct buffer *aof)
 {
     struct journal_view view;
@@ -278,7 +278,7 @@ static void write_records(void *argument)
     effects_fini(&effects);
 }
 
-/* Every writer's records come in its order, whole, and what belongs together is contiguous; offsets have no gaps. */
+/* Every writer's records come in its order, complete, and groups are contiguous; offsets have no gaps. */
 static void writers_do_not_mix(void **state)
 {
     struct random random = test_random(__func__);
@@ -394,7 +394,7 @@ static void append_numbered(unsigned number)
     blob_release(&blob);
 }
 
-/* Reads what there is; every record must be the one after the last. */
+/* Reads all records; each must be the one after the last. */
 static void read_numbered(struct journal_reader *reader, unsigned *next)
 {
     struct journal_view view;
@@ -446,7 +446,7 @@ static void what_a_slow_reader_needs_goes_to_a_file(void **state)
     }
     journal_stats(&journal, &stats);
     assert_true(stats.spilled_total_bytes > 10 << 20);
-    assert_true(most < 4 << 20); /* the limit, and what came since it was looked at */
+    assert_true(most < 4 << 20); /* the limit, and the bytes since it was checked */
     read_numbered(&slow, &slow_next);
     assert_int_equal(slow_next, count);
     assert_int_equal(fast_next, count);
@@ -457,7 +457,8 @@ static void what_a_slow_reader_needs_goes_to_a_file(void **state)
     journal_fini(&journal);
 }
 
-/* Who appends holds stripes: what is in the file, which many threads and a disk may keep waiting, it leaves alone. */
+/* Threads that append hold stripes: they leave blocks in the file alone, where many threads and a disk could delay
+ * them. */
 static void who_appends_frees_nothing(void **state)
 {
     struct journal_reader slow;
@@ -509,7 +510,7 @@ static void who_keeps_it_keeps_it_in_memory(void **state)
     journal_fini(&journal);
 }
 
-/* Whatever fails: the reader is lost, or has read everything; who appends does not notice, and others go on. */
+/* Whatever fails: the reader is lost, or has read everything; appending is not affected, and other readers continue. */
 static void a_broken_disk_is_the_slow_readers_misfortune(void **state)
 {
     unsigned lost = 0, rounds = 0;
@@ -550,7 +551,7 @@ static void a_broken_disk_is_the_slow_readers_misfortune(void **state)
     assert_true(lost > 0 && lost < rounds);
 }
 
-/* What a keeper needs, too, is not given up when it cannot be written. */
+/* Blocks that another reader needs, too, are not given up when they cannot be written. */
 static void what_others_need_stays_when_the_disk_fails(void **state)
 {
     struct journal_reader slow, keeper;

@@ -56,8 +56,8 @@ static void a_free_stripe_is_not_waited_for(void **state)
     store_destroy(&store);
 }
 
-/* The holder has released the lock and not yet looked who waits, when a second request of the waiting thread finds the
- * lock free. The first one's wake must not be taken back with the second one's. */
+/* The holder has released the lock and not yet read the mask, when a second request of the waiting thread finds the
+ * lock free. The first one's wake must not be withdrawn with the second one's. */
 NO_THREAD_SAFETY_ANALYSIS static void a_wait_outlives_another_of_its_thread(void **state) /* take() locks */
 {
     struct stripe *stripe;
@@ -84,6 +84,6 @@ int main(void)
     };
 
     fence_setup();
-    spinlock_excuse_stripes(true); /* one thread is both who holds a stripe and who waits for it */
+    spinlock_excuse_stripes(true); /* one thread both holds a stripe and waits for it */
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }

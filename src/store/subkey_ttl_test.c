@@ -1,5 +1,5 @@
 /* Deadlines of members against a model: a few keys, each a hash or a set of either kind with a few members and their
- * times; and what others are told of members that go, applied to a model of their own. */
+ * times; and the effects of expired members, applied to a model of their own. */
 #include "store/subkey_ttl.h"
 
 #include "base/mem.h"
@@ -36,7 +36,7 @@ struct model_key {
     bool exists[MEMBERS];
     int64_t when_ms[MEMBERS]; /* EXPIRE_NEVER: no deadline */
     int64_t key_ms;
-    bool told[MEMBERS]; /* what somebody knows who was told of every change */
+    bool told[MEMBERS]; /* the state by the reported changes */
 };
 
 static struct model_key model[KEYS];
@@ -248,7 +248,7 @@ static void check_store(void)
 
 /* ----------------------------------------------------------------------------------------------------- changing -- */
 
-/* What the look lets go is told before anything else is done. */
+/* The removals of a lookup are reported before anything else is done. */
 static struct entry *find(const struct key *name)
 {
     struct entry *entry;
@@ -259,7 +259,7 @@ static struct entry *find(const struct key *name)
     return entry;
 }
 
-/* Whatever was there. */
+/* Replaces any value. */
 static void put(struct value *value, enum value_type type, struct slice member)
 {
     bool is_new = value->data == NULL;
@@ -451,7 +451,7 @@ static void defragment(void)
     mem_move_everything(false);
 }
 
-/* Reads must leave everything, and see it without what is dead. */
+/* Reads must change nothing, and must not see dead members. */
 static void hide_the_dead(void)
 {
     const uint64_t expired = atomic_load(&counters.expired_members) + atomic_load(&counters.expired_keys);

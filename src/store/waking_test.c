@@ -1,5 +1,5 @@
-/* Whoever has to wait for a stripe or the gate is woken: workers as they are, but without their connections, in all
- * orders of their steps with a few preemptions. */
+/* A worker that has to wait for a stripe or the gate is woken: workers without their connections, in all orders of
+ * their steps with a few preemptions. */
 #include "base/test_steps_atomic.h"
 
 #include "base/gate.c"

@@ -1,12 +1,13 @@
-/* How many messages a second a server delivers, with receivers that cost next to nothing.
+/* Measures how many messages a second a server delivers, with receivers that cost next to nothing.
  *
  *   fanout PORT PID SUBSCRIBERS PIPELINE BYTES SECONDS PUBLISHERS
  *
- * SUBSCRIBERS connections subscribe to one channel. Each of PUBLISHERS threads keeps PIPELINE PUBLISH of BYTES under
- * way, but none gets further ahead of the slowest subscriber than a window. One thread takes what the subscribers get
- * off their sockets in large pieces, without copying it to user space (MSG_TRUNC): the kernel wakes it once for
+ * SUBSCRIBERS connections subscribe to one channel. Each of PUBLISHERS threads keeps PIPELINE PUBLISH commands of BYTES
+ * in flight, but none gets further ahead of the slowest subscriber than a window. One thread takes the messages off the
+ * subscribers' sockets in large pieces, without copying them to user space (MSG_TRUNC): the kernel wakes it once for
  * hundreds of messages. Prints one line of JSON: deliveries a second, and CPU time of process PID, in us a delivery,
- * both measured from when everything runs to the end. Every wait ends after half a minute: then the program fails. */
+ * both measured from the moment when everything runs to the end. Every wait ends after half a minute: then the program
+ * fails. */
 #include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
-/* What the kernel and the wire alone cost: a server that answers every request with the same bytes.
+/* The cost of the kernel and the network alone: a server that answers every request with the same bytes.
  *
  *   floor PORT get|set BYTES
  *
- * One thread, one epoll instance, one read and one write a readiness. It counts the asterisks that begin requests and
- * looks at nothing else, so keys and values must not have any; redis-benchmark's have none. What a real server costs
- * above this, on the same machine in the same minute, is its own doing. */
+ * One thread, one epoll instance, one read and one write for each readiness event. It counts the asterisks that begin
+ * requests and reads nothing else, so keys and values must not contain any; redis-benchmark's do not. A real server's
+ * cost above this, on the same machine in the same minute, is its own. */
 #include <arpa/inet.h>
 #include <err.h>
 #include <netinet/tcp.h>

@@ -203,7 +203,7 @@ static double one_round(struct bench *bench, unsigned thread_count)
         thread_join(&threads[i]);
         sum += runners[i].command_ns;
         if (runners[i].found == 0)
-            abort(); /* the keyspace is not what we measure with */
+            abort(); /* this is not the keyspace to measure with */
     }
     pthread_barrier_destroy(&start);
     return sum / thread_count;

@@ -1,10 +1,10 @@
-/* What a storm of new connections does to those who are being served.
+/* The effect of a storm of new connections on connected clients.
  *
  *   storm PORT NEWCOMERS BUSY WINDOW
  *
- * BUSY connections ask GET in a closed loop; after a second of that NEWCOMERS connections are opened as fast as they
- * are answered, at most WINDOW at a time on their way: each says PING, gets its answer and stays. Meanwhile INFO and
- * CLIENT LIST are asked in turn, every 100 ms. Prints one line of JSON: latencies in us before and during the storm.
+ * BUSY connections send GET in a closed loop. After a second NEWCOMERS connections are opened as fast as they are
+ * answered, at most WINDOW at a time: each sends PING, gets its reply and stays. Meanwhile INFO and CLIENT LIST are
+ * sent in turn, every 100 ms. Prints one line of JSON: latencies in us before and during the storm.
  *
  * Three threads, so that neither the storm nor a long CLIENT LIST delays the clocks of the busy ones more than the
  * processors do. Every wait ends after half a minute: then the program fails. */
@@ -212,7 +212,7 @@ static unsigned read_bulk(int fd)
             lines += buffer[i] == '\n';
         rest -= size;
         if (rest <= 0)
-            return lines - 2; /* those of the head and the end */
+            return lines - 2; /* without the lines of the head and the end */
         size = read(fd, buffer, sizeof(buffer));
         if (size <= 0)
             errx(1, "the watcher got half an answer");

@@ -166,7 +166,7 @@ static struct tower *skiplist_seek_score(const struct skiplist *list, double sco
     return at->links[0].next;
 }
 
-/* --- what is measured --- */
+/* --- the measurements --- */
 
 enum step {
     INSERT,

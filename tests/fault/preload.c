@@ -1,7 +1,7 @@
-/* A library for LD_PRELOAD, for servers whose power or disk fails. tests/fault/disk.py also loads it, to apply what has
- * been recorded. Environment variables say what is to happen:
+/* A library for LD_PRELOAD, for servers whose power or disk fails. tests/fault/disk.py also loads it, to apply the
+ * record. Environment variables control it:
  *
- *     KEYDB_POWER_CUT=FOLDER         records what is done with the files of this folder (base/power_cut.h); the program
+ *     KEYDB_POWER_CUT=FOLDER         records the changes of the files in this folder (base/power_cut.h); the program
  *                                    that starts the server has begun the record
  *     KEYDB_FAULT=KIND:NUMBER[:HOW]  makes one call of base/file.h fail. KIND is open, read, write, sync, rename,
  *                                    remove or truncate; the first call is number 0. HOW is eio (the default), enospc,

@@ -1,5 +1,5 @@
-/* Rules of users, and the file that has them: whatever is accepted is told in words that are accepted again and mean
- * the same, and what is not accepted changes nothing. */
+/* ACL rules, and the ACL file. Properties: accepted rules are printed in words that are accepted again and mean the
+ * same, and refused rules change nothing. */
 #include "fuzz.h"
 #include "server/acl/acl.h"
 #include "server/acl/acl_check.h"

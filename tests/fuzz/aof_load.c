@@ -1,7 +1,7 @@
-/* An append only file as a server loads it: the last one of its manifest, into the store of a server that does not run.
- * Properties: whatever the bytes are, loading ends, and what is loaded is a valid keyspace, which can be emptied; what
- * was cut off at the file's end is loaded without anything to cut off the second time, with the same number of
- * commands. Scripts are left out: they may run for ever. */
+/* An append-only file as a server loads it: the last one of its manifest, into the store of a server that does not run.
+ * Properties: with any bytes loading ends, and the loaded keyspace is valid and can be emptied; a file whose end was
+ * cut off is loaded a second time without anything to cut off, with the same number of commands. Scripts are left out:
+ * they may run for ever. */
 #define main server_main
 int server_main(int argc, char **argv);
 #include "main.c" /* so that nothing of how it is put together is said twice */

@@ -1,8 +1,9 @@
-/* A configuration as it is read at start, from a text of any lines. Properties of a text that is accepted:
+/* The configuration at start, from a text of any lines. Properties of an accepted text:
  *  1. CONFIG REWRITE's lines for all options, read by a fresh program, give the same values;
- *  2. what CONFIG GET prints of an option that CONFIG SET may change is a value CONFIG SET takes, and prints again.
- * The text comes in as one word of the command line, which is taken as it stands: no file is needed. Lines that would
- * touch files are left out (fuzz inputs with such lines are skipped). */
+ *  2. CONFIG SET accepts the text that CONFIG GET shows for an option that it may change, and CONFIG GET shows it
+ *     again.
+ * The text is one word of the command line, which is taken unchanged: no file is needed. Lines that would touch files
+ * are left out (fuzz inputs with such lines are skipped). */
 #include "base/words.h"
 #include "fuzz.h"
 #include "server/config/config.h"

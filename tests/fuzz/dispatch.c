@@ -71,7 +71,7 @@ static void start(void)
     thread_start(&server_thread, "server", run, NULL);
 }
 
-/* --- what is not sent --- */
+/* --- commands that are not sent --- */
 
 static bool is_harmless(struct slice stream)
 {
@@ -109,7 +109,7 @@ static bool is_harmless(struct slice stream)
 struct peer {
     int fd; /* -1: it is over */
     struct slice unsent;
-    struct buffer replies; /* that are not complete */
+    struct buffer replies; /* incomplete ones */
     struct resp_reply_parser parser;
 };
 
@@ -148,7 +148,7 @@ static void peer_send(struct peer *peer)
     if (sent > 0)
         peer->unsent = slice_skip(peer->unsent, (size_t)sent);
     else if (sent < 0 && errno != EAGAIN)
-        peer->unsent.size = 0; /* we were disconnected: what was said is still to be read */
+        peer->unsent.size = 0; /* the server has disconnected: its output is still to be read */
     if (peer->unsent.size == 0)
         shutdown(peer->fd, SHUT_WR);
 }

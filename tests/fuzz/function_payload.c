@@ -1,5 +1,5 @@
-/* Payloads of FUNCTION RESTORE are outside bytes, and what is in them is run to see what it registers. Properties: all
- * of it is taken or nothing; what was taken is dumped as bytes that bring the same back. */
+/* Payloads of FUNCTION RESTORE are outside bytes, and their libraries are run to see what they register. Properties:
+ * all libraries are loaded or none; loaded libraries are dumped as bytes that restore the same. */
 #include "base/mem.h"
 #include "base/tick.h"
 #include "fuzz.h"
@@ -23,7 +23,7 @@ static void restore(struct slice payload, bool must_succeed)
     buffer_fini(&error);
 }
 
-/* As it came, or sealed, so that what is inside is looked at. */
+/* Unchanged, or sealed, so that the contents are examined. */
 static void seal(struct slice body, struct buffer *payload)
 {
     const struct rdb_write_options options = {.least = RDB_VERSION_LISTPACKS, .most = RDB_VERSION_LISTPACKS};

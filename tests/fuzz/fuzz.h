@@ -1,7 +1,7 @@
-/* What the fuzz targets share. A target takes outside bytes, and asserts properties rather than waiting for a crash:
- * the same result however the bytes arrive, the same as a dumb model, back and forth without loss.
+/* Functions that fuzz targets share. A target takes outside bytes, and asserts properties rather than waiting for a
+ * crash: the same result however the bytes arrive, the same as a simple model, back and forth without loss.
  *
- * The first bytes of an input steer (which limits, where to cut), the rest is what is read. */
+ * The first bytes of an input steer (which limits, where to cut), the rest is the data. */
 #pragma once
 
 #include "base/assert.h"
@@ -27,7 +27,7 @@ static inline uint8_t fuzz_take_byte(struct slice *input)
     return byte;
 }
 
-/* What comes before the first zero byte; the input goes on behind it. */
+/* Takes the bytes before the first zero byte; the input continues behind it. */
 static inline struct slice fuzz_take_text(struct slice *input)
 {
     const char *zero = input->size == 0 ? NULL : memchr(input->data, '\0', input->size);

@@ -1,5 +1,5 @@
-/* Patterns, compared with a dumb model that tries every way: tokens of the pattern on one side, positions of the
- * text on the other, a table of what can be reached. */
+/* Patterns, compared with a simple model that tries every way: tokens of the pattern on one side, positions of the text
+ * on the other, a table of reachable states. */
 #include "base/glob.h"
 #include "fuzz.h"
 

@@ -1,9 +1,9 @@
-/* A string that a client wrote as a HyperLogLog. Properties: what is whole decodes to the same registers in both
- * encodings, a raised register is raised and no other, and nothing steps out of the bytes (which end where the block
- * does).
+/* A string that a client wrote as a HyperLogLog. Properties: a valid value decodes to the same registers in both
+ * encodings, raising a register changes no other, and nothing is accessed outside of the bytes (which end where the
+ * block does).
  *
  * Input: steering bytes (encoding, register 2, rank, limit), then the runs of a sparse one, or the registers of a dense
- * one, of which the missing ones are zeros. */
+ * one, of which missing ones are zeros. */
 #include "base/mem.h"
 #include "data/hyperloglog.h"
 #include "fuzz.h"

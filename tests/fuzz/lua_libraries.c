@@ -1,6 +1,6 @@
-/* cjson, cmsgpack and struct read outside bytes. Properties: an error or a value, never more; what was decoded can
- * be encoded, decoded again and encoded to the same length, unless it is too deep or has numbers that JSON does not
- * know. */
+/* cjson, cmsgpack and struct read outside bytes. Properties: the result is an error or a value; a decoded value can be
+ * encoded, decoded again and encoded to the same length, unless it is too deep or has numbers that JSON does not
+ * have. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "script/lua_cjson.h"

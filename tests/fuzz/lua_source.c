@@ -1,8 +1,8 @@
 /* The source of scripts before it is compiled. Properties:
- *  1. without patched returns the source stays as it is, unless a number is refused, which is part of it;
+ *  1. without patched returns the source does not change, unless a number is refused, which is part of it;
  *  2. with them only insertions are made, and lines stay lines;
- *  3. what is let pass makes no value of LuaJIT's FFI library, which the compiler loads for the first one it meets;
- *  4. what Lua compiles without them it compiles with them, unless that is the first to nest too deeply. */
+ *  3. an accepted source makes no value of LuaJIT's FFI library, which the compiler loads for the first one it meets;
+ *  4. a source that Lua compiles without them compiles with them, unless this is the first to nest too deeply. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "script/lua_source.h"
@@ -17,8 +17,8 @@ static size_t lines_of(struct slice text)
     return lines;
 }
 
-/* What is inserted may begin like what follows in the source: all ways to read it are tried at once. reached[j]: up to
- * here it can be read with j insertions. */
+/* An insertion may begin like the following source: all ways to read it are tried at once. reached[j]: up to here it
+ * can be read with j insertions. */
 static void check_insertions(struct slice source, struct slice patched)
 {
     static const struct slice inserted = {" true and ", 10};

@@ -1,5 +1,5 @@
-/* Numbers as text, compared with the C library and with themselves. Properties: what is accepted is what the headers
- * say, and formatting gives back the text (integers) or the number (fractions, memory). */
+/* Numbers as text, compared with the C library and with themselves. Properties: exactly the documented texts are
+ * accepted, and formatting gives back the text (integers) or the number (fractions, memory). */
 #include "base/number.h"
 #include "fuzz.h"
 
@@ -64,7 +64,7 @@ static void check_double(struct slice text, const char *copy)
     assert(again == number && signbit(again) == signbit(number));
 }
 
-/* Few digits behind the point: then what is printed is the number again. */
+/* With few digits after the point the printed text is the number again. */
 static void check_long_double(struct slice text)
 {
     char out[NUMBER_LONG_DOUBLE_HUMAN_SPACE];

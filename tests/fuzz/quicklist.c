@@ -73,7 +73,7 @@ static uint64_t append(struct quicklist *list, struct slice bytes)
     return count;
 }
 
-/* Changes what it meets, as the bits of `pattern` say. Returns by how much the count has changed. */
+/* Changes the elements it visits, as the bits of `pattern` say. Returns by how much the count has changed. */
 static int64_t change_on_the_way(struct quicklist *list, int64_t index, unsigned pattern, struct slice text)
 {
     struct listpack_value value;

@@ -1,5 +1,5 @@
-/* A whole RDB file, read into a store by as many threads as the first byte says. What was read is saved and read again:
- * the same keys and values. A failure says what, on one line, and where, within the file. */
+/* A whole RDB file, loaded into a store by as many threads as the first byte says. The result is saved and loaded
+ * again, with the same keys and values. A failure is reported in one line with an offset within the file. */
 #include "base/hash.h"
 #include "base/mem.h"
 #include "data/list.h"

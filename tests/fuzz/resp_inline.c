@@ -37,7 +37,7 @@ static void check_words(const struct slice *found, size_t found_count, const str
         assert(slice_equal(found[i], expected[i]));
 }
 
-/* `line` ends with its newline; `words` is what it holds, or unbalanced. */
+/* `line` ends with its newline; `words` are its words, or it is unbalanced. */
 static void check_line(struct slice line, size_t cut, bool balanced, const struct slice *words, size_t count)
 {
     struct resp_scratch scratch = {0};

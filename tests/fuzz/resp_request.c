@@ -1,8 +1,8 @@
-/* resp_parse over whatever a client may send. Properties:
- *  1. what a stream means does not depend on the pieces in which it comes, nor on whether large arguments are received
- *     into blobs (RESP_LARGE);
- *  2. a command that was read, written with resp_write_command and read again, is the same;
- *  3. an unfinished command holds memory in proportion to what was sent, whatever counts it announces.
+/* resp_parse over any input of a client. Properties:
+ *  1. the meaning of a stream does not depend on the pieces in which it arrives, nor on whether large arguments are
+ *     received into blobs (RESP_LARGE);
+ *  2. a parsed command, written with resp_write_command and parsed again, is the same;
+ *  3. an unfinished command holds memory in proportion to the bytes sent, whatever counts it announces.
  * A byte 0xfe in the input stands for 8 KiB of 'L', so that short inputs reach large arguments. */
 #include "base/blob.h"
 #include "fuzz.h"
@@ -22,7 +22,7 @@ struct reader {
     struct resp_scratch scratch;
     struct slice stream; /* all of it */
     size_t received;     /* bytes of the stream that have arrived */
-    char *input;         /* what a connection would keep, in a block of exactly its size */
+    char *input;         /* the input that a connection would keep, in a block of exactly its size */
     size_t input_size;
     struct buffer meaning;
     bool ended;
@@ -118,7 +118,7 @@ static void note_error(struct reader *reader, struct slice error)
     buffer_append_slice(&reader->meaning, error);
 }
 
-/* One look at what is there. False: more is needed. */
+/* Parses once. False: more is needed. */
 static bool reader_step(struct reader *reader)
 {
     struct resp_command command;

@@ -1,7 +1,7 @@
 /* Splitting a line into words and quoting them. Properties:
  *  1. any bytes, quoted, are one word: those bytes;
- *  2. the words of a line, quoted (or as they are where they need no quotes), give the same words again;
- *  3. what stands behind a zero byte does not matter. */
+ *  2. the words of a line, quoted (or unquoted where they need no quotes), give the same words again;
+ *  3. bytes behind a zero byte do not matter. */
 #include "base/words.h"
 #include "fuzz.h"
 

@@ -1,5 +1,5 @@
-/* What is over after a reply: of CLIENT KILL, CLIENT UNBLOCK, CLIENT PAUSE. Roles for a part that makes the load; each
- * is one thread's, returns at `end_ns`, and complains. Keys of their own begin with "after". */
+/* State that must not change after a reply: of CLIENT KILL, CLIENT UNBLOCK, CLIENT PAUSE. Roles for a part that makes
+ * the load; each is one thread's, returns at `end_ns`, and complains. Keys of their own begin with "after". */
 #pragma once
 
 #include "stress.h"

@@ -41,7 +41,7 @@ void conn_reset(struct conn *conn); /* closes by RST */
 /* Adds a command to what will be sent; words are separated by single spaces. */
 void conn_add(struct conn *conn, const char *format, ...) PRINTF(2, 3);
 void conn_add_args(struct conn *conn, int count, const char *const *args, const size_t *sizes);
-/* Sends what was added. False: closed. */
+/* Sends the added commands. False: closed. */
 bool conn_send(struct conn *conn);
 enum got conn_read(struct conn *conn, struct raw *reply, double seconds);
 /* A reply that is there already, without waiting. */
@@ -62,7 +62,7 @@ extern double reply_limit_seconds;
 /* Every worker has clients: else a test says little. */
 bool server_is_spread(struct conn *conn, int threads);
 
-/* --- what a reply says --- */
+/* --- contents of a reply --- */
 
 size_t raw_size(const char *data, size_t size); /* of the reply at the beginning; 0: it is not whole yet */
 

@@ -1,9 +1,10 @@
-/* A second server follows the first: commands of all types, transactions, scripts, waiting commands, lifetimes of keys
- * and members, and eviction change the data of the first from four threads; what its journal says is given to the
- * second, byte by byte as it stands there. Nothing of it may be refused, and whenever the load rests both must hold the
- * same: fingerprints, and key by key values, deadlines, members' deadlines, and groups of streams.
+/* A second server follows the first: commands of all types, transactions, scripts, blocking commands, lifetimes of keys
+ * and members, and eviction change the data of the first from four threads. The second server gets the journal of the
+ * first, byte by byte. It must refuse nothing, and whenever the load pauses both must hold the same: digests, and key
+ * by key values, deadlines, members' deadlines, and groups of streams.
  *
- * The second server lives a day behind (preload/late.c): like a replica it keeps what has expired until it is told. */
+ * The second server lives a day behind (preload/late.c): like a replica it keeps expired keys until it gets their
+ * deletion. */
 #include "grammar.h"
 
 #include <stdatomic.h>
@@ -27,7 +28,7 @@ struct following {
     int port;
     uint64_t seed, until_ns;
     struct conn source, copy;
-    struct text stream; /* what came since both were equal */
+    struct text stream; /* effects since both were equal */
     uint64_t commands, sent[WRITERS];
     unsigned rounds, evictions;
     atomic_uint writing;
@@ -119,7 +120,7 @@ static bool has_error(struct raw reply)
     return false;
 }
 
-/* Gives the copy what the journal has; nothing of it may fail. */
+/* Gives the journal to the copy; nothing of it may fail. */
 static bool follow(struct following *following)
 {
     struct raw reply = conn_ask(&following->source, "DEBUG JOURNAL READ"), stream, answer;
@@ -184,7 +185,7 @@ static void follower_thread(void *context, unsigned index)
     conn_ask(&following->source, "CONFIG SET maxmemory 0");
 }
 
-/* --- what a server holds --- */
+/* --- contents of a server --- */
 
 static int compare_raws(const void *a, const void *b)
 {
@@ -436,7 +437,8 @@ static void compare_fingerprints(struct following *following)
     }
 }
 
-/* The load rests: what is due soon goes, the copy is told, and both are compared. Returns how many keys there are. */
+/* The load pauses: keys that are due soon expire, the copy gets this, and both are compared. Returns the number of
+ * keys. */
 static int64_t compare_servers(struct following *following)
 {
     unsigned different = 0;

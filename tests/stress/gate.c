@@ -234,10 +234,9 @@ static bool is_parked(struct conn *conn, struct conn *director, const char *comm
     return true;
 }
 
-/* The only one who wants the gate goes while it waits for a worker inside. When it was killed, others must be served
- * again before that worker has finished; who just hangs up may have its command run first. The worker inside holds a
- * key; the one that is asked for meanwhile could by chance have the same lock, hence its name differs in each
- * attempt. */
+/* The only client that wants the gate disconnects while it waits for a worker inside. If it was killed, others must be
+ * served again before that worker has finished; if it just closes, its command may run first. The worker inside holds a
+ * key; the other key could have the same lock, hence its name differs in each attempt. */
 static bool opens_again(struct gate *gate, unsigned attempt, bool killed)
 {
     enum { POOL = 16 };

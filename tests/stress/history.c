@@ -569,7 +569,7 @@ static bool op_run(const struct op *op, struct state *state, struct texts *texts
     return out.size == size && memcmp(out.data, reply, size) == 0;
 }
 
-/* Whatever the data were, with this reply it has changed nothing. */
+/* With this reply the command has changed nothing, whatever the data were. */
 static bool op_changed_nothing(const struct op *op, const struct texts *texts)
 {
     enum nature most = READS;
@@ -597,10 +597,10 @@ struct seen {
 struct search {
     struct window *window;
     struct verdict_info *info;
-    uint64_t before[WINDOW_OPS_MOST]; /* bits: what must have happened */
+    uint64_t before[WINDOW_OPS_MOST]; /* bits: operations that must have happened */
     unsigned by_time[WINDOW_OPS_MOST];
     uint64_t must;
-    uint64_t reads; /* what changed nothing */
+    uint64_t reads; /* operations that changed nothing */
     unsigned order[WINDOW_OPS_MOST];
     unsigned order_count;
 };
@@ -642,7 +642,8 @@ static void search_note(struct search *search)
     }
 }
 
-/* What has changed nothing and is right now may as well happen now: that takes no chance from the others. */
+/* An operation that has changed nothing and is right now may as well happen now: that takes no chance from the
+ * others. */
 static uint64_t take_reads(struct search *search, uint64_t done, const struct state *state)
 {
     const struct window *window = search->window;

@@ -1,11 +1,12 @@
-/* Invariants at full speed: what must hold whatever the order was, checked over many operations.
+/* Invariants at full speed: statements that hold in any order, checked over many operations.
  *
  *     tags        MSET writes one text to eight keys; MGET, and GETs in a transaction, see one text
  *     counters    replies of INCR are different numbers, grow with time, and the last is the count
- *     transfers   transactions move money between accounts; whoever reads all accounts finds the same sum
+ *     transfers   transactions move money between accounts; every reader of all accounts finds the same sum
  *     watch       optimistic increments of one key: none is lost; of a key of one's own: none is refused
  *
- * Meanwhile one thread runs what needs the whole server, and kills clients at random, and others hang up. */
+ * Meanwhile one thread runs commands that need the whole server, and kills clients at random, and other clients
+ * disconnect. */
 #include "conn.h"
 
 #include <stdatomic.h>
@@ -257,7 +258,7 @@ static void play_watch(struct invariants *invariants, unsigned index, struct cha
     }
 }
 
-/* What needs the whole server, and kills. Databases 8 and 9 are nobody else's. */
+/* Runs commands that need the whole server, and kills. Only this thread uses databases 8 and 9. */
 static void disturb(struct invariants *invariants)
 {
     struct chance chance = chance_make(invariants->seed, 99);
@@ -358,7 +359,7 @@ static void check_checkers(struct record *records, size_t count)
     unsigned noticed = !tags_agree(torn) + !records_are_right(twice, 3, 0) + !records_are_right(backward, 2, 0) +
                        !records_are_right(missing, 2, 0) + records_are_right(missing, 2, 1);
 
-    if (count > 2) { /* in what was right a moment ago, sorted by value */
+    if (count > 2) { /* in the last correct reply, sorted by value */
         struct record middle = records[count / 2];
 
         records[count / 2].value = records[count / 2 - 1].value;

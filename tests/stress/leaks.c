@@ -11,7 +11,7 @@ enum {
     CONNS = 60,
     BIG_BYTES = 300000,
     REPEATS = 100, /* so that a few bytes lost in each show in a short run */
-    /* Each worker publishes what it allocated in steps of 64 KiB; tables and the allocator's pools keep a little. */
+    /* Each worker publishes allocations in steps of 64 KiB; tables and the allocator's pools keep a little. */
     SLACK_BYTES = 1 << 20
 };
 
@@ -131,7 +131,7 @@ static void misbehave(struct conn *conn, unsigned way, struct chance *chance, co
         text_append(&conn->out, "*3\r\n$3\r\nSE", 10);
         conn_send(conn);
         break;
-    case 10: /* what cannot be a command: the server hangs up */
+    case 10: /* an invalid command: the server disconnects */
         text_append(&conn->out, "*1\r\n$-5\r\n", 9);
         conn_send(conn);
         break;
@@ -225,7 +225,7 @@ void part_leaks(const struct options *options, double seconds)
           (long long)(end.memory - start.memory) / 1024);
     check(end.memory <= warm.memory + SLACK_BYTES / 2, "leaks: it has grown by %lld KiB in %u rounds (512 may be)",
           (long long)(end.memory - warm.memory) / 1024, rounds);
-    for (unsigned i = 0; i < 9; i++) { /* what stays must show */
+    for (unsigned i = 0; i < 9; i++) { /* memory that stays must show */
         char key[] = "kept0";
 
         key[4] = (char)('0' + i);

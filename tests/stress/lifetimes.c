@@ -1,13 +1,13 @@
-/* Members with deadlines, at full speed: hashes, sets and sorted sets that all share, in which each connection has
- * members of its own and knows what became of them.
+/* Members with deadlines, at full speed: hashes, sets and sorted sets that all clients share, in which each connection
+ * has members of its own and knows their state.
  *
- * A member does not go before its time, and what has gone stays away until its owner puts it there again; what an owner
- * did to its members is what every later reply says. Late is what is still there LATE_MS after its time: workers sample
- * the clock once a turn, so this says only that it goes at all. In the end each key has exactly the members that its
+ * A member does not expire before its time, and an expired member stays away until its owner adds it again; every later
+ * reply agrees with the owner's changes. A member is late if it still exists LATE_MS after its time: workers sample the
+ * clock once a turn, so this only checks that it expires at all. In the end each key has exactly the members that its
  * owners count.
  *
  * Meanwhile one thread renames the keys there and back, copies them, walks over them, moves their memory, pauses
- * writers and runs what needs the whole server. */
+ * writers and runs commands that need the whole server. */
 #include "conn.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ enum action { ADD, EXPIRE, EXPIRE_FIELD, REMOVE, IS_THERE, LEFT, PERSIST, GET_AL
 
 static const char *const key_names[KEYS] = {"h0", "s0", "z0", "h1", "s1", "z1"};
 
-/* What its owner knows. */
+/* The owner's knowledge of a member. */
 struct member {
     bool exists; /* unless its time has come */
     int64_t when_ms;
@@ -59,9 +59,9 @@ static int64_t wall_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* --- judging, which is also done to what is known to be wrong --- */
+/* --- judging, which is also applied to known errors --- */
 
-/* Was the member seen between sent_ms and now_ms rightly? It then is what was seen. NULL: yes. */
+/* Judges whether `seen` is possible between sent_ms and now_ms. The member then has the state seen. NULL: yes. */
 static const char *judge(struct member *member, bool seen, int64_t sent_ms, int64_t now_ms)
 {
     const char *problem = NULL;

@@ -8,7 +8,7 @@
 
 enum { THREADS = 4, CONNS = 16, CONNS_A_THREAD = CONNS / THREADS, OPS_A_CONN_MOST = 4 };
 
-struct plan { /* what a connection does in a window */
+struct plan { /* operations of a connection in a window */
     unsigned op_index[OPS_A_CONN_MOST];
     unsigned op_count;
     unsigned replies[OPS_A_CONN_MOST];
@@ -143,7 +143,7 @@ static bool is_listed(struct linear *linear, int64_t id)
     return raw_string(conn_ask(&linear->watcher[0], "CLIENT LIST ID %lld", (long long)id)).size > 0;
 }
 
-/* Whoever was killed may be closed by the server a moment after the killer's reply: no reply of ours tells. */
+/* A killed client may be closed a moment after the killer's reply: its own replies do not show it. */
 static void replace_dead(struct linear *linear)
 {
     bool killed[CONNS] = {false};
@@ -218,8 +218,8 @@ static void judge_window(struct linear *linear)
 
 /* --- the checker must be able to fail --- */
 
-/* Takes what was found right, changes one thing, and asks again. A damaged history that is too hard to decide tells
- * nothing of the checker and does not count. */
+/* Takes a history that was found right, changes one thing, and checks again. A damaged history that is too hard to
+ * decide says nothing about the checker and does not count. */
 static void corrupt_window(struct linear *linear, unsigned *asked, unsigned *noticed)
 {
     struct window *window = &linear->window;

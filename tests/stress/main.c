@@ -1,5 +1,5 @@
-/* Stress tests of a server with several worker threads. Random load from many connections, whose results are checked
- * against what a server with one thread could have answered; see the top of each part's file. */
+/* Stress tests of a server with several worker threads: random load from many connections, whose results are checked
+ * against the possible results of a server with one thread; see the top of each part's file. */
 #include "conn.h"
 
 #include <arpa/inet.h>
@@ -166,7 +166,7 @@ static int free_port(void)
     struct sockaddr_in address = {.sin_family = AF_INET};
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    /* Below the range from which clients get theirs, so that nobody takes it by chance between here and there. */
+    /* Below the range for ports of clients, so that no client takes it between here and there. */
     for (int tries = 0; tries < 1000; tries++) {
         int port = 12000 + (int)((now_ns() / 1000 + (uint64_t)getpid() * 7919) % 18000);
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -212,7 +212,7 @@ static void run_server(const struct server *server, const struct options *option
     _exit(127);
 }
 
-/* Its own process answers there, not somebody else's who was faster to take the port. */
+/* The process itself answers there, not another one that was faster to take the port. */
 static bool is_ours(struct server *server)
 {
     struct conn conn;

@@ -1,11 +1,11 @@
-/* Messages: clients on all workers subscribe and leave at random - channels, patterns, sharded channels - and publish
- * numbered messages meanwhile. Everybody writes down what it hears, and in the end, when all have heard everything:
+/* Messages: clients on all workers subscribe and unsubscribe at random - channels, patterns, sharded channels - and
+ * publish numbered messages meanwhile. Every client records its messages, and in the end, when all have arrived:
  *
- * 1. Nothing was lost and nothing came twice: a message was heard as often as PUBLISH said.
- * 2. One order for each channel: what all have heard of it, one after the other, are edges of a graph without cycles.
- * 3. Each hears what one publisher sent in the order in which it was sent, whatever the channels.
+ *  1. Nothing was lost and nothing came twice: a message arrived as often as PUBLISH replied.
+ *  2. One order for each channel: pairs of subsequent messages at all clients are edges of a graph without cycles.
+ *  3. Each client gets the messages of one publisher in their order, whatever the channels.
  *
- * A subscriber that would not read is the business of the integration tests. */
+ * Integration tests cover subscribers that do not read. */
 #include "conn.h"
 
 #include <stdatomic.h>
@@ -26,12 +26,12 @@ enum {
 static const char *const patterns[PATTERNS] = {"c*", "c[01]", "?3"};
 
 struct message {
-    uint32_t said;          /* what PUBLISH replied */
+    uint32_t said;          /* the reply of PUBLISH */
     _Atomic uint32_t heard; /* how often */
     unsigned char name;     /* of its channel */
 };
 
-/* What one client has heard, in order. */
+/* The messages of one client, in order. */
 struct heard {
     uint32_t *messages;
     size_t count, room;
@@ -66,7 +66,7 @@ struct client {
     struct chance chance;
     uint32_t asked[BATCH_MOST];       /* the messages of this batch, in order */
     unsigned asked_count, told_count; /* told: numbers of receivers that have come */
-    unsigned answers_left;            /* to SUBSCRIBE and its kin */
+    unsigned answers_left;            /* to SUBSCRIBE and similar commands */
 };
 
 static void hear(struct client *client, struct raw push)
@@ -256,7 +256,7 @@ static size_t collect(struct messages *all, unsigned name, struct edge *edges)
     return count;
 }
 
-/* Takes away what nothing comes before, again and again: what is left then is in a cycle, or behind one. */
+/* Removes messages without a predecessor, again and again: the remaining ones are in a cycle, or behind one. */
 static bool has_one_order(const struct edge *edges, size_t count, uint32_t *before, uint32_t *ready)
 {
     size_t ready_count = 0, left = count;

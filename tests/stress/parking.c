@@ -13,7 +13,7 @@ enum {
     CONNS = 24,       /* candidates for anything */
     TRAFFIC_MOST = 9, /* connections that measure */
     KEYS = 100,
-    OWN_KEYS = 3,    /* of these: not for measuring */
+    OWN_KEYS = 3,    /* of these: excluded from measurements */
     HELD_ASKERS = 7, /* commands that ask_for_held sends and that wait */
     SAMPLES_MOST = 1 << 20
 };
@@ -48,7 +48,7 @@ static bool hears(struct conn *conn, const char *text, double seconds)
     return false;
 }
 
-/* So many replies, of MULTI and of what it queues, and no more. */
+/* Checks that there are so many replies, of MULTI and its queued commands, and no more. */
 static bool is_silent_after(struct conn *conn, unsigned replies)
 {
     struct raw reply;
@@ -239,7 +239,7 @@ static void open_pool(struct parking *parking, int threads)
     check((int)workers == threads, "parking: connections sit on %u of %d workers", workers, threads);
 }
 
-/* Who plays what while the key is held. */
+/* The roles while the key is held. */
 struct cast {
     struct conn *witness, *first, *second, *pipeline, *several, *victim, *gone, *transaction, *director;
     struct conn *traffic[TRAFFIC_MOST];

@@ -1,8 +1,8 @@
 /* A model replica: four threads change data at random, with transactions, lifetimes and whole databases; one connection
  * reads the journal, and a model with one thread applies it, command by command. A replica does not let keys expire by
- * itself: they go when the stream says so. When the load has ended and short lifetimes are over, both must hold the
- * same keys, values and deadlines. What a transaction writes is tagged, so that a piece of another between its
- * commands shows in the stream. */
+ * itself: the stream deletes them. When the load has ended and short lifetimes are over, both must hold the same keys,
+ * values and deadlines. The writes of a transaction are tagged, so that a piece of another between its commands shows
+ * in the stream. */
 #include "conn.h"
 
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ enum {
     VALUE_MOST_BYTES = 1 << 20
 };
 
-static const int64_t far_ms = 3600 * 1000; /* what lives longer stays to the end */
+static const int64_t far_ms = 3600 * 1000; /* keys with longer lifetimes stay to the end */
 
 /* --- the model --- */
 
@@ -668,7 +668,7 @@ static void dump_server(struct conn *conn, struct model *dump)
     }
 }
 
-/* Until only long lifetimes are left, and none of those that are over. */
+/* Waits until only keys with long lifetimes are left. */
 static void wait_for_silence(struct replica *replica, struct conn *conn)
 {
     for (uint64_t limit = now_ns() + 30ull * 1000000000; now_ns() < limit; sleep_ms(20)) {
@@ -729,7 +729,7 @@ static void check_dropping(struct replica *replica, struct conn *conn)
         noticed += after.problem[0] != 0 || !models_equal(&dump, &after, false);
         model_fini(&after);
     }
-    /* SET k1, SET k2 and SET k4 are overwritten or deleted, and SELECT may say what was selected before: dropping them
+    /* SET k1, SET k2 and SET k4 are overwritten or deleted, and SELECT may repeat the current database: dropping them
      * need not show; an addition, the appendix, both deadlines, and the deletion must. */
     check(asked >= 12 && noticed + 4 >= asked, "replica: %llu of %llu dropped commands were noticed",
           (unsigned long long)noticed, (unsigned long long)asked);

@@ -1,7 +1,7 @@
-/* What the parts share: counting checks, random numbers, time, a server under test.
+/* Functions that the parts share: counting checks, random numbers, time, a server under test.
  *
  * A part runs in the main thread and starts threads of its own. Checks are counted by the main thread only; any thread
- * may complain(), which prints and counts, and the part then checks that nobody did. */
+ * may complain(), which prints and counts, and the part then checks that no thread did. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #define PRINTF(text, values) __attribute__((format(printf, text, values)))
 #define COUNTOF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What the command line says. */
+/* The options of the command line. */
 struct options {
     const char *server;
     const char *folder;

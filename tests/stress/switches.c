@@ -1,6 +1,6 @@
-/* The append only file switched on and off, its policy changed, rewritten, loaded again and saved beside, in any order
- * and from several threads, while others write and ask whether it is on the disk. Every command is answered; in the end
- * the file is switched on once more, and what it says is what there is. */
+/* The append-only file is switched on and off, its policy changed, it is rewritten, loaded again and saved beside, in
+ * any order and from several threads, while others write and wait for the disk. Every command is answered; in the end
+ * the file is switched on once more, and its contents are the data. */
 #include "conn.h"
 
 #include <stdatomic.h>

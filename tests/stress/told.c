@@ -1,14 +1,14 @@
-/* What clients are told, and when. Writers change keys by commands, transactions, scripts and expiry while others
- * listen, and each listener checks what it hears against what one thread could have told it:
+/* Messages, events and invalidations, and their order. Writers change keys by commands, transactions, scripts and
+ * expiry while others listen, and each listener compares its messages with those of a server with one thread:
  *
- * 1. Keyspace events of a key come in the order of its changes: "set" and "del" or "expired" take turns, a list is
- *    never popped while it is empty, and there are as many "incrby" as the key counts.
- * 2. Who caches keys is coherent at every read: two keys that only ever change together are equal. So a reply that is
- *    newer than what is cached of the other comes after the invalidation; with REDIRECT the invalidation is there for
- *    whoever asks after the reply. In every mode of CLIENT TRACKING, and also for what ends a BLPOP.
- * 3. Messages that scripts send with a counter come in the counter's order, without gaps.
- * 4. MONITOR shows the commands on a key in the order in which they ran.
- * 5. Meanwhile clients are killed and writes paused: nothing comes after that (after.h). */
+ *  1. Keyspace events of a key come in the order of its changes: "set" and "del" or "expired" take turns, a list is
+ *     never popped while it is empty, and there are as many "incrby" as the key counts.
+ *  2. A client that caches keys is coherent at every read: two keys that only change together are equal. So a reply
+ *     that is newer than the cached value of the other key comes after the invalidation; with REDIRECT the invalidation
+ *     is there for every command sent after the reply. In every mode of CLIENT TRACKING, and also for replies of BLPOP.
+ *  3. Messages that scripts send with a counter come in the counter's order, without gaps.
+ *  4. MONITOR shows the commands on a key in the order in which they ran.
+ *  5. Meanwhile clients are killed and writes paused: nothing comes after that (after.h). */
 #include "after.h"
 #include "conn.h"
 
@@ -21,8 +21,8 @@ enum {
     PAIRS = 3,    /* p0a and p0b ... change together */
     FLIPS = 3,    /* f0 ... are set and deleted */
     LISTS = 2,    /* l0 ... */
-    COUNTERS = 2, /* n0 ...: what was published to the channel of that name */
-    CHAINS = 2,   /* g0 ...: each GETSET says what was there */
+    COUNTERS = 2, /* n0 ...: the last message published to the channel of that name */
+    CHAINS = 2,   /* g0 ...: each GETSET replies the previous value */
     SINGLES = 2 * PAIRS,
     BATCH_MOST = 4,
     SERIALS_MOST = 1 << 20 /* of one writer's values in chains */
@@ -48,8 +48,8 @@ struct told {
     uint64_t seed, end_ns;
     int64_t *before[WRITERS]; /* by writer and serial: what its GETSET found */
     _Atomic uint32_t serials[WRITERS];
-    _Atomic unsigned listeners; /* that are ready */
-    _Atomic unsigned writers;   /* that are at work */
+    _Atomic unsigned listeners; /* ready ones */
+    _Atomic unsigned writers;   /* working ones */
     struct after after;
     _Atomic uint64_t changes, reads, hits, events, messages, lines;
 };
@@ -260,7 +260,7 @@ struct cache {
     struct told *told;
     enum mode mode;
     struct conn conn;
-    struct conn ear; /* MODE_REDIRECT: who is told in our place */
+    struct conn ear; /* MODE_REDIRECT: the connection that gets the invalidations */
     struct chance chance;
     int64_t values[SINGLES]; /* p0a, p0b, p1a ...; NOTHING: not cached */
     bool dropped[SINGLES];   /* since the batch was sent */
@@ -270,7 +270,7 @@ struct cache {
         bool kept;
     } asked[BATCH_MOST * 5];
     unsigned asked_count;
-    /* What was read in this batch; MODE_REDIRECT only looks at it when its ear has heard all. */
+    /* A value read in this batch; MODE_REDIRECT examines it only when its ear has received everything. */
     struct asked_value {
         unsigned key;
         int64_t value;
@@ -372,7 +372,7 @@ static void take_reply(struct cache *cache, const struct asked *asked)
         got(cache, asked->key, raw_number(raw_child(raw, 0)), asked->kept);
         got(cache, asked->key + 1, raw_number(raw_child(raw, 1)), asked->kept);
         break;
-    case ASKED_CHANGE: /* ours: what it says is newer than what we cache, by one */
+    case ASKED_CHANGE: /* ours: its value is newer than the cached one, by one */
         for (unsigned i = 0; i < 2; i++) {
             if (cache->mode != MODE_REDIRECT && cache->values[asked->key + i] != NOTHING)
                 look_at(cache, asked->key + i, raw_number(raw_child(raw, i)) - 1);
@@ -400,7 +400,7 @@ static void ask(struct cache *cache, int kind, unsigned key, bool kept)
     cache->asked[cache->asked_count++] = (struct asked){kind, key, kept};
 }
 
-/* CLIENT CACHING before the command, as the mode has it: is what it reads to be kept? */
+/* Sends CLIENT CACHING before the command, as the mode demands, and returns whether its reads will be cached. */
 static bool choose_caching(struct cache *cache)
 {
     bool said = chance_below(&cache->chance, 2) == 0;
@@ -458,7 +458,7 @@ static void ask_something(struct cache *cache)
     }
 }
 
-/* What the ear was told before it answers is all that was queued for it before. */
+/* The invalidations before the ear's reply are all that were queued for it before. */
 static void listen_by_ear(struct cache *cache)
 {
     conn_add(&cache->ear, "PING");
@@ -797,7 +797,7 @@ static void act(void *context, unsigned index)
     }
 }
 
-/* Who listens on a busy machine may be late; what is tested is order, not the limits of memory. */
+/* Listeners on a busy machine may be late; the test is about order, not about limits of memory. */
 static void allow_all_output(struct conn *conn)
 {
     const char *const args[] = {"CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 0 0"};

@@ -1,7 +1,7 @@
-/* Waiting for lists to be filled (BLPOP and the like): producers push numbers, each once; consumers take them in every
- * way there is, with short time-outs, in several keys, moving them on from list to list; meanwhile waits are ended by
- * CLIENT UNBLOCK, and some who wait go away. In the end every number has been taken once. Only what was on its way to
- * somebody who went away may be missing: at most one for each. */
+/* Blocking on lists (BLPOP and similar commands): producers push numbers, each once; consumers take them in every
+ * possible way, with short timeouts, from several keys, moving them from list to list. Meanwhile CLIENT UNBLOCK ends
+ * waits, and some waiting clients disconnect. In the end every number was taken once. Only numbers on their way to a
+ * disconnected client may be missing: at most one for each. */
 #include "conn.h"
 
 #include <stdatomic.h>

@@ -154,7 +154,7 @@ static void both_zeros_are_one(void **state)
     }
 }
 
-/* What is the same in its first eight bytes, and what is shorter. */
+/* Texts with equal first eight bytes, and shorter texts. */
 static void texts_have_their_order(void **state)
 {
     const char *const rising[] = {"", "a", "abcdefg", "abcdefgh", "abcdefgha", "abcdefghb", "abcdefgi", "b", "\xff"};

@@ -60,7 +60,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* What one rule says of a command: 1, 0, or -1 for nothing. */
+/* The effect of one rule on a command: 1, 0, or -1 for none. */
 static int model_rule(struct slice rule, const struct command *command)
 {
     struct slice subject = slice_skip(rule, 1);

@@ -301,7 +301,7 @@ static void check_syntax(const char *keys, const char *arg_since, const char *sy
     (void)setup(NULL);
 }
 
-/* What Redis 7.0 tells of such commands, but for names that the notation does not have. */
+/* The arguments that Redis 7.0 shows for such commands, except for names that the notation does not have. */
 static void syntax_becomes_a_tree(void **state)
 {
     (void)state;

@@ -44,7 +44,7 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(file_store(path, slice_from_text(text)), STATUS_OK);
 }
 
-/* config_load of these words; what it wrote to standard error comes back. */
+/* Calls config_load with these words; returns its output to standard error. */
 static bool load(char *said, size_t said_size, int *exit_status, const char *const *words)
 {
     static char copies[ARGS_MOST][256];
@@ -325,7 +325,7 @@ static void rewriting_fails_cleanly_at_every_step(void **state)
     set_well("port", "7002");
     for (; fault_arm(FAULT_FILE, rounds); rounds++) {
         bool failed = config_rewrite() != NULL;
-        FILE *file = fopen(conf_path, "re"); /* not through what is made to fail */
+        FILE *file = fopen(conf_path, "re"); /* not through the functions that are made to fail */
         char text[4096];
 
         assert_non_null(file);

@@ -103,7 +103,7 @@ static void the_limit_may_change(void **state)
     check(9, NULL, 0);
 }
 
-/* Who reads keeps what was read, though the log forgets it. */
+/* A reader keeps its entries, even if the log drops them. */
 static void readers_keep_what_they_read(void **state)
 {
     struct slowlog_entry **entries;

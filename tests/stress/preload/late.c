@@ -1,5 +1,5 @@
-/* A library for LD_PRELOAD: a program that lives a day behind. What has a deadline in the near future, by the clocks of
- * others, does not end there by itself. Monotonic time stays as it is. */
+/* A library for LD_PRELOAD: a program that lives a day behind. Deadlines in the near future, by the clocks of others,
+ * do not expire there by themselves. Monotonic time does not change. */
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
