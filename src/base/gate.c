@@ -1,5 +1,7 @@
 #include "base/gate.h"
 
+#include "base/thread.h"
+
 #include <sched.h>
 
 /* Members to wake. Waking is a system call, so it is done after the lock's release. A member may be here twice, as the
@@ -30,6 +32,12 @@ void gate_traffic_end(void)
 bool gate_has_traffic(void)
 {
     return atomic_load_explicit(&has_traffic, memory_order_relaxed);
+}
+
+void gate_assert_main_alone(void)
+{
+    thread_assert_main();
+    gate_assert_no_traffic();
 }
 
 /* The first thread that uses a member has it from then on. */

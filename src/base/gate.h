@@ -107,6 +107,8 @@ static inline void gate_assert_no_traffic(void)
 {
     assert(!gate_has_traffic());
 }
+/* Where things are set up or torn down: this is the main thread, and there is no traffic. */
+void gate_assert_main_alone(void);
 /* A helper of a thread that is alone counts as alone, too, between these calls. The thread that is alone must wait for
  * the end of its helpers before it opens the gate. `member` is that thread's gate_alone_here. */
 void gate_help_begin(const struct gate_member *member);

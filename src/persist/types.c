@@ -2,7 +2,6 @@
 
 #include "base/assert.h"
 #include "base/gate.h"
-#include "base/thread.h"
 #include "data/listpack.h"
 
 enum { FORM_NUMBERS = 256 };
@@ -45,8 +44,7 @@ const struct rdb_form *rdb_form_of(unsigned number)
 
 void types_setup(struct store *store)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     for (enum value_type type = TYPE_STRING; type < TYPE_COUNT; type++) {
         for (const struct rdb_form *form = rows[type]->forms; form->name != NULL; form++)
             assert(rdb_form_of(form->number) == form); /* no two have one number */

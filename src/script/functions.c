@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/spinlock.h"
 #include "base/table.h"
-#include "base/thread.h"
 #include "base/words.h"
 #include "server/core/worker.h"
 
@@ -172,15 +171,13 @@ static bool has_name(const void *item, const void *key)
 
 void functions_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     spinlock_init(&set.lock, LOCK_REGISTRY);
 }
 
 void functions_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     functions_flush();
 }
 

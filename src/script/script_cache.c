@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/spinlock.h"
 #include "base/table.h"
-#include "base/thread.h"
 #include "base/words.h"
 
 #include <stdio.h>
@@ -127,16 +126,14 @@ static uint64_t script_bytes(const struct script *script)
 
 void script_cache_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     spinlock_init(&cache.lock, LOCK_REGISTRY);
     list_init(&cache.recent);
 }
 
 void script_cache_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     script_cache_flush();
 }
 

@@ -258,8 +258,7 @@ void scripts_setup_options(void)
 
 void scripts_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     script_cache_setup();
     functions_setup();
     script_busy_setup();
@@ -270,8 +269,7 @@ void scripts_setup(void)
 
 void scripts_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     script_watch_teardown();
     script_host_teardown();
     functions_teardown();

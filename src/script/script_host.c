@@ -5,7 +5,6 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/panic.h"
-#include "base/thread.h"
 #include "base/tick.h"
 #include "script/lua_values.h"
 #include "script/script_api.h"
@@ -155,8 +154,7 @@ static void destroy(struct script_host *host)
 
 void script_host_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     for (unsigned i = 0; i < WORKERS_MOST; i++) {
         struct script_host *host = atomic_load_explicit(&hosts[i], memory_order_acquire);
 

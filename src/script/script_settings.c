@@ -4,7 +4,6 @@
 #include "base/compiler.h"
 #include "base/gate.h"
 #include "base/spinlock.h"
-#include "base/thread.h"
 
 #include <stdatomic.h>
 
@@ -16,8 +15,7 @@ static struct {
 
 void script_settings_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     spinlock_init(&shared.lock, LOCK_REGISTRY);
     lua_cjson_reset(&shared.options[0]);
     lua_cjson_reset(&shared.options[1]);

@@ -151,8 +151,7 @@ void script_watch_setup(void (*ring)(void))
 
 void script_watch_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     mutex_lock(&watch.lock);
     watch.ends = true;
     pthread_cond_signal(&watch.changed);

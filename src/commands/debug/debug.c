@@ -2,7 +2,6 @@
 
 #include "base/assert.h"
 #include "base/gate.h"
-#include "base/thread.h"
 #include "base/mem.h"
 #include "commands/debug/debug_priv.h"
 #include "server/core/request.h"
@@ -128,7 +127,6 @@ void cmd_debug(struct request *request)
 
 void debug_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     debug_journal_close();
 }

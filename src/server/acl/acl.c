@@ -5,7 +5,6 @@
 #include "base/gate.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
-#include "base/thread.h"
 #include "server/acl/acl_check.h"
 #include "server/acl/acl_log.h"
 #include "server/acl/acl_user.h"
@@ -264,8 +263,7 @@ void acl_setup(void)
     struct acl_user *user;
     bool done;
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(registry.users.count == 0);
     spinlock_init(&registry.lock, LOCK_REGISTRY);
     acl_log_setup();
@@ -276,8 +274,7 @@ void acl_setup(void)
 
 void acl_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     acl_list_release(registry.users.items, registry.users.count);
     registry.users.items = NULL;
     registry.users.count = registry.users.capacity = 0;

@@ -2,7 +2,6 @@
 
 #include "base/assert.h"
 #include "base/gate.h"
-#include "base/thread.h"
 #include "net/tls.h"
 #include "server/acl/acl_options.h"
 #include "server/acl/acl_user.h"
@@ -332,8 +331,7 @@ static const char *apply_requirepass(const struct option_row *row)
 
 static bool start(struct server *server)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     (void)server;
     config_on_change("requirepass", apply_requirepass);
     return true;

@@ -5,7 +5,6 @@
 #include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
 #include "base/words.h"
 #include "server/acl/acl.h"
 #include "server/acl/acl_file.h"
@@ -93,8 +92,7 @@ static const char *read_line(const struct slice *words, size_t count)
     struct slice name;
     char reason[SHOWN_BYTES_MOST + 80];
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     if (count < 2)
         return "Bad directive or wrong number of arguments";
     name = words[1];
@@ -222,8 +220,7 @@ bool acl_start(void)
 {
     bool done = true;
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     if (option_requirepass.size != 0)
         acl_set_default_password(slice_make(option_requirepass.data, option_requirepass.size));
     if (option_aclfile.size != 0 && lines.first != NULL) {
@@ -241,8 +238,7 @@ bool acl_start(void)
 
 void acl_declared_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     while (lines.first != NULL) {
         struct declared *gone = lines.first;
 

@@ -6,7 +6,6 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
-#include "base/thread.h"
 #include "server/acl/acl_options.h"
 #include "server/core/client.h"
 
@@ -44,16 +43,14 @@ const char *acl_context_name(enum acl_context context)
 
 void acl_log_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     spinlock_init(&acl_log.lock, LOCK_REGISTRY);
     list_init(&acl_log.entries);
 }
 
 void acl_log_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     acl_log_reset();
 }
 

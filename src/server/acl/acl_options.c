@@ -1,7 +1,6 @@
 #include "server/acl/acl_options.h"
 
 #include "base/gate.h"
-#include "base/thread.h"
 #include "server/acl/acl_log.h"
 #include "server/config/config.h"
 
@@ -25,8 +24,7 @@ static const struct option_row acl_rows[] = {
 
 void acl_options_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     config_add_rows(acl_rows, countof(acl_rows));
     config_on_change("acllog-max-len", acl_log_apply);
 }

@@ -16,7 +16,6 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/panic.h"
-#include "base/thread.h"
 #include "server/command/command_words.h"
 
 #include <stdio.h>
@@ -426,8 +425,7 @@ void command_registry_setup(const struct command_row *const *tables, size_t tabl
 {
     uint32_t spec_count = 0, slot_count = SLOTS_LEAST;
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(registry.commands == NULL);
     for (size_t i = 0; i < table_count; i++) {
         for (const struct command_row *row = tables[i]; row->name != NULL; row++) {
@@ -476,8 +474,7 @@ const char *command_rename(struct slice name, struct slice new_name)
     const struct command *found = command_find(name);
     struct command *command;
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     if (found == NULL)
         return is_absent(name) ? NULL : "No such command in rename-command";
     if (new_name.size > NAME_SIZE_MOST)
@@ -497,8 +494,7 @@ const char *command_rename(struct slice name, struct slice new_name)
 
 void command_registry_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     for (uint32_t i = 0; i < registry.count; i++) {
         struct command *command = &registry.commands[i];
 

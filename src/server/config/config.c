@@ -44,8 +44,7 @@ struct config_row *config_find_row(struct slice name)
 
 void config_add_rows(const struct option_row *rows, size_t count)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(!config_state.is_read);
     for (size_t i = 0; i < count; i++) {
         if (config_find_row(slice_from_text(rows[i].name)) != NULL)
@@ -71,8 +70,7 @@ void config_add_accepted(void)
 
 void config_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(config_state.rows.items == NULL);
     config_add_rows(server_options, server_option_count);
     config_add_rows(process_options, process_option_count);
@@ -82,8 +80,7 @@ void config_teardown(void)
 {
     struct config_state *state = &config_state;
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     for (size_t i = 0; i < state->rows.count; i++) {
         option_fini(state->rows.items[i].row);
         mem_free(state->rows.items[i].hooks);
@@ -102,8 +99,7 @@ void config_on_change(const char *option_name, config_apply_fn apply)
     struct config_row *row = config_find_row(slice_from_text(option_name));
 
     assert(apply != NULL);
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     if (row == NULL)
         panic("no option '%s'", option_name);
     row->hooks = mem_realloc(row->hooks, (row->hook_count + 1) * sizeof(*row->hooks));
@@ -113,8 +109,7 @@ void config_on_change(const char *option_name, config_apply_fn apply)
 void config_on_reset_stat(void (*reset)(void))
 {
     assert(reset != NULL);
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     *ARRAY_PUSH(&config_state.reset_hooks) = reset;
 }
 
@@ -122,8 +117,7 @@ void config_on_directive(const struct config_directive *directive)
 {
     assert(directive->run != NULL);
     assert(config_find_directive(slice_from_text(directive->name)) == NULL);
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     *ARRAY_PUSH(&config_state.directives) = directive;
 }
 

@@ -6,7 +6,6 @@
 #include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
 #include "base/version.h"
 #include "base/words.h"
 #include "server/config/config_priv.h"
@@ -297,8 +296,7 @@ bool config_load(int argc, char **argv, int *exit_status)
     struct buffer text = {0};
     bool done;
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(argc > 0);
     config_add_accepted();
     config_add_file_only();

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/panic.h"
-#include "base/thread.h"
 #include "net/loop.h"
 #include "net/tls.h"
 #include "server/config/options_accepted.h"
@@ -558,8 +557,7 @@ void options_clamp(void)
 
 void options_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     forget_addresses();
     show_addresses();
     options_accepted_teardown();

@@ -6,7 +6,6 @@
 #include "base/number.h"
 #include "base/rows.h"
 #include "base/spinlock.h"
-#include "base/thread.h"
 #include "server/config/config.h"
 
 #include <stdio.h>
@@ -27,8 +26,7 @@ static struct {
 
 void save_points_reading(bool reading)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(save.reading != reading);
     save.reading = reading;
     save.is_first = reading;
@@ -138,15 +136,13 @@ static const struct option_row rows[] = {
 
 void save_points_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     spinlock_init(&save.lock, LOCK_REGISTRY);
     config_add_rows(rows, countof(rows));
 }
 
 void save_points_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     save.count = 0;
 }

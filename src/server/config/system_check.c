@@ -3,7 +3,6 @@
 #include "base/compiler.h"
 #include "base/gate.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "base/words.h"
 #include "server/config/options.h"
 #include "server/config/options_process.h"
@@ -191,8 +190,7 @@ static bool is_ignored(const char *name)
 
 void system_check_log(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     for (size_t i = 0; i < countof(logged); i++) {
         char text[TEXT_BYTES];
 

@@ -5,7 +5,6 @@
 #include "base/gate.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
-#include "base/thread.h"
 #include "server/command/command.h"
 #include "server/config/config.h"
 
@@ -38,16 +37,14 @@ static uint64_t since(uint64_t now, uint64_t before)
 
 void stats_since_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     spinlock_init(&base.lock, LOCK_REGISTRY);
     config_on_reset_stat(stats_since_reset);
 }
 
 void stats_since_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     mem_free(base.commands);
     ARRAY_FINI(&base.codes);
     memset(&base, 0, sizeof(base));

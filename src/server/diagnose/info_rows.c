@@ -5,7 +5,6 @@
 #include "base/gate.h"
 #include "base/mem.h"
 #include "base/number.h"
-#include "base/thread.h"
 #include "base/version.h"
 #include "server/command/command.h"
 #include "server/config/config.h"
@@ -37,8 +36,7 @@ static _Thread_local struct {
 
 void info_rows_mark_ready(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     memory_report_mark_startup();
 }
 
@@ -592,8 +590,7 @@ const struct info_row info_rows[] = {
 
 void info_rows_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     memory_report_mark_startup();
     config_on_reset_stat(timing_reset);
 }

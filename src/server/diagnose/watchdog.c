@@ -139,8 +139,7 @@ void watchdog_setup(struct server *server)
 {
     pthread_condattr_t attributes;
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(watchdog.server == NULL);
     watchdog.server = server;
     watchdog.watches = mem_alloc_zero(server->worker_count * sizeof(*watchdog.watches));
@@ -155,8 +154,7 @@ void watchdog_setup(struct server *server)
 
 void watchdog_stop(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     mutex_lock(&watchdog.lock);
     watchdog.ends = true;
     pthread_cond_signal(&watchdog.changed);

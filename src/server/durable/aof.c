@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/thread.h"
 #include "persist/aof_dump.h"
 #include "server/config/config.h"
 #include "server/core/exclusive.h"
@@ -714,8 +713,7 @@ static const char *apply_history(const struct option_row *row)
 
 void aof_stop(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     if (GET(state) == AOF_OFF)
         return;
     if (GET(state) == AOF_ON)
@@ -753,8 +751,7 @@ static void aof_stats_reset(void)
 
 void aof_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     config_on_change("appendonly", apply_appendonly);
     config_on_change("appendfsync", apply_appendfsync);
     config_on_change("aof-disable-auto-gc", apply_history);

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
-#include "base/thread.h"
 #include "persist/aof_read.h"
 #include "persist/rdb_load.h"
 #include "server/command/command.h"
@@ -35,8 +34,7 @@ static const struct applier *applier; /* const once something is loaded */
 
 void aof_load_provide(const struct applier *provided)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(applier == NULL);
     applier = provided;
 }

@@ -4,7 +4,6 @@
 #include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
 #include "persist/aof_text.h"
 #include "server/durable/aof_files.h"
 #include "server/durable/file_options.h"
@@ -219,8 +218,7 @@ bool aof_tail_recover(const struct aof_manifest *manifest)
     bool good = true;
     enum status status = journal_tail_open(&recovery.reader, tail_path, &error);
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     if (status == STATUS_OK) {
         recovery.place = *journal_tail_place(recovery.reader);
         part = find_part(&recovery, manifest);

@@ -287,8 +287,7 @@ void child_teardown(void)
     bool was_stopped;
     pid_t pid;
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     child_stop(child_running());
     if (child_running() == CHILD_NONE)
         return;

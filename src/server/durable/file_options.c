@@ -1,7 +1,6 @@
 #include "server/durable/file_options.h"
 
 #include "base/gate.h"
-#include "base/thread.h"
 #include "server/config/config.h"
 
 #include <string.h>
@@ -166,8 +165,7 @@ static const struct option_row rdb_rows[] = {
 
 void file_options_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     config_add_rows(aof_rows, countof(aof_rows));
     config_add_rows(rdb_rows, countof(rdb_rows));
 }

@@ -2,7 +2,6 @@
 
 #include "base/assert.h"
 #include "base/gate.h"
-#include "base/thread.h"
 #include "server/core/worker.h"
 #include "server/durable/child.h"
 
@@ -12,8 +11,7 @@ static const struct libraries_keeper *keeper;
 
 void libraries_provide(const struct libraries_keeper *provided)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(keeper == NULL);
     keeper = provided;
 }

@@ -276,16 +276,14 @@ static void worker_starts(struct worker *worker)
 
 void loading_on_end(void (*leave)(void))
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(loader.server == NULL);
     loader.leave = leave;
 }
 
 void loading_on_loaded(void (*loaded)(void))
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(loader.server == NULL);
     loader.loaded = loaded;
 }
@@ -350,8 +348,7 @@ bool loading_start(struct server *server)
     uint64_t size = 0;
     enum found found = find_data(server, &size);
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(loader.server == NULL);
     if (found == FOUND_NOTHING && loader.loaded != NULL)
         loader.loaded();
@@ -374,8 +371,7 @@ bool loading_start(struct server *server)
 
 void loading_join(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     thread_join(&loader.thread);
 }
 

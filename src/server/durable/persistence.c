@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/status.h"
-#include "base/thread.h"
 #include "base/version.h"
 #include "persist/rdb_load.h"
 #include "persist/rdb_payload.h"
@@ -463,8 +462,7 @@ static void persistence_stats_reset(void)
 
 void persistence_setup(struct rdb_limits (*limits)(void))
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(limits != NULL && state.limits == NULL);
     state.limits = limits;
     SET(last_save_s, (int64_t)time(NULL));
@@ -477,8 +475,7 @@ void persistence_setup(struct rdb_limits (*limits)(void))
 
 void persistence_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     save_points_teardown();
 }
 

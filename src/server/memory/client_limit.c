@@ -5,7 +5,6 @@
 #include "base/buffer.h"
 #include "base/gate.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
@@ -58,15 +57,13 @@ static const struct option_row rows[] = {
 
 void client_limit_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     config_add_rows(rows, countof(rows));
 }
 
 static bool start(struct server *server)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     (void)server;
     (void)apply(NULL);
     return true;

@@ -6,7 +6,6 @@
 #include "base/gate.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "base/thread.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
@@ -103,15 +102,13 @@ static const struct option_row rows[] = {
 
 void memory_limit_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     config_add_rows(rows, countof(rows));
 }
 
 static bool start(struct server *server)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     (void)server;
     config_on_change("maxmemory", apply_maxmemory);
     look_at_machine();

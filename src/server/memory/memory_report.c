@@ -1,7 +1,6 @@
 #include "server/memory/memory_report.h"
 
 #include "base/gate.h"
-#include "base/thread.h"
 #include "server/memory/memory_limit.h"
 #include "store/expiry.h"
 
@@ -14,8 +13,7 @@ static _Atomic uint64_t startup; /* atomic: set once */
 
 void memory_report_mark_startup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     atomic_store(&startup, mem_used());
 }
 

@@ -5,7 +5,6 @@
 #include "base/gate.h"
 #include "base/number.h"
 #include "base/panic.h"
-#include "base/thread.h"
 #include "server/observe/info_moment.h"
 
 #include <stdatomic.h>
@@ -166,8 +165,7 @@ void info_setup(const struct info_row *const *tables, size_t table_count)
 {
     char problem[PROBLEM_BYTES];
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     if (!info_arrange(info_sections, info_section_count, tables, table_count, problem, sizeof(problem)))
         panic("INFO: %s", problem);
 }

@@ -5,7 +5,6 @@
 #include "base/compiler.h"
 #include "base/gate.h"
 #include "base/spinlock.h"
-#include "base/thread.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -34,8 +33,7 @@ static struct {
 
 void latency_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     spinlock_init(&latency.lock, LOCK_REGISTRY);
 }
 

@@ -5,7 +5,6 @@
 #include "base/gate.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
-#include "base/thread.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
 #include "server/core/worker.h"
@@ -98,8 +97,7 @@ static struct slowlog_entry *entry_make(const struct request *request, uint64_t 
 
 void slowlog_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     spinlock_init(&slowlog.lock, LOCK_REGISTRY);
 }
 

@@ -116,8 +116,7 @@ static const struct option_row timing_options[] = {
 
 void timing_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     tick_setup();
     spinlock_init(&shared.lock, LOCK_REGISTRY);
     slowlog_setup();
@@ -229,8 +228,7 @@ void timing_attend(const struct request *request, uint64_t span)
 
 void timing_on_command(void (*note)(const struct request *request))
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(listener_count < LISTENERS_MOST);
     for (size_t i = 0; i < listener_count; i++) {
         if (listeners[i] == note)
@@ -350,8 +348,7 @@ void timing_reset(void)
 
 void timing_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     forget(shared.before, shared.command_count);
     shared.before = NULL;
     slowlog_reset();

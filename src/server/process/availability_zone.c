@@ -4,7 +4,6 @@
 #include "base/buffer.h"
 #include "base/gate.h"
 #include "base/spinlock.h"
-#include "base/thread.h"
 #include "server/config/config.h"
 
 #include <string.h>
@@ -53,16 +52,14 @@ static const struct option_row rows[] = {
 
 void availability_zone_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     spinlock_init(&zone.lock, LOCK_REGISTRY);
     config_add_rows(rows, countof(rows));
 }
 
 void availability_zone_start(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     (void)apply(NULL);
 }
 

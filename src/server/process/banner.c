@@ -3,7 +3,6 @@
 #include "base/compiler.h"
 #include "base/gate.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "base/version.h"
 #include "server/config/options.h"
 
@@ -39,8 +38,7 @@ void banner_write(void)
     char text[sizeof(picture) + 256];
     int length;
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     if (!OPTION_GET(option_always_show_logo) && !(log_is_to_stdout() && isatty(STDOUT_FILENO))) {
         log_notice("Running mode=%s, port=%lld.", mode, served_port());
         return;

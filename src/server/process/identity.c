@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/gate.h"
 #include "base/random.h"
-#include "base/thread.h"
 
 /* Constant after setup. */
 static struct {
@@ -14,8 +13,7 @@ static struct {
 
 void identity_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     random_hex(identity.run_id, IDENTITY_SIZE);
     random_hex(identity.replication_id, IDENTITY_SIZE);
     identity.start_us = clock_monotonic_us();

@@ -94,8 +94,7 @@ void process_on_signals(const struct process_signals *hooks)
 {
     assert(hooks->stop != NULL && hooks->wake != NULL);
     assert(signals == NULL);
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     signals = hooks;
 }
 
@@ -251,8 +250,7 @@ void process_setup(void)
                                         .syslog_facility = (int)OPTION_GET(option_syslog_facility),
                                         .role = log_role};
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     log_setup(&options);
     log_set_format((enum log_format)OPTION_GET(option_log_format),
                    (enum log_time)OPTION_GET(option_log_timestamp_format));
@@ -277,8 +275,7 @@ static void use_cpus(const struct option_string *list, const char *whose)
 
 void process_bio_begin(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     knows_given_cpus = sched_getaffinity(0, sizeof(given_cpus), &given_cpus) == 0;
     use_cpus(&option_bio_cpulist, "Background threads");
 }
@@ -290,8 +287,7 @@ void process_use_cpus_of_child(bool rewrites_aof)
 
 void process_bio_end(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     if (option_bio_cpulist.data != NULL && knows_given_cpus)
         status_ignore(sched_setaffinity(0, sizeof(given_cpus), &given_cpus), "it was so before");
     use_cpus(&option_server_cpulist, "Worker threads");
@@ -339,8 +335,7 @@ void process_remove_pidfile(void)
 
 void process_ready(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     write_pidfile();
     (void)process_title_update();
     system_check_log();
@@ -350,15 +345,13 @@ void process_ready(void)
 
 void process_stopping(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     tell_supervisor("STOPPING=1\n");
 }
 
 void process_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     if (pidfile_written)
         log_notice("Removing the pid file.");
     process_remove_pidfile();

@@ -71,8 +71,7 @@ char **process_title_setup(int argc, char **argv)
 
 void process_title_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     /* The title uses the memory of these texts; a variable that is read so late is not found. */
     if (title.original_environment != NULL)
         title.original_environment[0] = NULL;

@@ -3,7 +3,6 @@
 #include "base/assert.h"
 #include "base/gate.h"
 #include "base/spinlock.h"
-#include "base/thread.h"
 
 #include <signal.h>
 #include <stddef.h>
@@ -17,8 +16,7 @@ static struct {
 
 void reaper_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     spinlock_init(&reaper.lock, LOCK_REGISTRY);
 }
 
@@ -78,8 +76,7 @@ void reaper_teardown(void)
 {
     pid_t pid;
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     while ((pid = pid_at(0)) > 0) {
         (void)kill(pid, SIGKILL);
         (void)waitpid(pid, NULL, 0);

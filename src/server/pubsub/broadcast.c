@@ -377,7 +377,6 @@ void broadcast_tell_noted(struct worker *worker)
 
 static void fini(struct worker *worker)
 {
-    worker_assert_self(worker);
     buffer_fini(&of(worker)->notes);
 }
 

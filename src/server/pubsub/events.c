@@ -2,7 +2,6 @@
 
 #include "base/assert.h"
 #include "base/gate.h"
-#include "base/thread.h"
 #include "server/config/config.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
@@ -85,15 +84,13 @@ void events_setup(void)
                     "Classes of events that are published: letters of g$lshzxetdmnA, with K or E.", .apply = apply),
     };
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     config_add_rows(rows, countof(rows));
 }
 
 static bool start(struct server *server)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     store_observe(server->store, &observer);
     (void)apply(NULL);
     return true;
@@ -139,7 +136,6 @@ void events_tell_noted(struct worker *worker)
 
 static void fini(struct worker *worker)
 {
-    worker_assert_self(worker);
     buffer_fini(&of(worker)->notes);
 }
 

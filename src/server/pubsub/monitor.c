@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/gate.h"
 #include "base/mem.h"
-#include "base/thread.h"
 #include "base/words.h"
 #include "server/core/client.h"
 #include "server/core/deliveries.h"
@@ -146,8 +145,7 @@ void monitor_stop(struct client *client)
 
 static bool start(struct server *server)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     (void)server;
     timing_on_command(note_command);
     return true;
@@ -161,7 +159,6 @@ static void init(struct worker *worker)
 
 static void fini(struct worker *worker)
 {
-    worker_assert_self(worker);
     assert(list_is_empty(&of(worker)->clients));
     buffer_fini(&of(worker)->lines);
 }

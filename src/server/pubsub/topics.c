@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
-#include "base/thread.h"
 #include "server/core/client.h"
 #include "server/core/worker.h"
 
@@ -34,8 +33,7 @@ static _Atomic uint64_t counts[TOPIC_KINDS];                       /* global: at
 
 void topics_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     for (size_t i = 0; i < countof(registry_shards); i++)
         spinlock_init(&registry_shards[i].lock, i == REGISTRY_SHARDS ? LOCK_PATTERNS : LOCK_REGISTRY);
 }
@@ -459,8 +457,7 @@ size_t topics_memory_bytes(const struct subscription *subscription)
 
 void topics_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     for (size_t i = 0; i < countof(registry_shards); i++) {
         list_release(&registry_shards[i].list);
         for (size_t kind = 0; kind < TOPIC_KINDS; kind++) {

@@ -5,7 +5,6 @@
 #include "base/gate.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "base/thread.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/deliveries.h"
@@ -256,7 +255,6 @@ static struct client *here(const struct client_ref *ref)
 
 static void tell_broken(struct client *client, uint64_t redirect_id)
 {
-    client_assert_owned(client);
     client->flags |= CLIENT_TRACKING_BROKEN;
     show(client);
     if (client->proto != 3)
@@ -521,15 +519,13 @@ void tracking_setup(void)
                 "Largest number of keys in the tracking table; 0: no limit.", .apply = apply),
     };
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     config_add_rows(rows, countof(rows));
 }
 
 static bool start(struct server *server)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     tracking_table_setup(server->store);
     store_observe(server->store, &observer);
     return true;
@@ -537,8 +533,7 @@ static bool start(struct server *server)
 
 static void end(struct server *server)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(client_count() == 0);
     (void)server;
     tracking_table_teardown();
@@ -551,7 +546,6 @@ static void init(struct worker *worker)
 
 static void fini(struct worker *worker)
 {
-    worker_assert_self(worker);
     assert(list_is_empty(&of(worker)->clients));
     buffer_fini(&of(worker)->notes);
 }

@@ -4,7 +4,6 @@
 #include "base/gate.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "base/thread.h"
 #include "store/store.h"
 
 #include <string.h>
@@ -17,8 +16,7 @@ static _Atomic uint64_t item_count; /* global: atomic, relaxed */
 
 void tracking_table_setup(const struct store *of)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(tables == NULL);
     store = of;
     table_total = store->stripe_mask + 1;
@@ -187,8 +185,7 @@ void tracking_table_clear(void)
 
 void tracking_table_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     tracking_table_clear();
     mem_free(tables);
     tables = NULL;

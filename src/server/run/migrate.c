@@ -511,8 +511,7 @@ void migrate_run(struct request *request, struct migrate_wish *wish)
 
 void migrate_stop(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     pthread_once(&once, setup_once);
     mutex_lock(&queue_mutex);
     thread_stops = true;

@@ -310,8 +310,7 @@ void certificates_setup(void)
                                         "tls-session-cache-timeout",
                                         "tls-auth-clients"};
 
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     spinlock_init(&current.lock, LOCK_REGISTRY);
     config_add_rows(rows, countof(rows));
     for (size_t i = 0; i < countof(names); i++)
@@ -320,8 +319,7 @@ void certificates_setup(void)
 
 void certificates_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     assert(!atomic_load(&current.is_looking));
     tls_context_release(&current.context);
 }

@@ -147,16 +147,14 @@ static const struct option_row peer_options[] = {
 
 void tls_peers_setup(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     spinlock_init(&peers.lock, LOCK_REGISTRY);
     config_add_rows(peer_options, countof(peer_options));
 }
 
 void tls_peers_teardown(void)
 {
-    thread_assert_main();
-    gate_assert_no_traffic();
+    gate_assert_main_alone();
     patterns_release(peers.allowed);
     patterns_release(peers.unaudited);
     peers.allowed = peers.unaudited = NULL;
