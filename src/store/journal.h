@@ -85,6 +85,8 @@ static inline bool journal_is_on(const struct journal *journal)
 /* Appends all effects in one piece. Several effects, or any with `transaction`, are put between MULTI and EXEC. Returns
  * the stream's offset behind them. Any thread; the changed keys' stripes are held. */
 uint64_t journal_append(struct journal *journal, const struct effects *effects, bool transaction);
+
+/* Any thread, also between two appends of others. */
 uint64_t journal_end_offset(struct journal *journal);
 uint64_t journal_end_position(struct journal *journal);
 /* Records before this position may be missing in the tail; all records behind it are there. A thread that has seen the
