@@ -5,12 +5,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/version.h"
+#include "commands/admin/standalone_info.h"
 #include "commands/debug/debug.h"
 #include "commands/shared/families.h"
 #include "commands/shared/random_count.h"
 #include "commands/shared/type_options.h"
 #include "persist/types.h"
 #include "script/script_host.h"
+#include "script/script_info.h"
 #include "script/scripts.h"
 #include "server/acl/acl.h"
 #include "server/acl/acl_client.h"
@@ -18,12 +20,14 @@
 #include "server/acl/acl_options.h"
 #include "server/command/command.h"
 #include "server/config/config.h"
+#include "server/config/config_info.h"
 #include "server/config/options.h"
 #include "server/core/deferred_log.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
+#include "server/core/stats_info.h"
+#include "server/core/stats_since.h"
 #include "server/diagnose/crash.h"
-#include "server/diagnose/info_rows.h"
 #include "server/diagnose/watchdog.h"
 #include "server/durable/aof.h"
 #include "server/durable/aof_hold.h"
@@ -34,9 +38,12 @@
 #include "server/durable/loading.h"
 #include "server/durable/persistence.h"
 #include "server/memory/client_limit.h"
+#include "server/memory/memory_info.h"
 #include "server/memory/memory_limit.h"
+#include "server/memory/memory_report.h"
+#include "server/observe/absent_info.h"
+#include "server/observe/commands_info.h"
 #include "server/observe/info.h"
-#include "server/core/stats_since.h"
 #include "server/observe/timing.h"
 #include "server/process/availability_zone.h"
 #include "server/process/banner.h"
@@ -51,13 +58,16 @@
 #include "server/pubsub/pubsub.h"
 #include "server/pubsub/topics.h"
 #include "server/pubsub/tracking.h"
+#include "server/pubsub/tracking_table.h"
 #include "server/run/accept.h"
 #include "server/run/apply.h"
 #include "server/run/blocked.h"
 #include "server/run/dispatch.h"
 #include "server/run/large_bulk.h"
 #include "server/run/listeners.h"
+#include "server/run/listeners_info.h"
 #include "server/run/migrate.h"
+#include "server/run/migrate_link.h"
 #include "server/run/parking.h"
 #include "server/run/pause.h"
 #include "server/run/placement.h"
@@ -132,7 +142,12 @@ static void commands_setup(void)
 static void fields_setup(void)
 {
     static const struct info_row *const tables[] = {
-        process_info, availability_zone_info, certificates_info, durable_info, info_rows, info_thread_rows,
+        config_info,         process_info,    availability_zone_info, stats_info,
+        commands_info,       absent_info,     certificates_info,      topics_info,
+        tracking_table_info, acl_client_info, durable_info,           memory_info,
+        client_limit_info,   dispatch_info,   parking_info,           rendezvous_info,
+        migrate_link_info,   listeners_info,  active_expiry_info,     defrag_cycle_info,
+        standalone_info,     script_info,
     };
 
     info_setup(tables, countof(tables));
@@ -161,7 +176,6 @@ static void lifecycles_setup(void)
 static void parts_setup(void)
 {
     config_setup();
-    info_rows_setup();
     stats_since_setup();
     timing_setup();
     memory_limit_setup();
@@ -243,7 +257,7 @@ int main(int argc, char **argv)
         goto out;
     }
     types_setup(server->store);
-    info_rows_mark_ready();
+    memory_report_mark_startup();
     scripts_setup();
     reaper_setup();
     loading_on_end(script_host_leave);

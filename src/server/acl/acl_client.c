@@ -11,6 +11,7 @@
 #include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
+#include "server/core/stats_info.h"
 #include "server/pubsub/pubsub.h"
 #include "server/core/transaction.h"
 
@@ -342,4 +343,12 @@ const struct lifecycle acl_client_lifecycle = {
     .client_open = acl_client_enter,
     .client_admit = admit, /* its certificate may name its user (tls-auth-clients-user) */
     .client_close = leave,
+};
+
+const struct info_row acl_client_info[] = {
+    INFO_STAT("acl_access_denied_auth", acl_denied_auth),
+    INFO_STAT("acl_access_denied_cmd", acl_denied_command),
+    INFO_STAT("acl_access_denied_key", acl_denied_key),
+    INFO_STAT("acl_access_denied_channel", acl_denied_channel),
+    {0},
 };

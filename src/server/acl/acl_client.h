@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "base/info_row.h"
 #include "base/slice.h"
 #include "server/acl/acl.h"
 #include "server/acl/acl_check.h"
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 
 extern const struct lifecycle acl_client_lifecycle;
+extern const struct info_row acl_client_info[];
 
 struct acl_user;
 struct client;

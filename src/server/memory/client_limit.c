@@ -10,6 +10,7 @@
 #include "server/core/client.h"
 #include "server/core/deliveries.h"
 #include "server/core/server.h"
+#include "server/core/stats_info.h"
 
 #include <stdlib.h>
 
@@ -185,4 +186,9 @@ const struct lifecycle client_limit_lifecycle = {
     .server_start = start,
     .client_sized = note_size,
     .client_close = leave,
+};
+
+const struct info_row client_limit_info[] = {
+    INFO_STAT("evicted_clients", evicted_clients, INFO_SAFE),
+    {0},
 };

@@ -21,7 +21,10 @@ struct memory_report {
     uint64_t dataset;
 };
 
-void memory_report_mark_startup(void); /* main thread, before the workers start */
+/* Memory in use now is used_memory_startup: when everything is set up and there is no data yet. Main thread, before
+ * the workers start. */
+void memory_report_mark_startup(void);
+
 uint64_t memory_report_startup(void);
 void memory_report_collect(struct memory_report *report, const struct server_stats *stats);
 

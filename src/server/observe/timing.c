@@ -122,6 +122,7 @@ void timing_setup(void)
     slowlog_setup();
     latency_setup();
     config_add_rows(timing_options, countof(timing_options));
+    config_on_reset_stat(timing_reset);
 }
 
 /* After a change of what timing_attention depends on, and once before the workers start. Any thread. */

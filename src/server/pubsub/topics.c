@@ -466,3 +466,30 @@ void topics_teardown(void)
         }
     }
 }
+
+/* ---------------------------------------------------------------------------------------------------------- info -- */
+
+struct counts {
+    uint64_t of[TOPIC_KINDS];
+};
+
+static void take_counts(void *picture, const struct info_moment *moment)
+{
+    struct counts *into = picture;
+
+    (void)moment;
+    for (unsigned kind = 0; kind < TOPIC_KINDS; kind++)
+        into->of[kind] = topics_count((enum topic_kind)kind);
+}
+
+static const struct info_source counts_source = {sizeof(struct counts), .take = take_counts};
+
+#define COUNT(name, kind) INFO_FIELD(name, &counts_source, struct counts, of[kind])
+
+const struct info_row topics_info[] = {
+    COUNT("pubsub_channels", TOPIC_CHANNEL),
+    COUNT("pubsub_patterns", TOPIC_PATTERN),
+    COUNT("pubsubshard_channels", TOPIC_SHARD),
+    COUNT("tracking_total_prefixes", TOPIC_PREFIX),
+    {0},
+};

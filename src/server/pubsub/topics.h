@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "base/info_row.h"
 #include "base/slice.h"
 #include "base/table.h"
 #include "server/core/client.h"
@@ -19,6 +20,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+extern const struct info_row topics_info[];
 
 struct buffer;
 struct client;

@@ -201,3 +201,9 @@ uint64_t tracking_table_item_count(void)
 {
     return atomic_load_explicit(&item_count, memory_order_relaxed);
 }
+
+const struct info_row tracking_table_info[] = {
+    INFO_CALL("tracking_total_keys", tracking_table_key_count),
+    INFO_CALL("tracking_total_items", tracking_table_item_count),
+    {0},
+};

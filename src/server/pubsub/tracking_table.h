@@ -5,8 +5,11 @@
  * invalidations. */
 #pragma once
 
+#include "base/info_row.h"
 #include "server/core/client_ref.h"
 #include "store/access.h"
+
+extern const struct info_row tracking_table_info[];
 
 struct tracked_key {
     uint64_t hash;

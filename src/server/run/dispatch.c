@@ -16,6 +16,7 @@
 #include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
+#include "server/core/stats_info.h"
 #include "server/memory/memory_limit.h"
 #include "server/observe/timing.h"
 #include "server/pubsub/monitor.h"
@@ -853,4 +854,10 @@ static void init(struct worker *worker)
 const struct lifecycle dispatch_lifecycle = {
     .server_start = start,
     .worker_init = init,
+};
+
+const struct info_row dispatch_info[] = {
+    INFO_STAT("io_threaded_total_prefetch_batches", prefetches),
+    INFO_STAT("io_threaded_total_prefetch_entries", prefetched_keys),
+    {0},
 };

@@ -3,11 +3,13 @@
  * clients. All in the worker's thread. */
 #pragma once
 
+#include "base/info_row.h"
 #include "server/core/lifecycle.h"
 #include "server/core/request.h"
 #include "server/core/worker.h"
 
 extern const struct lifecycle dispatch_lifecycle;
+extern const struct info_row dispatch_info[];
 
 struct client;
 

@@ -388,3 +388,13 @@ void migrate_link_run(struct migrate_links *links, struct migrate_order *order)
         link = NULL;
     } while (again);
 }
+
+static uint64_t links_count(void)
+{
+    return migrate_links_count();
+}
+
+const struct info_row migrate_link_info[] = {
+    INFO_CALL("migrate_cached_sockets", links_count),
+    {0},
+};

@@ -3,10 +3,13 @@
 #pragma once
 
 #include "base/buffer.h"
+#include "base/info_row.h"
 #include "base/slice.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+extern const struct info_row migrate_link_info[];
 
 struct migrate_links; /* open connections kept for further use; owned by the thread that creates them */
 

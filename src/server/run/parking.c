@@ -8,6 +8,7 @@
 #include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
+#include "server/core/stats_info.h"
 #include "server/run/busy.h"
 #include "server/run/dispatch.h"
 #include "server/run/dispatch_priv.h"
@@ -372,4 +373,19 @@ const struct lifecycle parking_lifecycle = {
     .worker_fini = fini,
     .worker_wake = retry,
     .client_close = forget,
+};
+
+static void append_average_waiting(struct buffer *buffer, const void *picture)
+{
+    buffer_printf(buffer, "%f", ((const struct server_stats *)picture)->average_waiting_commands);
+}
+
+const struct info_row parking_info[] = {
+    INFO_STAT("long_lock_waits", lock_waits, INFO_SAFE),
+    INFO_STAT("parked_retries", parked_retries),
+    INFO_STAT("parked_by_gate", parked_by_gate),
+    INFO_STAT("parked_tries_most", parked_tries_most),
+    INFO_STAT("instantaneous_lock_contention", waiting_commands, INFO_SAFE),
+    INFO_VALUE("avg_lock_contention", &server_stats_source, append_average_waiting),
+    {0},
 };

@@ -8,11 +8,13 @@
  * All in the worker's thread. */
 #pragma once
 
+#include "base/info_row.h"
 #include "server/core/lifecycle.h"
 #include "server/core/worker.h"
 #include "server/run/dispatch_priv.h"
 
 extern const struct lifecycle parking_lifecycle;
+extern const struct info_row parking_info[];
 
 struct client;
 

@@ -211,3 +211,20 @@ const struct lifecycle rendezvous_lifecycle = {
     .worker_wake = rendezvous_serve,
     .worker_turn_end = turn_end,
 };
+
+static void take(void *picture, const struct info_moment *moment)
+{
+    (void)moment;
+    rendezvous_stats(picture);
+}
+
+static const struct info_source source = {sizeof(struct rendezvous_stats), .take = take};
+
+#define FIELD(name, member) INFO_FIELD(name, &source, struct rendezvous_stats, member)
+
+const struct info_row rendezvous_info[] = {
+    FIELD("rendezvous_count", count),
+    FIELD("rendezvous_last_usec", last_us),
+    FIELD("rendezvous_max_usec", most_us),
+    {0},
+};

@@ -9,11 +9,13 @@
  * Inside EXEC the commands behind it in the same EXEC run at once; the reply of EXEC waits. */
 #pragma once
 
+#include "base/info_row.h"
 #include "server/core/lifecycle.h"
 
 #include <stdint.h>
 
 extern const struct lifecycle rendezvous_lifecycle;
+extern const struct info_row rendezvous_info[];
 
 struct client;
 struct worker;

@@ -6,6 +6,7 @@
 #include "server/config/options.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
+#include "server/core/stats_info.h"
 #include "server/observe/latency.h"
 #include "server/run/pause.h"
 #include "server/upkeep/cron_runner.h"
@@ -139,4 +140,10 @@ static void start(struct worker *worker)
 
 const struct lifecycle active_expiry_lifecycle = {
     .worker_start = start,
+};
+
+const struct info_row active_expiry_info[] = {
+    INFO_STAT("expired_time_cap_reached_count", expire_cuts),
+    INFO_STAT_MS("expire_cycle_cpu_milliseconds", expire_us),
+    {0},
 };

@@ -3,12 +3,14 @@
  * and serves clients in between, depending on active-expire-effort, until all are deleted. */
 #pragma once
 
+#include "base/info_row.h"
 #include "server/core/lifecycle.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 extern const struct lifecycle active_expiry_lifecycle;
+extern const struct info_row active_expiry_info[];
 
 struct worker;
 

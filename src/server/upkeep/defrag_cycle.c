@@ -9,6 +9,7 @@
 #include "server/config/options.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
+#include "server/core/stats_info.h"
 #include "server/observe/latency.h"
 #include "store/defrag.h"
 
@@ -349,4 +350,21 @@ const struct lifecycle defrag_cycle_lifecycle = {
     .server_start = start,
     .server_sample = sample, /* it looks once a second */
     .worker_init = init,
+};
+
+static uint64_t info_percent(void)
+{
+    return defrag_cycle_percent();
+}
+
+static uint64_t info_current_ms(void)
+{
+    return defrag_cycle_current_us() / 1000;
+}
+
+const struct info_row defrag_cycle_info[] = {
+    INFO_CALL("active_defrag_running", info_percent),         INFO_STAT("active_defrag_hits", defrag_hits),
+    INFO_STAT("active_defrag_misses", defrag_misses),         INFO_STAT("active_defrag_key_hits", defrag_key_hits),
+    INFO_STAT("active_defrag_key_misses", defrag_key_misses), INFO_STAT_MS("total_active_defrag_time", defrag_us),
+    INFO_CALL("current_active_defrag_time", info_current_ms), {0},
 };

@@ -8,11 +8,13 @@
  * pauses: the holes are elsewhere. */
 #pragma once
 
+#include "base/info_row.h"
 #include "server/core/lifecycle.h"
 
 #include <stdint.h>
 
 extern const struct lifecycle defrag_cycle_lifecycle;
+extern const struct info_row defrag_cycle_info[];
 
 struct worker;
 

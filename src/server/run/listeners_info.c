@@ -1,7 +1,7 @@
 /* INFO server: a line for each listener. Each kind has a fixed number, so that a monitoring program finds a listener
  * independent of the others. INFO does not wait for the gate, at which listeners change, so it shows the options:
  * during a change the answer is the state before or after, never a mixture. */
-#include "server/diagnose/info_listeners.h"
+#include "server/run/listeners_info.h"
 
 #include "base/buffer.h"
 #include "server/config/config.h"
@@ -27,7 +27,7 @@ static void append_port(struct buffer *buffer, int number, const char *name, str
     buffer_printf(buffer, ",port=%lld\r\n", (long long)port);
 }
 
-void info_append_listeners(struct buffer *buffer, const void *picture)
+static void append_listeners(struct buffer *buffer, const void *picture)
 {
     struct buffer addresses = {0};
     int64_t port, tls_port;
@@ -47,3 +47,8 @@ void info_append_listeners(struct buffer *buffer, const void *picture)
     append_port(buffer, NUMBER_TLS, "tls", (struct slice){addresses.data, addresses.size}, tls_port);
     buffer_fini(&addresses);
 }
+
+const struct info_row listeners_info[] = {
+    INFO_LINES("listener<n>", NULL, append_listeners),
+    {0},
+};
