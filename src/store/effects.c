@@ -25,7 +25,7 @@ void effects_hide(struct effects *effects, uint32_t count, unsigned hidden_from)
         struct effect *effect = &effects->items[i - 1];
 
         if ((effect->hidden_from | hidden_from) != (EFFECT_AOF | EFFECT_REPLICAS))
-            effect->hidden_from = hidden_from;
+            effect->hidden_from = (uint8_t)hidden_from;
         else if (i == effects->count)
             effects_cut(effects, i - 1); /* a message that replicas are not to hear: nobody does */
     }
@@ -70,6 +70,12 @@ void effects_add_with_blobs(struct effects *effects, unsigned db, const struct s
     effect.size = bytes->size - effect.offset;
     effect.blob_count = effects->blobs.count - effect.first_blob;
     *ARRAY_PUSH(effects) = effect;
+}
+
+void effects_end_group(struct effects *effects)
+{
+    if (effects->count != 0)
+        effects->items[effects->count - 1].ends_group = true;
 }
 
 void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)

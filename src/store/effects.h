@@ -1,4 +1,4 @@
-/* The effects of one command, EXEC or script, as commands that repeat its changes. One thread collects them while the
+/* The effects of commands, EXEC or scripts, as commands that repeat their changes. One thread collects them while the
  * stripes are held, and appends them to the journal in one piece. Zeroed memory is an empty collection. */
 #pragma once
 
@@ -22,7 +22,8 @@ struct effect {
     size_t size;   /* size of these bytes, without blobs */
     uint32_t first_blob, blob_count;
     unsigned db;
-    unsigned hidden_from; /* enum effect_reader; never both. Messages are hidden from files: they are not data */
+    uint8_t hidden_from; /* enum effect_reader; never both. Messages are hidden from files: they are not data */
+    bool ends_group;     /* the next effect is another command's */
 };
 
 struct effects {
@@ -42,6 +43,8 @@ void effects_clear(struct effects *effects);               /* keeps the memory *
 void effects_cut(struct effects *effects, uint32_t count); /* removes all effects except the first `count` */
 /* Hides all effects except the first `count` from these readers (enum effect_reader, not both). */
 void effects_hide(struct effects *effects, uint32_t count, unsigned hidden_from);
+/* The effects so far and those to come are not of the same command, EXEC or script. */
+void effects_end_group(struct effects *effects);
 void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
 void effects_add_message(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
 /* The same; blob_of(i) returns the blob that is argument i, or NULL. */

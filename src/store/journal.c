@@ -11,6 +11,7 @@ void journal_init(struct journal *journal)
     *journal = (struct journal){.last_db = -1, .lag_bound_offset = UINT64_MAX, .spill = journal_spill_create()};
     spinlock_init(&journal->lock, LOCK_JOURNAL);
     list_init(&journal->readers);
+    list_init(&journal->fetches);
 }
 
 /* ------------------------------------------------------------------------------------------------------- blocks -- */
@@ -62,7 +63,12 @@ void journal_free_chain(struct journal *journal, struct journal_block *block)
 void journal_fini(struct journal *journal)
 {
     gate_assert_no_traffic();
-    assert(journal->reader_count == 0);
+    assert(journal->reader_count == 0 && journal->calling == NULL);
+    for (struct list_node *node; (node = list_pop_front(&journal->fetches)) != NULL;) {
+        struct journal_fetch *fetch = container_of(node, struct journal_fetch, node);
+
+        journal_fetch_free(&fetch); /* its reader was closed */
+    }
     journal_free_chain(journal, journal->oldest);
     journal->oldest = journal->newest = NULL;
     journal_spill_destroy(&journal->spill);
@@ -129,7 +135,7 @@ static bool is_obsolete(const struct journal *journal, const struct journal_bloc
 {
     if (block->user_count != 0)
         return false;
-    if (journal->reader_count == 0) /* later effects are not recorded: no reader can continue from here */
+    if (!journal_is_on(journal)) /* later effects are not recorded: no reader can continue from here */
         return true;
     return block != journal->newest && journal->end_offset - block->end_offset >= journal->retention_bytes;
 }
@@ -177,6 +183,17 @@ struct journal_block *journal_take_obsolete_locked(struct journal *journal)
     return first;
 }
 
+void journal_switch_locked(struct journal *journal)
+{
+    const bool on = journal->is_kept || journal->reader_count != 0;
+
+    spinlock_assert_held(&journal->lock);
+    if (on == journal_is_on(journal))
+        return;
+    gate_assert_alone();
+    atomic_store_explicit(&journal->on, on, memory_order_relaxed);
+}
+
 /* ---------------------------------------------------------------------------------------------------- appending -- */
 
 /* Room for a record; its bytes are the caller's to fill in, then to publish. */
@@ -221,7 +238,6 @@ NO_THREAD_SAFETY_ANALYSIS /* its callers hold the lock, which they have from ano
 
 bool journal_look_at_lag_locked(struct journal *journal, bool settled)
 {
-    const uint64_t limit = settled ? journal->lag_limit_bytes / 2 : journal->lag_limit_bytes;
     uint64_t bound = UINT64_MAX;
     bool lags;
 
@@ -229,8 +245,9 @@ bool journal_look_at_lag_locked(struct journal *journal, bool settled)
     LIST_FOREACH(node, &journal->readers) {
         const struct journal_reader *reader = container_of(node, struct journal_reader, node);
 
-        if (journal->lag_limit_bytes != 0 && (reader->flags & JOURNAL_READER_HOLDS_WRITERS) != 0)
-            bound = MIN(bound, journal_reader_offset(reader) + limit);
+        if (reader->lag_limit_bytes != 0)
+            bound = MIN(bound, journal_reader_offset(reader) +
+                                   (settled ? reader->lag_limit_bytes / 2 : reader->lag_limit_bytes));
     }
     lags = journal->end_offset > bound;
     journal->lag_bound_offset = bound;
@@ -272,23 +289,20 @@ static void append_select_locked(struct journal *journal, unsigned db)
     journal->last_db = (int)db;
 }
 
-static uint64_t stream_size(const struct effects *effects, const struct effect *effect)
+static uint64_t size_with_blobs(size_t byte_count, const struct effect_blob *blobs, uint32_t blob_count)
 {
-    uint64_t size = effect->size;
+    uint64_t size = byte_count;
 
-    for (uint32_t i = 0; i < effect->blob_count; i++)
-        size += effects->blobs.items[effect->first_blob + i].blob->size;
+    for (uint32_t i = 0; i < blob_count; i++)
+        size += blobs[i].blob->size;
     return size;
 }
 
-static void fill(struct record *record, uint64_t nonce, const struct effects *effects, const struct effect *effect)
+static void fill(struct record *record, uint64_t nonce, const char *bytes, const struct effect_blob *blobs)
 {
-    for (uint32_t i = 0; i < effect->blob_count; i++) {
-        const struct effect_blob *from = &effects->blobs.items[effect->first_blob + i];
-
-        record_blobs(record)[i] = (struct effect_blob){from->position, blob_acquire(from->blob)};
-    }
-    memcpy(record_bytes(record), effects->bytes.data + effect->offset, effect->size);
+    for (uint32_t i = 0; i < record->blob_count; i++)
+        record_blobs(record)[i] = (struct effect_blob){blobs[i].position, blob_acquire(blobs[i].blob)};
+    memcpy(record_bytes(record), bytes, record->byte_count);
     record_publish(record, nonce);
 }
 
@@ -301,56 +315,111 @@ static unsigned flag_of(unsigned hidden_from)
 
 /* A reader that skips these effects skips the MULTI and EXEC around them, too; so do replicas around a single
  * effect. */
-static unsigned wrapper_flag(const struct effects *effects, bool transaction)
+static unsigned wrapper_flag(const struct effect *effects, uint32_t count, bool transaction)
 {
     uint32_t in_files = 0, for_replicas = 0;
 
-    for (uint32_t i = 0; i < effects->count; i++) {
-        in_files += effects->items[i].hidden_from != EFFECT_AOF;
-        for_replicas += effects->items[i].hidden_from != EFFECT_REPLICAS;
+    for (uint32_t i = 0; i < count; i++) {
+        in_files += effects[i].hidden_from != EFFECT_AOF;
+        for_replicas += effects[i].hidden_from != EFFECT_REPLICAS;
     }
     if (for_replicas < (transaction ? 1 : 2))
         return JOURNAL_AOF_ONLY;
     return in_files == 0 ? JOURNAL_MESSAGE : 0;
 }
 
-uint64_t journal_append(struct journal *journal, const struct effects *effects, bool transaction)
+/* Room for the effects of one command; MULTI and EXEC are there at once. */
+NO_THREAD_SAFETY_ANALYSIS /* likewise */
+    static void
+    reserve_group_locked(struct journal *journal, const struct effects *effects, uint32_t first, uint32_t count,
+                         bool transaction, struct record **records)
 {
     static const char multi[] = "*1\r\n$5\r\nMULTI\r\n", exec[] = "*1\r\n$4\r\nEXEC\r\n";
-    struct record *few[16], **records = few;
-    bool wrapped = transaction || effects->count > 1;
+    const struct effect *group = &effects->items[first];
+    const bool wrapped = transaction || count > 1;
     unsigned wrapper = 0;
+
+    if (wrapped) {
+        append_select_locked(journal, group[0].db);
+        wrapper = wrapper_flag(group, count, transaction);
+        append_text_locked(journal, multi, sizeof(multi) - 1, group[0].db, JOURNAL_BEGINS | wrapper);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct effect *effect = &group[i];
+        const struct effect_blob *blobs = &effects->blobs.items[effect->first_blob];
+
+        append_select_locked(journal, effect->db);
+        records[i] = reserve_locked(journal, effect->size, effect->blob_count,
+                                    size_with_blobs(effect->size, blobs, effect->blob_count), effect->db,
+                                    flag_of(effect->hidden_from) | (wrapped ? 0 : JOURNAL_ENDS));
+    }
+    if (wrapped)
+        append_text_locked(journal, exec, sizeof(exec) - 1, group[count - 1].db, JOURNAL_ENDS | wrapper);
+}
+
+/* What is to be looked at when the journal has become longer. */
+static void look_at_length_locked(struct journal *journal)
+{
+    spinlock_assert_held(&journal->lock);
+    look_for_obsolete_locked(journal);
+    if (UNLIKELY(journal->end_offset > journal->lag_bound_offset) &&
+        !atomic_load_explicit(&journal->is_lagging, memory_order_relaxed))
+        (void)journal_look_at_lag_locked(journal, false);
+}
+
+uint64_t journal_append(struct journal *journal, const struct effects *effects, bool transaction)
+{
+    struct record *few[64], **records = few;
     uint64_t end_offset, nonce;
 
     assert(effects->count != 0);
     if (effects->count > countof(few))
         records = mem_alloc(effects->count * sizeof(struct record *));
     spinlock_acquire(&journal->lock);
-    if (wrapped) {
-        append_select_locked(journal, effects->items[0].db);
-        wrapper = wrapper_flag(effects, transaction);
-        append_text_locked(journal, multi, sizeof(multi) - 1, effects->items[0].db, JOURNAL_BEGINS | wrapper);
+    for (uint32_t first = 0, end; first < effects->count; first = end) {
+        for (end = first + 1; end < effects->count && !effects->items[end - 1].ends_group;)
+            end++;
+        reserve_group_locked(journal, effects, first, end - first, transaction, &records[first]);
     }
+    end_offset = journal->end_offset;
+    nonce = journal->nonce;
+    look_at_length_locked(journal);
+    spinlock_release(&journal->lock);
+
     for (uint32_t i = 0; i < effects->count; i++) {
         const struct effect *effect = &effects->items[i];
 
-        append_select_locked(journal, effect->db);
-        records[i] = reserve_locked(journal, effect->size, effect->blob_count, stream_size(effects, effect), effect->db,
-                                    flag_of(effect->hidden_from) | (wrapped ? 0 : JOURNAL_ENDS));
+        fill(records[i], nonce, effects->bytes.data + effect->offset, &effects->blobs.items[effect->first_blob]);
     }
-    if (wrapped)
-        append_text_locked(journal, exec, sizeof(exec) - 1, effects->items[effects->count - 1].db,
-                           JOURNAL_ENDS | wrapper);
+    if (records != few)
+        mem_free(records);
+    return end_offset;
+}
+
+uint64_t journal_append_received(struct journal *journal, const struct journal_received *commands, size_t count)
+{
+    struct record *few[64], **records = few;
+    uint64_t end_offset, nonce;
+
+    assert(count != 0);
+    if (count > countof(few))
+        records = mem_alloc(count * sizeof(struct record *));
+    spinlock_acquire(&journal->lock);
+    for (size_t i = 0; i < count; i++) {
+        const struct journal_received *command = &commands[i];
+
+        records[i] = reserve_locked(journal, command->bytes.size, command->blob_count,
+                                    size_with_blobs(command->bytes.size, command->blobs, command->blob_count),
+                                    command->db, command->flags);
+    }
+    journal->last_db = (int)commands[count - 1].db;
     end_offset = journal->end_offset;
     nonce = journal->nonce;
-    look_for_obsolete_locked(journal);
-    if (UNLIKELY(journal->end_offset > journal->lag_bound_offset) &&
-        !atomic_load_explicit(&journal->is_lagging, memory_order_relaxed))
-        (void)journal_look_at_lag_locked(journal, false);
+    look_at_length_locked(journal);
     spinlock_release(&journal->lock);
 
-    for (uint32_t i = 0; i < effects->count; i++)
-        fill(records[i], nonce, effects, &effects->items[i]);
+    for (size_t i = 0; i < count; i++)
+        fill(records[i], nonce, commands[i].bytes.data, commands[i].blobs);
     if (records != few)
         mem_free(records);
     return end_offset;
@@ -378,6 +447,21 @@ uint64_t journal_end_position(struct journal *journal)
     return position;
 }
 
+void journal_keep(struct journal *journal, bool is_kept)
+{
+    struct journal_block *obsolete;
+
+    gate_assert_alone();
+    spinlock_acquire(&journal->lock);
+    journal->is_kept = is_kept;
+    if (is_kept && journal->newest == NULL)
+        (void)journal_block_add_locked(journal, 0);
+    journal_switch_locked(journal);
+    obsolete = journal_take_obsolete_locked(journal);
+    spinlock_release(&journal->lock);
+    journal_free_chain(journal, obsolete);
+}
+
 void journal_set_retention(struct journal *journal, uint64_t bytes)
 {
     spinlock_acquire(&journal->lock);
@@ -394,15 +478,12 @@ void journal_set_memory_limit(struct journal *journal, uint64_t bytes)
     spinlock_release(&journal->lock);
 }
 
-void journal_set_lag_limit(struct journal *journal, uint64_t bytes)
+void journal_set_spill_limit(struct journal *journal, uint64_t bytes, uint64_t reserve_bytes)
 {
-    bool is_over;
-
     spinlock_acquire(&journal->lock);
-    journal->lag_limit_bytes = bytes;
-    is_over = journal_look_at_lag_locked(journal, false);
+    journal->spill_limit_bytes = bytes;
+    journal->spill_reserve_bytes = reserve_bytes;
     spinlock_release(&journal->lock);
-    journal_tell_lag_over(journal, is_over);
 }
 
 void journal_stats(struct journal *journal, struct journal_stats *stats)

@@ -7,13 +7,14 @@
  *
  * A reader is only a position: it has no copy of the stream. Memory is a chain of blocks. A block that all readers have
  * passed is freed when the blocks behind it exceed the retention. Without a reader the journal is off and costs one
- * load for each command. It is switched with the gate owned, so that no effect is recorded in part.
+ * load for each command, unless it is kept (journal_keep). It is switched with the gate owned, so that no effect is
+ * recorded in part.
  *
  * There are two kinds of slow readers. A reader that lets blocks spill (a replica) never makes writers wait: the part
  * that it has not read and that exceeds the memory limit goes to a file without a name. If that file cannot be written
- * or read, the reader is lost: it has to begin anew with all data. A reader that holds writers (the append-only file)
- * has a limit instead. When it is further behind, `on_lag` is called, and callers must stop calling journal_append
- * until `on_lag_over` is called.
+ * or read, or is longer than its limit, the reader is lost: it has to begin anew with all data. The limit costs only
+ * the reader furthest behind. A reader that holds writers (the append-only file) has a limit of its own instead. When
+ * it is further behind, `on_lag` is called, and callers must stop calling journal_append until `on_lag_over` is called.
  *
  * Blocks may be in memory that outlives the process (journal_tail.h).
  *
@@ -57,17 +58,22 @@ struct journal {
     struct journal_tail *tail GUARDED_BY(lock); /* where blocks are made; NULL: in memory of the process */
     uint64_t nonce GUARDED_BY(lock);            /* the tail's; 0: none */
     _Atomic uint64_t unkept_position;           /* atomic: relaxed; written under the lock */
+    bool is_kept GUARDED_BY(lock);              /* on also without readers */
     unsigned reader_count GUARDED_BY(lock);
     struct list readers GUARDED_BY(lock);
     uint64_t retention_bytes GUARDED_BY(lock);
     uint64_t memory_bytes GUARDED_BY(lock); /* of all blocks, with the blobs they reference */
     /* Beyond it blocks go to the file, if a reader lets them; 0: no limit. */
     uint64_t memory_limit_bytes GUARDED_BY(lock);
-    uint64_t lag_limit_bytes GUARDED_BY(lock);  /* for readers that hold writers; 0: no limit */
-    uint64_t lag_bound_offset GUARDED_BY(lock); /* no reader lags as long as the end is not beyond this offset */
-    unsigned spilled_count GUARDED_BY(lock);    /* number of blocks in the file */
+    /* Of the file: beyond it, or where the file system gets short, the reader furthest behind is lost; 0: no limit. */
+    uint64_t spill_limit_bytes GUARDED_BY(lock);
+    uint64_t spill_reserve_bytes GUARDED_BY(lock); /* what the file system has left at least */
+    uint64_t lag_bound_offset GUARDED_BY(lock);    /* no reader lags as long as the end is not beyond this offset */
+    unsigned spilled_count GUARDED_BY(lock);       /* number of blocks in the file */
     uint64_t spilled_bytes GUARDED_BY(lock), spilled_total_bytes GUARDED_BY(lock); /* now; since the start */
     struct journal_spill *spill;                                                   /* const after init */
+    struct list fetches GUARDED_BY(lock);                                          /* blocks to be read from the file */
+    const struct journal_reader *calling GUARDED_BY(lock);                         /* its on_change runs; or NULL */
     /* const after start. on_lag is called with stripes and the lock held: it may use atomics only. on_lag_over is
      * called with neither held. */
     void (*on_lag)(bool lags);
@@ -82,11 +88,23 @@ static inline bool journal_is_on(const struct journal *journal)
     return atomic_load_explicit(&journal->on, memory_order_relaxed);
 }
 
-/* Appends all effects in one piece. Several effects, or any with `transaction`, are put between MULTI and EXEC. Returns
- * the stream's offset behind them. Any thread; the changed keys' stripes are held. */
+/* Appends all effects in one piece. Several effects of a group, or any with `transaction`, are put between MULTI and
+ * EXEC. Returns the stream's offset behind them. Any thread; the changed keys' stripes are held. */
 uint64_t journal_append(struct journal *journal, const struct effects *effects, bool transaction);
-
-/* Any thread, also between two appends of others. */
+/* A command of another server's stream, byte for byte as it was received, with the database in which it runs. */
+struct journal_received {
+    struct slice bytes; /* without the blobs */
+    const struct effect_blob
+        *blobs; /* the place of each is behind the first `position` bytes; the caller's references */
+    uint32_t blob_count;
+    unsigned db;
+    unsigned flags; /* enum journal_flag */
+};
+/* Appends commands of a master: nothing is added to them, as the offsets are the master's. Returns the offset behind
+ * them. One thread at a time, with the stripes held that the commands change. */
+uint64_t journal_append_received(struct journal *journal, const struct journal_received *commands, size_t count);
+/* While it is kept, the journal is on also without readers, and the retained bytes stay. With the gate owned. */
+void journal_keep(struct journal *journal, bool is_kept);
 uint64_t journal_end_offset(struct journal *journal);
 uint64_t journal_end_position(struct journal *journal);
 /* Records before this position may be missing in the tail; all records behind it are there. A thread that has seen the
@@ -97,7 +115,8 @@ static inline uint64_t journal_unkept_position(const struct journal *journal)
 }
 void journal_set_retention(struct journal *journal, uint64_t bytes);
 void journal_set_memory_limit(struct journal *journal, uint64_t bytes);
-void journal_set_lag_limit(struct journal *journal, uint64_t bytes);
+/* reserve_bytes: what the file system of the file has to have left. */
+void journal_set_spill_limit(struct journal *journal, uint64_t bytes, uint64_t reserve_bytes);
 
 struct journal_stats {
     uint64_t begin_offset, end_offset; /* the retained part */
@@ -116,7 +135,10 @@ static inline bool journal_wants_tending(const struct journal *journal)
 }
 bool journal_tend(struct journal *journal);
 
-enum journal_reader_flag { JOURNAL_READER_SPILLS = 1 << 0, JOURNAL_READER_HOLDS_WRITERS = 1 << 1 };
+enum journal_reader_flag {
+    JOURNAL_READER_SPILLS = 1 << 0,
+    JOURNAL_READER_NEVER_WAITS = 1 << 1 /* its thread serves others: journal_tend reads the file for it */
+};
 
 /* A position in the journal. One thread owns it, except where a comment says otherwise. */
 struct journal_reader {
@@ -126,21 +148,37 @@ struct journal_reader {
     char *data;             /* the block's records, or their copy from the file */
     size_t position, shown; /* in `data`: of the next record; of the record returned last */
     struct buffer copy;
-    unsigned flags; /* guarded by the lock, as is: */
-    unsigned skips; /* records with one of these flags are skipped */
-    bool is_lost;   /* the next records are gone; `error` is the errno with the reason */
+    unsigned flags;           /* written under the lock by the reader's thread */
+    unsigned skips;           /* records with one of these flags are skipped */
+    uint64_t lag_limit_bytes; /* guarded by the lock; 0: it holds no writers */
+    bool is_lost;             /* the next records are gone; `error` is the errno with the reason */
     int error;
+    bool seeks;                  /* it begins at `offset`, in a block that is being read from the file */
+    struct journal_fetch *fetch; /* the block is being read from the file; NULL: it is not */
+    _Atomic bool is_cut;         /* atomic: relaxed; set under the lock: the records behind its block are given up */
+    bool told;                   /* guarded by the lock: on_change was called for that */
+    /* What was fetched from the file is there, or the reader is lost: journal_reader_next tells. Called in the thread
+     * that tends, with no lock held; not after journal_reader_close has returned. May be NULL. */
+    void (*on_change)(struct journal_reader *reader);
     _Atomic uint64_t offset; /* atomic: relaxed; its offset in the stream */
 };
 
 /* At the end of the journal, with the gate owned: later records will be read. The next record selects. */
 void journal_reader_open(struct journal_reader *reader, struct journal *journal);
 /* At the begin of a retained record, while the journal is on; any thread. False: no record begins there, or it is gone.
- * The database is the one selected there. */
-must_check bool journal_reader_open_at(struct journal_reader *reader, struct journal *journal, uint64_t offset);
+ * The database is the one selected there. The flags are those of journal_reader_set. With JOURNAL_READER_NEVER_WAITS
+ * and an offset in the file it is true at first; the reader is lost (EINVAL) if no record turns out to begin there. */
+must_check bool journal_reader_open_at(struct journal_reader *reader, struct journal *journal, uint64_t offset,
+                                       unsigned flags, void (*on_change)(struct journal_reader *reader));
 /* Sets the kind of reader and the records to skip: enum journal_reader_flag, enum journal_flag. At first both are 0. */
 void journal_reader_set(struct journal_reader *reader, unsigned flags, unsigned skips);
-/* With the gate owned; the last reader switches the journal off. */
+/* Writers wait when it is this far behind; 0: they don't. Any thread, while the reader is open. */
+void journal_reader_set_lag_limit(struct journal_reader *reader, uint64_t bytes);
+/* Goes on to a later offset without looking at the records before it; they may be freed. The reader is a place for a
+ * later journal_reader_open_at: it reads no records. An offset before its own, or behind the end, changes nothing. */
+void journal_reader_move(struct journal_reader *reader, uint64_t offset);
+/* Any thread if other readers are open or the journal is kept. Otherwise this switches the journal off: with the gate
+ * owned. */
 void journal_reader_close(struct journal_reader *reader);
 
 /* A record as a reader sees it. Valid until the next call with this reader. */
@@ -154,8 +192,8 @@ struct journal_view {
     uint32_t blob_count;
 };
 
-/* False: no more records now, or never again if the reader is lost. May wait for a disk if the records are in the
- * file. */
+/* False: no more records now (with JOURNAL_READER_NEVER_WAITS perhaps because they are fetched from the file), or never
+ * again if the reader is lost. Other readers may wait for a disk if the records are in the file. */
 must_check bool journal_reader_next(struct journal_reader *reader, struct journal_view *view);
 void journal_view_append(const struct journal_view *view, struct buffer *buffer); /* all RESP bytes */
 

@@ -41,6 +41,17 @@ struct journal_block {
     size_t file_bytes;
 };
 
+/* A block that journal_tend reads from the file for a reader whose thread must not wait. That thread makes it, and
+ * frees it when it is done. If the reader is closed earlier, the thread that tends frees it. */
+struct journal_fetch {
+    struct list_node node;         /* in journal->fetches; guarded by the lock */
+    struct journal_reader *reader; /* guarded by the lock; NULL: closed */
+    struct journal_block *block;   /* one of its users until it is done */
+    struct buffer bytes;           /* the thread's that tends, until it is done */
+    int error;                     /* likewise; 0: good */
+    _Atomic bool is_done;          /* atomic: release behind the bytes */
+};
+
 /* The parts of a record in a block: this struct, the blob references, the bytes. The next record begins at a multiple
  * of 8. In the file there are no references, but all bytes. */
 struct record {
@@ -125,6 +136,8 @@ static inline void record_publish(struct record *record, uint64_t nonce)
 /* --- blocks; the lock is held --- */
 
 struct journal_block *journal_block_add_locked(struct journal *journal, size_t least_bytes) REQUIRES(journal->lock);
+/* Switches the journal on or off, as its readers and journal_keep say; with the gate owned if this changes it. */
+void journal_switch_locked(struct journal *journal) REQUIRES(journal->lock);
 /* Removes blocks that nobody needs any more, from the oldest on. Returns a chain; free it without the lock. */
 struct journal_block *journal_take_obsolete_locked(struct journal *journal) REQUIRES(journal->lock);
 /* Checks whether a reader that holds writers is too far behind or, with `settled`, has caught up. True: it has just
@@ -155,4 +168,7 @@ void journal_spill_destroy(struct journal_spill **spill);
 
 /* Reads a block's records from the file into `bytes`. False: they cannot be read; errno has the reason. */
 must_check bool journal_spill_load(struct journal *journal, const struct journal_block *block, struct buffer *bytes);
+/* Calls its on_change; journal->calling is the reader, set under the lock. */
+void journal_call_reader(struct journal *journal, struct journal_reader *reader);
+void journal_fetch_free(struct journal_fetch **fetch);
 void journal_spill_forget(struct journal *journal, const struct journal_block *block); /* frees its place in the file */

@@ -2,6 +2,7 @@
 #include "store/journal_priv.h"
 
 #include <errno.h>
+#include <sched.h>
 
 /* The lock is held: the reader's block may be freed from here on. */
 static void leave_locked(struct journal_reader *reader)
@@ -36,18 +37,58 @@ static void add_locked(struct journal_reader *reader)
     spinlock_assert_held(&reader->journal->lock);
     list_push_back(&reader->journal->readers, &reader->node);
     reader->journal->reader_count++;
+    journal_switch_locked(reader->journal);
 }
 
-/* The block is not in memory: its copy is read. The block stays, as the reader is in it. */
+static void lose(struct journal_reader *reader, int error)
+{
+    reader->is_lost = true;
+    reader->error = error;
+}
+
+/* The block stays, as the fetch is in it, too. */
+static void fetch_copy(struct journal_reader *reader)
+{
+    struct journal *journal = reader->journal;
+    struct journal_fetch *fetch = mem_alloc_zero(sizeof(*fetch));
+
+    assert(reader->fetch == NULL);
+    list_node_init(&fetch->node);
+    fetch->reader = reader;
+    fetch->block = reader->block;
+    reader->fetch = fetch;
+    spinlock_acquire(&journal->lock);
+    fetch->block->user_count++;
+    fetch->block->spiller_count++;
+    list_push_back(&journal->fetches, &fetch->node);
+    atomic_store_explicit(&journal->wants_tending, true, memory_order_relaxed);
+    spinlock_release(&journal->lock);
+}
+
+/* The block is not in memory: its copy is read, now or by the thread that tends. The block stays, as the reader is in
+ * it. */
 static void load_copy(struct journal_reader *reader)
 {
-    spinlock_assert_may_sleep();
     buffer_clear(&reader->copy);
-    if (reader->block->place == BLOCK_LOST || !journal_spill_load(reader->journal, reader->block, &reader->copy)) {
-        reader->error = reader->block->place == BLOCK_LOST ? ENOSPC : errno;
-        reader->is_lost = true;
+    if (reader->block->place == BLOCK_LOST) {
+        lose(reader, ENOSPC);
+        return;
     }
+    if ((reader->flags & JOURNAL_READER_NEVER_WAITS) != 0) {
+        fetch_copy(reader);
+        return;
+    }
+    spinlock_assert_may_sleep();
+    if (!journal_spill_load(reader->journal, reader->block, &reader->copy))
+        lose(reader, errno);
     reader->data = reader->copy.data;
+}
+
+void journal_fetch_free(struct journal_fetch **fetch)
+{
+    buffer_fini(&(*fetch)->bytes);
+    mem_free(*fetch);
+    *fetch = NULL;
 }
 
 static size_t readable(const struct journal_reader *reader)
@@ -68,32 +109,31 @@ void journal_reader_open(struct journal_reader *reader, struct journal *journal)
     reader->position = atomic_load_explicit(&journal->newest->used, memory_order_relaxed);
     add_locked(reader);
     journal->last_db = -1;
-    atomic_store_explicit(&journal->on, true, memory_order_relaxed);
     spinlock_release(&journal->lock);
 }
 
 /* The block that holds the offset, or ends with it if that is the end of all. */
 static struct journal_block *find_block_locked(const struct journal *journal, uint64_t offset)
 {
+    struct journal_block *found = NULL;
+
     spinlock_assert_held(&journal->lock);
     for (struct journal_block *block = journal->oldest; block != NULL;) {
         struct journal_block *next = atomic_load_explicit(&block->next, memory_order_relaxed);
         uint64_t end = next != NULL ? next->begin_offset : journal->end_offset;
 
         if (offset >= block->begin_offset && (offset < end || (next == NULL && offset == end)))
-            return block->place != BLOCK_LOST ? block : NULL;
+            found = block;
+        if (block->place == BLOCK_LOST) /* nobody can go on from there */
+            found = NULL;
         block = next;
     }
-    return NULL;
+    return found;
 }
 
-/* False: no record begins at the offset. */
+/* In a block that is there. False: no record begins at the offset. */
 static bool seek(struct journal_reader *reader, uint64_t offset, uint64_t end_offset)
 {
-    if (reader->data == NULL)
-        load_copy(reader);
-    if (reader->is_lost)
-        return false;
     while (reader->position < readable(reader)) {
         const struct record *record = record_at(reader->data, reader->position);
 
@@ -104,34 +144,16 @@ static bool seek(struct journal_reader *reader, uint64_t offset, uint64_t end_of
     return offset == end_offset;
 }
 
-static void close_reader(struct journal_reader *reader)
-{
-    struct journal *journal = reader->journal;
-    struct journal_block *obsolete;
-    bool is_over;
-
-    spinlock_acquire(&journal->lock);
-    leave_locked(reader);
-    list_remove(&reader->node);
-    if (--journal->reader_count == 0)
-        atomic_store_explicit(&journal->on, false, memory_order_relaxed);
-    obsolete = journal_take_obsolete_locked(journal);
-    is_over = journal_look_at_lag_locked(journal, true);
-    spinlock_release(&journal->lock);
-    journal_tell_lag_over(journal, is_over);
-    journal_free_chain(journal, obsolete);
-    buffer_fini(&reader->copy);
-    reader->block = NULL;
-    reader->data = NULL;
-}
-
-bool journal_reader_open_at(struct journal_reader *reader, struct journal *journal, uint64_t offset)
+bool journal_reader_open_at(struct journal_reader *reader, struct journal *journal, uint64_t offset, unsigned flags,
+                            void (*on_change)(struct journal_reader *reader))
 {
     struct journal_block *block = NULL;
     uint64_t end_offset;
 
     spinlock_acquire(&journal->lock);
     reader_init(reader, journal, offset);
+    reader->flags = flags;
+    reader->on_change = on_change;
     if (journal_is_on(journal))
         block = find_block_locked(journal, offset);
     if (block != NULL) {
@@ -142,9 +164,12 @@ bool journal_reader_open_at(struct journal_reader *reader, struct journal *journ
     spinlock_release(&journal->lock);
     if (block == NULL)
         return false;
-    if (seek(reader, offset, end_offset))
+    if (reader->data == NULL)
+        load_copy(reader);
+    reader->seeks = reader->fetch != NULL;
+    if (!reader->is_lost && (reader->seeks || seek(reader, offset, end_offset)))
         return true;
-    close_reader(reader); /* not the last one: the journal was on */
+    journal_reader_close(reader);
     return false;
 }
 
@@ -163,10 +188,77 @@ void journal_reader_set(struct journal_reader *reader, unsigned flags, unsigned 
     journal_tell_lag_over(journal, is_over);
 }
 
+/* One that is not done goes when it is. */
+static void leave_fetch_locked(struct journal_reader *reader)
+{
+    struct journal_fetch *fetch = reader->fetch;
+
+    spinlock_assert_held(&reader->journal->lock);
+    if (fetch == NULL || atomic_load_explicit(&fetch->is_done, memory_order_acquire))
+        return;
+    fetch->reader = NULL;
+    reader->fetch = NULL;
+}
+
 void journal_reader_close(struct journal_reader *reader)
 {
-    gate_assert_alone();
-    close_reader(reader);
+    struct journal *journal = reader->journal;
+    struct journal_block *obsolete;
+    bool is_over;
+
+    spinlock_acquire(&journal->lock);
+    while (UNLIKELY(journal->calling == reader)) {
+        spinlock_release(&journal->lock);
+        sched_yield();
+        spinlock_acquire(&journal->lock);
+    }
+    leave_fetch_locked(reader);
+    leave_locked(reader);
+    list_remove(&reader->node);
+    journal->reader_count--;
+    journal_switch_locked(journal);
+    obsolete = journal_take_obsolete_locked(journal);
+    is_over = journal_look_at_lag_locked(journal, true);
+    spinlock_release(&journal->lock);
+    journal_tell_lag_over(journal, is_over);
+    journal_free_chain(journal, obsolete);
+    if (reader->fetch != NULL)
+        journal_fetch_free(&reader->fetch);
+    buffer_fini(&reader->copy);
+    reader->block = NULL;
+    reader->data = NULL;
+}
+
+void journal_reader_set_lag_limit(struct journal_reader *reader, uint64_t bytes)
+{
+    struct journal *journal = reader->journal;
+    bool is_over;
+
+    spinlock_acquire(&journal->lock);
+    reader->lag_limit_bytes = bytes;
+    is_over = journal_look_at_lag_locked(journal, false);
+    spinlock_release(&journal->lock);
+    journal_tell_lag_over(journal, is_over);
+}
+
+void journal_reader_move(struct journal_reader *reader, uint64_t offset)
+{
+    struct journal *journal = reader->journal;
+    struct journal_block *obsolete = NULL, *next;
+
+    assert(reader->fetch == NULL);
+    spinlock_acquire(&journal->lock);
+    if (offset > journal_reader_offset(reader) && offset <= journal->end_offset) {
+        while ((next = atomic_load_explicit(&reader->block->next, memory_order_relaxed)) != NULL &&
+               next->begin_offset <= offset) {
+            leave_locked(reader);
+            enter_locked(reader, next);
+        }
+        atomic_store_explicit(&reader->offset, offset, memory_order_relaxed);
+        obsolete = journal_take_obsolete_locked(journal);
+    }
+    spinlock_release(&journal->lock);
+    journal_free_chain(journal, obsolete);
 }
 
 /* It has read a good deal: writers may be waiting for that. */
@@ -223,10 +315,34 @@ static bool show(struct journal_reader *reader, struct journal_view *view)
     return true;
 }
 
+/* False: not yet. */
+static bool take_fetched(struct journal_reader *reader)
+{
+    struct journal_fetch *fetch = reader->fetch;
+
+    if (!atomic_load_explicit(&fetch->is_done, memory_order_acquire))
+        return false;
+    buffer_fini(&reader->copy);
+    reader->copy = fetch->bytes;
+    reader->data = reader->copy.data;
+    fetch->bytes = (struct buffer){0};
+    if (fetch->error != 0)
+        lose(reader, fetch->error);
+    else if (reader->seeks && !seek(reader, journal_reader_offset(reader), UINT64_MAX))
+        lose(reader, EINVAL);
+    reader->seeks = false;
+    journal_fetch_free(&reader->fetch);
+    return true;
+}
+
 bool journal_reader_next(struct journal_reader *reader, struct journal_view *view)
 {
+    if (UNLIKELY(atomic_load_explicit(&reader->is_cut, memory_order_relaxed)) && !reader->is_lost)
+        lose(reader, ENOSPC);
     do {
-        while (!reader->is_lost && reader->position >= readable(reader)) {
+        if (UNLIKELY(reader->fetch != NULL) && !take_fetched(reader))
+            return false;
+        while (!reader->is_lost && reader->fetch == NULL && reader->position >= readable(reader)) {
             /* `used` may have grown before the next block was linked: look again behind the link. */
             struct journal_block *next = atomic_load_explicit(&reader->block->next, memory_order_acquire);
 
@@ -237,7 +353,7 @@ bool journal_reader_next(struct journal_reader *reader, struct journal_view *vie
             if (reader->position >= readable(reader))
                 advance(reader, next);
         }
-        if (UNLIKELY(reader->is_lost) || !show(reader, view))
+        if (UNLIKELY(reader->is_lost) || UNLIKELY(reader->fetch != NULL) || !show(reader, view))
             return false;
     } while (UNLIKELY((view->flags & reader->skips) != 0));
     return true;

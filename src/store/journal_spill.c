@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { WRITE_BYTES = 1024 * 1024 };
@@ -192,26 +193,170 @@ void journal_spill_forget(struct journal *journal, const struct journal_block *b
 
 /* ------------------------------------------------------------------------------------------------------- blocks -- */
 
-/* The oldest block in memory that a spilling reader has not reached yet; being in use keeps it. NULL: there is none, or
- * memory is within its limit. */
-static struct journal_block *take_candidate(struct journal *journal)
+/* A block that is to leave the memory. */
+struct candidate {
+    struct journal_block *block; /* NULL: there is none, or memory is within its limit */
+    bool is_wanted;              /* a reader will reach it; otherwise a block before it is lost */
+};
+
+static bool is_retained_locked(const struct journal *journal, const struct journal_block *block)
 {
-    struct journal_block *found = NULL;
-    bool wanted = false;
+    spinlock_assert_held(&journal->lock);
+    return block == journal->newest || journal->end_offset - block->end_offset < journal->retention_bytes;
+}
+
+/* The oldest block in memory that a spilling reader has not reached yet. */
+static struct candidate find_candidate_locked(const struct journal *journal)
+{
+    bool is_wanted = false, is_lost = false;
+
+    spinlock_assert_held(&journal->lock);
+    if (journal->memory_limit_bytes == 0 || journal->memory_bytes <= journal->memory_limit_bytes)
+        return (struct candidate){NULL, false};
+    for (struct journal_block *block = journal->oldest; block != journal->newest;
+         block = atomic_load_explicit(&block->next, memory_order_relaxed)) {
+        is_lost = (is_lost || block->place == BLOCK_LOST) && block->user_count == 0;
+        is_wanted = (is_wanted && !is_lost) || block->spiller_count != 0;
+        if (block->place == BLOCK_IN_MEMORY && block->slot == NULL && block->user_count == 0 &&
+            (is_wanted || (is_lost && !is_retained_locked(journal, block))))
+            return (struct candidate){block, is_wanted};
+    }
+    return (struct candidate){NULL, false};
+}
+
+static struct candidate find_candidate(struct journal *journal)
+{
+    struct candidate found;
 
     spinlock_acquire(&journal->lock);
-    if (journal->memory_limit_bytes != 0 && journal->memory_bytes > journal->memory_limit_bytes) {
-        for (struct journal_block *block = journal->oldest; block != journal->newest && found == NULL;
-             block = atomic_load_explicit(&block->next, memory_order_relaxed)) {
-            wanted = wanted || block->spiller_count != 0;
-            if (wanted && block->place == BLOCK_IN_MEMORY && block->slot == NULL && block->user_count == 0)
-                found = block;
-        }
-    }
-    if (found != NULL)
-        found->user_count++;
+    found = find_candidate_locked(journal);
     spinlock_release(&journal->lock);
     return found;
+}
+
+/* Being in use keeps the block. */
+static struct candidate take_candidate(struct journal *journal)
+{
+    struct candidate found;
+
+    spinlock_acquire(&journal->lock);
+    found = find_candidate_locked(journal);
+    if (found.block != NULL)
+        found.block->user_count++;
+    spinlock_release(&journal->lock);
+    return found;
+}
+
+/* --- beyond the file's limit --- */
+
+struct file_part {
+    uint64_t offset, bytes;
+};
+
+static void cut_readers_locked(struct journal *journal, const struct journal_block *block)
+{
+    spinlock_assert_held(&journal->lock);
+    LIST_FOREACH(node, &journal->readers) {
+        struct journal_reader *reader = container_of(node, struct journal_reader, node);
+
+        if (reader->block == block)
+            atomic_store_explicit(&reader->is_cut, true, memory_order_relaxed);
+    }
+}
+
+static void cut_readers_before_locked(struct journal *journal, const struct journal_block *lost)
+{
+    spinlock_assert_held(&journal->lock);
+    for (const struct journal_block *block = journal->oldest; block != lost;
+         block = atomic_load_explicit(&block->next, memory_order_relaxed)) {
+        if (block->user_count != 0)
+            cut_readers_locked(journal, block);
+    }
+}
+
+/* Gives up the blocks in the file between the reader furthest behind and the next reader. Returns the number of their
+ * parts of the file; 0: there are none, or a reader that does not spill needs them. */
+static size_t cut_furthest_locked(struct journal *journal, struct file_part *parts, size_t most)
+{
+    const struct journal_block *first = NULL;
+    size_t count = 0;
+
+    spinlock_assert_held(&journal->lock);
+    for (struct journal_block *block = journal->oldest; block != NULL && count < most;
+         block = atomic_load_explicit(&block->next, memory_order_relaxed)) {
+        if (block->user_count != block->spiller_count || is_retained_locked(journal, block) ||
+            (block->user_count != 0 && count != 0))
+            break;
+        if (block->user_count != 0 || block->place != BLOCK_IN_FILE)
+            continue;
+        if (first == NULL)
+            first = block;
+        block->place = BLOCK_LOST;
+        journal->spilled_count--;
+        journal->spilled_bytes -= block->file_bytes;
+        parts[count++] = (struct file_part){block->file_offset, block->file_bytes};
+    }
+    if (first != NULL)
+        cut_readers_before_locked(journal, first);
+    return count;
+}
+
+/* A cut reader may be one that nobody reads with at the moment, so its owner is told. */
+static void tell_cut_readers(struct journal *journal)
+{
+    struct journal_reader *found;
+
+    do {
+        found = NULL;
+        spinlock_acquire(&journal->lock);
+        LIST_FOREACH(node, &journal->readers) {
+            struct journal_reader *reader = container_of(node, struct journal_reader, node);
+
+            if (found == NULL && atomic_load_explicit(&reader->is_cut, memory_order_relaxed) && !reader->told)
+                found = reader;
+        }
+        if (found != NULL) {
+            found->told = true;
+            journal->calling = found;
+        }
+        spinlock_release(&journal->lock);
+        if (found != NULL)
+            journal_call_reader(journal, found);
+    } while (found != NULL);
+}
+
+static bool is_full(struct journal *journal)
+{
+    uint64_t limit, spilled, reserve;
+    struct statvfs facts;
+
+    spinlock_acquire(&journal->lock);
+    limit = journal->spill_limit_bytes;
+    spilled = journal->spilled_bytes;
+    reserve = journal->spill_reserve_bytes;
+    spinlock_release(&journal->lock);
+    if (limit != 0 && spilled >= limit)
+        return true;
+    return reserve != 0 && statvfs(".", &facts) == 0 && (uint64_t)facts.f_bavail * facts.f_frsize < reserve;
+}
+
+/* False: the file must not become larger. */
+static bool make_room(struct journal *journal)
+{
+    struct file_part parts[64];
+    size_t count;
+
+    while (is_full(journal)) {
+        spinlock_acquire(&journal->lock);
+        count = cut_furthest_locked(journal, parts, countof(parts));
+        spinlock_release(&journal->lock);
+        for (size_t i = 0; i < count; i++)
+            give_back(journal->spill, parts[i].offset, parts[i].bytes);
+        tell_cut_readers(journal);
+        if (count == 0)
+            return false;
+    }
+    return true;
 }
 
 /* A reader that does not let go needs it, or one before it. */
@@ -257,6 +402,8 @@ static bool settle(struct journal *journal, struct journal_block *block, bool sa
     /* A reader that has entered the block meanwhile reads it in memory. */
     if (block->user_count == 0 && (saved || !is_kept_locked(journal, block)))
         data = detach_locked(journal, block, saved ? BLOCK_IN_FILE : BLOCK_LOST);
+    if (block->place == BLOCK_LOST)
+        cut_readers_before_locked(journal, block);
     in_file = block->place == BLOCK_IN_FILE;
     obsolete = journal_take_obsolete_locked(journal);
     spinlock_release(&journal->lock);
@@ -265,6 +412,7 @@ static bool settle(struct journal *journal, struct journal_block *block, bool sa
     if (saved && !in_file)
         give_back(journal->spill, file_offset, file_bytes);
     journal_free_chain(journal, obsolete);
+    tell_cut_readers(journal);
     return data != NULL || saved;
 }
 
@@ -278,25 +426,91 @@ static void free_obsolete(struct journal *journal)
     journal_free_chain(journal, obsolete);
 }
 
+static struct journal_fetch *take_fetch(struct journal *journal)
+{
+    struct list_node *node;
+
+    spinlock_acquire(&journal->lock);
+    node = list_pop_front(&journal->fetches);
+    spinlock_release(&journal->lock);
+    return node != NULL ? container_of(node, struct journal_fetch, node) : NULL;
+}
+
+void journal_call_reader(struct journal *journal, struct journal_reader *reader)
+{
+    spinlock_assert_none_held();
+    if (reader->on_change != NULL)
+        reader->on_change(reader);
+    spinlock_acquire(&journal->lock);
+    assert(journal->calling == reader);
+    journal->calling = NULL;
+    spinlock_release(&journal->lock);
+}
+
+/* The reader's thread may free the fetch as soon as it is marked as done. */
+static void finish_fetch(struct journal *journal, struct journal_fetch *fetch)
+{
+    struct journal_block *block = fetch->block, *obsolete;
+    struct journal_reader *reader;
+
+    spinlock_acquire(&journal->lock);
+    block->user_count--;
+    block->spiller_count--;
+    journal->calling = reader = fetch->reader;
+    if (reader != NULL)
+        atomic_store_explicit(&fetch->is_done, true, memory_order_release);
+    obsolete = journal_take_obsolete_locked(journal);
+    spinlock_release(&journal->lock);
+    journal_free_chain(journal, obsolete);
+    if (reader != NULL)
+        journal_call_reader(journal, reader);
+    else
+        journal_fetch_free(&fetch);
+}
+
+static void fetch_wanted(struct journal *journal)
+{
+    struct journal_fetch *fetch;
+
+    while ((fetch = take_fetch(journal)) != NULL) {
+        if (!journal_spill_load(journal, fetch->block, &fetch->bytes))
+            fetch->error = errno;
+        finish_fetch(journal, fetch);
+    }
+}
+
+/* False: there is nothing to be done, or it cannot be done. */
+static bool spill(struct journal *journal, int *error)
+{
+    const bool has_room = find_candidate(journal).is_wanted && make_room(journal);
+    const struct candidate candidate = take_candidate(journal);
+    bool saved = false;
+
+    if (candidate.block == NULL)
+        return false;
+    errno = ENOSPC;
+    if (candidate.is_wanted && has_room)
+        saved = save_block(journal->spill, candidate.block);
+    if (candidate.is_wanted && !saved && *error == 0)
+        *error = errno;
+    return settle(journal, candidate.block, saved);
+}
+
 bool journal_tend(struct journal *journal)
 {
-    struct journal_block *block;
     int error = 0;
 
     spinlock_assert_none_held();
-    if (atomic_exchange_explicit(&journal->is_tended, true, memory_order_acquire))
-        return true;
-    atomic_store_explicit(&journal->wants_tending, false, memory_order_relaxed);
-    free_obsolete(journal);
-    while ((block = take_candidate(journal)) != NULL) {
-        bool saved = save_block(journal->spill, block);
-
-        if (!saved && error == 0)
-            error = errno;
-        if (!settle(journal, block, saved))
-            break;
-    }
-    atomic_store_explicit(&journal->is_tended, false, memory_order_release);
+    do {
+        if (atomic_exchange_explicit(&journal->is_tended, true, memory_order_acquire))
+            return true;
+        atomic_store_explicit(&journal->wants_tending, false, memory_order_relaxed);
+        free_obsolete(journal);
+        fetch_wanted(journal);
+        while (spill(journal, &error))
+            fetch_wanted(journal);
+        atomic_store_explicit(&journal->is_tended, false, memory_order_release);
+    } while (error == 0 && journal_wants_tending(journal));
     errno = error;
     return error == 0;
 }

@@ -6,6 +6,7 @@
 #include "base/test_seed.h"
 #include "base/thread.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -588,7 +589,7 @@ static void readers_open_at_an_offset(void **state)
 
     (void)state;
     journal_init(&journal);
-    assert_false(journal_reader_open_at(&at, &journal, 0)); /* the journal is off */
+    assert_false(journal_reader_open_at(&at, &journal, 0, 0, NULL)); /* the journal is off */
     journal_set_memory_limit(&journal, 512 << 10);
     journal_set_retention(&journal, 1 << 20);
     journal_reader_open(&slow, &journal);
@@ -604,15 +605,15 @@ static void readers_open_at_an_offset(void **state)
     end = journal_end_offset(&journal);
     for (unsigned i = 0; i < 200; i++) {
         next = (unsigned)random_below(&random, count);
-        assert_false(journal_reader_open_at(&at, &journal, offsets[next] + 1 + random_below(&random, 100)));
-        assert_true(journal_reader_open_at(&at, &journal, offsets[next]));
+        assert_false(journal_reader_open_at(&at, &journal, offsets[next] + 1 + random_below(&random, 100), 0, NULL));
+        assert_true(journal_reader_open_at(&at, &journal, offsets[next], 0, NULL));
         if (next > 3500 || i % 20 == 0) {
             read_numbered(&at, &next);
             assert_int_equal(next, count);
         }
         journal_reader_close(&at);
     }
-    assert_true(journal_reader_open_at(&at, &journal, end));
+    assert_true(journal_reader_open_at(&at, &journal, end, 0, NULL));
     assert_false(journal_reader_next(&at, &view));
     next = 0;
     read_numbered(&slow, &next);
@@ -620,12 +621,258 @@ static void readers_open_at_an_offset(void **state)
     read_numbered(&at, &next);
     assert_int_equal(next, count);
     journal_reader_close(&at);
-    assert_true(journal_reader_open_at(&at, &journal, offsets[3990])); /* retained, though all have read it */
+    assert_true(journal_reader_open_at(&at, &journal, offsets[3990], 0, NULL)); /* retained, though all have read it */
     journal_reader_close(&at);
-    assert_false(journal_reader_open_at(&at, &journal, offsets[10]));
+    assert_false(journal_reader_open_at(&at, &journal, offsets[10], 0, NULL));
     journal_reader_close(&slow);
-    assert_false(journal_reader_open_at(&at, &journal, end)); /* off: effects were lost since */
+    assert_false(journal_reader_open_at(&at, &journal, end, 0, NULL)); /* off: effects were lost since */
     assert_int_equal(journal_memory_bytes(&journal), 0);
+    journal_fini(&journal);
+}
+
+/* After its last reader the journal goes on, and what is retained can be read. */
+static void a_kept_journal_lives_without_readers(void **state)
+{
+    struct journal_reader reader;
+    struct journal_stats stats;
+    unsigned count = 0, next = 0;
+    uint64_t middle;
+
+    (void)state;
+    journal_init(&journal);
+    journal_set_retention(&journal, 600 * 1000);
+    journal_keep(&journal, true);
+    assert_true(journal_is_on(&journal));
+    assert_true(journal_reader_open_at(&reader, &journal, 0, 0, NULL)); /* nothing was appended yet */
+    while (count < 1000)
+        append_numbered(count++);
+    read_numbered(&reader, &next);
+    assert_int_equal(next, count);
+    journal_reader_close(&reader);
+    assert_true(journal_is_on(&journal));
+    middle = journal_end_offset(&journal);
+    while (count < 2000)
+        append_numbered(count++);
+    assert_true(journal_reader_open_at(&reader, &journal, middle, 0, NULL));
+    next = 1000;
+    read_numbered(&reader, &next);
+    assert_int_equal(next, count);
+    journal_reader_close(&reader);
+    while (count < 20000) {
+        append_numbered(count++);
+        tend_if_wanted();
+    }
+    journal_stats(&journal, &stats);
+    assert_true(stats.end_offset - stats.begin_offset >= 600 * 1000);
+    assert_true(stats.end_offset - stats.begin_offset < 10 << 20); /* two blocks */
+    assert_false(journal_reader_open_at(&reader, &journal, middle, 0, NULL));
+    journal_keep(&journal, false);
+    assert_false(journal_is_on(&journal));
+    assert_int_equal(journal_memory_bytes(&journal), 0);
+    journal_fini(&journal);
+}
+
+/* Nothing is added to it; what is appended afterwards goes on in the database that it has selected. */
+static void a_stream_of_another_server_stays_as_it_is(void **state)
+{
+    static const char big[] = "*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$4\r\n\r\n";
+    static const char *const set[] = {"SET", "k", "v"};
+    struct blob *blob = blob_create_copy(SLICE("blob"));
+    const struct effect_blob place = {sizeof(big) - 3, blob};
+    const struct journal_received commands[] = {
+        {.bytes = SLICE("*2\r\n$6\r\nselect\r\n$1\r\n7\r\n"), .db = 7, .flags = JOURNAL_SELECT},
+        {.bytes = SLICE("PING\r\n"), .db = 7, .flags = JOURNAL_MESSAGE},
+        {.bytes = SLICE("*1\r\n$5\r\nMULTI\r\n"), .db = 7, .flags = JOURNAL_BEGINS},
+        {.bytes = {big, sizeof(big) - 1}, .blobs = &place, .blob_count = 1, .db = 7},
+        {.bytes = SLICE("*1\r\n$4\r\nEXEC\r\n"), .db = 7, .flags = JOURNAL_ENDS},
+    };
+    const char *const expected = "*2\r\n$6\r\nselect\r\n$1\r\n7\r\nPING\r\n*1\r\n$5\r\nMULTI\r\n"
+                                 "*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$4\r\nblob\r\n*1\r\n$4\r\nEXEC\r\n";
+    struct journal_reader reader, from_middle;
+    struct buffer stream = {0};
+
+    (void)state;
+    journal_init(&journal);
+    journal_reader_open(&reader, &journal);
+    assert_int_equal(journal_append_received(&journal, commands, countof(commands)), strlen(expected));
+    blob_release(&blob);
+    assert_true(journal_reader_open_at(&from_middle, &journal, 23, 0, NULL)); /* behind SELECT */
+    read_all(&reader, &stream);
+    check_stream(&stream, expected);
+    read_all(&from_middle, &stream);
+    check_stream(&stream, expected + 23);
+    append(7, set, 3);
+    append(0, set, 3);
+    read_all(&reader, &stream);
+    check_stream(&stream, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"
+                          "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n");
+    journal_reader_close(&from_middle);
+    journal_reader_close(&reader);
+    buffer_fini(&stream);
+    journal_fini(&journal);
+}
+
+/* Commands that are appended together are as far from each other as if they were not. */
+static void commands_appended_together_stay_apart(void **state)
+{
+    const struct slice set[] = {SLICE("SET"), SLICE("k"), SLICE("v")}, del[] = {SLICE("DEL"), SLICE("k")};
+    struct journal_reader reader;
+    struct effects effects = {0};
+    struct buffer stream = {0};
+
+    (void)state;
+    journal_init(&journal);
+    journal_reader_open(&reader, &journal);
+    effects_end_group(&effects); /* the first has no effect */
+    effects_add(&effects, 0, set, 3);
+    effects_end_group(&effects);
+    effects_end_group(&effects);
+    effects_add(&effects, 0, set, 3);
+    effects_add(&effects, 0, del, 2);
+    effects_end_group(&effects);
+    effects_add(&effects, 0, del, 2);
+    journal_append(&journal, &effects, false);
+    read_all(&reader, &stream);
+    check_stream(&stream, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"
+                          "*1\r\n$5\r\nMULTI\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n"
+                          "*1\r\n$4\r\nEXEC\r\n*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n");
+    effects_fini(&effects);
+    buffer_fini(&stream);
+    journal_reader_close(&reader);
+    journal_fini(&journal);
+}
+
+static _Atomic unsigned changes;
+
+static void count_change(struct journal_reader *reader)
+{
+    (void)reader;
+    atomic_fetch_add(&changes, 1);
+}
+
+/* What is in the file comes when the thread that tends has read it; until then there is nothing. */
+static void who_never_waits_is_told(void **state)
+{
+    struct journal_reader slow, at;
+    struct journal_view view;
+    uint64_t middle = 0, end;
+    unsigned count = 0, next = 0, tends = 0;
+
+    (void)state;
+    atomic_store(&changes, 0);
+    journal_init(&journal);
+    journal_set_memory_limit(&journal, 512 << 10);
+    journal_reader_open(&slow, &journal);
+    slow.on_change = count_change;
+    journal_reader_set(&slow, JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS, 0);
+    for (; count < 20000; count++) {
+        if (count == 5000)
+            middle = journal_end_offset(&journal);
+        append_numbered(count);
+        tend_if_wanted();
+    }
+    read_numbered(&slow, &next);
+    assert_true(next < 5000); /* the rest of its block, which was never in the file */
+    while (next < count) {
+        const unsigned before = next, changes_before = atomic_load(&changes);
+
+        assert_false(journal_reader_next(&slow, &view));
+        assert_false(slow.is_lost);
+        assert_true(journal_tend(&journal));
+        assert_int_equal(atomic_load(&changes), changes_before + 1);
+        read_numbered(&slow, &next);
+        assert_true(next > before);
+        tends++;
+        if (tends == 2) { /* in the midst of another's records */
+            end = next;
+            assert_true(journal_reader_open_at(&at, &journal, middle + 1,
+                                               JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS, count_change));
+            assert_false(journal_reader_next(&at, &view));
+            assert_true(journal_tend(&journal));
+            assert_false(journal_reader_next(&at, &view));
+            assert_true(at.is_lost && at.error == EINVAL);
+            journal_reader_close(&at);
+            assert_true(journal_reader_open_at(&at, &journal, middle,
+                                               JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS, count_change));
+            journal_reader_close(&at); /* before it was fetched */
+            assert_true(journal_tend(&journal));
+            assert_true(journal_reader_open_at(&at, &journal, middle,
+                                               JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS, count_change));
+            assert_true(journal_tend(&journal));
+            journal_reader_close(&at); /* when it was there, but not looked at */
+            assert_true(journal_reader_open_at(&at, &journal, middle,
+                                               JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS, count_change));
+            assert_true(journal_tend(&journal));
+            next = 5000;
+            read_numbered(&at, &next);
+            assert_true(next > 5000);
+            journal_reader_close(&at);
+            next = (unsigned)end;
+            read_numbered(&slow, &next);
+        }
+    }
+    assert_true(tends > 2);
+    journal_reader_close(&slow);
+    journal_fini(&journal);
+}
+
+/* Beyond the file's limit the reader furthest behind is lost, at once; the next one is not. */
+static void the_file_has_a_limit(void **state)
+{
+    struct journal_reader last, second, place, other;
+    struct journal_view view;
+    struct journal_stats stats;
+    unsigned count = 0, next = 0;
+
+    (void)state;
+    atomic_store(&changes, 0);
+    journal_init(&journal);
+    journal_set_memory_limit(&journal, 512 << 10);
+    journal_set_spill_limit(&journal, 12 << 20, 0);
+    journal_reader_open(&last, &journal);
+    journal_reader_open(&second, &journal);
+    last.on_change = count_change;
+    journal_reader_set(&last, JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS, 0);
+    journal_reader_set(&second, JOURNAL_READER_SPILLS, 0);
+    while (count < 2000) {
+        append_numbered(count++);
+        tend_if_wanted();
+    }
+    read_numbered(&second, &next);
+    assert_int_equal(next, count);
+    assert_true(journal_reader_open_at(&place, &journal, journal_end_offset(&journal), JOURNAL_READER_SPILLS, NULL));
+    for (unsigned i = 0; atomic_load(&changes) == 0; i++) {
+        assert_true(i < 60000);
+        append_numbered(count++);
+        tend_if_wanted();
+        journal_stats(&journal, &stats);
+        assert_true(stats.spilled_bytes < (12 + 5) << 20); /* a block more */
+    }
+    assert_false(journal_reader_next(&last, &view));
+    assert_true(last.is_lost && last.error == ENOSPC);
+    assert_int_equal(atomic_load(&changes), 1);
+    assert_false(journal_reader_open_at(&other, &journal, 23, 0, NULL)); /* nobody can go on from there */
+    read_numbered(&second, &next);
+    assert_int_equal(next, count);
+    journal_reader_close(&last);
+    journal_reader_move(&place, journal_end_offset(&journal)); /* frees what was kept for it */
+    journal_stats(&journal, &stats);
+    assert_int_equal(stats.spilled_bytes, 0);
+    journal_reader_close(&place);
+    journal_reader_close(&second);
+
+    /* A disk that is nearly full is as a file that is too long. */
+    journal_set_spill_limit(&journal, 0, UINT64_MAX);
+    journal_reader_open(&last, &journal);
+    journal_reader_set(&last, JOURNAL_READER_SPILLS, 0);
+    for (unsigned i = 0; i < 20000; i++) {
+        append_numbered(count++);
+        if (journal_wants_tending(&journal))
+            (void)journal_tend(&journal);
+    }
+    assert_false(journal_reader_next(&last, &view));
+    assert_true(last.is_lost);
+    journal_reader_close(&last);
     journal_fini(&journal);
 }
 
@@ -646,10 +893,10 @@ static void writers_hear_of_a_reader_that_holds_them(void **state)
     (void)state;
     journal_init(&journal);
     journal.on_lag = count_lag;
-    journal_set_lag_limit(&journal, 100 * 1000);
     journal_reader_open(&slow, &journal); /* holds nobody */
     journal_reader_open(&holder, &journal);
-    journal_reader_set(&holder, JOURNAL_READER_HOLDS_WRITERS, JOURNAL_SELECT);
+    journal_reader_set(&holder, 0, JOURNAL_SELECT);
+    journal_reader_set_lag_limit(&holder, 100 * 1000);
     next = 1;
     while (journal_end_offset(&journal) <= 100 * 1000) {
         assert_int_equal(lag_begins, 0);
@@ -666,9 +913,9 @@ static void writers_hear_of_a_reader_that_holds_them(void **state)
     while (journal_end_offset(&journal) - journal_reader_offset(&holder) <= 100 * 1000)
         append_numbered(count++);
     assert_int_equal(lag_begins, 2);
-    journal_set_lag_limit(&journal, 0);
+    journal_reader_set_lag_limit(&holder, 0);
     assert_int_equal(lag_ends, 2);
-    journal_set_lag_limit(&journal, 1000);
+    journal_reader_set_lag_limit(&holder, 1000);
     assert_int_equal(lag_begins, 3);
     journal_reader_close(&holder);
     assert_int_equal(lag_ends, 3);
@@ -743,6 +990,11 @@ int main(void)
         cmocka_unit_test(a_broken_disk_is_the_slow_readers_misfortune),
         cmocka_unit_test(what_others_need_stays_when_the_disk_fails),
         cmocka_unit_test(readers_open_at_an_offset),
+        cmocka_unit_test(a_kept_journal_lives_without_readers),
+        cmocka_unit_test(a_stream_of_another_server_stays_as_it_is),
+        cmocka_unit_test(commands_appended_together_stay_apart),
+        cmocka_unit_test(who_never_waits_is_told),
+        cmocka_unit_test(the_file_has_a_limit),
         cmocka_unit_test(writers_hear_of_a_reader_that_holds_them),
         cmocka_unit_test(the_file_is_written_while_others_work),
     };

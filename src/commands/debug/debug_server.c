@@ -17,6 +17,7 @@
 #include "server/core/worker.h"
 #include "server/durable/aof_load.h"
 #include "server/durable/aof_writer.h"
+#include "server/durable/file_options.h"
 #include "server/durable/persistence.h"
 #include "server/memory/client_limit.h"
 #include "server/run/protect.h"
@@ -42,10 +43,10 @@ static void journal_start(struct request *request)
         return;
     }
     journal_reader_open(&journal_reader, &request->worker->server->journal);
-    if (request->arg_count > 3)
-        journal_reader_set(&journal_reader,
-                           request_arg_is(request, 3, "spills") ? JOURNAL_READER_SPILLS : JOURNAL_READER_HOLDS_WRITERS,
-                           0);
+    if (request->arg_count > 3 && request_arg_is(request, 3, "spills"))
+        journal_reader_set(&journal_reader, JOURNAL_READER_SPILLS, 0);
+    else if (request->arg_count > 3)
+        journal_reader_set_lag_limit(&journal_reader, OPTION_GET_U64(option_aof_lag_limit));
     reply_ok(request);
 }
 

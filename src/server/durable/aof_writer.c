@@ -859,7 +859,7 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
     writer.is_temporary = is_temporary;
     open_tail();
     journal_reader_open(&writer.reader, journal);
-    journal_reader_set(&writer.reader, JOURNAL_READER_HOLDS_WRITERS, 0);
+    journal_reader_set_lag_limit(&writer.reader, OPTION_GET_U64(option_aof_lag_limit));
     writer.read_offset = journal_end_offset(journal);
     writer.read_position = journal_end_position(journal);
     writer.position_is_known = true;
@@ -879,6 +879,13 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
     update_denial();
     atomic_store_explicit(&writer.runs, true, memory_order_release); /* everything that INFO reads is there */
     thread_start(&writer.thread, "aof-writer", run, NULL);
+}
+
+void aof_writer_set_lag_limit(void)
+{
+    gate_assert_alone();
+    if (GET(runs))
+        journal_reader_set_lag_limit(&writer.reader, OPTION_GET_U64(option_aof_lag_limit));
 }
 
 static struct stream_place journal_end(void)

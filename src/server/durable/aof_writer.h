@@ -48,6 +48,7 @@ bool aof_writer_is_ending(void); /* it was told to end: aof_writer_stop would wa
 uint64_t aof_writer_end_position(void);
 void aof_writer_sleep(uint32_t us);    /* for tests: sleeps before each write, as on a slow disk; 0: off */
 void aof_writer_fail_syncs(bool fail); /* for tests: syncs of the current file fail with EIO */
+void aof_writer_set_lag_limit(void);   /* call it when the option has changed; with the gate owned */
 void aof_writer_poke(void);            /* call it when the journal, or an option, may have changed */
 void aof_writer_hurry(void);           /* call it when a client or thread waits for the writer */
 /* The split that was asked for has failed: the base that is being written is useless. */

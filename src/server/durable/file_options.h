@@ -16,6 +16,7 @@ extern _Atomic int64_t option_aof_keeps_history;           /* global: option sto
 extern _Atomic int64_t option_no_appendfsync_on_rewrite;   /* global: option storage; bool */
 extern _Atomic int64_t option_auto_aof_rewrite_percentage; /* global: option storage */
 extern _Atomic int64_t option_auto_aof_rewrite_min_size;   /* global: option storage; bytes */
+extern _Atomic int64_t option_aof_lag_limit;               /* global: option storage; bytes, 0: none */
 extern _Atomic int64_t option_aof_sync_delay;              /* global: option storage; us */
 
 /* appendfilename and appenddirname, which are constant while the server runs, so any thread may read them. The first is

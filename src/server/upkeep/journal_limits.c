@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <string.h>
 
-static _Atomic int64_t option_backlog_size, option_memory_limit, option_lag_limit; /* global: option storage */
+#define SPILL_RESERVE_BYTES (UINT64_C(1) << 30) /* the file is not for the last of a disk */
+
+static _Atomic int64_t option_backlog_size, option_memory_limit, option_spill_limit; /* global: option storage */
 static _Atomic bool tending;     /* global: a background thread is at it, or will be */
 static _Atomic bool file_failed; /* global: the last time; so that it is logged once */
 static bool told_of_lag;         /* global: worker 0's */
@@ -25,7 +27,7 @@ static const char *apply(const struct option_row *row)
         return NULL;
     gate_assert_alone();
     journal_set_retention(&server->journal, OPTION_GET_U64(option_backlog_size));
-    journal_set_lag_limit(&server->journal, OPTION_GET_U64(option_lag_limit));
+    journal_set_spill_limit(&server->journal, OPTION_GET_U64(option_spill_limit), SPILL_RESERVE_BYTES);
     /* The backlog stays in memory; the limit is for the part beyond it. */
     journal_set_memory_limit(&server->journal,
                              OPTION_GET_U64(option_memory_limit) == 0
@@ -42,8 +44,8 @@ static const struct option_row rows[] = {
     ROW_MEMORY("journal-memory-limit", &option_memory_limit, 64 << 20, 0, INT64_MAX / 2, OPTION_MUTABLE,
                "Bytes of the journal in memory beyond which those for slow replicas go to a file; 0: never.",
                .apply = apply),
-    ROW_MEMORY("aof-lag-limit", &option_lag_limit, 256 << 20, 0, INT64_MAX, OPTION_MUTABLE,
-               "Bytes by which the append-only file may lag before writes are paused; 0: no limit.", .apply = apply),
+    ROW_MEMORY("journal-spill-limit", &option_spill_limit, INT64_C(10) << 30, 0, INT64_MAX, OPTION_MUTABLE,
+               "Bytes of that file beyond which the slowest replica loses its place; 0: no limit.", .apply = apply),
 };
 
 void journal_limits_setup(void)
