@@ -289,6 +289,15 @@ static void settle_command(struct worker *worker)
         blocked_serve(worker);
 }
 
+/* Only clients that wait are urgent: effects are appended for the whole group, which holds its stripes that long. */
+static void settle_in_group(struct worker *worker)
+{
+    if (waiters_are_ready(&worker->run.access))
+        settle_command(worker);
+    else
+        effects_end_group(&worker->run.effects);
+}
+
 void dispatch_settle_access(struct access *access)
 {
     struct worker *worker = container_of(access, struct worker, run.access);
@@ -316,28 +325,28 @@ static ALWAYS_INLINE void begin_request(struct request *request, struct client *
     dispatch_request_init(request, client, job, keys);
 }
 
-/* Journals its effect and serves who waited for it. */
-static ALWAYS_INLINE void finish_request(const struct request *request)
+/* Journals its effect and serves clients that waited for it. */
+static ALWAYS_INLINE void finish_request(const struct request *request, bool in_group)
 {
     struct client *client = request->client;
 
     if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
         after_tracked(request);
     if (UNLIKELY(request->access->effects != NULL) || waiters_are_ready(request->access))
-        settle_command(client->worker);
+        in_group ? settle_in_group(client->worker) : settle_command(client->worker);
     dispatch_after_reply(client);
 }
 
 /* Runs one command with the locks held. It began at `start`, when it had its locks: that is the time for it and for all
  * commands within it. Returns its end. */
 static uint64_t run_command_since(struct client *client, const struct job *job, const struct key *keys, bool exclusive,
-                                  uint64_t start)
+                                  uint64_t start, bool in_group)
 {
     struct request request;
 
     begin_request(&request, client, job, keys, exclusive, start);
     start = execute(&request, start);
-    finish_request(&request);
+    finish_request(&request, in_group);
     return start;
 }
 
@@ -352,7 +361,7 @@ static ALWAYS_INLINE void count_commands(struct client *client, const struct job
 static void run_command(struct client *client, const struct job *job, const struct key *keys, bool exclusive)
 {
     const uint64_t start = tick_now();
-    const uint64_t end = run_command_since(client, job, keys, exclusive, start);
+    const uint64_t end = run_command_since(client, job, keys, exclusive, start, false);
 
     telling_noted(client->worker);
     count_commands(client, job, 1, end - start);
@@ -550,7 +559,7 @@ static enum run_result run_walk_command(struct client *client, const struct job 
         begin_request(&request, client, job, keys, false, start);
         end = execute(&request, start);
         if (!request.again) {
-            finish_request(&request);
+            finish_request(&request, false);
             telling_noted(worker);
             count_commands(client, job, 1, end - start);
             return RUN_DONE;
@@ -674,7 +683,8 @@ static enum run_result run_group(struct client *client, struct job *first, const
         reply_place_take(&place, client);
     start = time = tick_now();
     for (const struct job *job = first; job < end; job++)
-        time = run_command_since(client, job, &worker->run.keys.items[job->first_key], false, time);
+        time = run_command_since(client, job, &worker->run.keys.items[job->first_key], false, time, true);
+    dispatch_journal(worker);
     telling_noted(worker);
     count_commands(client, end - 1, (uint64_t)(end - first), time - start);
     access_unlock(&worker->run.access, worker->run.stripes.items, worker->run.stripes.count);
