@@ -98,12 +98,13 @@ struct acl_user *acl_user_create_default(void); /* the initial default user: on,
 struct acl_user *acl_user_copy(const struct acl_user *user); /* not sealed; the same identity */
 struct acl_user *acl_user_acquire(struct acl_user *user);
 void acl_user_release(struct acl_user **user); /* accepts NULL; leaves NULL */
-void acl_user_seal(struct acl_user *user);     /* call it when its rules are complete */
+void acl_user_seal(struct acl_user *user);     /* when its rules are complete; nobody else has a reference */
 
-/* Applies one rule: "on", ">password", "~pattern", "+@read", "(~a +get)"... On an error the user is unchanged. */
+/* Applies one rule: "on", ">password", "~pattern", "+@read", "(~a +get)"... On an error the user is unchanged.
+ * Nobody else has a reference. */
 must_check enum acl_error acl_user_apply(struct acl_user *user, struct slice rule);
 
-/* Sets the only password; empty: no password needed. */
+/* Sets the only password; empty: no password needed. Nobody else has a reference. */
 void acl_user_set_password(struct acl_user *user, struct slice password);
 
 /* Reads rules from words: a word that begins with "(" is joined with the following ones up to one that ends with

@@ -1,5 +1,6 @@
 #include "base/buffer.h"
 #include "base/random.h"
+#include "base/test_dies.h"
 #include "base/test_seed.h"
 #include "server/acl/acl_check.h"
 #include "server/acl/acl_user.h"
@@ -260,13 +261,32 @@ static void passwords(void **state)
     acl_user_release(&user);
 }
 
+static struct acl_user *shared;
+
+static void change_it(void)
+{
+    (void)!acl_user_apply(shared, SLICE("on"));
+}
+
+static void a_user_that_others_have_is_not_changed(void **state)
+{
+    struct acl_user *other;
+
+    (void)state;
+    shared = acl_user_create(SLICE("u"));
+    assert_false(dies(change_it));
+    other = acl_user_acquire(shared);
+    assert_true(dies(change_it));
+    acl_user_release(&other);
+    acl_user_release(&shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_on_commands_mean_what_they_say_in_turn),
-        cmocka_unit_test(checks),
-        cmocka_unit_test(a_rule_that_is_wrong_changes_nothing),
-        cmocka_unit_test(passwords),
+        cmocka_unit_test(rules_on_commands_mean_what_they_say_in_turn), cmocka_unit_test(checks),
+        cmocka_unit_test(a_rule_that_is_wrong_changes_nothing),         cmocka_unit_test(passwords),
+        cmocka_unit_test(a_user_that_others_have_is_not_changed),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -182,6 +182,8 @@ void command_registry_teardown(void); /* main thread, after the workers have end
 const char *command_rename(struct slice name, struct slice new_name);
 extern const struct config_directive command_rename_directive; /* rename-command OLD NEW in a configuration file */
 
+/* --- any thread --- */
+
 const struct command *command_find(struct slice name); /* case-insensitive; NULL: none */
 const struct command *command_find_subcommand(const struct command *container, struct slice name);
 /* By full name: "client|list" or "get". */

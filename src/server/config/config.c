@@ -58,6 +58,7 @@ void config_add_accepted(void)
     size_t count;
     const struct option_row *rows = options_accepted(&count);
 
+    gate_assert_main_alone();
     assert(config_state.rows.items != NULL); /* config_setup was first */
     for (size_t i = 0; i < count; i++) {
         const struct config_row *known = config_find_row(slice_from_text(rows[i].name));

@@ -1,5 +1,6 @@
 /* Directives of Redis and KeyDB that are only in files and on command lines, and are not options: each is refused with
  * its reason, or accepted because it demands the only behaviour there is. */
+#include "base/gate.h"
 #include "server/config/config_priv.h"
 
 #include <stddef.h>
@@ -39,6 +40,7 @@ void config_add_file_only(void)
         {.name = "rdbfuzz-mode", .run = accept_fuzz_mode},
     };
 
+    gate_assert_main_alone();
     for (size_t i = 0; i < countof(directives); i++) {
         /* Once a part of the program has it, that one counts. */
         if (config_find_directive(slice_from_text(directives[i].name)) == NULL)

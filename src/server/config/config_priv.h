@@ -33,5 +33,6 @@ extern struct config_state config_state; /* global: see config.c */
 
 struct config_row *config_find_row(struct slice name);                   /* NULL: none */
 const struct config_directive *config_find_directive(struct slice name); /* NULL: none */
+/* Main thread, before the workers start. */
 void config_add_accepted(void);
 void config_add_file_only(void); /* directives for features that are not supported: config_directives.c */

@@ -1,5 +1,8 @@
 #include "base/file.h"
+#include "base/gate.h"
 #include "base/mem.h"
+#include "base/test_dies.h"
+#include "base/thread.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/config/save_points.h"
@@ -372,6 +375,53 @@ static void directives(void **state)
     load_badly(WORDS("--special"), "Reading the configuration file, at line 2\n>>> 'special'\ntwo words, please\n");
 }
 
+static void add_a_row(void)
+{
+    static _Atomic int64_t number;
+    static const struct option_row rows[] = {ROW_INT("late", &number, 1, 0, 10, OPTION_MUTABLE, "Late.")};
+
+    config_add_rows(rows, countof(rows));
+}
+
+static void add_a_row_with_traffic(void)
+{
+    gate_traffic_begin();
+    add_a_row();
+}
+
+static void set_an_option_with_traffic(void)
+{
+    char error[OPTION_ERROR_SPACE];
+
+    gate_traffic_begin();
+    (void)!config_set_text("hz", SLICE("20"), error, sizeof(error));
+}
+
+static void add_it(void *argument)
+{
+    (void)argument;
+    add_a_row();
+}
+
+static void add_a_row_elsewhere(void)
+{
+    struct thread thread = {0};
+
+    thread_start(&thread, "other", add_it, NULL);
+    thread_join(&thread);
+}
+
+static void promises_are_kept(void **state)
+{
+    (void)state;
+    assert_false(dies(add_a_row));
+    assert_true(dies(add_a_row_elsewhere));
+    assert_true(dies(add_a_row_with_traffic));
+    assert_true(dies(set_an_option_with_traffic));
+    load_well(WORDS("--hz", "10"));
+    assert_true(dies(add_a_row)); /* there are no more rows */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +435,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(rewriting_marks_what_nobody_knows, begin, end),
         cmocka_unit_test_setup_teardown(rewriting_fails_cleanly_at_every_step, begin, end),
         cmocka_unit_test_setup_teardown(directives, begin, end),
+        cmocka_unit_test_setup_teardown(promises_are_kept, begin, end),
     };
     int failed;
 

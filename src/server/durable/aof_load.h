@@ -64,7 +64,8 @@ struct aof_load_result {
     bool interrupted;
 };
 
-/* False: interrupted, or the log has the reason; part of the data is in the store. */
+/* The worker's thread; the gate is owned. False: interrupted, or the log has the reason; part of the data is in the
+ * store. */
 must_check bool aof_load_run(const struct aof_manifest *manifest, const struct aof_load_request *request,
                              struct aof_load_result *result);
 

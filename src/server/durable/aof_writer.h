@@ -88,7 +88,7 @@ struct aof_writer_stats {
     int64_t sync_failed_s; /* time of the last failed sync */
 };
 void aof_writer_stats(struct aof_writer_stats *stats);
-void aof_writer_stats_reset(void);
+void aof_writer_stats_reset(void);      /* in an exclusive section */
 uint64_t aof_writer_memory_bytes(void); /* any thread: its own memory */
 /* The error for clients while COMMAND_BLOCK_UNWRITTEN is set, with its code. */
 void aof_writer_denial(char *text, size_t size);

@@ -64,4 +64,4 @@ struct child_stats {
     int64_t cow_age_s;                                    /* age of the last report */
 };
 void child_stats(struct child_stats *stats);
-void child_stats_reset(void); /* CONFIG RESETSTAT: resets counts of forks */
+void child_stats_reset(void); /* CONFIG RESETSTAT: resets counts of forks; in an exclusive section */

@@ -64,8 +64,8 @@ enum memory_room {
 /* Evicts until memory is below the limit, for as long as maxmemory-eviction-tenacity allows. A timer continues the
  * rest. The worker's thread, outside of the gate. */
 must_check enum memory_room memory_make_room(struct worker *worker);
-/* The same before a command of the client: sets CLIENT_MEMORY_SHORT if memory stays above the limit, otherwise clears
- * it. */
+/* The same before a command of the client, by its worker: sets CLIENT_MEMORY_SHORT if memory stays above the limit,
+ * otherwise clears it. */
 void memory_look_for(struct client *client);
 
 void memory_limit_setup(void); /* after config_setup: adds the options */

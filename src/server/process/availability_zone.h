@@ -4,6 +4,6 @@
 #include "base/info_row.h"
 
 void availability_zone_setup(void); /* after config_setup: adds the option */
-void availability_zone_start(void); /* the configuration was read */
+void availability_zone_start(void); /* main thread, the configuration was read */
 
 extern const struct info_row availability_zone_info[];

@@ -27,8 +27,8 @@ struct pubsub_session {
  * change. */
 uint64_t pubsub_subscribe(struct client *client, enum topic_kind kind, struct slice name);
 uint64_t pubsub_unsubscribe(struct client *client, enum topic_kind kind, struct slice name);
-/* Unsubscribes from all topics of a kind; calls `left` for each with the remaining number. Returns how many there
- * were. */
+/* The client's worker. Unsubscribes from all topics of a kind; calls `left` for each with the remaining number. Returns
+ * how many there were. */
 uint64_t pubsub_unsubscribe_all(struct client *client, enum topic_kind kind,
                                 void (*left)(struct slice name, uint64_t count, void *context), void *context);
 /* The client's worker in all that follows. Visits the client's subscriptions of a kind. */
@@ -37,7 +37,7 @@ void pubsub_each(const struct client *client, enum topic_kind kind, void (*visit
 uint64_t pubsub_count(const struct client *client, enum topic_kind kind); /* the number shown in replies */
 void pubsub_leave(struct client *client);                                 /* leaves all topics without messages */
 /* Delivers everything that was published so far, with the client's current subscriptions and protocol. The client's own
- * commands call it outside EXEC before they change these. */
+ * commands call it outside EXEC before they change these, in the client's worker's thread. */
 void pubsub_catch_up(struct client *client);
 
 /* Sends a message to a channel (TOPIC_CHANNEL: also to matching patterns; TOPIC_SHARD). Returns how many clients get
