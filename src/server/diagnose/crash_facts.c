@@ -3,11 +3,8 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/thread.h"
-#include "base/version.h"
 #include "server/acl/acl_user.h"
-#include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/config/options_process.h"
 #include "server/core/client.h"
@@ -15,15 +12,10 @@
 #include "server/core/server.h"
 #include "server/core/stats.h"
 #include "server/core/worker.h"
-#include "server/process/identity.h"
-#include "server/durable/aof.h"
-#include "server/durable/child.h"
-#include "server/durable/loading.h"
-#include "server/pubsub/topics.h"
+#include "server/observe/info.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum { LINE_BYTES = 1024, ARGS_MOST = 32, ARG_BYTES = 128, US_PER_SECOND = 1000000 };
 
@@ -114,87 +106,19 @@ void crash_facts_client(void)
 
 /* --------------------------------------------------------------------------------------------------------- info -- */
 
-static void say_number(const char *name, uint64_t number)
+static void say_title(const char *title)
 {
-    crash_say("%s:%llu\n", name, (unsigned long long)number);
+    crash_say("\n# %s\n", title);
 }
 
-static void say_server(void)
+static void say_field(const char *name, const char *value)
 {
-    crash_say("# Server\nredis_version:" KEYDB_REDIS_VERSION "\nkeydb_version:" KEYDB_VERSION "\n"
-              "redis_git_sha1:" KEYDB_GIT_SHA1 "\nredis_build_id:%llx\nprocess_id:%ld\nrun_id:%s\n",
-              (unsigned long long)config_build_id(), (long)getpid(), identity_run_id());
-    say_number("tcp_port", OPTION_GET_U64(option_port));
-    say_number("uptime_in_seconds", (clock_monotonic_us() - identity_start_us()) / US_PER_SECOND);
-    say_number("configured_hz", OPTION_GET_U64(option_hz));
-    crash_say("executable:%.500s\nconfig_file:%.400s\n", config_executable_path(), config_file_path());
-}
-
-static void say_memory(void)
-{
-    crash_say("\n# Memory\n");
-    say_number("used_memory", mem_used());
-    say_number("used_memory_peak", mem_peak());
-    say_number("used_memory_rss", mem_rss());
-    say_number("maxmemory", OPTION_GET_U64(option_maxmemory));
-    crash_say("mem_allocator:%s\n", mem_allocator_name());
-}
-
-static void say_persistence(void)
-{
-    crash_say("\n# Persistence\n");
-    say_number("loading", loading_runs());
-    say_number("rdb_bgsave_in_progress", child_running() == CHILD_RDB);
-    say_number("aof_enabled", aof_is_on());
-    say_number("aof_rewrite_in_progress", child_running() == CHILD_AOF);
-}
-
-static void say_counters(const struct server_stats *stats)
-{
-    crash_say("\n# Stats\n");
-    say_number("total_connections_received", stats->connections_received);
-    say_number("total_commands_processed", stats->commands_processed);
-    say_number("total_net_input_bytes", stats->net_input_bytes);
-    say_number("total_net_output_bytes", stats->net_output_bytes);
-    say_number("rejected_connections", stats->rejected_connections);
-    say_number("expired_keys", stats->expired_keys);
-    say_number("evicted_keys", stats->evicted_keys);
-    say_number("evicted_clients", stats->evicted_clients);
-    say_number("keyspace_hits", stats->keyspace_hits);
-    say_number("keyspace_misses", stats->keyspace_misses);
-    say_number("total_error_replies", stats->error_replies);
-    say_number("total_reads_processed", stats->reads_processed);
-    say_number("total_writes_processed", stats->writes_processed);
-    say_number("long_lock_waits", stats->lock_waits);
-    say_number("waiting_commands", stats->waiting_commands);
-    say_number("eventloop_cycles", stats->loop_turns);
-}
-
-static void say_threads(const struct server_stats *stats)
-{
-    crash_say("\n# KeyDB\n");
-    for (unsigned i = 0; i < stats->thread_count; i++)
-        crash_say("worker%u:clients=%llu,commands=%llu,errors=%llu,lock_waits=%llu,turns=%llu\n", i,
-                  (unsigned long long)stats->thread_clients[i],
-                  (unsigned long long)stats->threads[i].commands_processed,
-                  (unsigned long long)stats->threads[i].error_replies, (unsigned long long)stats->threads[i].lock_waits,
-                  (unsigned long long)stats->threads[i].loop_turns);
-}
-
-static void say_clients(const struct server_stats *stats)
-{
-    uint64_t count = 0;
-
-    for (unsigned i = 0; i < stats->thread_count; i++)
-        count += stats->thread_clients[i];
-    crash_say("\n# Clients\n");
-    say_number("connected_clients", count);
-    say_number("maxclients", OPTION_GET_U64(option_maxclients));
+    crash_say("%s:%.500s\n", name, value);
 }
 
 static void say_keyspace(void)
 {
-    crash_say("\n# Keyspace\n");
+    say_title("Keyspace");
     for (unsigned db = 0; db < server_database_count(); db++) {
         struct keyspace_stats stats;
 
@@ -205,19 +129,25 @@ static void say_keyspace(void)
     }
 }
 
-/* The lines of INFO that are sums over the workers and single words of memory. */
-void crash_facts_info(void)
+static void say_threads(void)
 {
     struct server_stats stats;
 
-    say_server();
-    say_memory();
+    server_stats_collect_sums(&stats);
+    say_title("KeyDB");
+    for (unsigned i = 0; i < stats.thread_count; i++)
+        crash_say("worker%u:clients=%llu,commands=%llu,errors=%llu,lock_waits=%llu,turns=%llu\n", i,
+                  (unsigned long long)stats.thread_clients[i], (unsigned long long)stats.threads[i].commands_processed,
+                  (unsigned long long)stats.threads[i].error_replies, (unsigned long long)stats.threads[i].lock_waits,
+                  (unsigned long long)stats.threads[i].loop_turns);
+}
+
+/* The fields of INFO that are safe, and what INFO tells of each database and each worker. */
+void crash_facts_info(void)
+{
+    info_tell_safe(say_title, say_field);
     if (server_instance() == NULL)
         return;
-    server_stats_collect_sums(&stats);
-    say_clients(&stats);
-    say_persistence();
-    say_counters(&stats);
-    say_threads(&stats);
     say_keyspace();
+    say_threads();
 }

@@ -27,6 +27,8 @@ proc expect_whole_report {words} {
     foreach part {"crashed by signal: 11" "STACK TRACE" "(debug_segfault+0x" "worker-1" "worker-2" "worker-3"
             "background" "REGISTERS" "CURRENT CLIENT INFO" "argv?0?: 'debug'" " name=who-asked " " user=default "
             " cmd=debug " "FAST MEMORY TEST" "INFO OUTPUT" "keydb_version:" "used_memory:" "connected_clients:"
+            "# Server*# Clients*# Memory*# Persistence*# Stats*# CPU*# Keyspace*# KeyDB*worker1:clients="
+            "maxclients:10000" "aof_enabled:0" "evicted_clients:0" "instantaneous_lock_contention:0"
             "db0:keys=6,expires=0" "db3:keys=1,expires=1" "Memory that this report has allocated: 0 bytes"
             "=== KEYDB BUG REPORT END. Make sure to include from START to END. ==="} {
         assert_match "*$part*" $log
