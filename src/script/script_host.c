@@ -13,6 +13,7 @@
 #include "script/script_watch.h"
 #include "server/core/client.h"
 #include "server/core/server.h"
+#include "server/durable/child.h"
 #include "server/run/dispatch.h"
 #include "server/run/command_check.h"
 
@@ -490,6 +491,7 @@ void script_host_run(struct script_host *host, struct script_run *run)
     lua_State *L = host->vm->L;
     const unsigned db = client->db;
     const uint8_t proto = client->proto;
+    const bool is_watched = !child_is_copy(); /* a debugging session may run in a forked child */
 
     script_host_assert_here(host);
     worker_assert_inside(host->worker);
@@ -506,7 +508,8 @@ void script_host_run(struct script_host *host, struct script_run *run)
     run->read_only = run->read_only || (run->flags & (SCRIPT_NO_WRITES | SCRIPT_UNDECLARED)) == SCRIPT_NO_WRITES;
     run->started_tick = tick_now();
     host->run = run;
-    script_watch_begin(host->worker);
+    if (is_watched)
+        script_watch_begin(host->worker);
     lua_vm_before(host->vm);
     host->vm->environment = run->is_function ? host->functions.environment : 0;
     script_settings_before(&host->settings, host->vm->cjson, run->is_function);
@@ -519,7 +522,8 @@ void script_host_run(struct script_host *host, struct script_run *run)
     assert(lua_gettop(L) == 1); /* the error handler */
     request->failed = request->failed || run->failed;
     lua_settop(L, 0);
-    script_watch_end(host->worker);
+    if (is_watched)
+        script_watch_end(host->worker);
     script_busy_end(run);
     if (UNLIKELY(host->vm->is_ending))
         script_api_watch(L);

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "base/tick.h"
 #include "server/core/worker.h"
+#include "server/durable/child.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -118,7 +119,7 @@ void script_watch_begin(const struct worker *worker)
     struct watched *own = &all[worker->index];
 
     worker_assert_self(worker);
-    assert(worker->index < countof(all));
+    assert(worker->index < countof(all) && !child_is_copy());
     if (UNLIKELY(atomic_load_explicit(&own->thread, memory_order_relaxed) == 0))
         atomic_store_explicit(&own->thread, (pid_t)syscall(SYS_gettid), memory_order_release);
     atomic_store_explicit(&own->since_tick, tick_now(), memory_order_relaxed);
