@@ -41,7 +41,7 @@ void gate_assert_main_alone(void)
 }
 
 /* The first thread that uses a member has it from then on. */
-static void assert_own_thread(struct gate_member *member)
+static void gate_assert_own_thread(struct gate_member *member)
 {
     if (member->thread == 0)
         member->thread = spinlock_self_id();
@@ -234,7 +234,7 @@ bool gate_enter_slow(struct gate_member *member)
     struct wakes wakes;
     bool entered = false;
 
-    assert_own_thread(member);
+    gate_assert_own_thread(member);
     gate_assert_inside(member);
     /* Step back first, so that who closes never waits for a thread that waits for this lock. */
     atomic_store_explicit(&member->inside, 0, memory_order_release);
@@ -258,7 +258,7 @@ void gate_leave_slow(struct gate_member *member)
     struct gate *gate = member->gate;
     struct wakes wakes;
 
-    assert_own_thread(member);
+    gate_assert_own_thread(member);
     gate_assert_outside(member);
     acquire(gate, &wakes);
     if (is_closed_locked(gate) && gate->owner == NULL && all_out_locked(gate, NULL))
@@ -272,7 +272,7 @@ bool gate_try_own(struct gate_member *member, unsigned spin_count)
     struct wakes wakes;
     bool mine = false;
 
-    assert_own_thread(member);
+    gate_assert_own_thread(member);
     gate_assert_outside(member);
     acquire(gate, &wakes);
     member->waiting = false; /* it asks for the gate: that is its turn */
@@ -314,7 +314,7 @@ void gate_withdraw(struct gate_member *member)
     struct gate *gate = member->gate;
     struct wakes wakes;
 
-    assert_own_thread(member);
+    gate_assert_own_thread(member);
     acquire(gate, &wakes);
     /* Asking for the gate ended the member's wait for an open gate; now it has to try to enter again. */
     if (withdraw_locked(member, &wakes))
@@ -327,7 +327,7 @@ void gate_rest(struct gate_member *member)
     struct gate *gate = member->gate;
     struct wakes wakes;
 
-    assert_own_thread(member);
+    gate_assert_own_thread(member);
     gate_assert_outside(member);
     acquire(gate, &wakes);
     (void)withdraw_locked(member, &wakes);
@@ -352,7 +352,7 @@ bool gate_is_owner(struct gate_member *member)
 
 void gate_hand_over(struct gate_member *member)
 {
-    assert_own_thread(member);
+    gate_assert_own_thread(member);
     end_alone(member);
     member->thread = 0;
 }
@@ -370,7 +370,7 @@ void gate_open(struct gate_member *member)
     struct gate *gate = member->gate;
     struct wakes wakes;
 
-    assert_own_thread(member);
+    gate_assert_own_thread(member);
     end_alone(member);
     acquire(gate, &wakes);
     assert(gate->owner == member);
@@ -383,7 +383,7 @@ void gate_escalate(struct gate_member *member)
 {
     struct gate *gate = member->gate;
 
-    assert_own_thread(member);
+    gate_assert_own_thread(member);
     gate_assert_inside(member);
     spinlock_acquire(&gate->lock);
     assert(gate->escalating == NULL && gate->owner == NULL); /* we are inside: nobody can own it */
@@ -404,7 +404,7 @@ void gate_descend(struct gate_member *member)
     struct gate *gate = member->gate;
     struct wakes wakes;
 
-    assert_own_thread(member);
+    gate_assert_own_thread(member);
     gate_assert_inside(member);
     end_alone(member);
     acquire(gate, &wakes);

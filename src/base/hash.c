@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/random.h"
+#include "base/thread.h"
 
 #include <string.h>
 
@@ -229,6 +230,7 @@ void hash_setup(void)
 {
     uint8_t secret[HASH_SECRET_BYTES];
 
+    thread_assert_main();
     random_secret(secret, sizeof(secret));
     hash_key_init(&hash_key, secret);
 }

@@ -41,7 +41,7 @@ struct hash_key {
 
 extern struct hash_key hash_key; /* global: constant after hash_setup */
 
-void hash_setup(void); /* once, before the first table */
+void hash_setup(void); /* main thread, once, before the first table */
 
 /* Makes a key of 64 random bytes: 16 each for AES, for full last blocks, for padded last blocks, and for SipHash. */
 void hash_key_init(struct hash_key *key, const uint8_t secret[HASH_SECRET_BYTES]);

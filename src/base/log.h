@@ -46,9 +46,9 @@ struct log_options {
 
 /* May be called again to change all options, while no other thread logs (at start or in an exclusive section). */
 void log_setup(const struct log_options *options);
-void log_teardown(void);                  /* returns to the state before log_setup */
+void log_teardown(void);                  /* undoes log_setup */
 void log_set_level(enum log_level level); /* any thread, any time */
-enum log_level log_get_level(void);
+enum log_level log_get_level(void);       /* any thread, any time */
 /* Any thread, any time; log_setup does not change it. */
 void log_set_format(enum log_format format, enum log_time time);
 bool log_is_to_stdout(void);

@@ -425,6 +425,8 @@ listpack_at listpack_insert(struct listpack **list, listpack_at at, struct slice
 {
     struct encoded element;
 
+    debug_assert((const uint8_t *)text.data >= bytes_of(*list) + listpack_bytes(*list) ||
+                 (const uint8_t *)text.data + text.size <= bytes_of(*list));
     encode_text(&element, text);
     return insert_element(list, at, &element);
 }

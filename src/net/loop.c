@@ -500,6 +500,7 @@ struct output_pool *loop_output_pool(struct loop *loop)
 
 const struct loop_stats *loop_stats(const struct loop *loop)
 {
+    loop_assert_self(loop);
     return &loop->stats;
 }
 

@@ -34,8 +34,8 @@ void loop_destroy(struct loop **handle);
 /* The calling thread becomes the loop's own thread. The previous thread must not use the loop any more. */
 void loop_adopt(struct loop *loop);
 
-void *loop_user(const struct loop *loop);            /* any thread; so is loop_kind_name */
-const char *loop_kind_name(const struct loop *loop); /* "epoll", "io_uring" */
+void *loop_user(const struct loop *loop);            /* any thread */
+const char *loop_kind_name(const struct loop *loop); /* any thread; "epoll", "io_uring" */
 
 /* Runs one turn. Waits at most timeout_us for an event (negative: without limit, 0: not at all). */
 void loop_turn(struct loop *loop, int64_t timeout_us);
@@ -80,7 +80,7 @@ void loop_linger(struct loop *loop, int fd);
 /* Call it from on_turn_end: visits the connections with output to send now. */
 void loop_each_written(struct loop *loop, void (*visit)(struct conn *conn, void *context), void *context);
 
-/* The pool for outputs that this loop's thread uses. */
+/* The pool for outputs that this loop's thread uses. Any thread may read its output_pool_transient_bytes. */
 struct output_pool *loop_output_pool(struct loop *loop);
 
 /* Watches another descriptor (a pipe of a child, for example): on_ready is called in each turn while it is readable. */

@@ -69,6 +69,7 @@ void access_advance(struct access *access, int64_t now_ms);
  * deadlines in the past are set like others. */
 static inline void access_follow(struct access *access)
 {
+    assert(access->due_ms == access->now_ms);
     access->due_ms = INT64_MIN;
 }
 static inline bool access_follows(const struct access *access)

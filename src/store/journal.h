@@ -105,6 +105,8 @@ struct journal_received {
 uint64_t journal_append_received(struct journal *journal, const struct journal_received *commands, size_t count);
 /* While it is kept, the journal is on also without readers, and the retained bytes stay. With the gate owned. */
 void journal_keep(struct journal *journal, bool is_kept);
+
+/* Any thread, also between two appends of others. */
 uint64_t journal_end_offset(struct journal *journal);
 uint64_t journal_end_position(struct journal *journal);
 /* Records before this position may be missing in the tail; all records behind it are there. A thread that has seen the

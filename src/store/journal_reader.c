@@ -215,6 +215,7 @@ void journal_reader_close(struct journal_reader *reader)
     leave_fetch_locked(reader);
     leave_locked(reader);
     list_remove(&reader->node);
+    assert(journal->reader_count != 0);
     journal->reader_count--;
     journal_switch_locked(journal);
     obsolete = journal_take_obsolete_locked(journal);

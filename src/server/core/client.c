@@ -495,6 +495,7 @@ void client_check_output(struct client *client)
 
 uint64_t client_output_limit_bytes(const struct client *client)
 {
+    client_assert_owned(client);
     uint64_t hard = atomic_load_explicit(&output_limit_of(client)->hard_bytes, memory_order_relaxed);
 
     return hard != 0 ? hard : UINT64_MAX;

@@ -158,6 +158,7 @@ struct client_input {
     void (*on_direct_done)(struct client *client);                     /* a part of a large argument has arrived */
 };
 void client_set_input(const struct client_input *input);
+
 struct client *client_of_conn(struct conn *conn); /* NULL: not a client's connection */
 /* Closes the client now, for CLIENT_REQUEST_KILL. Afterwards it has no wait, no subscription and no watched key, and
  * its parked command is not run. A client whose script is running keeps all of this until the script ends. The worker's

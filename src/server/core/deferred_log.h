@@ -12,6 +12,6 @@ struct worker;
 
 enum { DEFERRED_LOG_BYTES = 64 * 1024 };
 
-/* The worker's thread: the line is written with its deferred work, before it serves anything else. In another thread (a
- * loader, which holds no lock) it is written at once. */
+/* Any thread. In the worker's own thread the line is written with the deferred work, before anything else is served. In
+ * another thread (a loader, which holds no lock) it is written at once. */
 void deferred_log(struct worker *worker, enum log_level level, const char *format, ...) PRINTF_LIKE(3, 4);

@@ -59,7 +59,9 @@ static inline bool server_is_stopping(const struct server *server)
 /* Any thread: stops cleanly. If the caller owns the gate, the gate stays closed, and no data changes any more. Work to
  * be done before is in upkeep/shutdown.h. */
 void server_stop(struct server *server);
-void server_wake_from_signal(void); /* worker 0 checks which signals have arrived; async-signal-safe */
+/* Any thread: worker 0 checks which signals have arrived. Async-signal-safe. */
+void server_wake_from_signal(void);
+
 void server_pause_cron(struct server *server, bool paused); /* any thread */
 /* Leaves a request (enum client_request_flag) on the cards for which `wanted` is true, and returns how many. A client
  * to be killed gets no more elements that it waits for. Bit i of *workers (may be NULL): worker i has such clients. By
