@@ -476,9 +476,12 @@ static void begin(struct request *request, struct migration *migration)
 /* Runs with the locks held: for callers that must not be interrupted. */
 static void run_at_once(struct request *request, struct migration *migration)
 {
+    const bool were_excused = spinlock_stripes_are_excused;
     char text[512];
 
+    spinlock_excuse_stripes(true); /* of EXEC, too: whoever wants its keys waits for the network with it */
     migrate_link_run(NULL, &migration->order);
+    spinlock_excuse_stripes(were_excused);
     (void)take_away(migration, request->access);
     effect_none(request); /* DEL was told */
     request->access->found_key = NULL;

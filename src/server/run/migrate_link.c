@@ -366,6 +366,7 @@ void migrate_link_run(struct migrate_links *links, struct migrate_order *order)
     struct link *link = links != NULL ? find(links, order) : NULL;
     bool again;
 
+    spinlock_assert_may_sleep();
     if (links != NULL)
         links_assert_owned(links);
     assert(order->count != 0);
