@@ -409,7 +409,7 @@ test "the values in keydb.conf are the defaults" {noconn keydb} {
 # The names from the head of its section on, and in force or not.
 proc idle_section {} {
     set text [slurp $::table_root/keydb.conf]
-    set at [string first "# ---- what is accepted and does nothing" $text]
+    set at [string first "# ---- accepted options without effect" $text]
     assert {$at > 0}
     set names {}
     foreach line [split [string range $text $at end] "\n"] {
