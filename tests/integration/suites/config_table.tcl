@@ -22,6 +22,7 @@ set options_table [read_table]
 set own_options {
     event-loop        "only this server has it"
     journal-memory-limit "likewise"
+    journal-spill-limit "likewise"
     aof-lag-limit     "likewise"
     rdb-version       "likewise"
     tls-auth-clients-user "as in Redis 8"
