@@ -85,53 +85,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define LIST_COMMAND_TABLE(table) table,
+
 static void commands_setup(void)
 {
-    static const struct command_row *const tables[] = {
-        script_commands,
-        function_commands,
-        string_commands,
-        lcs_commands,
-        bitmap_commands,
-        hyperloglog_commands,
-        hash_commands,
-        list_commands,
-        set_commands,
-        keys_commands,
-        expire_commands,
-        scan_commands,
-        connection_commands,
-        transaction_commands,
-        admin_commands,
-        command_commands,
-        config_commands,
-        info_commands,
-        lolwut_commands,
-        slowlog_commands,
-        latency_commands,
-        memory_commands,
-        member_expiry_commands,
-        nested_commands,
-        cron_commands,
-        dump_commands,
-        migrate_commands,
-        persist_commands,
-        aof_commands,
-        standalone_commands,
-        sorted_set_commands,
-        sorted_set_range_commands,
-        sorted_set_algebra_commands,
-        sorted_set_pop_commands,
-        pubsub_commands,
-        sort_commands,
-        stream_commands,
-        stream_read_commands,
-        stream_group_commands,
-        stream_info_commands,
-        geo_commands,
-        geo_search_commands,
-        acl_commands,
-    };
+    static const struct command_row *const tables[] = {script_commands, function_commands,
+                                                       EVERY_COMMAND_TABLE(LIST_COMMAND_TABLE)};
 
     command_registry_setup(tables, countof(tables));
     config_on_directive(&command_rename_directive);
