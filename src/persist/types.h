@@ -1,6 +1,5 @@
-/* Types as files see them: one row for each type, beside the code that reads and writes its values (type_hash.c), and
- * the list of these rows. To add a type, add such a file and a line to EVERY_TYPE. The type's number is in
- * store/entry.h, the numbers of its forms are in rdb_format.h. */
+/* Types as files see them: one row for each type, beside the code that reads and writes its values (type_hash.c). To
+ * add a type, add such a file and a line to EVERY_TYPE (store/entry.h). rdb_format.h has the numbers of its forms. */
 #pragma once
 
 #include "base/compiler.h"
@@ -40,16 +39,6 @@ struct type_row {
     uint32_t digest_number; /* the type's number in digests */
     void (*digest)(struct digest *digest, const struct entry *entry); /* mixes the contents of the value in */
 };
-
-#define EVERY_TYPE(DO)           \
-    DO(TYPE_STRING, type_string) \
-    DO(TYPE_LIST, type_list)     \
-    DO(TYPE_SET, type_set)       \
-    DO(TYPE_ZSET, type_zset)     \
-    DO(TYPE_HASH, type_hash)     \
-    DO(TYPE_STREAM, type_stream) \
-    DO(TYPE_NESTED, type_nested) \
-    DO(TYPE_CRON, type_cron)
 
 #define DECLARE_TYPE_ROW(type, row) extern const struct type_row row;
 EVERY_TYPE(DECLARE_TYPE_ROW)

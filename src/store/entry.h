@@ -19,17 +19,20 @@
 #include <stdint.h>
 #include <string.h>
 
-enum value_type {
-    TYPE_STRING,
-    TYPE_LIST,
-    TYPE_SET,
-    TYPE_ZSET,
-    TYPE_HASH,
-    TYPE_STREAM,
-    TYPE_NESTED, /* nested hashes (KEYDB.NHSET) */
-    TYPE_CRON,   /* jobs (KEYDB.CRON, store/jobs.h) */
-    TYPE_COUNT
-};
+/* The types of values: number, and the name of the row that tells files of the type (persist/types.h). To add a type,
+ * add a line. */
+#define EVERY_TYPE(DO)                                             \
+    DO(TYPE_STRING, type_string)                                   \
+    DO(TYPE_LIST, type_list)                                       \
+    DO(TYPE_SET, type_set)                                         \
+    DO(TYPE_ZSET, type_zset)                                       \
+    DO(TYPE_HASH, type_hash)                                       \
+    DO(TYPE_STREAM, type_stream)                                   \
+    DO(TYPE_NESTED, type_nested) /* nested hashes (KEYDB.NHSET) */ \
+    DO(TYPE_CRON, type_cron)     /* jobs (KEYDB.CRON, store/jobs.h) */
+
+#define TYPE_NUMBER(type, row) type,
+enum value_type { EVERY_TYPE(TYPE_NUMBER) TYPE_COUNT };
 
 enum entry_flag {
     ENTRY_EXPIRES = 1 << 0,
@@ -66,6 +69,7 @@ struct entry {
     uint8_t key_size;
     char rest[];
 };
+static_assert(TYPE_COUNT <= 16 && ENCODING_COUNT <= 16, "an entry has four bits for each");
 static_assert(sizeof(struct entry) == 8, "the header is part of the price of every key");
 
 /* Size of the words that `flags` name: 8 bytes for each bit. A table, since not all supported processors can count
