@@ -657,8 +657,7 @@ static void cmd_client_help(struct request *request)
         "SETNAME <name>",
         "    Set the name of this connection.",
         "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [PREFIX ...]] [OPTIN] [OPTOUT] [NOLOOP]",
-        "    Send invalidations when keys change that this connection has read (BCAST: all keys, or those with a "
-        "prefix).",
+        "    Send invalidations of keys that this connection has read (BCAST: all keys, or those with a prefix).",
         "TRACKINGINFO",
         "    Return the state of tracking of this connection.",
         "UNBLOCK <client-id> [TIMEOUT|ERROR]",

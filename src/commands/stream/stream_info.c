@@ -236,8 +236,7 @@ static void cmd_xinfo_help(struct request *request)
         "GROUPS <key>",
         "    Return the groups of a stream, and how far they have read.",
         "STREAM <key> [FULL [COUNT <count>]]",
-        "    Return length, ids, first and last entry of a stream. FULL: also <count> entries, all groups and "
-        "consumers.",
+        "    Return length, ids, first and last entry of a stream. FULL: <count> entries, groups, consumers.",
     };
 
     reply_help(request, lines, countof(lines));
