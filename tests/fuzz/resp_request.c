@@ -164,7 +164,8 @@ static void read_stream(struct reader *reader, struct slice stream, const struct
         reader->received += piece;
         while (reader_step(reader))
             continue;
-        assert(resp_parser_memory_bytes(&reader->parser) <= PARSER_BYTES + 8 * reader->received);
+        assert(resp_parser_table_bytes(&reader->parser) + resp_parser_large_bytes(&reader->parser) <=
+               PARSER_BYTES + 8 * reader->received);
     }
     if (!reader->ended && reader->input_size != 0)
         buffer_append_text(&reader->meaning, "...");
