@@ -306,6 +306,7 @@ with_server {enable-debug-command yes} {
             assert_equal $id [$c client getredir]
             $c get a
             r set a 1
+            $c ping ;# behind its reply the invalidation is queued for the other one
             assert_equal PONG [$other ping] ;# it subscribes to nothing: it could not understand
             $other subscribe __redis__:invalidate
             $c get a
