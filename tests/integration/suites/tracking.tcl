@@ -27,6 +27,17 @@ proc tracked {} {
 }
 
 with_server {enable-debug-command yes} {
+    test "a client that tracks may send commands without keys" {} {
+        set c [cacher]
+        foreach command {{dbsize} {keys *} {scan 0} {randomkey} {object help} {eval {return redis.call('dbsize')} 0}} {
+            $c {*}$command
+            $c multi
+            $c {*}$command
+            $c exec
+        }
+        is_told {} $c
+    }
+
     test "what was read is told of once, when it changes" {} {
         set c [cacher]
         r mset a 1 b 2 c 3
