@@ -3,11 +3,13 @@
 
     utils/tidy.py [--all] [FILE...]         src/**.c unless given
 
+A comment /* clang-tidy -CHECK: why */ in a file takes that check out for this file.
 A file that passed is looked at again when it, a header that it includes, or .clang-tidy has changed (stamps under
 build/lint); --all looks at each. Prints what clang-tidy says and ends with "N passed, N failed": one a file.
 """
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,7 +42,9 @@ def main():
         stamp = os.path.join(lint.CACHE, "tidy-" + digest.hexdigest())
         if os.path.exists(stamp) and not again:
             return ""
-        run = subprocess.run(command + [path, "--"] + flags, capture_output=True, text=True)
+        without = re.findall(r"/\* clang-tidy (-[\w.-]+): \S", lint.read_text(path))
+        checks = ["--checks=" + ",".join(without)] if without else []
+        run = subprocess.run(command + checks + [path, "--"] + flags, capture_output=True, text=True)
         if run.returncode == 0:
             open(stamp, "w").close()
             return ""

@@ -14,6 +14,8 @@
 
 #define NO_OFFSET ((off_t)-1)
 
+/* clang-tidy -readability-inconsistent-declaration-parameter-name: the C library names them with underscores */
+
 static bool is_on; /* const while there are other threads */
 
 void power_cut_calls_record(bool on)

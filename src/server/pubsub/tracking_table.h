@@ -19,8 +19,8 @@ struct tracked_key {
     char name[];
 };
 
-void tracking_table_setup(const struct store *store); /* main thread, before the workers start */
-void tracking_table_teardown(void);                   /* main thread, after the workers have ended */
+void tracking_table_setup(const struct store *of); /* main thread, before the workers start */
+void tracking_table_teardown(void);                /* main thread, after the workers have ended */
 
 /* The key's stripe is held. */
 void tracking_table_add(const struct access *access, const struct key *key, struct client_ref *reader);
