@@ -701,6 +701,13 @@ static const char *apply_appendfsync(const struct option_row *row)
     return NULL;
 }
 
+static const char *apply_lag_limit(const struct option_row *row)
+{
+    (void)row;
+    aof_writer_set_lag_limit();
+    return NULL;
+}
+
 static const char *apply_history(const struct option_row *row)
 {
     gate_assert_alone();
@@ -755,6 +762,7 @@ void aof_setup(void)
     config_on_change("appendonly", apply_appendonly);
     config_on_change("appendfsync", apply_appendfsync);
     config_on_change("aof-disable-auto-gc", apply_history);
+    config_on_change("aof-lag-limit", apply_lag_limit);
     config_on_reset_stat(aof_stats_reset);
 }
 

@@ -2,7 +2,6 @@
 
 #include "base/gate.h"
 #include "server/config/config.h"
-#include "server/durable/aof_writer.h"
 
 #include <string.h>
 
@@ -56,13 +55,6 @@ static const char *check_aof_folder(const struct option_row *row, int64_t number
     return memchr(text.data, '/', text.size) == NULL ? NULL : "appenddirname can't be a path, just a dirname";
 }
 
-static const char *apply_lag_limit(const struct option_row *row)
-{
-    (void)row;
-    aof_writer_set_lag_limit();
-    return NULL;
-}
-
 static const struct option_row aof_rows[] = {
     ROW_BOOL("appendonly", &option_appendonly, 0, OPTION_MUTABLE | OPTION_DENY_LOADING,
              "Write every change to the append-only file, and load it at start."),
@@ -89,8 +81,7 @@ static const struct option_row aof_rows[] = {
     ROW_MEMORY("auto-aof-rewrite-min-size", &option_auto_aof_rewrite_min_size, 64 << 20, 0, INT64_MAX, OPTION_MUTABLE,
                "Size of the append-only files below which no rewrite starts."),
     ROW_MEMORY("aof-lag-limit", &option_aof_lag_limit, 256 << 20, 0, INT64_MAX, OPTION_MUTABLE,
-               "Bytes by which the append-only file may lag before writes are paused; 0: no limit.",
-               .apply = apply_lag_limit),
+               "Bytes by which the append-only file may lag before writes are paused; 0: no limit."),
     ROW_INT("aof-sync-delay", &option_aof_sync_delay, 0, 0, 60 * 1000 * 1000, OPTION_MUTABLE | OPTION_HIDDEN,
             "For tests: microseconds by which each sync is delayed."),
 };
