@@ -199,14 +199,16 @@ bool geohash_shape_contains(const struct geohash_shape *shape, struct geohash_po
 static double circle_longitudes(const struct geohash_shape *shape, double latitudes)
 {
     double latitude = fabs(shape->center.latitude) * DEGREE, angle = latitudes * DEGREE;
-    double most = GEOHASH_LATITUDE_MOST * DEGREE, ratio;
+    double most = GEOHASH_LATITUDE_MOST * DEGREE, half, rise, ratio;
 
     if (latitude + angle < M_PI / 2 && sin(latitude) <= sin(most) * cos(angle))
         return asin(sin(angle) / cos(latitude)) / DEGREE;
     if (angle >= M_PI)
         return GEOHASH_LONGITUDE_MOST;
-    ratio = (cos(angle) - sin(latitude) * sin(most)) / (cos(latitude) * cos(most));
-    return acos(fmax(-1, fmin(ratio, 1))) / DEGREE;
+    half = sin(angle / 2); /* by halves, since the cosine of a small angle has too few digits */
+    rise = sin((most - latitude) / 2);
+    ratio = (half * half - rise * rise) / (cos(latitude) * cos(most));
+    return 2 * asin(sqrt(fmax(0, fmin(ratio, 1)))) / DEGREE;
 }
 
 /* A box is as wide at each latitude, so it reaches across most degrees where it is nearest to a pole. */

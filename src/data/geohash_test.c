@@ -564,6 +564,31 @@ static void ranges_cover_all_that_is_inside(void **state)
     assert_true(kept_out_count > 50000);
 }
 
+/* On the last parallel that a point can be on, at the very edge of circles down to a decimetre. */
+static void small_circles_near_the_poles_are_whole(void **state)
+{
+    struct random random = test_random(__func__);
+    unsigned inside_count = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 20000; i++) {
+        struct geohash_shape shape = {.kind = GEOHASH_CIRCLE, .radius_m = pow(10, 4 * random_unit(&random) - 1)};
+        double degrees = shape.radius_m / 111227 / cos(GEOHASH_LATITUDE_MOST * M_PI / 180), distance_m;
+        struct geohash_area window;
+        struct geohash_point point;
+
+        shape.center = (struct geohash_point){20, i % 2 == 0 ? GEOHASH_LATITUDE_MOST : -GEOHASH_LATITUDE_MOST};
+        window = geohash_shape_window(&shape);
+        point = shape.center;
+        point.longitude += degrees * (0.999 + 0.001 * random_unit(&random));
+        if (geohash_shape_contains(&shape, point, &distance_m)) {
+            assert_true(geohash_window_has(&window, point));
+            inside_count++;
+        }
+    }
+    assert_true(inside_count > 1000);
+}
+
 /* There a shape reaches across more degrees than its size would let one think. */
 static void nothing_is_lost_near_the_poles(void **state)
 {
@@ -633,6 +658,7 @@ int main(void)
         cmocka_unit_test(neighbours_share_borders),
         cmocka_unit_test(searches_find_what_redis_finds),
         cmocka_unit_test(ranges_cover_all_that_is_inside),
+        cmocka_unit_test(small_circles_near_the_poles_are_whole),
         cmocka_unit_test(nothing_is_lost_near_the_poles),
         cmocka_unit_test(both_sides_of_the_date_line_are_found),
     };
