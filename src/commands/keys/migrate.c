@@ -103,7 +103,7 @@ static void cmd_migrate(struct request *request)
 
 /* clang-format off */
 const struct command_row migrate_commands[] = {
-    {.name = "migrate", .run = cmd_migrate, .arity = -6, .access = ACCESS_STRIPED, .flags = "write",
+    {.name = "migrate", .run = cmd_migrate, .arity = -6, .access = ACCESS_STRIPED, .flags = "write alone",
      .categories = "@keyspace @write @slow @dangerous",
      .keys = "RW,ACCESS,DELETE@index:3@range:0,1,0 RW,ACCESS,DELETE,INCOMPLETE@keyword:KEYS,-2@range:-1,1,0",
      .find_keys = migrate_find_keys, .group = "generic", .since = "2.6.0",

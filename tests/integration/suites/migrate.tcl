@@ -139,6 +139,24 @@ with_server {.tls 0 enable-debug-command yes} {
             assert_equal v [r get k]
         }
 
+        test "commands in the same packet are answered after it" {} {
+            r mset k v other 1
+            lassign [silent_target] socket port
+            set c [connect]
+            set packet {}
+            foreach command [list [list migrate 127.0.0.1 $port k 0 300] {incr other} {config set slowlog-max-len 10} \
+                                  {multi} {incr other} {exec}] {
+                append packet "*[llength $command]\r\n"
+                foreach word $command {
+                    append packet "$[string length $word]\r\n$word\r\n"
+                }
+            }
+            $c -raw $packet
+            assert_error "IOERR error or timeout *ing to target instance" {$c -read}
+            assert_equal {2 OK OK QUEUED 3} [list [$c -read] [$c -read] [$c -read] [$c -read] {*}[$c -read]]
+            close_target $socket
+        }
+
         test "while the target does not answer reads go on, writes to the key wait, others do not" {} {
             r mset k v other v
             lassign [silent_target] socket port
