@@ -50,15 +50,15 @@ static bool send_output(struct conn *conn, struct output *output, conn_talk_fn g
     return true;
 }
 
-static void assert_in_data(const struct conn *conn)
+static void assert_in_command(const struct conn *conn)
 {
     loop_assert_self(conn->loop);
-    assert((conn->flags & CONN_IN_DATA) != 0);
+    assert((conn->flags & (CONN_IN_DATA | CONN_PAUSED)) != 0); /* paused: its command was parked before it ran */
 }
 
 bool conn_talk_flush(struct conn *conn, conn_talk_fn go_on, void *context)
 {
-    assert_in_data(conn);
+    assert_in_command(conn);
     if ((conn->flags & CONN_TLS) == 0)
         return send_output(conn, &conn->output, go_on, context);
     while (!output_is_empty(&conn->output) || !output_is_empty(tls_session_wire(conn->tls))) {
@@ -75,7 +75,7 @@ size_t conn_talk_receive(struct conn *conn, char *data, size_t room, conn_talk_f
     char cipher[CONN_TALK_ROOM];
     const bool is_tls = (conn->flags & CONN_TLS) != 0;
 
-    assert_in_data(conn);
+    assert_in_command(conn);
     assert(room >= CONN_TALK_ROOM);
     for (;;) {
         ssize_t got;
@@ -99,7 +99,7 @@ size_t conn_talk_receive(struct conn *conn, char *data, size_t room, conn_talk_f
 
 void conn_leave(struct conn *conn)
 {
-    assert_in_data(conn);
+    assert_in_command(conn);
     output_clear(&conn->output);
     conn_close_for(conn, CONN_CLOSED_PEER, 0);
 }

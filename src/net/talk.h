@@ -1,6 +1,6 @@
 /* A blocking conversation with one peer, while all other connections of this loop wait: for sessions in which a person
- * steps through a script. Call these functions from the connection's on_data only, and only on loops with epoll
- * (io_uring may have read bytes already). */
+ * steps through a script. Call these functions from the connection's on_data only, or while its input is paused, and
+ * only on loops with epoll (io_uring may have read bytes already). */
 #pragma once
 
 #include "base/compiler.h"

@@ -384,7 +384,7 @@ bool tls_decrypt_aside(struct conn *conn, struct slice cipher, char *data, size_
     size_t in_size = session->in_size;
     int error;
 
-    assert((conn->flags & CONN_IN_DATA) != 0);
+    assert((conn->flags & (CONN_IN_DATA | CONN_PAUSED)) != 0);
     session->in = cipher.data;
     session->in_size = cipher.size;
     ERR_clear_error();

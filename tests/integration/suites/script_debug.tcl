@@ -118,6 +118,20 @@ with_server {enable-debug-command yes} {
         $c -close
     }
 
+    test "a script that was parked is stepped through, too" {} {
+        foreach mode {yes sync} {
+            r client pause 100000 write
+            set c [debug_begin $mode {redis.call('set', KEYS[1], '5') return 1} 1 k1]
+            wait_for {[info_field blocked_clients clients] == 1}
+            r -send client unpause ;# answered after a session in place, with one thread
+            assert_match "*Stopped at 1*" [lindex [$c -read] 0]
+            $c -send c
+            assert_match "*<endsession>*" [$c -read]
+            assert_equal OK [r -read]
+            $c -close
+        }
+    }
+
     test "what is no session" {} {
         set c [connect]
         $c script debug yes
