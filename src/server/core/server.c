@@ -167,6 +167,9 @@ struct server *server_create(void)
     return server;
 }
 
+/* atomic, relaxed: the main thread's, and its signal handlers': nobody is there to be woken */
+static _Atomic bool loops_are_gone;
+
 void server_destroy(struct server **server)
 {
     struct server *gone = *server;
@@ -174,6 +177,7 @@ void server_destroy(struct server **server)
     thread_assert_main();
     if (gone == NULL)
         return;
+    atomic_store_explicit(&loops_are_gone, true, memory_order_relaxed);
     for (unsigned i = 0; i < gone->worker_count; i++)
         worker_fini(&gone->workers[i]);
     background_drain();
@@ -248,7 +252,7 @@ void server_wake_from_signal(void)
 {
     struct server *server = instance;
 
-    if (server != NULL)
+    if (server != NULL && !atomic_load_explicit(&loops_are_gone, memory_order_relaxed))
         loop_wake(server->workers[0].loop); /* works whatever locks the interrupted thread holds */
 }
 
