@@ -188,6 +188,11 @@ static void push_reply(lua_State *L, struct script_host *host, struct output *ou
     text->size = 0;
     output_to_buffer(out, text);
     output_clear(out);
+    if (UNLIKELY(text->size == 0)) { /* CLIENT REPLY and others, where DEBUG lets scripts call them */
+        lua_pushboolean(L, false);
+        *is_error = false;
+        return;
+    }
     if (UNLIKELY(host->debug != NULL))
         debug_session_note_reply(host->debug, buffer_slice(text));
     lua_values_push_reply(L, buffer_slice(text), host->run->proto, is_error);

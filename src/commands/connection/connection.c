@@ -774,7 +774,7 @@ const struct command_row connection_commands[] = {
     },
     {
         .name = "host:", .run = cmd_not_for_us, .arity = -1, .access = ACCESS_FREE,
-        .flags = "readonly loading stale no_auth allow_busy unqueued ends_multi", .categories = "@read @slow",
+        .flags = "noscript readonly loading stale no_auth allow_busy unqueued ends_multi", .categories = "@read @slow",
         .group = "generic", .since = "3.2.7", .summary = "Closes the connection: the command is a line of HTTP.",
         .complexity = "O(1)", .syntax = "HOST: [arg ...]",
     },
@@ -786,7 +786,7 @@ const struct command_row connection_commands[] = {
     },
     {
         .name = "post", .run = cmd_not_for_us, .arity = -1, .access = ACCESS_FREE,
-        .flags = "readonly loading stale no_auth allow_busy unqueued ends_multi", .categories = "@read @slow",
+        .flags = "noscript readonly loading stale no_auth allow_busy unqueued ends_multi", .categories = "@read @slow",
         .group = "generic", .since = "3.2.7", .summary = "Closes the connection: the command is a line of HTTP.",
         .complexity = "O(1)", .syntax = "POST [arg ...]",
     },

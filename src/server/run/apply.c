@@ -83,6 +83,8 @@ static bool belongs_here(const struct command *command)
 
     if ((command->flags & COMMAND_ADMIN) != 0 && (command->flags & COMMAND_WRITE) == 0)
         return false;
+    if (is_plain(command, "post") || is_plain(command, "host:")) /* they close their connection */
+        return false;
     return (command->flags & data) != 0 || slice_starts_with(command->full_name, SLICE("script|")) ||
            is_plain(command, "select") || is_plain(command, "multi") || is_plain(command, "exec") ||
            is_plain(command, "ping") || is_plain(command, "echo");

@@ -335,6 +335,8 @@ test "commands that cannot be are refused, with their place" {} {
         {set c}        "*at byte 27: the command 'set' has a wrong number of arguments*"
         shutdown       "*at byte 27: the command 'shutdown' does not belong into such a file*"
         {config set hz 1} "*at byte 27: the command 'config' does not belong into such a file*"
+        post           "*at byte 27: the command 'post' does not belong into such a file*"
+        {host: x}      "*at byte 27: the command 'host:' does not belong into such a file*"
         {subscribe x}  "*at byte 27: the command 'subscribe' does not belong into such a file*"
         {select 99}    "*at byte 27: the command 'select' names a database that is not there*"
     } {
