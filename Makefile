@@ -195,8 +195,10 @@ $(OUT)/obj/%.o: %.c $(OUT)/flags
 ifeq ($(BUILD),tsan)
 $(OUT)/obj/src/script/%.o: FLAGS_OF_FILE := $(if $(CC_IS_CLANG),-mllvm -tsan-instrument-func-entry-exit=0,\
     --param=tsan-instrument-func-entry-exit=0)
-# The sanitizer calls mkdir, which is ours here, before it is set up.
-$(call object,$(POWER_CUT_SOURCES)): FLAGS_OF_FILE := -fno-sanitize=thread
+endif
+# Sanitizers call mkdir, which is ours here, before they are set up.
+ifneq ($(SANITIZE),)
+$(call object,$(POWER_CUT_SOURCES)): FLAGS_OF_FILE := -fno-sanitize=all
 endif
 
 $(LIBRARY): $(call object,$(LIBRARY_SOURCES)) $(OUT)/sources
