@@ -46,3 +46,23 @@ test "the tools for files tell their version" {keydb} {
         assert_match "$tool *.*.*" [exec [file dirname $::settings(server)]/$tool --version]
     }
 }
+
+# The image of utils/docker installs these and nothing else.
+test "the libraries that the server needs are in the packages of machines that only run it" {noconn keydb} {
+    set root [file normalize [file join [file dirname [info script]] .. .. ..]]
+    if {[auto_execok dpkg] eq {} || [auto_execok readelf] eq {}} {
+        skip "there is no dpkg or no readelf"
+    }
+    set installed [exec [file join $root deps install.sh] --list apt run]
+    lappend installed libc6 libgcc-s1 ;# part of each system
+    set needed [regexp -all -inline {NEEDED[^\[]*\[(lib[^]]+)\]} [exec readelf -d $::settings(server)]]
+    assert {[llength $needed] > 6}
+    foreach {all library} $needed {
+        if {[regexp {^lib(asan|tsan|ubsan)\.} $library]} {
+            continue ;# of the build that is tested
+        }
+        set packages [lmap line [split [exec dpkg -S */$library] \n] {lindex [split $line :] 0}]
+        assert {[lsearch -exact [lmap package $packages {expr {$package in $installed}}] 1] >= 0} \
+            "$library is in $packages, which is not installed there"
+    }
+}
