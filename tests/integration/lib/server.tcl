@@ -166,6 +166,20 @@ proc thread_args {{dealt 1}} {
     return [list --server-threads $::settings(threads) {*}[expr {$dealt ? {--min-clients-per-thread 1} : {}}]]
 }
 
+# A server that loads 300 keys for half a minute; gives its id and a connection.
+proc server_launch_loading {} {
+    set port [free_port]
+    set folder [fresh_dir]
+    for {set i 100} {$i < 400} {incr i} {
+        append records \0\3$i\1v
+    }
+    spit $folder/dump.rdb REDIS0009$records\xff[string repeat \0 8]
+    set id [server_launch [list --port $port --dir $folder --save "" --key-load-delay 100000 \
+        --enable-protected-configs yes {*}[thread_args]]]
+    wait_for {![catch {set s [connect -port $port -tls 0]}]}
+    return [list $id $s]
+}
+
 proc server_launch {arguments {input /dev/null}} {
     set dir [fresh_dir]
     set argv [list $::settings(server) {*}$arguments]

@@ -479,15 +479,7 @@ with_server [list .tls 1 latency-tracking yes tls-client-cert-file [cert client.
 }
 
 test "the names of fields while data is loaded, and their order" {keydb} {
-    set port [free_port]
-    set folder [fresh_dir]
-    for {set i 100} {$i < 400} {incr i} {
-        append records \0\3$i\1v
-    }
-    spit $folder/dump.rdb REDIS0009$records\xff[string repeat \0 8]
-    set id [server_launch [list --port $port --dir $folder --save "" --key-load-delay 100000 \
-        --enable-protected-configs yes {*}[thread_args]]]
-    wait_for {![catch {set s [connect -port $port -tls 0]}]}
+    lassign [server_launch_loading] id s
     assert_same_names [lsearch -inline -all [info_names_expected loading] "Persistence *"] \
         [info_names_printed [$s info persistence]]
     process_signal $id KILL

@@ -53,6 +53,16 @@ with_server {enable-debug-command yes enable-protected-configs yes journal-memor
         assert_match "*Can't spill replica backlog: No such file or directory. Slow replicas need*" [slurp [srv log]]
     }
 
+    test "beyond journal-spill-limit a slow reader is lost" {keydb} {
+        r config set journal-spill-limit 3mb
+        r debug journal start spills
+        write_megabytes 20
+        wait_for {[fact spilled] < 4000000 && [fact memory] < 4000000}
+        assert_refused "ERR the next part of the journal is lost: No space left on device" r debug journal read
+        r debug journal stop
+        r config set journal-spill-limit 10gb
+    }
+
     test "writers wait for a reader that holds them, others do not" {keydb} {
         r config set aof-lag-limit 1mb
         r debug journal start holds

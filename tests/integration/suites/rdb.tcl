@@ -211,15 +211,7 @@ test "a second SIGINT ends a server that saves, and what it has written goes" {}
 }
 
 test "where data is kept does not change while it is loaded" {} {
-    set port [free_port]
-    set folder [fresh_dir]
-    for {set i 100} {$i < 400} {incr i} {
-        append records \0\3$i\1v
-    }
-    spit $folder/dump.rdb REDIS0009$records\xff[string repeat \0 8]
-    set id [server_launch [list --port $port --dir $folder --save "" --key-load-delay 100000 \
-        --enable-protected-configs yes {*}[thread_args]]]
-    wait_for {![catch {set s [connect -port $port -tls 0]}]}
+    lassign [server_launch_loading] id s
     assert_refused "LOADING Redis is loading the dataset in memory" $s config set dir /
     assert_refused "LOADING Redis is loading the dataset in memory" $s get 100
     assert_equal OK [$s config set maxmemory 0]
