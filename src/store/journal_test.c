@@ -861,6 +861,28 @@ static void the_file_has_a_limit(void **state)
     journal_reader_close(&place);
     journal_reader_close(&second);
 
+    /* Whoever is behind the blocks that are given up is lost, also a reader that is not the very last. */
+    atomic_store(&changes, 0);
+    journal_reader_open(&last, &journal);
+    journal_reader_open(&second, &journal);
+    last.on_change = second.on_change = count_change;
+    journal_reader_set(&last, JOURNAL_READER_SPILLS, 0);
+    for (next = count; journal.newest == last.block;)
+        append_numbered(count++);
+    while (second.block == last.block)
+        assert_true(journal_reader_next(&second, &view));
+    journal_reader_set(&second, JOURNAL_READER_SPILLS, 0);
+    for (unsigned i = 0; atomic_load(&changes) < 2; i++) {
+        assert_true(i < 60000);
+        append_numbered(count++);
+        tend_if_wanted();
+    }
+    assert_false(journal_reader_next(&last, &view));
+    assert_false(journal_reader_next(&second, &view));
+    assert_true(last.is_lost && second.is_lost);
+    journal_reader_close(&last);
+    journal_reader_close(&second);
+
     /* A disk that is nearly full is as a file that is too long. */
     journal_set_spill_limit(&journal, 0, UINT64_MAX);
     journal_reader_open(&last, &journal);
