@@ -139,7 +139,9 @@ bool journal_tend(struct journal *journal);
 
 enum journal_reader_flag {
     JOURNAL_READER_SPILLS = 1 << 0,
-    JOURNAL_READER_NEVER_WAITS = 1 << 1 /* its thread serves others: journal_tend reads the file for it */
+    /* Its thread serves others: journal_tend reads the file for it. When journal_reader_next or journal_reader_open_at
+     * has started that (journal_wants_tending), the reader's thread sees to it that journal_tend is called soon. */
+    JOURNAL_READER_NEVER_WAITS = 1 << 1
 };
 
 /* A position in the journal. One thread owns it, except where a comment says otherwise. */

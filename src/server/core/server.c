@@ -167,7 +167,8 @@ struct server *server_create(void)
     return server;
 }
 
-/* atomic, relaxed: the main thread's, and its signal handlers': nobody is there to be woken */
+/* The loops of the workers are destroyed, or are about to be: signal handlers must not use them. Atomic, relaxed: the
+ * main thread sets it, and all other threads block signals (base/thread.c), so the handlers run in the main thread. */
 static _Atomic bool loops_are_gone;
 
 void server_destroy(struct server **server)

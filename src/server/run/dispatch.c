@@ -332,8 +332,12 @@ static ALWAYS_INLINE void finish_request(const struct request *request, bool in_
 
     if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
         after_tracked(request);
-    if (UNLIKELY(request->access->effects != NULL) || waiters_are_ready(request->access))
-        in_group ? settle_in_group(client->worker) : settle_command(client->worker);
+    if (UNLIKELY(request->access->effects != NULL) || waiters_are_ready(request->access)) {
+        if (in_group)
+            settle_in_group(client->worker);
+        else
+            settle_command(client->worker);
+    }
     dispatch_after_reply(client);
 }
 
