@@ -35,7 +35,8 @@ FOLDERS = ["base", "net", "data", "store", "persist",
            "server/config", "server/process", "server/command", "server/core", "server/observe", "server/tls",
            "server/pubsub", "server/acl", "server/durable", "server/memory", "server/run", "server/upkeep",
            "server/diagnose",
-           # replication, cluster
+           "replication",
+           # cluster
            "commands/shared", "commands/keys", "commands/string", "commands/collection", "commands/sorted_set",
            "commands/stream", "commands/connection", "commands/debug", "commands/admin",
            "script"]
