@@ -11,6 +11,9 @@
 #include "commands/shared/random_count.h"
 #include "commands/shared/type_options.h"
 #include "persist/types.h"
+#include "replication/backlog.h"
+#include "replication/history.h"
+#include "replication/options.h"
 #include "script/script_host.h"
 #include "script/script_info.h"
 #include "script/scripts.h"
@@ -124,7 +127,7 @@ static void lifecycles_setup(void)
         &aof_lifecycle,           &rendezvous_lifecycle, &pause_lifecycle,          &parking_lifecycle,
         &cron_runner_lifecycle,   &migrate_lifecycle,    &large_bulk_lifecycle,     &defrag_cycle_lifecycle,
         &soft_shutdown_lifecycle, &loading_lifecycle,    &active_expiry_lifecycle,  &listeners_lifecycle,
-        &standstill_lifecycle,
+        &standstill_lifecycle,    &backlog_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)
@@ -156,6 +159,7 @@ static void parts_setup(void)
     file_options_setup();
     aof_setup();
     journal_limits_setup();
+    replication_options_setup();
     persistence_setup(type_rdb_limits);
     lifecycles_setup();
 }
@@ -216,6 +220,7 @@ int main(int argc, char **argv)
         goto out;
     }
     types_setup(server->store);
+    history_setup(&server->journal);
     memory_report_mark_startup();
     scripts_setup();
     reaper_setup();

@@ -10,7 +10,16 @@ must_check bool exclusive_own_gate(struct worker *worker);
 
 /* Alone with the data for a moment, outside of any command, between begin and end. False: call it again after a wake,
  * or call exclusive_drop, since the gate stays closed for the first in its queue. */
-enum gate_wish { GATE_WISH_SAVE = 1 << 0, GATE_WISH_AOF = 1 << 1, GATE_WISH_SHUTDOWN = 1 << 2 };
+enum gate_wish {
+    GATE_WISH_SAVE = 1 << 0,
+    GATE_WISH_AOF = 1 << 1,
+    GATE_WISH_SHUTDOWN = 1 << 2,
+    GATE_WISH_BACKLOG = 1 << 3, /* for src/replication, as those below: to end the backlog */
+    GATE_WISH_SYNC = 1 << 4,    /* to begin a snapshot for replicas */
+    GATE_WISH_MASTER = 1 << 5,  /* the link to the master */
+    GATE_WISH_APPLY = 1 << 6,   /* to apply a batch of the master's stream */
+    GATE_WISH_FAILOVER = 1 << 7
+};
 must_check bool exclusive_begin(struct worker *worker, enum gate_wish wish);
 void exclusive_end(struct worker *worker);
 void exclusive_drop(struct worker *worker, enum gate_wish wish); /* does nothing without such a wish */

@@ -1,0 +1,17 @@
+/* Whether this server follows a master, for the parts that act differently then: keys neither expire nor are evicted by
+ * themselves, jobs do not run, clients may not write. src/replication decides it. */
+#pragma once
+
+#include "base/compiler.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+extern _Atomic bool role_is_follower; /* global: atomic: relaxed; changed with the gate owned */
+
+/* Any thread; costs a load. A thread that is inside sees no change until it leaves. */
+static inline bool role_follows(void)
+{
+    return UNLIKELY(atomic_load_explicit(&role_is_follower, memory_order_relaxed));
+}
+void role_set(bool follows); /* with the gate owned; only for src/replication */
