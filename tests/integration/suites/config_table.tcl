@@ -23,6 +23,7 @@ set own_options {
     event-loop        "only this server has it"
     journal-memory-limit "likewise"
     journal-spill-limit "likewise"
+    repl-backpressure-limit "likewise"
     aof-lag-limit     "likewise"
     rdb-version       "likewise"
     tls-auth-clients-user "as in Redis 8"
