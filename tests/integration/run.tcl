@@ -92,7 +92,7 @@ proc run_suite path {
 }
 
 read_arguments $argv
-foreach part {check server resp certs} {
+foreach part {check server resp certs group} {
     source $lib_dir/$part.tcl
 }
 chan configure stdout -buffering line

@@ -22,6 +22,7 @@ namespace eval check {
     variable skipped 0
     variable suite {}
     variable failures {}
+    variable running 0      ;# a test runs
 }
 
 proc selected {name tags} {
@@ -73,6 +74,7 @@ proc test {name tags body} {
     set started [clock milliseconds]
     set mark $resp::serial
     set ::test_processes {}
+    set check::running 1
     set failed [catch {
         if {$server::stack ne {} && "noconn" ni $tags} {
             if {[srv process] eq {}} {
@@ -82,6 +84,7 @@ proc test {name tags body} {
         }
         apply [list {} $body]
     } problem details]
+    set check::running 0
     set code [expr {$failed ? [dict get $details -errorcode] : {}}]
     set crash [test_aftermath]
     resp::drop_since $mark
@@ -133,6 +136,7 @@ proc test_aftermath {} {
         process_stop $id
         append problem [process_complaint $id]
     }
+    append problem [group_aftermath]
     if {$server::stack ne {} && [srv process] ne {}} {
         set id [srv process]
         append problem [process_complaint $id]

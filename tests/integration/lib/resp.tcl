@@ -321,6 +321,10 @@ proc resp::drop id {
     interp alias {} ::resp::c$id {}
 }
 
+proc resp::is_open connection {
+    return [info exists resp::chan([string range $connection [string length ::resp::c] end])]
+}
+
 proc resp::drop_since mark {
     foreach id $resp::open_ids {
         if {$id > $mark} {

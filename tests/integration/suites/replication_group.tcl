@@ -1,0 +1,82 @@
+# Groups of servers and the proxy between them, as the tests of replication use them.
+
+# What every pair of servers must be able to do, whoever they are.
+proc pair_works {master replica} {
+    on $master set a 1
+    on $master rpush l x y z
+    set via [proxy_open $master]
+    follow $replica $master $via
+    wait_same $master $replica
+    assert_equal {1 0} [lrange [sync_counts $master] 0 1]
+    on $master set b 2
+    wait_same $master $replica
+    assert_equal 2 [on $replica get b]
+
+    proxy $via down
+    wait_for {![link_is_up $replica]}
+    on $master set c 3
+    proxy $via up
+    wait_same $master $replica
+    assert_equal {1 1} [lrange [sync_counts $master] 0 1]
+
+    member_kill $master
+    wait_for {![link_is_up $replica]}
+    member_start $master
+    wait_same $master $replica
+    assert_equal {} [on $replica keys *]
+    follow $replica no
+    on $replica set mine 1
+}
+
+with_server {} {
+    test "a redis-server follows another one through a proxy" {noconn} {
+        with_group {m oracle {} r oracle {}} {
+            pair_works m r
+        }
+    }
+
+    test "at a given byte the proxy cuts a connection" {} {
+        set port [expr {[srv tls] ? [srv tls_port] : [srv port]}]
+        with_group {} {
+            set via [proxy_open $port]
+            set c [connect -port [proxy_port $via]]
+            assert_equal PONG [$c ping]
+            proxy $via cut
+            assert_equal 1 [$c -closed]
+
+            if {![srv tls]} {
+                proxy $via at 10 cut
+                set c [connect -port [proxy_port $via] -tls 0]
+                $c -send ping
+                $c -send ping
+                assert_equal "+PONG\r\n+PO" [$c -bytes 10]
+                assert_equal 1 [$c -closed]
+            }
+        }
+    }
+
+    test "the proxy delays, stalls and slows" {} {
+        set port [expr {[srv tls] ? [srv tls_port] : [srv port]}]
+        with_group {} {
+            set via [proxy_open $port]
+            set c [connect -port [proxy_port $via]]
+            proxy $via delay 30
+            set began [clock milliseconds]
+            $c ping
+            assert {[clock milliseconds] - $began >= 60}
+            proxy $via delay 0
+
+            proxy $via stall down
+            $c -send set key value
+            wait_for {[r get key] eq "value"}
+            proxy $via resume
+            assert_equal OK [$c -read]
+
+            r set large [string repeat x 300000]
+            proxy $via throttle 1000000
+            set began [clock milliseconds]
+            assert_equal 300000 [string length [$c get large]]
+            assert {[clock milliseconds] - $began >= 200}
+        }
+    }
+}
