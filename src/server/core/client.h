@@ -129,6 +129,7 @@ struct client {
     struct held_output *held_output; /* NULL: its output does not wait for the disk */
     struct blocked *blocked;         /* NULL: no command waits for a key */
     uint64_t wait_count;             /* how often it was blocked */
+    uint64_t written_offset;         /* the journal's offset behind its last write; 0: none while the journal was on */
     /* Number of rendezvous that its reply waits for: it is blocked, and its output is held. */
     uint32_t rendezvous_count;
     void (*on_unblock)(struct client *client, bool with_error); /* while blocked: see client_block */

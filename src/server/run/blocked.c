@@ -38,6 +38,7 @@ struct blocked {
     bool (*can_serve)(const struct request *request, const struct entry *entry);
     struct loop_timer timer;     /* owner */
     uint64_t served_us;          /* how long that took; likewise */
+    uint64_t written_offset;     /* the journal's offset behind its effect; 0: none; likewise */
     struct output reply;         /* of who serves it, then of the owner; so is: */
     struct acl_decision refusal; /* the reason of the reply */
 };
@@ -134,6 +135,8 @@ static void deliver(struct worker *worker, struct mail *mail)
                                   .client = client,
                                   .worker = worker},
                 blocked->served_us);
+    if (blocked->written_offset != 0)
+        client->written_offset = blocked->written_offset;
     output_splice(output_of(blocked), &blocked->reply);
     leave(blocked);
     go_on(client);
@@ -260,8 +263,7 @@ static const struct key *own_key(const struct owned_args *words, const struct re
     panic("A key without waiters is ready");
 }
 
-/* Returns how long it took, in microseconds. */
-static uint64_t run(struct request *request)
+static void run(struct blocked *blocked, struct request *request)
 {
     struct access *access = request->access;
     struct worker *worker = request->worker;
@@ -275,8 +277,8 @@ static uint64_t run(struct request *request)
     span = tick_now() - start;
     timing_note_waited(worker, request->command, span, request->failed);
     counter_add(&worker->stats.command_ticks, span);
-    dispatch_journal(worker);
-    return tick_to_ns(span) / 1000;
+    blocked->written_offset = dispatch_journal(worker);
+    blocked->served_us = tick_to_ns(span) / 1000;
 }
 
 /* False: it stays blocked. */
@@ -304,7 +306,7 @@ static bool serve(struct worker *worker, struct wait_node *node, const struct en
     access->no_touch = blocked->no_touch;
     telling_noted(worker); /* reports the change that filled it, and earlier ones */
     if (!acl_refuses_served(&request, blocked->user, &blocked->refusal))
-        blocked->served_us = run(&request);
+        run(blocked, &request);
     access->no_touch = no_touch;
     deliveries_post_mail(worker, blocked->worker, &blocked->mail); /* from here on it is its owner's */
     return true;
@@ -336,7 +338,7 @@ void blocked_serve(struct worker *worker)
     access_advance(&worker->run.access, worker_now_ms(worker));
     while ((ready = waiters_take_ready(&worker->run.access)) != NULL)
         serve_key(worker, ready);
-    dispatch_journal(worker); /* a look at a key may have found that its time is over */
+    (void)dispatch_journal(worker); /* a look at a key may have found that its time is over */
 }
 
 /* Inside the gate, like everything that touches a stripe: the owner of the gate walks the registries without locks. */

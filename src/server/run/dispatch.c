@@ -270,30 +270,41 @@ size_t dispatch_query_bytes(const struct request *request)
     return 0;
 }
 
-void dispatch_journal(struct worker *worker)
+uint64_t dispatch_journal(struct worker *worker)
 {
-    if (worker->run.effects.count != 0) {
-        worker_assert_inside(worker); /* a thread that is alone may remove readers */
-        journal_append(&worker->server->journal, &worker->run.effects, false);
-        worker->has_journaled = true;
-        worker_at_turn_end(worker);
-        effects_clear(&worker->run.effects);
-    }
+    uint64_t offset;
+
+    if (LIKELY(worker->run.effects.count == 0))
+        return 0;
+    worker_assert_inside(worker); /* a thread that is alone may remove readers */
+    offset = journal_append(&worker->server->journal, &worker->run.effects, false);
+    worker->has_journaled = true;
+    worker_at_turn_end(worker);
+    effects_clear(&worker->run.effects);
+    return offset;
 }
 
-/* For one command; notes are posted once for all commands that hold the same stripes. */
-static void settle_command(struct worker *worker)
+static ALWAYS_INLINE void journal_for(struct worker *worker, struct client *client)
 {
-    dispatch_journal(worker);
+    const uint64_t offset = dispatch_journal(worker);
+
+    if (UNLIKELY(offset != 0) && LIKELY(client != NULL))
+        client->written_offset = offset;
+}
+
+/* For one command of the client (NULL: of none); notes are posted once for all commands that hold the same stripes. */
+static void settle_command(struct worker *worker, struct client *client)
+{
+    journal_for(worker, client);
     if (waiters_are_ready(&worker->run.access))
         blocked_serve(worker);
 }
 
 /* Only clients that wait are urgent: effects are appended for the whole group, which holds its stripes that long. */
-static void settle_in_group(struct worker *worker)
+static void settle_in_group(struct worker *worker, struct client *client)
 {
     if (waiters_are_ready(&worker->run.access))
-        settle_command(worker);
+        settle_command(worker, client);
     else
         effects_end_group(&worker->run.effects);
 }
@@ -303,7 +314,7 @@ void dispatch_settle_access(struct access *access)
     struct worker *worker = container_of(access, struct worker, run.access);
 
     worker_assert_inside(worker);
-    settle_command(worker);
+    settle_command(worker, worker->run.running != NULL ? worker->run.running->client : NULL);
     telling_noted(worker);
 }
 
@@ -334,9 +345,9 @@ static ALWAYS_INLINE void finish_request(const struct request *request, bool in_
         after_tracked(request);
     if (UNLIKELY(request->access->effects != NULL) || waiters_are_ready(request->access)) {
         if (in_group)
-            settle_in_group(client->worker);
+            settle_in_group(client->worker, client);
         else
-            settle_command(client->worker);
+            settle_command(client->worker, client);
     }
     dispatch_after_reply(client);
 }
@@ -688,7 +699,7 @@ static enum run_result run_group(struct client *client, struct job *first, const
     start = time = tick_now();
     for (const struct job *job = first; job < end; job++)
         time = run_command_since(client, job, &worker->run.keys.items[job->first_key], false, time, true);
-    dispatch_journal(worker);
+    journal_for(worker, client);
     telling_noted(worker);
     count_commands(client, end - 1, (uint64_t)(end - first), time - start);
     access_unlock(&worker->run.access, worker->run.stripes.items, worker->run.stripes.count);

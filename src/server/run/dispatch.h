@@ -38,8 +38,9 @@ void dispatch_escalate(struct worker *worker);
 /* Bytes of input of the running command; 0 if it is not in the input: in EXEC, or after being parked. */
 size_t dispatch_query_bytes(const struct request *request);
 
-/* Appends worker->run.effects to the journal; the stripes are held: inside the gate, or alone. */
-void dispatch_journal(struct worker *worker);
+/* Appends worker->run.effects to the journal; the stripes are held: inside the gate, or alone. Returns the journal's
+ * offset behind them; 0: there were none. */
+uint64_t dispatch_journal(struct worker *worker);
 /* The same for the worker of the access. Then serves clients that wait for changed keys, and informs listeners. */
 void dispatch_settle_access(struct access *access);
 
