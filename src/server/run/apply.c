@@ -8,6 +8,7 @@
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "server/run/obeyed.h"
 
 struct apply {
     struct client *client;
@@ -20,28 +21,12 @@ struct apply {
 
 /* --------------------------------------------------------------------------------------------------- the client -- */
 
-/* It replies to nobody. */
-static struct client *client_create(struct worker *worker)
-{
-    static char nowhere[] = ""; /* global: an address that nobody has; never written */
-    struct client *client = mem_alloc_zero(sizeof(*client));
-
-    client->worker = worker;
-    client->id = UINT64_MAX;
-    client->proto = 2;
-    client->flags = CLIENT_AUTHENTICATED | CLIENT_REPLY_OFF | CLIENT_OBEYED;
-    client->card.id = client->id;
-    client->card.address = client->card.local_address = nowhere;
-    client->card.user_name = nowhere;
-    return client;
-}
-
 static struct apply *create(struct worker *worker)
 {
     struct apply *apply = mem_alloc_zero(sizeof(*apply));
 
     apply->worker = worker;
-    apply->client = client_create(worker);
+    apply->client = obeyed_client_create(worker);
     return apply;
 }
 
@@ -49,8 +34,7 @@ static void destroy(struct apply **apply)
 {
     if (*apply == NULL)
         return;
-    output_clear(&(*apply)->client->conn.output);
-    mem_free((*apply)->client);
+    obeyed_client_destroy(&(*apply)->client);
     key_list_fini(&(*apply)->keys);
     mem_free(*apply);
     *apply = NULL;
@@ -76,20 +60,6 @@ static bool is_plain(const struct command *command, const char *name)
     return slice_equal_text(command->full_name, name);
 }
 
-/* Commands that no version writes to an append-only file, and that would do harm. Reads do no harm. */
-static bool belongs_here(const struct command *command)
-{
-    const uint32_t data = COMMAND_WRITE | COMMAND_READONLY | COMMAND_MAY_REPLICATE | COMMAND_SCRIPT;
-
-    if ((command->flags & COMMAND_ADMIN) != 0 && (command->flags & COMMAND_WRITE) == 0)
-        return false;
-    if (is_plain(command, "post") || is_plain(command, "host:")) /* they close their connection */
-        return false;
-    return (command->flags & data) != 0 || slice_starts_with(command->full_name, SLICE("script|")) ||
-           is_plain(command, "select") || is_plain(command, "multi") || is_plain(command, "exec") ||
-           is_plain(command, "ping") || is_plain(command, "echo");
-}
-
 /* Nobody is there yet to whom it could be published. */
 static bool is_without_effect(const struct command *command)
 {
@@ -112,7 +82,7 @@ static enum apply_verdict prepare(struct apply *apply, const struct slice *args,
         return APPLY_UNKNOWN;
     if (UNLIKELY(!command_arity_fits(command, arg_count)))
         return APPLY_ARITY;
-    if (UNLIKELY(!belongs_here(command)))
+    if (UNLIKELY(!obeyed_belongs(command)))
         return APPLY_FOREIGN;
     *applied = (struct applied){.args = args, .arg_count = arg_count, .command = command};
     applied->first_key = apply->keys.count;

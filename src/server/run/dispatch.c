@@ -418,6 +418,14 @@ void dispatch_call(struct request *outer, const struct nested_call *call)
         tracking_note_script_read(outer, &request);
 }
 
+void dispatch_run_obeyed(struct request *request)
+{
+    worker_assert_inside(request->worker);
+    assert(request->in_exec && command_arity_fits(request->command, request->arg_count));
+    (void)execute(request, tick_now());
+    counter_add(&request->worker->stats.commands_processed, 1);
+}
+
 /* ---------------------------------------------------------------------------------------------- turn of scripts -- */
 
 static bool takes_turn(const struct client *client, const struct command *command)

@@ -31,6 +31,8 @@ struct nested_call {
     bool by_script;
 };
 void dispatch_call(struct request *outer, const struct nested_call *call);
+/* Runs a command of a stream that is obeyed, with what its batch holds. The caller settles. */
+void dispatch_run_obeyed(struct request *request);
 /* The running command is one that takes the scripts' turn, and needs more than it holds: from here to its end, this
  * worker is alone. */
 void dispatch_escalate(struct worker *worker);

@@ -1,0 +1,582 @@
+#include "server/run/follow.h"
+
+#include "base/array.h"
+#include "base/buffer.h"
+#include "base/number.h"
+#include "net/resp.h"
+#include "server/command/key_list.h"
+#include "server/core/client.h"
+#include "server/core/exclusive.h"
+#include "server/core/request.h"
+#include "server/core/server.h"
+#include "server/core/worker.h"
+#include "server/run/dispatch.h"
+#include "server/run/obeyed.h"
+#include "store/waiters.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    STRIPES_MOST = 512,    /* of a batch that locks them; with more it owns the gate */
+    PREFETCH_COMMANDS = 8, /* commands whose keys are prefetched together */
+    IDLE_BYTES = 1 << 20   /* memory that stays while there is nothing to do */
+};
+
+/* What is done for a command. */
+enum step_kind { STEP_RUN, STEP_SELECT, STEP_NOTHING, STEP_BAD };
+
+struct step {
+    enum step_kind kind;
+    size_t begin, end; /* its bytes in follow.bytes */
+    const struct command *command;
+    struct slice *args; /* point into follow.bytes */
+    uint32_t arg_count;
+    uint32_t first_key, key_count;
+    unsigned db;
+    unsigned flags;    /* enum journal_flag */
+    bool ends_group;   /* it is no part of a transaction, or its EXEC */
+    const char *fault; /* STEP_BAD: the reason */
+};
+
+struct follow {
+    struct worker *worker;
+    struct follow_options options;
+    struct client *client;
+    struct buffer bytes; /* from the first command that is not applied */
+    size_t parsed;       /* bytes of it that are steps */
+    uint64_t applied_bytes;
+    struct resp_parser parser;
+    struct resp_limits limits;
+    struct resp_scratch scratch;
+    struct {
+        struct step *items;
+        uint32_t count, capacity;
+    } steps; /* of the batch */
+    struct key_list keys;
+    struct {
+        uint32_t *items, count, capacity;
+    } stripes; /* of the batch's keys; each once, ascending when they are locked */
+    uint64_t known[STORE_STRIPES_MOST / 64];
+    struct {
+        struct journal_received *items;
+        uint32_t count, capacity;
+    } received;
+    unsigned db;         /* selected behind the last step */
+    unsigned applied_db; /* behind the last that was applied */
+    uint32_t whole;      /* steps before an open transaction */
+    uint32_t opened_at;  /* index of its MULTI */
+    bool in_transaction;
+    bool needs_gate; /* a step does */
+    bool wants_ack, waits;
+    bool has_ended; /* a step is STEP_BAD, or the bytes are no commands */
+    char error[256];
+};
+
+/* ----------------------------------------------------------------------------------------------- begin and end -- */
+
+struct follow *follow_create(struct worker *worker, const struct follow_options *options)
+{
+    struct follow *follow = mem_alloc_zero(sizeof(*follow));
+
+    worker_assert_outside(worker);
+    assert(options->is_current != NULL);
+    follow->worker = worker;
+    follow->options = *options;
+    follow->client = obeyed_client_create(worker);
+    follow->limits = (struct resp_limits){.bulk_max_bytes = INT64_MAX / 4, .authenticated = true};
+    resp_parser_init(&follow->parser, &follow->limits, &follow->scratch);
+    follow->db = follow->applied_db = options->db;
+    return follow;
+}
+
+void follow_destroy(struct follow **follow)
+{
+    struct follow *old = *follow;
+
+    if (old == NULL)
+        return;
+    worker_assert_self(old->worker);
+    *follow = NULL;
+    exclusive_drop(old->worker, GATE_WISH_APPLY);
+    resp_parser_fini(&old->parser);
+    resp_scratch_fini(&old->scratch);
+    obeyed_client_destroy(&old->client);
+    buffer_fini(&old->bytes);
+    key_list_fini(&old->keys);
+    ARRAY_FINI(&old->steps);
+    ARRAY_FINI(&old->stripes);
+    ARRAY_FINI(&old->received);
+    mem_free(old);
+}
+
+bool follow_waits(const struct follow *follow)
+{
+    return follow->waits;
+}
+
+uint64_t follow_applied_bytes(const struct follow *follow)
+{
+    return follow->applied_bytes;
+}
+
+unsigned follow_db(const struct follow *follow)
+{
+    return follow->applied_db;
+}
+
+bool follow_wants_ack(struct follow *follow)
+{
+    bool wants = follow->wants_ack;
+
+    follow->wants_ack = false;
+    return wants;
+}
+
+const char *follow_error(const struct follow *follow)
+{
+    return follow->error;
+}
+
+/* ----------------------------------------------------------------------------------------------------- gathering -- */
+
+static bool is_named(const struct command *command, const char *name)
+{
+    return slice_equal_text(command->full_name, name);
+}
+
+static void add_stripe(struct follow *follow, uint32_t stripe)
+{
+    const uint64_t bit = UINT64_C(1) << stripe % 64;
+
+    if ((follow->known[stripe / 64] & bit) != 0)
+        return;
+    follow->known[stripe / 64] |= bit;
+    *ARRAY_PUSH(&follow->stripes) = stripe;
+}
+
+static void take_keys(struct follow *follow, struct step *step)
+{
+    step->first_key = follow->keys.count;
+    step->key_count = key_list_add(&follow->keys, step->command, step->args, step->arg_count);
+    for (uint32_t i = 0; i < step->key_count; i++)
+        add_stripe(follow, access_stripe_of(&follow->worker->run.access, &follow->keys.items[step->first_key + i]));
+}
+
+static void take_select(struct follow *follow, struct step *step)
+{
+    const struct store *store = follow->worker->server->store;
+    uint64_t number;
+
+    step->kind = STEP_SELECT;
+    step->flags |= JOURNAL_SELECT;
+    if (step->arg_count != 2 || !number_parse_u64(step->args[1], &number)) {
+        step->kind = STEP_BAD;
+        step->fault = "a SELECT without a number";
+    } else if (number >= store->database_count) {
+        step->kind = STEP_BAD;
+        snprintf(follow->error, sizeof(follow->error),
+                 "the master uses database %llu: this server needs at least `databases %llu`",
+                 (unsigned long long)number, (unsigned long long)number + 1);
+        step->fault = follow->error;
+    } else {
+        follow->db = step->db = (unsigned)number;
+    }
+}
+
+static void take_replconf(struct follow *follow, struct step *step)
+{
+    step->kind = STEP_NOTHING;
+    step->flags |= JOURNAL_MESSAGE;
+    if (step->arg_count >= 2 && slice_equal_text_nocase(step->args[1], "getack"))
+        follow->wants_ack = true;
+}
+
+static void take_transaction(struct follow *follow, struct step *step, bool begins)
+{
+    step->kind = STEP_NOTHING;
+    if (begins == follow->in_transaction) {
+        step->kind = STEP_BAD;
+        step->fault = begins ? "a MULTI inside of a transaction" : "an EXEC without MULTI";
+        return;
+    }
+    step->flags = begins ? JOURNAL_BEGINS : JOURNAL_ENDS;
+    step->ends_group = !begins;
+    follow->in_transaction = begins;
+    if (begins)
+        follow->opened_at = follow->steps.count - 1;
+}
+
+/* A command that does not run: it is in the stream, but nothing happens, as on the master. */
+static void take_unknown(struct follow *follow, struct step *step, const char *reason)
+{
+    char text[128];
+
+    step->kind = STEP_NOTHING;
+    snprintf(text, sizeof(text), "ERR %s", reason);
+    if (follow->options.on_error != NULL)
+        follow->options.on_error(step->args[0], slice_from_text(text), follow->applied_bytes + step->begin,
+                                 follow->options.context);
+}
+
+static void take_command(struct follow *follow, struct step *step)
+{
+    const struct command *command = command_find(step->args[0]);
+
+    if (LIKELY(command != NULL) && UNLIKELY(command->subcommand_count != 0) && step->arg_count > 1)
+        command = command_find_subcommand(command, step->args[1]);
+    step->command = command;
+    if (UNLIKELY(command == NULL)) {
+        take_unknown(follow, step, "unknown command");
+    } else if (UNLIKELY((command->flags & (COMMAND_WRITE | COMMAND_READONLY)) == 0) && is_named(command, "select")) {
+        take_select(follow, step);
+    } else if (UNLIKELY(command->flags & COMMAND_NO_MULTI) || is_named(command, "multi") || is_named(command, "exec")) {
+        if (is_named(command, "multi") || is_named(command, "exec"))
+            take_transaction(follow, step, is_named(command, "multi"));
+        else
+            take_unknown(follow, step, "a command that does not belong into a stream");
+    } else if (UNLIKELY(is_named(command, "ping"))) {
+        step->kind = STEP_NOTHING;
+        step->flags |= JOURNAL_MESSAGE;
+    } else if (UNLIKELY(is_named(command, "replconf"))) {
+        take_replconf(follow, step);
+    } else if (UNLIKELY(!obeyed_belongs(command))) {
+        take_unknown(follow, step, "a command that does not belong into a stream");
+    } else if (UNLIKELY(!command_arity_fits(command, step->arg_count))) {
+        take_unknown(follow, step, "wrong number of arguments");
+    } else {
+        const enum access_class access = command_access(command, step->args, step->arg_count);
+
+        if (UNLIKELY(access == ACCESS_GATED))
+            step->flags |= JOURNAL_MESSAGE;
+        else if (UNLIKELY(access != ACCESS_STRIPED || (command->flags & COMMAND_SCRIPT) != 0))
+            follow->needs_gate = true;
+        take_keys(follow, step);
+    }
+}
+
+static void take_step(struct follow *follow, const struct resp_command *words)
+{
+    struct step *step = ARRAY_PUSH(&follow->steps);
+
+    *step = (struct step){.begin = follow->parsed,
+                          .end = follow->parsed + words->consumed,
+                          .args = words->args,
+                          .arg_count = words->arg_count,
+                          .db = follow->db,
+                          .ends_group = !follow->in_transaction};
+    follow->parsed = step->end;
+    take_command(follow, step);
+    if (step->ends_group) {
+        if ((step->flags & (JOURNAL_BEGINS | JOURNAL_SELECT)) == 0)
+            step->flags |= JOURNAL_ENDS;
+        follow->whole = follow->steps.count;
+    }
+}
+
+/* The steps of an open transaction stay while its bytes move. */
+static void append(struct follow *follow, const char *data, size_t size)
+{
+    const char *before = follow->bytes.data;
+    ptrdiff_t moved;
+
+    buffer_append(&follow->bytes, data, size);
+    moved = follow->bytes.data - before;
+    if (moved == 0)
+        return;
+    for (uint32_t i = 0; i < follow->steps.count; i++) {
+        for (uint32_t k = 0; k < follow->steps.items[i].arg_count; k++)
+            follow->steps.items[i].args[k].data += moved;
+    }
+    for (uint32_t i = 0; i < follow->keys.count; i++)
+        follow->keys.items[i].name.data += moved;
+}
+
+static void end(struct follow *follow, const char *reason)
+{
+    follow->has_ended = true;
+    if (reason != follow->error)
+        snprintf(follow->error, sizeof(follow->error), "%s", reason);
+}
+
+static bool is_full(const struct follow *follow)
+{
+    return follow->whole >= FOLLOW_BATCH_COMMANDS ||
+           (follow->whole != 0 && follow->parsed >= (size_t)FOLLOW_BATCH_BYTES);
+}
+
+/* Parses until a batch is full or the bytes end. */
+static void gather(struct follow *follow)
+{
+    while (!follow->has_ended && !is_full(follow) && follow->parsed < follow->bytes.size) {
+        char *data = follow->bytes.data + follow->parsed;
+        struct resp_command words;
+
+        if (resp_parser_is_idle(&follow->parser) && *data != '*') {
+            end(follow, "something that is no array of bulk strings");
+            return;
+        }
+        switch (resp_parse(&follow->parser, data, follow->bytes.size - follow->parsed, &words)) {
+        case RESP_COMMAND:
+            take_step(follow, &words);
+            if (follow->steps.items[follow->steps.count - 1].kind == STEP_BAD) {
+                end(follow, follow->steps.items[follow->steps.count - 1].fault);
+                follow->whole = MIN(follow->whole, follow->steps.count - 1);
+            }
+            break;
+        case RESP_MORE:
+            return;
+        case RESP_ERROR:
+            snprintf(follow->error, sizeof(follow->error), "%.*s", (int)MIN(words.error.size, (size_t)200),
+                     words.error.data);
+            follow->has_ended = true;
+            return;
+        case RESP_EMPTY:
+        case RESP_LARGE:
+            end(follow, "an empty command");
+            return;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------ applying -- */
+
+static void run_step(struct follow *follow, const struct step *step, int64_t now_ms, bool exclusive)
+{
+    struct worker *worker = follow->worker;
+    struct access *access = &worker->run.access;
+    struct request request;
+
+    access_begin(access, now_ms, exclusive);
+    access_follow(access);
+    access->no_touch = false;
+    access->effects = NULL;
+    follow->client->db = step->db;
+    request_init(&request, worker, follow->client, step->command, step->args, step->arg_count, &worker->sink);
+    if (step->key_count != 0)
+        request_set_keys(&request, &follow->keys.items[step->first_key], step->key_count);
+    request.in_exec = true;
+    dispatch_run_obeyed(&request);
+    if (access->dirty != 0)
+        counter_add(&access->counters->dirty, access->dirty);
+    if (UNLIKELY(request.failed) && follow->options.on_error != NULL) {
+        struct buffer text = {0};
+
+        output_to_buffer(&worker->sink, &text);
+        follow->options.on_error(step->args[0], buffer_slice(&text), follow->applied_bytes + step->begin,
+                                 follow->options.context);
+        buffer_fini(&text);
+    }
+    output_clear(&worker->sink);
+}
+
+static void prefetch(struct follow *follow, uint32_t from)
+{
+    const struct store *store = follow->worker->server->store;
+    const uint32_t end = MIN(from + PREFETCH_COMMANDS, follow->whole);
+    uint32_t first = UINT32_MAX, last = 0;
+
+    for (uint32_t i = from; i < end; i++) {
+        const struct step *step = &follow->steps.items[i];
+
+        if (step->key_count == 0 || step->db != 0)
+            continue;
+        first = MIN(first, step->first_key);
+        last = step->first_key + step->key_count;
+    }
+    if (last > first)
+        store_prefetch(store, &follow->keys.items[first], last - first);
+}
+
+static void append_to_journal(struct follow *follow)
+{
+    struct worker *worker = follow->worker;
+    struct journal *journal = &worker->server->journal;
+
+    if (!journal_is_on(journal))
+        return;
+    follow->received.count = 0;
+    for (uint32_t i = 0; i < follow->whole; i++) {
+        const struct step *step = &follow->steps.items[i];
+
+        *ARRAY_PUSH(&follow->received) = (struct journal_received){.bytes = slice_make(follow->bytes.data + step->begin,
+                                                                                       step->end - step->begin),
+                                                                   .db = step->db,
+                                                                   .flags = step->flags};
+    }
+    (void)journal_append_received(journal, follow->received.items, follow->received.count);
+    worker->has_journaled = true;
+    worker_at_turn_end(worker);
+}
+
+/* What the batch needs is held. */
+static void apply(struct follow *follow, bool exclusive)
+{
+    struct worker *worker = follow->worker;
+    struct access *access = &worker->run.access;
+    const int64_t now_ms = worker_now_ms(worker);
+
+    worker_assert_inside(worker);
+    for (uint32_t i = 0; i < follow->whole; i++) {
+        const struct step *step = &follow->steps.items[i];
+
+        if (i % PREFETCH_COMMANDS == 0)
+            prefetch(follow, i);
+        if (LIKELY(step->kind == STEP_RUN))
+            run_step(follow, step, now_ms, exclusive);
+        if (step->ends_group && (waiters_are_ready(access) || access->has_noted))
+            dispatch_settle_access(access);
+    }
+    append_to_journal(follow);
+}
+
+static int compare_stripes(const void *a, const void *b)
+{
+    uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+
+    return (first > second) - (first < second);
+}
+
+static void arrange_stripes(struct follow *follow)
+{
+    const uint32_t words = follow->worker->server->store->stripe_mask / 64 + 1;
+    uint32_t count = 0;
+
+    if (follow->stripes.count < 64) {
+        qsort(follow->stripes.items, follow->stripes.count, sizeof(uint32_t), compare_stripes);
+        return;
+    }
+    for (uint32_t i = 0; i < words; i++) {
+        for (uint64_t bits = follow->known[i]; bits != 0; bits &= bits - 1)
+            follow->stripes.items[count++] = i * 64 + (uint32_t)__builtin_ctzll(bits);
+    }
+    assert(count == follow->stripes.count);
+}
+
+enum applied { APPLIED, NOT_FREE, NOT_CURRENT };
+
+static enum applied apply_striped(struct follow *follow)
+{
+    struct worker *worker = follow->worker;
+    struct access *access = &worker->run.access;
+    enum applied result = APPLIED;
+    uint32_t busy = 0;
+
+    if (!gate_enter(&worker->member))
+        return NOT_FREE;
+    access->exclusive = false;
+    arrange_stripes(follow);
+    while (!access_lock(access, follow->stripes.items, follow->stripes.count, &busy)) {
+        if (stripe_wait(&worker->server->store->stripes[busy], worker->index)) {
+            gate_leave(&worker->member);
+            return NOT_FREE;
+        }
+    }
+    if (follow->options.is_current(follow->options.context))
+        apply(follow, false);
+    else
+        result = NOT_CURRENT;
+    access_unlock(access, follow->stripes.items, follow->stripes.count);
+    gate_leave(&worker->member);
+    return result;
+}
+
+static enum applied apply_exclusive(struct follow *follow)
+{
+    struct worker *worker = follow->worker;
+    enum applied result = APPLIED;
+
+    if (!exclusive_begin(worker, GATE_WISH_APPLY))
+        return NOT_FREE;
+    if (follow->options.is_current(follow->options.context))
+        apply(follow, true);
+    else
+        result = NOT_CURRENT;
+    exclusive_end(worker);
+    return result;
+}
+
+static void forget_stripes(struct follow *follow)
+{
+    for (uint32_t i = 0; i < follow->stripes.count; i++)
+        follow->known[follow->stripes.items[i] / 64] = 0;
+    follow->stripes.count = 0;
+}
+
+/* The batch is done: what is behind it, an open transaction or an incomplete command, moves to the front. */
+static void forget_batch(struct follow *follow)
+{
+    const struct step *last = &follow->steps.items[follow->whole - 1];
+    const size_t done = last->end;
+
+    follow->applied_bytes += done;
+    follow->applied_db = last->db;
+    if (follow->steps.count != follow->whole) {
+        /* Parsed again: this happens once for each open transaction. */
+        follow->db = follow->applied_db;
+        follow->in_transaction = false;
+        resp_parser_fini(&follow->parser);
+        follow->parsed = done;
+    }
+    buffer_consume(&follow->bytes, done);
+    follow->parsed -= done;
+    follow->steps.count = follow->whole = 0;
+    follow->keys.count = 0;
+    forget_stripes(follow);
+    follow->needs_gate = false;
+    resp_scratch_reset(&follow->scratch);
+    if (follow->bytes.size == 0 && follow->bytes.capacity > (size_t)IDLE_BYTES)
+        buffer_fini(&follow->bytes);
+}
+
+/* The file that is too far behind holds the stream, too. */
+static bool is_held(const struct follow *follow)
+{
+    return atomic_load_explicit(&follow->worker->server->journal.is_lagging, memory_order_relaxed);
+}
+
+static enum follow_result run_batches(struct follow *follow)
+{
+    struct worker *worker = follow->worker;
+
+    worker_assert_outside(worker);
+    follow->waits = false;
+    for (;;) {
+        enum applied result;
+
+        gather(follow);
+        if (follow->whole == 0)
+            return follow->has_ended ? FOLLOW_BROKEN : FOLLOW_DONE;
+        if (is_held(follow)) {
+            follow->waits = true;
+            return FOLLOW_WAIT;
+        }
+        if (follow->needs_gate || follow->stripes.count > STRIPES_MOST || exclusive_is_wished(worker, GATE_WISH_APPLY))
+            result = apply_exclusive(follow);
+        else
+            result = apply_striped(follow);
+        if (result == NOT_FREE) {
+            follow->waits = true;
+            return FOLLOW_WAIT;
+        }
+        if (result == NOT_CURRENT)
+            return FOLLOW_OVER;
+        forget_batch(follow);
+        if (worker->has_deferred)
+            worker_run_deferred(worker);
+    }
+}
+
+enum follow_result follow_take(struct follow *follow, const char *data, size_t size)
+{
+    worker_assert_outside(follow->worker);
+    assert(!follow->waits);
+    append(follow, data, size);
+    return run_batches(follow);
+}
+
+enum follow_result follow_go_on(struct follow *follow)
+{
+    worker_assert_outside(follow->worker);
+    return run_batches(follow);
+}
