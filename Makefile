@@ -152,6 +152,7 @@ POWER_CUT_TESTS := $(if $(POWER_CUT_SOURCES),$(shell grep -l 'base/power_cut.h' 
 PRELOAD_SOURCES := $(if $(POWER_CUT_SOURCES),$(wildcard tests/fault/preload.c) $(POWER_CUT_SOURCES))
 LIBRARY_SOURCES := $(filter-out $(TEST_SOURCES) $(POWER_CUT_SOURCES) src/tools/%,$(SOURCES))
 MAIN_SOURCES := $(wildcard src/main.c)
+BENCH_SOURCES := $(wildcard tests/bench/load.c)
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/*.c))
 
 object = $(patsubst %.c,$(OUT)/obj/%.o,$(1))
@@ -160,6 +161,8 @@ SERVER := $(OUT)/bin/keydb-server
 TOOLS := $(TOOL_SOURCES:src/tools/%.c=$(OUT)/bin/%)
 UNIT_TESTS := $(TEST_SOURCES:src/%.c=$(OUT)/test/%)
 FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.c=build/fuzz/fuzz/%)
+# Programs of tests/bench that use our libraries; the others are built where they are run.
+BENCHES := $(BENCH_SOURCES:tests/bench/%.c=$(OUT)/bench/%)
 PROGRAMS := $(if $(MAIN_SOURCES),$(SERVER)) $(TOOLS)
 PRELOAD := $(if $(PRELOAD_SOURCES),$(OUT)/test/fault.so)
 
@@ -171,7 +174,7 @@ CMOCKA := $(if $(HAVE_CMOCKA),,test-packages)
 .PHONY: all programs unit-tests FORCE
 all: $(LIBRARY) programs $(if $(HAVE_CMOCKA),unit-tests)
 unit-tests: $(UNIT_TESTS)
-programs: $(PROGRAMS) $(PRELOAD)
+programs: $(PROGRAMS) $(PRELOAD) $(BENCHES)
 
 # ---------------------------------------------------------------------------------------------------------------
 # Compiling and linking. What is built depends on how: a file whose content changes with the flags, another that
@@ -213,6 +216,8 @@ endef
 
 $(SERVER): $(call object,src/main.c) $(LIBRARY)
 	$(call link_program)
+$(BENCHES): $(OUT)/bench/%: $(OUT)/obj/tests/bench/%.o $(LIBRARY)
+	$(call link_program)
 $(TOOLS): $(OUT)/bin/%: $(OUT)/obj/src/tools/%.o $(LIBRARY)
 	$(call link_program)
 $(POWER_CUT_TESTS:src/%.c=$(OUT)/test/%): $(call object,$(POWER_CUT_SOURCES))
@@ -229,7 +234,7 @@ $(FUZZERS): $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $(LIBRARY)
 endif
 $(call object,$(TEST_SOURCES)): | $(CMOCKA)
 
-ALL_OBJECTS := $(call object,$(SOURCES) $(MAIN_SOURCES) $(FUZZ_SOURCES))
+ALL_OBJECTS := $(call object,$(SOURCES) $(MAIN_SOURCES) $(BENCH_SOURCES) $(FUZZ_SOURCES))
 .SECONDARY: $(ALL_OBJECTS)
 ifdef NEEDS_BUILD
 -include $(ALL_OBJECTS:.o=.d)
