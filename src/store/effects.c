@@ -16,7 +16,11 @@ void effects_cut(struct effects *effects, uint32_t count)
 
 void effects_clear(struct effects *effects)
 {
-    effects_cut(effects, 0);
+    for (uint32_t i = 0; i < effects->blobs.count; i++)
+        blob_release(&effects->blobs.items[i].blob);
+    effects->blobs.count = 0;
+    effects->bytes.size = 0;
+    effects->count = 0;
 }
 
 void effects_hide(struct effects *effects, uint32_t count, unsigned hidden_from)
@@ -29,6 +33,27 @@ void effects_hide(struct effects *effects, uint32_t count, unsigned hidden_from)
         else if (i == effects->count)
             effects_cut(effects, i - 1); /* a message that replicas are not to hear: nobody does */
     }
+}
+
+/* The bytes and blobs of what is dropped stay where they are until all is cleared. */
+void effects_keep_local(struct effects *effects)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < effects->count; i++) {
+        struct effect *effect = &effects->items[i];
+
+        if (effect->hidden_from == EFFECT_AOF) {
+            if (effect->ends_group && kept != 0)
+                effects->items[kept - 1].ends_group = true;
+            continue;
+        }
+        effect->hidden_from = EFFECT_REPLICAS;
+        effects->items[kept++] = *effect;
+    }
+    effects->count = kept;
+    if (kept == 0)
+        effects_clear(effects);
 }
 
 void effects_fini(struct effects *effects)

@@ -43,6 +43,8 @@ void effects_clear(struct effects *effects);               /* keeps the memory *
 void effects_cut(struct effects *effects, uint32_t count); /* removes all effects except the first `count` */
 /* Hides all effects except the first `count` from these readers (enum effect_reader, not both). */
 void effects_hide(struct effects *effects, uint32_t count, unsigned hidden_from);
+/* For a server that follows a master: hides all from replicas, and drops messages. */
+void effects_keep_local(struct effects *effects);
 /* The effects so far and those to come are not of the same command, EXEC or script. */
 void effects_end_group(struct effects *effects);
 void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);

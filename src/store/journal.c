@@ -275,6 +275,7 @@ static void append_text_locked(struct journal *journal, const char *text, size_t
     record_publish(record, journal->nonce);
 }
 
+/* For a record that replicas get; others tell their database themselves, and take nothing of the stream. */
 static void append_select_locked(struct journal *journal, unsigned db)
 {
     char text[64], number[NUMBER_I64_SPACE];
@@ -328,6 +329,15 @@ static unsigned wrapper_flag(const struct effect *effects, uint32_t count, bool 
     return in_files == 0 ? JOURNAL_MESSAGE : 0;
 }
 
+static bool all_are_local(const struct effect *effects, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (effects[i].hidden_from != EFFECT_REPLICAS)
+            return false;
+    }
+    return true;
+}
+
 /* Room for the effects of one command; MULTI and EXEC are there at once. */
 NO_THREAD_SAFETY_ANALYSIS /* likewise */
     static void
@@ -340,7 +350,8 @@ NO_THREAD_SAFETY_ANALYSIS /* likewise */
     unsigned wrapper = 0;
 
     if (wrapped) {
-        append_select_locked(journal, group[0].db);
+        if (!all_are_local(group, count))
+            append_select_locked(journal, group[0].db);
         wrapper = wrapper_flag(group, count, transaction);
         append_text_locked(journal, multi, sizeof(multi) - 1, group[0].db, JOURNAL_BEGINS | wrapper);
     }
@@ -348,7 +359,8 @@ NO_THREAD_SAFETY_ANALYSIS /* likewise */
         const struct effect *effect = &group[i];
         const struct effect_blob *blobs = &effects->blobs.items[effect->first_blob];
 
-        append_select_locked(journal, effect->db);
+        if (effect->hidden_from != EFFECT_REPLICAS)
+            append_select_locked(journal, effect->db);
         records[i] = reserve_locked(journal, effect->size, effect->blob_count,
                                     size_with_blobs(effect->size, blobs, effect->blob_count), effect->db,
                                     flag_of(effect->hidden_from) | (wrapped ? 0 : JOURNAL_ENDS));

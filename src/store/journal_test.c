@@ -247,6 +247,52 @@ static void effects_may_be_hidden(void **state)
     buffer_fini(&aof);
 }
 
+/* Where a master is followed: the offsets are the master's, also when other databases are used. */
+static void local_effects_take_nothing_of_the_stream(void **state)
+{
+    const struct slice a[] = {SLICE("INCR"), SLICE("a")}, b[] = {SLICE("INCR"), SLICE("b")};
+    struct blob *blob = blob_create(EFFECT_BLOB_BYTES);
+    const struct slice large[] = {SLICE("PUBLISH"), SLICE("c"), slice_make(blob->data, EFFECT_BLOB_BYTES)};
+    struct buffer replicas = {0}, aof = {0};
+    struct journal_reader reader;
+    struct effects effects = {0};
+    uint64_t offset;
+
+    (void)state;
+    memset(blob->data, 'x', EFFECT_BLOB_BYTES);
+    journal_init(&journal);
+    journal_reader_open(&reader, &journal);
+    effects_add(&effects, 0, a, 2);
+    offset = journal_append(&journal, &effects, false);
+    effects_clear(&effects);
+    effects_add_with_blobs(&effects, 3, large, 3, blob_of, blob);
+    effects_hide(&effects, 0, EFFECT_AOF);
+    effects_add(&effects, 5, a, 2);
+    effects_add_message(&effects, 4, b, 2);
+    effects_end_group(&effects);
+    effects_add(&effects, 0, b, 2);
+    effects_keep_local(&effects);
+    assert_int_equal(effects.count, 2);
+    assert_true(effects.items[0].ends_group);
+    assert_int_equal(journal_append(&journal, &effects, false), offset);
+    effects_clear(&effects);
+    assert_true(blob_is_exclusive(blob));
+    effects_add_message(&effects, 0, b, 2);
+    effects_keep_local(&effects);
+    assert_int_equal(effects.count, 0);
+    effects_add(&effects, 0, b, 2);
+    journal_append(&journal, &effects, false);
+    read_split(&reader, &replicas, &aof);
+    check_stream(&replicas, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*2\r\n$4\r\nINCR\r\n$1\r\na\r\n"
+                            "*2\r\n$4\r\nINCR\r\n$1\r\nb\r\n");
+    effects_fini(&effects);
+    journal_reader_close(&reader);
+    journal_fini(&journal);
+    blob_release(&blob);
+    buffer_fini(&replicas);
+    buffer_fini(&aof);
+}
+
 struct writer {
     struct thread thread;
     unsigned index;
@@ -1003,6 +1049,7 @@ int main(void)
         cmocka_unit_test(the_stream_is_what_replicas_read),
         cmocka_unit_test(messages_are_marked),
         cmocka_unit_test(effects_may_be_hidden),
+        cmocka_unit_test(local_effects_take_nothing_of_the_stream),
         cmocka_unit_test(blobs_are_referenced),
         cmocka_unit_test(writers_do_not_mix),
         cmocka_unit_test(blocks_that_were_read_are_freed),
