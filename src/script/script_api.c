@@ -111,6 +111,8 @@ static const char *refusal(const struct script_run *run, const struct command *c
         return "ERR Wrong number of args calling Redis command from script";
     if ((command->flags & COMMAND_NOSCRIPT) != 0 && !protect_scripts_are_open())
         return "ERR This Redis command is not allowed from script";
+    if ((command->flags & COMMAND_STALE) == 0 && command_check_is_stale(run->request->client))
+        return "ERR Can not execute the command on a stale replica";
     error = acl_refusal_in_script(run->request->client, command, words, count);
     if (error != NULL)
         return error;
@@ -119,7 +121,9 @@ static const char *refusal(const struct script_run *run, const struct command *c
     if (run->memory_short && !run->wrote && (command->flags & COMMAND_DENYOOM) != 0 &&
         (run->flags & SCRIPT_ALLOW_OOM) == 0)
         return "OOM command not allowed when used memory > 'maxmemory'.";
-    error = (command->flags & COMMAND_WRITE) != 0 ? command_check_write_denial(room) : NULL;
+    error = (command->flags & COMMAND_WRITE) != 0 && !run->wrote
+                ? command_check_write_denial(run->request->client, room)
+                : NULL;
     if (error != NULL)
         return error;
     return protect_command_refusal(command, run->request->client);

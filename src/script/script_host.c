@@ -469,16 +469,22 @@ static bool refuse_run(struct script_run *run)
     char room[FAULT_DENIAL_SPACE];
     const char *denial;
 
-    if ((run->flags & SCRIPT_UNDECLARED) != 0)
-        return false;
-    denial = (run->flags & SCRIPT_NO_WRITES) == 0 ? command_check_write_denial(room) : NULL;
-    if (run->read_only && (run->flags & SCRIPT_NO_WRITES) == 0)
+    if ((run->flags & SCRIPT_UNDECLARED) != 0) {
+        if (!command_check_is_stale(request->client))
+            return false;
+        reply_error(request, command_check_stale_denial);
+        return true;
+    }
+    denial = (run->flags & SCRIPT_NO_WRITES) == 0 ? command_check_write_denial(request->client, room) : NULL;
+    if (denial == NULL && command_check_is_stale(request->client) && (run->flags & SCRIPT_ALLOW_STALE) == 0)
+        denial = command_check_stale_denial;
+    if (denial != NULL)
+        reply_error(request, denial);
+    else if (run->read_only && (run->flags & SCRIPT_NO_WRITES) == 0)
         reply_error(request, "ERR Can not execute a script with write flag using *_ro command.");
     else if (run->memory_short && (run->flags & (SCRIPT_NO_WRITES | SCRIPT_ALLOW_OOM)) == 0)
         reply_error(request, "OOM allow-oom flag is not set on the script, can not run it when used memory > "
                              "'maxmemory'");
-    else if (denial != NULL)
-        reply_error(request, denial);
     else
         return false;
     return true;

@@ -9,7 +9,7 @@ enum {
 
 static inline bool access_keeps_expired(const struct access *access)
 {
-    return atomic_load_explicit(&access->store->keeps_expired, memory_order_relaxed);
+    return atomic_load_explicit(&access->store->keeps_expired, memory_order_relaxed) != 0;
 }
 
 /* Deletes a key that is past its deadline, when it is looked up. */

@@ -18,7 +18,7 @@ struct store *store_create(uint32_t stripe_count, unsigned database_count)
     store->databases = mem_alloc_zero(database_count * sizeof(*store->databases));
     atomic_init(&store->database_bound, 1);
     atomic_init(&store->active_expire, true);
-    atomic_init(&store->keeps_expired, false);
+    atomic_init(&store->keeps_expired, 0);
     atomic_init(&store->frees_later, FREE_UNLINK);
     for (uint32_t i = 0; i < stripe_count; i++) {
         spinlock_init(&store->stripes[i].lock, LOCK_STRIPE);

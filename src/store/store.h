@@ -88,6 +88,12 @@ struct store_type {
     enum event_class expired_class;
 };
 
+/* Reasons for which expired keys stay until they are told to go. */
+enum store_keeps {
+    STORE_KEEPS_PAUSED = 1 << 0,   /* nothing changes now */
+    STORE_KEEPS_FOLLOWING = 1 << 1 /* the master decides */
+};
+
 struct store {
     struct stripe *stripes;  /* const pointer */
     uint32_t stripe_mask;    /* const: count - 1 */
@@ -103,7 +109,7 @@ struct store {
     void (*wake)(uint64_t wait_mask);    /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
     _Atomic bool has_jobs;               /* a job has existed; atomic: relaxed */
     _Atomic bool active_expire;          /* DEBUG SET-ACTIVE-EXPIRE */
-    _Atomic bool keeps_expired;          /* reads do not delete expired keys; atomic: relaxed */
+    _Atomic unsigned keeps_expired;      /* enum store_keeps: reads do not delete expired keys; atomic: relaxed */
     _Atomic bool is_shared;              /* memory is shared with a child: reads do not write to it; atomic: relaxed */
     _Atomic bool counts_uses; /* maxmemory-policy is an LFU policy: see lru_lfu.h; changed with the gate owned */
     _Atomic uint32_t lfu_log_factor, lfu_decay_minutes; /* changed with the gate owned */
@@ -115,6 +121,13 @@ struct store {
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count);
 void store_destroy(struct store **store);
+static inline void store_keep_expired(struct store *store, enum store_keeps reason, bool keeps)
+{
+    if (keeps)
+        (void)atomic_fetch_or_explicit(&store->keeps_expired, reason, memory_order_relaxed);
+    else
+        (void)atomic_fetch_and_explicit(&store->keeps_expired, ~(unsigned)reason, memory_order_relaxed);
+}
 void store_set_type(struct store *store, enum value_type type, const struct store_type *of); /* before start */
 /* Memory of an entry with all that it owns, in the allocator's sizes; its stripe is held. `samples`: see value_ops. */
 uint64_t store_entry_bytes(const struct store *store, const struct entry *entry, uint64_t samples);

@@ -60,7 +60,7 @@ void watch_add(struct watch_set *set, struct access *access, unsigned db, const 
     node = mem_alloc(sizeof(*node));
     *node = (struct watch_node){.set = set, .watched = watched, .stripe = stripe_index, .seen_ms = access->now_ms};
     /* Members that were dead already do not count as a change when they are removed. */
-    if (!atomic_load_explicit(&access->store->keeps_expired, memory_order_relaxed))
+    if (atomic_load_explicit(&access->store->keeps_expired, memory_order_relaxed) == 0)
         access_expire_members(access, db, key);
     entry = lookup_raw(access, db, key);
     node->expired = entry != NULL && lookup_is_expired(access, entry);

@@ -206,10 +206,10 @@ struct hold {
 };
 
 /* CLIENT UNBLOCK: the hold continues without its client. */
-static void hold_unblocked(struct client *client, bool with_error)
+static void hold_unblocked(struct client *client, const char *error)
 {
-    if (with_error)
-        resp_write_error_text(&client->conn.output, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    if (error != NULL)
+        resp_write_error_text(&client->conn.output, error);
     else
         resp_write_null(&client->conn.output, client->proto);
     client_unblock(client);

@@ -11,7 +11,17 @@ enum command_block {
     COMMAND_BLOCK_LOADING = 1 << 0,   /* data is loading: loading.h */
     COMMAND_BLOCK_UNSAVED = 1 << 1,   /* snapshots fail, and stop-writes-on-bgsave-error is set: persistence.h */
     COMMAND_BLOCK_UNWRITTEN = 1 << 2, /* the append-only file cannot be written: aof_writer.h */
-    COMMAND_BLOCK_MOVING = 1 << 3     /* MIGRATE is moving keys to another server: migrate.h */
+    COMMAND_BLOCK_MOVING = 1 << 3,    /* MIGRATE is moving keys to another server: migrate.h */
+    /* As the role and its options say, set by src/replication: */
+    COMMAND_BLOCK_READONLY = 1 << 4,    /* clients of a replica may not write */
+    COMMAND_BLOCK_NO_REPLICAS = 1 << 5, /* there are fewer good replicas than min-replicas-to-write */
+    COMMAND_BLOCK_STALE = 1 << 6        /* the master is away, and what may be old is not shown */
+};
+
+/* These concern writes, and PING, only. */
+enum {
+    COMMAND_BLOCKS_OF_WRITES = COMMAND_BLOCK_UNSAVED | COMMAND_BLOCK_UNWRITTEN | COMMAND_BLOCK_READONLY |
+                               COMMAND_BLOCK_NO_REPLICAS
 };
 
 /* global: atomic: relaxed where commands read it, release where it changes. */

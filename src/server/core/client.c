@@ -254,13 +254,21 @@ void client_serve_unblock(struct client *client)
     uint32_t how = atomic_load(&client->card.wait);
 
     client_assert_owned(client);
-    if (how != CLIENT_WAIT_TIMEOUT && how != CLIENT_WAIT_ERROR)
+    if (how != CLIENT_WAIT_TIMEOUT && how != CLIENT_WAIT_ERROR && how != CLIENT_WAIT_DEMOTED)
         return;
     atomic_store(&client->card.wait, CLIENT_WAIT_NONE);
-    client->on_unblock(client, how == CLIENT_WAIT_ERROR);
+    if (how == CLIENT_WAIT_TIMEOUT) {
+        client->on_unblock(client, NULL);
+    } else if (how == CLIENT_WAIT_ERROR) {
+        client->on_unblock(client, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    } else {
+        client->on_unblock(client, "UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
+                                   "replica?)");
+        conn_close_after_flush(&client->conn); /* it waited here for what only a master can give */
+    }
 }
 
-void client_block(struct client *client, void (*on_unblock)(struct client *client, bool with_error))
+void client_block(struct client *client, void (*on_unblock)(struct client *client, const char *error))
 {
     client_assert_owned(client);
     assert((client->flags & CLIENT_BLOCKED) == 0);

@@ -61,13 +61,15 @@ enum client_request_flag {
 };
 
 /* State of a blocked client's wait. A compare-and-swap from CLIENT_WAIT_ON claims its end: by the owner (to NONE); by
- * CLIENT UNBLOCK of any client (to TIMEOUT or ERROR; the owner carries it out); by the worker that fills the key (to
+ * CLIENT UNBLOCK of any client (to TIMEOUT or ERROR; the owner carries it out), and likewise by the thread that makes
+ * this server a replica (to DEMOTED); by the worker that fills the key (to
  * SERVED; the owner gets mail); by CLIENT KILL (to KILLED: the client gets no element from then on). */
 enum client_wait {
     CLIENT_WAIT_NONE,
     CLIENT_WAIT_ON,
     CLIENT_WAIT_TIMEOUT,
     CLIENT_WAIT_ERROR,
+    CLIENT_WAIT_DEMOTED,
     CLIENT_WAIT_SERVED,
     CLIENT_WAIT_KILLED
 };
@@ -132,7 +134,7 @@ struct client {
     uint64_t written_offset;         /* the journal's offset behind its last write; 0: none while the journal was on */
     /* Number of rendezvous that its reply waits for: it is blocked, and its output is held. */
     uint32_t rendezvous_count;
-    void (*on_unblock)(struct client *client, bool with_error); /* while blocked: see client_block */
+    void (*on_unblock)(struct client *client, const char *error); /* while blocked: see client_block */
     struct blob *large;            /* large bulk string being received: the part with memory so far */
     struct blob *large_before;     /* NULL, or the smaller blob whose bytes are being copied: large_bulk.c */
     size_t large_copied;           /* bytes copied so far */
@@ -181,9 +183,9 @@ static inline bool client_is_authenticated(const struct client *client)
 void client_set_authenticated(struct client *client, bool authenticated);
 /* A command that replies later blocks its client. The code that answers ends the wait (client_end_wait, which returns
  * true for one caller only), replies, and unblocks the client, all in the worker's thread. on_unblock is called there
- * for CLIENT UNBLOCK: it does the same, with the reply of a timeout or with an error. NULL: CLIENT UNBLOCK does not end
- * this wait. */
-void client_block(struct client *client, void (*on_unblock)(struct client *client, bool with_error));
+ * for CLIENT UNBLOCK, and when this server becomes a replica: it does the same, with this error, or (NULL) with the
+ * reply of a timeout. on_unblock NULL: neither ends this wait. */
+void client_block(struct client *client, void (*on_unblock)(struct client *client, const char *error));
 must_check bool client_end_wait(struct client *client, uint64_t wait_count); /* ends the wait with that number */
 void client_unblock(struct client *client);       /* sends the reply and continues with the input */
 void client_serve_unblock(struct client *client); /* the worker, for CLIENT_REQUEST_UNBLOCK */

@@ -1,11 +1,36 @@
 #include "server/core/role.h"
 
 #include "base/gate.h"
+#include "server/core/client.h"
+#include "server/core/server.h"
+#include "store/store.h"
 
 _Atomic bool role_is_follower; /* global: see role.h */
 
+static void (*on_change)(void); /* const after setup; NULL: none */
+
+/* From here on nothing serves it; its worker ends the wait in its next turn. */
+static bool is_blocked(struct client_card *card, void *context)
+{
+    (void)context;
+    return client_card_claim(card, CLIENT_WAIT_DEMOTED);
+}
+
 void role_set(bool follows)
 {
+    struct worker *worker = worker_self();
+
     gate_assert_alone();
     atomic_store_explicit(&role_is_follower, follows, memory_order_relaxed);
+    store_keep_expired(server_instance()->store, STORE_KEEPS_FOLLOWING, follows);
+    if (follows && worker != NULL) /* at the start there is neither a worker nor a client */
+        (void)server_request_clients(worker, CLIENT_REQUEST_UNBLOCK, is_blocked, NULL, NULL);
+    if (on_change != NULL)
+        on_change();
+}
+
+void role_on_change(void (*changed)(void))
+{
+    gate_assert_main_alone();
+    on_change = changed;
 }

@@ -14,4 +14,8 @@ static inline bool role_follows(void)
 {
     return UNLIKELY(atomic_load_explicit(&role_is_follower, memory_order_relaxed));
 }
-void role_set(bool follows); /* with the gate owned; only for src/replication */
+/* With the gate owned; only for src/replication. Where a server begins to follow a master, also another one, clients
+ * that are blocked get an error and are closed: what they wait for is not theirs to have any more. */
+void role_set(bool follows);
+/* Sets a function that role_set calls at its end. Before the workers start. */
+void role_on_change(void (*changed)(void));

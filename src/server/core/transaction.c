@@ -16,6 +16,7 @@ struct transaction {
     uint32_t count, capacity;
     bool may_write;
     uint32_t flags;      /* enum command_flag, of all */
+    uint32_t lacking;    /* those that some command does not have */
     size_t memory_bytes; /* of the queued commands, without room for more */
     bool spoiled;
 };
@@ -42,6 +43,7 @@ void transaction_queue(struct transaction *transaction, const struct command *co
 
     queued->command = command;
     transaction->flags |= command->flags;
+    transaction->lacking |= ~command->flags;
     transaction->may_write = transaction->may_write || command_may_write(command, words->args, words->arg_count);
     owned_args_make(&queued->words, words->args, words->arg_count, words->blobs, words->blob_count, NULL, 0);
     owned_args_find_keys(&queued->words, command);
@@ -79,6 +81,11 @@ bool transaction_may_write(const struct transaction *transaction)
 uint32_t transaction_flags(const struct transaction *transaction)
 {
     return transaction->flags;
+}
+
+uint32_t transaction_lacking_flags(const struct transaction *transaction)
+{
+    return transaction->lacking;
 }
 
 enum access_class transaction_needs(const struct transaction *transaction,

@@ -23,6 +23,7 @@ uint32_t transaction_count(const struct transaction *transaction);
 size_t transaction_memory_bytes(const struct transaction *transaction); /* memory of the queued commands */
 /* Enum command_flag: the flags of all commands combined. */
 uint32_t transaction_flags(const struct transaction *transaction);
+uint32_t transaction_lacking_flags(const struct transaction *transaction); /* those that some command does not have */
 bool transaction_may_write(const struct transaction *transaction); /* true: command_may_write is true for one of them */
 
 /* The access of EXEC: ACCESS_EXCLUSIVE if a queued command needs it, otherwise ACCESS_STRIPED; calls `visit` with the

@@ -158,19 +158,19 @@ static struct synced_wait *find(struct client *client)
     return NULL;
 }
 
-static void on_unblock(struct client *client, bool with_error)
+static void on_unblock(struct client *client, const char *error)
 {
     struct synced_wait *wait = find(client);
 
     assert(wait != NULL);
-    if (!with_error) {
+    if (error == NULL) {
         end_wait(wait);
         return;
     }
     loop_timer_stop(client->worker->loop, &wait->timer);
     list_remove(&wait->node);
     mem_free(wait);
-    resp_write_error_text(&client->conn.output, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    resp_write_error_text(&client->conn.output, error);
     client_unblock(client);
 }
 

@@ -38,6 +38,7 @@ static struct state *of(const struct worker *worker)
 
 static _Atomic int64_t option_samples, option_tenacity, option_force_percent; /* global: option storage */
 
+static _Atomic bool limit_ignored;         /* atomic: a master decides what goes */
 static _Atomic uint64_t forced_limit;      /* atomic: of force-eviction-percent; 0: none */
 static _Atomic uint64_t machine_available; /* atomic: bytes, when it was looked at last */
 static _Atomic uint64_t exceeded_since_ms; /* atomic: monotonic; 0: below the limit */
@@ -51,7 +52,16 @@ static void set_limit(void)
 
     if (forced != 0)
         limit = limit == 0 ? forced : MIN(limit, forced);
+    if (atomic_load(&limit_ignored))
+        limit = 0;
     atomic_store_explicit(&memory_limit, limit, memory_order_relaxed);
+}
+
+void memory_limit_ignore(bool ignore)
+{
+    gate_assert_alone();
+    atomic_store(&limit_ignored, ignore);
+    set_limit();
 }
 
 static void on_timer(struct loop *loop, struct loop_timer *timer)
@@ -268,7 +278,7 @@ static enum memory_room evict(struct worker *worker, uint64_t wanted)
     of(worker)->expiring_only = rule.expiring_only;
     access_begin(&worker->run.access, worker_now_ms(worker), false);
     worker->run.access.effects = journal_is_on(&worker->server->journal) ? &worker->run.effects : NULL;
-    for (unsigned step = 1; freed < wanted; step++) {
+    for (unsigned step = 1; freed < wanted && !atomic_load(&limit_ignored); step++) {
         size_t bytes = eviction_step(&worker->run.access, &of(worker)->pool, &rule);
 
         latency_add(LATENCY_EVICTION_DEL, (int64_t)(of(worker)->pool.delete_us / 1000));
@@ -301,7 +311,7 @@ enum memory_room memory_make_room(struct worker *worker)
     counted = memory_counted();
     if (counted <= limit)
         return MEMORY_FINE;
-    if (atomic_load_explicit(&worker->server->store->keeps_expired, memory_order_relaxed))
+    if ((atomic_load_explicit(&worker->server->store->keeps_expired, memory_order_relaxed) & STORE_KEEPS_PAUSED) != 0)
         return MEMORY_SHORT; /* nothing changes in a pause */
     if (OPTION_GET(option_maxmemory_policy) == POLICY_NO_EVICTION) {
         note_state(true);

@@ -69,6 +69,8 @@ must_check enum memory_room memory_make_room(struct worker *worker);
 void memory_look_for(struct client *client);
 
 void memory_limit_setup(void); /* after config_setup: adds the options */
+/* With the gate owned: there is no limit meanwhile, since a master decides what is evicted. */
+void memory_limit_ignore(bool ignore);
 
 /* For INFO; any thread. */
 uint64_t memory_exceeded_total_ms(void); /* time above the limit */

@@ -81,28 +81,26 @@ static void go_on(struct client *client)
     client_check_output(client);
 }
 
-static const struct slice unblocked_error = {"UNBLOCKED client unblocked via CLIENT UNBLOCK", 45};
-
-static void end_unserved(struct blocked *blocked, bool with_error)
+static void end_unserved(struct blocked *blocked, const char *error)
 {
     struct client *client = blocked->client;
 
-    if (with_error)
-        resp_write_error(output_of(blocked), unblocked_error);
+    if (error != NULL)
+        resp_write_error_text(output_of(blocked), error);
     else
         resp_write_null_array(output_of(blocked), blocked->proto);
     leave(blocked);
     go_on(client);
 }
 
-static void on_unblock(struct client *client, bool with_error)
+static void on_unblock(struct client *client, const char *error)
 {
     struct worker *worker = client->worker;
 
-    timing_note_waited(worker, client->blocked->command, 0, with_error);
-    if (with_error)
-        worker_count_error(worker, unblocked_error);
-    end_unserved(client->blocked, with_error);
+    timing_note_waited(worker, client->blocked->command, 0, error != NULL);
+    if (error != NULL)
+        worker_count_error(worker, slice_from_text(error));
+    end_unserved(client->blocked, error);
 }
 
 static void on_timeout(struct loop *loop, struct loop_timer *timer)
@@ -112,7 +110,7 @@ static void on_timeout(struct loop *loop, struct loop_timer *timer)
     (void)loop;
     counter_add(&blocked->worker->stats.clients_in_timeout_table, UINT64_MAX); /* one less */
     if (client_end_wait(blocked->client, blocked->client->wait_count))         /* else somebody is about to answer it */
-        end_unserved(blocked, false);
+        end_unserved(blocked, NULL);
 }
 
 static void deliver(struct worker *worker, struct mail *mail)

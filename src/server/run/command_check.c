@@ -15,6 +15,10 @@
 
 #include <stdio.h>
 
+static const char readonly_denial[] = "READONLY You can't write against a read only replica.";
+const char command_check_stale_denial[] =
+    "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
+
 static void append_args(char *text, size_t size, const struct slice *args, uint32_t arg_count)
 {
     size_t used = 0;
@@ -102,34 +106,66 @@ static bool is_write(const struct client *client, const struct command *command)
             (transaction_flags(client->transaction) & COMMAND_WRITE) != 0);
 }
 
-const char *command_check_write_denial(char room[FAULT_DENIAL_SPACE])
+/* Whether the command lacks this flag, or EXEC, which has it, would run one that does. */
+static bool lacks_flag(const struct client *client, const struct command *command, enum command_flag flag)
 {
-    if (LIKELY((command_blocks() & (COMMAND_BLOCK_UNSAVED | COMMAND_BLOCK_UNWRITTEN)) == 0))
-        return NULL;
-    if ((command_blocks() & COMMAND_BLOCK_UNSAVED) != 0)
+    return (command->flags & (uint32_t)flag) == 0 ||
+           (command->row->access == ACCESS_TRANSACTION && client->transaction != NULL &&
+            (transaction_lacking_flags(client->transaction) & (uint32_t)flag) != 0);
+}
+
+static const char *disk_denial(unsigned blocks, char room[FAULT_DENIAL_SPACE])
+{
+    if ((blocks & COMMAND_BLOCK_UNSAVED) != 0)
         return persistence_denial;
+    if ((blocks & COMMAND_BLOCK_UNWRITTEN) == 0)
+        return NULL;
     aof_writer_denial(room, FAULT_DENIAL_SPACE);
     return room;
 }
 
-/* Writes are refused, and so is PING, which asks whether the server works. */
-static bool refused_as_unsaved(struct request *request, const struct client *client)
+const char *command_check_write_denial(const struct client *client, char room[FAULT_DENIAL_SPACE])
+{
+    const unsigned blocks = command_blocks();
+
+    if (LIKELY((blocks & COMMAND_BLOCKS_OF_WRITES) == 0) || (client->flags & CLIENT_OBEYED) != 0)
+        return NULL;
+    if ((blocks & (COMMAND_BLOCK_UNSAVED | COMMAND_BLOCK_UNWRITTEN)) != 0)
+        return disk_denial(blocks, room);
+    return (blocks & COMMAND_BLOCK_READONLY) != 0 ? readonly_denial : "NOREPLICAS Not enough good replicas to write.";
+}
+
+bool command_check_is_stale(const struct client *client)
+{
+    return UNLIKELY((command_blocks() & COMMAND_BLOCK_STALE) != 0) && (client->flags & CLIENT_OBEYED) == 0;
+}
+
+/* Writes are refused. If files cannot be written, so is PING, which asks whether the server works. */
+static bool refused_as_write(struct request *request, const struct client *client)
 {
     const struct command *command = request->command;
     char room[FAULT_DENIAL_SPACE];
-    const char *denial = command_check_write_denial(room);
+    const char *denial = NULL;
 
-    if (denial == NULL || !(is_write(client, command) || slice_equal_text(command->full_name, "ping")))
+    if (is_write(client, command))
+        denial = command_check_write_denial(client, room);
+    else if (slice_equal_text(command->full_name, "ping"))
+        denial = disk_denial(command_blocks(), room);
+    if (denial == NULL)
         return false;
     refuse_for(request, denial);
     return true;
 }
 
-static bool refused_while_loading(struct request *request)
+/* The master is away, or data is loading. */
+static bool refused_without_data(struct request *request, const struct client *client)
 {
-    if ((command_blocks() & COMMAND_BLOCK_LOADING) == 0 || (request->command->flags & COMMAND_LOADING) != 0)
+    if (command_check_is_stale(client) && lacks_flag(client, request->command, COMMAND_STALE))
+        refuse_for(request, command_check_stale_denial);
+    else if ((command_blocks() & COMMAND_BLOCK_LOADING) != 0 && lacks_flag(client, request->command, COMMAND_LOADING))
+        refuse_for(request, loading_denial);
+    else
         return false;
-    refuse_for(request, loading_denial);
     return true;
 }
 
@@ -180,11 +216,11 @@ bool command_check_refuses(struct client *client, const struct job *job)
         refuse_for(&request, busy_error());
     else if (UNLIKELY(memory_limit_is_reached()) && !client->worker->reentrant && lacks_memory(client, command))
         refuse_for(&request, "OOM command not allowed when used memory > 'maxmemory'.");
-    else if (UNLIKELY(command_blocks() != 0) && refused_as_unsaved(&request, client))
+    else if (UNLIKELY(command_blocks() != 0) && refused_as_write(&request, client))
         ; /* it has replied */
     else if (UNLIKELY((client->flags & CLIENT_PUBSUB) != 0) && refused_as_subscriber(&request, client))
         ; /* likewise */
-    else if (UNLIKELY(command_blocks() != 0) && refused_while_loading(&request))
+    else if (UNLIKELY(command_blocks() != 0) && refused_without_data(&request, client))
         ; /* likewise */
     else
         return false;
@@ -198,6 +234,19 @@ bool command_check_refuses(struct client *client, const struct job *job)
     if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
         tracking_command_over(client, command);
     dispatch_after_reply(client);
+    return true;
+}
+
+bool command_check_refuses_inside(struct request *request)
+{
+    struct client *client = request->client;
+
+    worker_assert_self(request->worker); /* commands that need nothing run outside, and write nothing */
+    if ((command_blocks() & COMMAND_BLOCK_READONLY) == 0 || (client->flags & CLIENT_OBEYED) != 0 ||
+        !is_write(client, request->command))
+        return false;
+    refuse_for(request, readonly_denial);
+    counter_add(&client->worker->stats.rejected_calls[request->command->id], 1);
     return true;
 }
 

@@ -4,12 +4,20 @@
 
 #include "server/core/worker.h"
 
+struct request;
+
 /* Checks the command now. A refused command is counted as rejected, and makes its transaction fail. */
 must_check bool command_check_refuses(struct client *client, const struct job *job);
+/* Checks again, inside the gate, whether a replica's client may write: the role may have changed since. */
+must_check bool command_check_refuses_inside(struct request *request);
 /* Checks permissions again, since the rules of its user may have changed while it was parked. */
 must_check bool command_check_refuses_meanwhile(struct client *client, const struct job *job);
-/* Returns the error for writes while snapshots or the append-only file fail; NULL: they do not. Any thread. */
+/* Returns the error for this client's writes: files cannot be written, this server is a replica, or it has too few of
+ * them; NULL: it may write. Any thread. */
 enum { FAULT_DENIAL_SPACE = 256 };
-const char *command_check_write_denial(char room[FAULT_DENIAL_SPACE]);
+const char *command_check_write_denial(const struct client *client, char room[FAULT_DENIAL_SPACE]);
+/* True if the client gets only what the flag `stale` allows, otherwise this error. Any thread. */
+bool command_check_is_stale(const struct client *client);
+extern const char command_check_stale_denial[];
 /* Refuses a command that would have to wait for a busy script. */
 must_check bool command_check_refuses_busy(struct client *client, const struct job *job);

@@ -15,6 +15,7 @@
 #include "server/core/exclusive.h"
 #include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
+#include "server/core/role.h"
 #include "server/core/server.h"
 #include "server/core/stats_info.h"
 #include "server/memory/memory_limit.h"
@@ -276,7 +277,12 @@ uint64_t dispatch_journal(struct worker *worker)
 
     if (LIKELY(worker->run.effects.count == 0))
         return 0;
-    worker_assert_inside(worker); /* a thread that is alone may remove readers */
+    worker_assert_inside(worker);   /* a thread that is alone may remove readers */
+    if (UNLIKELY(role_follows())) { /* what happens here besides the master's stream is local */
+        effects_keep_local(&worker->run.effects);
+        if (worker->run.effects.count == 0)
+            return 0;
+    }
     offset = journal_append(&worker->server->journal, &worker->run.effects, false);
     worker->has_journaled = true;
     worker_at_turn_end(worker);
@@ -360,7 +366,10 @@ static uint64_t run_command_since(struct client *client, const struct job *job, 
     struct request request;
 
     begin_request(&request, client, job, keys, exclusive, start);
-    start = execute(&request, start);
+    if (UNLIKELY(role_follows()) && command_check_refuses_inside(&request))
+        start = tick_now();
+    else
+        start = execute(&request, start);
     finish_request(&request, in_group);
     return start;
 }
@@ -664,10 +673,20 @@ static bool may_group_client(const struct client *client)
     return (client->flags & asked) == CLIENT_AUTHENTICATED;
 }
 
-static bool may_group(const struct job *job)
+static bool may_group(const struct job *job, uint32_t alone)
 {
-    return job->access == ACCESS_STRIPED && job->fault == FAULT_NONE &&
-           (job->command->flags & (COMMAND_ALONE | COMMAND_SCRIPT)) == 0;
+    return job->access == ACCESS_STRIPED && job->fault == FAULT_NONE && (job->command->flags & alone) == 0;
+}
+
+/* Flags of commands that run one by one now; all: no command may be in a group. */
+static uint32_t flags_to_run_alone(void)
+{
+    const unsigned blocks = command_blocks();
+
+    if (LIKELY(blocks == 0))
+        return COMMAND_ALONE | COMMAND_SCRIPT;
+    return (blocks & ~(unsigned)COMMAND_BLOCKS_OF_WRITES) == 0 ? COMMAND_ALONE | COMMAND_SCRIPT | COMMAND_WRITE
+                                                               : UINT32_MAX;
 }
 
 /* The stripes are held. */
@@ -773,8 +792,10 @@ static uint32_t run_jobs(struct client *client, uint32_t count)
         uint32_t end = i;
 
         if (LIKELY(client->transaction == NULL && may_group_client(client) && !memory_limit_is_reached() &&
-                   !worker->reentrant && !pause_is_on() && command_blocks() == 0)) {
-            while (end < count && may_group(&jobs[end]))
+                   !worker->reentrant && !pause_is_on())) {
+            const uint32_t alone = flags_to_run_alone();
+
+            while (end < count && may_group(&jobs[end], alone))
                 end++;
         }
         if (LIKELY(end > i) && LIKELY(run_group(client, &jobs[i], &jobs[end]) == RUN_DONE)) {

@@ -30,7 +30,7 @@ static uint32_t mode_of_clients(void)
 
 static void keep_expired(struct server *server, bool keep)
 {
-    atomic_store_explicit(&server->store->keeps_expired, keep, memory_order_relaxed);
+    store_keep_expired(server->store, STORE_KEEPS_PAUSED, keep);
 }
 
 /* A worker does it after releasing its stripes: UNPAUSE may be in a transaction. */

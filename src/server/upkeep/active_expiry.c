@@ -5,6 +5,7 @@
 #include "server/config/config.h"
 #include "server/config/options.h"
 #include "server/core/lifecycle.h"
+#include "server/core/role.h"
 #include "server/core/server.h"
 #include "server/core/stats_info.h"
 #include "server/observe/latency.h"
@@ -95,7 +96,8 @@ static bool expire_slice(struct worker *worker, uint64_t end_us)
 bool active_expiry_may_run(const struct worker *worker)
 {
     return atomic_load_explicit(&worker->server->store->active_expire, memory_order_relaxed) &&
-           !atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) && !pause_is_on();
+           !atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) && !pause_is_on() &&
+           !role_follows();
 }
 
 static void on_timer(struct loop *loop, struct loop_timer *timer)
@@ -117,6 +119,10 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
     if (!gate_enter(&worker->member))
         return;
     begin_us = clock_monotonic_us();
+    if (role_follows()) { /* since just now: the role changes while nobody is inside */
+        gate_leave(&worker->member);
+        return;
+    }
     access_begin(&worker->run.access, worker_now_ms(worker), false);
     all = expire_slice(worker, begin_us + SLICE_US);
     gate_leave(&worker->member);

@@ -8,6 +8,7 @@
 #include "server/acl/acl_user.h"
 #include "server/core/client.h"
 #include "server/core/lifecycle.h"
+#include "server/core/role.h"
 #include "server/core/server.h"
 #include "server/durable/loading.h"
 #include "server/memory/memory_limit.h"
@@ -224,7 +225,7 @@ static void run_held(struct worker *worker, void *context)
 
     worker_assert_inside(worker);
     assert(run->due->cron->key_count < run->due->cron->word_count);
-    if (!is_still_due(access, run, false))
+    if (role_follows() || !is_still_due(access, run, false))
         return;
     call_script(worker, run);
     failed = run->reply.size != 0 && run->reply.data[0] == '-';
