@@ -21,10 +21,12 @@ directions: `down` (from the server to who connected, so from a master to its re
     stats                  connections NOW accepted TOTAL down_bytes N up_bytes N
 """
 import collections
+import os
 import random
 import selectors
 import socket
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -59,7 +61,7 @@ class Link:
         return (self.down, self.up)
 
 
-class Proxy:
+class Forwarder:
     """Runs in a thread of its own; methods may be called from any."""
 
     def __init__(self, target):
@@ -339,6 +341,63 @@ class Proxy:
         self.listener.close()
 
 
+class Proxy:
+    """The same in a process of its own, so that a busy test does not slow it down."""
+
+    def __init__(self, target):
+        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), str(target)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline().split()[1])
+
+    def say(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().strip()
+        if not answer or answer.startswith("error"):
+            raise ValueError("%s: %s" % (words, answer))
+        return answer
+
+    def set_target(self, port):
+        self.say("target", port)
+
+    def cut(self):
+        self.say("cut")
+
+    def take_down(self):
+        self.say("down")
+
+    def put_up(self):
+        self.say("up")
+
+    def stall(self, *which):
+        self.say("stall", *which)
+
+    def resume(self):
+        self.say("resume")
+
+    def delay(self, seconds):
+        self.say("delay", int(seconds * 1000))
+
+    def throttle(self, rate):
+        self.say("throttle", int(rate))
+
+    def at(self, count, action="cut", which="down"):
+        self.say("at", count, action, which)
+
+    def seed(self, number, least=1, most=1 << 20):
+        self.say("seed", number, least, most)
+
+    def stats(self):
+        words = self.say("stats").split()
+        return dict(zip(words[::2], map(int, words[1::2])))
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.stdin.close()
+            self.process.wait(20)
+            self.process.stdout.close()
+
+
 def obey(proxy, words):
     name, rest = words[0], words[1:]
     if name == "target":
@@ -371,7 +430,7 @@ def obey(proxy, words):
 def main():
     if len(sys.argv) != 2 or not sys.argv[1].isdigit():
         sys.exit(__doc__)
-    proxy = Proxy(int(sys.argv[1]))
+    proxy = Forwarder(int(sys.argv[1]))
     print("port", proxy.port, flush=True)
     while True:
         line = sys.stdin.readline()
