@@ -65,6 +65,7 @@
 #include "server/run/accept.h"
 #include "server/run/apply.h"
 #include "server/run/blocked.h"
+#include "server/run/crew.h"
 #include "server/run/dispatch.h"
 #include "server/run/large_bulk.h"
 #include "server/run/listeners.h"
@@ -127,7 +128,7 @@ static void lifecycles_setup(void)
         &aof_lifecycle,           &rendezvous_lifecycle, &pause_lifecycle,          &parking_lifecycle,
         &cron_runner_lifecycle,   &migrate_lifecycle,    &large_bulk_lifecycle,     &defrag_cycle_lifecycle,
         &soft_shutdown_lifecycle, &loading_lifecycle,    &active_expiry_lifecycle,  &listeners_lifecycle,
-        &standstill_lifecycle,    &backlog_lifecycle,
+        &standstill_lifecycle,    &backlog_lifecycle,    &crew_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)

@@ -10,6 +10,7 @@
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "server/run/crew.h"
 #include "server/run/dispatch.h"
 #include "server/run/obeyed.h"
 #include "store/waiters.h"
@@ -20,8 +21,10 @@
 enum {
     STRIPES_MOST = 512,    /* of a batch that locks them; with more it owns the gate */
     PREFETCH_COMMANDS = 8, /* commands whose keys are prefetched together */
+    SPREAD_LEAST = 256,    /* commands that are worth being run by several workers */
     IDLE_BYTES = 1 << 20   /* memory that stays while there is nothing to do */
 };
+enum { NO_PART = UINT32_MAX };
 
 /* What is done for a command. */
 enum step_kind { STEP_RUN, STEP_SELECT, STEP_NOTHING, STEP_BAD };
@@ -35,7 +38,9 @@ struct step {
     uint32_t first_key, key_count;
     unsigned db;
     unsigned flags;    /* enum journal_flag */
+    uint32_t part;     /* of the crew, in a spread; NO_PART: its keys are in several, or it needs more than its keys */
     bool ends_group;   /* it is no part of a transaction, or its EXEC */
+    bool is_simple;    /* it needs nothing but its keys, and is in no transaction */
     const char *fault; /* STEP_BAD: the reason */
 };
 
@@ -62,6 +67,11 @@ struct follow {
         struct journal_received *items;
         uint32_t count, capacity;
     } received;
+    struct { /* commands that several workers run: those of part i are items[ends[i - 1]] ... items[ends[i] - 1] */
+        uint32_t *items, count, capacity;
+        uint32_t ends[CREW_PARTS_MOST];
+        int64_t now_ms;
+    } spread;
     unsigned db;         /* selected behind the last step */
     unsigned applied_db; /* behind the last that was applied */
     uint32_t whole;      /* steps before an open transaction */
@@ -107,6 +117,7 @@ void follow_destroy(struct follow **follow)
     ARRAY_FINI(&old->steps);
     ARRAY_FINI(&old->stripes);
     ARRAY_FINI(&old->received);
+    ARRAY_FINI(&old->spread);
     mem_free(old);
 }
 
@@ -252,6 +263,7 @@ static void take_command(struct follow *follow, struct step *step)
         else if (UNLIKELY(access != ACCESS_STRIPED || (command->flags & COMMAND_SCRIPT) != 0))
             follow->needs_gate = true;
         take_keys(follow, step);
+        step->is_simple = access == ACCESS_STRIPED && (command->flags & COMMAND_SCRIPT) == 0 && step->ends_group;
     }
 }
 
@@ -341,9 +353,20 @@ static void gather(struct follow *follow)
 
 /* ------------------------------------------------------------------------------------------------------ applying -- */
 
-static void run_step(struct follow *follow, const struct step *step, int64_t now_ms, bool exclusive)
+static COLD void tell_error(const struct follow *follow, const struct step *step, const struct output *reply)
 {
-    struct worker *worker = follow->worker;
+    struct buffer text = {0};
+
+    output_to_buffer(reply, &text);
+    follow->options.on_error(step->args[0], buffer_slice(&text), follow->applied_bytes + step->begin,
+                             follow->options.context);
+    buffer_fini(&text);
+}
+
+/* In the thread of this worker: the stream's own, or one of the crew. */
+static void run_step(const struct follow *follow, const struct step *step, struct worker *worker, struct client *client,
+                     int64_t now_ms, bool exclusive)
+{
     struct access *access = &worker->run.access;
     struct request request;
 
@@ -351,22 +374,16 @@ static void run_step(struct follow *follow, const struct step *step, int64_t now
     access_follow(access);
     access->no_touch = false;
     access->effects = NULL;
-    follow->client->db = step->db;
-    request_init(&request, worker, follow->client, step->command, step->args, step->arg_count, &worker->sink);
+    client->db = step->db;
+    request_init(&request, worker, client, step->command, step->args, step->arg_count, &worker->sink);
     if (step->key_count != 0)
         request_set_keys(&request, &follow->keys.items[step->first_key], step->key_count);
     request.in_exec = true;
     dispatch_run_obeyed(&request);
     if (access->dirty != 0)
         counter_add(&access->counters->dirty, access->dirty);
-    if (UNLIKELY(request.failed) && follow->options.on_error != NULL) {
-        struct buffer text = {0};
-
-        output_to_buffer(&worker->sink, &text);
-        follow->options.on_error(step->args[0], buffer_slice(&text), follow->applied_bytes + step->begin,
-                                 follow->options.context);
-        buffer_fini(&text);
-    }
+    if (UNLIKELY(request.failed) && follow->options.on_error != NULL)
+        tell_error(follow, step, &worker->sink);
     output_clear(&worker->sink);
 }
 
@@ -409,23 +426,135 @@ static void append_to_journal(struct follow *follow)
     worker_at_turn_end(worker);
 }
 
+/* --- by several workers: the gate is owned --- */
+
+static void prefetch_spread(const struct follow *follow, uint32_t first, uint32_t end)
+{
+    struct key keys[PREFETCH_COMMANDS];
+    uint32_t count = 0;
+
+    for (uint32_t i = first; i < end; i++) {
+        const struct step *step = &follow->steps.items[follow->spread.items[i]];
+
+        if (step->db == 0 && step->key_count != 0)
+            keys[count++] = follow->keys.items[step->first_key];
+    }
+    store_prefetch(follow->worker->server->store, keys, count);
+}
+
+static void run_part(struct worker *worker, uint32_t part, void *context)
+{
+    const struct follow *follow = context;
+    const uint32_t end = follow->spread.ends[part];
+    struct client *client = worker == follow->worker ? follow->client : obeyed_client_create(worker);
+
+    for (uint32_t i = part == 0 ? 0 : follow->spread.ends[part - 1]; i < end; i++) {
+        if (i % PREFETCH_COMMANDS == 0)
+            prefetch_spread(follow, i, MIN(i + PREFETCH_COMMANDS, end));
+        run_step(follow, &follow->steps.items[follow->spread.items[i]], worker, client, follow->spread.now_ms, true);
+    }
+    if (client != follow->client)
+        obeyed_client_destroy(&client);
+}
+
+/* Listeners and waiting clients see events in the order of the stream: with them one worker does it alone. */
+static bool may_spread(const struct follow *follow)
+{
+    const struct store *store = follow->worker->server->store;
+
+    return follow->worker->server->worker_count > 1 && store_observed(store) == 0 &&
+           atomic_load_explicit(&store->waited_count, memory_order_relaxed) == 0;
+}
+
+static uint32_t part_of(const struct follow *follow, const struct step *step, uint32_t part_count)
+{
+    const struct access *access = &follow->worker->run.access;
+    uint32_t part = NO_PART;
+
+    if (!step->is_simple)
+        return NO_PART;
+    for (uint32_t i = 0; i < step->key_count; i++) {
+        uint32_t its = access_stripe_of(access, &follow->keys.items[step->first_key + i]) % part_count;
+
+        if (part != NO_PART && its != part)
+            return NO_PART;
+        part = its;
+    }
+    return part;
+}
+
+/* Returns the end of the steps from `first` on that can be run in any order between parts. */
+static uint32_t find_spread(struct follow *follow, uint32_t first, uint32_t part_count)
+{
+    uint32_t end = first;
+
+    for (; end < follow->whole; end++) {
+        struct step *step = &follow->steps.items[end];
+
+        if (step->kind != STEP_RUN)
+            continue;
+        step->part = part_of(follow, step, part_count);
+        if (step->part == NO_PART)
+            break;
+    }
+    return end;
+}
+
+static void run_spread(struct follow *follow, uint32_t first, uint32_t end, uint32_t part_count)
+{
+    uint32_t *ends = follow->spread.ends, total = 0;
+
+    memset(ends, 0, part_count * sizeof(*ends));
+    follow->spread.count = 0;
+    ARRAY_RESERVE(&follow->spread, end - first);
+    for (uint32_t i = first; i < end; i++) {
+        if (follow->steps.items[i].kind == STEP_RUN)
+            ends[follow->steps.items[i].part]++;
+    }
+    for (uint32_t i = 0; i < part_count; i++) { /* where each part begins; filling it moves that to its end */
+        uint32_t count = ends[i];
+
+        ends[i] = total;
+        total += count;
+    }
+    for (uint32_t i = first; i < end; i++) {
+        if (follow->steps.items[i].kind == STEP_RUN)
+            follow->spread.items[ends[follow->steps.items[i].part]++] = i;
+    }
+    crew_run(follow->worker, part_count, run_part, follow);
+}
+
 /* What the batch needs is held. */
 static void apply(struct follow *follow, bool exclusive)
 {
     struct worker *worker = follow->worker;
     struct access *access = &worker->run.access;
     const int64_t now_ms = worker_now_ms(worker);
+    const uint32_t part_count = MIN(worker->server->worker_count, (uint32_t)CREW_PARTS_MOST);
+    const bool spreads = exclusive && follow->whole >= SPREAD_LEAST && may_spread(follow);
+    uint32_t looked = 0; /* steps before it are in no spread that is worth it */
 
     worker_assert_inside(worker);
-    for (uint32_t i = 0; i < follow->whole; i++) {
+    follow->spread.now_ms = now_ms;
+    for (uint32_t i = 0; i < follow->whole;) {
         const struct step *step = &follow->steps.items[i];
 
+        if (spreads && i >= looked) {
+            looked = find_spread(follow, i, part_count);
+            if (looked - i >= SPREAD_LEAST) {
+                run_spread(follow, i, looked, part_count);
+                i = looked;
+                continue;
+            }
+            looked++;
+        }
         if (i % PREFETCH_COMMANDS == 0)
             prefetch(follow, i);
         if (LIKELY(step->kind == STEP_RUN))
-            run_step(follow, step, now_ms, exclusive);
+            run_step(follow, step, worker, follow->client, now_ms, exclusive);
         if (step->ends_group && (waiters_are_ready(access) || access->has_noted))
             dispatch_settle_access(access);
+        i++;
     }
     append_to_journal(follow);
 }
@@ -535,6 +664,14 @@ static bool is_held(const struct follow *follow)
     return atomic_load_explicit(&follow->worker->server->journal.is_lagging, memory_order_relaxed);
 }
 
+/* With stripes one worker does it; with the gate all can. */
+static bool wants_gate(const struct follow *follow)
+{
+    return follow->needs_gate || follow->stripes.count > STRIPES_MOST ||
+           exclusive_is_wished(follow->worker, GATE_WISH_APPLY) ||
+           (follow->whole >= SPREAD_LEAST && may_spread(follow));
+}
+
 static enum follow_result run_batches(struct follow *follow)
 {
     struct worker *worker = follow->worker;
@@ -551,7 +688,7 @@ static enum follow_result run_batches(struct follow *follow)
             follow->waits = true;
             return FOLLOW_WAIT;
         }
-        if (follow->needs_gate || follow->stripes.count > STRIPES_MOST || exclusive_is_wished(worker, GATE_WISH_APPLY))
+        if (wants_gate(follow))
             result = apply_exclusive(follow);
         else
             result = apply_striped(follow);
