@@ -1,9 +1,11 @@
-/* Loading the data at start. The server answers meanwhile: commands that need no data run, others get the LOADING
- * error. A thread of its own owns the gate until everything is loaded. Now and then it opens the gate for commands that
- * wait for it. */
+/* Loading all data: at start, from the server's files, and later from a source (that of a replica's full sync). The
+ * server answers meanwhile: commands that need no data run, others get the LOADING error. A thread of its own owns the
+ * gate until everything is loaded. Now and then it opens the gate for commands that wait for it, and while it waits for
+ * the source. */
 #pragma once
 
 #include "base/compiler.h"
+#include "base/slice.h"
 #include "server/config/command_block.h"
 #include "server/core/lifecycle.h"
 
@@ -12,6 +14,8 @@
 
 extern const struct lifecycle loading_lifecycle;
 
+struct byte_source;
+struct rdb_load_result;
 struct server;
 
 /* Before the workers start. False: the data cannot be read, the log has the reason; the server must not start. */
@@ -22,6 +26,38 @@ void loading_on_end(void (*leave)(void));
  * thread is inside the gate then. Before loading_start. */
 void loading_on_loaded(void (*loaded)(void));
 void loading_join(void); /* after the workers have ended: stops the thread if it still runs */
+
+/* --- replacing all data while the server runs --- */
+
+/* An RDB file that replaces all data. Its effects are not journaled, and its keys do not expire. All functions are
+ * called in the loader's thread. */
+struct loading_replacement {
+    /* It ends (reads nothing) behind the file: what a sender puts behind that, such as a mark, is for its owner to take
+     * away, since the reader reads ahead. If it fails with STATUS_INTERRUPTED nobody calls it a fault. */
+    struct byte_source *source;
+    /* Whether the next read may wait: then the gate is open during it. NULL: it never waits for long, like a file. */
+    bool (*may_wait)(struct byte_source *source);
+    uint64_t total_bytes; /* for INFO; 0: unknown */
+    bool frees_later;     /* the old data is freed in the background; otherwise before the first byte is read */
+    /* The old data stays, and is served, until the new one is complete; then they are exchanged at the gate. Only
+     * commands with the flag no_async_loading are refused meanwhile. */
+    bool keeps_old;
+    void (*aux)(struct slice name, struct slice value, void *context); /* facts in the file; may be NULL */
+    /* With the gate owned, before any client sees the data. `good`: it is complete, and the append-only file, if it is
+     * on, begins anew with it (aof_restart). Otherwise there is no data, or with keeps_old the old data; the result has
+     * the reason: STATUS_INTERRUPTED after loading_cancel, or since the server stops. */
+    void (*done)(const struct rdb_load_result *result, bool good, void *context);
+    void *context;
+};
+/* Any thread that holds no lock; it may own the gate. Begins soon. False: data is being loaded, or the server stops;
+ * nothing is called. Source and context must be valid until `done` is called. */
+must_check bool loading_replace(const struct loading_replacement *replacement);
+/* Any thread: what is being loaded is not wanted any more. The owner of a source that waits has to end its wait; also
+ * when the server stops: in the hook worker_stop at the latest. Does nothing at start, or if nothing is loaded. */
+void loading_cancel(void);
+bool loading_replaces(void); /* any thread: from loading_replace until `done` has returned */
+
+/* --- any thread --- */
 
 static inline bool loading_runs(void)
 {
