@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 enum command_block {
     COMMAND_BLOCK_LOADING = 1 << 0,   /* data is loading: loading.h */
@@ -32,6 +33,21 @@ static inline unsigned command_blocks(void)
     return atomic_load_explicit(&command_block_bits, memory_order_relaxed);
 }
 
+/* Number of changes of what is refused. A command is checked before it is inside of the gate: if the number has changed
+ * when it is, it is checked again. So behind a change that was made with the gate owned no command runs that it
+ * refuses. */
+extern _Atomic uint32_t command_block_change_count; /* global: atomic: acquire, release */
+
+static inline uint32_t command_block_changes(void)
+{
+    return atomic_load_explicit(&command_block_change_count, memory_order_acquire);
+}
+/* Something else has changed by which commands are refused: the role of the server. */
+static inline void command_block_note_change(void)
+{
+    (void)atomic_fetch_add_explicit(&command_block_change_count, 1, memory_order_release);
+}
+
 static inline void command_block_set(enum command_block block, bool on)
 {
     assert(block != 0 && (block & (block - 1)) == 0); /* one */
@@ -39,4 +55,5 @@ static inline void command_block_set(enum command_block block, bool on)
         (void)atomic_fetch_or_explicit(&command_block_bits, block, memory_order_release);
     else
         (void)atomic_fetch_and_explicit(&command_block_bits, ~(unsigned)block, memory_order_release);
+    command_block_note_change();
 }

@@ -1,6 +1,7 @@
 #include "server/core/role.h"
 
 #include "base/gate.h"
+#include "server/config/command_block.h"
 #include "server/core/client.h"
 #include "server/core/server.h"
 #include "store/store.h"
@@ -22,6 +23,7 @@ void role_set(bool follows)
 
     gate_assert_alone();
     atomic_store_explicit(&role_is_follower, follows, memory_order_relaxed);
+    command_block_note_change();
     store_keep_expired(server_instance()->store, STORE_KEEPS_FOLLOWING, follows);
     if (follows && worker != NULL) /* at the start there is neither a worker nor a client */
         (void)server_request_clients(worker, CLIENT_REQUEST_UNBLOCK, is_blocked, NULL, NULL);

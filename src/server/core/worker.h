@@ -122,6 +122,7 @@ struct worker {
     struct list clients;
     struct parking parking;
     struct stripe *busy_stripe;    /* the stripe that the last command could not lock */
+    uint32_t checked_changes;      /* command_block_changes when the commands were checked that run next */
     _Atomic uint32_t parking_news; /* atomic: enum parking_news, not yet handled */
     struct list leaving_watches;   /* of struct watch_set: sets to be unlinked */
     struct list held;              /* clients that wait because a receiver is behind: deliveries.h */

@@ -13,6 +13,7 @@
 #include "server/core/server.h"
 #include "server/durable/aof_hold.h"
 #include "server/durable/aof_writer.h"
+#include "server/durable/loading.h"
 #include "server/observe/latency.h"
 #include "store/eviction.h"
 
@@ -320,7 +321,7 @@ enum memory_room memory_make_room(struct worker *worker)
     if (!gate_enter(&worker->member)) {
         room = MEMORY_SHORT; /* the thread that is alone with the data ends soon */
     } else {
-        room = evict(worker, counted - limit);
+        room = loading_runs() ? MEMORY_SHORT : evict(worker, counted - limit);
         gate_leave(&worker->member);
         if (worker->has_deferred) /* the effects of evictions are sent before memory is checked again */
             worker_run_deferred(worker);

@@ -18,6 +18,7 @@
 #include "server/core/role.h"
 #include "server/core/server.h"
 #include "server/core/stats_info.h"
+#include "server/durable/loading.h"
 #include "server/memory/memory_limit.h"
 #include "server/observe/timing.h"
 #include "server/pubsub/monitor.h"
@@ -493,6 +494,10 @@ static enum run_result run_exclusive(struct client *client, const struct job *jo
 
     if (!exclusive_own_gate(worker))
         return RUN_ASKED;
+    if (!dispatch_check_holds(worker)) {
+        exclusive_end(worker);
+        return RUN_UNCHECKED;
+    }
     if (UNLIKELY(tracks))
         reply_place_take(&place, client);
     run_command(client, job, keys, true);
@@ -531,7 +536,7 @@ bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_
     stripes_of_keys(worker, keys, key_count);
     if (!gate_enter(&worker->member))
         return false;
-    if (!turn_take(worker)) {
+    if (UNLIKELY(loading_runs()) || !turn_take(worker)) {
         gate_leave(&worker->member);
         return false;
     }
@@ -560,6 +565,10 @@ static enum run_result run_striped(struct client *client, const struct job *job,
 
     if (!gate_enter(&worker->member))
         return RUN_CLOSED;
+    if (!dispatch_check_holds(worker)) {
+        gate_leave(&worker->member);
+        return RUN_UNCHECKED;
+    }
     if (UNLIKELY(turn) && !turn_take(worker)) {
         gate_leave(&worker->member);
         return RUN_BUSY;
@@ -609,6 +618,10 @@ static enum run_result run_walk(struct client *client, const struct job *job, co
 
     if (!gate_enter(&worker->member))
         return RUN_CLOSED;
+    if (!dispatch_check_holds(worker)) {
+        gate_leave(&worker->member);
+        return RUN_UNCHECKED;
+    }
     if (UNLIKELY(listens))
         reply_place_open(&place, client);
     result = run_walk_command(client, job, keys);
@@ -712,6 +725,10 @@ static enum run_result run_group(struct client *client, struct job *first, const
 
     if (!gate_enter(&worker->member))
         return RUN_CLOSED;
+    if (!dispatch_check_holds(worker)) {
+        gate_leave(&worker->member);
+        return RUN_UNCHECKED;
+    }
     worker->run.stripes.count = 0;
     for (const struct job *job = first; job < end; job++)
         stripes_of_keys(worker, &worker->run.keys.items[job->first_key], job->key_count);
@@ -762,9 +779,12 @@ static bool run_or_park(struct client *client, struct job *job)
     const struct key *keys = job->key_count != 0 ? &client->worker->run.keys.items[job->first_key] : NULL;
     enum run_result result;
 
-    if (command_check_refuses(client, job))
-        return true;
-    result = dispatch_run_now(client, job, keys);
+    do {
+        dispatch_begin_check(client->worker);
+        if (command_check_refuses(client, job))
+            return true;
+        result = dispatch_run_now(client, job, keys);
+    } while (UNLIKELY(result == RUN_UNCHECKED));
     if (result == RUN_DONE)
         return true;
     if (UNLIKELY(busy_is_on()) && result != RUN_PAUSED && command_check_refuses_busy(client, job)) {
@@ -791,6 +811,7 @@ static uint32_t run_jobs(struct client *client, uint32_t count)
     while (i < count) {
         uint32_t end = i;
 
+        dispatch_begin_check(worker);
         if (LIKELY(client->transaction == NULL && may_group_client(client) && !memory_limit_is_reached() &&
                    !worker->reentrant && !pause_is_on())) {
             const uint32_t alone = flags_to_run_alone();

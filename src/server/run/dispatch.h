@@ -47,7 +47,7 @@ uint64_t dispatch_journal(struct worker *worker);
 void dispatch_settle_access(struct access *access);
 
 /* Runs `body` like a script without a client: with the scripts' turn and these keys' stripes; dispatch_escalate may add
- * to them. Its effects are journaled in one piece. False: the stripes or the gate are not free, call it again after a
- * wake. The worker's thread, outside of the gate. */
+ * to them. Its effects are journaled in one piece. False: the stripes or the gate are not free, or data is being
+ * loaded; call it again after a wake. The worker's thread, outside of the gate. */
 must_check bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
                                      void (*body)(struct worker *worker, void *context), void *context);

@@ -2,13 +2,15 @@
  * result. */
 #pragma once
 
+#include "server/config/command_block.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
 #include "server/core/worker.h"
 
 /* RUN_BUSY: waits for worker->busy_stripe. RUN_CLOSED: waits for an open gate. RUN_ASKED: stands in the queue for
- * owning the gate. RUN_PAUSED: waits for the end of CLIENT PAUSE. */
-enum run_result { RUN_DONE, RUN_BUSY, RUN_CLOSED, RUN_ASKED, RUN_PAUSED };
+ * owning the gate. RUN_PAUSED: waits for the end of CLIENT PAUSE. RUN_UNCHECKED: what is refused has changed since it
+ * was checked. */
+enum run_result { RUN_DONE, RUN_BUSY, RUN_CLOSED, RUN_ASKED, RUN_PAUSED, RUN_UNCHECKED };
 
 /* The output for replies. With CLIENT REPLY OFF they are written, too, and dropped. */
 static inline struct output *dispatch_output_of(struct client *client)
@@ -40,6 +42,18 @@ static inline void dispatch_request_init(struct request *request, struct client 
                  dispatch_output_of(client));
     request_set_keys(request, keys, job->key_count);
     request_set_blobs(request, job->words.blobs, job->words.blob_count);
+}
+
+/* The next commands are about to be checked. */
+static inline void dispatch_begin_check(struct worker *worker)
+{
+    worker->checked_changes = command_block_changes();
+}
+/* Inside of the gate, or with the gate owned: the check of the command still holds. */
+static inline bool dispatch_check_holds(const struct worker *worker)
+{
+    worker_assert_inside(worker);
+    return LIKELY(worker->checked_changes == command_block_changes());
 }
 
 /* Replies the error and closes the connection. */

@@ -28,8 +28,9 @@ struct parked {
     struct client *client;
     struct job job;
     struct owned_args words;
-    bool asked;     /* its last try was RUN_ASKED: in the list of the gate */
-    unsigned tries; /* in which it did not get all of its stripes */
+    uint32_t checked_changes; /* command_block_changes when it was checked */
+    bool asked;               /* its last try was RUN_ASKED: in the list of the gate */
+    unsigned tries;           /* in which it did not get all of its stripes */
 };
 
 /* The commands that wait for one stripe. While there are some, the worker's bit is in the stripe's wait mask, or it was
@@ -99,6 +100,7 @@ static struct list *place_for(struct worker *worker, enum run_result why)
     case RUN_CLOSED:
     case RUN_ASKED:
     case RUN_DONE:
+    case RUN_UNCHECKED:
         break;
     }
     return &worker->parking.gate;
@@ -155,10 +157,11 @@ void parking_add(struct client *client, struct job *job, const struct key *keys,
 
     client_assert_owned(client);
     assert(client->parked == NULL && (client->flags & CLIENT_BLOCKED) == 0);
-    assert(why != RUN_DONE);
+    assert(why != RUN_DONE && why != RUN_UNCHECKED);
     list_node_init(&parked->node);
     parked->client = client;
     parked->number = worker->parking.next_number++;
+    parked->checked_changes = worker->checked_changes;
     parked->asked = false;
     parked->tries = 0;
     set_asked(worker, parked, why == RUN_ASKED);
@@ -236,13 +239,13 @@ static bool is_paused(const struct parked *parked)
     return pause_is_on() && pause_holds(parked->client, parked->job.command, words->args, words->arg_count);
 }
 
-static enum run_result run(struct parked *parked)
+/* A try of a command whose check holds, unless something changes just now. */
+static enum run_result run_checked(struct parked *parked)
 {
     struct client *client = parked->client;
     enum run_result result;
 
-    assert((client->flags & CLIENT_BLOCKED) == 0);
-    counter_add(&client->worker->stats.parked_retries, 1);
+    client->worker->checked_changes = parked->checked_changes;
     /* Commands in the queue for the gate have passed the check before, and only their turn opens the gate again. But a
      * pause that has begun meanwhile holds them, too. */
     if (parked->asked)
@@ -251,6 +254,25 @@ static enum run_result run(struct parked *parked)
         return RUN_DONE;
     result = dispatch_run_now(client, &parked->job, parked->words.keys);
     count_try(parked, result);
+    return result;
+}
+
+static enum run_result run(struct parked *parked)
+{
+    struct client *client = parked->client;
+    enum run_result result;
+
+    assert((client->flags & CLIENT_BLOCKED) == 0);
+    counter_add(&client->worker->stats.parked_retries, 1);
+    do {
+        if (UNLIKELY(parked->checked_changes != command_block_changes())) {
+            dispatch_begin_check(client->worker);
+            parked->checked_changes = client->worker->checked_changes;
+            if (command_check_refuses(client, &parked->job))
+                return RUN_DONE;
+        }
+        result = run_checked(parked);
+    } while (UNLIKELY(result == RUN_UNCHECKED));
     return result;
 }
 

@@ -8,6 +8,7 @@
 #include "server/core/role.h"
 #include "server/core/server.h"
 #include "server/core/stats_info.h"
+#include "server/durable/loading.h"
 #include "server/observe/latency.h"
 #include "server/run/pause.h"
 #include "server/upkeep/cron_runner.h"
@@ -118,6 +119,10 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
                          on_timer);
     if (!gate_enter(&worker->member))
         return;
+    if (UNLIKELY(loading_runs())) { /* who loads says when a key is gone */
+        gate_leave(&worker->member);
+        return;
+    }
     begin_us = clock_monotonic_us();
     if (role_follows()) { /* since just now: the role changes while nobody is inside */
         gate_leave(&worker->member);
