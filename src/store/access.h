@@ -166,6 +166,9 @@ bool access_delete_for(struct access *access, unsigned db, const struct key *key
 
 void access_flush_db(struct access *access, unsigned db, bool background); /* informs watchers; sends no event */
 void access_swap_db(struct access *access, unsigned a, unsigned b);
+/* Exchanges all keys with those of another store of the same kind (store_create_like), which nobody else uses. Informs
+ * watchers, and clients that wait for keys; sends no event. */
+void access_exchange(struct access *access, struct store *other);
 
 /* --- iterating --- */
 

@@ -435,12 +435,93 @@ static void a_large_value_is_given_up_behind_the_release(void **state)
     teardown();
 }
 
+static void put_for(struct store *into, const char *name, unsigned db, int64_t expire_ms)
+{
+    struct key key = key_make(slice_from_text(name));
+    struct access access;
+    struct change change;
+
+    access_init(&access, into, &counters);
+    access_begin(&access, now_ms, true);
+    change_begin(&change, &access, db, &key);
+    change_put_string(&change, SLICE("new"), expire_ms);
+    change_end(&change, EVENT_STRING, "set");
+}
+
+static uint64_t count_expires(const struct store *of, unsigned db)
+{
+    struct database_totals totals;
+
+    store_database_totals(of, db, &totals);
+    return totals.expires;
+}
+
+/* The other store's keys come, with their deadlines; ours wait in it, whole. */
+static void two_stores_exchange_their_keys(void **state)
+{
+    struct random random = test_random(__func__);
+    struct watch_set *gone = watch_set_create(), *come = watch_set_create(), *neither = watch_set_create();
+    struct key fresh = key_make(SLICE("fresh")), absent = key_make(SLICE("absent")), old;
+    struct store *other;
+    uint64_t expires[DATABASES];
+
+    (void)state;
+    setup(&random);
+    for (unsigned i = 0; i < 5000; i++) {
+        begin();
+        random_step(&random);
+        effects_clear(&effects);
+    }
+    old = key_make(model[3].slice);
+    begin();
+    random_put(&random, &model[3], &old, 0);
+    watch_add(gone, &access_, 0, &old);
+    watch_add(come, &access_, 1, &fresh);
+    watch_add(neither, &access_, 0, &absent);
+    for (unsigned db = 0; db < DATABASES; db++)
+        expires[db] = count_expires(store, db);
+    other = store_create_like(store);
+    put_for(other, "fresh", 1, now_ms + 1000);
+    put_for(other, "eternal", 1, EXPIRE_NEVER);
+
+    access_exchange(&access_, other);
+    assert_true(watch_set_is_touched(gone));
+    assert_true(watch_set_is_touched(come));
+    assert_false(watch_set_is_touched(neither));
+    assert_int_equal(store_key_count(store, 0), 0);
+    assert_int_equal(store_key_count(store, 1), 2);
+    assert_int_equal(count_expires(store, 1), 1);
+    assert_int_equal(count_expires(store, 0), 0);
+    assert_int_equal(count_expires(other, 0), expires[0]);
+    assert_non_null(access_probe(&access_, 1, &fresh));
+    now_ms += 1001;
+    begin();
+    for (uint32_t i = 0; i < STRIPES; i++)
+        (void)access_expire_due(&access_, i, 1, 1000);
+    assert_int_equal(store_key_count(store, 1), 1);
+    effects_clear(&effects);
+    now_ms -= 1001;
+
+    begin();
+    access_exchange(&access_, other);
+    check_all();
+    for (unsigned db = 0; db < DATABASES; db++)
+        assert_int_equal(count_expires(store, db), expires[db]);
+    assert_int_equal(store_key_count(other, 1), 1);
+    store_destroy(&other);
+    assert_true(watch_set_try_destroy(&gone, store));
+    assert_true(watch_set_try_destroy(&come, store));
+    assert_true(watch_set_try_destroy(&neither, store));
+    teardown();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_changes_match_the_model),
         cmocka_unit_test(due_keys_go_and_only_those),
         cmocka_unit_test(watchers_learn_of_changes),
+        cmocka_unit_test(two_stores_exchange_their_keys),
         cmocka_unit_test(a_lookup_without_the_stripe_is_caught),
         cmocka_unit_test(a_large_value_is_given_up_behind_the_release),
     };

@@ -103,6 +103,54 @@ void access_swap_db(struct access *access, unsigned a, unsigned b)
     }
 }
 
+/* Whoever sums up deadlines reads ours without a lock: they stay, with other contents. */
+static void exchange_deadlines(struct stripe_db *ours, struct stripe_db *others)
+{
+    struct expiry *first = atomic_load(&ours->deadlines), *second = atomic_load(&others->deadlines);
+
+    if (first == NULL) {
+        atomic_store(&ours->deadlines, second);
+        atomic_store(&others->deadlines, NULL);
+        return;
+    }
+    if (second == NULL) {
+        second = expiry_create();
+        atomic_store(&others->deadlines, second);
+    }
+    expiry_exchange(first, second);
+}
+
+static void exchange_parts(struct access *access, struct stripe *stripe, struct stripe_db *ours,
+                           struct stripe_db *others, unsigned db)
+{
+    struct table keys;
+
+    watch_touch_db(access, stripe, db, ours, others);
+    waiters_touch_db(access, stripe, db);
+    table_move(&keys, &ours->keys);
+    table_move(&ours->keys, &others->keys);
+    table_move(&others->keys, &keys);
+    exchange_deadlines(ours, others);
+}
+
+void access_exchange(struct access *access, struct store *other)
+{
+    struct store *store = access->store;
+
+    assert(access->exclusive);
+    assert(store->stripe_mask == other->stripe_mask && store->database_count == other->database_count);
+    access->found_key = NULL;
+    for (unsigned db = 0; db < MAX(store_database_bound(store), store_database_bound(other)); db++) {
+        for (uint32_t i = 0; i <= store->stripe_mask; i++) {
+            struct stripe *stripe = &store->stripes[i], *another = &other->stripes[i];
+
+            exchange_parts(access, stripe, stripe_db_use(store, stripe, db), stripe_db_use(other, another, db), db);
+        }
+    }
+    if (atomic_load_explicit(&other->has_jobs, memory_order_relaxed))
+        atomic_store_explicit(&store->has_jobs, true, memory_order_relaxed);
+}
+
 /* ------------------------------------------------------------------------------------------------------ walking -- */
 
 enum { RANDOM_BUSY_MOST = 3 /* after this many draws of busy stripes, each with a spin, a random key waits */ };

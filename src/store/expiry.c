@@ -76,6 +76,46 @@ void expiry_clear(struct expiry *expiry)
         records_clear(jobs_of(expiry));
 }
 
+#define EXCHANGE(a, b)                     \
+    do {                                   \
+        __typeof__(*(a)) exchanged = *(a); \
+        *(a) = *(b);                       \
+        *(b) = exchanged;                  \
+    } while (0)
+
+static void sum_exchange(_Atomic int64_t *sum, _Atomic int64_t *other)
+{
+    int64_t before = atomic_load_explicit(sum, memory_order_relaxed);
+
+    atomic_store_explicit(sum, atomic_load_explicit(other, memory_order_relaxed), memory_order_relaxed);
+    atomic_store_explicit(other, before, memory_order_relaxed);
+}
+
+static void records_exchange(struct expiry *expiry, struct expiry *other)
+{
+    uint64_t live = atomic_load_explicit(&expiry->live, memory_order_relaxed);
+
+    EXCHANGE(&expiry->records, &other->records);
+    EXCHANGE(&expiry->count, &other->count);
+    EXCHANGE(&expiry->capacity, &other->capacity);
+    atomic_store_explicit(&expiry->live, atomic_load_explicit(&other->live, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(&other->live, live, memory_order_relaxed);
+    sum_exchange(&expiry->near_sum_ms, &other->near_sum_ms);
+    sum_exchange(&expiry->far_sum, &other->far_sum);
+    next_update(expiry);
+    next_update(other);
+}
+
+void expiry_exchange(struct expiry *expiry, struct expiry *other)
+{
+    records_exchange(expiry, other);
+    if (members_of(expiry) != NULL || members_of(other) != NULL)
+        records_exchange(expiry_members(expiry), expiry_members(other));
+    if (jobs_of(expiry) != NULL || jobs_of(other) != NULL)
+        records_exchange(expiry_jobs(expiry), expiry_jobs(other));
+}
+
 void expiry_destroy(struct expiry **expiry)
 {
     if (*expiry == NULL)

@@ -43,6 +43,8 @@ double expiry_sum_ms(const struct expiry *expiry); /* sum of the deadlines, each
 struct expiry *expiry_create(void);
 void expiry_destroy(struct expiry **expiry);
 void expiry_clear(struct expiry *expiry);
+/* Exchanges the records. The structs stay, since other threads read them. */
+void expiry_exchange(struct expiry *expiry, struct expiry *other);
 struct expiry *expiry_members(struct expiry *expiry); /* created if it does not exist */
 struct expiry *expiry_jobs(struct expiry *expiry);    /* likewise */
 

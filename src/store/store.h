@@ -120,6 +120,8 @@ struct store {
 };
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count);
+/* An empty store with the types, databases and settings of another one, for access_exchange. */
+struct store *store_create_like(const struct store *other);
 void store_destroy(struct store **store);
 static inline void store_keep_expired(struct store *store, enum store_keeps reason, bool keeps)
 {
