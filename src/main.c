@@ -226,6 +226,7 @@ int main(int argc, char **argv)
     scripts_setup();
     reaper_setup();
     loading_on_end(script_host_leave);
+    loading_on_flush(tracking_note_flush);
     aof_load_provide(&apply_functions);
     watchdog_setup(server);
     say_hello(server, argc > 1);

@@ -6,14 +6,38 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* The source, as the reader sees it. */
+struct patient_source {
+    struct byte_source source;
+    struct byte_source *from;
+    struct loader *loader;
+};
+
 struct loader {
     struct rdb_handler handler;
+    struct patient_source patient;
     const struct rdb_load_request *request;
     struct rdb_load_result *result;
     struct rdb_loaders *loaders;
     uint64_t given;      /* keys */
     uint64_t next_pause; /* offset */
 };
+
+static must_check enum status read_patiently(struct byte_source *source, void *data, size_t size, size_t *got)
+{
+    struct patient_source *patient = (struct patient_source *)source;
+    const struct rdb_load_request *request = patient->loader->request;
+    struct rdb_loaders_totals totals;
+    enum status status;
+
+    if (!request->may_wait(patient->from))
+        return patient->from->read(patient->from, data, size, got);
+    rdb_loaders_rest(patient->loader->loaders, &totals);
+    request->rest(true, request->context);
+    status = patient->from->read(patient->from, data, size, got);
+    request->rest(false, request->context);
+    return status;
+}
 
 static bool pause_now(struct loader *loader, struct rdb_reader *reader)
 {
@@ -128,7 +152,10 @@ bool rdb_load(struct byte_source *source, const struct rdb_load_request *request
     assert(request->access->exclusive);
     *result = (struct rdb_load_result){.keys = 0};
     loader.loaders = rdb_loaders_create(request);
-    rdb_reader_init(&reader, source);
+    loader.patient = (struct patient_source){.source = {.read = read_patiently, .size = source->size},
+                                             .from = source,
+                                             .loader = &loader};
+    rdb_reader_init(&reader, request->may_wait != NULL ? &loader.patient.source : source);
     reader.sums = request->checks_sum;
     good = rdb_read_file(&reader, &loader.handler);
     rdb_loaders_rest(loader.loaders, &totals);

@@ -1,5 +1,5 @@
-/* Loads an RDB file into the store. Whoever calls is alone with the data: owns the gate, except during `pause`. Helper
- * threads are idle before `pause` is called, and have ended when rdb_load returns. */
+/* Loads an RDB file into the store. Whoever calls is alone with the data: owns the gate, except during `pause`, and
+ * while it waits for the source. Helper threads are idle then, and have ended when rdb_load returns. */
 #pragma once
 
 #include "persist/rdb_file.h"
@@ -15,6 +15,10 @@ struct rdb_load_request {
     int64_t key_delay_us; /* sleeps after each key; below zero: sleeps one microsecond after so many keys */
     /* Called now and then; other threads may use the data meanwhile. False: stop. May be NULL. */
     bool (*pause)(uint64_t bytes, uint64_t keys, void *context);
+    /* Whether the next read of the source may wait for long. Then `rest` is called before and after it; in between
+     * other threads may use the data. May be NULL. */
+    bool (*may_wait)(struct byte_source *source);
+    void (*rest)(bool begins, void *context);
     /* A library of functions. False: *error has the reason. NULL: a file with libraries is refused. */
     bool (*library)(struct slice source, bool replaces, char *error, size_t error_size);
     void (*aux)(struct slice name, struct slice value, void *context); /* may be NULL */

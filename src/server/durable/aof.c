@@ -12,6 +12,7 @@
 #include "server/core/exclusive.h"
 #include "server/core/lifecycle.h"
 #include "server/core/request.h"
+#include "server/core/role.h"
 #include "server/core/server.h"
 #include "server/durable/aof_hold.h"
 #include "server/durable/aof_lock.h"
@@ -51,6 +52,7 @@ static struct {
     bool has_writer; /* the rewrite: its base is useful only with the effects that the writer writes since the fork */
     /* atomic, relaxed */
     _Atomic bool is_scheduled, last_was_good;
+    _Atomic bool is_new;      /* while suspended: the data is new and complete */
     _Atomic bool tells_delay; /* the next delay is logged */
     _Atomic int64_t started_us, last_duration_s, next_try_s, delay_minutes;
     _Atomic uint64_t rewrites, failures, last_cow_bytes;
@@ -68,7 +70,8 @@ bool aof_is_on(void)
 {
     enum aof_state now = GET(state);
 
-    return now == AOF_STARTING || now == AOF_ON || (now == AOF_STOPPING && OPTION_IS(option_appendonly));
+    return now == AOF_STARTING || now == AOF_ON || now == AOF_SUSPENDED ||
+           (now == AOF_STOPPING && OPTION_IS(option_appendonly));
 }
 
 bool aof_order_pending(void)
@@ -386,7 +389,10 @@ enum aof_rewrite_start aof_rewrite(struct access *access)
     gate_assert_alone();
     if (phase_now() != PHASE_NONE)
         return AOF_REWRITE_RUNS;
-    if (child_running() != CHILD_NONE || is_in_transaction() || is_writer_in_the_way()) {
+    if (GET(state) == AOF_SUSPENDED) /* not of data that is not whole, and not without a writer */
+        SET(is_new, !loading_runs());
+    if (GET(state) == AOF_SUSPENDED || loading_runs() || child_running() != CHILD_NONE || is_in_transaction() ||
+        is_writer_in_the_way()) {
         SET(is_scheduled, true);
         log_notice("AOF background was scheduled");
         return AOF_REWRITE_SCHEDULED;
@@ -478,14 +484,15 @@ static void rewrite_at_gate(struct worker *worker, double growth)
     if (growth > 0)
         log_notice("Starting automatic rewriting of AOF on %.0f%% growth", growth);
     access_begin(&worker->run.access, worker_now_ms(worker), true);
-    status_ignore(aof_rewrite(&worker->run.access), "the log tells of it, and the next look tries again");
+    if (!loading_runs())
+        status_ignore(aof_rewrite(&worker->run.access), "the log tells of it, and the next look tries again");
     exclusive_end(worker);
 }
 
 static bool may_begin(const struct worker *worker)
 {
-    return GET(state) != AOF_STOPPING && !aof_writer_is_ending() && phase_now() == PHASE_NONE &&
-           child_running() == CHILD_NONE && !loading_runs() &&
+    return GET(state) != AOF_STOPPING && GET(state) != AOF_SUSPENDED && !aof_writer_is_ending() &&
+           phase_now() == PHASE_NONE && child_running() == CHILD_NONE && !loading_runs() &&
            !atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) &&
            !atomic_load_explicit(&worker->server->stopping, memory_order_relaxed);
 }
@@ -589,12 +596,6 @@ static void begin_to_stop(void)
     aof_hold_update();
 }
 
-/* The writer has ended, and of the child that was killed nothing is left: another rewrite may begin at once. */
-static bool may_finish_stopping(void)
-{
-    return !aof_writer_is_ending() && phase_now() == PHASE_NONE;
-}
-
 /* Likewise. Waits for the writer, if it has not ended. */
 static void finish_stopping(void)
 {
@@ -607,6 +608,76 @@ static void finish_stopping(void)
     aof_hold_update();
     aof_lock_release();
 }
+
+/* ------------------------------------------------------------------------------------------------------ new data -- */
+
+void aof_suspend(void)
+{
+    enum aof_state before = GET(state);
+
+    gate_assert_alone();
+    if (before == AOF_OFF || before == AOF_STOPPING)
+        return;
+    SET(is_new, false);
+    if (before == AOF_SUSPENDED)
+        return;
+    /* In one step, as the writer may just be about to say that the first files are in place. */
+    before = atomic_exchange(&aof.state, AOF_SUSPENDED);
+    child_stop(CHILD_AOF);
+    SET(is_scheduled, false);
+    SET(failures, 0);
+    SET(tells_delay, false);
+    aof_writer_end(before == AOF_ON);
+    aof_hold_update();
+}
+
+/* The writer has ended, and of the child that was killed nothing is left: another rewrite may begin at once. */
+static bool may_finish_stopping(void)
+{
+    return !aof_writer_is_ending() && phase_now() == PHASE_NONE;
+}
+
+/* The writer and the child of the old data are gone. */
+static void begin_anew(struct access *access)
+{
+    gate_assert_alone();
+    assert(GET(state) == AOF_SUSPENDED && may_finish_stopping());
+    if (!aof_writer_stop())
+        log_warning("The AOF of the data before the sync is not completely on the disk.");
+    SET(state, AOF_STARTING);
+    aof_hold_update();
+    status_ignore(aof_rewrite(access), "the log tells of it, and the next look tries again");
+}
+
+void aof_restart(void)
+{
+    gate_assert_alone();
+    aof_suspend();
+    SET(is_new, true);
+    worker_wake(&server_instance()->workers[0]);
+}
+
+static bool may_begin_anew(const struct worker *worker)
+{
+    return GET(state) == AOF_SUSPENDED && (GET(is_new) || !role_follows()) && may_finish_stopping() &&
+           !loading_replaces() && !server_is_stopping(worker->server);
+}
+
+static void begin_anew_if_due(struct worker *worker)
+{
+    if (!may_begin_anew(worker)) {
+        exclusive_drop(worker, GATE_WISH_AOF);
+        return;
+    }
+    if (!exclusive_begin(worker, GATE_WISH_AOF))
+        return; /* looks again when it is woken */
+    access_begin(&worker->run.access, worker_now_ms(worker), true);
+    if (may_begin_anew(worker))
+        begin_anew(&worker->run.access);
+    exclusive_end(worker);
+}
+
+/* ---------------------------------------------------------------------------------------------------- off and on -- */
 
 /* Replies to clients whose order is done. */
 static void reply_when_done(void)
@@ -651,7 +722,7 @@ static const char *apply_appendonly(const struct option_row *row)
     gate_assert_alone();
     (void)row;
     if (!OPTION_IS(option_appendonly)) {
-        if (state == AOF_STARTING || state == AOF_ON)
+        if (state == AOF_STARTING || state == AOF_ON || state == AOF_SUSPENDED)
             turn_off();
         return NULL;
     }
@@ -677,7 +748,9 @@ static void look(struct worker *worker)
     worker_assert_zero(worker);
     if (phase_now() == PHASE_CHILD && aof_writer_split_failed())
         child_stop(CHILD_AOF);
-    if (GET(state) != AOF_STOPPING)
+    if (GET(state) == AOF_SUSPENDED)
+        begin_anew_if_due(worker);
+    else if (GET(state) != AOF_STOPPING)
         rewrite_if_due(worker);
     else if (may_finish_stopping())
         finish_at_gate(worker);
@@ -688,7 +761,8 @@ static void woken(struct worker *worker)
 {
     if (worker->index != 0)
         return;
-    if (UNLIKELY(GET(state) == AOF_STOPPING) || UNLIKELY(exclusive_is_wished(worker, GATE_WISH_AOF)))
+    if (UNLIKELY(GET(state) == AOF_STOPPING || GET(state) == AOF_SUSPENDED) ||
+        UNLIKELY(exclusive_is_wished(worker, GATE_WISH_AOF)))
         look(worker);
 }
 

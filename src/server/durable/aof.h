@@ -7,6 +7,11 @@
  * The client of CONFIG SET appendonly no gets its reply when the state is off; all other clients continue meanwhile. A
  * CONFIG SET appendonly that arrives while it is stopping takes effect when it is off.
  *
+ *     on or starting --all data is replaced--> suspended --the new data is complete--> starting
+ *
+ * While suspended, the files are those of the old data, whole: the writer writes what was journaled before, and ends.
+ * Then the first rewrite of the new data replaces them as a whole. So a crash loads the old data or the new.
+ *
  * A rewrite: at the gate a child is forked, and the writer is told to begin a new increment there. The child writes a
  * base. The writer then replaces the old base, and everything before the new increment, by the new base. While the
  * state is starting, the disk has nothing yet from which the data could be loaded: writing goes to a temporary file,
@@ -36,14 +41,20 @@ void aof_begin(void);
 enum aof_rewrite_start { AOF_REWRITE_STARTED, AOF_REWRITE_RUNS, AOF_REWRITE_SCHEDULED, AOF_REWRITE_FAILED };
 must_check enum aof_rewrite_start aof_rewrite(struct access *access);
 
+/* All data is about to be replaced: from here on nothing is written that belongs to other data. */
+void aof_suspend(void);
+/* The data is new and complete: worker 0 begins the files anew, as soon as a child can be forked. It does so, too, if
+ * this server becomes a master while they are suspended, since no other data will come. */
+void aof_restart(void);
+
 void aof_stop(void); /* after the workers have ended: writes everything to the disk */
 
 /* --- any thread --- */
 
-enum aof_state { AOF_OFF, AOF_STARTING, AOF_ON, AOF_STOPPING };
+enum aof_state { AOF_OFF, AOF_STARTING, AOF_ON, AOF_STOPPING, AOF_SUSPENDED };
 enum aof_state aof_state(void);
 bool aof_order_pending(void); /* the file is being switched off, or its history removed */
-/* True if new effects are or will be in it: starting, on, or to be switched on again after stopping. */
+/* True if new effects are or will be in it: starting, on, suspended, or to be switched on again after stopping. */
 bool aof_is_on(void);
 /* The path of the folder for the files, whether it exists or not. The caller frees it. */
 char *aof_folder_path(void);

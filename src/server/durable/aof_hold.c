@@ -394,7 +394,7 @@ void aof_hold_update(void)
 {
     /* The owner of the gate and the writer may be here at once: the last one has seen the changes of both. */
     spinlock_acquire(&update_lock);
-    atomic_store(&aof_hold_on, aof_state() == AOF_ON || aof_state() == AOF_STOPPING);
+    atomic_store(&aof_hold_on, aof_state() == AOF_ON || aof_state() == AOF_STOPPING || aof_state() == AOF_SUSPENDED);
     atomic_store(&lifecycle_every_turn, atomic_load(&aof_hold_on));
     spinlock_release(&update_lock);
     wake_all(); /* they look again */

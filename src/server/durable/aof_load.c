@@ -471,7 +471,7 @@ bool aof_load_again(struct worker *worker)
      * the first rewrite has begun. Once it has, its effects must not be of other data than those that follow. */
     aof_stats(&stats);
     if ((aof_state() == AOF_STARTING && stats.is_rewriting) || aof_state() == AOF_STOPPING ||
-        (aof_state() == AOF_ON && !aof_writer_settle())) {
+        aof_state() == AOF_SUSPENDED || (aof_state() == AOF_ON && !aof_writer_settle())) {
         log_warning("Can't load the append-only file: %s", aof_state() == AOF_ON ? "it is incomplete, a write failed"
                                                            : aof_state() == AOF_STOPPING
                                                                ? "it is being switched off"

@@ -12,13 +12,17 @@
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "server/durable/aof.h"
 #include "server/durable/aof_files.h"
 #include "server/durable/aof_load.h"
 #include "server/durable/aof_lock.h"
 #include "server/durable/aof_tail.h"
+#include "server/durable/child.h"
 #include "server/durable/file_options.h"
+#include "server/durable/libraries.h"
 #include "server/durable/persistence.h"
 #include "server/process/process.h"
+#include "store/lazyfree.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -42,13 +46,18 @@ static struct {
     struct server *server; /* const while it runs */
     struct thread thread;
     struct gate_member member;
-    sem_t woken;          /* by the gate */
-    sem_t begun;          /* by each worker */
-    void (*leave)(void);  /* const; NULL: nothing to do in the end */
-    void (*loaded)(void); /* const; NULL: nobody wants to know */
-    struct file *file;    /* the loader's, as are the next fields. NULL: the data comes from the append-only file */
+    sem_t woken;                            /* by the gate */
+    bool has_woken;                         /* the semaphore was made */
+    sem_t begun;                            /* by each worker */
+    void (*leave)(void);                    /* const; NULL: nothing to do in the end */
+    void (*loaded)(void);                   /* const; NULL: nobody wants to know */
+    void (*flushed)(struct worker *);       /* likewise */
+    _Atomic bool is_used;                   /* atomic: release, acquire; hands the fields below over */
+    _Atomic bool replaces, is_cancelled;    /* atomic: relaxed */
+    struct loading_replacement replacement; /* the loader's, as are the next fields */
+    struct file *file;                      /* NULL: the data comes from the append-only file, or is replaced */
     struct aof_manifest manifest;
-    struct worker *worker; /* for the AOF's commands; NULL: there are none */
+    struct worker *worker; /* for the AOF's commands, and a replacement's listeners; NULL: there are none */
     struct access access;
     struct store_counters counters;
     uint64_t next_progress_us;
@@ -75,6 +84,17 @@ void loading_stats(struct loading_stats *stats)
                                  (double)(stats->total_bytes - stats->loaded_bytes) / 1e6);
 }
 
+static void begin_progress(uint64_t total_bytes)
+{
+    SET(total_bytes, total_bytes);
+    SET(loaded_bytes, 0);
+    SET(keys, 0);
+    SET(memory_bytes, 0);
+    SET(start_s, (int64_t)time(NULL));
+    SET(start_us, (int64_t)clock_monotonic_us());
+    loader.next_progress_us = clock_monotonic_us() + PROGRESS_US;
+}
+
 /* -------------------------------------------------------------------------------------------------- the gate -- */
 
 static void wake(void *context)
@@ -97,6 +117,14 @@ static void own_gate(void)
     gate_assert_owned(&loader.member);
 }
 
+static void join_gate(void)
+{
+    if (!loader.has_woken)
+        (void)sem_init(&loader.woken, 0, 0);
+    loader.has_woken = true; /* a last wake may come after the end: it stays */
+    gate_join(&loader.server->gate, &loader.member, wake, NULL);
+}
+
 static void tell_progress(uint64_t bytes, uint64_t keys)
 {
     uint64_t now = clock_monotonic_us(), total = GET(total_bytes);
@@ -109,6 +137,11 @@ static void tell_progress(uint64_t bytes, uint64_t keys)
     log_notice("Loading: %.1f %%, %" PRIu64 " keys", (double)bytes * 100 / (double)total, keys);
 }
 
+static bool is_wanted(void)
+{
+    return !server_is_stopping(loader.server) && !GET(is_cancelled);
+}
+
 /* Exclusive commands that do not need the data (CONFIG) get their turn. */
 static bool pause_loading(uint64_t bytes, uint64_t keys, void *context)
 {
@@ -117,7 +150,7 @@ static bool pause_loading(uint64_t bytes, uint64_t keys, void *context)
     tell_progress(bytes, keys);
     gate_open(&loader.member);
     own_gate();
-    return !atomic_load_explicit(&loader.server->stopping, memory_order_relaxed);
+    return is_wanted();
 }
 
 /* ------------------------------------------------------------------------------------------------------ loading -- */
@@ -173,7 +206,7 @@ static void NORETURN refuse_to_start(const struct rdb_load_result *result)
     end_process();
 }
 
-static void finish(const struct rdb_load_result *result)
+static void finish(const struct rdb_load_result *result, const char *from)
 {
     double seconds = (double)((int64_t)clock_monotonic_us() - GET(start_us)) / 1e6;
 
@@ -184,7 +217,7 @@ static void finish(const struct rdb_load_result *result)
     else
         log_notice("Done loading RDB, keys loaded: %" PRIu64 ", keys expired: %" PRIu64 ".", result->keys,
                    result->expired);
-    log_notice("DB loaded from disk: %.3f seconds", seconds);
+    log_notice("DB loaded from %s: %.3f seconds", from, seconds);
     persistence_note_loaded(result->keys, result->expired);
 }
 
@@ -214,7 +247,7 @@ static void load_rdb(void)
     if (!good && result.status != STATUS_INTERRUPTED)
         refuse_to_start(&result);
     if (good)
-        finish(&result);
+        finish(&result, "disk");
     file_close(&loader.file);
 }
 
@@ -239,6 +272,17 @@ static void load_aof(void)
     aof_manifest_fini(&loader.manifest);
 }
 
+/* What the thread made for loading. */
+static void end(void)
+{
+    if (loader.leave != NULL)
+        loader.leave();
+    if (loader.worker != NULL)
+        worker_fini(loader.worker);
+    mem_free(loader.worker);
+    loader.worker = NULL;
+}
+
 static void run(void *argument)
 {
     (void)argument;
@@ -252,18 +296,165 @@ static void run(void *argument)
         load_aof();
     else
         load_rdb();
-    if (loader.leave != NULL)
-        loader.leave();
-    if (loader.worker != NULL)
-        worker_fini(loader.worker);
-    mem_free(loader.worker);
+    end();
     if (loader.loaded != NULL)
         loader.loaded();
     assert(loading_runs());
     command_block_set(COMMAND_BLOCK_LOADING, false);
     gate_open(&loader.member);
     gate_part(&loader.member);
+    atomic_store_explicit(&loader.is_used, false, memory_order_release);
 }
+
+/* ---------------------------------------------------------------------------------------------------- replacing -- */
+
+static void rest_for_source(bool begins, void *context)
+{
+    (void)context;
+    if (begins)
+        gate_open(&loader.member);
+    else
+        own_gate();
+}
+
+static void take_aux_of_other(struct slice name, struct slice value, void *context)
+{
+    take_aux(name, value, context);
+    if (loader.replacement.aux != NULL)
+        loader.replacement.aux(name, value, loader.replacement.context);
+}
+
+/* As FLUSHALL, but without journaling it: what follows belongs to another history. */
+static void flush(bool in_background)
+{
+    struct access *access = &loader.worker->run.access;
+
+    gate_assert_owned(&loader.member);
+    for (unsigned db = 0; db < store_database_bound(access->store); db++)
+        access_flush_db(access, db, in_background);
+    libraries_flush();
+}
+
+static bool load_replacement(struct rdb_load_result *result)
+{
+    struct rdb_load_request request;
+
+    persistence_fill_load(&request, &loader.worker->run.access);
+    request.keeps_expired = true; /* the stream behind the file says when a key is gone */
+    request.pause = pause_loading;
+    request.pause_bytes = PAUSE_BYTES;
+    request.may_wait = loader.replacement.may_wait;
+    request.rest = rest_for_source;
+    request.aux = take_aux_of_other;
+    if (rdb_load(loader.replacement.source, &request, result) && is_wanted())
+        return true;
+    if (!is_wanted())
+        result->status = STATUS_INTERRUPTED;
+    return false;
+}
+
+static bool open_worker(void)
+{
+    loader.worker = mem_alloc(sizeof(*loader.worker));
+    worker_init(loader.worker, loader.server, WORKER_OF_LOADER);
+    access_begin(&loader.worker->run.access, clock_wall_ms(), true);
+    access_follow(&loader.worker->run.access);
+    return worker_open_loop(loader.worker);
+}
+
+/* Those who listen, and clients that wait for keys, before any client can see the new data. */
+static void tell_listeners(void)
+{
+    struct access *access = &loader.worker->run.access;
+
+    if (loader.flushed != NULL)
+        loader.flushed(loader.worker);
+    access->settle(access);
+    lazyfree_after_release(access);
+}
+
+static void replace_at_gate(struct rdb_load_result *result)
+{
+    bool good = false;
+
+    gate_assert_owned(&loader.member);
+    *result = (struct rdb_load_result){.status = STATUS_IO};
+    child_stop(CHILD_RDB); /* its file would be older than this data */
+    aof_suspend();
+    if (open_worker()) {
+        flush(loader.replacement.frees_later);
+        good = load_replacement(result);
+    } else {
+        (void)snprintf(result->error, sizeof(result->error), "no event loop: %s", strerror(errno));
+    }
+    if (!good)
+        flush(loader.replacement.frees_later);
+    else
+        finish(result, "the master");
+    tell_listeners();
+    loader.replacement.done(result, good, loader.replacement.context);
+    if (good)
+        aof_restart();
+}
+
+static void wake_workers(void)
+{
+    for (unsigned i = 0; i < loader.server->worker_count; i++)
+        worker_wake_parked(&loader.server->workers[i], PARKING_GATE);
+}
+
+static void replace(void *argument)
+{
+    struct rdb_load_result result;
+
+    (void)argument;
+    own_gate();
+    command_block_set(COMMAND_BLOCK_LOADING, true);
+    replace_at_gate(&result);
+    command_block_set(COMMAND_BLOCK_LOADING, false);
+    gate_open(&loader.member);
+    gate_part(&loader.member);
+    worker_run_deferred(loader.worker);
+    end();
+    wake_workers(); /* for background work that found data being loaded */
+    SET(replaces, false);
+    atomic_store_explicit(&loader.is_used, false, memory_order_release);
+}
+
+bool loading_replace(const struct loading_replacement *replacement)
+{
+    struct server *server = server_instance();
+    bool is_used = false;
+
+    spinlock_assert_may_sleep();
+    assert(replacement->source != NULL && replacement->done != NULL);
+    if (server_is_stopping(server) ||
+        !atomic_compare_exchange_strong_explicit(&loader.is_used, &is_used, true, memory_order_acquire,
+                                                 memory_order_relaxed))
+        return false;
+    thread_join(&loader.thread); /* the last one has nothing left to do */
+    loader.server = server;
+    loader.replacement = *replacement;
+    SET(is_cancelled, false);
+    SET(replaces, true);
+    begin_progress(replacement->total_bytes);
+    join_gate();
+    thread_start(&loader.thread, "loader", replace, NULL);
+    return true;
+}
+
+void loading_cancel(void)
+{
+    if (GET(replaces))
+        SET(is_cancelled, true);
+}
+
+bool loading_replaces(void)
+{
+    return GET(replaces);
+}
+
+/* ------------------------------------------------------------------------------------------------------ at start -- */
 
 /* Each worker has said that it runs. Loading begins behind the last one: so what keeps the server from starting is the
  * last that its log tells. */
@@ -286,6 +477,13 @@ void loading_on_loaded(void (*loaded)(void))
     gate_assert_main_alone();
     assert(loader.server == NULL);
     loader.loaded = loaded;
+}
+
+void loading_on_flush(void (*flushed)(struct worker *worker))
+{
+    gate_assert_main_alone();
+    assert(loader.server == NULL);
+    loader.flushed = flushed;
 }
 
 enum found { FOUND_NOTHING, FOUND_DATA, FOUND_TROUBLE };
@@ -355,13 +553,10 @@ bool loading_start(struct server *server)
     if (found != FOUND_DATA)
         return found == FOUND_NOTHING;
     loader.server = server;
-    SET(total_bytes, size);
-    SET(start_s, (int64_t)time(NULL));
-    SET(start_us, (int64_t)clock_monotonic_us());
-    loader.next_progress_us = clock_monotonic_us() + PROGRESS_US;
-    (void)sem_init(&loader.woken, 0, 0);
+    begin_progress(size);
     (void)sem_init(&loader.begun, 0, 0);
-    gate_join(&server->gate, &loader.member, wake, NULL);
+    loader.is_used = true;
+    join_gate();
     own_gate(); /* nobody is inside yet */
     command_block_set(COMMAND_BLOCK_LOADING, true);
     gate_hand_over(&loader.member);

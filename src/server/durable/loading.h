@@ -17,6 +17,7 @@ extern const struct lifecycle loading_lifecycle;
 struct byte_source;
 struct rdb_load_result;
 struct server;
+struct worker;
 
 /* Before the workers start. False: the data cannot be read, the log has the reason; the server must not start. */
 must_check bool loading_start(struct server *server);
@@ -25,6 +26,9 @@ void loading_on_end(void (*leave)(void));
 /* Sets a function that is called when the data is loaded, or there is none, or the server stops meanwhile; no other
  * thread is inside the gate then. Before loading_start. */
 void loading_on_loaded(void (*loaded)(void));
+/* Sets a function that is called in the loader's thread, with the gate owned, after a replacement has replaced all
+ * data; `worker` is that of the loader. Before loading_start. */
+void loading_on_flush(void (*flushed)(struct worker *worker));
 void loading_join(void); /* after the workers have ended: stops the thread if it still runs */
 
 /* --- replacing all data while the server runs --- */

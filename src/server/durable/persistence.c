@@ -348,7 +348,8 @@ static void look(struct worker *worker)
     }
     if (!exclusive_begin(worker, GATE_WISH_SAVE))
         return; /* looks again when it is woken */
-    start_child(worker);
+    if (!loading_runs())
+        start_child(worker);
     exclusive_end(worker);
 }
 
