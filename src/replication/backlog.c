@@ -14,6 +14,7 @@
 static struct {
     _Atomic bool is_on;              /* atomic: relaxed; changed with the gate owned */
     unsigned (*replica_count)(void); /* const after setup; NULL: none */
+    void (*forget)(void);            /* likewise */
     uint64_t used_us;                /* worker 0's: when a replica was connected last */
 } backlog;
 
@@ -22,9 +23,10 @@ bool backlog_is_on(void)
     return atomic_load_explicit(&backlog.is_on, memory_order_relaxed);
 }
 
-void backlog_set_users(unsigned (*replica_count)(void))
+void backlog_set_users(unsigned (*replica_count)(void), void (*forget)(void))
 {
     thread_assert_main();
+    backlog.forget = forget;
     backlog.replica_count = replica_count;
 }
 
@@ -73,6 +75,8 @@ static void look(struct worker *worker)
         log_notice("Replication backlog freed after %lld seconds without connected replicas.",
                    (long long)OPTION_GET(option_repl_backlog_ttl));
         atomic_store_explicit(&backlog.is_on, false, memory_order_relaxed);
+        if (backlog.forget != NULL)
+            backlog.forget();
         journal_keep(&worker->server->journal, false);
         history_begin();
     }

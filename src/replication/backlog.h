@@ -14,6 +14,6 @@ extern const struct lifecycle backlog_lifecycle;
  * history of its own (history_begin), unless `is_adopted`: the caller continues with history_adopt. */
 void backlog_begin(bool is_adopted);
 bool backlog_is_on(void); /* any thread */
-/* What decides how long it stays: called by worker 0 once a second. Returns the number of connected replicas. Before
- * the workers start. */
-void backlog_set_users(unsigned (*replica_count)(void));
+/* What decides how long it stays: called by worker 0 once a second. `replica_count` returns the number of connected
+ * replicas; `forget` closes, with the gate owned, what is kept for others. Before the workers start. */
+void backlog_set_users(unsigned (*replica_count)(void), void (*forget)(void));

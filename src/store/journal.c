@@ -288,6 +288,7 @@ static void append_select_locked(struct journal *journal, unsigned db)
     size = snprintf(text, sizeof(text), "*2\r\n$6\r\nSELECT\r\n$%zu\r\n%s\r\n", digits, number);
     append_text_locked(journal, text, (size_t)size, db, JOURNAL_SELECT);
     journal->last_db = (int)db;
+    journal->stream_db = db;
 }
 
 static uint64_t size_with_blobs(size_t byte_count, const struct effect_blob *blobs, uint32_t blob_count)
@@ -425,6 +426,7 @@ uint64_t journal_append_received(struct journal *journal, const struct journal_r
                                     command->db, command->flags);
     }
     journal->last_db = (int)commands[count - 1].db;
+    journal->stream_db = commands[count - 1].db;
     end_offset = journal->end_offset;
     nonce = journal->nonce;
     look_at_length_locked(journal);
@@ -437,7 +439,26 @@ uint64_t journal_append_received(struct journal *journal, const struct journal_r
     return end_offset;
 }
 
+void journal_append_message(struct journal *journal, struct slice bytes)
+{
+    spinlock_acquire(&journal->lock);
+    append_text_locked(journal, bytes.data, bytes.size, (unsigned)MAX(journal->last_db, 0),
+                       JOURNAL_MESSAGE | JOURNAL_ENDS);
+    look_at_length_locked(journal);
+    spinlock_release(&journal->lock);
+}
+
 /* ----------------------------------------------------------------------------------------------------- settings -- */
+
+unsigned journal_stream_db(struct journal *journal)
+{
+    unsigned db;
+
+    spinlock_acquire(&journal->lock);
+    db = journal->stream_db;
+    spinlock_release(&journal->lock);
+    return db;
+}
 
 uint64_t journal_end_offset(struct journal *journal)
 {

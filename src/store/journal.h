@@ -54,6 +54,7 @@ struct journal {
     struct journal_block *newest GUARDED_BY(lock);
     uint64_t end_offset GUARDED_BY(lock);       /* bytes of the stream appended so far */
     int last_db GUARDED_BY(lock);               /* database of the last record; -1: the next record selects */
+    unsigned stream_db GUARDED_BY(lock);        /* the database that is selected at the end of the stream */
     uint64_t free_position GUARDED_BY(lock);    /* where the next block begins, if there is none now */
     struct journal_tail *tail GUARDED_BY(lock); /* where blocks are made; NULL: in memory of the process */
     uint64_t nonce GUARDED_BY(lock);            /* the tail's; 0: none */
@@ -103,9 +104,13 @@ struct journal_received {
 /* Appends commands of a master: nothing is added to them, as the offsets are the master's. Returns the offset behind
  * them. One thread at a time, with the stripes held that the commands change. */
 uint64_t journal_append_received(struct journal *journal, const struct journal_received *commands, size_t count);
+/* Appends one command for the readers of the stream alone (JOURNAL_MESSAGE), such as PING, which runs in any database:
+ * no SELECT comes before it. The caller sees to it that the journal stays on. */
+void journal_append_message(struct journal *journal, struct slice bytes);
 /* While it is kept, the journal is on also without readers, and the retained bytes stay. With the gate owned. */
 void journal_keep(struct journal *journal, bool is_kept);
 
+unsigned journal_stream_db(struct journal *journal); /* any thread: the database of the last record */
 /* Any thread, also between two appends of others. */
 uint64_t journal_end_offset(struct journal *journal);
 uint64_t journal_end_position(struct journal *journal);
@@ -141,7 +146,10 @@ enum journal_reader_flag {
     JOURNAL_READER_SPILLS = 1 << 0,
     /* Its thread serves others: journal_tend reads the file for it. When journal_reader_next or journal_reader_open_at
      * has started that (journal_wants_tending), the reader's thread sees to it that journal_tend is called soon. */
-    JOURNAL_READER_NEVER_WAITS = 1 << 1
+    JOURNAL_READER_NEVER_WAITS = 1 << 1,
+    /* It reads nothing and keeps what is behind it; it is only moved. journal_reader_open_at does not look for a record
+     * then. */
+    JOURNAL_READER_PLACE = 1 << 2
 };
 
 /* A position in the journal. One thread owns it, except where a comment says otherwise. */

@@ -164,6 +164,8 @@ bool journal_reader_open_at(struct journal_reader *reader, struct journal *journ
     spinlock_release(&journal->lock);
     if (block == NULL)
         return false;
+    if ((flags & JOURNAL_READER_PLACE) != 0)
+        return true;
     if (reader->data == NULL)
         load_copy(reader);
     reader->seeks = reader->fetch != NULL;
