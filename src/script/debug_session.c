@@ -335,7 +335,7 @@ static void split_lines(struct debug_session *session, struct slice source)
 /* In the child: nothing but the client is left to it. */
 static void become_child(const struct request *request)
 {
-    child_become(request->client->conn.fd);
+    child_become(request->client->conn.fd, 0);
     spinlock_alone();
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGINT, SIG_DFL);

@@ -7,7 +7,7 @@
 
 static void cmd_save(struct request *request)
 {
-    if (child_running() == CHILD_RDB)
+    if (child_running() == CHILD_RDB || child_running() == CHILD_SYNC)
         reply_error(request, "ERR Background save already in progress");
     else if (!persistence_save(request->access))
         reply_error(request, "ERR");
@@ -37,6 +37,8 @@ static void cmd_bgsave(struct request *request)
 
     if (request->arg_count > 1 && !schedules) {
         reply_syntax_error(request);
+    } else if (running == CHILD_SYNC && !schedules) {
+        reply_error(request, "ERR Background save already in progress");
     } else if (running == CHILD_NONE || running == CHILD_RDB) {
         start(request);
     } else if (schedules) {

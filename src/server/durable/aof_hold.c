@@ -303,7 +303,8 @@ static void hold(struct conn *conn, void *context)
     struct held_output *held = client != NULL ? client->held_output : NULL;
     size_t fresh = output_size(&conn->output);
 
-    if (client == NULL || (conn->flags & CONN_CLOSING) != 0 || fresh == 0)
+    /* A replica may have what the disk does not have yet. */
+    if (client == NULL || (client->flags & CLIENT_REPLICA) != 0 || (conn->flags & CONN_CLOSING) != 0 || fresh == 0)
         return;
     if (held == NULL) {
         held = held_create(client);

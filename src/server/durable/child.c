@@ -89,11 +89,13 @@ void child_tell(struct child_report *report)
 }
 
 /* Sockets stay open as long as anybody has them, and a listening one even takes connections for nobody. */
-static void close_others(int kept)
+static void close_others(unsigned low, unsigned high)
 {
-    if (kept > 3)
-        (void)syscall(SYS_close_range, 3U, (unsigned)kept - 1U, 0U);
-    (void)syscall(SYS_close_range, (unsigned)kept + 1U, ~0U, 0U);
+    if (low > 3)
+        (void)syscall(SYS_close_range, 3U, low - 1, 0U);
+    if (high > low + 1)
+        (void)syscall(SYS_close_range, low + 1, high - 1, 0U);
+    (void)syscall(SYS_close_range, high + 1, ~0U, 0U);
 }
 
 static bool is_copy; /* written once, in the child */
@@ -103,9 +105,9 @@ bool child_is_copy(void)
     return is_copy;
 }
 
-void child_become(int kept_fd)
+void child_become(int kept_fd, int other_fd)
 {
-    assert(!is_copy && kept_fd >= 0);
+    assert(!is_copy && kept_fd >= 0 && other_fd >= 0);
     is_copy = true;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing is put in its place after the server's own end */
     (void)signal(SIGINT, SIG_IGN);
@@ -114,7 +116,9 @@ void child_become(int kept_fd)
     (void)signal(SIGPIPE, SIG_IGN);
     thread_restore_signals(); /* the other workers block all of them */
     log_mark_child();
-    close_others(kept_fd);
+    if (other_fd == 0)
+        other_fd = kept_fd;
+    close_others((unsigned)MIN(kept_fd, other_fd), (unsigned)MAX(kept_fd, other_fd));
     status_ignore(process_set_oom_score(OOM_CHILD), "the log says so; the child works without");
 }
 
@@ -123,7 +127,7 @@ static void NORETURN run_child(int pipe_end)
     struct child_report report = {.status = STATUS_OK};
     struct snapshot keys = snapshot_of_access(child.task.access);
 
-    child_become(pipe_end);
+    child_become(pipe_end, child.task.kept_fd);
     process_use_cpus_of_child(child.task.kind == CHILD_AOF);
     self.pipe = pipe_end;
     self.next_us = clock_monotonic_us() + TELL_US;

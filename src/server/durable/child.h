@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum child_kind { CHILD_NONE, CHILD_RDB, CHILD_AOF };
+enum child_kind { CHILD_NONE, CHILD_RDB, CHILD_AOF, CHILD_SYNC }; /* SYNC: for replicas */
 
 enum { CHILD_ERROR_BYTES = 256 };
 
@@ -32,6 +32,7 @@ struct child_task {
     /* In the server's main thread, after the end. `error` has the reason of a failure, or is "". */
     void (*done)(const struct child_report *report, void *context);
     void *context;         /* the pointer exists in both processes */
+    int kept_fd;           /* stays open in the child, such as a pipe for its work; 0: none */
     struct access *access; /* gives the keys */
     uint64_t keys_total;   /* for INFO */
 };
@@ -47,9 +48,9 @@ void child_teardown(void); /* main thread, after the workers have ended: ends th
 /* In the child, at any frequency: reports to the server once a second. */
 void child_tell(struct child_report *report);
 
-/* In a forked process that is not such a child: closes all descriptors but one, and makes it die with the server's
- * thread. */
-void child_become(int kept_fd);
+/* In a forked process that is not such a child: closes all descriptors but one, or two (0: one), and makes it die with
+ * the server's thread. */
+void child_become(int kept_fd, int other_fd);
 bool child_is_copy(void); /* true in a forked process */
 
 pid_t child_pid(void); /* any thread; 0: none */

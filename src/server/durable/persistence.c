@@ -194,6 +194,38 @@ enum status persistence_save_base(const struct persistence_base *base, struct sn
     return status;
 }
 
+static unsigned no_databases(const struct snapshot *snapshot)
+{
+    (void)snapshot;
+    return 0;
+}
+
+enum status persistence_save_sync(const struct persistence_sync *sync, struct snapshot *keys,
+                                  struct rdb_save_result *result)
+{
+    static const struct snapshot_kind empty = {.database_bound = no_databases};
+    struct rdb_aux aux[countof(((struct origin *)0)->aux) + PERSISTENCE_SYNC_FACTS];
+    struct snapshot none = {.kind = &empty, .access = keys->access};
+    struct rdb_save_request request;
+    struct origin origin;
+
+    assert(child_is_copy() && sync->aux_count <= PERSISTENCE_SYNC_FACTS);
+    fill_save(&request, &origin, sync->without_keys ? &none : keys);
+    memcpy(aux, origin.aux, sizeof(origin.aux));
+    memcpy(aux + countof(origin.aux), sync->aux, sync->aux_count * sizeof(*aux));
+    request.aux = aux;
+    request.aux_count += sync->aux_count;
+    request.options.least = sync->least_version;
+    request.options.most = sync->most_version;
+    if (sync->without_libraries)
+        request.libraries = NULL;
+    request.progress = sync->progress;
+    request.context = sync->context;
+    if (sync->sink != NULL)
+        return rdb_save_to(sync->sink, &request, result);
+    return rdb_save(sync->path, sync->temp_path, &request, result);
+}
+
 /* ------------------------------------------------------------------------------------------------------- child -- */
 
 struct child_work {

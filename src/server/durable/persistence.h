@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "persist/rdb_read_value.h"
+#include "persist/rdb_save.h"
 #include "server/core/lifecycle.h"
 #include "store/snapshot.h"
 
@@ -47,6 +48,20 @@ struct persistence_base {
 };
 must_check enum status persistence_save_base(const struct persistence_base *base, struct snapshot *keys, char *error,
                                              size_t error_size);
+/* The same for replicas, in a forked child. */
+struct persistence_sync {
+    struct byte_sink *sink;          /* NULL: writes the file */
+    const char *path, *temp_path;    /* likewise */
+    int least_version, most_version; /* with a sink they are equal */
+    bool without_keys, without_libraries;
+    const struct rdb_aux *aux; /* more facts */
+    size_t aux_count;          /* at most PERSISTENCE_SYNC_FACTS */
+    bool (*progress)(uint64_t keys, void *context);
+    void *context;
+};
+enum { PERSISTENCE_SYNC_FACTS = 8 };
+must_check enum status persistence_save_sync(const struct persistence_sync *sync, struct snapshot *keys,
+                                             struct rdb_save_result *result);
 uint64_t persistence_key_count(const struct store *store); /* number of keys in all databases */
 
 /* --- any thread --- */
