@@ -155,6 +155,8 @@ static void on_drained(struct conn *conn)
 
     client_show_output(client);
     client_note_size(client);
+    if ((client->flags & CLIENT_REPLICA) != 0)
+        lifecycle_client_drained(client);
 }
 
 static const struct conn_handler client_handler = {
@@ -468,7 +470,9 @@ void client_cut(struct client *client)
 /* Apart from its caller, which usually has nothing to do and needs no stack for that. */
 static NOINLINE void check_output(struct client *client, const struct output_limit *limit, uint64_t hard, uint64_t soft)
 {
-    uint64_t size = conn_output_size(&client->conn);
+    /* What a replica's output references is the journal's. */
+    uint64_t size = (client->flags & CLIENT_REPLICA) != 0 ? output_memory_bytes(&client->conn.output)
+                                                          : conn_output_size(&client->conn);
     int64_t now_ms = worker_now_ms(client->worker);
 
     client_assert_owned(client);
@@ -488,6 +492,8 @@ static NOINLINE void check_output(struct client *client, const struct output_lim
 
 static const struct output_limit *output_limit_of(const struct client *client)
 {
+    if ((client->flags & CLIENT_REPLICA) != 0)
+        return &option_output_limits[OUTPUT_CLASS_REPLICA];
     return &option_output_limits[(client->flags & CLIENT_PUBSUB) != 0 ? OUTPUT_CLASS_PUBSUB : OUTPUT_CLASS_NORMAL];
 }
 
@@ -542,6 +548,8 @@ static void append_flags(struct buffer *buffer, const struct client_card *card)
 
     if ((flags & CLIENT_MONITOR) != 0)
         buffer_append_char(buffer, 'O');
+    if ((flags & CLIENT_REPLICA) != 0)
+        buffer_append_char(buffer, 'S');
     if ((flags & CLIENT_PUBSUB) != 0)
         buffer_append_char(buffer, 'P');
     if (atomic_load_explicit(&card->queued_count, memory_order_relaxed) >= 0)

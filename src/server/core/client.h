@@ -22,6 +22,7 @@ struct client_ref;
 struct pubsub_session;
 struct tracking;
 struct parked;
+struct replica;
 struct blob;
 
 enum client_flag {
@@ -47,7 +48,9 @@ enum client_flag {
     CLIENT_SCRIPT_DEBUG_SYNC = 1 << 19, /* in this process, not in a child */
     /* Before its command, memory was above the limit and no key could be evicted: memory_limit.h. */
     CLIENT_MEMORY_SHORT = 1 << 20,
-    CLIENT_REPLY_ASIDE = 1 << 21 /* its replies go to client->aside */
+    CLIENT_REPLY_ASIDE = 1 << 21, /* its replies go to client->aside */
+    /* A replica, which has asked for the stream of changes: its connection is for that alone. */
+    CLIENT_REPLICA = 1 << 22
 };
 
 /* Kinds of subscriptions; prefixes are those of client-side caching. */
@@ -130,6 +133,7 @@ struct client {
     struct parked *parked;           /* NULL: no parked command */
     struct held_output *held_output; /* NULL: its output does not wait for the disk */
     struct blocked *blocked;         /* NULL: no command waits for a key */
+    struct replica *replica;         /* what it has told of itself as a replica; NULL: nothing */
     uint64_t wait_count;             /* how often it was blocked */
     uint64_t written_offset;         /* the journal's offset behind its last write; 0: none while the journal was on */
     /* Number of rendezvous that its reply waits for: it is blocked, and its output is held. */

@@ -33,7 +33,7 @@ static struct {
     struct server_hooks server_begin, server_end, server_sample;
     struct worker_hooks worker_init, worker_fini, worker_start, worker_stop, worker_wake, worker_turn_end,
         worker_second;
-    struct client_hooks client_open, client_sized, client_kill, client_withdraw, client_close;
+    struct client_hooks client_open, client_sized, client_drained, client_kill, client_withdraw, client_close;
 } all;
 
 #define ADD(event)                                            \
@@ -61,6 +61,7 @@ void lifecycle_add(const struct lifecycle *part)
     ADD(worker_second);
     ADD(client_open);
     ADD(client_sized);
+    ADD(client_drained);
     ADD(client_kill);
     ADD(client_withdraw);
     ADD(client_close);
@@ -137,6 +138,7 @@ CALL_IN_ORDER(worker, worker_turn_end, worker_assert_outside)
 CALL_IN_ORDER(worker, worker_second, worker_assert_self)
 CALL_IN_ORDER(client, client_open, client_assert_owned)
 CALL_IN_ORDER(client, client_sized, client_assert_owned)
+CALL_IN_ORDER(client, client_drained, client_assert_owned)
 CALL_IN_ORDER(client, client_kill, client_assert_owned)
 CALL_IN_ORDER(client, client_withdraw, client_assert_owned)
 CALL_IN_REVERSE(client, client_close, client_assert_owned)

@@ -49,6 +49,8 @@ struct lifecycle {
     bool (*client_admit)(struct client *client);
     /* The client's memory has changed; called only while client_sizes_matter. */
     void (*client_sized)(struct client *client);
+    /* All output of a client with CLIENT_REPLICA was sent, after conn_want_drained or after it had to wait. */
+    void (*client_drained)(struct client *client);
     /* The client is killed, not by its own command; it is withdrawn and closed next. */
     void (*client_kill)(struct client *client);
     /* The client gives up its wait, subscriptions and watches. May be called more than once. */
@@ -78,6 +80,7 @@ void lifecycle_worker_second(struct worker *worker);
 void lifecycle_client_open(struct client *client);
 bool lifecycle_client_admit(struct client *client);
 void lifecycle_client_sized(struct client *client);
+void lifecycle_client_drained(struct client *client);
 void lifecycle_client_kill(struct client *client);
 void lifecycle_client_withdraw(struct client *client);
 void lifecycle_client_close(struct client *client);

@@ -394,7 +394,8 @@ static void close_idle(struct worker *worker)
         struct client *client = container_of(node, struct client, node);
         bool is_late = (client->conn.flags & CONN_HANDSHAKE) != 0 &&
                        (int64_t)clock_monotonic_us() - client->card.created_us > HANDSHAKE_LIMIT_US;
-        bool waits = client->parked != NULL || (client->flags & CLIENT_BLOCKED) != 0; /* for us, not we for it */
+        /* For us, not we for it; replicas have a limit of their own. */
+        bool waits = client->parked != NULL || (client->flags & (CLIENT_BLOCKED | CLIENT_REPLICA)) != 0;
 
         client_check_output(client);
         client_show_output(client);

@@ -85,7 +85,7 @@ struct weights {
 
 static bool may_go(const struct client_card *card)
 {
-    return (atomic_load_explicit(&card->flags, memory_order_relaxed) & CLIENT_NO_EVICT) == 0 &&
+    return (atomic_load_explicit(&card->flags, memory_order_relaxed) & (CLIENT_NO_EVICT | CLIENT_REPLICA)) == 0 &&
            (atomic_load_explicit(&card->requests, memory_order_relaxed) & CLIENT_REQUEST_KILL) == 0;
 }
 

@@ -1,5 +1,6 @@
 #include "server/run/command_check.h"
 
+#include "base/log.h"
 #include "server/acl/acl_client.h"
 #include "server/config/command_block.h"
 #include "server/durable/aof_writer.h"
@@ -190,6 +191,21 @@ static bool refused_as_subscriber(struct request *request, const struct client *
     return true;
 }
 
+/* The output of its connection is the stream, so commands that reply have no place there. */
+static bool refused_as_replica(struct request *request, const struct job *job)
+{
+    const struct command *command = job->command;
+
+    if (job->fault == FAULT_NONE &&
+        (slice_equal_text(command->full_name, "replconf") || slice_equal_text(command->full_name, "psync") ||
+         slice_equal_text(command->full_name, "sync")))
+        return false;
+    log_warning("Replica id=%llu sent the command '%.*s', disconnecting it", (unsigned long long)request->client->id,
+                (int)MIN(job->words.args[0].size, (size_t)128), job->words.args[0].data);
+    reply_error(request, "ERR no commands of replicas");
+    return true;
+}
+
 bool command_check_refuses(struct client *client, const struct job *job)
 {
     struct request request;
@@ -199,7 +215,9 @@ bool command_check_refuses(struct client *client, const struct job *job)
     worker_assert_self(client->worker);
     dispatch_request_init(&request, client, job, NULL);
     client->flags &= ~(uint32_t)CLIENT_MEMORY_SHORT;
-    if (UNLIKELY(job->fault != FAULT_NONE))
+    if (UNLIKELY((client->flags & CLIENT_REPLICA) != 0) && refused_as_replica(&request, job))
+        ; /* its connection is closed below */
+    else if (UNLIKELY(job->fault != FAULT_NONE))
         refuse(&request, job);
     else if (UNLIKELY((reason = protect_command_refusal(command, client)) != NULL))
         reply_error(&request, reason);
@@ -234,6 +252,8 @@ bool command_check_refuses(struct client *client, const struct job *job)
     if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
         tracking_command_over(client, command);
     dispatch_after_reply(client);
+    if (UNLIKELY((client->flags & CLIENT_REPLICA) != 0))
+        conn_close(&client->conn); /* an error must not get into the stream */
     return true;
 }
 

@@ -681,7 +681,7 @@ enum run_result dispatch_run_alone(struct client *client, const struct job *job,
 /* Others are asked each time whether they may. */
 static bool may_group_client(const struct client *client)
 {
-    const uint32_t asked = CLIENT_AUTHENTICATED | CLIENT_MONITOR | CLIENT_PUBSUB | CLIENT_RESTRICTED;
+    const uint32_t asked = CLIENT_AUTHENTICATED | CLIENT_MONITOR | CLIENT_PUBSUB | CLIENT_RESTRICTED | CLIENT_REPLICA;
 
     return (client->flags & asked) == CLIENT_AUTHENTICATED;
 }
@@ -838,6 +838,10 @@ void dispatch_protocol_error(struct client *client, struct slice error)
     log_verbose("%.*s from client id=%llu addr=%s", (int)error.size, error.data, (unsigned long long)client->id,
                 client->card.address);
     worker_count_error(client->worker, slice_from_text(text));
+    if ((client->flags & CLIENT_REPLICA) != 0) { /* its output is the stream */
+        conn_close(&client->conn);
+        return;
+    }
     resp_write_error_text(&client->conn.output, text);
     conn_close_after_flush(&client->conn);
 }
