@@ -12,8 +12,11 @@
 #include "commands/shared/type_options.h"
 #include "persist/types.h"
 #include "replication/backlog.h"
+#include "replication/full_sync.h"
 #include "replication/history.h"
 #include "replication/options.h"
+#include "replication/replica_link.h"
+#include "replication/replicas.h"
 #include "script/script_host.h"
 #include "script/script_info.h"
 #include "script/scripts.h"
@@ -120,15 +123,16 @@ static void fields_setup(void)
 static void lifecycles_setup(void)
 {
     static const struct lifecycle *const parts[] = {
-        &deferred_log_lifecycle,  &timing_lifecycle,     &memory_limit_lifecycle,   &client_limit_lifecycle,
-        &events_lifecycle,        &tracking_lifecycle,   &broadcast_lifecycle,      &accept_lifecycle,
-        &tls_peers_lifecycle,     &acl_client_lifecycle, &journal_limits_lifecycle, &certificates_lifecycle,
-        &dispatch_lifecycle,      &placement_lifecycle,  &blocked_lifecycle,        &aof_hold_lifecycle,
-        &monitor_lifecycle,       &pubsub_lifecycle,     &shutdown_lifecycle,       &persistence_lifecycle,
-        &aof_lifecycle,           &rendezvous_lifecycle, &pause_lifecycle,          &parking_lifecycle,
-        &cron_runner_lifecycle,   &migrate_lifecycle,    &large_bulk_lifecycle,     &defrag_cycle_lifecycle,
-        &soft_shutdown_lifecycle, &loading_lifecycle,    &active_expiry_lifecycle,  &listeners_lifecycle,
-        &standstill_lifecycle,    &backlog_lifecycle,    &crew_lifecycle,
+        &replicas_lifecycle,   &replica_link_lifecycle,   &full_sync_lifecycle,    &deferred_log_lifecycle,
+        &timing_lifecycle,     &memory_limit_lifecycle,   &client_limit_lifecycle, &events_lifecycle,
+        &tracking_lifecycle,   &broadcast_lifecycle,      &accept_lifecycle,       &tls_peers_lifecycle,
+        &acl_client_lifecycle, &journal_limits_lifecycle, &certificates_lifecycle, &dispatch_lifecycle,
+        &placement_lifecycle,  &blocked_lifecycle,        &aof_hold_lifecycle,     &monitor_lifecycle,
+        &pubsub_lifecycle,     &shutdown_lifecycle,       &persistence_lifecycle,  &aof_lifecycle,
+        &rendezvous_lifecycle, &pause_lifecycle,          &parking_lifecycle,      &cron_runner_lifecycle,
+        &migrate_lifecycle,    &large_bulk_lifecycle,     &defrag_cycle_lifecycle, &soft_shutdown_lifecycle,
+        &loading_lifecycle,    &active_expiry_lifecycle,  &listeners_lifecycle,    &standstill_lifecycle,
+        &backlog_lifecycle,    &crew_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)
@@ -161,6 +165,7 @@ static void parts_setup(void)
     aof_setup();
     journal_limits_setup();
     replication_options_setup();
+    replicas_setup();
     persistence_setup(type_rdb_limits);
     lifecycles_setup();
 }

@@ -5,9 +5,14 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "server/core/lifecycle.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+extern const struct lifecycle replicas_lifecycle;
+
+void replicas_setup(void); /* main thread, before the workers start */
 
 enum replica_state {
     REPLICA_WAITS,  /* for a snapshot; "wait_bgsave" */
@@ -29,7 +34,7 @@ struct replica_facts {
 
 /* --- any thread --- */
 
-/* Calls `visit` for each connected replica, in the order in which they came, with the list's lock held. */
+/* Calls `visit` for each connected replica, in the order in which they came. `visit` takes no lock. */
 void replicas_each(void (*visit)(const struct replica_facts *facts, void *context), void *context);
 unsigned replicas_count(void); /* connected replicas in any state; costs a load */
 /* Online replicas that were heard of in the last min-replicas-max-lag seconds; at most a second old; costs a load. */
@@ -44,6 +49,8 @@ void replicas_ask_offsets(struct worker *worker);
 /* Sets a function that is called after a replica's offsets have grown, or a replica has come or gone: in the thread of
  * the link's worker, with no lock held. Before the workers start. */
 void replicas_on_news(void (*news)(void));
+
+void replicas_note_refused(void); /* a partial sync was refused: for PSYNC */
 
 struct replicas_stats {
     uint64_t full_syncs, partial_syncs, refused_partial_syncs; /* granted; refused: a full sync followed */

@@ -33,6 +33,7 @@
     DO(persist_commands)                          \
     DO(aof_commands)                              \
     DO(standalone_commands)                       \
+    DO(replication_master_commands)               \
     DO(sorted_set_commands)                       \
     DO(sorted_set_range_commands)                 \
     DO(sorted_set_algebra_commands)               \

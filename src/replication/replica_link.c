@@ -1,0 +1,532 @@
+#include "replication/replica_link.h"
+
+#include "base/clock.h"
+#include "base/fence.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "replication/backlog.h"
+#include "replication/full_sync.h"
+#include "replication/history.h"
+#include "replication/options.h"
+#include "replication/replica_priv.h"
+#include "server/core/client.h"
+#include "server/core/server.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { SECOND_US = 1000 * 1000, READER_FLAGS = JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS };
+
+static struct worker_links states[WORKERS_MOST + 1];
+static _Atomic uint64_t idle_workers; /* atomic: seq_cst; bit i: wake worker i when there is something new */
+
+struct list *replica_links_of(struct worker *worker)
+{
+    worker_assert_self(worker);
+    return &states[worker->index].links;
+}
+
+/* ------------------------------------------------------------------------------------------------------- facts -- */
+
+static struct replica *of(struct client *client)
+{
+    struct replica *link = client->replica;
+
+    client_assert_owned(client);
+    if (link != NULL)
+        return link;
+    link = client->replica = mem_alloc_zero(sizeof(*link));
+    list_node_init(&link->node);
+    list_node_init(&link->worker_node);
+    link->client = client;
+    link->worker = client->worker;
+    link->client_id = client->id;
+    atomic_init(&link->synced, -1);
+    return link;
+}
+
+void replica_set_ip(struct client *client, struct slice ip)
+{
+    struct replica *link = of(client);
+    char *fresh = NULL, *old;
+
+    assert(ip.size <= REPLICA_IP_MOST);
+    if (ip.size != 0) {
+        fresh = mem_alloc_zero(ip.size + 1);
+        memcpy(fresh, ip.data, ip.size);
+    }
+    spinlock_acquire(&replicas_lock);
+    old = link->said_ip;
+    link->said_ip = fresh;
+    spinlock_release(&replicas_lock);
+    mem_free(old);
+}
+
+void replica_set_port(struct client *client, int port)
+{
+    struct replica *link = of(client);
+
+    spinlock_acquire(&replicas_lock);
+    link->port = port;
+    spinlock_release(&replicas_lock);
+}
+
+void replica_set_keydb(struct client *client)
+{
+    struct replica *link = of(client);
+
+    spinlock_acquire(&replicas_lock);
+    link->is_keydb = true;
+    spinlock_release(&replicas_lock);
+}
+
+void replica_add_capa(struct client *client, unsigned capa)
+{
+    of(client)->capa |= capa;
+    if ((capa & (REPLICA_CAPA_KEYDB | REPLICA_CAPA_NEWEST)) != 0)
+        replica_set_keydb(client);
+}
+
+void replica_set_snapshot_only(struct client *client, bool is_set)
+{
+    of(client)->snapshot_only = is_set;
+}
+
+void replica_set_filter(struct client *client, unsigned filter)
+{
+    of(client)->filter = filter;
+}
+
+bool replica_is_filtered_without_eof(const struct client *client)
+{
+    const struct replica *link = client->replica;
+
+    client_assert_owned(client);
+    return link != NULL && link->filter != 0 && (link->capa & REPLICA_CAPA_EOF) == 0;
+}
+
+const char *replica_name(const struct replica *link, char *room, size_t size)
+{
+    (void)snprintf(room, size, "%s:%d", link->said_ip != NULL ? link->said_ip : link->peer_ip, link->port);
+    return room;
+}
+
+/* ------------------------------------------------------------------------------------------------------ waking -- */
+
+void replica_wake_me(struct worker *worker)
+{
+    worker_assert_self(worker);
+    atomic_fetch_or(&idle_workers, UINT64_C(1) << worker->index);
+    fence_full(); /* pairs with replica_wake_idle: what was appended before it is seen now */
+}
+
+void replica_wake_idle(struct worker *worker)
+{
+    uint64_t mask;
+
+    fence_full(); /* what this thread has appended comes before the look at the mask */
+    if (atomic_load_explicit(&idle_workers, memory_order_relaxed) == 0)
+        return;
+    mask = atomic_exchange(&idle_workers, 0);
+    for (; mask != 0; mask &= mask - 1)
+        worker_wake(&worker->server->workers[__builtin_ctzll(mask)]);
+}
+
+/* ------------------------------------------------------------------------------------------------------ stream -- */
+
+void replica_close(struct replica *link, const char *why)
+{
+    char name[REPLICA_IP_MOST + 16];
+
+    if (conn_is_closing(&link->client->conn))
+        return;
+    if (why != NULL)
+        log_warning("Disconnecting replica %s: %s", replica_name(link, name, sizeof(name)), why);
+    conn_close(&link->client->conn);
+}
+
+static bool view_is_written(const struct replica *link)
+{
+    return link->view_done == link->view.bytes.size && link->view_blob == link->view.blob_count;
+}
+
+/* Writes the next part of the record, copies at most `room` bytes, and returns how many bytes it has written. */
+static size_t write_part(struct replica *link, size_t room)
+{
+    struct output *output = &link->client->conn.output;
+    const struct journal_view *view = &link->view;
+    const struct effect_blob *blob = link->view_blob < view->blob_count ? &view->blobs[link->view_blob] : NULL;
+    size_t end = blob != NULL ? blob->position : view->bytes.size, size = MIN(end - link->view_done, room);
+
+    if (size != 0) {
+        output_append(output, view->bytes.data + link->view_done, size);
+        link->view_done += size;
+        return size;
+    }
+    assert(blob != NULL);
+    link->view_blob++;
+    output_append_blob(output, blob->blob, 0, blob->blob->size);
+    return blob->blob->size;
+}
+
+/* True if it has read everything. */
+static bool pump(struct replica *link)
+{
+    struct conn *conn = &link->client->conn;
+    size_t size = conn_output_size(conn), before = size;
+    bool is_idle = false;
+
+    while (size < REPLICA_AHEAD_BYTES) {
+        if (view_is_written(link)) {
+            if (!journal_reader_next(&link->reader, &link->view)) {
+                is_idle = link->reader.fetch == NULL;
+                link->view = (struct journal_view){0};
+                link->view_done = link->view_blob = 0;
+                break;
+            }
+            link->view_done = link->view_blob = 0;
+            if (UNLIKELY(link->view.bytes.size == 0 && link->view.blob_count == 0))
+                continue;
+        }
+        size += write_part(link, REPLICA_AHEAD_BYTES - size);
+    }
+    if (size != before) {
+        replicas_count_output(size - before);
+        conn_write_pending(conn);
+    }
+    if (size != 0)
+        conn_want_drained(conn);
+    if (UNLIKELY(link->reader.is_lost)) {
+        replica_close(link, "it is too far behind, the stream was not kept for it");
+        return false;
+    }
+    link->is_idle = is_idle;
+    return is_idle;
+}
+
+/* True if it wants to be woken. */
+static bool serve(struct replica *link)
+{
+    if (conn_is_closing(&link->client->conn))
+        return false;
+    if (UNLIKELY(!replicas_is_current(link))) {
+        replica_close(link, "the history of this server has changed");
+        return false;
+    }
+    if (UNLIKELY(atomic_load_explicit(&link->sync_number, memory_order_acquire) != 0) && full_sync_serve(link))
+        return true;
+    return link->streams && pump(link);
+}
+
+static bool serve_each(struct worker *worker)
+{
+    bool is_idle = false;
+
+    LIST_FOREACH(node, replica_links_of(worker))
+        is_idle |= serve(container_of(node, struct replica, worker_node));
+    return is_idle;
+}
+
+static void serve_all(struct worker *worker)
+{
+    if (LIKELY(list_is_empty(replica_links_of(worker))))
+        return;
+    if (UNLIKELY(worker->reentrant) || !gate_enter(&worker->member))
+        return; /* after the script; or when the gate opens, which wakes this worker */
+    if (serve_each(worker)) {
+        replica_wake_me(worker);
+        (void)serve_each(worker);
+    }
+    gate_leave(&worker->member);
+    if (UNLIKELY(journal_wants_tending(&worker->server->journal)))
+        worker_at_turn_end(worker);
+}
+
+static void on_reader_change(struct journal_reader *reader)
+{
+    worker_wake(container_of(reader, struct replica, reader)->worker);
+}
+
+bool replica_open_reader(struct replica *link, uint64_t offset)
+{
+    struct journal *journal = &link->worker->server->journal;
+
+    assert(!link->has_reader && link->place == NULL);
+    if (!journal_reader_open_at(&link->reader, journal, offset, READER_FLAGS, on_reader_change))
+        return false;
+    link->has_reader = true;
+    journal_reader_set(&link->reader, READER_FLAGS, JOURNAL_AOF_ONLY);
+    if (link->snapshot_only || link->is_old)
+        return true; /* it will not return */
+    link->place = replicas_take_place(link->said_ip != NULL ? link->said_ip : link->peer_ip, link->port, offset);
+    if (link->place == NULL) {
+        struct replica_place *place = mem_alloc_zero(sizeof(*place));
+
+        list_node_init(&place->node);
+        if (!journal_reader_open_at(&place->reader, journal, offset, READER_FLAGS | JOURNAL_READER_PLACE, NULL)) {
+            mem_free(place);
+            return true;
+        }
+        link->place = place;
+    } else {
+        journal_reader_move(&link->place->reader, offset);
+    }
+    (void)snprintf(link->place->ip, sizeof(link->place->ip), "%s",
+                   link->said_ip != NULL ? link->said_ip : link->peer_ip);
+    link->place->port = link->port;
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------------------- begin, end -- */
+
+static void set_state(struct replica *link, enum replica_state state)
+{
+    atomic_store_explicit(&link->state, (int)state, memory_order_relaxed);
+}
+
+static void become_replica(struct replica *link)
+{
+    struct client *client = link->client;
+    const uint64_t now_us = clock_monotonic_us();
+    const int on = 0;
+    int port;
+
+    assert(!list_node_is_linked(&link->worker_node));
+    if (!conn_peer_ip(&client->conn, link->peer_ip, sizeof(link->peer_ip), &port))
+        (void)snprintf(link->peer_ip, sizeof(link->peer_ip), "?");
+    if (OPTION_IS(option_repl_disable_tcp_nodelay))
+        (void)setsockopt(client->conn.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    atomic_store_explicit(&link->heard_us, now_us, memory_order_relaxed);
+    link->moved_us = now_us;
+    link->last_in = client->conn.bytes_in;
+    link->last_out = client->conn.bytes_out;
+    client->flags |= CLIENT_REPLICA;
+}
+
+static void go_online(struct replica *link, bool streams)
+{
+    set_state(link, REPLICA_ONLINE);
+    atomic_store_explicit(&link->heard_us, clock_monotonic_us(), memory_order_relaxed);
+    link->streams = streams;
+    replicas_tell_news();
+    worker_wake(link->worker);
+}
+
+bool replica_continue(struct client *client, struct slice id, int64_t offset)
+{
+    struct replica *link = of(client);
+    char text[HISTORY_ID_SIZE + 1] = {0}, name[REPLICA_IP_MOST + 16];
+    struct history_facts facts;
+
+    gate_assert_inside(&client->worker->member);
+    if (id.size != HISTORY_ID_SIZE || !backlog_is_on())
+        return false;
+    memcpy(text, id.data, HISTORY_ID_SIZE);
+    if (!history_continues(text, offset))
+        return false;
+    if (link->peer_ip[0] == '\0') {
+        int port;
+
+        (void)conn_peer_ip(&client->conn, link->peer_ip, sizeof(link->peer_ip), &port);
+    }
+    if (!replica_open_reader(link, history_to_journal(offset)))
+        return false;
+    become_replica(link);
+    history_facts(&facts);
+    if ((link->capa & REPLICA_CAPA_PSYNC2) != 0) {
+        char line[64];
+        int size = snprintf(line, sizeof(line), "+CONTINUE %s\r\n", facts.id);
+
+        output_append(&client->conn.output, line, (size_t)size);
+    } else {
+        output_append(&client->conn.output, "+CONTINUE\r\n", 11);
+    }
+    atomic_store_explicit(&link->acked, offset, memory_order_relaxed);
+    log_notice("Partial resynchronization request from %s accepted. Sending %lld bytes of backlog starting from offset "
+               "%lld.",
+               replica_name(link, name, sizeof(name)), (long long)(facts.offset - offset), (long long)offset + 1);
+    replicas_count_sync(REPLICAS_PARTIAL_SYNC);
+    list_push_back(replica_links_of(client->worker), &link->worker_node);
+    set_state(link, REPLICA_ONLINE);
+    replicas_add(link);
+    go_online(link, true);
+    return true;
+}
+
+void replica_begin_full(struct client *client, bool is_old)
+{
+    struct replica *link = of(client);
+
+    gate_assert_inside(&client->worker->member);
+    become_replica(link);
+    link->is_old = is_old;
+    set_state(link, REPLICA_WAITS);
+    atomic_store_explicit(&link->waits_since_us, clock_monotonic_us(), memory_order_relaxed);
+    list_push_back(replica_links_of(client->worker), &link->worker_node);
+    replicas_count_sync(REPLICAS_FULL_SYNC);
+    replicas_add(link);
+    full_sync_wish();
+}
+
+void replica_snapshot_sent(struct replica *link, bool starts_at_once)
+{
+    char name[REPLICA_IP_MOST + 16];
+
+    worker_assert_self(link->worker);
+    if (link->snapshot_only) {
+        log_notice("Snapshot sent to %s, which wants nothing else", replica_name(link, name, sizeof(name)));
+        conn_close_after_flush(&link->client->conn);
+        return;
+    }
+    log_notice("Synchronization with replica %s succeeded", replica_name(link, name, sizeof(name)));
+    go_online(link, starts_at_once || link->is_old);
+}
+
+static void move_place(struct replica *link, uint64_t offset)
+{
+    if (link->place != NULL)
+        journal_reader_move(&link->place->reader, offset);
+}
+
+void replica_ack(struct client *client, int64_t offset, int64_t synced_offset)
+{
+    struct replica *link = client->replica;
+    uint64_t at, end;
+    bool is_current, has_grown;
+
+    client_assert_owned(client);
+    if ((client->flags & CLIENT_REPLICA) == 0)
+        return;
+    spinlock_acquire(&replicas_lock); /* until the base has changed, if it does: replicas_disconnect */
+    is_current = replicas_is_current(link);
+    at = history_to_journal(offset);
+    spinlock_release(&replicas_lock);
+    atomic_store_explicit(&link->heard_us, clock_monotonic_us(), memory_order_relaxed);
+    if (!is_current || atomic_load_explicit(&link->state, memory_order_relaxed) != REPLICA_ONLINE)
+        return;
+    end = journal_end_offset(&client->worker->server->journal);
+    has_grown = offset > atomic_load_explicit(&link->acked, memory_order_relaxed) && at <= end;
+    if (has_grown) {
+        atomic_store_explicit(&link->acked, offset, memory_order_relaxed);
+        move_place(link, at);
+    }
+    if (synced_offset > atomic_load_explicit(&link->synced, memory_order_relaxed) &&
+        synced_offset <= atomic_load_explicit(&link->acked, memory_order_relaxed)) {
+        atomic_store_explicit(&link->synced, synced_offset, memory_order_relaxed);
+        has_grown = true;
+    }
+    if (!link->streams && link->has_reader) {
+        link->streams = true;
+        worker_wake(client->worker);
+    }
+    if (has_grown)
+        replicas_tell_news();
+}
+
+static void on_client_close(struct client *client)
+{
+    struct replica *link = client->replica;
+    char name[REPLICA_IP_MOST + 16];
+    bool was_linked;
+
+    client_assert_owned(client);
+    if (LIKELY(link == NULL))
+        return;
+    client->replica = NULL;
+    was_linked = list_node_is_linked(&link->worker_node);
+    if (was_linked) {
+        log_notice("Connection with replica %s lost.", replica_name(link, name, sizeof(name)));
+        list_remove(&link->worker_node);
+    }
+    if (link->has_reader) /* the journal is kept as long as the link is in the list */
+        journal_reader_close(&link->reader);
+    if (link->place != NULL && !replicas_is_current(link))
+        replicas_close_place(&link->place);
+    replicas_leave_place(&link->place);
+    replicas_remove(link);
+    mem_free(link->said_ip);
+    mem_free(link);
+    if (was_linked) {
+        replicas_tell_news();
+        full_sync_wish(); /* perhaps nobody waits for it any more */
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------- turns -- */
+
+static void on_turn_end(struct worker *worker)
+{
+    if (LIKELY(replicas_count() == 0))
+        return;
+    if (worker->has_journaled)
+        replica_wake_idle(worker);
+    serve_all(worker);
+}
+
+static void on_drained(struct client *client)
+{
+    struct replica *link = client->replica;
+
+    if (link != NULL && list_node_is_linked(&link->worker_node) && !link->is_idle)
+        worker_wake(client->worker); /* served in the next turn */
+}
+
+/* Bytes that came or went are signs of life. */
+static void note_life(struct replica *link, uint64_t now_us)
+{
+    const struct conn *conn = &link->client->conn;
+
+    if (conn->bytes_in != link->last_in)
+        atomic_store_explicit(&link->heard_us, now_us, memory_order_relaxed);
+    if (conn->bytes_out != link->last_out || conn_output_size(conn) == 0)
+        link->moved_us = now_us;
+    link->last_in = conn->bytes_in;
+    link->last_out = conn->bytes_out;
+    atomic_store_explicit(&link->held_bytes, output_memory_bytes(&conn->output), memory_order_relaxed);
+}
+
+static void look_at(struct replica *link, uint64_t now_us)
+{
+    const uint64_t limit_us = (uint64_t)OPTION_GET(option_repl_timeout) * SECOND_US;
+    struct conn *conn = &link->client->conn;
+
+    if (conn_is_closing(conn))
+        return;
+    note_life(link, now_us);
+    if (atomic_load_explicit(&link->state, memory_order_relaxed) == REPLICA_ONLINE) {
+        if (!link->is_old && now_us - atomic_load_explicit(&link->heard_us, memory_order_relaxed) > limit_us)
+            replica_close(link, "timeout (streaming sync)");
+    } else if (link->has_begun) {
+        if (now_us - link->moved_us > limit_us)
+            replica_close(link, "timeout (full sync)");
+    } else if (conn_output_size(conn) == 0) { /* it shall not take this server for dead while it waits */
+        output_append(&conn->output, "\n", 1);
+        conn_write_pending(conn);
+    }
+}
+
+static void on_second(struct worker *worker)
+{
+    const uint64_t now_us = clock_monotonic_us();
+
+    LIST_FOREACH(node, replica_links_of(worker))
+        look_at(container_of(node, struct replica, worker_node), now_us);
+}
+
+static void init(struct worker *worker)
+{
+    list_init(&states[worker->index].links);
+}
+
+const struct lifecycle replica_link_lifecycle = {
+    .worker_init = init,
+    .worker_wake = serve_all,
+    .worker_turn_end = on_turn_end,
+    .worker_second = on_second,
+    .client_drained = on_drained,
+    .client_close = on_client_close,
+};

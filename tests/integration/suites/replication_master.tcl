@@ -1,0 +1,251 @@
+# The master's side of replication: redis-server 7.0 as replica (--oracle), and replicas made by hand.
+
+proc oracle_replica {args} {
+    if {$::settings(oracle) eq {}} {
+        skip "needs redis-server (--oracle)"
+    }
+    set dir [fresh_dir]
+    set port [free_port]
+    set id [process_start [list $::settings(oracle) --port $port --dir $dir --save {} --enable-debug-command yes \
+        --repl-timeout 60 --replicaof "127.0.0.1 [srv port]" {*}$args] $dir/log]
+    lappend ::test_processes $id
+    wait_for {![process_alive $id] || ![catch {
+        set client [connect -port $port -tls 0]
+        $client ping
+    }]}
+    assert {[process_alive $id]} [process_log $id]
+    return $client
+}
+
+proc is_up replica {
+    return [expr {[dict get [info_of $replica] master_link_status] eq "up"}]
+}
+
+proc info_of {client {section replication}} {
+    set fields {}
+    foreach line [split [$client info $section] \n] {
+        if {[regexp {^([^#:]+):(.*)$} [string trimright $line \r] - name value]} {
+            dict set fields $name $value
+        }
+    }
+    return $fields
+}
+
+# Waits until the replica has all that the master has.
+proc wait_equal replica {
+    wait_for {[is_up $replica]}
+    r set end [incr ::end_serial]
+    wait_for {[$replica get end] eq $::end_serial}
+    assert_equal [r debug digest] [$replica debug digest]
+}
+
+proc fill_all_types {} {
+    r debug populate 1000 key 100
+    r set big [string repeat x 300000]
+    r set soon v px 10000000
+    r rpush list a b c
+    r hset hash f v g w
+    r sadd set 1 2 3 a
+    r zadd zset 1.5 a -inf b
+    r xadd stream 5-1 f v
+    r xgroup create stream g 0
+    r select 3
+    r set three 3
+    r select 0
+}
+
+# A replica made by hand: sends the words, returns the connection.
+proc hand_made {args} {
+    set link [connect]
+    foreach words $args {
+        $link -send {*}$words
+        assert_equal {status OK} [$link -reply]
+    }
+    return $link
+}
+
+# Reads a snapshot of either form, and returns its bytes.
+proc take_snapshot link {
+    while {[set line [$link -line]] eq {}} {}
+    assert_match "\\$*" $line
+    if {[regexp {^\$EOF:(.{40})$} $line - mark]} {
+        set bytes {}
+        while {[string range $bytes end-39 end] ne $mark} {
+            append bytes [$link -bytes 1]
+        }
+        return [string range $bytes 0 end-40]
+    }
+    return [$link -bytes [string range $line 1 end]]
+}
+
+proc reply_line link {
+    while {[set line [$link -line]] eq {}} {}
+    return $line
+}
+
+set end_serial 0
+
+foreach diskless {yes no} {
+    with_server [list .tls 0 enable-debug-command yes repl-diskless-sync $diskless repl-diskless-sync-delay 0 \
+        repl-ping-replica-period 1] {
+
+        test "a replica gets all data and follows, diskless $diskless" {} {
+            r flushall
+            fill_all_types
+            set replica [oracle_replica]
+            wait_for {[is_up $replica]}
+            wait_equal $replica
+            r mset a 1 b 2
+            r select 5
+            r lpush l x
+            r select 0
+            r multi
+            r incr a
+            r set large [string repeat y 100000]
+            r exec
+            r eval {redis.call('set', KEYS[1], 'x') redis.call('del', KEYS[2])} 2 script b
+            r del big
+            wait_equal $replica
+            assert_match "*flags=S*" [r client list]
+        }
+
+        test "a replica whose link was cut continues, diskless $diskless" {} {
+            r flushall
+            r set a 1
+            set replica [oracle_replica]
+            wait_equal $replica
+            set cuts 5
+            for {set i 0} {$i < $cuts} {incr i} {
+                set lines [lsearch -all -inline [split [r client list] \n] *flags=S*]
+                assert_equal 1 [llength $lines]
+                regexp {id=(\d+)} [lindex $lines 0] - id
+                r client kill id $id
+                r set cut $i
+                r set blob$i [string repeat $i 200000]
+                wait_equal $replica
+            }
+            assert_equal 1 [llength [regexp -all -inline {Full resync from master} \
+                [process_log [lindex $::test_processes end]]]]
+        }
+    }
+}
+
+with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0} {
+    test "REPLCONF, and what is wrong with it" {} {
+        assert_equal OK [r replconf]
+        assert_equal OK [r replconf listening-port 1234 capa eof capa psync2 capa unheard-of]
+        assert_equal OK [r replconf version 8.0.1]
+        assert_equal OK [r replconf ip-address 10.0.0.1]
+        assert_equal OK [r replconf rdb-only 1 rdb-only 0]
+        assert_equal OK [r replconf rdb-filter-only functions]
+        assert_equal OK [r replconf license x]
+        assert_error "ERR syntax error" {r replconf capa}
+        assert_error "ERR Unrecognized REPLCONF option: what" {r replconf what 1}
+        assert_error "ERR value is not an integer or out of range" {r replconf listening-port x}
+        assert_error "ERR REPLCONF ip-address provided by replica instance is too long: 300 bytes" \
+            {r replconf ip-address [string repeat x 300]}
+        assert_error "ERR Unsupported rdb-filter-only option: keys" {r replconf rdb-filter-only keys}
+        assert_error "ERR Invalid UUID" {r replconf uuid 1}
+        assert_equal 36 [string length [r replconf uuid 01234567-89ab-cdef-0123-456789abcdef]]
+        # No replies: the next one is that of PING.
+        r -send replconf ack 5
+        r -send replconf ack x
+        r -send replconf getack *
+        assert_equal PONG [r ping]
+    }
+
+    test "PSYNC with what no replica asks for" {} {
+        assert_error "ERR wrong number of arguments for 'psync' command" {r psync a}
+        assert_error "ERR value is not an integer or out of range" {r psync ? x}
+        assert_error "ERR PSYNC FAILOVER can't be sent to a master." {r psync ? 1 failover}
+        r multi
+        assert_error "ERR Command not allowed inside a transaction" {r psync ? -1}
+        catch {r exec}
+        foreach words [list [list ? -1] [list [string repeat z 39] 1] [list [string repeat z 40] 1] [list {} -5] \
+                [list [string repeat 0 40] 1] [list [string repeat 1 5000] 99999999999]] {
+            set link [hand_made {replconf capa eof capa psync2}]
+            $link -send psync {*}$words
+            assert_match "+FULLRESYNC *" [reply_line $link]
+            assert_match "REDIS0*" [take_snapshot $link]
+            $link -close
+        }
+    }
+
+    test "the offset asked for must be there" {} {
+        set link [hand_made {replconf capa eof capa psync2}]
+        $link -send psync ? -1
+        regexp {^\+FULLRESYNC (\w+) (\d+)$} [reply_line $link] - id offset
+        take_snapshot $link
+        r set a 1
+        foreach asked [list 0 -5 [expr {$offset + 1000000}] 9223372036854775807 -9223372036854775808] {
+            set other [hand_made {replconf capa eof capa psync2}]
+            $other -send psync $id $asked
+            assert_match "+FULLRESYNC *" [reply_line $other]
+            $other -close
+        }
+        set other [hand_made {replconf capa psync2}]
+        $other -send psync $id [expr {$offset + 1}]
+        assert_equal "+CONTINUE $id" [reply_line $other]
+        assert_equal "*2" [reply_line $other]
+        set third [connect]
+        $third -send psync $id [expr {$offset + 1}]
+        assert_equal "+CONTINUE" [reply_line $third]
+        foreach one [list $link $other $third] {
+            $one -close
+        }
+    }
+
+    test "a replica that acknowledges the future, or garbage, and goes on" {} {
+        set link [hand_made {replconf capa eof}]
+        $link -send psync ? -1
+        assert_match "+FULLRESYNC *" [reply_line $link]
+        take_snapshot $link
+        foreach ack {9223372036854775807 -1 -9223372036854775808 x 1 0 99999999999} {
+            $link -send replconf ack $ack
+        }
+        $link -raw "\n\n\n"
+        r set after acks
+        wait_for {[reply_line $link] eq "acks"}
+        $link -close
+    }
+
+    test "a replica that sends commands is disconnected" {} {
+        foreach words {{set x 1} {get x} {replconf capa eof} {ping} {monitor} {nonsense} {blpop nothing 0}} {
+            set link [hand_made {replconf capa eof}]
+            r del x
+            $link -send psync ? -1
+            assert_match "+FULLRESYNC *" [reply_line $link]
+            take_snapshot $link
+            $link -send {*}$words
+            assert {[$link -closed 5000]} $words
+            assert_equal {} [r get x]
+            $link -close
+        }
+        # PSYNC of a replica is ignored.
+        set link [hand_made {replconf capa eof}]
+        $link -send psync ? -1
+        assert_match "+FULLRESYNC *" [reply_line $link]
+        $link -send psync ? -1
+        $link -send sync
+        take_snapshot $link
+        $link -send replconf ack 0
+        r set after psync
+        wait_for {[reply_line $link] eq "psync"}
+        $link -close
+    }
+
+    test "SYNC, and a replica that wants the snapshot alone" {} {
+        set link [connect]
+        $link -send sync
+        assert_match "REDIS0*" [take_snapshot $link]
+        r set after sync
+        wait_for {[reply_line $link] eq "sync"}
+        $link -close
+        set link [hand_made {replconf capa eof rdb-only 1}]
+        $link -send psync ? -1
+        assert_match "+FULLRESYNC *" [reply_line $link]
+        take_snapshot $link
+        assert {[$link -closed 5000]}
+        $link -close
+    }
+}
