@@ -10,6 +10,7 @@
 #include "persist/rdb_load.h"
 #include "server/config/command_block.h"
 #include "server/core/lifecycle.h"
+#include "server/core/role.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/durable/aof.h"
@@ -18,6 +19,7 @@
 #include "server/durable/aof_lock.h"
 #include "server/durable/aof_tail.h"
 #include "server/durable/child.h"
+#include "server/durable/data_history.h"
 #include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
 #include "server/durable/persistence.h"
@@ -221,9 +223,26 @@ static void finish(const struct rdb_load_result *result, const char *from)
     persistence_note_loaded(result->keys, result->expired);
 }
 
+/* What a server that goes on in the file's history must not drop silently: its replicas have the keys, and hear of
+ * their end when they are found to be past their deadlines. */
+struct start_load {
+    struct rdb_load_request request;
+    struct data_history_found found;
+};
+
+static void take_aux_at_start(struct slice name, struct slice value, void *context)
+{
+    struct start_load *load = context;
+
+    take_aux(name, value, NULL);
+    data_history_take(&load->found, name, value);
+    if (data_history_is_whole(&load->found))
+        load->request.keeps_expired = true;
+}
+
 static void load_rdb(void)
 {
-    struct rdb_load_request request;
+    struct start_load load = {.found = {.has_id = false}};
     struct rdb_load_result result;
     struct file_source source;
     enum status status;
@@ -232,14 +251,17 @@ static void load_rdb(void)
     assert(loader.file != NULL);
     access_init(&loader.access, loader.server->store, &loader.counters);
     access_begin(&loader.access, clock_wall_ms(), true);
-    persistence_fill_load(&request, &loader.access);
-    request.pause = pause_loading;
-    request.pause_bytes = PAUSE_BYTES;
-    request.aux = take_aux;
+    if (role_follows())
+        access_follow(&loader.access);
+    persistence_fill_load(&load.request, &loader.access);
+    load.request.pause = pause_loading;
+    load.request.pause_bytes = PAUSE_BYTES;
+    load.request.aux = take_aux_at_start;
+    load.request.context = &load;
     errno = 0;
     status = file_source_init(&source, loader.file);
     if (status == STATUS_OK) {
-        good = rdb_load(&source.source, &request, &result);
+        good = rdb_load(&source.source, &load.request, &result);
     } else {
         result = (struct rdb_load_result){.status = status};
         (void)snprintf(result.error, sizeof(result.error), "its size is unknown: %s", strerror(errno));
@@ -248,6 +270,8 @@ static void load_rdb(void)
         refuse_to_start(&result);
     if (good)
         finish(&result, "disk");
+    if (good && data_history_is_whole(&load.found))
+        data_history_restore(&load.found.history);
     file_close(&loader.file);
 }
 

@@ -17,8 +17,10 @@
 #include "server/config/save_points.h"
 #include "server/core/exclusive.h"
 #include "server/core/lifecycle.h"
+#include "server/core/role.h"
 #include "server/core/server.h"
 #include "server/durable/child.h"
+#include "server/durable/data_history.h"
 #include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
 #include "server/durable/loading.h"
@@ -44,6 +46,8 @@ static struct {
     char own_temp_path[TEMP_NAME_BYTES]; /* const: of files that no child writes */
     _Atomic bool writes_own;             /* atomic: there may be such a file now; read in a signal's handler */
     int64_t wish_seconds, wish_changes;  /* worker 0's: why */
+    struct data_history history;         /* of the keys that are saved; owner: who owns the gate, or the child */
+    bool has_history;
     /* atomic, relaxed: each is one number, and they need not fit together */
     _Atomic uint64_t saved_changes; /* changes that the last snapshot has */
     _Atomic uint64_t child_changes; /* changes that the running child's file has */
@@ -122,6 +126,30 @@ static void fill_save(struct rdb_save_request *request, struct origin *origin, s
     origin->aux[4] = (struct rdb_aux){SLICE("aof-base"), SLICE("0")};
 }
 
+/* Beside the facts of fill_save: the point of which history the keys are, as noted when they were fixed. */
+struct full_origin {
+    struct origin origin;
+    struct data_history_texts texts;
+    struct rdb_aux aux[countof(((struct origin *)0)->aux) + DATA_HISTORY_FACTS];
+};
+
+static void note_history(void)
+{
+    gate_assert_alone();
+    state.has_history = data_history_now(&state.history);
+}
+
+static void fill_save_with_history(struct rdb_save_request *request, struct full_origin *full, struct snapshot *keys)
+{
+    fill_save(request, &full->origin, keys);
+    if (!state.has_history)
+        return;
+    memcpy(full->aux, request->aux, request->aux_count * sizeof(*full->aux));
+    data_history_write(&state.history, &full->texts, full->aux + request->aux_count);
+    request->aux = full->aux;
+    request->aux_count += DATA_HISTORY_FACTS;
+}
+
 /* In the folder of the file: of a name that another process can have left only if it had this number. */
 static void make_temp_path(char path[TEMP_NAME_BYTES], int64_t pid)
 {
@@ -155,11 +183,12 @@ bool persistence_save(struct access *access)
     struct snapshot keys = snapshot_of_access(access);
     struct rdb_save_request request;
     struct rdb_save_result result;
-    struct origin origin;
+    struct full_origin origin;
     enum status status;
 
     gate_assert_alone();
-    fill_save(&request, &origin, &keys);
+    note_history();
+    fill_save_with_history(&request, &origin, &keys);
     make_temp_path(state.own_temp_path, (int64_t)getpid());
     assert(!atomic_load(&state.writes_own));
     atomic_store(&state.writes_own, true);
@@ -230,7 +259,7 @@ enum status persistence_save_sync(const struct persistence_sync *sync, struct sn
 
 struct child_work {
     struct rdb_save_request request;
-    struct origin origin;
+    struct full_origin origin;
     struct child_report *report;
 };
 
@@ -252,7 +281,7 @@ static void run_child(struct snapshot *keys, struct child_report *report, void *
 
     make_temp_path(temp_path, (int64_t)getpid());
     (void)context;
-    fill_save(&work.request, &work.origin, keys);
+    fill_save_with_history(&work.request, &work.origin, keys);
     work.report = report;
     work.request.progress = tell_progress;
     work.request.context = &work;
@@ -316,6 +345,7 @@ enum persistence_start persistence_start_child(struct access *access)
     SET(last_try_s, (int64_t)time(NULL));
     SET(child_changes, all_changes());
     SET(started_us, (int64_t)clock_monotonic_us());
+    note_history(); /* before the fork: in the child a lock may be held */
     if (!child_start(&task)) {
         log_warning("Can't save in background: fork: %s", strerror(errno));
         SET(last_was_good, false);
@@ -408,6 +438,7 @@ void persistence_fill_load(struct rdb_load_request *request, struct access *acce
     gate_assert_alone();
     *request = (struct rdb_load_request){.access = access,
                                          .limits = state.limits(),
+                                         .keeps_expired = role_follows(), /* the master says when they go */
                                          .library = libraries_load,
                                          .checks_sum = rdb_file_options().checksums && !rdb_skips_checksums(),
                                          .threads = loading_threads(),
