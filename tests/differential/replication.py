@@ -37,7 +37,9 @@ def commands_for(items, master_is_redis):
     for which, words in items:
         if words[0] != "@sleep":
             name = words[0].upper()
-            if name in NOT_SENT or master_is_redis and name in NEVER_TO_ORACLE and NEVER_TO_ORACLE[name](words):
+            if name in NOT_SENT or any(b"set_repl" in word for word in words):
+                continue
+            if master_is_redis and name in NEVER_TO_ORACLE and NEVER_TO_ORACLE[name](words):
                 continue
         yield which, words
 

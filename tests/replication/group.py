@@ -53,7 +53,9 @@ class Member(Server):
     # ---- questions
 
     def call(self, *words):
-        """The reply, an error too. A connection that was lost since the last call is opened anew."""
+        """The reply, an error too. A connection that was lost since the last call is opened anew, and a server that is
+        stopped goes on."""
+        self.resume()
         for attempt in (0, 1):
             if self.own is None:
                 self.own = self.connect(30)
