@@ -69,6 +69,7 @@ static struct histogram latencies[KIND_COUNT], all;
 static uint64_t longest_ns;
 static uint64_t started_ns, measured_ns, due_count, answered, measured, errors, misses;
 static uint64_t open_count, next_client;
+static volatile sig_atomic_t told_to_stop; /* by SIGINT or SIGTERM */
 static char first_error[200];
 
 static void usage(FILE *to)
@@ -90,7 +91,8 @@ static void usage(FILE *to)
           "  --seed N             of keys, values and the mix (1)\n"
           "  --each MS            also a line for each such period: seconds, requests, longest latency\n"
           "  --json               the result as one line of JSON\n"
-          "Latencies are from when a request was due to its answer.\n",
+          "SIGINT or SIGTERM ends it, too, with the result so far. Latencies are from when a request was due to its "
+          "answer.\n",
           to);
 }
 
@@ -136,7 +138,7 @@ static void send_request(struct client *client, uint64_t due_ns)
 
 static bool is_over(uint64_t now_ns)
 {
-    return (options.count != 0 && due_count >= options.count) ||
+    return told_to_stop || (options.count != 0 && due_count >= options.count) ||
            (options.seconds != 0 && now_ns - started_ns >= options.seconds * NS_PER_S);
 }
 
@@ -247,6 +249,12 @@ static void on_closed(struct conn *conn, enum conn_close_reason reason, const ch
 static const struct conn_handler handler = {.on_data = on_data, .on_open = on_open, .on_closed = on_closed};
 
 /* ---- the run */
+
+static void stop(int number)
+{
+    (void)number;
+    told_to_stop = 1;
+}
 
 static void open_clients(void)
 {
@@ -450,6 +458,8 @@ int main(int argc, char **argv)
 
     read_options(argc, argv);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGINT, stop);
+    signal(SIGTERM, stop);
     tick_setup();
     random_seed(&dice, options.seed);
     loop = loop_create(&(struct loop_options){.kind = LOOP_EPOLL});
