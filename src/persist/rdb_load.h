@@ -34,6 +34,7 @@ struct rdb_load_result {
     char error[512];    /* the reason */
 };
 
-/* False: result->error has the reason; the keys read until then are in the store. */
+/* False: result->error has the reason; the keys read until then are in the store. Clients that wait for keys are served
+ * when the access is settled. */
 must_check bool rdb_load(struct byte_source *source, const struct rdb_load_request *request,
                          struct rdb_load_result *result);

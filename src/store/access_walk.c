@@ -151,6 +151,24 @@ void access_exchange(struct access *access, struct store *other)
         atomic_store_explicit(&store->has_jobs, true, memory_order_relaxed);
 }
 
+void access_begin_loading(struct access *access)
+{
+    assert(access->exclusive && !access->is_loading);
+    access->is_loading = true;
+}
+
+void access_end_loading(struct access *access)
+{
+    struct store *store = access->store;
+
+    assert(access->exclusive && access->is_loading);
+    access->is_loading = false;
+    for (uint32_t i = 0; i <= store->stripe_mask; i++) {
+        for (unsigned db = 0; store->stripes[i].registries != NULL && db < store->database_count; db++)
+            waiters_touch_db(access, &store->stripes[i], db);
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------------ walking -- */
 
 enum { RANDOM_BUSY_MOST = 3 /* after this many draws of busy stripes, each with a spin, a random key waits */ };

@@ -55,6 +55,20 @@ with_server {enable-debug-command yes} {
         assert_equal b [r lrange list 0 -1]
     }
 
+    test "who waits through DEBUG RELOAD is served afterwards" {} {
+        r del list stream
+        r xadd stream 1-1 a 1
+        set list [lindex [waiting 1 blpop list 0] 0]
+        set stream [lindex [waiting 1 xread block 0 streams stream $] 0]
+        assert_equal OK [r debug reload]
+        assert_equal OK [r debug reload nosave noflush merge]
+        assert_equal 2 [blocked_count]
+        r xadd stream 2-1 b 2
+        r rpush list x
+        assert_equal {{stream {{2-1 {b 2}}}}} [$stream -read]
+        assert_equal {list x} [$list -read]
+    }
+
     test "several keys: the one that is filled, the same key twice, and no longer the others" {} {
         r del a b c
         set c [lindex [waiting 1 blpop a b a c 0] 0]
