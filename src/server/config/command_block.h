@@ -14,9 +14,10 @@ enum command_block {
     COMMAND_BLOCK_UNWRITTEN = 1 << 2, /* the append-only file cannot be written: aof_writer.h */
     COMMAND_BLOCK_MOVING = 1 << 3,    /* MIGRATE is moving keys to another server: migrate.h */
     /* As the role and its options say, set by src/replication: */
-    COMMAND_BLOCK_READONLY = 1 << 4,    /* clients of a replica may not write */
-    COMMAND_BLOCK_NO_REPLICAS = 1 << 5, /* there are fewer good replicas than min-replicas-to-write */
-    COMMAND_BLOCK_STALE = 1 << 6        /* the master is away, and what may be old is not shown */
+    COMMAND_BLOCK_READONLY = 1 << 4,     /* clients of a replica may not write */
+    COMMAND_BLOCK_NO_REPLICAS = 1 << 5,  /* there are fewer good replicas than min-replicas-to-write */
+    COMMAND_BLOCK_STALE = 1 << 6,        /* the master is away, and what may be old is not shown */
+    COMMAND_BLOCK_LOADING_ASIDE = 1 << 7 /* data is loading beside that which is served: loading.h */
 };
 
 /* These concern writes, and PING, only. */

@@ -14,7 +14,7 @@ struct picture {
     struct loading_stats loading;
     uint64_t changes;
     int64_t last_save_s, saving_s;
-    bool is_loading, is_saving, is_rewriting;
+    bool is_loading, is_loading_aside, is_saving, is_rewriting;
     bool has_aof, aof_is_on; /* it may also be starting or stopping */
     double child_percent, loaded_percent;
 };
@@ -30,6 +30,7 @@ static bool take_safe(void *into, const struct info_moment *moment)
 
     (void)moment;
     picture->is_loading = loading_runs();
+    picture->is_loading_aside = loading_runs_aside();
     picture->is_saving = child_running() == CHILD_RDB;
     picture->is_rewriting = child_running() == CHILD_AOF;
     picture->aof_is_on = aof_is_on();
@@ -48,9 +49,10 @@ static void take(void *into, const struct info_moment *moment)
     picture->changes = persistence_changes();
     picture->last_save_s = persistence_last_save_s();
     picture->is_loading = loading_runs();
-    if (picture->is_loading) {
+    picture->is_loading_aside = loading_runs_aside();
+    if (picture->is_loading || picture->is_loading_aside) {
         loading_stats(&picture->loading);
-        picture->loaded_percent = percent(picture->loading.loaded_bytes, picture->loading.total_bytes);
+        picture->loaded_percent = percent(picture->loading.loaded_bytes, picture->loading.expected_bytes);
         picture->loading.eta_s = picture->loading.eta_s >= 0 ? picture->loading.eta_s : 1;
     }
     picture->is_saving = picture->saving.runs;
@@ -70,7 +72,7 @@ static bool has_aof(const void *picture)
 
 static bool is_loading(const void *picture)
 {
-    return ((const struct picture *)picture)->is_loading;
+    return ((const struct picture *)picture)->is_loading || ((const struct picture *)picture)->is_loading_aside;
 }
 
 #define FIELD(name, member, ...) INFO_FIELD(name, &source, struct picture, member, ##__VA_ARGS__)
@@ -80,6 +82,7 @@ static bool is_loading(const void *picture)
 
 const struct info_row durable_info[] = {
     FIELD("loading", is_loading, INFO_SAFE),
+    FIELD("async_loading", is_loading_aside, INFO_SAFE),
     LOADING_FIELD("loading_start_time", loading.start_s),
     LOADING_FIELD("loading_total_bytes", loading.total_bytes),
     LOADING_FIELD("loading_rdb_used_mem", loading.memory_bytes),

@@ -1,5 +1,6 @@
 #include "server/durable/loading.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/gate.h"
@@ -62,6 +63,10 @@ static struct {
     struct worker *worker; /* for the AOF's commands, and a replacement's listeners; NULL: there are none */
     struct access access;
     struct store_counters counters;
+    struct sources {
+        struct slice *items; /* owned */
+        uint32_t count, capacity;
+    } libraries; /* of the file that is loaded beside the old data */
     uint64_t next_progress_us;
     /* atomic, relaxed: for INFO */
     _Atomic int64_t start_s, start_us;
@@ -81,9 +86,10 @@ void loading_stats(struct loading_stats *stats)
                                     .keys = GET(keys),
                                     .memory_bytes = GET(memory_bytes),
                                     .eta_s = -1};
-    if (stats->loaded_bytes != 0 && stats->total_bytes >= stats->loaded_bytes)
+    stats->expected_bytes = stats->total_bytes != 0 ? stats->total_bytes : stats->memory_bytes;
+    if (stats->loaded_bytes != 0 && stats->expected_bytes >= stats->loaded_bytes)
         stats->eta_s = (int64_t)((double)spent_us / (double)stats->loaded_bytes *
-                                 (double)(stats->total_bytes - stats->loaded_bytes) / 1e6);
+                                 (double)(stats->expected_bytes - stats->loaded_bytes) / 1e6);
 }
 
 static void begin_progress(uint64_t total_bytes)
@@ -341,6 +347,13 @@ static void rest_for_source(bool begins, void *context)
         own_gate();
 }
 
+/* A store that is filled while the other one is served. */
+struct aside {
+    struct gate gate;
+    struct gate_member member;
+    struct store *store;
+};
+
 static void take_aux_of_other(struct slice name, struct slice value, void *context)
 {
     take_aux(name, value, context);
@@ -359,31 +372,34 @@ static void flush(bool in_background)
     libraries_flush();
 }
 
-static bool load_replacement(struct rdb_load_result *result)
+/* Into the store of the access. */
+static bool load_replacement(struct rdb_load_request *request, struct rdb_load_result *result)
 {
-    struct rdb_load_request request;
-
-    persistence_fill_load(&request, &loader.worker->run.access);
-    request.keeps_expired = true; /* the stream behind the file says when a key is gone */
-    request.pause = pause_loading;
-    request.pause_bytes = PAUSE_BYTES;
-    request.may_wait = loader.replacement.may_wait;
-    request.rest = rest_for_source;
-    request.aux = take_aux_of_other;
-    if (rdb_load(loader.replacement.source, &request, result) && is_wanted())
+    request->keeps_expired = true; /* the stream behind the file says when a key is gone */
+    request->pause_bytes = PAUSE_BYTES;
+    request->aux = take_aux_of_other;
+    if (rdb_load(loader.replacement.source, request, result) && is_wanted())
         return true;
     if (!is_wanted())
         result->status = STATUS_INTERRUPTED;
     return false;
 }
 
-static bool open_worker(void)
+static bool open_worker(struct rdb_load_result *result)
 {
     loader.worker = mem_alloc(sizeof(*loader.worker));
     worker_init(loader.worker, loader.server, WORKER_OF_LOADER);
-    access_begin(&loader.worker->run.access, clock_wall_ms(), true);
-    access_follow(&loader.worker->run.access);
-    return worker_open_loop(loader.worker);
+    if (worker_open_loop(loader.worker))
+        return true;
+    *result = (struct rdb_load_result){.status = STATUS_IO};
+    (void)snprintf(result->error, sizeof(result->error), "no event loop: %s", strerror(errno));
+    return false;
+}
+
+static void begin_access(struct access *access)
+{
+    access_begin(access, clock_wall_ms(), true);
+    access_follow(access);
 }
 
 /* Those who listen, and clients that wait for keys, before any client can see the new data. */
@@ -391,35 +407,191 @@ static void tell_listeners(void)
 {
     struct access *access = &loader.worker->run.access;
 
+    gate_assert_owned(&loader.member);
     if (loader.flushed != NULL)
         loader.flushed(loader.worker);
     access->settle(access);
     lazyfree_after_release(access);
 }
 
-static void replace_at_gate(struct rdb_load_result *result)
+/* The data is what it will be. */
+static void conclude(const struct rdb_load_result *result, bool good)
 {
-    bool good = false;
-
     gate_assert_owned(&loader.member);
-    *result = (struct rdb_load_result){.status = STATUS_IO};
-    child_stop(CHILD_RDB); /* its file would be older than this data */
-    aof_suspend();
-    if (open_worker()) {
-        flush(loader.replacement.frees_later);
-        good = load_replacement(result);
-    } else {
-        (void)snprintf(result->error, sizeof(result->error), "no event loop: %s", strerror(errno));
-    }
-    if (!good)
-        flush(loader.replacement.frees_later);
-    else
+    if (good)
         finish(result, "the master");
-    tell_listeners();
     loader.replacement.done(result, good, loader.replacement.context);
     if (good)
         aof_restart();
 }
+
+/* --- in place --- */
+
+static bool load_in_place(struct rdb_load_result *result)
+{
+    struct rdb_load_request request;
+    bool good;
+
+    begin_access(&loader.worker->run.access);
+    child_stop(CHILD_RDB); /* its file would be older than this data */
+    aof_suspend();
+    flush(loader.replacement.frees_later);
+    tell_listeners(); /* before the gate opens */
+    persistence_fill_load(&request, &loader.worker->run.access);
+    request.pause = pause_loading;
+    request.may_wait = loader.replacement.may_wait;
+    request.rest = rest_for_source;
+    good = load_replacement(&request, result);
+    if (!good)
+        flush(loader.replacement.frees_later);
+    tell_listeners();
+    return good;
+}
+
+static void replace_in_place(void)
+{
+    struct rdb_load_result result = {.status = STATUS_INTERRUPTED};
+    bool good;
+
+    own_gate();
+    command_block_set(COMMAND_BLOCK_LOADING, true);
+    good = open_worker(&result) && is_wanted() && load_in_place(&result);
+    conclude(&result, good);
+    command_block_set(COMMAND_BLOCK_LOADING, false);
+    gate_open(&loader.member);
+}
+
+/* --- beside the old data --- */
+
+static void sources_add(struct slice source, void *context)
+{
+    struct sources *sources = context;
+
+    *ARRAY_PUSH(sources) = slice_make(mem_copy(source.data, source.size), source.size);
+}
+
+static void sources_fini(struct sources *sources)
+{
+    for (uint32_t i = 0; i < sources->count; i++)
+        mem_free((void *)(uintptr_t)sources->items[i].data);
+    ARRAY_FINI(sources);
+}
+
+static bool keep_library(struct slice source, bool replaces, char *error, size_t error_size)
+{
+    (void)replaces;
+    (void)error;
+    (void)error_size;
+    sources_add(source, &loader.libraries);
+    return true;
+}
+
+static bool load_libraries(const struct sources *sources, char *error, size_t error_size)
+{
+    libraries_flush();
+    for (uint32_t i = 0; i < sources->count; i++) {
+        if (!libraries_load(sources->items[i], false, error, error_size))
+            return false;
+    }
+    return true;
+}
+
+/* False: those before are back. */
+static bool exchange_libraries(struct rdb_load_result *result)
+{
+    struct sources before = {0};
+    char error[160] = "";
+    bool good;
+
+    gate_assert_owned(&loader.member);
+    libraries_each(sources_add, &before);
+    good = load_libraries(&loader.libraries, error, sizeof(error));
+    if (!good) {
+        result->status = STATUS_INVALID;
+        (void)snprintf(result->error, sizeof(result->error), "a library of functions cannot be loaded: %s", error);
+        if (!load_libraries(&before, error, sizeof(error)))
+            log_warning("A library of functions is lost: %s", error);
+    }
+    sources_fini(&before);
+    return good;
+}
+
+static bool pause_aside(uint64_t bytes, uint64_t keys, void *context)
+{
+    (void)context;
+    tell_progress(bytes, keys);
+    return is_wanted();
+}
+
+/* A store of our own has a gate of its own, which only this thread passes. */
+static void own_aside_gate(struct aside *aside)
+{
+    while (!gate_try_own(&aside->member, 0)) {
+    }
+}
+
+static bool load_aside(struct aside *aside, struct rdb_load_result *result)
+{
+    struct rdb_load_request request;
+    bool good;
+
+    own_aside_gate(aside);
+    access_init(&loader.access, aside->store, &loader.counters);
+    begin_access(&loader.access);
+    persistence_fill_load(&request, &loader.access);
+    request.library = keep_library;
+    request.pause = pause_aside;
+    good = load_replacement(&request, result);
+    gate_open(&aside->member);
+    return good;
+}
+
+static void exchange(struct aside *aside)
+{
+    gate_assert_owned(&loader.member);
+    child_stop(CHILD_RDB);
+    aof_suspend();
+    begin_access(&loader.worker->run.access);
+    access_exchange(&loader.worker->run.access, aside->store);
+    tell_listeners();
+}
+
+static void end_aside(struct aside *aside)
+{
+    own_aside_gate(aside);
+    store_destroy(&aside->store);
+    gate_open(&aside->member);
+    gate_part(&aside->member);
+    gate_fini(&aside->gate);
+    sources_fini(&loader.libraries);
+}
+
+static void no_wake(void *context)
+{
+    (void)context;
+}
+
+static void replace_aside(void)
+{
+    struct rdb_load_result result = {.status = STATUS_INTERRUPTED};
+    struct aside aside = {.store = store_create_like(loader.server->store)};
+    bool good;
+
+    gate_init(&aside.gate);
+    gate_join(&aside.gate, &aside.member, no_wake, NULL);
+    command_block_set(COMMAND_BLOCK_LOADING_ASIDE, true);
+    good = open_worker(&result) && is_wanted() && load_aside(&aside, &result);
+    own_gate();
+    good = good && is_wanted() && exchange_libraries(&result);
+    if (good)
+        exchange(&aside);
+    conclude(&result, good);
+    command_block_set(COMMAND_BLOCK_LOADING_ASIDE, false);
+    gate_open(&loader.member);
+    end_aside(&aside);
+}
+
+/* --- the thread --- */
 
 static void wake_workers(void)
 {
@@ -429,14 +601,11 @@ static void wake_workers(void)
 
 static void replace(void *argument)
 {
-    struct rdb_load_result result;
-
     (void)argument;
-    own_gate();
-    command_block_set(COMMAND_BLOCK_LOADING, true);
-    replace_at_gate(&result);
-    command_block_set(COMMAND_BLOCK_LOADING, false);
-    gate_open(&loader.member);
+    if (loader.replacement.keeps_old)
+        replace_aside();
+    else
+        replace_in_place();
     gate_part(&loader.member);
     worker_run_deferred(loader.worker);
     end();

@@ -48,8 +48,8 @@ struct loading_replacement {
     bool keeps_old;
     void (*aux)(struct slice name, struct slice value, void *context); /* facts in the file; may be NULL */
     /* With the gate owned, before any client sees the data. `good`: it is complete, and the append-only file, if it is
-     * on, begins anew with it (aof_restart). Otherwise there is no data, or with keeps_old the old data; the result has
-     * the reason: STATUS_INTERRUPTED after loading_cancel, or since the server stops. */
+     * on, begins anew with it (aof_restart). Otherwise there is no data, or the old data with keeps_old or if nothing
+     * was done yet; the result has the reason: STATUS_INTERRUPTED after loading_cancel, or since the server stops. */
     void (*done)(const struct rdb_load_result *result, bool good, void *context);
     void *context;
 };
@@ -67,11 +67,16 @@ static inline bool loading_runs(void)
 {
     return (command_blocks() & COMMAND_BLOCK_LOADING) != 0;
 }
+static inline bool loading_runs_aside(void)
+{
+    return (command_blocks() & COMMAND_BLOCK_LOADING_ASIDE) != 0;
+}
 extern const char loading_denial[]; /* the error for other commands, with its code */
 
 struct loading_stats {
     int64_t start_s;
     uint64_t total_bytes, loaded_bytes, keys, memory_bytes;
-    int64_t eta_s; /* -1: not known yet */
+    uint64_t expected_bytes; /* where the total is not known: as much as the memory that the file's writer had in use */
+    int64_t eta_s;           /* -1: not known yet */
 };
 void loading_stats(struct loading_stats *stats); /* any thread */

@@ -12,7 +12,6 @@ const struct info_row absent_info[] = {
     INFO_TEXT("storage_provider", "none"),
     INFO_TEXT("storage_provider_read_hits", "0"),
     INFO_TEXT("storage_provider_read_misses", "0"),
-    INFO_TEXT("async_loading", "0"),
     INFO_TEXT("module_fork_in_progress", "0"),
     INFO_TEXT("module_fork_last_cow_size", "0"),
     INFO_TEXT("expired_stale_perc", "0.00"),

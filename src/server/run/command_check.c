@@ -165,6 +165,8 @@ static bool refused_without_data(struct request *request, const struct client *c
         refuse_for(request, command_check_stale_denial);
     else if ((command_blocks() & COMMAND_BLOCK_LOADING) != 0 && lacks_flag(client, request->command, COMMAND_LOADING))
         refuse_for(request, loading_denial);
+    else if (loading_runs_aside() && (request->command->flags & COMMAND_NO_ASYNC_LOADING) != 0)
+        refuse_for(request, loading_denial);
     else
         return false;
     return true;

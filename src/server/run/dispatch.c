@@ -695,11 +695,15 @@ static bool may_group(const struct job *job, uint32_t alone)
 static uint32_t flags_to_run_alone(void)
 {
     const unsigned blocks = command_blocks();
+    uint32_t flags = COMMAND_ALONE | COMMAND_SCRIPT;
 
     if (LIKELY(blocks == 0))
-        return COMMAND_ALONE | COMMAND_SCRIPT;
-    return (blocks & ~(unsigned)COMMAND_BLOCKS_OF_WRITES) == 0 ? COMMAND_ALONE | COMMAND_SCRIPT | COMMAND_WRITE
-                                                               : UINT32_MAX;
+        return flags;
+    if ((blocks & ~(unsigned)(COMMAND_BLOCKS_OF_WRITES | COMMAND_BLOCK_LOADING_ASIDE)) != 0)
+        return UINT32_MAX;
+    flags |= (blocks & COMMAND_BLOCKS_OF_WRITES) != 0 ? COMMAND_WRITE : 0;
+    flags |= (blocks & COMMAND_BLOCK_LOADING_ASIDE) != 0 ? COMMAND_NO_ASYNC_LOADING : 0;
+    return flags;
 }
 
 /* The stripes are held. */
