@@ -208,6 +208,10 @@ void access_background_frees(uint64_t *pending, uint64_t *done);
 /* Deletes a key to free memory; its stripe is held, and no command runs. Journals it at once, as UNLINK or DEL. */
 void access_evict(struct access *access, unsigned db, const struct entry *entry, bool unlink);
 
+/* True if a key of this type has members with deadlines. Visits only keys that have or had such. Whoever calls is alone
+ * with the data. */
+bool access_has_member_deadlines(const struct access *access, enum value_type type);
+
 /* --- active expiry --- */
 
 /* True if a key of this stripe is due. Reads without the lock. */

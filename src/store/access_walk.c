@@ -448,6 +448,39 @@ unsigned access_expire_due(struct access *access, uint32_t stripe_index, unsigne
     return done;
 }
 
+static bool has_members_of_type(const struct access *access, const struct stripe_db *keys, enum value_type type)
+{
+    const struct expiry *deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed), *members = NULL;
+
+    if (deadlines != NULL)
+        members = atomic_load_explicit(&deadlines->members, memory_order_relaxed);
+    if (members == NULL || atomic_load_explicit(&members->live, memory_order_relaxed) == 0)
+        return false;
+    for (uint32_t i = 0; i < members->count; i++) {
+        const struct entry *entry = find_by_hash(access, keys, members->records[i].hash);
+
+        if (entry != NULL && entry->type == type && (entry->flags & ENTRY_MEMBERS) != 0)
+            return true;
+    }
+    return false;
+}
+
+bool access_has_member_deadlines(const struct access *access, enum value_type type)
+{
+    const struct store *store = access->store;
+
+    gate_assert_alone();
+    for (uint32_t i = 0; i <= store->stripe_mask; i++) {
+        for (unsigned db = 0; db < store_database_bound(store); db++) {
+            const struct stripe_db *keys = stripe_db(&store->stripes[i], db);
+
+            if (keys != NULL && has_members_of_type(access, keys, type))
+                return true;
+        }
+    }
+    return false;
+}
+
 static bool has_due(const struct expiry *deadlines, int64_t now_ms)
 {
     return deadlines != NULL && atomic_load_explicit(&deadlines->next_ms, memory_order_relaxed) < now_ms;

@@ -244,6 +244,20 @@ void journal_reader_set_lag_limit(struct journal_reader *reader, uint64_t bytes)
     journal_tell_lag_over(journal, is_over);
 }
 
+/* It has gone on by a good deal: writers may be waiting for that. */
+static void tell_of_progress(struct journal_reader *reader)
+{
+    struct journal *journal = reader->journal;
+    bool is_over;
+
+    if (LIKELY(!atomic_load_explicit(&journal->is_lagging, memory_order_relaxed)))
+        return;
+    spinlock_acquire(&journal->lock);
+    is_over = journal_look_at_lag_locked(journal, true);
+    spinlock_release(&journal->lock);
+    journal_tell_lag_over(journal, is_over);
+}
+
 void journal_reader_move(struct journal_reader *reader, uint64_t offset)
 {
     struct journal *journal = reader->journal;
@@ -262,20 +276,7 @@ void journal_reader_move(struct journal_reader *reader, uint64_t offset)
     }
     spinlock_release(&journal->lock);
     journal_free_chain(journal, obsolete);
-}
-
-/* It has read a good deal: writers may be waiting for that. */
-static void tell_of_progress(struct journal_reader *reader)
-{
-    struct journal *journal = reader->journal;
-    bool is_over;
-
-    if (LIKELY(!atomic_load_explicit(&journal->is_lagging, memory_order_relaxed)))
-        return;
-    spinlock_acquire(&journal->lock);
-    is_over = journal_look_at_lag_locked(journal, true);
-    spinlock_release(&journal->lock);
-    journal_tell_lag_over(journal, is_over);
+    tell_of_progress(reader);
 }
 
 /* From a block that was read to its end to the next one. */
