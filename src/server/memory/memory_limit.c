@@ -155,6 +155,14 @@ bool memory_available(uint64_t *bytes)
 
 /* --------------------------------------------------------------------------------------------------- accounting -- */
 
+static uint64_t (*replica_bytes)(void); /* const after setup; NULL: none */
+
+void memory_limit_of_replicas(uint64_t (*bytes)(void))
+{
+    gate_assert_main_alone();
+    replica_bytes = bytes;
+}
+
 uint64_t memory_of_journal(void)
 {
     struct journal *journal = &server_instance()->journal;
@@ -165,7 +173,7 @@ uint64_t memory_of_journal(void)
 uint64_t memory_set_aside(void)
 {
     const struct server *server = server_instance();
-    uint64_t bytes = memory_of_journal();
+    uint64_t bytes = memory_of_journal() + (replica_bytes != NULL ? replica_bytes() : 0);
 
     for (unsigned i = 0; i < server->worker_count; i++) {
         const struct worker *worker = &server->workers[i];

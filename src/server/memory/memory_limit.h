@@ -8,6 +8,7 @@
  *   the journal     kept for readers and for repl-backlog-size, and the buffer of the append-only file's writer
  *   deliveries      to other workers, until their contents had one try to be sent (deliveries.h bounds them)
  *   output          until its first try to be sent, or while it waits for the disk; after that it counts
+ *   replicas        output for them, and pieces of snapshots
  *   free blocks     for further output, some MiB a worker; half are freed each second; blocks that always stay count
  *
  * The rest is the counted memory. It is the one number that is compared with maxmemory, for eviction, for refusing
@@ -68,6 +69,8 @@ must_check enum memory_room memory_make_room(struct worker *worker);
  * otherwise clears it. */
 void memory_look_for(struct client *client);
 
+/* Main thread, once, before the workers start: `bytes` returns the memory for replicas. Any thread calls it. */
+void memory_limit_of_replicas(uint64_t (*bytes)(void));
 void memory_limit_setup(void); /* after config_setup: adds the options */
 /* With the gate owned: there is no limit meanwhile, since a master decides what is evicted. */
 void memory_limit_ignore(bool ignore);
