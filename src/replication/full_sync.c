@@ -6,7 +6,6 @@
 #include "base/fence.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/number.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -20,6 +19,7 @@
 #include "server/core/role.h"
 #include "server/core/server.h"
 #include "server/durable/child.h"
+#include "server/durable/data_history.h"
 #include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
 #include "server/durable/loading.h"
@@ -58,11 +58,13 @@ static struct {
     struct persistence_sync work;
     int pipe_end;
     char path[64], temp_path[64];
-    struct rdb_aux aux[3];
-    char aux_db[NUMBER_I64_SPACE], aux_id[HISTORY_ID_SIZE + 1], aux_offset[NUMBER_I64_SPACE];
+    struct data_history history;
+    struct data_history_texts texts;
+    struct rdb_aux aux[DATA_HISTORY_FACTS];
 
-    _Atomic bool is_full; /* atomic: worker 0 waits until links have taken pieces */
-    struct spinlock lock; /* rank LOCK_REGISTRY; guards all below */
+    _Atomic uint64_t held_bytes; /* atomic: relaxed; of the ring; written by worker 0 */
+    _Atomic bool is_full;        /* atomic: worker 0 waits until links have taken pieces */
+    struct spinlock lock;        /* rank LOCK_REGISTRY; guards all below */
     uint64_t number;
     uint64_t journal_offset;
     char reply[80];
@@ -215,6 +217,11 @@ static void wake_all(struct worker *worker)
 
 /* -------------------------------------------------------------------------------------------------------- pieces -- */
 
+static void note_held(void)
+{
+    atomic_store_explicit(&SYNC->held_bytes, (SYNC->next - SYNC->first) * PIECE_BYTES, memory_order_relaxed);
+}
+
 static void drop_pieces(uint64_t until)
 {
     struct blob *gone[PIECES];
@@ -227,6 +234,7 @@ static void drop_pieces(uint64_t until)
         SYNC->ring[SYNC->first % PIECES] = NULL;
     }
     spinlock_release(&SYNC->lock);
+    note_held();
     while (count != 0)
         blob_release(&gone[--count]);
 }
@@ -305,6 +313,7 @@ static void add_piece(struct blob *piece)
     assert(SYNC->next - SYNC->first < PIECES);
     SYNC->ring[SYNC->next++ % PIECES] = piece;
     spinlock_release(&SYNC->lock);
+    note_held();
 }
 
 static void look_at_end(struct worker *worker)
@@ -416,7 +425,7 @@ static void count_library(struct slice source, void *context)
     ++*(unsigned *)context;
 }
 
-static void choose_version(const struct group *group)
+static void choose_version(const struct group *group, const struct access *access)
 {
     const struct rdb_write_options options = rdb_file_options();
     unsigned libraries = 0;
@@ -432,13 +441,13 @@ static void choose_version(const struct group *group)
         SYNC->work.without_libraries = true; /* it knows none */
         return;
     }
-    if (libraries != 0)
+    if (libraries != 0 && !SYNC->work.without_libraries)
         version = RDB_VERSION_LISTPACKS;
+    if (!SYNC->work.without_keys && access_has_member_deadlines(access, TYPE_HASH))
+        version = RDB_VERSION_FIELD_DEADLINES;
     if ((group->capa & REPLICA_CAPA_NEWEST) != 0)
         version = RDB_VERSION_MOST;
-    SYNC->work.least_version = version;
-    if (SYNC->is_diskless || version == RDB_VERSION_MOST)
-        SYNC->work.most_version = version;
+    SYNC->work.least_version = SYNC->work.most_version = version;
 }
 
 static void prepare(const struct group *group, const struct history_facts *facts, bool is_diskless)
@@ -459,13 +468,11 @@ static void prepare(const struct group *group, const struct history_facts *facts
                                            .without_libraries = (group->filter & REPLICA_WITHOUT_LIBRARIES) != 0,
                                            .aux = SYNC->aux,
                                            .aux_count = countof(SYNC->aux)};
-    memcpy(SYNC->aux_id, facts->id, sizeof(SYNC->aux_id));
-    SYNC->aux[0] = (struct rdb_aux){
-        SLICE("repl-stream-db"),
-        slice_make(SYNC->aux_db, number_format_u64(SYNC->aux_db, journal_stream_db(&server_instance()->journal)))};
-    SYNC->aux[1] = (struct rdb_aux){SLICE("repl-id"), slice_make(SYNC->aux_id, HISTORY_ID_SIZE)};
-    SYNC->aux[2] = (struct rdb_aux){SLICE("repl-offset"),
-                                    slice_make(SYNC->aux_offset, number_format_i64(SYNC->aux_offset, facts->offset))};
+    static_assert((int)DATA_HISTORY_ID_SIZE == (int)HISTORY_ID_SIZE, "ids are of one size");
+    SYNC->history = (struct data_history){.offset = facts->offset,
+                                          .stream_db = journal_stream_db(&server_instance()->journal)};
+    memcpy(SYNC->history.id, facts->id, sizeof(SYNC->history.id));
+    data_history_write(&SYNC->history, &SYNC->texts, SYNC->aux);
     (void)snprintf(SYNC->path, sizeof(SYNC->path), "temp-sync-%d-%llu.rdb", (int)getpid(),
                    (unsigned long long)SYNC->number);
     (void)snprintf(SYNC->temp_path, sizeof(SYNC->temp_path), "temp-sync-%d-%llu.part", (int)getpid(),
@@ -531,7 +538,7 @@ static void start(struct worker *worker, const struct group *group, bool is_disk
     history_facts(&facts);
     open_reader(&worker->server->journal);
     prepare(group, &facts, is_diskless);
-    choose_version(group);
+    choose_version(group, &worker->run.access);
     take_in(group, SYNC->number);
     SYNC->phase = is_diskless ? SYNC_SENDS : SYNC_SAVES;
     good = (!is_diskless || open_pipe()) && start_child(worker);
@@ -609,12 +616,7 @@ bool full_sync_runs(void)
 
 uint64_t full_sync_held_bytes(void)
 {
-    uint64_t count;
-
-    spinlock_acquire(&SYNC->lock);
-    count = SYNC->next - SYNC->first;
-    spinlock_release(&SYNC->lock);
-    return count * PIECE_BYTES;
+    return atomic_load_explicit(&SYNC->held_bytes, memory_order_relaxed);
 }
 
 /* ------------------------------------------------------------------------------------------- a link in its sync -- */

@@ -19,6 +19,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
+/* So much may be sent before the replica is asked how far it is. Otherwise its place would stand a second's writes
+ * behind, and these would go to the file. */
+#define ASK_BYTES (UINT64_C(8) << 20)
+
 enum { SECOND_US = 1000 * 1000, READER_FLAGS = JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS };
 
 static struct worker_links states[WORKERS_MOST + 1];
@@ -173,6 +177,24 @@ static size_t write_part(struct replica *link, size_t room)
     return blob->blob->size;
 }
 
+static void note_held(struct replica *link)
+{
+    const struct output *output = &link->client->conn.output;
+
+    replicas_note_held(link, output_is_empty(output) ? 0 : output_memory_estimate(output));
+}
+
+static void ask_if_far(struct replica *link)
+{
+    const uint64_t at = journal_reader_offset(&link->reader), limit = (uint64_t)link->lag_limit_bytes;
+    const uint64_t most = limit != 0 ? MIN(ASK_BYTES, limit / 4) : ASK_BYTES;
+
+    if (LIKELY(at - link->asked_offset <= most) || link->place == NULL)
+        return;
+    link->asked_offset = at;
+    replicas_ask_offsets(link->worker);
+}
+
 /* True if it has read everything. */
 static bool pump(struct replica *link)
 {
@@ -196,6 +218,8 @@ static bool pump(struct replica *link)
     }
     if (size != before) {
         replicas_count_output(size - before);
+        note_held(link);
+        ask_if_far(link);
         conn_write_pending(conn);
     }
     if (size != 0)
@@ -211,12 +235,8 @@ static bool pump(struct replica *link)
 /* True if it wants to be woken. */
 static bool serve(struct replica *link)
 {
-    if (conn_is_closing(&link->client->conn))
+    if (conn_is_closing(&link->client->conn) || !replicas_is_current(link))
         return false;
-    if (UNLIKELY(!replicas_is_current(link))) {
-        replica_close(link, "the history of this server has changed");
-        return false;
-    }
     if (UNLIKELY(atomic_load_explicit(&link->sync_number, memory_order_acquire) != 0) && full_sync_serve(link))
         return true;
     return link->streams && pump(link);
@@ -231,10 +251,21 @@ static bool serve_each(struct worker *worker)
     return is_idle;
 }
 
+static void close_outdated(struct worker *worker)
+{
+    LIST_FOREACH(node, replica_links_of(worker)) {
+        struct replica *link = container_of(node, struct replica, worker_node);
+
+        if (UNLIKELY(!replicas_is_current(link)))
+            replica_close(link, "the history of this server has changed");
+    }
+}
+
 static void serve_all(struct worker *worker)
 {
     if (LIKELY(list_is_empty(replica_links_of(worker))))
         return;
+    close_outdated(worker);
     if (UNLIKELY(worker->reentrant) || !gate_enter(&worker->member))
         return; /* after the script; or when the gate opens, which wakes this worker */
     if (serve_each(worker)) {
@@ -259,6 +290,7 @@ bool replica_open_reader(struct replica *link, uint64_t offset)
     if (!journal_reader_open_at(&link->reader, journal, offset, READER_FLAGS, on_reader_change))
         return false;
     link->has_reader = true;
+    link->asked_offset = offset;
     journal_reader_set(&link->reader, READER_FLAGS, JOURNAL_AOF_ONLY);
     if (link->snapshot_only || link->is_old)
         return true; /* it will not return */
@@ -446,6 +478,9 @@ static void on_client_close(struct client *client)
         journal_reader_close(&link->reader);
     if (link->place != NULL && !replicas_is_current(link))
         replicas_close_place(&link->place);
+    else if (link->place != NULL && link->lag_limit_bytes != 0)
+        journal_reader_set_lag_limit(&link->place->reader, 0); /* nobody waits for a replica that has gone */
+    replicas_note_held(link, 0);
     replicas_leave_place(&link->place);
     replicas_remove(link);
     mem_free(link->said_ip);
@@ -471,7 +506,10 @@ static void on_drained(struct client *client)
 {
     struct replica *link = client->replica;
 
-    if (link != NULL && list_node_is_linked(&link->worker_node) && !link->is_idle)
+    if (link == NULL || !list_node_is_linked(&link->worker_node))
+        return;
+    note_held(link);
+    if (!link->is_idle)
         worker_wake(client->worker); /* served in the next turn */
 }
 
@@ -486,7 +524,30 @@ static void note_life(struct replica *link, uint64_t now_us)
         link->moved_us = now_us;
     link->last_in = conn->bytes_in;
     link->last_out = conn->bytes_out;
-    atomic_store_explicit(&link->held_bytes, output_memory_bytes(&conn->output), memory_order_relaxed);
+    note_held(link);
+}
+
+/* repl-backpressure-limit: writers wait for a replica that lags, but not for ever. */
+static void look_at_lag(struct replica *link, uint64_t now_us)
+{
+    const int64_t option = OPTION_GET(option_repl_backpressure_limit);
+    const uint64_t lag = journal_end_offset(link->reader.journal) - journal_reader_offset(&link->place->reader);
+    int64_t wanted = option;
+
+    if (option == 0 || lag <= (uint64_t)option / 2) {
+        link->lags_since_us = 0;
+        link->is_excused = false;
+    } else if (link->lags_since_us == 0) {
+        link->lags_since_us = now_us;
+    } else if (now_us - link->lags_since_us > (uint64_t)OPTION_GET(option_repl_timeout) * SECOND_US) {
+        link->is_excused = true;
+    }
+    if (link->is_excused)
+        wanted = 0;
+    if (wanted != link->lag_limit_bytes) {
+        link->lag_limit_bytes = wanted;
+        journal_reader_set_lag_limit(&link->place->reader, (uint64_t)wanted);
+    }
 }
 
 static void look_at(struct replica *link, uint64_t now_us)
@@ -500,6 +561,8 @@ static void look_at(struct replica *link, uint64_t now_us)
     if (atomic_load_explicit(&link->state, memory_order_relaxed) == REPLICA_ONLINE) {
         if (!link->is_old && now_us - atomic_load_explicit(&link->heard_us, memory_order_relaxed) > limit_us)
             replica_close(link, "timeout (streaming sync)");
+        if (link->streams && link->place != NULL)
+            look_at_lag(link, now_us);
     } else if (link->has_begun) {
         if (now_us - link->moved_us > limit_us)
             replica_close(link, "timeout (full sync)");

@@ -42,7 +42,7 @@ struct replica {
     _Atomic int64_t acked, synced;   /* atomic: relaxed; of the history; -1: not known */
     _Atomic uint64_t heard_us;       /* atomic: relaxed; the last acknowledgement or sign of life */
     _Atomic uint64_t waits_since_us; /* atomic: relaxed; when it asked for a snapshot */
-    _Atomic uint64_t held_bytes;     /* atomic: relaxed; memory for it alone */
+    _Atomic uint64_t held_bytes;     /* atomic: relaxed; memory for it alone; its worker changes it */
 
     /* The stream: */
     bool has_reader, streams; /* streams: it gets records now */
@@ -52,6 +52,10 @@ struct replica {
     size_t view_done;            /* so many of its bytes; all of them: the next record */
     uint32_t view_blob;          /* so many of its blobs */
     struct replica_place *place; /* NULL: none */
+    uint64_t asked_offset;       /* of the journal: where it was asked for its offset last */
+    int64_t lag_limit_bytes;     /* of its place; 0: writers do not wait for it */
+    uint64_t lags_since_us;      /* 0: its lag is below the limit */
+    bool is_excused;             /* writers have waited for too long: until it has caught up */
     uint64_t last_in, last_out;  /* bytes of the connection when they were looked at last */
     uint64_t moved_us;           /* when it took bytes last */
 
@@ -78,7 +82,8 @@ void replicas_tell_news(void);
 enum replicas_event { REPLICAS_FULL_SYNC, REPLICAS_PARTIAL_SYNC, REPLICAS_REFUSED_SYNC };
 void replicas_count_sync(enum replicas_event event);
 void replicas_count_output(uint64_t bytes);
-void replicas_refresh_good(void); /* worker 0's, once a second and when states change */
+void replicas_note_held(struct replica *link, uint64_t bytes); /* its worker */
+void replicas_refresh_good(void);                              /* worker 0's, once a second and when states change */
 
 /* --- replica_link.c --- */
 

@@ -12,6 +12,7 @@
 #include "replication/replica_priv.h"
 #include "server/core/role.h"
 #include "server/core/server.h"
+#include "server/memory/memory_limit.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -25,6 +26,7 @@ static struct {
     struct list places; /* guarded by replicas_lock; of struct replica_place: of replicas that have gone */
     _Atomic unsigned count, good_count;                    /* atomic: relaxed */
     _Atomic uint64_t generation;                           /* atomic: changed with the gate owned and under the lock */
+    _Atomic uint64_t held_bytes;                           /* atomic: relaxed; of all links */
     _Atomic uint64_t full, partial, refused, output_bytes; /* atomic: relaxed */
     void (*news)(void);                                    /* const after setup */
     uint64_t pinged_us;                                    /* worker 0's */
@@ -267,6 +269,19 @@ void replicas_count_output(uint64_t bytes)
     atomic_fetch_add_explicit(&all.output_bytes, bytes, memory_order_relaxed);
 }
 
+void replicas_note_held(struct replica *link, uint64_t bytes)
+{
+    uint64_t before = atomic_exchange_explicit(&link->held_bytes, bytes, memory_order_relaxed);
+
+    worker_assert_self(link->worker);
+    atomic_fetch_add_explicit(&all.held_bytes, bytes - before, memory_order_relaxed);
+}
+
+static uint64_t held_bytes(void)
+{
+    return atomic_load_explicit(&all.held_bytes, memory_order_relaxed) + full_sync_held_bytes();
+}
+
 void replicas_stats(struct replicas_stats *stats)
 {
     *stats = (struct replicas_stats){
@@ -274,13 +289,8 @@ void replicas_stats(struct replicas_stats *stats)
         .partial_syncs = atomic_load_explicit(&all.partial, memory_order_relaxed),
         .refused_partial_syncs = atomic_load_explicit(&all.refused, memory_order_relaxed),
         .output_bytes = atomic_load_explicit(&all.output_bytes, memory_order_relaxed),
-        .held_bytes = full_sync_held_bytes(),
+        .held_bytes = held_bytes(),
     };
-    spinlock_acquire(&replicas_lock);
-    LIST_FOREACH(node, &replicas_list)
-        stats->held_bytes += atomic_load_explicit(&container_of(node, struct replica, node)->held_bytes,
-                                                  memory_order_relaxed);
-    spinlock_release(&replicas_lock);
 }
 
 void replicas_reset_stats(void)
@@ -365,6 +375,7 @@ void replicas_setup(void)
     list_init(&all.places);
     full_sync_setup();
     backlog_set_users(replicas_count, forget_places);
+    memory_limit_of_replicas(held_bytes);
 }
 
 const struct lifecycle replicas_lifecycle = {

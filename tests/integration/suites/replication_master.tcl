@@ -249,3 +249,178 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0} {
         $link -close
     }
 }
+
+# The version of the snapshot for a replica that says these words.
+proc version_for {args} {
+    set link [hand_made [list replconf capa eof {*}$args]]
+    $link -send psync ? -1
+    assert_match "+FULLRESYNC *" [reply_line $link]
+    regexp {^REDIS(\d{4})} [take_snapshot $link] - version
+    $link -close
+    return [scan $version %d]
+}
+
+with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0} {
+    test "the version of the snapshot" {} {
+        foreach diskless {yes no} {
+            r config set repl-diskless-sync $diskless
+            r flushall
+            r function flush
+            r set a 1
+            assert_equal 9 [version_for]
+            assert_equal 12 [version_for capa rdb-newest]
+            r hset hash f v g w
+            r sadd set a b
+            r expiremember set a 1000
+            assert_equal 9 [version_for]
+            r function load "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
+            assert_equal 10 [version_for]
+            assert_equal 9 [version_for capa activeExpire]
+            r hexpire hash 1000 fields 1 f
+            assert_equal 12 [version_for]
+            assert_equal 9 [version_for capa activeExpire]
+            assert_equal 12 [version_for rdb-filter-only {}  rdb-filter-only {} capa rdb-newest]
+            assert_equal 10 [version_for rdb-filter-only functions]
+            r hpersist hash fields 1 f
+            assert_equal 10 [version_for]
+            r config set rdb-version 11
+            assert_equal 11 [version_for]
+            assert_equal 11 [version_for capa rdb-newest]
+            r config set rdb-version auto
+        }
+    }
+}
+
+proc replica_line {} {
+    return [lindex [lsearch -all -inline [split [r client list] \n] *flags=S*] 0]
+}
+
+proc kill_replicas {} {
+    foreach line [lsearch -all -inline [split [r client list] \n] *flags=S*] {
+        regexp {id=(\d+)} $line - id
+        catch {r client kill id $id}
+    }
+}
+
+with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0 repl-backlog-size 100kb
+    journal-memory-limit 1mb} {
+
+    test "a replica keeps its place while it is away, in the file" {} {
+        set replica [oracle_replica]
+        wait_equal $replica
+        set process [lindex $::test_processes end]
+        set value [string repeat v 100000]
+        process_signal $process STOP
+        kill_replicas
+        wait_for {[replica_line] eq {}}
+        for {set i 0} {$i < 300} {incr i} {
+            r set key$i $value$i
+        }
+        process_signal $process CONT
+        wait_equal $replica
+        assert_equal 1 [regexp -all {Full resync from master} [process_log $process]]
+        # The place was moved to the new link, which keeps one again.
+        process_signal $process STOP
+        kill_replicas
+        r mset a $value b $value c $value
+        process_signal $process CONT
+        wait_equal $replica
+        assert_equal 1 [regexp -all {Full resync from master} [process_log $process]]
+    }
+
+    test "a replica that does not read costs only the file, and gets all" {} {
+        set replica [oracle_replica]
+        wait_equal $replica
+        set process [lindex $::test_processes end]
+        set value [string repeat v 100000]
+        process_signal $process STOP
+        for {set i 0} {$i < 400} {incr i} {
+            r set key[expr {$i % 10}] $value$i
+        }
+        wait_for {[info_field used_memory] < 20000000}
+        process_signal $process CONT
+        wait_equal $replica
+        assert_equal 1 [regexp -all {Full resync from master} [process_log $process]]
+    }
+
+    test "a bulk string larger than all limits goes through" {} {
+        with_config {client-output-buffer-limit "replica 2mb 2mb 1" proto-max-bulk-len 64mb} {
+            set replica [oracle_replica]
+            wait_equal $replica
+            set process [lindex $::test_processes end]
+            r set huge [string repeat 0123456789 2000000]
+            wait_equal $replica
+            process_signal $process STOP
+            r set huge [string repeat 9876543210 2000000]
+            r set other [string repeat a 3000000]
+            pause 1500
+            process_signal $process CONT
+            wait_equal $replica
+            assert_equal 1 [regexp -all {Full resync from master} [process_log $process]]
+            r del huge other
+        }
+    }
+
+    test "repl-backpressure-limit parks writers for a while" {} {
+        with_config {repl-backpressure-limit 1mb repl-timeout 3} {
+            set link [hand_made {replconf capa eof}]
+            $link -send psync ? -1
+            assert_match "+FULLRESYNC *" [reply_line $link]
+            take_snapshot $link
+            $link -send replconf ack 0
+            r set stream begins
+            wait_for {[reply_line $link] eq "begins"}
+            # The limit is set within a second.
+            pause 1100
+            set value [string repeat v 100000]
+            set begin [clock milliseconds]
+            for {set i 0} {$i < 30} {incr i} {
+                r set key $value
+            }
+            # 3 MB were parked behind 1 MB until the replica was given up as silent.
+            assert_range [expr {[clock milliseconds] - $begin}] 500 20000
+            $link -close
+        }
+    }
+
+    test "a replica that takes nothing of the snapshot is dropped, and another gets it" {} {
+        foreach diskless {yes no} {
+            with_config [list repl-diskless-sync $diskless repl-timeout 2 repl-diskless-sync-delay 1 \
+                rdbcompression no] {
+                r flushall
+                r debug populate 200 key 100000
+                set stuck [hand_made {replconf capa eof}]
+                $stuck -send psync ? -1
+                set replica [oracle_replica]
+                wait_equal $replica
+                assert_match "+FULLRESYNC *" [reply_line $stuck]
+                wait_for {[regexp {timeout \(full sync\)} [slurp [srv log]]]}
+                $stuck -close
+            }
+        }
+        r flushall
+    }
+
+    test "a full sync ends when nobody is left" {} {
+        r debug populate 2000 key 1000
+        with_config {rdb-key-save-delay 10000} {
+            foreach diskless {yes no} {
+                with_config [list repl-diskless-sync $diskless] {
+                    set link [hand_made {replconf capa eof}]
+                    $link -send psync ? -1
+                    assert_match "+FULLRESYNC *" [reply_line $link]
+                    $link -close
+                    # The child would take 20 seconds.
+                    wait_for {[catch {r config set rdb-key-save-delay 0}] == 0}
+                    set other [hand_made {replconf capa eof}]
+                    $other -send psync ? -1
+                    assert_match "+FULLRESYNC *" [reply_line $other]
+                    take_snapshot $other
+                    $other -close
+                    r config set rdb-key-save-delay 10000
+                }
+            }
+        }
+        assert_equal {} [glob -nocomplain [srv dir]/temp-sync-*]
+    }
+}
