@@ -15,7 +15,7 @@ static struct {
     _Atomic bool is_on;              /* atomic: relaxed; changed with the gate owned */
     unsigned (*replica_count)(void); /* const after setup; NULL: none */
     void (*forget)(void);            /* likewise */
-    uint64_t used_us;                /* worker 0's: when a replica was connected last */
+    _Atomic uint64_t used_us;        /* atomic: relaxed; when a replica was connected last, or the backlog began */
 } backlog;
 
 bool backlog_is_on(void)
@@ -30,6 +30,11 @@ void backlog_set_users(unsigned (*replica_count)(void), void (*forget)(void))
     backlog.replica_count = replica_count;
 }
 
+static void note_use(uint64_t now_us)
+{
+    atomic_store_explicit(&backlog.used_us, now_us, memory_order_relaxed);
+}
+
 void backlog_begin(bool is_adopted)
 {
     struct journal *journal = &server_instance()->journal;
@@ -41,18 +46,21 @@ void backlog_begin(bool is_adopted)
     if (!is_adopted)
         history_begin();
     journal_keep(journal, true);
+    note_use(clock_monotonic_us());
     atomic_store_explicit(&backlog.is_on, true, memory_order_relaxed);
 }
 
 static bool is_unused(uint64_t now_us)
 {
     int64_t ttl_s = OPTION_GET(option_repl_backlog_ttl);
+    uint64_t used_us;
 
     if (role_follows() || (backlog.replica_count != NULL && backlog.replica_count() != 0)) {
-        backlog.used_us = now_us;
+        note_use(now_us);
         return false;
     }
-    return ttl_s != 0 && now_us - backlog.used_us >= (uint64_t)ttl_s * 1000 * 1000;
+    used_us = atomic_load_explicit(&backlog.used_us, memory_order_relaxed);
+    return ttl_s != 0 && now_us > used_us && now_us - used_us >= (uint64_t)ttl_s * 1000 * 1000;
 }
 
 /* Without the gate until it is needed; with it, all is asked again: a replica may have come. */
@@ -61,10 +69,8 @@ static void look(struct worker *worker)
     const uint64_t now_us = clock_monotonic_us();
 
     worker_assert_zero(worker);
-    if (!backlog_is_on()) {
-        backlog.used_us = now_us;
+    if (!backlog_is_on())
         return;
-    }
     if (!is_unused(now_us)) {
         exclusive_drop(worker, GATE_WISH_BACKLOG);
         return;

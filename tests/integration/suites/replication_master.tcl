@@ -424,3 +424,19 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0 repl-bac
         assert_equal {} [glob -nocomplain [srv dir]/temp-sync-*]
     }
 }
+
+# Its first replica comes and goes before the server has counted a second.
+test "a backlog that has just begun is kept for repl-backlog-ttl" {noconn} {
+    with_group {m ours {repl-backlog-ttl 30}} {
+        set link [member_connect m]
+        $link -send psync ? -1
+        regexp {^\+FULLRESYNC (\w+) (\d+)$} [reply_line $link] - id offset
+        take_snapshot $link
+        $link -close
+        wait_for {[section_field m server uptime_in_seconds] >= 2}
+        set link [member_connect m]
+        $link -send psync $id [expr {$offset + 1}]
+        assert_equal "+CONTINUE" [reply_line $link]
+        $link -close
+    }
+}
