@@ -151,7 +151,6 @@ bool rdb_load(struct byte_source *source, const struct rdb_load_request *request
     gate_assert_alone();
     assert(request->access->exclusive);
     *result = (struct rdb_load_result){.keys = 0};
-    access_begin_loading(request->access);
     loader.loaders = rdb_loaders_create(request);
     loader.patient = (struct patient_source){.source = {.read = read_patiently, .size = source->size},
                                              .from = source,
@@ -161,7 +160,6 @@ bool rdb_load(struct byte_source *source, const struct rdb_load_request *request
     good = rdb_read_file(&reader, &loader.handler);
     rdb_loaders_rest(loader.loaders, &totals);
     rdb_loaders_destroy(&loader.loaders);
-    access_end_loading(request->access);
     result->keys = totals.keys;
     result->empty = totals.empty;
     result->bytes = rdb_reader_offset(&reader);

@@ -34,7 +34,7 @@ struct rdb_load_result {
     char error[512];    /* the reason */
 };
 
-/* False: result->error has the reason; the keys read until then are in the store. Clients that wait for keys are served
- * when the access is settled. */
+/* False: result->error has the reason; the keys read until then are in the store. Observers, watchers
+ * and clients that wait for keys are not told of loaded keys. */
 must_check bool rdb_load(struct byte_source *source, const struct rdb_load_request *request,
                          struct rdb_load_result *result);

@@ -392,7 +392,6 @@ static void loader_init(struct loader *loader, struct rdb_loaders *loaders)
     loader->loaders = loaders;
     loader->access = loaders->request->access;
     access_init(&loader->own, loaders->request->access->store, &loader->counters);
-    loader->own.is_loading = loaders->request->access->is_loading;
     rdb_reader_init_memory(&loader->reader, SLICE_EMPTY);
     loader->filling = batch_take(loaders);
     pthread_cond_init(&loader->wanted, NULL);

@@ -253,8 +253,7 @@ void change_end(struct change *change, enum event_class event_class, const char 
     access->found_key = NULL;
     if (UNLIKELY(change->stripe->registries != NULL)) {
         watch_touch_key(change->stripe, change->db, change->key, change->slot != NULL);
-        if (LIKELY(!access->is_loading))
-            waiters_touch_key(access, change->stripe, change->db, change->key);
+        waiters_touch_key(access, change->stripe, change->db, change->key);
     }
     if (UNLIKELY(store_observed(access->store) != 0))
         observers_after(change, event_class, event);

@@ -48,7 +48,6 @@ struct access {
     bool is_script;    /* stripes may be held for long: large values are freed at once */
     bool no_touch;     /* CLIENT NO-TOUCH: reads do not change the clock */
     bool has_noted;    /* observers have noted something for listeners: call settle before stripes are released */
-    bool is_loading;   /* clients that wait for keys are not told of changes: see access_end_loading */
     bool unasked;      /* the current change is an expiry or eviction, not the work of a command */
     uint64_t dirty;    /* number of changes so far */
     uint32_t lock_id;  /* spinlock_self_id() of this thread */
@@ -171,10 +170,9 @@ void access_swap_db(struct access *access, unsigned a, unsigned b);
  * watchers, and clients that wait for keys; sends no event. */
 void access_exchange(struct access *access, struct store *other);
 
-/* Keys are loaded, perhaps with several accesses, and with the gate open now and then: changed keys are not listed for
- * clients that wait for them. In the end all keys for which clients wait are listed in this access. */
-void access_begin_loading(struct access *access);
-void access_end_loading(struct access *access);
+/* Keys were loaded (rdb_load.h), of which nobody was told: informs watchers of keys that exist now, and all clients
+ * that wait for keys. */
+void access_note_loaded(struct access *access);
 
 /* --- iterating --- */
 

@@ -456,6 +456,32 @@ static uint64_t count_expires(const struct store *of, unsigned db)
     return totals.expires;
 }
 
+/* A watched key that was loaded is another now; one that is absent still is not. */
+static void watchers_learn_of_what_was_loaded(void **state)
+{
+    struct random random = test_random(__func__);
+    struct watch_set *loaded = watch_set_create(), *absent = watch_set_create();
+    struct key key, other;
+    struct change change;
+
+    (void)state;
+    setup(&random);
+    key = key_make(model[1].slice);
+    other = key_make(model[2].slice);
+    begin();
+    watch_add(loaded, &access_, 1, &key);
+    watch_add(absent, &access_, 1, &other);
+    change_begin(&change, &access_, 1, &key); /* as loading does, without its end */
+    change_put_string(&change, SLICE("v"), EXPIRE_NEVER);
+    assert_false(watch_set_is_touched(loaded));
+    access_note_loaded(&access_);
+    assert_true(watch_set_is_touched(loaded));
+    assert_false(watch_set_is_touched(absent));
+    assert_true(watch_set_try_destroy(&loaded, store));
+    assert_true(watch_set_try_destroy(&absent, store));
+    teardown();
+}
+
 /* The other store's keys come, with their deadlines; ours wait in it, whole. */
 static void two_stores_exchange_their_keys(void **state)
 {
@@ -521,6 +547,7 @@ int main(void)
         cmocka_unit_test(random_changes_match_the_model),
         cmocka_unit_test(due_keys_go_and_only_those),
         cmocka_unit_test(watchers_learn_of_changes),
+        cmocka_unit_test(watchers_learn_of_what_was_loaded),
         cmocka_unit_test(two_stores_exchange_their_keys),
         cmocka_unit_test(a_lookup_without_the_stripe_is_caught),
         cmocka_unit_test(a_large_value_is_given_up_behind_the_release),

@@ -151,21 +151,18 @@ void access_exchange(struct access *access, struct store *other)
         atomic_store_explicit(&store->has_jobs, true, memory_order_relaxed);
 }
 
-void access_begin_loading(struct access *access)
-{
-    assert(access->exclusive && !access->is_loading);
-    access->is_loading = true;
-}
-
-void access_end_loading(struct access *access)
+void access_note_loaded(struct access *access)
 {
     struct store *store = access->store;
 
-    assert(access->exclusive && access->is_loading);
-    access->is_loading = false;
+    assert(access->exclusive);
     for (uint32_t i = 0; i <= store->stripe_mask; i++) {
-        for (unsigned db = 0; store->stripes[i].registries != NULL && db < store->database_count; db++)
-            waiters_touch_db(access, &store->stripes[i], db);
+        struct stripe *stripe = &store->stripes[i];
+
+        for (unsigned db = 0; stripe->registries != NULL && db < store_database_bound(store); db++) {
+            watch_touch_db(access, stripe, db, NULL, stripe_db(stripe, db));
+            waiters_touch_db(access, stripe, db);
+        }
     }
 }
 

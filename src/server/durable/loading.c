@@ -436,13 +436,15 @@ static bool load_in_place(struct rdb_load_result *result)
     child_stop(CHILD_RDB); /* its file would be older than this data */
     aof_suspend();
     flush(loader.replacement.frees_later);
-    tell_listeners(); /* before the gate opens */
+    tell_listeners(); /* what was listed for them must not stay while the gate is open */
     persistence_fill_load(&request, &loader.worker->run.access);
     request.pause = pause_loading;
     request.may_wait = loader.replacement.may_wait;
     request.rest = rest_for_source;
     good = load_replacement(&request, result);
-    if (!good)
+    if (good)
+        access_note_loaded(&loader.worker->run.access);
+    else
         flush(loader.replacement.frees_later);
     tell_listeners();
     return good;
