@@ -480,6 +480,14 @@ uint64_t journal_end_position(struct journal *journal)
     return position;
 }
 
+void journal_select_anew(struct journal *journal)
+{
+    gate_assert_alone();
+    spinlock_acquire(&journal->lock);
+    journal->last_db = -1;
+    spinlock_release(&journal->lock);
+}
+
 void journal_keep(struct journal *journal, bool is_kept)
 {
     struct journal_block *obsolete;

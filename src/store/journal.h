@@ -107,6 +107,9 @@ uint64_t journal_append_received(struct journal *journal, const struct journal_r
 /* Appends one command for the readers of the stream alone (JOURNAL_MESSAGE), such as PING, which runs in any database:
  * no SELECT comes before it. The caller sees to it that the journal stays on. */
 void journal_append_message(struct journal *journal, struct slice bytes);
+/* The next record that journal_append appends selects its database, whatever was selected before. With the gate
+ * owned. */
+void journal_select_anew(struct journal *journal);
 /* While it is kept, the journal is on also without readers, and the retained bytes stay. With the gate owned. */
 void journal_keep(struct journal *journal, bool is_kept);
 

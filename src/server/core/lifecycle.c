@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-enum { PARTS_MOST = 48 };
+enum { PARTS_MOST = 64 };
 
 _Atomic bool lifecycle_every_turn; /* global: see lifecycle.h */
 
