@@ -14,6 +14,8 @@
 #include "replication/backlog.h"
 #include "replication/full_sync.h"
 #include "replication/history.h"
+#include "replication/master.h"
+#include "replication/master_link.h"
 #include "replication/options.h"
 #include "replication/replica_link.h"
 #include "replication/replicas.h"
@@ -132,7 +134,7 @@ static void lifecycles_setup(void)
         &rendezvous_lifecycle, &pause_lifecycle,          &parking_lifecycle,      &cron_runner_lifecycle,
         &migrate_lifecycle,    &large_bulk_lifecycle,     &defrag_cycle_lifecycle, &soft_shutdown_lifecycle,
         &loading_lifecycle,    &active_expiry_lifecycle,  &listeners_lifecycle,    &standstill_lifecycle,
-        &backlog_lifecycle,    &crew_lifecycle,
+        &backlog_lifecycle,    &crew_lifecycle,           &master_lifecycle,       &master_link_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)
@@ -166,6 +168,7 @@ static void parts_setup(void)
     journal_limits_setup();
     replication_options_setup();
     replicas_setup();
+    master_setup();
     persistence_setup(type_rdb_limits);
     lifecycles_setup();
 }

@@ -13,6 +13,8 @@
 
 extern const struct lifecycle master_lifecycle;
 
+void master_setup(void); /* main thread, after config_setup: adds the option replicaof */
+
 enum master_state {
     MASTER_CONNECT,    /* no connection; "connect" */
     MASTER_CONNECTING, /* "connecting" */
@@ -46,6 +48,19 @@ struct master_stats {
 };
 void master_stats(struct master_stats *stats);
 void master_reset_stats(void); /* CONFIG RESETSTAT; in an exclusive section */
+
+/* The number of changes of the master so far: while a thread stays within the gate, there is none. */
+uint64_t master_generation(void);
+struct master_address {
+    char host[256]; /* "": this server is a master */
+    int port;
+};
+uint64_t master_address(struct master_address *address); /* returns the generation to which it belongs */
+
+/* While this server follows a master: the database that is selected at the end of the history. Exact for those who are
+ * alone with the data. */
+unsigned master_stream_db(void);
+void master_set_stream_db(unsigned db); /* for the link, as part of what changes the history */
 
 /* --- with the gate owned --- */
 

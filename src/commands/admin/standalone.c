@@ -85,14 +85,6 @@ static void cmd_wait(struct request *request)
     aof_hold_client(request->client, 0, AOF_WAIT_FOR_EVER, timeout_ms, reply_none);
 }
 
-static void cmd_replicaof(struct request *request)
-{
-    if (request_arg_is(request, 1, "no") && request_arg_is(request, 2, "one"))
-        reply_ok(request); /* so it is */
-    else
-        reply_error(request, "ERR This server cannot be a replica");
-}
-
 static void cmd_failover(struct request *request)
 {
     if (request->arg_count == 2 && request_arg_is(request, 1, "abort"))
@@ -268,10 +260,6 @@ const struct command_row standalone_commands[] = {
     {.name = "readwrite", .run = cmd_no_cluster, .arity = 1, .access = ACCESS_FREE, .flags = "loading stale fast",
      .categories = "@fast @connection", .group = "cluster", .since = "3.0.0", .summary = "Ends READONLY.",
      .complexity = "O(1)", .syntax = "READWRITE"},
-    {.name = "replicaof", .run = cmd_replicaof, .arity = 3, .access = ACCESS_FREE,
-     .flags = "admin noscript stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "server",
-     .since = "5.0.0", .summary = "Makes this server a replica of another, or a master.", .complexity = "O(1)",
-     .syntax = "REPLICAOF (host port|NO ONE)"},
     {.name = "restore-asking", .run = cmd_no_cluster, .arity = -4, .access = ACCESS_FREE,
      .flags = "write denyoom asking syscmd absent", .categories = "@keyspace @write @slow @dangerous",
      .keys = "OW,UPDATE@index:1@range:0,1,0", .group = "server", .since = "3.0.0",
@@ -284,11 +272,6 @@ const struct command_row standalone_commands[] = {
      .flags = "readonly noprop stale fast absent", .categories = "@read @fast", .group = "server", .since = "0.9.5",
      .summary = "Active replicas: commands that another server has run.", .complexity = "That of the commands.",
      .syntax = "RREPLAY uuid commands [db [timestamp]]"},
-    {.name = "slaveof", .run = cmd_replicaof, .arity = 3, .access = ACCESS_FREE,
-     .flags = "admin noscript stale no_async_loading deprecated", .categories = "@admin @slow @dangerous",
-     .group = "server", .since = "1.0.0", .summary = "Makes this server a replica of another, or a master.",
-     .complexity = "O(1)",
-     .syntax = "SLAVEOF (host port|NO ONE)", .deprecated_since = "5.0.0", .replaced_by = "`REPLICAOF`"},
     {.name = "wait", .run = cmd_wait, .arity = 3, .access = ACCESS_FREE, .flags = "noscript",
      .categories = "@slow @connection", .group = "generic", .since = "3.0.0",
      .summary = "Waits until replicas have all earlier writes of the connection.", .complexity = "O(1)",

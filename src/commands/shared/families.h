@@ -34,6 +34,7 @@
     DO(aof_commands)                              \
     DO(standalone_commands)                       \
     DO(replication_master_commands)               \
+    DO(replication_replica_commands)              \
     DO(sorted_set_commands)                       \
     DO(sorted_set_range_commands)                 \
     DO(sorted_set_algebra_commands)               \

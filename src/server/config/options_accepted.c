@@ -135,7 +135,6 @@ static const struct accepted accepted[] = {
     YES_NO("repl-mptcp", NULL, "no", 0, REPLICATION),
     NUMBER(INT, "replica-quorum", NULL, "-1", -1, INT32_MAX, MUTABLE, REPLICATION),
     NUMBER(INT, "replica-weighting-factor", NULL, "2", 1, INT32_MAX, MUTABLE, REPLICATION),
-    ONLY_TEXT("replicaof", "slaveof", NULL, OPTION_MULTI_ARG, REPLICATION),
     TEXT("req-res-logfile", NULL, NULL, OPTION_HIDDEN, OTHERWISE),
     CHOICE("sanitize-dump-payload", "no", "no|yes|clients", MUTABLE, PERSISTENCE),
     NUMBER(INT, "semi-ordered-set-bucket-size", NULL, "0", 0, 1024, MUTABLE, TYPES),

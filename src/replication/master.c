@@ -1,0 +1,223 @@
+#include "replication/master.h"
+
+#include "base/assert.h"
+#include "base/gate.h"
+#include "base/number.h"
+#include "base/rows.h"
+#include "base/spinlock.h"
+#include "base/thread.h"
+#include "replication/backlog.h"
+#include "replication/history.h"
+#include "replication/master_link.h"
+#include "replication/replicas.h"
+#include "server/config/config.h"
+#include "server/core/role.h"
+#include "server/core/server.h"
+#include "server/durable/loading.h"
+#include "server/tls/certificates.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct {
+    struct spinlock lock;                           /* rank LOCK_REGISTRY */
+    struct master_address address GUARDED_BY(lock); /* changes with the gate owned, too */
+    _Atomic uint64_t generation;                    /* atomic: relaxed; changed with the gate owned */
+    _Atomic unsigned stream_db; /* atomic: relaxed; changed inside the gate by one thread at a time */
+} master;
+
+/* ------------------------------------------------------------------------------------------------------- reading -- */
+
+uint64_t master_generation(void)
+{
+    return atomic_load_explicit(&master.generation, memory_order_relaxed);
+}
+
+uint64_t master_address(struct master_address *address)
+{
+    uint64_t generation;
+
+    spinlock_acquire(&master.lock);
+    *address = master.address;
+    generation = master_generation();
+    spinlock_release(&master.lock);
+    return generation;
+}
+
+void master_facts(struct master_facts *facts)
+{
+    struct master_address address;
+
+    *facts = (struct master_facts){.sync_total_bytes = -1, .last_io_s = -1, .down_s = -1};
+    (void)master_address(&address);
+    facts->follows = address.host[0] != '\0';
+    (void)snprintf(facts->host, sizeof(facts->host), "%s", address.host);
+    facts->port = address.port;
+    master_link_facts(facts);
+}
+
+bool master_is_away(void)
+{
+    return role_follows() && !master_link_is_up();
+}
+
+void master_stats(struct master_stats *stats)
+{
+    master_link_stats(stats);
+}
+
+void master_reset_stats(void)
+{
+    gate_assert_alone();
+    master_link_reset_stats();
+}
+
+unsigned master_stream_db(void)
+{
+    return atomic_load_explicit(&master.stream_db, memory_order_relaxed);
+}
+
+void master_set_stream_db(unsigned db)
+{
+    atomic_store_explicit(&master.stream_db, db, memory_order_relaxed);
+}
+
+/* ------------------------------------------------------------------------------------------------------ changing -- */
+
+static void store_address(const char *host, int port)
+{
+    spinlock_acquire(&master.lock);
+    (void)snprintf(master.address.host, sizeof(master.address.host), "%s", host);
+    master.address.port = port;
+    atomic_store_explicit(&master.generation, master_generation() + 1, memory_order_relaxed);
+    spinlock_release(&master.lock);
+}
+
+static bool is_address(const char *host, int port)
+{
+    struct master_address address;
+
+    (void)master_address(&address);
+    return strcmp(address.host, host) == 0 && address.port == port;
+}
+
+bool master_follow(const char *host, int port)
+{
+    gate_assert_alone();
+    assert(host[0] != '\0');
+    if (is_address(host, port))
+        return false;
+    if (!role_follows()) {
+        /* What follows in this history comes from a master, which selects its database anew. */
+        master_set_stream_db(0);
+        role_set(true);
+    }
+    store_address(host, port);
+    loading_cancel(); /* what the former master sends */
+    master_link_look();
+    return true;
+}
+
+bool master_leave(void)
+{
+    gate_assert_alone();
+    if (!role_follows())
+        return false;
+    store_address("", 0);
+    loading_cancel();
+    history_fork();
+    replicas_disconnect(false);
+    journal_select_anew(&server_instance()->journal);
+    role_set(false);
+    master_link_look();
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------------------- the option -- */
+
+static bool fail(char *error, size_t error_size, const char *text)
+{
+    (void)snprintf(error, error_size, "%s", text);
+    return false;
+}
+
+static bool set(const struct option_row *row, const struct slice *words, size_t count, char *error, size_t error_size)
+{
+    char host[sizeof(master.address.host)];
+    int64_t port;
+
+    (void)row;
+    thread_assert_main();
+    if (count == 0 || (count == 1 && words[0].size == 0)) {
+        store_address("", 0);
+        return true;
+    }
+    if (count != 2)
+        return fail(error, error_size, "wrong number of arguments");
+    if (slice_equal_text_nocase(words[0], "no") && slice_equal_text_nocase(words[1], "one")) {
+        store_address("", 0);
+        return true;
+    }
+    if (!number_parse_i64(words[1], &port) || port < 0 || port > 65535)
+        return fail(error, error_size, "Invalid master port");
+    if (words[0].size == 0 || words[0].size >= sizeof(host) || memchr(words[0].data, '\0', words[0].size) != NULL)
+        return fail(error, error_size, "Invalid master host");
+    memcpy(host, words[0].data, words[0].size);
+    host[words[0].size] = '\0';
+    store_address(host, (int)port);
+    return true;
+}
+
+static void get(const struct option_row *row, struct buffer *buffer)
+{
+    struct master_address address;
+
+    (void)row;
+    (void)master_address(&address);
+    if (address.host[0] != '\0')
+        buffer_printf(buffer, "%s %d", address.host, address.port);
+}
+
+static void rewrite(const struct option_row *row, struct buffer *buffer)
+{
+    struct master_address address;
+
+    (void)master_address(&address);
+    if (address.host[0] != '\0')
+        buffer_printf(buffer, "%s %s %d\n", row->name, address.host, address.port);
+}
+
+static const char *demand_tls(const struct option_row *row)
+{
+    return OPTION_IS(*row->number) ? certificates_demand() : NULL;
+}
+
+static const struct option_row rows[] = {
+    ROW_SPECIAL("replicaof", set, get, "", OPTION_MULTI_ARG, "The host and the port of the master to follow.",
+                .alias = "slaveof", .rewrite = rewrite),
+};
+
+void master_setup(void)
+{
+    thread_assert_main();
+    spinlock_init(&master.lock, LOCK_REGISTRY);
+    config_add_rows(rows, countof(rows));
+    config_on_change("tls-replication", demand_tls);
+    config_on_reset_stat(master_reset_stats);
+    master_link_setup();
+}
+
+static bool start(struct server *server)
+{
+    struct master_address address;
+
+    (void)server;
+    gate_assert_main_alone();
+    (void)master_address(&address);
+    if (address.host[0] != '\0')
+        role_set(true);
+    return true;
+}
+
+const struct lifecycle master_lifecycle = {.server_start = start};

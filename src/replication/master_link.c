@@ -1,0 +1,771 @@
+#include "replication/master_link.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/mutex.h"
+#include "base/number.h"
+#include "base/version.h"
+#include "net/conn.h"
+#include "net/loop.h"
+#include "net/tls.h"
+#include "replication/backlog.h"
+#include "replication/handshake.h"
+#include "replication/history.h"
+#include "replication/lookup.h"
+#include "replication/master.h"
+#include "replication/options.h"
+#include "replication/replicas.h"
+#include "replication/sync.h"
+#include "server/config/options.h"
+#include "server/config/source_address.h"
+#include "server/core/deferred_log.h"
+#include "server/core/exclusive.h"
+#include "server/core/role.h"
+#include "server/core/server.h"
+#include "server/durable/loading.h"
+#include "server/run/follow.h"
+#include "server/tls/certificates.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RETRY_US = 1000 * 1000, RETRY_FOREIGN_US = 10 * 1000 * 1000, REASON_BYTES = 800 };
+
+enum link_state {
+    LINK_RESTS,    /* there is no master, or the next attempt is not due */
+    LINK_LOOKS_UP, /* the name is looked up */
+    LINK_CONNECTS,
+    LINK_SHAKES_HANDS,
+    LINK_SYNCS,
+    LINK_CONTINUES, /* the master continues under another id: waits for the gate */
+    LINK_STREAMS
+};
+
+/* One connection: the link leaves it when it closes it, and it frees itself. */
+struct peer {
+    struct conn conn;
+};
+
+static struct {
+    struct worker *worker; /* const after setup */
+    /* worker 0's */
+    uint64_t generation; /* of the master that it links to */
+    enum link_state state;
+    struct master_address address;
+    struct lookup *lookup;
+    const struct addrinfo *next_address; /* to be tried if this one fails */
+    struct peer *peer;
+    struct handshake handshake;
+    struct sync *sync; /* also without a connection, while its snapshot is loaded */
+    struct follow *follow;
+    int64_t stream_base; /* offset of the history in which `follow` began */
+    uint64_t last_io_us, last_byte_us, attempt_us;
+    bool is_paused; /* its connection */
+    struct loop_timer retry;
+    /* for other threads; atomic, relaxed */
+    _Atomic int shown_state; /* enum master_state */
+    _Atomic bool is_up, syncs;
+    _Atomic int64_t sync_total, sync_read, sync_io_us, io_us, down_us, read_offset; /* times: -1: never */
+    _Atomic uint64_t input_bytes, apply_errors, connect_tries;
+} master_link;
+
+/* For threads that are not the server's: its workers may be gone. */
+static struct {
+    pthread_mutex_t lock;
+    struct worker *worker GUARDED_BY(lock); /* NULL: nobody is to be woken */
+} waker = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+#define SHOW(field, value) atomic_store_explicit(&master_link.field, (value), memory_order_relaxed)
+#define SHOWN(field) atomic_load_explicit(&master_link.field, memory_order_relaxed)
+
+static void go_on(void);
+static void try_address(void);
+
+static void wake(void)
+{
+    mutex_lock(&waker.lock);
+    if (waker.worker != NULL)
+        worker_wake(waker.worker);
+    mutex_unlock(&waker.lock);
+}
+
+static bool is_wanted(void)
+{
+    return master_generation() == master_link.generation;
+}
+
+/* ------------------------------------------------------------------------------------------------ what is shown -- */
+
+static void set_state(enum link_state state)
+{
+    static const enum master_state shown[] = {
+        [LINK_RESTS] = MASTER_CONNECT,       [LINK_LOOKS_UP] = MASTER_CONNECTING,
+        [LINK_CONNECTS] = MASTER_CONNECTING, [LINK_SHAKES_HANDS] = MASTER_HANDSHAKE,
+        [LINK_SYNCS] = MASTER_SYNC,          [LINK_CONTINUES] = MASTER_HANDSHAKE,
+        [LINK_STREAMS] = MASTER_CONNECTED,
+    };
+    const bool was_up = SHOWN(is_up), is_up = state == LINK_STREAMS;
+
+    master_link.state = state;
+    SHOW(shown_state, shown[state]);
+    SHOW(syncs, state == LINK_SYNCS);
+    if (was_up && !is_up)
+        SHOW(down_us, (int64_t)clock_monotonic_us());
+    SHOW(is_up, is_up);
+}
+
+static void show_sync(void)
+{
+    SHOW(sync_total, sync_total_bytes(master_link.sync));
+    SHOW(sync_read, sync_read_bytes(master_link.sync));
+    SHOW(sync_io_us, (int64_t)master_link.last_byte_us);
+}
+
+static int64_t seconds_since(int64_t us)
+{
+    return us < 0 ? -1 : MAX((int64_t)clock_monotonic_us() - us, 0) / 1000000;
+}
+
+void master_link_facts(struct master_facts *facts)
+{
+    facts->state = (enum master_state)SHOWN(shown_state);
+    facts->sync_in_progress = SHOWN(syncs);
+    facts->sync_total_bytes = SHOWN(sync_total);
+    facts->sync_read_bytes = SHOWN(sync_read);
+    facts->sync_read_s = seconds_since(SHOWN(sync_io_us));
+    facts->last_io_s = SHOWN(is_up) ? seconds_since(SHOWN(io_us)) : -1;
+    facts->down_s = SHOWN(is_up) ? -1 : seconds_since(SHOWN(down_us));
+    facts->applied_offset = history_offset();
+    facts->read_offset = SHOWN(is_up) ? MAX(SHOWN(read_offset), facts->applied_offset) : facts->applied_offset;
+}
+
+bool master_link_is_up(void)
+{
+    return SHOWN(is_up);
+}
+
+void master_link_stats(struct master_stats *stats)
+{
+    stats->input_bytes = SHOWN(input_bytes);
+    stats->apply_errors = SHOWN(apply_errors);
+    stats->connect_tries = SHOWN(connect_tries);
+}
+
+void master_link_reset_stats(void)
+{
+    SHOW(input_bytes, 0);
+    SHOW(apply_errors, 0);
+    SHOW(connect_tries, 0);
+}
+
+void master_link_look(void)
+{
+    worker_wake(master_link.worker);
+}
+
+/* ------------------------------------------------------------------------------------------------------ its end -- */
+
+static void leave_peer(void)
+{
+    struct peer *peer = master_link.peer;
+
+    master_link.peer = NULL;
+    master_link.is_paused = false;
+    if (peer != NULL)
+        conn_close(&peer->conn);
+}
+
+static void end_attempt(void)
+{
+    leave_peer();
+    lookup_release(&master_link.lookup);
+    master_link.next_address = NULL;
+    handshake_fini(&master_link.handshake);
+    follow_destroy(&master_link.follow);
+    exclusive_drop(master_link.worker, GATE_WISH_MASTER);
+}
+
+static void on_retry(struct loop *loop, struct loop_timer *timer)
+{
+    (void)loop;
+    (void)timer;
+    go_on();
+}
+
+static void rest(int64_t us)
+{
+    set_state(LINK_RESTS);
+    loop_timer_start(master_link.worker->loop, &master_link.retry, us, on_retry);
+}
+
+static void retry_in(int64_t least_us)
+{
+    const int64_t spent_us = (int64_t)(clock_monotonic_us() - master_link.attempt_us);
+
+    rest(MAX(least_us - spent_us, 0));
+}
+
+static void PRINTF_LIKE(2, 3) give_up(int64_t retry_us, const char *format, ...)
+{
+    char reason[REASON_BYTES];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(reason, sizeof(reason), format, arguments);
+    va_end(arguments);
+    log_warning("Link to the master %s:%d: %s", master_link.address.host, master_link.address.port, reason);
+    end_attempt();
+    if (master_link.sync != NULL)
+        sync_cut(master_link.sync);
+    if (master_link.sync != NULL && sync_state(master_link.sync) != SYNC_LOADS)
+        sync_release(&master_link.sync);
+    retry_in(retry_us);
+}
+
+/* ------------------------------------------------------------------------------------------------------- output -- */
+
+static void send_text(const char *text, size_t size)
+{
+    struct conn *conn = &master_link.peer->conn;
+
+    output_append(&conn->output, text, size);
+    conn_write_pending(conn);
+}
+
+static void send_buffer(struct buffer *out)
+{
+    if (out->size != 0)
+        send_text(out->data, out->size);
+    buffer_fini(out);
+}
+
+static int64_t applied_offset(void)
+{
+    return master_link.stream_base + (int64_t)follow_applied_bytes(master_link.follow);
+}
+
+static void send_ack(void)
+{
+    char number[NUMBER_I64_SPACE], text[128];
+    const size_t digits = number_format_i64(number, applied_offset());
+    const int size = snprintf(text, sizeof(text), "*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$%zu\r\n%.*s\r\n", digits,
+                              (int)digits, number);
+
+    send_text(text, (size_t)size);
+}
+
+/* --------------------------------------------------------------------------------------------------- the stream -- */
+
+static bool is_current(void *context)
+{
+    (void)context;
+    return is_wanted();
+}
+
+static void on_applied(unsigned db, void *context)
+{
+    (void)context;
+    master_set_stream_db(db);
+}
+
+static void on_error(struct slice name, struct slice reply, uint64_t offset, void *context)
+{
+    char command[64], error[256];
+
+    (void)context;
+    atomic_fetch_add_explicit(&master_link.apply_errors, 1, memory_order_relaxed);
+    while (reply.size != 0 && reply.data[reply.size - 1] < ' ') /* the end of the line */
+        reply.size--;
+    handshake_quote(name, command, sizeof(command));
+    handshake_quote(reply, error, sizeof(error));
+    deferred_log(worker_self(), LOG_LEVEL_WARNING,
+                 "== CRITICAL == The master's command '%s' at offset %lld failed here: '%s'", command,
+                 (long long)(master_link.stream_base + (int64_t)offset), error);
+}
+
+static void begin_stream(void)
+{
+    const struct follow_options options = {.db = master_stream_db(),
+                                           .is_current = is_current,
+                                           .on_applied = on_applied,
+                                           .on_error = on_error};
+
+    handshake_fini(&master_link.handshake);
+    master_link.stream_base = history_offset();
+    master_link.follow = follow_create(master_link.worker, &options);
+    SHOW(read_offset, master_link.stream_base);
+    set_state(LINK_STREAMS);
+    send_ack();
+    log_notice("MASTER <-> REPLICA sync: Finished with success");
+}
+
+static void pause_input(bool is_paused)
+{
+    if (master_link.is_paused == is_paused)
+        return;
+    master_link.is_paused = is_paused;
+    if (is_paused)
+        conn_pause(&master_link.peer->conn);
+    else
+        conn_resume(&master_link.peer->conn);
+}
+
+static void settle_stream(enum follow_result result)
+{
+    switch (result) {
+    case FOLLOW_DONE:
+    case FOLLOW_WAIT:
+        break;
+    case FOLLOW_BROKEN:
+        give_up(RETRY_US, "the stream ends at offset %lld: %s", (long long)applied_offset(),
+                follow_error(master_link.follow));
+        return;
+    case FOLLOW_OVER:
+        worker_wake(master_link.worker); /* another master: `go_on` notices it */
+        pause_input(true);
+        return;
+    }
+    if (follow_wants_ack(master_link.follow))
+        send_ack();
+    pause_input(result == FOLLOW_WAIT);
+}
+
+/* ------------------------------------------------------------------------------------------------- the full sync -- */
+
+static void begin_sync(void)
+{
+    const struct sync_order order = {.generation = master_link.generation,
+                                     .id = master_link.handshake.id,
+                                     .offset = master_link.handshake.offset,
+                                     .on_change = wake};
+
+    log_notice("Full resync from master: %s:%lld", order.id, (long long)order.offset);
+    assert(master_link.sync == NULL);
+    master_link.sync = sync_create(master_link.worker, &order);
+    set_state(LINK_SYNCS);
+    show_sync();
+}
+
+static void end_sync(void)
+{
+    sync_release(&master_link.sync);
+    if (master_link.peer != NULL)
+        begin_stream();
+    else
+        retry_in(0);
+    pause_input(false);
+}
+
+static void settle_sync(enum sync_state state)
+{
+    char reason[REASON_BYTES];
+
+    show_sync();
+    switch (state) {
+    case SYNC_TAKES:
+        if (master_link.peer != NULL)
+            pause_input(false);
+        break;
+    case SYNC_WAITS:
+    case SYNC_LOADS:
+        if (master_link.peer != NULL)
+            pause_input(true);
+        break;
+    case SYNC_DONE:
+        end_sync();
+        break;
+    case SYNC_FAILED:
+    case SYNC_FOREIGN:
+        (void)snprintf(reason, sizeof(reason), "%s", sync_error(master_link.sync));
+        give_up(state == SYNC_FOREIGN ? RETRY_FOREIGN_US : RETRY_US, "%s", reason);
+        break;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------- the handshake -- */
+
+/* The master continues the history that is here. Under another id all are told of it, with the gate owned. */
+static void continue_history(void)
+{
+    if (!exclusive_begin(master_link.worker, GATE_WISH_MASTER))
+        return;
+    if (is_wanted()) {
+        history_rename(master_link.handshake.id);
+        replicas_disconnect(false);
+    }
+    exclusive_end(master_link.worker);
+    if (!is_wanted())
+        return; /* `go_on` begins anew */
+    begin_stream();
+    pause_input(false);
+}
+
+static void accept_continue(void)
+{
+    struct history_facts facts;
+
+    history_facts(&facts);
+    log_notice("Successful partial resynchronization with master.");
+    if (master_link.handshake.id[0] == '\0' || strcasecmp(master_link.handshake.id, facts.id) == 0) {
+        begin_stream();
+        return;
+    }
+    log_notice("Master replication ID changed to %s", master_link.handshake.id);
+    set_state(LINK_CONTINUES);
+    pause_input(true);
+    continue_history();
+}
+
+static size_t take_handshake(const char *data, size_t size)
+{
+    struct buffer out = {0};
+    size_t used;
+    enum handshake_result result = handshake_take(&master_link.handshake, data, size, &used, &out);
+    char reason[HANDSHAKE_ERROR_BYTES];
+
+    send_buffer(&out);
+    switch (result) {
+    case HANDSHAKE_MORE:
+        break;
+    case HANDSHAKE_CONTINUES:
+        accept_continue();
+        break;
+    case HANDSHAKE_FULL:
+        begin_sync();
+        break;
+    case HANDSHAKE_FAILED:
+        (void)snprintf(reason, sizeof(reason), "%s", master_link.handshake.error);
+        give_up(RETRY_US, "%s", reason);
+        break;
+    }
+    return used;
+}
+
+/* ------------------------------------------------------------------------------------------------ the connection -- */
+
+/* Takes what belongs to the present state; the state may be another afterwards. */
+static size_t take_some(const char *data, size_t size)
+{
+    size_t used = 0;
+    enum sync_state state;
+
+    switch (master_link.state) {
+    case LINK_SHAKES_HANDS:
+        return take_handshake(data, size);
+    case LINK_SYNCS:
+        state = sync_take(master_link.sync, data, size, &used);
+        settle_sync(state);
+        return used;
+    case LINK_STREAMS:
+        atomic_fetch_add_explicit(&master_link.read_offset, (int64_t)size, memory_order_relaxed);
+        settle_stream(follow_take(master_link.follow, data, size));
+        return size;
+    default:
+        return 0;
+    }
+}
+
+static size_t on_data(struct conn *conn, char *data, size_t size)
+{
+    struct peer *peer = container_of(conn, struct peer, conn);
+    size_t used = 0;
+
+    if (peer != master_link.peer)
+        return size;
+    master_link.last_io_us = clock_monotonic_us();
+    SHOW(io_us, (int64_t)master_link.last_io_us);
+    atomic_fetch_add_explicit(&master_link.input_bytes, size - MIN(size, conn_kept_size(conn)), memory_order_relaxed);
+    if (master_link.state == LINK_SYNCS)
+        master_link.last_byte_us = master_link.last_io_us;
+    while (used < size && peer == master_link.peer && !master_link.is_paused) {
+        const enum link_state state = master_link.state;
+        size_t step = take_some(data + used, size - used);
+
+        used += step;
+        if (step == 0 && state == master_link.state)
+            break;
+    }
+    return peer == master_link.peer ? used : size;
+}
+
+static const char *copy_option(struct option_string *option, struct buffer *buffer, struct slice *text)
+{
+    option_string_append(option, buffer);
+    *text = buffer_slice(buffer);
+    return text->data;
+}
+
+static int announced_port(void)
+{
+    const int64_t announced = OPTION_GET(option_replica_announce_port);
+
+    if (announced != 0)
+        return (int)announced;
+    if (OPTION_IS(option_tls_replication) && OPTION_GET(option_tls_port) != 0)
+        return (int)OPTION_GET(option_tls_port);
+    return (int)OPTION_GET(option_port);
+}
+
+static void on_open(struct conn *conn)
+{
+    struct buffer user = {0}, password = {0}, ip = {0}, out = {0};
+    struct handshake_facts facts = {.port = announced_port(), .version = KEYDB_VERSION};
+    struct history_facts history;
+
+    if (container_of(conn, struct peer, conn) != master_link.peer)
+        return;
+    master_link.last_io_us = clock_monotonic_us();
+    (void)copy_option(&option_masteruser, &user, &facts.user);
+    (void)copy_option(&option_masterauth, &password, &facts.password);
+    (void)copy_option(&option_replica_announce_ip, &ip, &facts.announced_ip);
+    history_facts(&history);
+    if (backlog_is_on()) {
+        facts.id = history.id;
+        facts.offset = history.offset;
+        log_notice("Trying a partial resynchronization (request %s:%lld).", facts.id, (long long)facts.offset + 1);
+    }
+    handshake_begin(&master_link.handshake, &facts, &out);
+    set_state(LINK_SHAKES_HANDS);
+    send_buffer(&out);
+    buffer_fini(&user);
+    buffer_fini(&password);
+    buffer_fini(&ip);
+}
+
+static void on_closed(struct conn *conn, enum conn_close_reason reason, const char *detail)
+{
+    struct peer *peer = container_of(conn, struct peer, conn);
+    const bool is_mine = peer == master_link.peer;
+
+    mem_free(peer);
+    if (!is_mine)
+        return;
+    master_link.peer = NULL;
+    master_link.is_paused = false;
+    if (master_link.state == LINK_CONNECTS && reason != CONN_CLOSED_HANDSHAKE && master_link.next_address != NULL)
+        try_address();
+    else if (master_link.state == LINK_CONNECTS)
+        give_up(RETRY_US, "can't connect: %s", detail[0] != '\0' ? detail : "the connection was closed");
+    else if (master_link.state == LINK_SHAKES_HANDS)
+        give_up(RETRY_US, "the connection ended before the reply to %s",
+                handshake_step_name(master_link.handshake.step));
+    else
+        give_up(RETRY_US, "the connection was lost%s%s", detail[0] != '\0' ? ": " : "", detail);
+}
+
+static const struct conn_handler handler = {.on_data = on_data, .on_open = on_open, .on_closed = on_closed};
+
+/* False: TLS is wanted, and not configured. */
+static bool acquire_tls(struct tls_context **tls)
+{
+    *tls = OPTION_IS(option_tls_replication) ? certificates_acquire() : NULL;
+    return *tls != NULL || !OPTION_IS(option_tls_replication);
+}
+
+static bool connect_to(const struct addrinfo *address, struct peer *peer, struct tls_context *tls)
+{
+    struct sockaddr_storage source;
+    socklen_t source_size = source_address_get(address->ai_family, &source);
+
+    if (source_size != 0 && conn_connect(master_link.worker->loop, &peer->conn, address->ai_addr, address->ai_addrlen,
+                                         (struct sockaddr *)&source, source_size, &handler, tls, NULL))
+        return true;
+    if (source_size != 0)
+        log_warning("Can't connect from bind-source-addr: %s. The system chooses an address.", strerror(errno));
+    return conn_connect(master_link.worker->loop, &peer->conn, address->ai_addr, address->ai_addrlen, NULL, 0, &handler,
+                        tls, NULL);
+}
+
+static void try_address(void)
+{
+    const struct addrinfo *address = master_link.next_address;
+    struct peer *peer = mem_alloc_zero(sizeof(*peer));
+    struct tls_context *tls = NULL;
+    bool connects;
+
+    assert(address != NULL && master_link.peer == NULL);
+    if (!acquire_tls(&tls)) {
+        mem_free(peer);
+        give_up(RETRY_US, "tls-replication is set, but TLS is not configured");
+        return;
+    }
+    master_link.next_address = address->ai_next;
+    connects = connect_to(address, peer, tls);
+    tls_context_release(&tls);
+    if (!connects) {
+        const int error = errno;
+
+        mem_free(peer);
+        if (master_link.next_address != NULL)
+            try_address();
+        else
+            give_up(RETRY_US, "can't connect: %s", strerror(error));
+        return;
+    }
+    master_link.peer = peer;
+    master_link.last_io_us = clock_monotonic_us();
+    (void)conn_set_keepalive(&peer->conn, (int)OPTION_GET(option_tcp_keepalive));
+    set_state(LINK_CONNECTS);
+}
+
+static void use_lookup(void)
+{
+    const char *error;
+
+    if (!lookup_is_done(master_link.lookup))
+        return;
+    master_link.next_address = lookup_addresses(master_link.lookup, &error);
+    if (master_link.next_address == NULL)
+        give_up(RETRY_US, "the name cannot be resolved: %s", error);
+    else
+        try_address();
+}
+
+static void begin_attempt(void)
+{
+    loop_timer_stop(master_link.worker->loop, &master_link.retry);
+    master_link.attempt_us = master_link.last_io_us = clock_monotonic_us();
+    atomic_fetch_add_explicit(&master_link.connect_tries, 1, memory_order_relaxed);
+    log_notice("Connecting to MASTER %s:%d", master_link.address.host, master_link.address.port);
+    set_state(LINK_LOOKS_UP);
+    master_link.lookup = lookup_create(master_link.address.host, master_link.address.port, wake);
+    use_lookup();
+}
+
+/* ---------------------------------------------------------------------------------------------------- turning -- */
+
+/* Another master, or none. */
+static void begin_anew(void)
+{
+    end_attempt();
+    sync_release(&master_link.sync);
+    loop_timer_stop(master_link.worker->loop, &master_link.retry);
+    set_state(LINK_RESTS);
+    SHOW(down_us, -1);
+    SHOW(sync_io_us, -1);
+    master_link.generation = master_address(&master_link.address);
+}
+
+static bool may_attempt(void)
+{
+    return master_link.address.host[0] != '\0' && master_link.sync == NULL && !loading_runs() &&
+           !loop_timer_is_running(&master_link.retry) && !server_is_stopping(master_link.worker->server);
+}
+
+static void go_on(void)
+{
+    if (!is_wanted())
+        begin_anew();
+    if (master_link.sync != NULL)
+        settle_sync(sync_go_on(master_link.sync));
+    switch (master_link.state) {
+    case LINK_RESTS:
+        if (may_attempt())
+            begin_attempt();
+        break;
+    case LINK_LOOKS_UP:
+        use_lookup();
+        break;
+    case LINK_CONTINUES:
+        continue_history();
+        break;
+    case LINK_STREAMS:
+        if (follow_waits(master_link.follow))
+            settle_stream(follow_go_on(master_link.follow));
+        break;
+    default:
+        break;
+    }
+}
+
+static bool is_silent(void)
+{
+    const uint64_t limit_us = (uint64_t)OPTION_GET(option_repl_timeout) * 1000 * 1000;
+
+    if (master_link.state == LINK_RESTS || master_link.is_paused)
+        return false; /* it is this server that lets the master wait */
+    return clock_monotonic_us() - master_link.last_io_us > limit_us;
+}
+
+static void on_second(struct worker *worker)
+{
+    if (worker->index != 0)
+        return;
+    go_on();
+    if (master_link.is_paused)
+        master_link.last_io_us = clock_monotonic_us();
+    if (is_silent()) {
+        give_up(RETRY_US, "nothing was received for %lld seconds (repl-timeout)",
+                (long long)OPTION_GET(option_repl_timeout));
+        return;
+    }
+    if (master_link.state == LINK_STREAMS)
+        send_ack();
+    else if (master_link.state == LINK_SYNCS && master_link.peer != NULL)
+        send_text("\n", 1);
+}
+
+static void on_wake(struct worker *worker)
+{
+    if (worker->index == 0)
+        go_on();
+}
+
+static void on_start(struct worker *worker)
+{
+    if (worker->index != 0)
+        return;
+    mutex_lock(&waker.lock);
+    waker.worker = worker;
+    mutex_unlock(&waker.lock);
+    go_on();
+}
+
+static void on_stop(struct worker *worker)
+{
+    if (worker->index != 0)
+        return;
+    mutex_lock(&waker.lock);
+    waker.worker = NULL;
+    mutex_unlock(&waker.lock);
+    end_attempt();
+    sync_release(&master_link.sync);
+    loop_timer_stop(worker->loop, &master_link.retry);
+    set_state(LINK_RESTS);
+}
+
+static void on_end(struct server *server)
+{
+    (void)server;
+    sync_free_left();
+}
+
+static bool on_server_start(struct server *server)
+{
+    thread_assert_main();
+    master_link.worker = &server->workers[0];
+    return true;
+}
+
+void master_link_setup(void)
+{
+    thread_assert_main();
+    SHOW(down_us, -1);
+    SHOW(sync_io_us, -1);
+    SHOW(io_us, -1);
+    SHOW(sync_total, -1);
+}
+
+const struct lifecycle master_link_lifecycle = {
+    .server_start = on_server_start,
+    .worker_start = on_start,
+    .worker_wake = on_wake,
+    .worker_second = on_second,
+    .worker_stop = on_stop,
+    .server_end = on_end,
+};

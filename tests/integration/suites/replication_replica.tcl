@@ -1,0 +1,407 @@
+# The replica's side of replication: REPLICAOF, the link to a redis-server, and to masters that lie.
+
+# ---- a master that says what it is told to
+#
+# fake_master ANSWERS      listens; gives its port. ANSWERS: NAME REPLY ...: what it replies (raw bytes) to a command of
+#                          that name; PING, AUTH, REPLCONF and ACK have replies of their own. A REPLY `close` closes, a
+#                          REPLY of several words {close-after BYTES} sends and closes
+# fake_requests            all commands so far, as lists
+# fake_count               connections so far
+# fake_send BYTES          to the last connection
+# fake_close
+
+namespace eval fake {
+    variable listener {}
+    variable channels {}
+    variable requests {}
+    variable count 0
+    variable answers {}
+    variable input          ;# channel -> bytes of an incomplete command
+    array set input {}
+}
+
+proc fake_master answers {
+    fake_close
+    set fake::requests {}
+    set fake::count 0
+    set fake::answers $answers
+    set fake::listener [socket -server fake::accept -myaddr 127.0.0.1 0]
+    return [lindex [chan configure $fake::listener -sockname] 2]
+}
+
+proc fake::accept {chan host port} {
+    variable channels
+    variable count
+    variable input
+    incr count
+    lappend channels $chan
+    chan configure $chan -translation binary -blocking 0 -buffering none
+    set input($chan) {}
+    chan event $chan readable [list fake::readable $chan]
+}
+
+proc fake::readable chan {
+    variable input
+    if {[catch {append input($chan) [read $chan]}] || [eof $chan]} {
+        catch {close $chan}
+        return
+    }
+    while {[string index $input($chan) 0] eq "\n"} {
+        set input($chan) [string range $input($chan) 1 end]
+    }
+    while {[regexp {^\*(\d+)\r\n} $input($chan) head count]} {
+        set at [string length $head]
+        set words {}
+        for {set i 0} {$i < $count} {incr i} {
+            if {![regexp -start $at {\A\$(\d+)\r\n} $input($chan) head size]} {
+                return
+            }
+            incr at [string length $head]
+            lappend words [string range $input($chan) $at [expr {$at + $size - 1}]]
+            incr at [expr {$size + 2}]
+        }
+        if {[string length $input($chan)] < $at} {
+            return
+        }
+        set input($chan) [string range $input($chan) $at end]
+        lappend fake::requests $words
+        if {[catch {fake::answer $chan $words}]} {
+            return
+        }
+    }
+}
+
+proc fake::answer {chan words} {
+    set name [string toupper [lindex $words 0]]
+    set reply +OK\r\n
+    if {$name eq "PING"} {
+        set reply +PONG\r\n
+    } elseif {$name eq "REPLCONF" && [string toupper [lindex $words 1]] eq "ACK"} {
+        set reply {}
+    }
+    if {[dict exists $fake::answers $name] && $reply ne {}} {
+        set reply [dict get $fake::answers $name]
+    }
+    if {$reply eq "close"} {
+        close $chan
+        error closed
+    }
+    puts -nonewline $chan $reply
+}
+
+proc fake_requests {} {
+    return $fake::requests
+}
+
+proc fake_count {} {
+    return $fake::count
+}
+
+proc fake_send bytes {
+    puts -nonewline [lindex $fake::channels end] $bytes
+}
+
+proc fake_close {} {
+    catch {close $fake::listener}
+    foreach chan $fake::channels {
+        catch {close $chan}
+    }
+    set fake::channels {}
+}
+
+# A snapshot without checksum: the pairs as strings of database 0.
+proc snapshot pairs {
+    set records {}
+    foreach {key value} $pairs {
+        append records \0 [format %c [string length $key]] $key [format %c [string length $value]] $value
+    }
+    return REDIS0009\xfe\0$records\xff[string repeat \0 8]
+}
+
+proc sized bytes {
+    return "\$[string length $bytes]\r\n$bytes"
+}
+
+proc marked bytes {
+    set mark [string repeat 0123456789 4]
+    return "\$EOF:$mark\r\n$bytes$mark"
+}
+
+proc fullresync {offset rest} {
+    return "+FULLRESYNC [string repeat a 40] $offset\r\n$rest"
+}
+
+proc words args {
+    set bytes "*[llength $args]\r\n"
+    foreach word $args {
+        append bytes "\$[string length $word]\r\n$word\r\n"
+    }
+    return $bytes
+}
+
+# The reply, or nothing while the data is being loaded.
+proc shows {name args} {
+    if {[catch {on $name {*}$args} reply] && ![string match LOADING* $reply]} {
+        error $reply
+    }
+    return $reply
+}
+
+proc logged {name text} {
+    return [expr {[string first $text [slurp [member $name log]]] >= 0}]
+}
+
+proc log_count {name text} {
+    return [expr {[llength [split [string map [list $text \x01] [slurp [member $name log]]] \x01]] - 1}]
+}
+
+with_server {} {
+    test "REPLICAOF: its words" {keydb} {
+        assert_refused "ERR Invalid master port" r replicaof 127.0.0.1 x
+        assert_refused "ERR Invalid master port" r replicaof 127.0.0.1 65536
+        assert_refused "ERR Invalid master port" r slaveof 127.0.0.1 -1
+        assert_reply {status OK} r replicaof no one
+        assert_reply {status OK} r slaveof NO ONE
+        assert_equal {replicaof {}} [r config get replicaof]
+        set port [free_port]
+        assert_reply {status OK} r replicaof 127.0.0.1 $port
+        assert_reply {status {OK Already connected to specified master}} r replicaof 127.0.0.1 $port
+        assert_equal [list replicaof "127.0.0.1 $port"] [r config get replicaof]
+        assert_equal [list slaveof "127.0.0.1 $port"] [r config get slaveof]
+        assert_reply {status OK} r replicaof no one
+        assert_equal {replicaof {}} [r config get replicaof]
+        r set a 1
+    }
+}
+
+with_server {.tls 0} {
+    test "tls-replication needs certificates" {plain} {
+        assert_error "*Unable to update TLS configuration*" {r config set tls-replication yes}
+        assert_equal {tls-replication no} [r config get tls-replication]
+        assert_reply {status OK} r config set tls-replication yes tls-cert-file [cert server.crt] \
+            tls-key-file [cert server.key] tls-ca-cert-file [cert ca.crt]
+        assert_reply {status OK} r config set tls-replication no
+    }
+}
+
+with_server {} {
+    foreach {mode options} {
+        "through a file" {}
+        "without a file" {repl-diskless-load swapdb}
+        "without a file, when it is empty" {repl-diskless-load on-empty-db}
+    } {
+        foreach {sender extra} {"from a disk" {repl-diskless-sync no} "without a disk" {repl-diskless-sync yes}} {
+            test "a redis-server is followed: it sends $sender, we load $mode" {noconn} \
+                [string map [list %SETTINGS% $extra %OPTIONS% $options] {
+                with_group {m oracle {%SETTINGS%} r ours {%OPTIONS%}} {
+                    on m set before 1
+                    on m debug populate 20000 key 100
+                    on m select 5
+                    on m rpush l a b c
+                    follow r m
+                    wait_for {[shows r dbsize] == 20001}
+                    on m set after 2
+                    on m select 0
+                    on m multi
+                    on m set x 1
+                    on m incr x
+                    on m exec
+                    wait_for {[shows r get x] eq 2}
+                    assert_equal [dataset m] [dataset r]
+                    on r replicaof no one
+                    on r set old 1
+                    on m flushall
+                    on m set only 1
+                    follow r m
+                    wait_for {[shows r get only] eq 1}
+                    assert_equal 1 [on r dbsize]
+                }
+            }]
+        }
+    }
+
+    test "a link that was cut continues, in the database of the stream" {noconn} {
+        with_group {m oracle {} r ours {}} {
+            set via [proxy_open m]
+            follow r m $via
+            on m select 3
+            on r select 3
+            on m set a 1
+            wait_for {[shows r get a] eq 1}
+            proxy $via down
+            for {set i 0} {$i < 100} {incr i} {
+                on m rpush l $i
+            }
+            proxy $via up
+            wait_for {[shows r llen l] == 100}
+            assert_equal {1 1} [lrange [sync_counts m] 0 1]
+            on m set b 2
+            wait_for {[shows r get b] eq 2}
+            assert_equal [dataset m] [dataset r]
+        }
+    }
+
+    test "REPLICAOF NO ONE keeps the offset: the former sibling continues here, and we there" {noconn} {
+        with_group {m oracle {} r ours {} o oracle {}} {
+            follow r m
+            follow o m
+            on m set a 1
+            wait_for {[shows r get a] eq 1 && [shows o get a] eq 1}
+            on o replicaof no one
+            on o set b 1
+            follow r o
+            wait_for {[shows r get b] eq 1}
+            assert_equal {0 1} [lrange [sync_counts o] 0 1]
+            wait_for {[logged r "Master replication ID changed"]}
+        }
+    }
+
+    test "the option replicaof: from the command line, and written by CONFIG REWRITE" {noconn} {
+        with_group {m oracle {requirepass secret}} {
+            set dir [fresh_dir]
+            set port [free_port]
+            spit $dir/conf "port $port\ndir $dir\nmasterauth wrong\nslaveof 127.0.0.1 [member m port]\n"
+            set id [server_launch [list $dir/conf]]
+            wait_for {![catch {set c [connect -port $port -tls 0]}]}
+            wait_for {[string first "the master refuses AUTH: '-WRONGPASS" [slurp $process::info($id,dir)/log]] >= 0}
+            $c config set masterauth secret
+            on m set a 1
+            wait_for {[$c get a] eq 1}
+            $c config rewrite
+            assert_match "*\nreplicaof 127.0.0.1 [member m port]\n*" [slurp $dir/conf]
+            $c replicaof no one
+            $c config rewrite
+            assert {![regexp replicaof\ 127|slaveof\ 127 [slurp $dir/conf]]}
+        }
+    }
+
+    test "what the master is told" {noconn} {
+        with_group {r ours {masteruser joe masterauth pw replica-announce-ip 1.2.3.4 replica-announce-port 77}} {
+            set port [fake_master [dict create PSYNC [fullresync 7 [sized [snapshot {a 1}]]]]]
+            on r replicaof 127.0.0.1 $port
+            wait_for {[shows r get a] eq 1}
+            wait_for {[lindex [fake_requests] end 1] eq "ACK"}
+            assert_equal [list PING {AUTH joe pw} {REPLCONF listening-port 77} {REPLCONF ip-address 1.2.3.4} \
+                {REPLCONF capa eof capa psync2 capa rdb-newest} {REPLCONF version 7.0.0} {PSYNC ? -1}] \
+                [lrange [fake_requests] 0 6]
+            assert_equal {REPLCONF ACK 7} [lindex [fake_requests] 7]
+            fake_send [words SELECT 2][words SET b 1][words REPLCONF GETACK *]
+            wait_for {[lindex [fake_requests] end 2] > 7}
+            on r select 2
+            assert_equal 1 [on r get b]
+            fake_send [words MULTI][words SET c 1]
+            wait_for {[shows r dbsize] == 1}
+            assert_equal {} [on r get c]
+            # The next attempt asks for what was applied, in the database that was selected.
+            set fake::answers [dict create PSYNC "+CONTINUE [string repeat b 40]\r\n[words SET d 1]"]
+            close [lindex $fake::channels end]
+            wait_for {[shows r get d] eq 1}
+            set end [expr {7 + [string length [words SELECT 2][words SET b 1][words REPLCONF GETACK *]]}]
+            assert {[list PSYNC [string repeat a 40] [expr {$end + 1}]] in [fake_requests]}
+        }
+    }
+}
+
+# Each: what the master says instead, and a part of the one line of the log about it.
+with_group {r ours {repl-timeout 2}} {
+    foreach {name answers line} [list \
+        "refuses PING" {PING "-LOADING wait\r\n"} "reply to PING: '-LOADING wait'" \
+        "is busy" {PING "-BUSY script\r\n"} "reply to PING: '-BUSY script'" \
+        "wants a password" {PSYNC "-NOAUTH Authentication required.\r\n"} "refuses PSYNC: '-NOAUTH" \
+        "is no master" {PSYNC "-NOMASTERLINK Can't SYNC\r\n"} "should later: '-NOMASTERLINK" \
+        "knows no PSYNC" {PSYNC "-ERR unknown command 'PSYNC'\r\n"} "does not know PSYNC" \
+        "says nothing" {PING {}} "nothing was received for 2 seconds" \
+        "says garbage" [list PING "\x00\xff\x80garbage\r\n"] "reply to PING: '???garbage'" \
+        "closes" {REPLCONF close} "ended before the reply to REPLCONF listening-port" \
+        "sends a line of 1 MB" [list PSYNC +[string repeat x 1000000]] "reply is too long: '+xxxx" \
+        "sends a long line that ends" [list PSYNC +[string repeat x 5000]\r\n] "reply is too long: '+xxxx" \
+        "has an id of 39 digits" [list PSYNC "+FULLRESYNC [string repeat a 39] 1\r\n"] "PSYNC is damaged: '+FULLRES" \
+        "has an id of 41 digits" [list PSYNC "+FULLRESYNC [string repeat a 41] 1\r\n"] "PSYNC is damaged: '+FULLRES" \
+        "has an offset of -5" [list PSYNC [fullresync -5 {}]] "PSYNC is damaged: '+FULLRES" \
+        "has no offset" [list PSYNC "+FULLRESYNC [string repeat a 40]\r\n"] "PSYNC is damaged: '+FULLRES" \
+        "has an offset beyond all" [list PSYNC [fullresync 9223372036854775807 {}]] "PSYNC is damaged: '+FULLRES" \
+        "continues what nobody has" [list PSYNC "+CONTINUE [string repeat a 40]\r\n"] "what was not asked for" \
+        "sends a snapshot of no length" [list PSYNC [fullresync 1 "\$\r\n"]] "no snapshot begins with this: '\$'" \
+        "sends a snapshot of length 0" [list PSYNC [fullresync 1 "\$0\r\n"]] "no snapshot begins with this: '\$0'" \
+        "sends a short mark" [list PSYNC [fullresync 1 "\$EOF:abc\r\n"]] "no snapshot begins with this: '\$EOF:abc'" \
+        "ends the sync" [list PSYNC [fullresync 1 "-ERR no fork\r\n"]] "the master ended the sync: '-ERR no fork'" \
+        "promises too much" [list PSYNC [fullresync 1 "\$1000\r\n[snapshot {a 1}]"]] "nothing was received for 2" \
+        "never sends its mark" [list PSYNC [fullresync 1 "\$EOF:[string repeat m 40]\r\n[snapshot {a 1}]"]] \
+            "nothing was received for 2" \
+    ] {
+        test "a master that $name" {noconn} [string map [list %ANSWERS% [list $answers] %LINE% [list $line]] {
+            on r replicaof no one
+            on r flushall
+            on r set mine 1
+            set before [log_count r "Link to the master"]
+            set port [fake_master %ANSWERS%]
+            on r replicaof 127.0.0.1 $port
+            wait_for {[logged r %LINE%]}
+            wait_for {[fake_count] >= 2}
+            on r replicaof no one
+            assert {[log_count r "Link to the master"] - $before <= [fake_count]}
+            assert_equal 1 [on r get mine]
+            fake_close
+        }]
+    }
+}
+
+with_server {} {
+    foreach load {disabled on-empty-db swapdb} {
+        test "damaged snapshots, and then a good one; repl-diskless-load $load" {noconn} [string map "%LOAD% $load" {
+            with_group {r ours {repl-diskless-load %LOAD%}} {
+                set good [snapshot {a 1 b 2}]
+                set serial 0
+                foreach bad [list [string range $good 0 end-9] [string map {REDIS X} $good] [snapshot {a 1 a 1}] x] {
+                    foreach frame {sized marked} {
+                        set port [fake_master [dict create PSYNC [fullresync 1 [$frame $bad]]]]
+                        on r replicaof 127.0.0.1 $port
+                        wait_for {[log_count r "Link to the master"] > $serial}
+                        set serial [log_count r "Link to the master"]
+                        on r replicaof no one
+                    }
+                }
+                set port [fake_master [dict create PSYNC [fullresync 1 "\n\n[marked $good][words set c 3]"]]]
+                on r replicaof 127.0.0.1 $port
+                wait_for {[shows r mget a b c] eq {1 2 3}}
+                fake_close
+            }
+        }]
+    }
+
+    test "a snapshot that we cannot read is not asked for again at once" {noconn} {
+        with_group {r ours {}} {
+            set port [fake_master [dict create PSYNC [fullresync 1 [sized [string map {0009 0099} [snapshot {a 1}]]]]]]
+            on r replicaof 127.0.0.1 $port
+            wait_for {[logged r "can't load the master's data"]}
+            pause 3000
+            assert_equal 1 [fake_count]
+            fake_close
+        }
+    }
+
+    test "a command of the stream that fails is logged, and the stream goes on" {noconn} {
+        with_group {r ours {}} {
+            set port [fake_master [dict create PSYNC [fullresync 1 [sized [snapshot {a x}]]]]]
+            on r replicaof 127.0.0.1 $port
+            wait_for {[shows r get a] eq "x"}
+            fake_send [words INCR a][words SET b 1]
+            wait_for {[shows r get b] eq 1}
+            assert {[logged r "command 'INCR' at offset 1 failed here: '-ERR value is not"]}
+            fake_send "SET c 1\r\n"
+            wait_for {[logged r "the stream ends"] || [shows r get c] eq 1}
+            fake_close
+        }
+    }
+
+    test "a replica of itself" {noconn} {
+        with_group {r ours {}} {
+            on r set a 1
+            on r replicaof 127.0.0.1 [member r port]
+            wait_for {[log_count r "Link to the master"] >= 1}
+            assert_equal 1 [on r get a]
+            on r replicaof no one
+            on r set b 1
+        }
+    }
+}
