@@ -44,7 +44,7 @@ def commands_for(items, master_is_redis):
         yield which, words
 
 
-def picture(member):
+def picture(member, with_entries_read):
     """As roundtrip.picture, and what groups of streams are waiting for."""
     seen = roundtrip.without_forms(roundtrip.picture(member))
     connection = member.connect()
@@ -56,7 +56,8 @@ def picture(member):
                 about = {fields[i][1]: fields[i + 1][1] for i in range(0, len(fields), 2)}
                 pending = connection.command("XPENDING", place[1], about[b"name"], "-", "+", "100000")[1]
                 seen[place[0], place[1], about[b"name"]] = (
-                    about[b"last-delivered-id"], about[b"entries-read"], about[b"consumers"],
+                    about[b"last-delivered-id"], about[b"entries-read"] if with_entries_read else None,
+                    about[b"consumers"],
                     [(one[1][0][1], one[1][1][1], one[1][3][1]) for one in pending])
     connection.close()
     return seen
@@ -95,7 +96,9 @@ class Run:
     def go(self, kinds, way):
         """kinds: of the master, of its replica, and so on down the chain."""
         diskless = self.random.choice(("yes", "no"))
-        members = [self.member("%d" % number, kind, "--repl-diskless-sync", diskless)
+        version = self.random.choice(("auto", "10"))
+        members = [self.member("%d" % number, kind, "--repl-diskless-sync", diskless,
+                               *(["--rdb-version", version] if kind == "ours" else []))
                    for number, kind in enumerate(kinds)]
         master, replicas = members[0], members[1:]
         for member in members:
@@ -125,9 +128,12 @@ class Run:
         if self.options.inject:
             replicas[-1].config(replica_read_only="no")
             replicas[-1].ask("XGROUP", "CREATE", "injected", "group", "0", "MKSTREAM")
-        expected = picture(master)
+        # Snapshots of version 9, which ours sends where nothing forbids it, have no place for them.
+        with_entries_read = way != "amidst" or version != "auto" or master.redis
+        expected = picture(master, with_entries_read)
         for replica in replicas:
-            roundtrip.compare(expected, picture(replica), "%s beside %s" % (master.name, replica.name))
+            roundtrip.compare(expected, picture(replica, with_entries_read),
+                              "%s beside %s" % (master.name, replica.name))
         if way == "cuts":
             counts = master.sync_counts()
             if counts["full"] != 1:

@@ -2,7 +2,8 @@
 """What clients see on a replica is a prefix of the master's history: never a later write without an earlier one, never
 half a transaction.
 
-    prefix.py --server BIN [--oracle BIN] [--seconds N] [--seed N] [--threads N] [--replica ours|oracle] [--noise RATE]
+    prefix.py --server BIN [--oracle BIN] [--seconds N] [--seed N] [--threads N] [--noise RATE]
+              [--master ours|oracle] [--replica ours|oracle] [--chained ours|oracle]
 
 One writer numbers its writes: number n goes to key n modulo KEYS, by SET, LPUSH, MSET, MULTI, a script, or by pushing
 to a list on which a BLMOVE waits. The value is "n:e", where e is the last number of the same command or transaction.
@@ -229,6 +230,7 @@ def run(options, members, proxies):
     more = ["--repl-backlog-size", "100mb"] if options.master == "oracle" else []
     master = Member("master", options.oracle if options.master == "oracle" else options.server, more, options.threads)
     members.append(master)
+    chained_binary = options.oracle if options.chained == "oracle" else options.server
     watched = []
     if options.inject:
         writer = WrongServer(master.port, seed, options.inject)
@@ -239,7 +241,7 @@ def run(options, members, proxies):
         proxy = Proxy(master.port)
         proxies.append(proxy)
         watched = [Member("replica", replica_binary, [], options.threads),
-                   Member("its replica", options.server, [], options.threads)]
+                   Member("its replica", chained_binary, [], options.threads)]
         members += watched
         watched[0].follow(proxy.port)
         watched[1].follow(watched[0].port)
@@ -285,6 +287,7 @@ def main():
     parser.add_argument("--oracle")
     parser.add_argument("--master", choices=("ours", "oracle"), default="ours")
     parser.add_argument("--replica", choices=("ours", "oracle"), default="ours")
+    parser.add_argument("--chained", choices=("ours", "oracle"), default="ours", help="the replica of the replica")
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--threads", type=int, default=4)
