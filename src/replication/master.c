@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/gate.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/rows.h"
 #include "base/spinlock.h"
@@ -13,6 +14,7 @@
 #include "server/config/config.h"
 #include "server/core/role.h"
 #include "server/core/server.h"
+#include "server/durable/data_history.h"
 #include "server/durable/loading.h"
 #include "server/tls/certificates.h"
 
@@ -24,7 +26,6 @@ static struct {
     struct spinlock lock;                           /* rank LOCK_REGISTRY */
     struct master_address address GUARDED_BY(lock); /* changes with the gate owned, too */
     _Atomic uint64_t generation;                    /* atomic: relaxed; changed with the gate owned */
-    _Atomic unsigned stream_db; /* atomic: relaxed; changed inside the gate by one thread at a time */
 } master;
 
 /* ------------------------------------------------------------------------------------------------------- reading -- */
@@ -73,16 +74,6 @@ void master_reset_stats(void)
     master_link_reset_stats();
 }
 
-unsigned master_stream_db(void)
-{
-    return atomic_load_explicit(&master.stream_db, memory_order_relaxed);
-}
-
-void master_set_stream_db(unsigned db)
-{
-    atomic_store_explicit(&master.stream_db, db, memory_order_relaxed);
-}
-
 /* ------------------------------------------------------------------------------------------------------ changing -- */
 
 static void store_address(const char *host, int port)
@@ -108,11 +99,8 @@ bool master_follow(const char *host, int port)
     assert(host[0] != '\0');
     if (is_address(host, port))
         return false;
-    if (!role_follows()) {
-        /* What follows in this history comes from a master, which selects its database anew. */
-        master_set_stream_db(0);
+    if (!role_follows())
         role_set(true);
-    }
     store_address(host, port);
     loading_cancel(); /* what the former master sends */
     master_link_look();
@@ -133,6 +121,34 @@ bool master_leave(void)
     master_link_look();
     return true;
 }
+
+/* ------------------------------------------------------------------------------------------------ in RDB files -- */
+
+/* While the journal is off, effects are not counted: nobody else knows this history. */
+static bool now_is(struct data_history *now)
+{
+    struct history_facts facts;
+
+    static_assert((int)DATA_HISTORY_ID_SIZE == (int)HISTORY_ID_SIZE, "ids are of one size");
+    if (!backlog_is_on())
+        return false;
+    history_facts(&facts);
+    *now = (struct data_history){.offset = facts.offset, .stream_db = journal_stream_db(&server_instance()->journal)};
+    memcpy(now->id, facts.id, sizeof(now->id));
+    return true;
+}
+
+/* From here on all effects count: the server's replicas, or its master, continue there. */
+static void restore(const struct data_history *then)
+{
+    gate_assert_alone();
+    backlog_begin(true);
+    history_restore(then->id, then->offset, role_follows());
+    journal_set_stream_db(&server_instance()->journal, then->stream_db);
+    log_notice("The data is that of the history %s at offset %lld", then->id, (long long)then->offset);
+}
+
+static const struct data_history_keeper keeper = {.now = now_is, .restore = restore};
 
 /* --------------------------------------------------------------------------------------------------- the option -- */
 
@@ -205,6 +221,7 @@ void master_setup(void)
     config_add_rows(rows, countof(rows));
     config_on_change("tls-replication", demand_tls);
     config_on_reset_stat(master_reset_stats);
+    data_history_provide(&keeper);
     master_link_setup();
 }
 

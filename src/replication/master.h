@@ -57,11 +57,6 @@ struct master_address {
 };
 uint64_t master_address(struct master_address *address); /* returns the generation to which it belongs */
 
-/* While this server follows a master: the database that is selected at the end of the history. Exact for those who are
- * alone with the data. */
-unsigned master_stream_db(void);
-void master_set_stream_db(unsigned db); /* for the link, as part of what changes the history */
-
 /* --- with the gate owned --- */
 
 /* REPLICAOF host port: follows this master from now on; the link begins soon. Keeps the data until the first sync, and

@@ -267,12 +267,6 @@ static bool is_current(void *context)
     return is_wanted();
 }
 
-static void on_applied(unsigned db, void *context)
-{
-    (void)context;
-    master_set_stream_db(db);
-}
-
 static void on_error(struct slice name, struct slice reply, uint64_t offset, void *context)
 {
     char command[64], error[256];
@@ -290,9 +284,8 @@ static void on_error(struct slice name, struct slice reply, uint64_t offset, voi
 
 static void begin_stream(void)
 {
-    const struct follow_options options = {.db = master_stream_db(),
+    const struct follow_options options = {.db = journal_stream_db(&master_link.worker->server->journal),
                                            .is_current = is_current,
-                                           .on_applied = on_applied,
                                            .on_error = on_error};
 
     handshake_fini(&master_link.handshake);

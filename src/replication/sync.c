@@ -92,7 +92,7 @@ static void end_load(const struct rdb_load_result *result, bool good, void *cont
     if (sync->good) {
         backlog_begin(true);
         history_adopt(sync->id, sync->offset);
-        master_set_stream_db((unsigned)sync->db);
+        journal_set_stream_db(&sync->worker->server->journal, (unsigned)sync->db);
         replicas_disconnect(true);
     } else {
         sync->is_foreign = result->status == STATUS_UNSUPPORTED;

@@ -460,6 +460,15 @@ unsigned journal_stream_db(struct journal *journal)
     return db;
 }
 
+void journal_set_stream_db(struct journal *journal, unsigned db)
+{
+    gate_assert_alone();
+    spinlock_acquire(&journal->lock);
+    journal->stream_db = db;
+    journal->last_db = -1;
+    spinlock_release(&journal->lock);
+}
+
 uint64_t journal_end_offset(struct journal *journal)
 {
     uint64_t offset;

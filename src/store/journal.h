@@ -113,7 +113,10 @@ void journal_select_anew(struct journal *journal);
 /* While it is kept, the journal is on also without readers, and the retained bytes stay. With the gate owned. */
 void journal_keep(struct journal *journal, bool is_kept);
 
-unsigned journal_stream_db(struct journal *journal); /* any thread: the database of the last record */
+/* Any thread: the database that is selected at the end of the stream. */
+unsigned journal_stream_db(struct journal *journal);
+/* With the gate owned: the stream continues another one, in which this database is selected. */
+void journal_set_stream_db(struct journal *journal, unsigned db);
 /* Any thread, also between two appends of others. */
 uint64_t journal_end_offset(struct journal *journal);
 uint64_t journal_end_position(struct journal *journal);

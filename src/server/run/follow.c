@@ -557,8 +557,6 @@ static void apply(struct follow *follow, bool exclusive)
         i++;
     }
     append_to_journal(follow);
-    if (follow->options.on_applied != NULL)
-        follow->options.on_applied(follow->steps.items[follow->whole - 1].db, follow->options.context);
 }
 
 static int compare_stripes(const void *a, const void *b)

@@ -40,8 +40,6 @@ struct follow_options {
     unsigned db; /* in which the stream begins */
     /* Called inside the gate before a batch is applied; false: the stream is not wanted any more. */
     bool (*is_current)(void *context);
-    /* Called inside the gate after a batch: `db` is selected behind it. May be NULL. */
-    void (*on_applied)(unsigned db, void *context);
     /* A command has replied an error. `offset`: bytes of the stream before it. Also called by other workers' threads,
      * several at a time; the gate may be owned. May be NULL. */
     void (*on_error)(struct slice name, struct slice reply, uint64_t offset, void *context);

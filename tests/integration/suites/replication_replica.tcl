@@ -275,6 +275,44 @@ with_server {} {
         }
     }
 
+    test "a replica that restarts continues where its file ends, in the database of the stream" {noconn} {
+        with_group {m oracle {} r ours {}} {
+            follow r m
+            on m select 4
+            on m set a 1
+            on r select 4
+            wait_for {[shows r get a] eq 1}
+            on r save
+            member_kill r
+            on m set b 2
+            member_start r [list replicaof "127.0.0.1 [member m port]"]
+            on r select 4
+            wait_for {[shows r get b] eq 2}
+            assert_equal {1 1} [lrange [sync_counts m] 0 1]
+        }
+    }
+
+    test "a master that restarts is continued by its replicas" {noconn} {
+        with_group {m ours {} o oracle {}} {
+            on m set a 1
+            follow o m
+            wait_for {[shows o get a] eq 1}
+            on m set b 2 px 1
+            on m select 3
+            on m set c 3
+            wait_for {[shows o dbsize] == 1}
+            on m save
+            member_kill m
+            member_start m
+            on m select 3
+            on m set d 4
+            on o select 3
+            wait_for {[shows o get d] eq 4} 20000
+            assert {[logged o "Master accepted a Partial Resynchronization"]}
+            wait_for {[dataset m] eq [dataset o]}
+        }
+    }
+
     test "what the master is told" {noconn} {
         with_group {r ours {masteruser joe masterauth pw replica-announce-ip 1.2.3.4 replica-announce-port 77}} {
             set port [fake_master [dict create PSYNC [fullresync 7 [sized [snapshot {a 1}]]]]]
