@@ -1043,6 +1043,90 @@ static void the_file_is_written_while_others_work(void **state)
     journal_fini(&journal);
 }
 
+/* A message such as PING runs in any database: nothing is selected for it, and the database stays as it was. */
+static void a_message_needs_no_database(void **state)
+{
+    static const char *const set[] = {"SET", "k", "v"};
+    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+    struct journal_reader reader;
+    struct journal_view view;
+    struct buffer stream = {0};
+
+    (void)state;
+    journal_init(&journal);
+    journal_reader_open(&reader, &journal);
+    assert_int_equal(journal_stream_db(&journal), 0);
+    journal_append_message(&journal, slice_make(ping, sizeof(ping) - 1));
+    assert_true(journal_reader_next(&reader, &view));
+    assert_int_equal(view.flags, JOURNAL_MESSAGE | JOURNAL_ENDS);
+    assert_int_equal(view.size, sizeof(ping) - 1);
+    append(7, set, 3);
+    journal_append_message(&journal, slice_make(ping, sizeof(ping) - 1));
+    append(7, set, 3);
+    read_all(&reader, &stream);
+    check_stream(&stream, "*2\r\n$6\r\nSELECT\r\n$1\r\n7\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"
+                          "*1\r\n$4\r\nPING\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n");
+    assert_int_equal(journal_stream_db(&journal), 7);
+    journal_reader_close(&reader);
+    buffer_fini(&stream);
+    journal_fini(&journal);
+}
+
+/* A place is opened in a block that is in the file, and nothing is read for it. What is behind it stays. When it has
+ * writers wait, moving it lets them go. */
+static bool is_held;
+
+static void note_hold(bool lags)
+{
+    is_held = lags;
+}
+
+static void let_go(void)
+{
+    assert_false(is_held);
+}
+
+static void a_place_reads_nothing(void **state)
+{
+    const unsigned flags = JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS | JOURNAL_READER_PLACE;
+    struct journal_reader keeper, place, reader;
+    struct journal_stats stats;
+    uint64_t middle = 0;
+
+    (void)state;
+    is_held = false;
+    journal_init(&journal);
+    journal.on_lag = note_hold;
+    journal.on_lag_over = let_go;
+    journal_set_memory_limit(&journal, 512 << 10);
+    journal_reader_open(&keeper, &journal);
+    journal_reader_set(&keeper, JOURNAL_READER_SPILLS, 0);
+    for (unsigned i = 0; i < 2000; i++) {
+        if (i == 100)
+            middle = journal_end_offset(&journal);
+        append_numbered(i);
+        tend_if_wanted();
+    }
+    journal_stats(&journal, &stats);
+    assert_true(stats.spilled_bytes != 0);
+    assert_true(journal_reader_open_at(&place, &journal, middle, flags, NULL));
+    assert_null(place.fetch);
+    assert_int_equal(journal_reader_offset(&place), middle);
+    journal_reader_close(&keeper);
+    assert_true(journal_reader_open_at(&reader, &journal, middle, JOURNAL_READER_SPILLS, NULL)); /* it is still there */
+    journal_reader_close(&reader);
+    journal_reader_set_lag_limit(&place, 1 << 20);
+    assert_true(is_held);
+    journal_reader_move(&place, journal_end_offset(&journal) - (1 << 10));
+    assert_int_equal(journal_reader_offset(&place), journal_end_offset(&journal) - (1 << 10));
+    assert_false(is_held);
+    assert_false(journal_reader_open_at(&reader, &journal, middle, JOURNAL_READER_SPILLS, NULL));
+    journal_reader_move(&place, middle); /* never back */
+    assert_int_equal(journal_reader_offset(&place), journal_end_offset(&journal) - (1 << 10));
+    journal_reader_close(&place);
+    journal_fini(&journal);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1066,6 +1150,8 @@ int main(void)
         cmocka_unit_test(the_file_has_a_limit),
         cmocka_unit_test(writers_hear_of_a_reader_that_holds_them),
         cmocka_unit_test(the_file_is_written_while_others_work),
+        cmocka_unit_test(a_message_needs_no_database),
+        cmocka_unit_test(a_place_reads_nothing),
     };
 
     fence_setup();
