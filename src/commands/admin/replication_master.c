@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/random.h"
 #include "net/resp.h"
+#include "replication/master.h"
 #include "replication/replica_link.h"
 #include "replication/replicas.h"
 #include "server/core/request.h"
@@ -21,7 +22,7 @@ static const char *reason_against(const struct request *request)
 {
     const struct client *client = request->client;
 
-    if (role_follows())
+    if (master_is_away())
         return "NOMASTERLINK Can't SYNC while not connected with my master";
     if (conn_output_size(&client->conn) != 0)
         return "ERR SYNC and PSYNC are invalid with pending output";

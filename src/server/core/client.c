@@ -19,6 +19,8 @@
 
 _Atomic bool client_sizes_matter; /* global: see client.h */
 
+enum { REPLICA_LEAST_LIMIT_BYTES = 1024 * 1024 };
+
 static const struct client_input *client_input; /* const while there are clients */
 
 void client_assert_owned(const struct client *client)
@@ -476,6 +478,8 @@ static NOINLINE void check_output(struct client *client, const struct output_lim
     int64_t now_ms = worker_now_ms(client->worker);
 
     client_assert_owned(client);
+    if ((client->flags & CLIENT_REPLICA) != 0 && size < REPLICA_LEAST_LIMIT_BYTES)
+        hard = soft = 0; /* that much is written ahead for every replica */
     if (hard != 0 && size >= hard) {
         close_for_output(client, "hard");
         return;
