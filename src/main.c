@@ -19,6 +19,9 @@
 #include "replication/options.h"
 #include "replication/replica_link.h"
 #include "replication/replicas.h"
+#include "replication/replication_info.h"
+#include "replication/role_rules.h"
+#include "replication/wait.h"
 #include "script/script_host.h"
 #include "script/script_info.h"
 #include "script/scripts.h"
@@ -110,12 +113,14 @@ static void commands_setup(void)
 static void fields_setup(void)
 {
     static const struct info_row *const tables[] = {
-        config_info,         process_info,    availability_zone_info, stats_info,
-        commands_info,       absent_info,     certificates_info,      topics_info,
-        tracking_table_info, acl_client_info, durable_info,           memory_info,
-        client_limit_info,   dispatch_info,   parking_info,           rendezvous_info,
-        migrate_link_info,   listeners_info,  active_expiry_info,     defrag_cycle_info,
-        standalone_info,     script_info,
+        config_info,        process_info,      availability_zone_info,
+        stats_info,         commands_info,     absent_info,
+        certificates_info,  topics_info,       tracking_table_info,
+        acl_client_info,    durable_info,      memory_info,
+        client_limit_info,  dispatch_info,     parking_info,
+        rendezvous_info,    migrate_link_info, listeners_info,
+        active_expiry_info, defrag_cycle_info, standalone_info,
+        replication_info,   script_info,
     };
 
     info_setup(tables, countof(tables));
@@ -125,16 +130,21 @@ static void fields_setup(void)
 static void lifecycles_setup(void)
 {
     static const struct lifecycle *const parts[] = {
-        &replicas_lifecycle,   &replica_link_lifecycle,   &full_sync_lifecycle,    &deferred_log_lifecycle,
-        &timing_lifecycle,     &memory_limit_lifecycle,   &client_limit_lifecycle, &events_lifecycle,
-        &tracking_lifecycle,   &broadcast_lifecycle,      &accept_lifecycle,       &tls_peers_lifecycle,
-        &acl_client_lifecycle, &journal_limits_lifecycle, &certificates_lifecycle, &dispatch_lifecycle,
-        &placement_lifecycle,  &blocked_lifecycle,        &aof_hold_lifecycle,     &monitor_lifecycle,
-        &pubsub_lifecycle,     &shutdown_lifecycle,       &persistence_lifecycle,  &aof_lifecycle,
-        &rendezvous_lifecycle, &pause_lifecycle,          &parking_lifecycle,      &cron_runner_lifecycle,
-        &migrate_lifecycle,    &large_bulk_lifecycle,     &defrag_cycle_lifecycle, &soft_shutdown_lifecycle,
-        &loading_lifecycle,    &active_expiry_lifecycle,  &listeners_lifecycle,    &standstill_lifecycle,
-        &backlog_lifecycle,    &crew_lifecycle,           &master_lifecycle,       &master_link_lifecycle,
+        &replicas_lifecycle,      &replica_link_lifecycle,   &full_sync_lifecycle,
+        &deferred_log_lifecycle,  &timing_lifecycle,         &memory_limit_lifecycle,
+        &client_limit_lifecycle,  &events_lifecycle,         &tracking_lifecycle,
+        &broadcast_lifecycle,     &accept_lifecycle,         &tls_peers_lifecycle,
+        &acl_client_lifecycle,    &journal_limits_lifecycle, &certificates_lifecycle,
+        &dispatch_lifecycle,      &placement_lifecycle,      &blocked_lifecycle,
+        &aof_hold_lifecycle,      &monitor_lifecycle,        &pubsub_lifecycle,
+        &shutdown_lifecycle,      &persistence_lifecycle,    &aof_lifecycle,
+        &rendezvous_lifecycle,    &pause_lifecycle,          &parking_lifecycle,
+        &cron_runner_lifecycle,   &migrate_lifecycle,        &large_bulk_lifecycle,
+        &defrag_cycle_lifecycle,  &soft_shutdown_lifecycle,  &loading_lifecycle,
+        &active_expiry_lifecycle, &listeners_lifecycle,      &standstill_lifecycle,
+        &backlog_lifecycle,       &crew_lifecycle,           &master_lifecycle,
+        &master_link_lifecycle,   &role_rules_lifecycle,     &replication_info_lifecycle,
+        &wait_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)
@@ -169,6 +179,7 @@ static void parts_setup(void)
     replication_options_setup();
     replicas_setup();
     master_setup();
+    replication_info_setup();
     persistence_setup(type_rdb_limits);
     lifecycles_setup();
 }

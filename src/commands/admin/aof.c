@@ -2,12 +2,11 @@
 #include "commands/shared/families.h"
 
 #include "base/number.h"
+#include "replication/wait.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
-#include "server/core/server.h"
+#include "server/core/role.h"
 #include "server/durable/aof.h"
-#include "server/durable/aof_hold.h"
-#include "server/durable/aof_writer.h"
 
 static void cmd_bgrewriteaof(struct request *request)
 {
@@ -57,43 +56,55 @@ static bool parse_wait(struct request *request, int64_t *local, int64_t *replica
     return *timeout_ms >= 0;
 }
 
-static void put_counts(struct output *out, bool is_synced)
+static void put_counts(struct output *out, unsigned replica_count, bool is_in_file)
 {
     resp_write_array(out, 2, 2);
-    resp_write_int(out, is_synced);
-    resp_write_int(out, 0);
+    resp_write_int(out, is_in_file);
+    resp_write_int(out, replica_count);
 }
 
-static void reply_later(struct client *client, bool is_synced)
+static void reply_later(struct client *client, unsigned replica_count, bool is_in_file)
 {
-    if (!aof_is_on() && !is_synced)
+    put_counts(&client->conn.output, replica_count, is_in_file);
+}
+
+static void reply_later_with_file(struct client *client, unsigned replica_count, bool is_in_file)
+{
+    if (!aof_is_on() && !is_in_file)
         resp_write_error_text(&client->conn.output, off_error);
     else
-        put_counts(&client->conn.output, is_synced);
+        put_counts(&client->conn.output, replica_count, is_in_file);
 }
 
-/* The client's earlier effects are before the end of the journal. There are no replicas to wait for. */
 static void cmd_waitaof(struct request *request)
 {
+    struct client *client = request->client;
     int64_t local, replicas, timeout_ms;
-    uint64_t offset;
-    bool is_synced;
+    struct wait_state state;
 
+    if (role_follows()) {
+        reply_error(request, "ERR WAITAOF cannot be used with replica instances. Please also note that writes to "
+                             "replicas are just local and are not propagated.");
+        return;
+    }
     if (!parse_wait(request, &local, &replicas, &timeout_ms))
         return;
     if (local != 0 && !aof_is_on()) {
         reply_error(request, off_error);
         return;
     }
-    offset = journal_end_offset(&request->worker->server->journal);
-    is_synced = aof_state() == AOF_ON && aof_synced_offset() >= offset;
-    if ((is_synced >= local && replicas == 0) || request->in_exec) {
-        put_counts(request->out, is_synced);
+    state = wait_look(client->written_offset, REPLICAS_SYNCED);
+    if ((state.is_in_file >= local && state.replica_count >= replicas) || request->in_exec) {
+        put_counts(request->out, state.replica_count, state.is_in_file);
         return;
     }
     request->blocked = true;
-    aof_hold_client(request->client, offset, replicas == 0 ? AOF_WAIT_SYNCED : AOF_WAIT_FOR_EVER, timeout_ms,
-                    reply_later);
+    wait_begin(client, &(struct wait_wish){.offset = client->written_offset,
+                                           .replica_count = replicas,
+                                           .proof = REPLICAS_SYNCED,
+                                           .wants_file = local != 0,
+                                           .timeout_ms = timeout_ms,
+                                           .reply = local != 0 ? reply_later_with_file : reply_later});
 }
 
 /* clang-format off */

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/mem_move.h"
 #include "commands/shared/families.h"
+#include "replication/replicas.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/durable/libraries.h"
@@ -115,17 +116,19 @@ static void put_databases(struct request *request, unsigned count)
 static void cmd_memory_stats(struct request *request)
 {
     struct memory_report report;
+    struct replicas_stats replicas;
     unsigned databases = used_databases();
     uint64_t above_start;
 
     collect(&report);
+    replicas_stats(&replicas);
     above_start = report.used > report.startup ? report.used - report.startup : 0;
     reply_map(request, STATS_PAIRS + databases);
     put_number(request, "peak.allocated", report.peak);
     put_number(request, "total.allocated", report.used);
     put_number(request, "startup.allocated", report.startup);
     put_number(request, "replication.backlog", report.journal);
-    put_number(request, "clients.slaves", 0);
+    put_number(request, "clients.slaves", replicas.held_bytes);
     put_number(request, "clients.normal", report.clients);
     put_number(request, "cluster.links", 0);
     put_number(request, "aof.buffer", 0);

@@ -6,7 +6,6 @@
 #include "base/number.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
-#include "server/durable/aof_hold.h"
 
 /* ------------------------------------------------------------------------------------------------------ cluster -- */
 
@@ -47,43 +46,6 @@ static void cmd_module_help(struct request *request)
 }
 
 /* ----------------------------------------------------------------------------------------------------- replicas -- */
-
-static void cmd_role(struct request *request)
-{
-    reply_array(request, 3);
-    reply_bulk(request, SLICE("master"));
-    reply_int(request, 0); /* the offset of replication, as INFO has it */
-    reply_array(request, 0);
-}
-
-static void reply_none(struct client *client, bool is_synced)
-{
-    (void)is_synced;
-    resp_write_int(&client->conn.output, 0);
-}
-
-/* There are no replicas to acknowledge writes: with a count above 0 the client waits for the whole timeout. */
-static void cmd_wait(struct request *request)
-{
-    int64_t replicas, timeout_ms;
-
-    if (!request_arg_i64(request, 1, &replicas))
-        return;
-    if (!number_parse_i64(request_arg(request, 2), &timeout_ms)) {
-        reply_error(request, "ERR timeout is not an integer or out of range");
-        return;
-    }
-    if (timeout_ms < 0) {
-        reply_error(request, "ERR timeout is negative");
-        return;
-    }
-    if (replicas <= 0 || request->in_exec) {
-        reply_int(request, 0);
-        return;
-    }
-    request->blocked = true;
-    aof_hold_client(request->client, 0, AOF_WAIT_FOR_EVER, timeout_ms, reply_none);
-}
 
 static void cmd_failover(struct request *request)
 {
@@ -265,17 +227,10 @@ const struct command_row standalone_commands[] = {
      .keys = "OW,UPDATE@index:1@range:0,1,0", .group = "server", .since = "3.0.0",
      .summary = "RESTORE, while a slot is moved.", .complexity = "O(N) for N elements",
      .syntax = "RESTORE-ASKING key ttl serialized-value"},
-    {.name = "role", .run = cmd_role, .arity = 1, .access = ACCESS_FREE, .flags = "noscript loading stale fast",
-     .categories = "@admin @fast @dangerous", .group = "server", .since = "2.8.12",
-     .summary = "Returns the role of this server in replication.", .complexity = "O(1)", .syntax = "ROLE"},
     {.name = "rreplay", .run = cmd_no_cluster, .arity = -3, .access = ACCESS_FREE,
      .flags = "readonly noprop stale fast absent", .categories = "@read @fast", .group = "server", .since = "0.9.5",
      .summary = "Active replicas: commands that another server has run.", .complexity = "That of the commands.",
      .syntax = "RREPLAY uuid commands [db [timestamp]]"},
-    {.name = "wait", .run = cmd_wait, .arity = 3, .access = ACCESS_FREE, .flags = "noscript",
-     .categories = "@slow @connection", .group = "generic", .since = "3.0.0",
-     .summary = "Waits until replicas have all earlier writes of the connection.", .complexity = "O(1)",
-     .syntax = "WAIT numreplicas timeout", .tips = "request_policy:all_shards response_policy:agg_min"},
     {0},
 };
 /* clang-format on */

@@ -13,6 +13,7 @@
 #include "server/acl/acl_user.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
+#include "server/core/role.h"
 #include "server/core/server.h"
 #include "server/pubsub/monitor.h"
 #include "server/pubsub/pubsub.h"
@@ -204,7 +205,7 @@ static void reply_hello(struct request *request)
     reply_text(request, "mode");
     reply_text(request, "standalone");
     reply_text(request, "role");
-    reply_text(request, "master");
+    reply_text(request, role_follows() ? "replica" : "master");
     reply_text(request, "modules");
     reply_array(request, 0);
 }

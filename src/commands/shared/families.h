@@ -35,6 +35,7 @@
     DO(standalone_commands)                       \
     DO(replication_master_commands)               \
     DO(replication_replica_commands)              \
+    DO(replication_commands)                      \
     DO(sorted_set_commands)                       \
     DO(sorted_set_range_commands)                 \
     DO(sorted_set_algebra_commands)               \

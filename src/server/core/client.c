@@ -9,6 +9,7 @@
 #include "server/core/client_ref.h"
 #include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
+#include "server/core/role.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/core/transaction.h"
@@ -266,8 +267,7 @@ void client_serve_unblock(struct client *client)
     } else if (how == CLIENT_WAIT_ERROR) {
         client->on_unblock(client, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
     } else {
-        client->on_unblock(client, "UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
-                                   "replica?)");
+        client->on_unblock(client, role_unblock_error);
         conn_close_after_flush(&client->conn); /* it waited here for what only a master can give */
     }
 }

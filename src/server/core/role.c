@@ -8,6 +8,9 @@
 
 _Atomic bool role_is_follower; /* global: see role.h */
 
+const char role_unblock_error[] =
+    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
+
 static void (*on_change)(void); /* const after setup; NULL: none */
 
 /* From here on nothing serves it; its worker ends the wait in its next turn. */

@@ -17,5 +17,6 @@ static inline bool role_follows(void)
 /* With the gate owned; only for src/replication. Where a server begins to follow a master, also another one, clients
  * that are blocked get an error and are closed: what they wait for is not theirs to have any more. */
 void role_set(bool follows);
+extern const char role_unblock_error[]; /* that error */
 /* Sets a function that role_set calls at its end. Before the workers start. */
 void role_on_change(void (*changed)(void));

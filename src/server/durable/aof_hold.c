@@ -1,7 +1,6 @@
 #include "server/durable/aof_hold.h"
 
 #include "base/assert.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/spinlock.h"
 #include "server/core/client.h"
@@ -16,7 +15,6 @@
 _Atomic bool aof_hold_on; /* global: see the header */
 /* A worker's; its own thread's. */
 static struct state {
-    struct list waits;           /* of struct synced_wait: clients that wait for the disk */
     struct list held;            /* of struct held_output, in no order */
     _Atomic uint64_t held_bytes; /* atomic, relaxed: their memory, at the last turn's end */
     /* atomic, seq_cst: one more than the journal's offset up to which the AOF is to be synced, or replies may be sent,
@@ -42,16 +40,6 @@ struct held_output {
         uint64_t position; /* in the journal */
         size_t bytes;
     } first, later;
-};
-
-/* A client that waits; its worker's. */
-struct synced_wait {
-    struct list_node node; /* a state's waits */
-    struct client *client;
-    uint64_t offset;
-    enum aof_wait how;
-    struct loop_timer timer;
-    void (*reply)(struct client *client, bool is_synced);
 };
 
 /* ------------------------------------------------------------------------------------------------------ waking -- */
@@ -123,118 +111,11 @@ bool aof_hold_is_waited_for(void)
     return false;
 }
 
-/* ----------------------------------------------------------------------------------------------------- clients -- */
-
-static void end_wait(struct synced_wait *wait)
+void aof_hold_ask(struct worker *worker, uint64_t offset)
 {
-    struct client *client = wait->client;
-    bool is_synced = aof_hold_is_on() && aof_synced_offset() >= wait->offset;
-    void (*reply)(struct client * client, bool is_synced) = wait->reply;
-
-    loop_timer_stop(client->worker->loop, &wait->timer);
-    list_remove(&wait->node);
-    mem_free(wait);
-    reply(client, is_synced);
-    client_unblock(client);
-}
-
-static void on_timeout(struct loop *loop, struct loop_timer *timer)
-{
-    struct synced_wait *wait = container_of(timer, struct synced_wait, timer);
-
-    (void)loop;
-    if (client_end_wait(wait->client, wait->client->wait_count))
-        end_wait(wait);
-}
-
-static struct synced_wait *find(struct client *client)
-{
-    LIST_FOREACH(node, &of(client->worker)->waits) {
-        struct synced_wait *wait = container_of(node, struct synced_wait, node);
-
-        if (wait->client == client)
-            return wait;
-    }
-    return NULL;
-}
-
-static void on_unblock(struct client *client, const char *error)
-{
-    struct synced_wait *wait = find(client);
-
-    assert(wait != NULL);
-    if (error == NULL) {
-        end_wait(wait);
-        return;
-    }
-    loop_timer_stop(client->worker->loop, &wait->timer);
-    list_remove(&wait->node);
-    mem_free(wait);
-    resp_write_error_text(&client->conn.output, error);
-    client_unblock(client);
-}
-
-static void forget_wait(struct client *client)
-{
-    struct synced_wait *wait = list_is_empty(&of(client->worker)->waits) ? NULL : find(client);
-
-    if (wait == NULL)
-        return;
-    loop_timer_stop(client->worker->loop, &wait->timer);
-    list_remove(&wait->node);
-    mem_free(wait);
-}
-
-/* Tells the writer the lowest offset that clients wait for, and answers the clients whose offset is synced. */
-static void serve_waits(struct worker *worker)
-{
-    uint64_t lowest = UINT64_MAX, synced;
-    bool is_off = aof_state() == AOF_OFF, counts = aof_hold_is_on(); /* else the first files are not in place yet */
-
-    LIST_FOREACH(node, &of(worker)->waits) {
-        const struct synced_wait *wait = container_of(node, struct synced_wait, node);
-
-        if (wait->how == AOF_WAIT_SYNCED)
-            lowest = MIN(lowest, wait->offset);
-    }
-    if (lowest != UINT64_MAX)
-        want(&of(worker)->synced_wanted, lowest);
-    synced = aof_synced_offset();
-
-    LIST_FOREACH_SAFE(node, &of(worker)->waits) {
-        struct synced_wait *wait = container_of(node, struct synced_wait, node);
-
-        if (wait->how == AOF_WAIT_SYNCED && ((counts && wait->offset <= synced) || is_off) &&
-            client_end_wait(wait->client, wait->client->wait_count))
-            end_wait(wait);
-    }
-}
-
-void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, int64_t timeout_ms,
-                     void (*reply)(struct client *client, bool is_synced))
-{
-    struct worker *worker = client->worker;
-    struct synced_wait *wait = mem_alloc_zero(sizeof(*wait));
-
-    assert(reply != NULL && find(client) == NULL);
-    client_assert_owned(client);
-    wait->client = client;
-    wait->offset = offset;
-    wait->how = how;
-    wait->reply = reply;
-    list_push_back(&of(worker)->waits, &wait->node);
-    worker_at_turn_end(worker);
-    client_block(client, on_unblock);
-    if (timeout_ms != 0) {
-        int64_t late_us = (int64_t)clock_monotonic_us() - loop_now_us(worker->loop);
-
-        loop_timer_start(worker->loop, &wait->timer, MIN(timeout_ms, INT64_MAX / 2000) * 1000 + MAX(late_us, 0),
-                         on_timeout);
-    }
-    if (how == AOF_WAIT_SYNCED) {
-        want(&of(worker)->synced_wanted, offset);
-        aof_writer_poke(); /* it may rest because nobody waited */
-    }
+    worker_assert_self(worker);
+    want(&of(worker)->synced_wanted, offset);
+    aof_writer_poke(); /* it may rest because nobody waited */
 }
 
 /* ------------------------------------------------------------------------------------------------------ output -- */
@@ -250,7 +131,6 @@ static void release(struct held_output *held)
 static void forget(struct client *client)
 {
     client_assert_owned(client);
-    forget_wait(client);
     if (client->held_output != NULL)
         release(client->held_output);
 }
@@ -408,11 +288,9 @@ void aof_hold_turn(struct worker *worker)
         worker->has_journaled = false;
         aof_writer_poke();
     }
-    if (!list_is_empty(&of(worker)->waits))
-        serve_waits(worker);
     if (aof_hold_is_on() || !list_is_empty(&of(worker)->held))
         hold_output(worker);
-    if (!list_is_empty(&of(worker)->waits) || !list_is_empty(&of(worker)->held))
+    if (!list_is_empty(&of(worker)->held))
         worker_at_turn_end(worker); /* of the next turn */
 }
 
@@ -421,7 +299,7 @@ static void turn_end(struct worker *worker)
     const struct state *mine = of(worker);
     uint64_t from;
 
-    if (!worker->has_journaled && !aof_hold_is_on() && list_is_empty(&mine->waits) && list_is_empty(&mine->held))
+    if (!worker->has_journaled && !aof_hold_is_on() && list_is_empty(&mine->held))
         return; /* another part asked for the end of this turn */
     from = tick_now();
     aof_hold_turn(worker);
@@ -437,7 +315,6 @@ static void init(struct worker *worker)
 {
     struct state *mine = of(worker);
 
-    list_init(&mine->waits);
     list_init(&mine->held);
     atomic_init(&mine->held_bytes, 0);
     atomic_init(&mine->synced_wanted, 0);

@@ -1,4 +1,4 @@
-/* Waiting for the append-only file: replies, and clients with WAITAOF.
+/* Waiting for the append-only file: replies, and other parts (WAITAOF).
  *
  * Acknowledged writes survive the process. So a reply waits until the effects that it reports or reflects are safe: in
  * the journal's tail (store/journal_tail.h), which has almost all effects as soon as they are appended, or written to
@@ -43,11 +43,8 @@ void aof_hold_fence(struct client *client);
 void aof_hold_unfence(struct client *client);
 /* Holds it likewise while the writer of the file carries out an order: aof_order_pending. */
 void aof_hold_until_done(struct client *client);
-/* Blocks the client until everything up to `offset` of the journal is on the disk, or for ever; in both cases at most
- * timeout_ms (0: no limit). Then calls `reply` with whether it is on the disk. */
-enum aof_wait { AOF_WAIT_SYNCED, AOF_WAIT_FOR_EVER };
-void aof_hold_client(struct client *client, uint64_t offset, enum aof_wait how, int64_t timeout_ms,
-                     void (*reply)(struct client *client, bool is_synced));
+/* The worker is woken when everything up to `offset` of the journal is on the disk, or before that. */
+void aof_hold_ask(struct worker *worker, uint64_t offset);
 
 uint64_t aof_hold_bytes(const struct worker *worker); /* memory of its held outputs; any thread */
 

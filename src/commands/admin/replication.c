@@ -1,0 +1,148 @@
+/* ROLE, WAIT: what a group of servers looks like from here, and waiting for it. */
+#include "commands/shared/families.h"
+
+#include "base/array.h"
+#include "base/number.h"
+#include "replication/history.h"
+#include "replication/master.h"
+#include "replication/replicas.h"
+#include "replication/wait.h"
+#include "server/core/client.h"
+#include "server/core/request.h"
+#include "server/core/role.h"
+
+#include <stdio.h>
+
+/* --------------------------------------------------------------------------------------------------------- ROLE -- */
+
+static void role_of_replica(struct request *request, const struct master_facts *master)
+{
+    static const char *const states[] = {[MASTER_CONNECT] = "connect",
+                                         [MASTER_CONNECTING] = "connecting",
+                                         [MASTER_HANDSHAKE] = "handshake",
+                                         [MASTER_SYNC] = "sync",
+                                         [MASTER_CONNECTED] = "connected"};
+
+    reply_array(request, 5);
+    reply_text(request, "slave");
+    reply_text(request, master->host);
+    reply_int(request, master->port);
+    reply_text(request, states[master->state]);
+    reply_int(request, master->state == MASTER_CONNECTED ? master->applied_offset : -1);
+}
+
+/* Copied, since the list has a lock. */
+struct role_lines {
+    struct role_line {
+        char ip[64];
+        int port;
+        int64_t offset;
+    } * items;
+    size_t count, capacity;
+};
+
+static void add_line(const struct replica_facts *facts, void *context)
+{
+    struct role_lines *lines = context;
+    struct role_line *line;
+
+    if (facts->state != REPLICA_ONLINE)
+        return;
+    line = ARRAY_PUSH(lines);
+    snprintf(line->ip, sizeof(line->ip), "%s", facts->ip);
+    line->port = facts->port;
+    line->offset = facts->acked_offset;
+}
+
+static void reply_number_text(struct request *request, int64_t number)
+{
+    char text[NUMBER_I64_SPACE];
+
+    reply_bulk(request, slice_make(text, number_format_i64(text, number)));
+}
+
+static void role_of_master(struct request *request)
+{
+    struct role_lines lines = {0};
+
+    replicas_each(add_line, &lines);
+    reply_array(request, 3);
+    reply_text(request, "master");
+    reply_int(request, history_offset());
+    reply_array(request, lines.count);
+    for (size_t i = 0; i < lines.count; i++) {
+        reply_array(request, 3);
+        reply_text(request, lines.items[i].ip);
+        reply_number_text(request, lines.items[i].port);
+        reply_number_text(request, lines.items[i].offset);
+    }
+    ARRAY_FINI(&lines);
+}
+
+static void cmd_role(struct request *request)
+{
+    struct master_facts master;
+
+    master_facts(&master);
+    if (master.follows)
+        role_of_replica(request, &master);
+    else
+        role_of_master(request);
+}
+
+/* --------------------------------------------------------------------------------------------------------- WAIT -- */
+
+static void reply_count(struct client *client, unsigned replica_count, bool is_in_file)
+{
+    (void)is_in_file;
+    resp_write_int(&client->conn.output, replica_count);
+}
+
+static void cmd_wait(struct request *request)
+{
+    struct client *client = request->client;
+    int64_t replicas, timeout_ms;
+    unsigned count;
+
+    if (role_follows()) {
+        reply_error(request,
+                    "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a "
+                    "replica is configured to be writable (which is not the default) writes to replicas are "
+                    "just local and are not propagated.");
+        return;
+    }
+    if (!request_arg_i64(request, 1, &replicas))
+        return;
+    if (!number_parse_i64(request_arg(request, 2), &timeout_ms)) {
+        reply_error(request, "ERR timeout is not an integer or out of range");
+        return;
+    }
+    if (timeout_ms < 0) {
+        reply_error(request, "ERR timeout is negative");
+        return;
+    }
+    count = wait_look(client->written_offset, REPLICAS_APPLIED).replica_count;
+    if (count >= replicas || request->in_exec) {
+        reply_int(request, count);
+        return;
+    }
+    request->blocked = true;
+    wait_begin(client, &(struct wait_wish){.offset = client->written_offset,
+                                           .replica_count = replicas,
+                                           .proof = REPLICAS_APPLIED,
+                                           .timeout_ms = timeout_ms,
+                                           .reply = reply_count});
+}
+
+/* clang-format off */
+const struct command_row replication_commands[] = {
+    {.name = "role", .run = cmd_role, .arity = 1, .access = ACCESS_FREE, .flags = "noscript loading stale fast",
+     .categories = "@admin @fast @dangerous", .group = "server", .since = "2.8.12",
+     .summary = "Returns the role of this server in replication.", .complexity = "O(1)", .syntax = "ROLE"},
+    {.name = "wait", .run = cmd_wait, .arity = 3, .access = ACCESS_FREE, .flags = "noscript",
+     .categories = "@slow @connection", .group = "generic", .since = "3.0.0",
+     .summary = "Waits until replicas have all earlier writes of the connection.", .complexity = "O(1)",
+     .syntax = "WAIT numreplicas timeout", .tips = "request_policy:all_shards response_policy:agg_min"},
+    {0},
+};
+/* clang-format on */

@@ -1,0 +1,73 @@
+#include "replication/role_rules.h"
+
+#include "base/gate.h"
+#include "base/spinlock.h"
+#include "replication/master.h"
+#include "replication/options.h"
+#include "replication/replicas.h"
+#include "replication/wait.h"
+#include "server/config/command_block.h"
+#include "server/config/config.h"
+#include "server/config/options.h"
+#include "server/core/role.h"
+#include "server/memory/memory_limit.h"
+
+/* So that of two threads the later one is right: the bits change under it. */
+static struct spinlock update_lock = {.rank = LOCK_REGISTRY};
+
+static bool lacks_replicas(void)
+{
+    const int64_t wanted = OPTION_GET(option_min_replicas_to_write);
+
+    return wanted != 0 && OPTION_GET(option_min_replicas_max_lag) != 0 && replicas_good_count() < wanted;
+}
+
+void role_rules_update(void)
+{
+    bool follows;
+
+    spinlock_acquire(&update_lock);
+    follows = role_follows();
+    command_block_set(COMMAND_BLOCK_READONLY, follows && OPTION_IS(option_replica_read_only));
+    command_block_set(COMMAND_BLOCK_STALE, follows && !OPTION_IS(option_replica_serve_stale_data) && master_is_away());
+    command_block_set(COMMAND_BLOCK_NO_REPLICAS, !follows && lacks_replicas());
+    spinlock_release(&update_lock);
+}
+
+static void on_role(void)
+{
+    gate_assert_alone();
+    memory_limit_ignore(role_follows() && OPTION_IS(option_replica_ignore_maxmemory));
+    role_rules_update();
+    wait_look_again(); /* replicas have nothing to wait for */
+}
+
+static const char *on_option(const struct option_row *row)
+{
+    (void)row;
+    on_role();
+    return NULL;
+}
+
+static bool start(struct server *server)
+{
+    static const char *const options[] = {"replica-read-only", "replica-serve-stale-data", "replica-ignore-maxmemory",
+                                          "min-replicas-to-write", "min-replicas-max-lag"};
+
+    gate_assert_main_alone();
+    (void)server;
+    for (size_t i = 0; i < countof(options); i++)
+        config_on_change(options[i], on_option);
+    role_on_change(on_role);
+    role_rules_update();
+    return true;
+}
+
+/* Good replicas get old with the time. */
+static void sample(struct server *server)
+{
+    (void)server;
+    role_rules_update();
+}
+
+const struct lifecycle role_rules_lifecycle = {.server_start = start, .server_sample = sample};
