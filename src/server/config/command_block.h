@@ -51,10 +51,13 @@ static inline void command_block_note_change(void)
 
 static inline void command_block_set(enum command_block block, bool on)
 {
+    unsigned before;
+
     assert(block != 0 && (block & (block - 1)) == 0); /* one */
     if (on)
-        (void)atomic_fetch_or_explicit(&command_block_bits, block, memory_order_release);
+        before = atomic_fetch_or_explicit(&command_block_bits, block, memory_order_release);
     else
-        (void)atomic_fetch_and_explicit(&command_block_bits, ~(unsigned)block, memory_order_release);
-    command_block_note_change();
+        before = atomic_fetch_and_explicit(&command_block_bits, ~(unsigned)block, memory_order_release);
+    if (((before & (unsigned)block) != 0) != on)
+        command_block_note_change();
 }

@@ -16,7 +16,6 @@
 
 #include <stdio.h>
 
-static const char readonly_denial[] = "READONLY You can't write against a read only replica.";
 const char command_check_stale_denial[] =
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
 
@@ -133,7 +132,8 @@ const char *command_check_write_denial(const struct client *client, char room[FA
         return NULL;
     if ((blocks & (COMMAND_BLOCK_UNSAVED | COMMAND_BLOCK_UNWRITTEN)) != 0)
         return disk_denial(blocks, room);
-    return (blocks & COMMAND_BLOCK_READONLY) != 0 ? readonly_denial : "NOREPLICAS Not enough good replicas to write.";
+    return (blocks & COMMAND_BLOCK_READONLY) != 0 ? "READONLY You can't write against a read only replica."
+                                                  : "NOREPLICAS Not enough good replicas to write.";
 }
 
 bool command_check_is_stale(const struct client *client)
@@ -256,19 +256,6 @@ bool command_check_refuses(struct client *client, const struct job *job)
     dispatch_after_reply(client);
     if (UNLIKELY((client->flags & CLIENT_REPLICA) != 0))
         conn_close(&client->conn); /* an error must not get into the stream */
-    return true;
-}
-
-bool command_check_refuses_inside(struct request *request)
-{
-    struct client *client = request->client;
-
-    worker_assert_self(request->worker); /* commands that need nothing run outside, and write nothing */
-    if ((command_blocks() & COMMAND_BLOCK_READONLY) == 0 || (client->flags & CLIENT_OBEYED) != 0 ||
-        !is_write(client, request->command))
-        return false;
-    refuse_for(request, readonly_denial);
-    counter_add(&client->worker->stats.rejected_calls[request->command->id], 1);
     return true;
 }
 

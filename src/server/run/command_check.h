@@ -4,12 +4,8 @@
 
 #include "server/core/worker.h"
 
-struct request;
-
 /* Checks the command now. A refused command is counted as rejected, and makes its transaction fail. */
 must_check bool command_check_refuses(struct client *client, const struct job *job);
-/* Checks again, inside the gate, whether a replica's client may write: the role may have changed since. */
-must_check bool command_check_refuses_inside(struct request *request);
 /* Checks permissions again, since the rules of its user may have changed while it was parked. */
 must_check bool command_check_refuses_meanwhile(struct client *client, const struct job *job);
 /* Returns the error for this client's writes: files cannot be written, this server is a replica, or it has too few of

@@ -367,10 +367,7 @@ static uint64_t run_command_since(struct client *client, const struct job *job, 
     struct request request;
 
     begin_request(&request, client, job, keys, exclusive, start);
-    if (UNLIKELY(role_follows()) && command_check_refuses_inside(&request))
-        start = tick_now();
-    else
-        start = execute(&request, start);
+    start = execute(&request, start);
     finish_request(&request, in_group);
     return start;
 }
