@@ -14,6 +14,7 @@
 #include "replication/backlog.h"
 #include "replication/full_sync.h"
 #include "replication/history.h"
+#include "replication/local_keys.h"
 #include "replication/master.h"
 #include "replication/master_link.h"
 #include "replication/options.h"
@@ -144,7 +145,7 @@ static void lifecycles_setup(void)
         &active_expiry_lifecycle, &listeners_lifecycle,      &standstill_lifecycle,
         &backlog_lifecycle,       &crew_lifecycle,           &master_lifecycle,
         &master_link_lifecycle,   &role_rules_lifecycle,     &replication_info_lifecycle,
-        &wait_lifecycle,
+        &wait_lifecycle,          &local_keys_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)

@@ -5,6 +5,7 @@
 #include "base/gate.h"
 #include "replication/backlog.h"
 #include "replication/history.h"
+#include "replication/local_keys.h"
 #include "replication/master.h"
 #include "replication/options.h"
 #include "replication/replicas.h"
@@ -38,6 +39,7 @@ struct picture {
     int64_t backlog_begin, backlog_bytes; /* the offset of its first byte, counted from 1 */
     uint64_t backlog_memory_bytes, memory_bytes;
     double input_kb_a_second, output_kb_a_second;
+    uint64_t local_key_count;
 };
 
 /* ------------------------------------------------------------------------------------------------------- rates -- */
@@ -119,6 +121,7 @@ static void take(void *into, const struct info_moment *moment)
     picture->memory_bytes = picture->backlog_memory_bytes + picture->sent.held_bytes;
     picture->input_kb_a_second = kb_a_second(&input_rate);
     picture->output_kb_a_second = kb_a_second(&output_rate);
+    picture->local_key_count = local_keys_count();
 }
 
 static const struct info_source source = {sizeof(struct picture), .take = take};
@@ -218,6 +221,7 @@ const struct info_row replication_info[] = {
     FIELD("total_net_repl_output_bytes", sent.output_bytes),
     FIELD("instantaneous_input_repl_kbps", input_kb_a_second),
     FIELD("instantaneous_output_repl_kbps", output_kb_a_second),
+    FIELD("slave_expires_tracked_keys", local_key_count),
     FIELD("sync_full", sent.full_syncs),
     FIELD("sync_partial_ok", sent.partial_syncs),
     FIELD("sync_partial_err", sent.refused_partial_syncs),

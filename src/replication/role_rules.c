@@ -2,6 +2,7 @@
 
 #include "base/gate.h"
 #include "base/spinlock.h"
+#include "replication/local_keys.h"
 #include "replication/master.h"
 #include "replication/options.h"
 #include "replication/replicas.h"
@@ -38,6 +39,7 @@ static void on_role(void)
 {
     gate_assert_alone();
     memory_limit_ignore(role_follows() && OPTION_IS(option_replica_ignore_maxmemory));
+    local_keys_update();
     role_rules_update();
     wait_look_again(); /* replicas have nothing to wait for */
 }

@@ -52,7 +52,9 @@ enum event_class {
     EVENT_KEY_MISS = 1 << 9,
     EVENT_MODULE = 1 << 10,
     EVENT_NEW = 1 << 11,
-    OBSERVE_CHANGES = 1 << 12 /* not a class of events: an observer wants to know of all changes */
+    /* No classes of events: */
+    OBSERVE_CHANGES = 1 << 12,   /* clients track keys */
+    OBSERVE_LOCAL_KEYS = 1 << 13 /* clients write on a replica */
 };
 
 /* Callbacks that are called for changes while the key's stripe is held. They must be quick and never block. Register an

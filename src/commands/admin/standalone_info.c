@@ -7,6 +7,5 @@ const struct info_row standalone_info[] = {
     INFO_TEXT("mem_cluster_links", "0"),
 
     INFO_TEXT("master_failover_state", "no-failover"),
-    INFO_TEXT("slave_expires_tracked_keys", "0"),
     {0},
 };
