@@ -353,8 +353,11 @@ static bool parse_client_type(struct request *request, uint32_t index, enum clie
 
 static enum client_type card_type(const struct client_card *card)
 {
-    return (atomic_load_explicit(&card->flags, memory_order_relaxed) & CLIENT_PUBSUB) != 0 ? CLIENT_TYPE_PUBSUB
-                                                                                           : CLIENT_TYPE_NORMAL;
+    const uint32_t flags = atomic_load_explicit(&card->flags, memory_order_relaxed);
+
+    if ((flags & CLIENT_REPLICA) != 0)
+        return CLIENT_TYPE_REPLICA;
+    return (flags & CLIENT_PUBSUB) != 0 ? CLIENT_TYPE_PUBSUB : CLIENT_TYPE_NORMAL;
 }
 
 static bool is_being_killed(const struct client_card *card)
