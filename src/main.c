@@ -12,6 +12,7 @@
 #include "commands/shared/type_options.h"
 #include "persist/types.h"
 #include "replication/backlog.h"
+#include "replication/failover.h"
 #include "replication/full_sync.h"
 #include "replication/history.h"
 #include "replication/local_keys.h"
@@ -145,7 +146,7 @@ static void lifecycles_setup(void)
         &active_expiry_lifecycle, &listeners_lifecycle,      &standstill_lifecycle,
         &backlog_lifecycle,       &crew_lifecycle,           &master_lifecycle,
         &master_link_lifecycle,   &role_rules_lifecycle,     &replication_info_lifecycle,
-        &wait_lifecycle,          &local_keys_lifecycle,
+        &wait_lifecycle,          &local_keys_lifecycle,     &failover_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "replication/backlog.h"
+#include "replication/failover.h"
 #include "replication/full_sync.h"
 #include "replication/history.h"
 #include "replication/options.h"
@@ -329,7 +330,7 @@ static void ask(struct worker *worker)
 {
     static const char getack[] = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
 
-    if (LIKELY(!states[worker->index].asks) || worker->reentrant)
+    if (LIKELY(!states[worker->index].asks) || worker->reentrant || failover_is_on())
         return;
     if (replicas_count() == 0 || send_message(worker, slice_make(getack, sizeof(getack) - 1)))
         states[worker->index].asks = false;
@@ -340,7 +341,8 @@ static void ping(struct worker *worker, uint64_t now_us)
     static const char text[] = "*1\r\n$4\r\nPING\r\n";
     const uint64_t period_us = (uint64_t)OPTION_GET(option_repl_ping_period) * SECOND_US;
 
-    if (replicas_count() == 0 || now_us - all.pinged_us < period_us)
+    /* What a failover's target has to have must not grow. */
+    if (replicas_count() == 0 || failover_is_on() || now_us - all.pinged_us < period_us)
         return;
     if (send_message(worker, slice_make(text, sizeof(text) - 1)))
         all.pinged_us = now_us;

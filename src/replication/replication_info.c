@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/gate.h"
 #include "replication/backlog.h"
+#include "replication/failover.h"
 #include "replication/history.h"
 #include "replication/local_keys.h"
 #include "replication/master.h"
@@ -207,6 +208,7 @@ const struct info_row replication_info[] = {
     FIELD("connected_slaves", replica_count),
     FIELD("min_slaves_good_slaves", good_replica_count, .wanted = minimum_is_set),
     INFO_LINES("slave<n>", &source, append_replicas),
+    INFO_CALL_TEXT("master_failover_state", failover_state_word),
     FIELD("master_replid", id),
     FIELD("master_replid2", id2),
     FIELD("master_repl_offset", history.offset),
@@ -231,6 +233,5 @@ const struct info_row replication_info[] = {
 void replication_info_setup(void)
 {
     gate_assert_main_alone();
-    config_on_reset_stat(master_reset_stats);
     config_on_reset_stat(replicas_reset_stats);
 }

@@ -2,6 +2,7 @@
 
 #include "base/gate.h"
 #include "base/spinlock.h"
+#include "replication/failover.h"
 #include "replication/local_keys.h"
 #include "replication/master.h"
 #include "replication/options.h"
@@ -44,6 +45,13 @@ static void on_role(void)
     wait_look_again(); /* replicas have nothing to wait for */
 }
 
+static void on_news(void)
+{
+    role_rules_update();
+    wait_look_again();
+    failover_look_again();
+}
+
 static const char *on_option(const struct option_row *row)
 {
     (void)row;
@@ -61,7 +69,8 @@ static bool start(struct server *server)
     for (size_t i = 0; i < countof(options); i++)
         config_on_change(options[i], on_option);
     role_on_change(on_role);
-    role_rules_update();
+    replicas_on_news(on_news);
+    on_role();
     return true;
 }
 

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/thread.h"
 #include "net/loop.h"
 #include "replication/history.h"
 #include "server/core/client.h"
@@ -202,14 +201,6 @@ void wait_look_again(void)
     }
 }
 
-static bool start(struct server *server)
-{
-    thread_assert_main();
-    (void)server;
-    replicas_on_news(wait_look_again);
-    return true;
-}
-
 static void init(struct worker *worker)
 {
     list_init(&of(worker)->waits);
@@ -219,7 +210,6 @@ static void init(struct worker *worker)
 
 const struct lifecycle wait_lifecycle = {
     .worker_init = init,
-    .server_start = start,
     .worker_turn_end = turn_end,
     .client_withdraw = withdraw,
 };

@@ -35,4 +35,4 @@ struct wait_state wait_look(uint64_t offset, enum replicas_proof proof);
 
 /* Blocks the client; its worker's thread, from a command of its own that is not part of EXEC or a script. */
 void wait_begin(struct client *client, const struct wait_wish *wish);
-void wait_look_again(void); /* the role has changed; any thread */
+void wait_look_again(void); /* a replica has said something new, or the role has changed; any thread */

@@ -1,8 +1,9 @@
-/* ROLE, WAIT: what a group of servers looks like from here, and waiting for it. */
+/* ROLE, WAIT, FAILOVER: what a group of servers looks like from here, and waiting for it. */
 #include "commands/shared/families.h"
 
 #include "base/array.h"
 #include "base/number.h"
+#include "replication/failover.h"
 #include "replication/history.h"
 #include "replication/master.h"
 #include "replication/replicas.h"
@@ -134,8 +135,67 @@ static void cmd_wait(struct request *request)
                                            .reply = reply_count});
 }
 
+/* ----------------------------------------------------------------------------------------------------- FAILOVER -- */
+
+/* False: it has replied. */
+static bool parse_failover(struct request *request, struct failover_wish *wish)
+{
+    for (uint32_t i = 1; i < request->arg_count; i++) {
+        const uint32_t left = request->arg_count - i - 1;
+
+        if (request_arg_is(request, i, "timeout") && left >= 1 && !wish->has_timeout) {
+            if (!request_arg_i64(request, ++i, &wish->timeout_ms))
+                return false;
+            if (wish->timeout_ms <= 0) {
+                reply_error(request, "ERR FAILOVER timeout must be greater than 0");
+                return false;
+            }
+            wish->has_timeout = true;
+        } else if (request_arg_is(request, i, "to") && left >= 2 && wish->host.size == 0) {
+            int64_t port;
+
+            wish->host = request_arg(request, i + 1);
+            if (!request_arg_i64(request, i + 2, &port))
+                return false;
+            wish->port = port >= 0 && port <= 65535 ? (int)port : -1;
+            i += 2;
+        } else if (request_arg_is(request, i, "force") && !wish->force) {
+            wish->force = true;
+        } else {
+            reply_syntax_error(request);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void cmd_failover(struct request *request)
+{
+    struct failover_wish wish = {0};
+    const char *reason;
+
+    if (request->arg_count == 2 && request_arg_is(request, 1, "abort")) {
+        if (failover_abort())
+            reply_ok(request);
+        else
+            reply_error(request, "ERR No failover in progress.");
+        return;
+    }
+    if (!parse_failover(request, &wish))
+        return;
+    reason = failover_begin(request->worker, &wish);
+    if (reason != NULL)
+        reply_error(request, reason);
+    else
+        reply_ok(request);
+}
+
 /* clang-format off */
 const struct command_row replication_commands[] = {
+    {.name = "failover", .run = cmd_failover, .arity = -1, .flags = "admin noscript stale",
+     .categories = "@admin @slow @dangerous", .group = "server", .since = "6.2.0",
+     .summary = "Makes a replica take the place of this server.", .complexity = "O(1)",
+     .syntax = "FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]"},
     {.name = "role", .run = cmd_role, .arity = 1, .access = ACCESS_FREE, .flags = "noscript loading stale fast",
      .categories = "@admin @fast @dangerous", .group = "server", .since = "2.8.12",
      .summary = "Returns the role of this server in replication.", .complexity = "O(1)", .syntax = "ROLE"},

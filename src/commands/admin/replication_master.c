@@ -5,6 +5,8 @@
 #include "base/number.h"
 #include "base/random.h"
 #include "net/resp.h"
+#include "replication/failover.h"
+#include "replication/history.h"
 #include "replication/master.h"
 #include "replication/replica_link.h"
 #include "replication/replicas.h"
@@ -22,6 +24,8 @@ static const char *reason_against(const struct request *request)
 {
     const struct client *client = request->client;
 
+    if (failover_is_on())
+        return "NOMASTERLINK Can't SYNC while failing over";
     if (master_is_away())
         return "NOMASTERLINK Can't SYNC while not connected with my master";
     if (conn_output_size(&client->conn) != 0)
@@ -53,6 +57,27 @@ static bool is_failover(const struct request *request)
     return request->arg_count > 3 && request_arg_is(request, 3, "failover");
 }
 
+/* The master asks this server to take its place: it has everything, and the master's writes wait. */
+static bool take_over(struct request *request)
+{
+    const struct slice id = request_arg(request, 1);
+    struct history_facts history;
+
+    log_notice("Failover request received for replid %.*s.", (int)MIN(id.size, (size_t)HISTORY_ID_SIZE), id.data);
+    if (!role_follows()) {
+        reply_error(request, "ERR PSYNC FAILOVER can't be sent to a master.");
+        return false;
+    }
+    history_facts(&history);
+    if (!slice_equal_text_nocase(id, history.id)) {
+        reply_error(request, "ERR PSYNC FAILOVER replid must match my replid.");
+        return false;
+    }
+    (void)master_leave();
+    log_notice("MASTER MODE enabled (failover request from '%s')", request->client->card.address);
+    return true;
+}
+
 static void cmd_psync(struct request *request)
 {
     struct slice id = request_arg(request, 1);
@@ -60,10 +85,8 @@ static void cmd_psync(struct request *request)
 
     if (is_bound(request))
         return;
-    if (is_failover(request) && !role_follows()) {
-        reply_error(request, "ERR PSYNC FAILOVER can't be sent to a master.");
+    if (is_failover(request) && !take_over(request))
         return;
-    }
     if (!may_begin(request) || !request_arg_i64(request, 2, &offset))
         return;
     if (offset > 0 && replica_continue(request->client, id, offset - 1))
@@ -304,7 +327,7 @@ static void cmd_replconf(struct request *request)
 
 /* clang-format off */
 const struct command_row replication_master_commands[] = {
-    {.name = "psync", .run = cmd_psync, .arity = -3, .access = ACCESS_GATED,
+    {.name = "psync", .run = cmd_psync, .arity = -3, /* with FAILOVER it changes the role */
      .flags = "admin noscript no_async_loading no_multi", .categories = "@admin @slow @dangerous",
      .group = "server", .since = "2.8.0", .summary = "A replica asks for the stream of changes.",
      .syntax = "PSYNC replicationid offset"},

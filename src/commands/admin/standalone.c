@@ -1,10 +1,8 @@
-/* Commands about replication, clusters and modules, answered as by a server without them: most clients and all
+/* Commands about clusters and modules, answered as by a server without them: most clients and all
  * monitoring programs use them. Commands of Redis 7.0 and KeyDB that are not supported are rows, too, marked absent:
  * ACL rules and rename-command may name them. */
 #include "commands/shared/families.h"
 
-#include "base/number.h"
-#include "server/core/client.h"
 #include "server/core/request.h"
 
 /* ------------------------------------------------------------------------------------------------------ cluster -- */
@@ -43,16 +41,6 @@ static void cmd_module_help(struct request *request)
     };
 
     reply_help(request, lines, countof(lines));
-}
-
-/* ----------------------------------------------------------------------------------------------------- replicas -- */
-
-static void cmd_failover(struct request *request)
-{
-    if (request->arg_count == 2 && request_arg_is(request, 1, "abort"))
-        reply_error(request, "ERR No failover in progress.");
-    else
-        reply_error(request, "ERR FAILOVER requires connected replicas.");
 }
 
 /* --------------------------------------------------------------------------------------------------------- rows -- */
@@ -203,10 +191,6 @@ const struct command_row standalone_commands[] = {
      .since = "3.0.0", .summary = "Container for commands about a cluster.",
      .complexity = "Depends on the subcommand.", .syntax = "CLUSTER subcommand [arg ...]",
      .subcommands = cluster_subcommands},
-    {.name = "failover", .run = cmd_failover, .arity = -1, .access = ACCESS_FREE, .flags = "admin noscript stale",
-     .categories = "@admin @slow @dangerous", .group = "server", .since = "6.2.0",
-     .summary = "Makes a replica take the place of this server.", .complexity = "O(1)",
-     .syntax = "FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]"},
     {.name = "keydb.mvccrestore", .run = cmd_no_cluster, .arity = 5, .access = ACCESS_FREE,
      .flags = "write denyoom absent", .categories = "@keyspace @write @slow @dangerous",
      .keys = "OW,UPDATE@index:1@range:0,1,0", .group = "generic", .since = "6.0.18",

@@ -5,7 +5,5 @@ const struct info_row standalone_info[] = {
     INFO_TEXT("cluster_enabled", "0"),
     INFO_TEXT("cluster_connections", "0"),
     INFO_TEXT("mem_cluster_links", "0"),
-
-    INFO_TEXT("master_failover_state", "no-failover"),
     {0},
 };

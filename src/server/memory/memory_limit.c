@@ -272,6 +272,13 @@ static struct eviction_rule rule_of(int64_t policy)
     return rule;
 }
 
+/* In a pause nothing changes, and a master decides for its replicas. */
+static bool nothing_may_go(const struct store *store)
+{
+    return (atomic_load_explicit(&store->keeps_expired, memory_order_relaxed) & STORE_KEEPS_PAUSED) != 0 ||
+           atomic_load(&limit_ignored);
+}
+
 /* Inside the gate. Frees `wanted` bytes, or says why not. */
 static enum memory_room evict(struct worker *worker, uint64_t wanted)
 {
@@ -287,7 +294,7 @@ static enum memory_room evict(struct worker *worker, uint64_t wanted)
     of(worker)->expiring_only = rule.expiring_only;
     access_begin(&worker->run.access, worker_now_ms(worker), false);
     worker->run.access.effects = journal_is_on(&worker->server->journal) ? &worker->run.effects : NULL;
-    for (unsigned step = 1; freed < wanted && !atomic_load(&limit_ignored); step++) {
+    for (unsigned step = 1; freed < wanted && !nothing_may_go(worker->server->store); step++) {
         size_t bytes = eviction_step(&worker->run.access, &of(worker)->pool, &rule);
 
         latency_add(LATENCY_EVICTION_DEL, (int64_t)(of(worker)->pool.delete_us / 1000));
@@ -320,7 +327,7 @@ enum memory_room memory_make_room(struct worker *worker)
     counted = memory_counted();
     if (counted <= limit)
         return MEMORY_FINE;
-    if ((atomic_load_explicit(&worker->server->store->keeps_expired, memory_order_relaxed) & STORE_KEEPS_PAUSED) != 0)
+    if (nothing_may_go(worker->server->store))
         return MEMORY_SHORT; /* nothing changes in a pause */
     if (OPTION_GET(option_maxmemory_policy) == POLICY_NO_EVICTION) {
         note_state(true);

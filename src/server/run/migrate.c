@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "persist/rdb_payload.h"
 #include "server/command/command.h"
+#include "server/config/command_block.h"
 #include "server/core/client.h"
 #include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
@@ -40,7 +41,8 @@ struct migration {
     bool is_silent;
     unsigned db, tries;
     bool copies, replaces;
-    bool is_killed; /* its client was: then no key is deleted here any more */
+    bool is_killed;  /* its client was: then no key is deleted here any more */
+    bool is_demoted; /* likewise, as this server has become a replica */
     struct moving_key *keys;
     struct key *keys_to_hold; /* the same keys, in a row */
     uint32_t key_count;
@@ -165,6 +167,8 @@ static void describe_end(const struct migration *migration, char *text, size_t s
     else if (order->end != MIGRATE_DONE)
         (void)snprintf(text, size, "IOERR error or timeout %s to target instance",
                        order->end == MIGRATE_NOT_READ ? "reading" : "writing");
+    else if (migration->is_demoted)
+        (void)snprintf(text, size, "READONLY You can't write against a read only replica.");
     else if (migration->tries >= TRIES_MOST)
         (void)snprintf(text, size, "ERR a key changes faster than MIGRATE can move it");
     else
@@ -224,6 +228,11 @@ static void settle_held(struct worker *worker, void *context)
     struct migration *migration = context;
     struct access *access = &worker->run.access;
 
+    if ((command_blocks() & COMMAND_BLOCK_READONLY) != 0) {
+        migration->is_demoted = true;
+        migration->order.count = 0;
+        return;
+    }
     if (take_away(migration, access) && migration->order.end == MIGRATE_DONE && migration->tries < TRIES_MOST) {
         migration->tries++;
         write_commands(migration, access);

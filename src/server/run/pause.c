@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "server/config/command_block.h"
 #include "server/core/client.h"
 #include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
@@ -25,7 +26,7 @@ static int64_t now_ms(void)
 /* Of CLIENT PAUSE. */
 static uint32_t mode_of_clients(void)
 {
-    return atomic_load(&pause_mode) & ~(uint32_t)PAUSE_FOR_LAG;
+    return atomic_load(&pause_mode) & ~(uint32_t)PAUSE_REASONS;
 }
 
 static void keep_expired(struct server *server, bool keep)
@@ -76,8 +77,8 @@ void pause_begin(struct worker *worker, enum pause_mode mode, int64_t duration_m
     mode_before = atomic_load(&pause_mode);
     while (before < until && !atomic_compare_exchange_weak(&pause_until_ms, &before, until))
         ;
-    while ((mode_before & ~(uint32_t)PAUSE_FOR_LAG) < (uint32_t)mode &&
-           !atomic_compare_exchange_weak(&pause_mode, &mode_before, (mode_before & PAUSE_FOR_LAG) | (uint32_t)mode))
+    while ((mode_before & ~(uint32_t)PAUSE_REASONS) < (uint32_t)mode &&
+           !atomic_compare_exchange_weak(&pause_mode, &mode_before, (mode_before & PAUSE_REASONS) | (uint32_t)mode))
         ;
     keep_expired(worker->server, true);
     on_timer(worker->loop, &timers[worker->index].timer);
@@ -85,28 +86,35 @@ void pause_begin(struct worker *worker, enum pause_mode mode, int64_t duration_m
 
 void pause_end(struct server *server)
 {
-    uint32_t before = atomic_fetch_and(&pause_mode, PAUSE_FOR_LAG);
+    uint32_t before = atomic_fetch_and(&pause_mode, PAUSE_REASONS);
 
     atomic_store(&pause_until_ms, 0);
-    if ((before & PAUSE_FOR_LAG) == 0)
+    if ((before & PAUSE_REASONS) == 0)
         keep_expired(server, false);
     wake_all(server);
 }
 
-void pause_for_lag(bool lags)
+void pause_for(enum pause_mode reason, bool is_on)
 {
     struct server *server = server_instance();
 
-    if (lags) {
-        atomic_fetch_or(&pause_mode, PAUSE_FOR_LAG);
+    assert((reason & ~PAUSE_REASONS) == 0 && (reason & (reason - 1)) == 0);
+    if (is_on) {
+        atomic_fetch_or(&pause_mode, (uint32_t)reason);
         keep_expired(server, true);
+        command_block_note_change(); /* commands that were asked before are asked again */
         return;
     }
-    if (atomic_fetch_and(&pause_mode, ~(uint32_t)PAUSE_FOR_LAG) == PAUSE_FOR_LAG)
+    if (atomic_fetch_and(&pause_mode, ~(uint32_t)reason) == (uint32_t)reason)
         keep_expired(server, false);
 }
 
-void pause_for_lag_over(void)
+void pause_for_lag(bool lags)
+{
+    pause_for(PAUSE_FOR_LAG, lags);
+}
+
+void pause_for_over(void)
 {
     wake_all(server_instance());
 }
@@ -121,6 +129,8 @@ static bool may_write(const struct client *client, const struct command *command
 
 bool pause_holds_writes(void)
 {
+    if ((atomic_load(&pause_mode) & (PAUSE_FOR_FAILOVER | PAUSE_FOR_SHUTDOWN)) != 0)
+        return true;
     return mode_of_clients() != PAUSE_NONE && now_ms() < atomic_load(&pause_until_ms);
 }
 
@@ -130,7 +140,7 @@ bool pause_holds(const struct client *client, const struct command *command, con
     const uint32_t mode = mode_of_clients();
 
     client_assert_owned(client);
-    if ((atomic_load(&pause_mode) & PAUSE_FOR_LAG) != 0 && may_write(client, command, args, arg_count))
+    if ((atomic_load(&pause_mode) & PAUSE_REASONS) != 0 && may_write(client, command, args, arg_count))
         return true;
     if (mode == PAUSE_NONE || now_ms() >= atomic_load(&pause_until_ms))
         return false;

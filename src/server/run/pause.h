@@ -17,7 +17,16 @@ struct command;
 struct server;
 struct worker;
 
-enum pause_mode { PAUSE_NONE, PAUSE_WRITES, PAUSE_ALL, PAUSE_FOR_LAG = 4 /* together with one of the others */ };
+enum pause_mode {
+    PAUSE_NONE,
+    PAUSE_WRITES,
+    PAUSE_ALL,
+    /* Reasons of this server for a pause of writes; any of them, together with one of the others. */
+    PAUSE_FOR_LAG = 4,      /* a reader of the journal is too far behind */
+    PAUSE_FOR_FAILOVER = 8, /* a replica takes over */
+    PAUSE_FOR_SHUTDOWN = 16 /* the server ends when its replicas have everything */
+};
+enum { PAUSE_REASONS = PAUSE_FOR_LAG | PAUSE_FOR_FAILOVER | PAUSE_FOR_SHUTDOWN };
 
 extern _Atomic uint32_t pause_mode; /* global: atomic: relaxed; enum pause_mode */
 
@@ -31,12 +40,13 @@ static inline bool pause_is_on(void)
  * the thread of the worker, which later ends the pause. */
 void pause_begin(struct worker *worker, enum pause_mode mode, int64_t duration_ms);
 void pause_end(struct server *server); /* any thread */
-/* Starts or ends a pause of writes because a reader of the journal lags; independent of CLIENT PAUSE. Any thread, also
- * under stripes. */
+/* Starts or ends a pause of writes for this reason (one of PAUSE_REASONS), which is independent of CLIENT PAUSE. Any
+ * thread, also under stripes. Behind a start with the gate owned no command writes. */
+void pause_for(enum pause_mode reason, bool is_on);
 void pause_for_lag(bool lags);
-void pause_for_lag_over(void); /* call it after the end of that pause: wakes parked commands; under no lock */
+void pause_for_over(void); /* call it after the end of such a pause: wakes parked commands; under no lock */
 
-bool pause_holds_writes(void); /* true during CLIENT PAUSE of either mode */
+bool pause_holds_writes(void); /* true during CLIENT PAUSE of either mode, a failover or a shutdown */
 /* True if this command must wait. In the client's worker's thread. */
 bool pause_holds(const struct client *client, const struct command *command, const struct slice *args,
                  uint32_t arg_count);

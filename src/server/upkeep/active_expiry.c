@@ -124,7 +124,7 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
         return;
     }
     begin_us = clock_monotonic_us();
-    if (role_follows()) { /* since just now: the role changes while nobody is inside */
+    if (role_follows() || pause_is_on()) { /* since just now: that changes while nobody is inside */
         gate_leave(&worker->member);
         return;
     }

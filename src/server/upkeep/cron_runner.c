@@ -14,6 +14,7 @@
 #include "server/memory/memory_limit.h"
 #include "server/pubsub/events.h"
 #include "server/run/dispatch.h"
+#include "server/run/pause.h"
 #include "server/upkeep/active_expiry.h"
 #include "store/jobs.h"
 
@@ -225,7 +226,7 @@ static void run_held(struct worker *worker, void *context)
 
     worker_assert_inside(worker);
     assert(run->due->cron->key_count < run->due->cron->word_count);
-    if (role_follows() || !is_still_due(access, run, false))
+    if (role_follows() || pause_is_on() || !is_still_due(access, run, false))
         return;
     call_script(worker, run);
     failed = run->reply.size != 0 && run->reply.data[0] == '-';

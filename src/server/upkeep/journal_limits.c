@@ -59,7 +59,7 @@ static bool start(struct server *server)
     struct journal *journal = &server->journal;
 
     journal->on_lag = pause_for_lag;
-    journal->on_lag_over = pause_for_lag_over;
+    journal->on_lag_over = pause_for_over;
     (void)apply(NULL);
     return true;
 }
