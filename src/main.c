@@ -13,6 +13,7 @@
 #include "persist/types.h"
 #include "replication/backlog.h"
 #include "replication/failover.h"
+#include "replication/farewell.h"
 #include "replication/full_sync.h"
 #include "replication/history.h"
 #include "replication/local_keys.h"
@@ -94,6 +95,7 @@
 #include "server/upkeep/defrag_cycle.h"
 #include "server/upkeep/journal_limits.h"
 #include "server/upkeep/shutdown.h"
+#include "server/upkeep/shutdown_wait.h"
 #include "server/upkeep/soft_shutdown.h"
 
 #include <stdlib.h>
@@ -115,14 +117,12 @@ static void commands_setup(void)
 static void fields_setup(void)
 {
     static const struct info_row *const tables[] = {
-        config_info,        process_info,      availability_zone_info,
-        stats_info,         commands_info,     absent_info,
-        certificates_info,  topics_info,       tracking_table_info,
-        acl_client_info,    durable_info,      memory_info,
-        client_limit_info,  dispatch_info,     parking_info,
-        rendezvous_info,    migrate_link_info, listeners_info,
-        active_expiry_info, defrag_cycle_info, standalone_info,
-        replication_info,   script_info,
+        config_info,         process_info,     availability_zone_info, stats_info,
+        commands_info,       absent_info,      certificates_info,      topics_info,
+        tracking_table_info, acl_client_info,  durable_info,           memory_info,
+        client_limit_info,   dispatch_info,    parking_info,           rendezvous_info,
+        migrate_link_info,   listeners_info,   active_expiry_info,     defrag_cycle_info,
+        standalone_info,     replication_info, shutdown_wait_info,     script_info,
     };
 
     info_setup(tables, countof(tables));
@@ -147,6 +147,7 @@ static void lifecycles_setup(void)
         &backlog_lifecycle,       &crew_lifecycle,           &master_lifecycle,
         &master_link_lifecycle,   &role_rules_lifecycle,     &replication_info_lifecycle,
         &wait_lifecycle,          &local_keys_lifecycle,     &failover_lifecycle,
+        &shutdown_wait_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)
@@ -182,6 +183,7 @@ static void parts_setup(void)
     replicas_setup();
     master_setup();
     replication_info_setup();
+    farewell_setup();
     persistence_setup(type_rdb_limits);
     lifecycles_setup();
 }

@@ -354,7 +354,7 @@ bool replica_continue(struct client *client, struct slice id, int64_t offset)
     char text[HISTORY_ID_SIZE + 1] = {0}, name[REPLICA_IP_MOST + 16];
     struct history_facts facts;
 
-    gate_assert_inside(&client->worker->member);
+    worker_assert_inside(client->worker);
     if (id.size != HISTORY_ID_SIZE || !backlog_is_on())
         return false;
     memcpy(text, id.data, HISTORY_ID_SIZE);
@@ -393,7 +393,7 @@ void replica_begin_full(struct client *client, bool is_old)
 {
     struct replica *link = of(client);
 
-    gate_assert_inside(&client->worker->member);
+    worker_assert_inside(client->worker);
     become_replica(link);
     link->is_old = is_old;
     set_state(link, REPLICA_WAITS);

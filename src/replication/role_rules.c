@@ -13,6 +13,7 @@
 #include "server/config/options.h"
 #include "server/core/role.h"
 #include "server/memory/memory_limit.h"
+#include "server/upkeep/shutdown_wait.h"
 
 /* So that of two threads the later one is right: the bits change under it. */
 static struct spinlock update_lock = {.rank = LOCK_REGISTRY};
@@ -50,6 +51,7 @@ static void on_news(void)
     role_rules_update();
     wait_look_again();
     failover_look_again();
+    shutdown_wait_look_again();
 }
 
 static const char *on_option(const struct option_row *row)

@@ -7,6 +7,7 @@
 #include "server/core/server.h"
 #include "server/upkeep/soft_shutdown.h"
 #include "server/upkeep/shutdown.h"
+#include "server/upkeep/shutdown_wait.h"
 
 /* --- SHUTDOWN --- */
 
@@ -37,10 +38,12 @@ static bool parse_shutdown(const struct slice *args, uint32_t arg_count, unsigne
     return (*flags & (SHUTDOWN_NOSAVE | SHUTDOWN_SAVE)) != (SHUTDOWN_NOSAVE | SHUTDOWN_SAVE);
 }
 
-/* A shutdown does not wait, so only one that a signal asked for may not have begun. */
+/* It waits for replicas, or a signal has asked for it and it has not begun. */
 static void abort_shutdown(struct request *request)
 {
-    if (!shutdown_forget_signal()) {
+    const bool was_asked = shutdown_forget_signal();
+
+    if (!shutdown_wait_abort() && !was_asked) {
         reply_error(request, "ERR No shutdown in progress.");
         return;
     }
@@ -74,6 +77,8 @@ static void cmd_shutdown(struct request *request)
         abort_shutdown(request);
     else if (flags == SHUTDOWN_SOFT)
         soft_shutdown(request);
+    else if ((flags & SHUTDOWN_NOW) == 0 && shutdown_wait_begin(request->client, flags))
+        request->blocked = true;
     else if (!shutdown_begin(request->worker->server, flags, request->access->exclusive ? request->access : NULL))
         reply_error(request, "ERR Errors trying to SHUTDOWN. Check logs."); /* else the end is the reply */
 }

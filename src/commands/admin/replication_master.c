@@ -78,6 +78,12 @@ static bool take_over(struct request *request)
     return true;
 }
 
+/* With FAILOVER it changes the role. */
+static enum access_class psync_access_of(const struct slice *args, uint32_t arg_count)
+{
+    return arg_count > 3 && slice_equal_text_nocase(args[3], "failover") ? ACCESS_EXCLUSIVE : ACCESS_GATED;
+}
+
 static void cmd_psync(struct request *request)
 {
     struct slice id = request_arg(request, 1);
@@ -327,7 +333,7 @@ static void cmd_replconf(struct request *request)
 
 /* clang-format off */
 const struct command_row replication_master_commands[] = {
-    {.name = "psync", .run = cmd_psync, .arity = -3, /* with FAILOVER it changes the role */
+    {.name = "psync", .run = cmd_psync, .arity = -3, .access = ACCESS_GATED, .access_of = psync_access_of,
      .flags = "admin noscript no_async_loading no_multi", .categories = "@admin @slow @dangerous",
      .group = "server", .since = "2.8.0", .summary = "A replica asks for the stream of changes.",
      .syntax = "PSYNC replicationid offset"},

@@ -31,6 +31,7 @@ static const char *const server_fields[] = {
     "config_file",
     "listener<n>",
     "io_threads_active",
+    "shutdown_in_milliseconds",
     "availability_zone",
     "features",
     NULL,

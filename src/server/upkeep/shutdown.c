@@ -10,6 +10,7 @@
 #include "server/durable/child.h"
 #include "server/durable/loading.h"
 #include "server/durable/persistence.h"
+#include "server/upkeep/shutdown_wait.h"
 #include "server/upkeep/soft_shutdown.h"
 
 #include <signal.h>
@@ -87,6 +88,8 @@ bool shutdown_by_itself(struct worker *worker, unsigned flags)
 
     worker_assert_zero(worker);
     worker_assert_outside(worker);
+    if ((flags & SHUTDOWN_NOW) == 0 && shutdown_wait_begin(NULL, flags))
+        return true; /* later: shutdown_wait.h */
     if (!shutdown_needs_gate(flags))
         return shutdown_begin(worker->server, flags, NULL);
     if (!exclusive_begin(worker, GATE_WISH_SHUTDOWN))
@@ -118,7 +121,7 @@ static void serve_signal(struct worker *worker)
     int signal_number = atomic_load_explicit(&signal_received, memory_order_relaxed);
 
     if (worker->index != 0 || signal_number == 0 || atomic_load_explicit(&server->stopping, memory_order_relaxed) ||
-        atomic_load_explicit(&server->cron_paused, memory_order_relaxed) || soft_shutdown_is_pending())
+        atomic_load_explicit(&server->cron_paused, memory_order_relaxed) || soft_shutdown_is_pending() || shutdown_waits())
         return;
     if (!atomic_exchange(&signal_noted, true))
         log_warning("Received %s scheduling shutdown...", signal_number == SIGINT ? "SIGINT" : "SIGTERM");

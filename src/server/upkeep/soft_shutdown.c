@@ -6,6 +6,7 @@
 #include "server/core/client.h"
 #include "server/core/server.h"
 #include "server/upkeep/shutdown.h"
+#include "server/upkeep/shutdown_wait.h"
 
 static _Atomic int64_t option_soft_shutdown; /* global: option storage */
 
@@ -43,7 +44,7 @@ static void look(struct server *server)
 {
     unsigned staying = 0;
 
-    if (!soft_shutdown_is_pending() || atomic_load_explicit(&server->stopping, memory_order_relaxed))
+    if (!soft_shutdown_is_pending() || shutdown_waits() || atomic_load_explicit(&server->stopping, memory_order_relaxed))
         return;
     server_each_client(server, count_staying, &staying);
     if (staying == 0) {

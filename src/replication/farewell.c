@@ -1,0 +1,63 @@
+#include "replication/farewell.h"
+
+#include "base/buffer.h"
+#include "base/log.h"
+#include "replication/history.h"
+#include "replication/options.h"
+#include "replication/replicas.h"
+#include "server/config/options.h"
+#include "server/upkeep/shutdown_wait.h"
+
+struct look {
+    int64_t offset;
+    unsigned missing;
+    struct buffer *lines; /* NULL: nobody reads them */
+};
+
+static void look_at(const struct replica_facts *facts, void *context)
+{
+    struct look *look = context;
+
+    if (facts->state == REPLICA_ONLINE && facts->acked_offset >= look->offset)
+        return;
+    look->missing++;
+    if (look->lines != NULL)
+        buffer_printf(look->lines, "%s%s:%d (%lld bytes, %lld s)", look->missing != 1 ? ", " : "", facts->ip,
+                      facts->port, (long long)(look->offset - facts->acked_offset), (long long)facts->lag_s);
+}
+
+static unsigned count_missing(struct buffer *lines)
+{
+    struct look look = {.offset = history_offset(), .lines = lines};
+
+    replicas_each(look_at, &look);
+    return look.missing;
+}
+
+static bool is_over(void)
+{
+    return count_missing(NULL) == 0;
+}
+
+static int64_t timeout_ms(void)
+{
+    return replicas_count() == 0 ? 0 : OPTION_GET(option_shutdown_timeout) * 1000;
+}
+
+static void log_missing(void)
+{
+    struct buffer lines = {0};
+    const unsigned missing = count_missing(&lines);
+
+    if (missing != 0)
+        log_warning("Shutting down although %u of %u replicas lag: %.*s", missing, replicas_count(), (int)lines.size,
+                    lines.data);
+    buffer_fini(&lines);
+}
+
+void farewell_setup(void)
+{
+    static const struct shutdown_wait wait = {is_over, timeout_ms, log_missing};
+
+    shutdown_wait_provide(&wait);
+}
