@@ -60,6 +60,7 @@ const char *failover_state_word(void)
 
 bool failover_asks_target(void)
 {
+    worker_assert_zero(worker_self());
     return state_now() == IN_PROGRESS && answer_now() == NO_ANSWER;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "replication/history.h"
 #include "replication/options.h"
 #include "replication/replicas.h"
@@ -59,5 +60,6 @@ void farewell_setup(void)
 {
     static const struct shutdown_wait wait = {is_over, timeout_ms, log_missing};
 
+    thread_assert_main();
     shutdown_wait_provide(&wait);
 }

@@ -41,10 +41,11 @@ static void prepare_psync(struct handshake *handshake, const struct handshake_fa
     /* The first byte that is wanted, counted from 1. */
     const int64_t wanted = facts->id != NULL ? facts->offset + 1 : -1;
     const struct slice words[] = {SLICE("PSYNC"), facts->id != NULL ? slice_from_text(facts->id) : SLICE("?"),
-                                  slice_make(number, number_format_i64(number, wanted))};
+                                  slice_make(number, number_format_i64(number, wanted)), SLICE("FAILOVER")};
 
     handshake->asks_to_continue = facts->id != NULL;
-    append_words(&handshake->requests[HANDSHAKE_PSYNC], words, countof(words));
+    append_words(&handshake->requests[HANDSHAKE_PSYNC], words,
+                 facts->is_failover ? countof(words) : countof(words) - 1);
 }
 
 static void prepare(struct handshake *handshake, const struct handshake_facts *facts)

@@ -17,8 +17,9 @@ struct handshake_facts {
     struct slice announced_ip;   /* size 0: the master takes that of the connection */
     int port;
     const char *version;
-    const char *id; /* NULL: asks for all data */
-    int64_t offset; /* bytes of that history that are here */
+    const char *id;   /* NULL: asks for all data */
+    int64_t offset;   /* bytes of that history that are here */
+    bool is_failover; /* the master is a replica of this server that takes its place with PSYNC */
 };
 
 enum handshake_step {

@@ -12,10 +12,12 @@
 #include "net/tls.h"
 #include "replication/backlog.h"
 #include "replication/handshake.h"
+#include "replication/failover.h"
 #include "replication/history.h"
 #include "replication/lookup.h"
 #include "replication/master.h"
 #include "replication/options.h"
+#include "replication/role_rules.h"
 #include "replication/replicas.h"
 #include "replication/sync.h"
 #include "server/config/options.h"
@@ -117,6 +119,8 @@ static void set_state(enum link_state state)
     if (was_up && !is_up)
         SHOW(down_us, (int64_t)clock_monotonic_us());
     SHOW(is_up, is_up);
+    if (was_up != is_up)
+        role_rules_update();
 }
 
 static void show_sync(void)
@@ -426,12 +430,16 @@ static size_t take_handshake(const char *data, size_t size)
     case HANDSHAKE_MORE:
         break;
     case HANDSHAKE_CONTINUES:
+        failover_was_answered(true);
         accept_continue();
         break;
     case HANDSHAKE_FULL:
+        failover_was_answered(true);
         begin_sync();
         break;
     case HANDSHAKE_FAILED:
+        if (master_link.handshake.step == HANDSHAKE_PSYNC)
+            failover_was_answered(false);
         (void)snprintf(reason, sizeof(reason), "%s", master_link.handshake.error);
         give_up(RETRY_US, "%s", reason);
         break;
@@ -522,6 +530,7 @@ static void on_open(struct conn *conn)
         facts.offset = history.offset;
         log_notice("Trying a partial resynchronization (request %s:%lld).", facts.id, (long long)facts.offset + 1);
     }
+    facts.is_failover = facts.id != NULL && failover_asks_target();
     handshake_begin(&master_link.handshake, &facts, &out);
     set_state(LINK_SHAKES_HANDS);
     send_buffer(&out);

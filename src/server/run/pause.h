@@ -41,7 +41,7 @@ static inline bool pause_is_on(void)
 void pause_begin(struct worker *worker, enum pause_mode mode, int64_t duration_ms);
 void pause_end(struct server *server); /* any thread */
 /* Starts or ends a pause of writes for this reason (one of PAUSE_REASONS), which is independent of CLIENT PAUSE. Any
- * thread, also under stripes. Behind a start with the gate owned no command writes. */
+ * thread, also under stripes. If the caller owns the gate, no command writes from then on. */
 void pause_for(enum pause_mode reason, bool is_on);
 void pause_for_lag(bool lags);
 void pause_for_over(void); /* call it after the end of such a pause: wakes parked commands; under no lock */

@@ -121,7 +121,8 @@ static void serve_signal(struct worker *worker)
     int signal_number = atomic_load_explicit(&signal_received, memory_order_relaxed);
 
     if (worker->index != 0 || signal_number == 0 || atomic_load_explicit(&server->stopping, memory_order_relaxed) ||
-        atomic_load_explicit(&server->cron_paused, memory_order_relaxed) || soft_shutdown_is_pending() || shutdown_waits())
+        atomic_load_explicit(&server->cron_paused, memory_order_relaxed) || soft_shutdown_is_pending() ||
+        shutdown_waits())
         return;
     if (!atomic_exchange(&signal_noted, true))
         log_warning("Received %s scheduling shutdown...", signal_number == SIGINT ? "SIGINT" : "SIGTERM");

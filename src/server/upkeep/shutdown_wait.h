@@ -25,8 +25,8 @@ void shutdown_wait_provide(const struct shutdown_wait *wait); /* before the work
 /* --- any thread --- */
 
 bool shutdown_waits(void); /* costs a load */
-/* Begins to wait, or goes on; the server ends later with these flags (enum shutdown_flag). The client (NULL: none; its
- * worker's thread) is blocked until then. False: nothing is to be waited for. */
+/* Begins to wait, or goes on; the server ends later with these flags (enum shutdown_flag). The client, whose command
+ * this is, is blocked until then; NULL: none. False: nothing is to be waited for. */
 must_check bool shutdown_wait_begin(struct client *client, unsigned flags);
-void shutdown_wait_look_again(void);       /* a replica has said something new */
-bool shutdown_wait_abort(void); /* false: nothing waits. The clients get an error */
+void shutdown_wait_look_again(void); /* a replica has said something new */
+bool shutdown_wait_abort(void);      /* false: nothing waits. The clients get an error */

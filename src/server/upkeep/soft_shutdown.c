@@ -44,7 +44,8 @@ static void look(struct server *server)
 {
     unsigned staying = 0;
 
-    if (!soft_shutdown_is_pending() || shutdown_waits() || atomic_load_explicit(&server->stopping, memory_order_relaxed))
+    if (!soft_shutdown_is_pending() || shutdown_waits() ||
+        atomic_load_explicit(&server->stopping, memory_order_relaxed))
         return;
     server_each_client(server, count_staying, &staying);
     if (staying == 0) {
