@@ -443,3 +443,62 @@ with_server {} {
         }
     }
 }
+
+with_server {} {
+    test "a chain: ours, ours, redis-server, ours" {noconn} {
+        with_group {a ours {} b ours {} c oracle {} d ours {}} {
+            on a set x 1
+            follow b a
+            wait_for {[shows b get x] eq 1}
+            follow c b
+            wait_for {[shows c get x] eq 1}
+            follow d c
+            wait_for {[shows d get x] eq 1}
+            on a select 7
+            on a rpush l 1 2 3
+            on a eval {redis.call('set', 'k', 1) redis.call('incr', 'k')} 0
+            on a select 0
+            on a set end 1
+            foreach name {b c d} {
+                wait_for {[shows $name get end] eq 1}
+                assert_equal [dataset a] [dataset $name]
+            }
+            # The second takes over; those behind it need no full sync.
+            on b replicaof no one
+            on b set end 2
+            follow a b
+            foreach name {a c d} {
+                wait_for {[shows $name get end] eq 2}
+            }
+            assert_equal [dataset b] [dataset a]
+            assert_equal [dataset b] [dataset d]
+            assert_equal 1 [log_count d "Full resync from master"]
+            assert_equal 0 [log_count a "Full resync from master"]
+            wait_for {[log_count a "Successful partial resynchronization"] == 1}
+        }
+    }
+
+    test "a replica of its own replica, and a cycle of three" {noconn} {
+        with_group {a ours {} b ours {} c ours {}} {
+            on a set x 1
+            follow b a
+            wait_for {[shows b get x] eq 1}
+            follow a b
+            wait_for {[logged a "Connecting to MASTER"]}
+            pause 1500 ;# what it is that they agree on is not promised
+            on a replicaof no one
+            on a set y 1
+            wait_for {[shows b get y] eq 1}
+            follow c b
+            wait_for {[shows c get y] eq 1}
+            follow a c
+            pause 1500
+            on a replicaof no one
+            on a set z 1
+            foreach name {b c} {
+                wait_for {[shows $name get z] eq 1} 20000
+                assert_equal [dataset a] [dataset $name]
+            }
+        }
+    }
+}

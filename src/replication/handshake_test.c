@@ -1,0 +1,117 @@
+/* Conversations with masters of several kinds. */
+#include "replication/handshake.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ID "0123456789abcdef0123456789abcdef01234567"
+#define OTHER "fedcba9876543210fedcba9876543210fedcba98"
+
+static const struct handshake_facts stranger = {.port = 1, .version = "7.0.0"};
+static const struct handshake_facts known = {.user = {"joe", 3},
+                                             .password = {"pw", 2},
+                                             .announced_ip = {"::1", 3},
+                                             .port = 1,
+                                             .version = "7.0.0",
+                                             .id = ID,
+                                             .offset = 99};
+
+/* What comes of these replies. */
+static enum handshake_result talk(const struct handshake_facts *facts, const char *replies, struct handshake *handshake,
+                                  struct buffer *requests, size_t *used)
+{
+    handshake_begin(handshake, facts, requests);
+    return handshake_take(handshake, replies, strlen(replies), used, requests);
+}
+
+static void each_request_waits_for_the_reply_before_it(void **state)
+{
+    static const char *const words[] = {"$4\r\nPING\r\n",
+                                        "$3\r\njoe\r\n$2\r\npw\r\n",
+                                        "$14\r\nlistening-port\r\n$1\r\n1\r\n",
+                                        "$10\r\nip-address\r\n$3\r\n::1\r\n",
+                                        "$6\r\npsync2\r\n",
+                                        "$7\r\nversion\r\n",
+                                        "$40\r\n" ID "\r\n$3\r\n100\r\n"};
+    struct handshake handshake;
+    struct buffer requests = {0};
+    size_t used;
+
+    (void)state;
+    handshake_begin(&handshake, &known, &requests);
+    for (size_t i = 0; i < countof(words); i++) {
+        assert_int_equal(requests.data[0], '*');
+        assert_non_null(strstr(buffer_text(&requests), words[i]));
+        buffer_clear(&requests);
+        if (i + 1 < countof(words))
+            assert_int_equal(handshake_take(&handshake, "\n+OK\r\n", 6, &used, &requests), HANDSHAKE_MORE);
+    }
+    assert_int_equal(handshake.step, HANDSHAKE_PSYNC);
+    handshake_fini(&handshake);
+    buffer_fini(&requests);
+}
+
+static void expect(const struct handshake_facts *facts, const char *replies, enum handshake_result result,
+                   const char *left, const char *error)
+{
+    struct handshake handshake;
+    struct buffer requests = {0};
+    size_t used;
+
+    assert_int_equal(talk(facts, replies, &handshake, &requests, &used), result);
+    if (result != HANDSHAKE_FAILED)
+        assert_string_equal(replies + used, left);
+    else
+        assert_non_null(strstr(handshake.error, error));
+    if (result == HANDSHAKE_FULL)
+        assert_string_equal(handshake.id, OTHER);
+    handshake_fini(&handshake);
+    buffer_fini(&requests);
+}
+
+static void masters_of_all_kinds(void **state)
+{
+    (void)state;
+    expect(&stranger, "+PONG\r\n-ERR x\r\n-ERR x\r\n-ERR x\r\n\n\n+FULLRESYNC " OTHER " 0\r\n$", HANDSHAKE_FULL, "$",
+           "");
+    expect(&known, "-NOAUTH\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+CONTINUE\r\n*", HANDSHAKE_CONTINUES, "*", "");
+    expect(&known, "-NOAUTH\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+CONTINUE " OTHER "\r\n", HANDSHAKE_CONTINUES, "",
+           "");
+    expect(&known, "-NOAUTH\r\n-WRONGPASS\r\n", HANDSHAKE_FAILED, "", "refuses AUTH: '-WRONGPASS'");
+    expect(&known, "-NOAUTH\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+CONTINUE x\r\n", HANDSHAKE_FAILED, "", "damaged");
+    expect(&stranger, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+CONTINUE " ID "\r\n", HANDSHAKE_FAILED, "", "not asked for");
+    expect(&stranger, "+PONG\r\n+OK\r\n:1\r\n", HANDSHAKE_FAILED, "", "reply to REPLCONF");
+    expect(&stranger, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+FULLRESYNC " ID " 1 2\r\n", HANDSHAKE_FAILED, "", "damaged");
+    expect(&stranger, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+FULLRESYNC " ID " -1\r\n", HANDSHAKE_FAILED, "", "damaged");
+    expect(&stranger, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+FULLRESYNCING\r\n", HANDSHAKE_FAILED, "", "refuses PSYNC");
+    expect(&stranger, "+PONG\r\n+O", HANDSHAKE_MORE, "+O", "");
+}
+
+static void a_line_has_a_limit(void **state)
+{
+    char line[HANDSHAKE_LINE_MOST_BYTES + 2];
+
+    (void)state;
+    memset(line, '+', sizeof(line));
+    line[HANDSHAKE_LINE_MOST_BYTES] = '\0';
+    expect(&stranger, line, HANDSHAKE_MORE, line, "");
+    line[HANDSHAKE_LINE_MOST_BYTES] = '+';
+    line[HANDSHAKE_LINE_MOST_BYTES + 1] = '\0';
+    expect(&stranger, line, HANDSHAKE_FAILED, "", "too long");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_request_waits_for_the_reply_before_it),
+        cmocka_unit_test(masters_of_all_kinds),
+        cmocka_unit_test(a_line_has_a_limit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
