@@ -51,8 +51,14 @@ class Group:
         self.random = random.Random("group " + seed)
         self.members = []
         self.proxies = {}
-        kinds = options.kinds.split(",")
-        for name, kind in zip(NAMES, kinds):
+        try:
+            self.begin(options)
+        except BaseException:
+            self.stop()
+            raise
+
+    def begin(self, options):
+        for name, kind in zip(NAMES, options.kinds.split(",")):
             binary = options.oracle if kind == "oracle" else options.server
             # Only ours keep more than the backlog for those that went.
             more = ["--repl-backlog-size", "200mb"] if is_redis(binary) else []
@@ -409,13 +415,13 @@ def rounds(options, commands):
             if until and time.monotonic() > until:
                 print("time is over after %d rounds" % (number - options.first))
                 break
-            if group is None or number % options.group == 0:
-                if group:
-                    group.stop()
-                first = number
-                group = Group(options, "%d/%d" % (options.seed, number))
             one = None
             try:
+                if group is None or number % options.group == 0:
+                    if group:
+                        group.stop()
+                    first, group = number, None
+                    group = Group(options, "%d/%d" % (options.seed, number))
                 one = Round(group, options, commands, "%d/%d" % (options.seed, number))
                 one.go()
                 passed += 1
@@ -429,10 +435,11 @@ def rounds(options, commands):
                 print("FAILED round %d (repeat: --seed %d --first %d --rounds %d): %s\n  it was: %s" % (
                     number, options.seed, first, number - first + 1, problem, "; ".join(one.told if one else [])),
                     flush=True)
-                for member in group.members:
+                for member in group.members if group else []:
                     if not member.alive():
                         print("  %s has ended with %s\n%s" % (member.name, member.process.returncode, member.log(2500)))
-                group.stop()
+                if group:
+                    group.stop()
                 group = None
                 if failed >= options.most_failures:
                     print("too many failures, the rest is not run")
