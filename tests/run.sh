@@ -186,6 +186,18 @@ group_differential() {
         --server "$server" --oracle "$ORACLE" --blocks "$(pick 5 5 100)" --seed "$SEED"
 }
 
+group_replication() {
+    run_program "replication, prefixes" "$(pick 60 60 400)" python3 tests/replication/prefix.py \
+        --server "$server" --oracle "$ORACLE" --seconds "$(pick 5 5 180)" --seed "$SEED"
+    run_program "replication, with redis-server" "$(pick 120 120 1800)" python3 tests/differential/replication.py \
+        --server "$server" --oracle "$ORACLE" --count "$(pick 7200 4800 120000)" --seed "$SEED"
+    run_program "replication, chaos" "$(pick 120 180 2400)" python3 tests/replication/chaos.py --server "$server" \
+        --oracle "$ORACLE" --rounds "$(pick 10 10 200)" --seconds "$(pick 60 90 1800)" --seed "$SEED"
+    [ "$level" != whole ] || run_program "replication, chaos with redis-server" 1200 \
+        python3 tests/replication/chaos.py --server "$server" --oracle "$ORACLE" --rounds 100 --seconds 900 \
+        --kinds ours,oracle,ours,ours --seed "$SEED"
+}
+
 group_stress() {
     run_suite "stress" "$(pick 90 120 900)" stress --server "$server" --seconds "$(pick 10 20 180)" --seed "$SEED"
 }
