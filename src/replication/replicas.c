@@ -200,6 +200,26 @@ struct replica_place *replicas_take_place(const char *ip, int port, uint64_t off
     return found;
 }
 
+void replicas_each_place(void (*visit)(const struct replica_place_facts *facts, void *context), void *context)
+{
+    const uint64_t now_us = clock_monotonic_us(), end = journal_end_offset(&server_instance()->journal);
+
+    spinlock_acquire(&replicas_lock);
+    LIST_FOREACH(node, &all.places) {
+        const struct replica_place *place = container_of(node, struct replica_place, node);
+        const uint64_t offset = journal_reader_offset(&place->reader);
+        const struct replica_place_facts facts = {.ip = place->ip,
+                                                  .port = place->port,
+                                                  .offset = history_of_journal(offset),
+                                                  .kept_bytes = end - MIN(end, offset),
+                                                  .gone_s = (int64_t)((now_us - MIN(now_us, place->left_us)) /
+                                                                      SECOND_US)};
+
+        visit(&facts, context);
+    }
+    spinlock_release(&replicas_lock);
+}
+
 /* Closes all places that were left before that. */
 static void close_places(uint64_t before_us)
 {

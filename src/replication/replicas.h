@@ -36,6 +36,15 @@ struct replica_facts {
 
 /* Calls `visit` for each connected replica, in the order in which they came. `visit` takes no lock. */
 void replicas_each(void (*visit)(const struct replica_facts *facts, void *context), void *context);
+/* Likewise for replicas that have gone, and for which the stream is kept. */
+struct replica_place_facts {
+    const char *ip;
+    int port;
+    int64_t offset;      /* they can continue from here on */
+    uint64_t kept_bytes; /* of the stream behind it */
+    int64_t gone_s;
+};
+void replicas_each_place(void (*visit)(const struct replica_place_facts *facts, void *context), void *context);
 unsigned replicas_count(void); /* connected replicas in any state; costs a load */
 /* Online replicas that were heard of in the last min-replicas-max-lag seconds; at most a second old; costs a load. */
 unsigned replicas_good_count(void);

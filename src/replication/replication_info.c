@@ -185,6 +185,24 @@ static void append_replicas(struct buffer *buffer, const void *picture)
     replicas_each(append_line, &lines);
 }
 
+static void append_place_line(const struct replica_place_facts *facts, void *context)
+{
+    struct lines *lines = context;
+
+    buffer_printf(lines->buffer, "replica_place%u:ip=%s,port=%d,offset=%lld,kept_bytes=%llu,gone=%lld\r\n",
+                  lines->count++, facts->ip, facts->port, (long long)facts->offset,
+                  (unsigned long long)facts->kept_bytes, (long long)facts->gone_s);
+}
+
+/* Our own. */
+static void append_places(struct buffer *buffer, const void *picture)
+{
+    struct lines lines = {.buffer = buffer};
+
+    (void)picture;
+    replicas_each_place(append_place_line, &lines);
+}
+
 #define FIELD(name_, member_, ...) INFO_FIELD(name_, &source, struct picture, member_, ##__VA_ARGS__)
 
 const struct info_row replication_info[] = {
@@ -216,6 +234,7 @@ const struct info_row replication_info[] = {
     FIELD("repl_backlog_active", backlog_is_on),
     FIELD("repl_backlog_first_byte_offset", backlog_begin),
     FIELD("repl_backlog_histlen", backlog_bytes),
+    INFO_LINES("replica_place<n>", &source, append_places),
     FIELD("mem_replication_backlog", backlog_memory_bytes),
     FIELD("mem_total_replication_buffers", memory_bytes),
     FIELD("mem_clients_slaves", sent.held_bytes),

@@ -268,6 +268,7 @@ static const char *const replication_fields[] = {
     "repl_backlog_size",
     "repl_backlog_first_byte_offset",
     "repl_backlog_histlen",
+    "replica_place<n>",
     NULL,
 };
 

@@ -309,6 +309,7 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0 repl-bac
         set replica [oracle_replica]
         wait_equal $replica
         set process [lindex $::test_processes end]
+        set port [lindex [$replica config get port] 1]
         set value [string repeat v 100000]
         process_signal $process STOP
         kill_replicas
@@ -316,6 +317,9 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0 repl-bac
         for {set i 0} {$i < 300} {incr i} {
             r set key$i $value$i
         }
+        assert_match "*replica_place0:ip=127.0.0.1,port=$port,offset=*" [r info replication]
+        regexp {replica_place0:.*kept_bytes=(\d+)} [r info replication] - kept
+        assert_range $kept 30000000 31000000
         process_signal $process CONT
         wait_equal $replica
         assert_equal 1 [regexp -all {Full resync from master} [process_log $process]]
