@@ -26,6 +26,8 @@
 #include "server/core/exclusive.h"
 #include "server/core/role.h"
 #include "server/core/server.h"
+#include "server/durable/aof.h"
+#include "server/durable/aof_writer.h"
 #include "server/durable/loading.h"
 #include "server/run/follow.h"
 #include "server/tls/certificates.h"
@@ -253,14 +255,28 @@ static int64_t applied_offset(void)
     return master_link.stream_base + (int64_t)follow_applied_bytes(master_link.follow);
 }
 
+static void append_number(struct buffer *buffer, int64_t number)
+{
+    char text[NUMBER_I64_SPACE];
+    const size_t digits = number_format_i64(text, number);
+
+    buffer_printf(buffer, "$%zu\r\n%.*s\r\n", digits, (int)digits, text);
+}
+
+/* With an append-only file it also says what is on the disk. Masters that do not know FACK read no further than ACK. */
 static void send_ack(void)
 {
-    char number[NUMBER_I64_SPACE], text[128];
-    const size_t digits = number_format_i64(number, applied_offset());
-    const int size = snprintf(text, sizeof(text), "*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$%zu\r\n%.*s\r\n", digits,
-                              (int)digits, number);
+    const bool has_file = aof_state() == AOF_ON;
+    const int64_t synced = has_file ? history_of_journal(aof_synced_offset()) : 0;
+    struct buffer text = {0};
 
-    send_text(text, (size_t)size);
+    buffer_printf(&text, "*%u\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n", has_file ? 5U : 3U);
+    append_number(&text, applied_offset());
+    if (has_file) {
+        buffer_append_text(&text, "$4\r\nFACK\r\n");
+        append_number(&text, MAX(MIN(synced, applied_offset()), 0));
+    }
+    send_buffer(&text);
 }
 
 /* --------------------------------------------------------------------------------------------------- the stream -- */

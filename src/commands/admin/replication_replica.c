@@ -2,6 +2,7 @@
 #include "commands/shared/families.h"
 
 #include "base/log.h"
+#include "replication/failover.h"
 #include "replication/master.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
@@ -42,6 +43,10 @@ static void follow(struct request *request)
 
 static void cmd_replicaof(struct request *request)
 {
+    if (failover_is_on()) {
+        reply_error(request, "ERR REPLICAOF not allowed while failing over.");
+        return;
+    }
     if (request_arg_is(request, 1, "no") && request_arg_is(request, 2, "one"))
         leave(request);
     else
