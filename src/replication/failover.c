@@ -69,16 +69,15 @@ bool failover_asks_target(void)
 struct search {
     const char *host; /* "": any that has everything */
     int port;
+    int64_t end; /* the history's */
     bool is_found, is_online, has_all;
     char found_host[HOST_BYTES];
     int found_port;
 };
 
 /* Its word about the offset is older than its answer: the question itself it has read, too. */
-static bool has_all(int64_t acked)
+static bool has_all(int64_t acked, int64_t end)
 {
-    const int64_t end = history_offset();
-
     return acked >= end || (end == failover.asked_until && acked >= failover.asked_behind);
 }
 
@@ -86,7 +85,7 @@ static void look_at_replica(const struct replica_facts *facts, void *context)
 {
     struct search *search = context;
     const bool is_online = facts->state == REPLICA_ONLINE;
-    const bool is_synced = is_online && has_all(facts->acked_offset);
+    const bool is_synced = is_online && has_all(facts->acked_offset, search->end);
 
     if (search->host[0] != '\0' ? strcmp(facts->ip, search->host) != 0 || facts->port != search->port
                                 : !is_synced || search->is_found || facts->port == 0)
@@ -100,7 +99,7 @@ static void look_at_replica(const struct replica_facts *facts, void *context)
 
 static struct search find_target(const char *host, int port)
 {
-    struct search search = {.host = host, .port = port};
+    struct search search = {.host = host, .port = port, .end = history_offset()};
 
     replicas_each(look_at_replica, &search);
     return search;
