@@ -425,6 +425,13 @@ static void conclude(const struct rdb_load_result *result, bool good)
         aof_restart();
 }
 
+/* Parked commands are checked again. */
+static void wake_workers(void)
+{
+    for (unsigned i = 0; i < loader.server->worker_count; i++)
+        worker_wake_parked(&loader.server->workers[i], PARKING_GATE);
+}
+
 /* --- in place --- */
 
 static bool load_in_place(struct rdb_load_result *result)
@@ -457,6 +464,7 @@ static void replace_in_place(void)
 
     own_gate();
     command_block_set(COMMAND_BLOCK_LOADING, true);
+    wake_workers(); /* commands that wait for the gate get the error at once */
     good = open_worker(&result) && is_wanted() && load_in_place(&result);
     conclude(&result, good);
     command_block_set(COMMAND_BLOCK_LOADING, false);
@@ -594,12 +602,6 @@ static void replace_aside(void)
 }
 
 /* --- the thread --- */
-
-static void wake_workers(void)
-{
-    for (unsigned i = 0; i < loader.server->worker_count; i++)
-        worker_wake_parked(&loader.server->workers[i], PARKING_GATE);
-}
 
 static void replace(void *argument)
 {
