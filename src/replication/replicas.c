@@ -361,8 +361,10 @@ static void ping(struct worker *worker, uint64_t now_us)
     static const char text[] = "*1\r\n$4\r\nPING\r\n";
     const uint64_t period_us = (uint64_t)OPTION_GET(option_repl_ping_period) * SECOND_US;
 
+    if (replicas_count() == 0)
+        all.pinged_us = now_us; /* the first one comes a period after the first replica */
     /* What a failover's target has to have must not grow. */
-    if (replicas_count() == 0 || failover_is_on() || now_us - all.pinged_us < period_us)
+    if (failover_is_on() || now_us - all.pinged_us < period_us)
         return;
     if (send_message(worker, slice_make(text, sizeof(text) - 1)))
         all.pinged_us = now_us;
@@ -377,10 +379,9 @@ static void on_second(struct worker *worker)
     if (worker->index != 0)
         return;
     close_old_places(now_us);
-    if (replicas_count() == 0)
-        return;
-    replicas_refresh_good();
     ping(worker, now_us);
+    if (replicas_count() != 0)
+        replicas_refresh_good();
 }
 
 /* All workers' threads have ended, and with them their links. */

@@ -130,7 +130,7 @@ foreach diskless {yes no} {
     }
 }
 
-with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0} {
+with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0 repl-ping-replica-period 1000} {
     test "REPLCONF, and what is wrong with it" {} {
         assert_equal OK [r replconf]
         assert_equal OK [r replconf listening-port 1234 capa eof capa psync2 capa unheard-of]
@@ -441,6 +441,120 @@ test "a backlog that has just begun is kept for repl-backlog-ttl" {noconn} {
         set link [member_connect m]
         $link -send psync $id [expr {$offset + 1}]
         assert_equal "+CONTINUE" [reply_line $link]
+        $link -close
+    }
+}
+
+# Begins a full sync, and returns the link when the snapshot's child runs.
+proc begin_sync {} {
+    set link [hand_made {replconf capa eof}]
+    $link -send psync ? -1
+    assert_match "+FULLRESYNC *" [reply_line $link]
+    return $link
+}
+
+proc count_in_log text {
+    return [regexp -all -- $text [slurp [srv log]]]
+}
+
+with_server {.tls 0 enable-debug-command yes enable-protected-configs yes repl-diskless-sync-delay 0} {
+    test "a snapshot that cannot be made ends the links, and the next one works" {} {
+        r debug populate 1000 key 1000
+        # The child is killed.
+        foreach diskless {yes no} {
+            with_config [list repl-diskless-sync $diskless rdb-key-save-delay 10000] {
+                set link [begin_sync]
+                regexp {.*Full sync with 1 replicas: process (\d+)} [slurp [srv log]] - pid
+                exec kill -9 $pid
+                assert {[$link -closed 5000]}
+                $link -close
+            }
+        }
+        assert_equal 2 [count_in_log {Full sync with replicas failed: terminated by signal 9}]
+        # There is no folder for the file.
+        with_config {repl-diskless-sync no} {
+            set before [lindex [r config get dir] 1]
+            set folder [fresh_dir]/gone
+            file mkdir $folder
+            r config set dir $folder
+            file delete -force $folder
+            set link [begin_sync]
+            assert {[$link -closed 5000]}
+            $link -close
+            assert_equal 1 [count_in_log {Full sync with replicas failed: cannot create}]
+            r config set dir $before
+        }
+        set link [begin_sync]
+        assert_match "REDIS0*" [take_snapshot $link]
+        $link -close
+        assert_equal {} [glob -nocomplain [srv dir]/temp-sync-*]
+    }
+
+    test "a sync asked for while another child runs is not forgotten" {} {
+        r debug populate 1000 key 1000
+        with_config {rdb-key-save-delay 2000} {
+            r bgsave
+            set link [hand_made {replconf capa eof}]
+            $link -send psync ? -1
+            # Newlines tell that it is waited for.
+            assert_equal "\n" [$link -bytes 1]
+            assert_equal 1 [info_field rdb_bgsave_in_progress]
+            assert_match "+FULLRESYNC *" [reply_line $link]
+            take_snapshot $link
+            $link -close
+        }
+        # The reverse.
+        with_config {rdb-key-save-delay 1000} {
+            set link [begin_sync]
+            assert_error "ERR Background save already in progress" {r bgsave}
+            assert_equal "Background saving scheduled" [r bgsave schedule]
+            set saves [info_field rdb_saves]
+            $link -close
+            r config set rdb-key-save-delay 0
+            wait_for {[info_field rdb_saves] > $saves}
+        }
+    }
+
+    test "replicas that come in time share one snapshot" {} {
+        set forks [info_field total_forks]
+        with_config {repl-diskless-sync-delay 100 repl-diskless-sync-max-replicas 3} {
+            foreach name {one two three} {
+                set $name [hand_made {replconf capa eof}]
+                [set $name] -send psync ? -1
+            }
+            foreach name {one two three} {
+                assert_match "+FULLRESYNC *" [reply_line [set $name]]
+            }
+            set snapshots {}
+            foreach name {one two three} {
+                lappend snapshots [take_snapshot [set $name]]
+                [set $name] -close
+            }
+            assert_equal 1 [llength [lsort -unique $snapshots]]
+        }
+        assert_equal [expr {$forks + 1}] [info_field total_forks]
+        with_config {repl-diskless-sync-delay 1} {
+            set begin [clock milliseconds]
+            set link [begin_sync]
+            assert_range [expr {[clock milliseconds] - $begin}] 900 5000
+            take_snapshot $link
+            $link -close
+        }
+    }
+
+    test "replicas are asked for what they have applied, and pinged" {} {
+        with_config {repl-ping-replica-period 1} {
+            set link [begin_sync]
+            take_snapshot $link
+            $link -send replconf ack 0
+            wait_for {[reply_line $link] eq "PING"}
+            $link -close
+        }
+        set link [begin_sync]
+        take_snapshot $link
+        $link -send replconf ack 0
+        set value [string repeat v 1000000]
+        wait_for {[r set key $value] eq "OK" && [string first GETACK [$link -bytes 1000000]] >= 0}
         $link -close
     }
 }
