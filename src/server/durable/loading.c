@@ -51,7 +51,8 @@ static struct {
     struct gate_member member;
     sem_t woken;                            /* by the gate */
     bool has_woken;                         /* the semaphore was made */
-    sem_t begun;                            /* by each worker */
+    sem_t begun;                            /* by each worker, if data is loaded at start */
+    bool loads_at_start;                    /* const since before the workers start */
     void (*leave)(void);                    /* const; NULL: nothing to do in the end */
     void (*loaded)(void);                   /* const; NULL: nobody wants to know */
     void (*flushed)(struct worker *);       /* likewise */
@@ -658,7 +659,7 @@ bool loading_replaces(void)
 static void worker_starts(struct worker *worker)
 {
     worker_assert_self(worker);
-    if (loader.server != NULL)
+    if (loader.loads_at_start)
         (void)sem_post(&loader.begun);
 }
 
@@ -750,6 +751,7 @@ bool loading_start(struct server *server)
     if (found != FOUND_DATA)
         return found == FOUND_NOTHING;
     loader.server = server;
+    loader.loads_at_start = true;
     begin_progress(size);
     (void)sem_init(&loader.begun, 0, 0);
     loader.is_used = true;
