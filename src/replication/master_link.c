@@ -73,7 +73,7 @@ static struct {
     struct loop_timer retry;
     /* for other threads; atomic, relaxed */
     _Atomic int shown_state; /* enum master_state */
-    _Atomic bool is_up, syncs;
+    _Atomic bool is_up, syncs, is_cut;
     _Atomic int64_t sync_total, sync_read, sync_io_us, io_us, down_us, read_offset; /* times: -1: never */
     _Atomic uint64_t input_bytes, apply_errors, connect_tries;
 } master_link;
@@ -167,6 +167,15 @@ void master_link_reset_stats(void)
     SHOW(input_bytes, 0);
     SHOW(apply_errors, 0);
     SHOW(connect_tries, 0);
+}
+
+bool master_link_cut(void)
+{
+    if (!SHOWN(is_up))
+        return false;
+    SHOW(is_cut, true);
+    master_link_look();
+    return true;
 }
 
 void master_link_look(void)
@@ -679,6 +688,11 @@ static void go_on(void)
 {
     if (!is_wanted())
         begin_anew();
+    if (UNLIKELY(SHOWN(is_cut))) {
+        SHOW(is_cut, false);
+        if (master_link.state == LINK_STREAMS)
+            give_up(0, "a client has killed it");
+    }
     if (master_link.sync != NULL)
         settle_sync(sync_go_on(master_link.sync));
     switch (master_link.state) {

@@ -25,5 +25,7 @@ void master_link_setup(void); /* main thread, before the workers start */
 void master_link_facts(struct master_facts *facts); /* fills in the state of the link */
 bool master_link_is_up(void);                       /* costs a load */
 void master_link_look(void);                        /* the master has changed */
+/* Ends the link, which is made again; for CLIENT KILL. False: it is not up. */
+bool master_link_cut(void);
 void master_link_stats(struct master_stats *stats);
 void master_link_reset_stats(void);

@@ -9,6 +9,7 @@
 #include "commands/connection/client_control.h"
 #include "commands/connection/client_tracking.h"
 #include "commands/shared/families.h"
+#include "replication/master_link.h"
 #include "server/acl/acl_client.h"
 #include "server/acl/acl_user.h"
 #include "server/core/client.h"
@@ -515,6 +516,13 @@ static bool is_meant(const struct client_card *card, const struct victims *victi
            (victims->now_us - card->created_us) / (1000 * 1000) >= victims->least_age_s;
 }
 
+/* The link to the master is no client here. */
+static bool means_master(const struct victims *victims)
+{
+    return !victims->any_type && victims->type == CLIENT_TYPE_MASTER && victims->id == 0 &&
+           victims->address.data == NULL && victims->local_address.data == NULL && victims->user.data == NULL;
+}
+
 static bool is_victim(struct client_card *card, void *context)
 {
     struct victims *victims = context;
@@ -609,6 +617,8 @@ static void cmd_client_kill(struct request *request)
     if (!parse_victims(request, &victims))
         return;
     count = server_request_clients(worker, CLIENT_REQUEST_KILL, is_victim, &victims, &workers) + victims.me;
+    if (means_master(&victims) && master_link_cut())
+        count++;
     if ((workers & (UINT64_C(1) << worker->index)) != 0)
         worker_serve_requests(worker);
     if (request->arg_count > 3)

@@ -142,6 +142,9 @@ with_server {} {
             follow c r
             wait_link r
             wait_link c
+            assert_equal 1 [on r client kill type master]
+            wait_for {[lindex [sync_counts m] 1] == 1}
+            wait_link r
             on m set theirs 1
             on r set mine 1
             on r set short 1 px 100
@@ -181,6 +184,7 @@ with_server {} {
             assert_match "*slave0:ip=127.0.0.1,port=*,state=online,offset=*,lag=*" [on m info replication]
             assert_equal 1 [regexp -all {flags=S } [on m client list type replica]]
             assert_equal {} [on m client list type master]
+            assert_equal 0 [on m client kill type master]
             assert_equal 1 [on m client kill type slave]
             wait_for {[replication m connected_slaves] == 1 && [lindex [sync_counts m] 1] == 1}
             both {on $member replicaof 127.0.0.1 1}
