@@ -15,6 +15,19 @@ struct look {
     struct buffer *lines; /* NULL: nobody reads them */
 };
 
+static const char *state_name(enum replica_state state)
+{
+    switch (state) {
+    case REPLICA_WAITS:
+        return "wait_bgsave";
+    case REPLICA_LOADS:
+        return "send_bulk";
+    case REPLICA_ONLINE:
+        return "online";
+    }
+    return "?";
+}
+
 static void look_at(const struct replica_facts *facts, void *context)
 {
     struct look *look = context;
@@ -23,8 +36,10 @@ static void look_at(const struct replica_facts *facts, void *context)
         return;
     look->missing++;
     if (look->lines != NULL)
-        buffer_printf(look->lines, "%s%s:%d (%lld bytes, %lld s)", look->missing != 1 ? ", " : "", facts->ip,
-                      facts->port, (long long)(look->offset - facts->acked_offset), (long long)facts->lag_s);
+        buffer_printf(look->lines, "%sLagging replica %s:%d reported offset %lld behind master, lag=%lld, state=%s.",
+                      look->missing != 1 ? " " : "", facts->ip, facts->port,
+                      (long long)(look->offset - facts->acked_offset), (long long)facts->lag_s,
+                      state_name(facts->state));
 }
 
 static unsigned count_missing(struct buffer *lines)
@@ -45,20 +60,21 @@ static int64_t timeout_ms(void)
     return replicas_count() == 0 ? 0 : OPTION_GET(option_shutdown_timeout) * 1000;
 }
 
-static void log_missing(void)
+static void log_end(void)
 {
     struct buffer lines = {0};
-    const unsigned missing = count_missing(&lines);
+    const unsigned missing = count_missing(&lines), count = replicas_count();
 
     if (missing != 0)
-        log_warning("Shutting down although %u of %u replicas lag: %.*s", missing, replicas_count(), (int)lines.size,
-                    lines.data);
+        log_warning("%.*s", (int)lines.size, lines.data);
+    if (count != 0)
+        log_notice("%u of %u replicas are in sync when shutting down.", count - MIN(count, missing), count);
     buffer_fini(&lines);
 }
 
 void farewell_setup(void)
 {
-    static const struct shutdown_wait wait = {is_over, timeout_ms, log_missing};
+    static const struct shutdown_wait wait = {is_over, timeout_ms, log_end};
 
     thread_assert_main();
     shutdown_wait_provide(&wait);

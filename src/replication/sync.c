@@ -131,6 +131,8 @@ static bool start_load(struct sync *sync)
 
     gate_assert_alone();
     sync->with_loader = loading_replace(&replacement);
+    if (sync->with_loader)
+        log_notice("MASTER <-> REPLICA sync: Loading DB in memory");
     return sync->with_loader;
 }
 

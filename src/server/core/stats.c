@@ -76,7 +76,7 @@ static void add_card(const struct client_card *card, void *context)
     uint64_t query_bytes = read_counter(&card->query_capacity), output_bytes = read_counter(&card->output_bytes);
     uint32_t watched = atomic_load_explicit(&card->watched_count, memory_order_relaxed);
 
-    stats->connected_clients++;
+    stats->connected_clients += (atomic_load_explicit(&card->flags, memory_order_relaxed) & CLIENT_REPLICA) == 0;
     stats->blocked_clients += (atomic_load_explicit(&card->flags, memory_order_relaxed) &
                                (CLIENT_BLOCKED | CLIENT_PAUSED)) != 0;
     stats->watching_clients += watched != 0;

@@ -145,8 +145,7 @@ static bool end_server(struct worker *worker)
     spinlock_acquire(&state.lock);
     flags = state.flags;
     spinlock_release(&state.lock);
-    if (!state.wait->is_over())
-        state.wait->log_missing();
+    state.wait->log_end();
     access_begin(&worker->run.access, worker_now_ms(worker), true);
     return shutdown_begin(worker->server, flags, &worker->run.access);
 }

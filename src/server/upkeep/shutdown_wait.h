@@ -18,7 +18,7 @@ struct worker;
 struct shutdown_wait {
     bool (*is_over)(void);       /* nothing is missing any more */
     int64_t (*timeout_ms)(void); /* 0: no waiting */
-    void (*log_missing)(void);   /* the time is up */
+    void (*log_end)(void);       /* the waiting is over, or the time */
 };
 void shutdown_wait_provide(const struct shutdown_wait *wait); /* before the workers start; stays valid */
 
