@@ -254,6 +254,26 @@ with_server {} {
         }]
     }
 
+    test "a replica that starts keeps keys past their deadlines, until its master says so" {noconn} {
+        with_group {m ours {} r ours {}} {
+            on m set stays 1
+            on m set due 1 px 300
+            follow r m
+            wait_same m r
+            on r save
+            member_kill r
+            wait_for {[on m exists due] == 0}
+            set via [proxy_open m]
+            proxy $via down
+            member_start r [list replicaof "127.0.0.1 [proxy_port $via]"]
+            assert_equal 0 [on r exists due]
+            assert_equal 2 [on r dbsize]
+            proxy $via up
+            wait_same m r
+            assert_equal 1 [on r dbsize]
+        }
+    }
+
     test "a server without replicas saves no history" {noconn} {
         with_group {m ours {appendonly yes} r ours {}} {
             on m set a 1
