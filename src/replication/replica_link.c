@@ -497,8 +497,7 @@ static void on_turn_end(struct worker *worker)
 {
     if (LIKELY(replicas_count() == 0))
         return;
-    if (worker->has_journaled)
-        replica_wake_idle(worker);
+    replica_wake_idle(worker); /* has_journaled may be over: of what came before a script that served others */
     serve_all(worker);
 }
 
