@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SECOND_US = 1000 * 1000, HANDSHAKE_LIMIT_US = 30 * SECOND_US };
+enum { SECOND_US = 1000 * 1000, HANDSHAKE_LIMIT_US = 30 * SECOND_US, LAST_TURN_US = 10 * 1000, LAST_TURNS_MOST = 1000 };
 
 static _Thread_local struct worker *self;
 
@@ -468,6 +468,9 @@ void worker_run(void *argument)
     lifecycle_worker_stop(worker);
     client_close_all(worker);
     loop_turn(worker->loop, 0);
+    /* With io_uring a connection stays until its operations, which are cancelled now, have ended. */
+    for (unsigned i = 0; i < LAST_TURNS_MOST && !list_is_empty(&worker->clients); i++)
+        loop_turn(worker->loop, LAST_TURN_US);
     assert(list_is_empty(&worker->clients));
     gate_rest(&worker->member); /* a loader may wait until all have been inside */
     self = NULL;

@@ -310,3 +310,25 @@ test "use-exit-on-panic ends with code 1" {noconn keydb} {
     catch {$c debug panic}
     assert_equal 1 [process_crashed $id]
 }
+
+proc end_with_unread_replies loop {
+    set port [free_port]
+    set id [server_launch [list --port $port --event-loop $loop --save {} {*}[thread_args]]]
+    wait_for {![process_alive $id] || ![catch {set s [connect -port $port -tls 0]}]}
+    $s set key [string repeat x 1000000]
+    set links {}
+    for {set i 0} {$i < 50} {incr i} {
+        set link [connect -port $port -tls 0]
+        $link -raw [string repeat "GET key\r\n" 20]
+        lappend links $link
+    }
+    wait_for {[llength [regexp -all -inline {obl=[1-9]} [$s client list]]] == 50}
+    assert_equal 0 [process_stop $id]
+    foreach link [list $s {*}$links] {
+        $link -close
+    }
+}
+
+foreach loop {epoll io_uring} {
+    test "a server ends although clients read no replies, $loop" {} "end_with_unread_replies $loop"
+}
