@@ -453,6 +453,23 @@ proc begin_sync {} {
     return $link
 }
 
+foreach loop {epoll io_uring} {
+    with_server [list .tls 0 enable-debug-command yes event-loop $loop repl-diskless-sync-delay 0 \
+        shutdown-timeout 0] {
+        # with_server looks at how it has ended.
+        test "a server ends while a replica does not read, $loop" {} {
+            set link [begin_sync]
+            take_snapshot $link
+            $link -send replconf ack 0
+            set value [string repeat v 1000000]
+            for {set i 0} {$i < 20} {incr i} {
+                r set key $value
+            }
+            wait_for {[regexp {flags=S.* obl=[1-9]} [r client list]]}
+        }
+    }
+}
+
 proc count_in_log text {
     return [regexp -all -- $text [slurp [srv log]]]
 }
