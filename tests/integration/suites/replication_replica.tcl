@@ -502,3 +502,46 @@ with_server {} {
         }
     }
 }
+
+with_server {} {
+    foreach load {disabled swapdb} {
+        test "links cut at every few bytes; repl-diskless-load $load" {noconn slow} [string map "%LOAD% $load" {
+            with_group {m oracle {repl-diskless-sync no} r ours {repl-diskless-load %LOAD%}} {
+                for {set i 0} {$i < 20} {incr i} {
+                    on m set key:$i [string repeat $i 20]
+                }
+                set via [proxy_open m]
+                set good 0
+                for {set at 1} {$at < 1200 && !$good} {incr at 23} {
+                    set before [log_count r "Link to the master"]
+                    proxy $via at $at cut
+                    follow r m $via
+                    wait_for {[log_count r "Link to the master"] > $before || [shows r dbsize] == 20}
+                    set good [expr {[log_count r "Link to the master"] == $before}]
+                    wait_for {[shows r replicaof no one] eq "OK"}
+                }
+                assert $good
+                follow r m
+                on m set last 1
+                wait_for {[shows r get last] eq 1}
+                assert_equal [dataset m] [dataset r]
+                assert_equal {} [glob -nocomplain -directory [member r dir] *temp* *.tmp*]
+            }
+        }]
+    }
+
+    test "a silent link is given up after repl-timeout, and continued" {noconn slow} {
+        with_group {m oracle {repl-ping-replica-period 1} r ours {repl-timeout 3}} {
+            follow r m
+            on m set a 1
+            wait_for {[shows r get a] eq 1}
+            process_signal [member m process] STOP
+            wait_for {[logged r "nothing was received for 3 seconds"]}
+            process_signal [member m process] CONT
+            on m set last 1
+            wait_for {[shows r get last] eq 1}
+            assert_equal 0 [lindex [sync_counts m] 2]
+            assert_equal 1 [log_count r "Full resync from master"]
+        }
+    }
+}
