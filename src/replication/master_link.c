@@ -680,7 +680,7 @@ static void begin_anew(void)
 
 static bool may_attempt(void)
 {
-    return master_link.address.host[0] != '\0' && master_link.sync == NULL && !loading_runs() &&
+    return master_link.address.host[0] != '\0' && master_link.sync == NULL && !loading_runs() && !loading_replaces() &&
            !loop_timer_is_running(&master_link.retry) && !server_is_stopping(master_link.worker->server);
 }
 

@@ -52,9 +52,10 @@ struct sync {
     struct sync_file *file; /* one of the two, from PHASE_RECEIVES on */
     struct sync_pipe *pipe;
     bool keeps_old, with_loader; /* the loader has it, until `loaded` */
+    bool is_foreign;
     char error[700];
     /* the loader's, until `loaded` */
-    bool good, is_foreign;
+    bool good, load_is_foreign;
     char load_error[700];
     int64_t db;
     _Atomic bool loaded; /* atomic: release */
@@ -95,7 +96,7 @@ static void end_load(const struct rdb_load_result *result, bool good, void *cont
         journal_set_stream_db(&sync->worker->server->journal, (unsigned)sync->db);
         replicas_disconnect(true);
     } else {
-        sync->is_foreign = result->status == STATUS_UNSUPPORTED;
+        sync->load_is_foreign = result->status == STATUS_UNSUPPORTED;
         if (good || !sync->keeps_old) { /* the data is another now */
             history_begin();
             replicas_disconnect(true);
@@ -354,10 +355,12 @@ static void look_at_loader(struct sync *sync)
 {
     if (!sync->with_loader || sync->phase >= PHASE_DONE || is_with_loader(sync))
         return;
-    if (sync->good)
+    if (sync->good) {
         sync->phase = PHASE_DONE;
-    else
+    } else {
         (void)fail(sync, sync->load_error);
+        sync->is_foreign = sync->load_is_foreign;
+    }
 }
 
 enum sync_state sync_go_on(struct sync *sync)
