@@ -11,6 +11,8 @@
 #include "server/core/worker.h"
 #include "server/tls/certificates.h"
 
+#include <unistd.h>
+
 /* Turns under load take some milliseconds at most. */
 enum { HELD_UP_US = 10 * 1000, LOOK_AGAIN_US = 5 * 1000 };
 
@@ -91,10 +93,23 @@ static struct worker *choose(struct worker *worker)
     return best;
 }
 
+/* A connection may still arrive in the last turn of a worker, which has closed its clients already. */
+static bool refuse_if_stopped(struct worker *worker, int fd)
+{
+    if (!atomic_load_explicit(&worker->stop, memory_order_relaxed))
+        return false;
+    atomic_fetch_sub_explicit(&worker->server->client_count, 1, memory_order_relaxed);
+    close(fd);
+    return true;
+}
+
 static void open_here(struct worker *worker, int fd, enum listener_kind kind)
 {
-    struct tls_context *tls = kind == LISTENER_TLS ? certificates_acquire() : NULL;
+    struct tls_context *tls;
 
+    if (refuse_if_stopped(worker, fd))
+        return;
+    tls = kind == LISTENER_TLS ? certificates_acquire() : NULL;
     atomic_fetch_add_explicit(&of(worker)->assigned_count, 1, memory_order_relaxed);
     if (!client_open(worker, fd, kind, tls)) {
         log_warning("Can't take over a connection");

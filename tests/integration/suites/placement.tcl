@@ -98,3 +98,44 @@ foreach balancing {yes no} {
         }
     }
 }
+
+# Connects as often as it can, from four threads, until its input ends.
+set connecting {
+import socket, sys, threading, time
+over = []
+def connect():
+    held = []
+    while not over:
+        try:
+            held.append(socket.create_connection(("127.0.0.1", int(sys.argv[1])), 1))
+            if len(held) > 50:
+                held.pop(0).close()
+        except OSError:
+            time.sleep(0.0005)
+threads = [threading.Thread(target=connect) for _ in range(4)]
+for thread in threads:
+    thread.start()
+print("ready", flush=True)
+sys.stdin.read()
+over.append(1)
+}
+
+test "a server that stops while clients connect ends in order" {keydb noconn slow} {
+    set port [free_port]
+    set storm [open |[list python3 -c $::connecting $port] r+]
+    gets $storm
+    try {
+        for {set round 0} {$round < 20} {incr round} {
+            set id [server_launch [list --port $port --save {} --server-threads 4 --min-clients-per-thread 1]]
+            wait_for {![catch {
+                set c [connect -port $port -tls 0]
+                set served [regexp {total_connections_received:(\d{3})} [$c info stats]]
+                $c -close
+            }] && $served}
+            process_signal $id TERM
+            assert_equal 0 [process_wait $id]
+        }
+    } finally {
+        close $storm
+    }
+}
