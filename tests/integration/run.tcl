@@ -92,7 +92,7 @@ proc run_suite path {
 }
 
 read_arguments $argv
-foreach part {check server resp certs group} {
+foreach part {check server resp certs group everything} {
     source $lib_dir/$part.tcl
 }
 chan configure stdout -buffering line

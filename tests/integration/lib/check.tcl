@@ -7,6 +7,7 @@
 #                            noconn   the test does its own connecting: no [r], no flush (the server may be absent)
 #                            plain    needs a connection without TLS
 #                            slow     takes more than a second
+# test_each VARIABLES NAME TAGS BODY   as test; the body knows these variables of the caller's, as of a loop
 # skip REASON              ends the test as skipped
 #
 # assert EXPRESSION                        assert_equal EXPECTED ACTUAL
@@ -116,6 +117,15 @@ proc test_place trace {
         return "(line $line of the test)"
     }
     return {}
+}
+
+proc test_each {variables name tags body} {
+    set known {}
+    foreach variable $variables {
+        upvar 1 $variable value
+        append known "set $variable [list $value];"
+    }
+    test $name $tags $known$body
 }
 
 proc test_default_connection {} {

@@ -1,9 +1,11 @@
 # Groups of servers: masters and replicas, ours and redis-server, and proxies between them.
 #
 # with_group {NAME KIND OPTIONS ...} body    starts all, runs the body (a test's, or tests), stops all. KIND is `ours`
-#                                            (the server under test) or `oracle` (--oracle; skipped without). OPTIONS
-#                                            as of with_server; servers have DEBUG, no save points, and no delay before
-#                                            a diskless sync. With --tls all is encrypted, links of replicas too.
+#                                            (the server under test), `oracle` (--oracle; skipped without), `sentinel`
+#                                            (the same program as sentinel) or `keydb` (KEYDB_ORACLE; likewise).
+#                                            OPTIONS as of with_server; servers have DEBUG, no save points, and no delay
+#                                            before a diskless sync. With --tls all is encrypted, links of replicas too.
+#                                            .file 1: options are in a file, from which it starts again.
 # on NAME command ...      a command on the member's own connection, which is opened again after a restart
 # on NAME                  that connection itself
 # member NAME FIELD        kind port (where others connect to) plain_port tls_port tls dir log pid process
@@ -34,12 +36,13 @@ namespace eval group {
 proc with_group {description body} {
     set names {}
     foreach {name kind options} $description {
-        if {$kind eq "oracle" && $::settings(oracle) eq {}} {
+        set missing [group_lacks $kind]
+        if {$missing ne {}} {
             if {$check::running} {
-                skip "needs redis-server (--oracle)"
+                skip $missing
             }
             if {!$::settings(list)} {
-                test_skipped "tests of a group with $name" "needs redis-server (--oracle)"
+                test_skipped "tests of a group with $name" $missing
                 return
             }
         }
@@ -75,6 +78,17 @@ proc with_group {description body} {
         }
         test_failed "the servers of the group end in order and with clean logs" $complaint
     }
+}
+
+# Why there is no member of this kind; empty: there is.
+proc group_lacks kind {
+    if {$kind in {oracle sentinel} && $::settings(oracle) eq {}} {
+        return "needs redis-server (--oracle)"
+    }
+    if {$kind eq "keydb" && ![info exists ::env(KEYDB_ORACLE)]} {
+        return "KEYDB_ORACLE does not name a keydb-server 6.3.4"
+    }
+    return {}
 }
 
 # ---- members
@@ -117,27 +131,59 @@ proc member_start {name {options {}}} {
 }
 
 proc member_command name {
+    set kind [member $name kind]
+    switch -- $kind {
+        ours { set program $::settings(server) }
+        keydb { set program $::env(KEYDB_ORACLE) }
+        default { set program $::settings(oracle) }
+    }
+    set options [member_options $name]
+    if {$kind ne "sentinel" && !([dict exists [member $name options] .file])} {
+        set argv [list $program]
+        dict for {option value} $options {
+            lappend argv --$option $value
+        }
+        return $argv
+    }
+    set file [member $name dir]/server.conf
+    if {![file exists $file]} {
+        set text {}
+        dict for {option value} $options {
+            append text $option " " [expr {$value eq {} ? "\"\"" : $value}] "\n"
+        }
+        spit $file $text
+    }
+    return [list $program $file {*}[expr {$kind eq "sentinel" ? "--sentinel" : {}}]]
+}
+
+# What it is started with: name and value of each option.
+proc member_options name {
+    set kind [member $name kind]
     set dir [member $name dir]
-    set options [member $name options]
-    if {[member $name kind] eq "oracle"} {
-        set argv [list $::settings(oracle)]
-    } else {
-        set argv [list $::settings(server)]
-    }
-    lappend argv --port [member $name plain_port] --dir $dir
-    if {[member $name kind] ne "oracle"} {
-        lappend argv {*}[thread_args [dict get $options .dealt]]
-    }
+    set given [member $name options]
+    set options [dict create port [member $name plain_port] dir $dir]
     if {[member $name tls]} {
-        set options [dict merge [dict create tls-port [member $name tls_port] tls-replication yes \
-            tls-cert-file [cert server.crt] tls-key-file [cert server.key] tls-ca-cert-file [cert ca.crt]] $options]
+        set options [dict merge $options [dict create tls-port [member $name tls_port] tls-replication yes \
+            tls-cert-file [cert server.crt] tls-key-file [cert server.key] tls-ca-cert-file [cert ca.crt]]]
     }
-    foreach {option value} $options {
-        if {![string match .* $option]} {
-            lappend argv --$option [string map [list %DIR% $dir] $value]
+    if {$kind eq "ours"} {
+        foreach {option value} [thread_args [dict get $given .dealt]] {
+            dict set options [string range $option 2 end] $value
         }
     }
-    return $argv
+    if {$kind eq "sentinel"} {
+        return $options
+    }
+    if {$kind eq "keydb"} {
+        dict unset given enable-debug-command ;# it always has it
+        set options [dict merge [dict create server-threads 1] $options]
+    }
+    dict for {option value} $given {
+        if {![string match .* $option]} {
+            dict set options $option [string map [list %DIR% $dir] $value]
+        }
+    }
+    return $options
 }
 
 proc member_connect {name args} {
