@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "commands/string/string.h"
 #include "data/hyperloglog.h"
+#include "server/core/role.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -123,6 +124,12 @@ static void cmd_pfadd(struct request *request)
 
 /* --- PFCOUNT --- */
 
+/* A replica's values are its master's: they remember counts when the master's do. */
+static bool may_remember(const struct request *request)
+{
+    return !role_follows() || access_follows(request->access);
+}
+
 /* Stores the estimate in the value: a change without an event. */
 static void count_one(struct request *request)
 {
@@ -141,9 +148,11 @@ static void count_one(struct request *request)
             if (!expect_whole(request, value))
                 return;
             count = hll_estimate(value);
-            change_begin(&change, request->access, request->db, key);
-            hll_remember_count(change_edit_string(&change, value.size), count);
-            change_end(&change, EVENT_STRING, NULL);
+            if (may_remember(request)) {
+                change_begin(&change, request->access, request->db, key);
+                hll_remember_count(change_edit_string(&change, value.size), count);
+                change_end(&change, EVENT_STRING, NULL);
+            }
         }
     }
     reply_int(request, (int64_t)count);
