@@ -15,6 +15,7 @@
 # member_end NAME          stops it in order and checks its end, as at the end of the group
 # follow NAME MASTER ?VIA?      REPLICAOF; VIA: a proxy; MASTER `no`: NO ONE. Does not wait
 # replication NAME FIELD   of INFO replication; stats NAME FIELD: of INFO stats
+# replication_is NAME FIELD VALUE   no also if our connection was closed, as sentinels do; the next look has a new one
 # sync_counts NAME         {full partial refused} as counted by a master
 # link_is_up NAME          1 or 0
 # wait_link NAME ?ms?      the link to its master is up
@@ -305,6 +306,14 @@ proc section_field {name section field} {
 
 proc replication {name field} {
     return [section_field $name replication $field]
+}
+
+proc replication_is {name field value} {
+    if {[catch {replication $name $field} actual]} {
+        member_forget_link $name
+        return 0
+    }
+    return [expr {$actual eq $value}]
 }
 
 proc stats {name field} {

@@ -106,7 +106,7 @@ foreach {a b} $both_ways {
             wait_link r
             on m debug set-active-expire 0
             on m set short v px 50
-            wait_same m r
+            wait_for {[has_all m r]}
             wait_for {[on r exists short] == 0}
             assert_equal 1 [on r dbsize]
             assert_equal {} [on m get short]

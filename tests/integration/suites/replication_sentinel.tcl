@@ -61,23 +61,14 @@ proc config_lines {name word} {
     return [lsearch -all -inline [split [slurp [member $name dir]/server.conf] \n] "$word *"]
 }
 
-# Sentinels close our connections when they change a server's role: then the next look has a new one.
-proc is_now {name field value} {
-    if {[catch {replication $name $field} actual]} {
-        member_forget_link $name
-        return 0
-    }
-    return [expr {$actual eq $value}]
-}
-
 # The one that the sentinel has chosen is a master, the others follow it, all with the same data.
 proc wait_failed_over {sentinels candidates others} {
     set port [chosen [lindex $sentinels 0]]
     set new [member_at $port $candidates]
-    wait_for {[is_now $new role master]}
+    wait_for {[replication_is $new role master]}
     foreach name [concat $candidates $others] {
         if {$name ne $new} {
-            wait_for {[is_now $name master_port $port]} 30000
+            wait_for {[replication_is $name master_port $port]} 30000
             wait_same $new $name
         }
     }
@@ -200,7 +191,7 @@ test "a master that only slept becomes a replica, and its own last writes go" {n
         process_signal [member m process] STOP
         $late -send set late 1
         wait_chosen s [member a port]
-        wait_for {[is_now a role master]}
+        wait_for {[replication_is a role master]}
         on a set key new
         process_signal [member m process] CONT
         assert_equal a [wait_failed_over s a m]
@@ -255,7 +246,7 @@ test "a user with the rights that a sentinel needs, and no others" {noconn slow}
         wait_sentinel_knows s 1
         member_kill m
         wait_chosen s [member a port]
-        wait_for {[is_now a role master]}
+        wait_for {[replication_is a role master]}
         member_start m
         on m acl setuser guard on >word allchannels +multi +slaveof +ping +exec +subscribe +config|rewrite \
             +role +publish +info +client|setname +client|kill +script|kill
