@@ -228,7 +228,7 @@ static void step(void)
     } else if (is_late() && !failover.force) {
         give_up("Replica never caught up before timeout");
     } else if (is_late()) {
-        log_notice("Failover to %s:%d time out exceeded, forcing.", failover.host, failover.port);
+        log_notice("Failover to %s:%d time out exceeded, failing over.", failover.host, failover.port);
         (void)snprintf(target.found_host, sizeof(target.found_host), "%s", failover.host);
         target.found_port = failover.port;
         take_over(&target);
