@@ -209,7 +209,7 @@ static void mistakes_in_files(void **state)
     save_points_setup();
     write_file(conf_path, "active-replica yes\n");
     load_badly(WORDS(conf_path), "Reading the configuration file, at line 1\n>>> 'active-replica yes'\n"
-                                 "replication is not supported\n");
+                                 "active replication is not supported\n");
 }
 
 /* --- setting: all or nothing --- */
