@@ -38,6 +38,7 @@
 #include "server/config/options.h"
 #include "server/core/deferred_log.h"
 #include "server/core/lifecycle.h"
+#include "server/core/role.h"
 #include "server/core/server.h"
 #include "server/core/stats_info.h"
 #include "server/core/stats_since.h"
@@ -214,6 +215,12 @@ static void begin_service(void)
         log_notice("Ready to accept connections");
 }
 
+/* For the lines of the log: any thread, also a signal handler. */
+static char role_letter(void)
+{
+    return role_follows() ? 'S' : 'M';
+}
+
 int main(int argc, char **argv)
 {
     static const struct process_signals signals = {.stop = shutdown_on_signal, .wake = server_wake_from_signal};
@@ -233,7 +240,7 @@ int main(int argc, char **argv)
         goto out_config;
     availability_zone_start();
     process_on_signals(&signals);
-    process_setup(); /* log, daemon, signals */
+    process_setup(role_letter); /* log, daemon, signals */
     crash_setup();
     process_bio_begin();
     background_setup(1);

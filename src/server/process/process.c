@@ -134,11 +134,6 @@ static void set_signals(void)
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow fails to be written, as on a full disk */
 }
 
-static char log_role(void)
-{
-    return 'M';
-}
-
 /* --- settings of the process in the kernel --- */
 
 static bool write_score(int score)
@@ -241,7 +236,7 @@ static void watch_options(void)
     config_on_change("jemalloc-bg-thread", apply_allocator);
 }
 
-void process_setup(void)
+void process_setup(char (*log_role)(void))
 {
     const struct log_options options = {.path = option_logfile.data,
                                         .level = (enum log_level)OPTION_GET(option_loglevel),

@@ -12,8 +12,9 @@ struct process_signals {
     void (*wake)(void);              /* wakes worker 0 after a signal */
 };
 void process_on_signals(const struct process_signals *hooks); /* before process_setup; the struct must stay valid */
-/* After the configuration was read, before any other thread: log, daemonize, signals, settings of the process. */
-void process_setup(void);
+/* After the configuration was read, before any other thread: log, daemonize, signals, settings of the process.
+ * log_role: as in struct log_options. */
+void process_setup(char (*log_role)(void));
 void process_bio_begin(void);                      /* threads started from here on do background work */
 void process_use_cpus_of_child(bool rewrites_aof); /* bgsave-cpulist, aof-rewrite-cpulist: called by the child */
 void process_bio_end(void);  /* threads started from here on serve clients: bio-cpulist, server-cpulist */

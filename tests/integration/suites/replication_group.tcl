@@ -35,6 +35,16 @@ with_server {} {
         }
     }
 
+    test "the lines of the log say whether the server is a replica" {noconn} {
+        with_group {m ours {} r ours {}} {
+            assert {![regexp -line {^\d+:\d+:S } [process_log [member r process]]]}
+            follow r m
+            wait_same m r
+            assert {[regexp -line {^\d+:\d+:S .*sync} [process_log [member r process]]]}
+            assert {![regexp -line {^\d+:\d+:S } [process_log [member m process]]]}
+        }
+    }
+
     test "at a given byte the proxy cuts a connection" {} {
         set port [expr {[srv tls] ? [srv tls_port] : [srv port]}]
         with_group {} {
