@@ -221,6 +221,7 @@ void gate_part(struct gate_member *member)
     assert(gate->owner != member);
     (void)withdraw_locked(member, &wakes);
     list_remove(&member->member_node);
+    gate->member_count--;
     member->waiting = false;
     settle_locked(gate, &wakes);
     if (is_closed_locked(gate) && gate->owner == NULL)

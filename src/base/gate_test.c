@@ -172,6 +172,19 @@ static void a_flood_of_owners_starves_nobody(void **state)
     gate_fini(&gate);
 }
 
+static void members_come_and_go(void **state)
+{
+    struct gate_member member;
+
+    (void)state;
+    gate_init(&gate);
+    for (unsigned i = 0; i < 2 * GATE_MEMBERS_MOST; i++) {
+        gate_join(&gate, &member, count_wake, &wake_counts[0]);
+        gate_part(&member);
+    }
+    gate_fini(&gate);
+}
+
 static void a_withdrawn_request_opens_the_gate(void **state)
 {
     struct gate_member owner, other;
@@ -398,6 +411,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(owners_escalators_and_others_exclude_each_other),
         cmocka_unit_test(a_flood_of_owners_starves_nobody),
+        cmocka_unit_test(members_come_and_go),
         cmocka_unit_test(a_withdrawn_request_opens_the_gate),
         cmocka_unit_test(who_withdraws_tries_again_to_enter),
         cmocka_unit_test(nobody_waits_for_who_rests),
