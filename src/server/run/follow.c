@@ -174,6 +174,15 @@ static void take_keys(struct follow *follow, struct step *step)
         add_stripe(follow, access_stripe_of(&follow->worker->run.access, &follow->keys.items[step->first_key + i]));
 }
 
+static void refuse_database(struct follow *follow, struct step *step, uint64_t number)
+{
+    step->kind = STEP_BAD;
+    snprintf(follow->error, sizeof(follow->error),
+             "the master uses database %llu: this server needs at least `databases %llu`", (unsigned long long)number,
+             (unsigned long long)number + 1);
+    step->fault = follow->error;
+}
+
 static void take_select(struct follow *follow, struct step *step)
 {
     const struct store *store = follow->worker->server->store;
@@ -185,11 +194,7 @@ static void take_select(struct follow *follow, struct step *step)
         step->kind = STEP_BAD;
         step->fault = "a SELECT without a number";
     } else if (number >= store->database_count) {
-        step->kind = STEP_BAD;
-        snprintf(follow->error, sizeof(follow->error),
-                 "the master uses database %llu: this server needs at least `databases %llu`",
-                 (unsigned long long)number, (unsigned long long)number + 1);
-        step->fault = follow->error;
+        refuse_database(follow, step, number);
     } else {
         follow->db = step->db = (unsigned)number;
     }
@@ -255,6 +260,8 @@ static void take_command(struct follow *follow, struct step *step)
         take_unknown(follow, step, "a command that does not belong into a stream");
     } else if (UNLIKELY(!command_arity_fits(command, step->arg_count))) {
         take_unknown(follow, step, "wrong number of arguments");
+    } else if (UNLIKELY(step->db >= follow->worker->server->store->database_count)) {
+        refuse_database(follow, step, step->db); /* selected before the stream began, says the snapshot */
     } else {
         const enum access_class access = command_access(command, step->args, step->arg_count);
 
@@ -571,6 +578,8 @@ static void arrange_stripes(struct follow *follow)
     const uint32_t words = follow->worker->server->store->stripe_mask / 64 + 1;
     uint32_t count = 0;
 
+    if (follow->stripes.count == 0)
+        return; /* there may be no array */
     if (follow->stripes.count < 64) {
         qsort(follow->stripes.items, follow->stripes.count, sizeof(uint32_t), compare_stripes);
         return;

@@ -105,6 +105,24 @@ test "a master whose child saves already syncs behind it" {noconn slow} {
     }
 }
 
+test "a snapshot behind which a database is selected that the replica does not have" {noconn} {
+    with_group {m ours {databases 2000} middle ours {databases 2000} r ours {}} {
+        follow middle m
+        wait_same m middle
+        on m set here 1
+        on m select 1999
+        on m set there 1
+        on m del there
+        wait_same m middle
+        follow r middle
+        wait_for {[link_is_up r]}
+        assert_equal 1 [on r get here]
+        on m set there 1
+        wait_for {[log_count r "needs at least `databases 2000`"] >= 1}
+        assert_equal 1 [on r dbsize]
+    }
+}
+
 # ---- faults
 
 foreach load {disabled on-empty-db swapdb} {
