@@ -64,7 +64,8 @@ void delivery_post(struct worker *worker, struct worker *receiver, struct delive
 
 void deliveries_flush(struct worker *worker)
 {
-    const uint64_t self = UINT64_C(1) << worker->index;
+    /* The loader's worker has no bit: nobody posts to it. */
+    const uint64_t self = worker->index < WORKERS_MOST ? UINT64_C(1) << worker->index : 0;
 
     worker_assert_outside(worker);
     for (uint64_t left = worker->mailed & ~self; left != 0; left &= left - 1)
