@@ -31,7 +31,7 @@ static struct {
     _Atomic bool is_on;     /* atomic: seq_cst; changed under the lock */
     _Atomic int64_t end_ms; /* atomic: relaxed; monotonic */
     _Atomic bool has_news;  /* atomic: for worker 0 */
-} state = {.lock = {.rank = LOCK_REGISTRY}};
+} state = {.lock = {.rank = LOCK_REGISTRY}, .clients = {{&state.clients.head, &state.clients.head}}};
 
 void shutdown_wait_provide(const struct shutdown_wait *wait)
 {
@@ -180,7 +180,7 @@ static void sample(struct server *server)
         look(&server->workers[0]);
 }
 
-/* The clients of workers that have ended are gone. */
+/* The clients of workers that have ended are gone. The server may not even have started. */
 static void end(struct server *server)
 {
     (void)server;
@@ -192,18 +192,7 @@ static void end(struct server *server)
     spinlock_release(&state.lock);
 }
 
-static bool start(struct server *server)
-{
-    (void)server;
-    thread_assert_main();
-    list_init(&state.clients);
-    return true;
-}
-
-const struct lifecycle shutdown_wait_lifecycle = {.server_start = start,
-                                                  .worker_wake = on_wake,
-                                                  .server_sample = sample,
-                                                  .server_end = end};
+const struct lifecycle shutdown_wait_lifecycle = {.worker_wake = on_wake, .server_sample = sample, .server_end = end};
 
 static uint64_t left_ms(void)
 {
