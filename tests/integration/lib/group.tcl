@@ -14,7 +14,7 @@
 # member_start NAME ?OPTIONS?   starts it again in its folder, with other OPTIONS beside those that it had
 # member_end NAME          stops it in order and checks its end, as at the end of the group
 # follow NAME MASTER ?VIA?      REPLICAOF; VIA: a proxy; MASTER `no`: NO ONE. Does not wait
-# replication NAME FIELD   of INFO replication; stats NAME FIELD: of INFO stats
+# replication NAME FIELD   of INFO replication; stats_of NAME FIELD: of INFO stats
 # replication_is NAME FIELD VALUE   no also if our connection was closed, as sentinels do; the next look has a new one
 # sync_counts NAME         {full partial refused} as counted by a master
 # link_is_up NAME          1 or 0
@@ -316,12 +316,12 @@ proc replication_is {name field value} {
     return [expr {$actual eq $value}]
 }
 
-proc stats {name field} {
+proc stats_of {name field} {
     return [section_field $name stats $field]
 }
 
 proc sync_counts name {
-    return [list [stats $name sync_full] [stats $name sync_partial_ok] [stats $name sync_partial_err]]
+    return [list [stats_of $name sync_full] [stats_of $name sync_partial_ok] [stats_of $name sync_partial_err]]
 }
 
 proc link_is_up name {

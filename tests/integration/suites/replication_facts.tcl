@@ -124,7 +124,7 @@ with_server {} {
             on r config set maxmemory 1
             on m set more 1
             wait_for {[on r get more] eq {1}}
-            assert_equal 0 [stats r evicted_keys]
+            assert_equal 0 [stats_of r evicted_keys]
             assert_equal 4 [on r dbsize]
             on r config set replica-ignore-maxmemory no
             wait_for {[on r ping] eq "PONG" && [on r dbsize] == 0}
@@ -132,7 +132,7 @@ with_server {} {
             # Afterwards it does as any master does.
             on r replicaof no one
             on r set gone 1 px 20
-            wait_for {[stats r expired_keys] >= 1}
+            wait_for {[stats_of r expired_keys] >= 1}
         }
     }
 
@@ -151,10 +151,10 @@ with_server {} {
             on r select 3
             on r set elsewhere 1 px 100
             on r select 0
-            assert_equal 2 [stats r slave_expires_tracked_keys]
+            assert_equal 2 [stats_of r slave_expires_tracked_keys]
             on r publish somewhere something
-            wait_for {[stats r expired_keys] == 2}
-            assert_equal 0 [stats r slave_expires_tracked_keys]
+            wait_for {[stats_of r expired_keys] == 2}
+            assert_equal 0 [stats_of r slave_expires_tracked_keys]
             on m set after 1
             wait_for {[has_all m r] && [has_all r c]}
             assert_equal {after theirs} [lsort [on c keys *]]

@@ -101,7 +101,7 @@ test "a master whose child saves already syncs behind it" {noconn slow} {
         on m bgsave
         follow r m
         wait_same m r
-        assert_equal 1 [stats m sync_full]
+        assert_equal 1 [stats_of m sync_full]
     }
 }
 
@@ -206,7 +206,7 @@ test "no command of a client changes a replica" {noconn} {
         on r config set maxmemory 1mb maxmemory-policy allkeys-lru
         on m set large [string repeat x 2000000]
         wait_same m r
-        assert_equal 0 [stats r evicted_keys]
+        assert_equal 0 [stats_of r evicted_keys]
     }
 }
 

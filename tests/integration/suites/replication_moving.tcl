@@ -88,7 +88,7 @@ foreach kind {oracle keydb} {
             assert_equal $app::acknowledged [on new llen app:log]
             # 4. the roles change
             hand_over old new
-            assert_equal 0 [stats new sync_full]
+            assert_equal 0 [stats_of new sync_full]
             # 5. and back: the same, the other way round
             hand_over new old
             app_works
@@ -120,7 +120,7 @@ test "from redis-server to ours and back by FAILOVER" {noconn slow} {
             assert_app_lost_nothing $to
             assert_everything_same $to $from
         }
-        assert_equal 0 [stats new sync_full]
+        assert_equal 0 [stats_of new sync_full]
     }
 }
 

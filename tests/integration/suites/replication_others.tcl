@@ -198,7 +198,7 @@ foreach {a b c} {ours oracle ours  oracle ours oracle  ours ours oracle  oracle 
                 wait_same top middle end
             }
             assert_equal [replication top master_replid] [replication end master_replid]
-            assert_equal 1 [stats top sync_full]
+            assert_equal 1 [stats_of top sync_full]
             assert_equal {1 1} [lrange [sync_counts middle] 0 1]
 
             # The one in the middle leaves: the end goes on with its new history.
@@ -206,7 +206,7 @@ foreach {a b c} {ours oracle ours  oracle ours oracle  ours ours oracle  oracle 
             on middle set own 1
             wait_same middle end
             assert_equal [replication middle master_replid] [replication end master_replid]
-            assert_equal 1 [stats middle sync_full]
+            assert_equal 1 [stats_of middle sync_full]
             assert_equal 1 [on end get own]
         }
     }
