@@ -152,6 +152,17 @@ core_suites() {
     sed 's/#.*//' tests/core-suites
 }
 
+peer_suites() {
+    sed 's/#.*//' tests/peer-suites
+}
+
+# Groups of several servers: they take long, and are left to make check.
+group_peers() {
+    # shellcheck disable=SC2046
+    run_suite "integration, with other servers" 400 integration --server "$server" --oracle "$ORACLE" \
+        --single $(peer_suites)
+}
+
 group_integration() {
     # shellcheck disable=SC2046
     case $level in
@@ -159,7 +170,8 @@ group_integration() {
         run_suite "integration core" 300 integration --server "$server" --oracle "$ORACLE" --single $(core_suites)
         ;;
     short)
-        run_suite "integration" 450 integration --server "$server" --oracle "$ORACLE"
+        run_suite "integration" 450 integration --server "$server" --oracle "$ORACLE" \
+            --tags "$(peer_suites | tr -s '\n ' ',' | sed 's/^,//; s/,$//; s/[a-z_][a-z_]*/-&/g')"
         run_suite "integration core, TLS" 120 integration --server "$server" --oracle "$ORACLE" --tls \
             --single $(core_suites)
         ;;
@@ -286,6 +298,7 @@ step_lint() { sum_of lint make_lint; }
 step_clients() { sum_of clients $MAKE BUILD=release OUT=build/release clients; }
 step_valgrind() { sum_of valgrind $MAKE BUILD=valgrind OUT=build/valgrind valgrind; }
 step_fuzz() { sum_of fuzz $MAKE BUILD=release OUT=build/release fuzz; }
+step_peers() { sum_of peers $MAKE BUILD=release OUT=build/release peers; }
 step_tsan_core() { sum_of tsan $MAKE BUILD=tsan OUT=build/tsan core-groups; }
 step_asan_core() { sum_of asan $MAKE BUILD=asan OUT=build/asan core-groups; }
 step_tsan_whole() { sum_of tsan $MAKE BUILD=tsan OUT=build/tsan whole-groups; }
