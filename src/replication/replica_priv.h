@@ -73,7 +73,7 @@ extern struct list replicas_list;                     /* global: guarded by repl
 void replicas_add(struct replica *link);              /* its worker; it is linked from here on */
 void replicas_remove(struct replica *link);           /* likewise; does nothing if it is not linked */
 bool replicas_is_current(const struct replica *link); /* false: it has to end, as the history has changed */
-/* The place stays for the replica. Leaves NULL; accepts NULL. */
+/* The place stays for the replica; the oldest ends if there are too many. Leaves NULL; accepts NULL. */
 void replicas_leave_place(struct replica_place **place);
 /* A place that this replica has left at or before `offset` of the journal; NULL: none. */
 struct replica_place *replicas_take_place(const char *ip, int port, uint64_t offset);

@@ -18,13 +18,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SECOND_US = 1000 * 1000 };
+enum { SECOND_US = 1000 * 1000, PLACES_MOST = 128 };
 
 struct spinlock replicas_lock = {.rank = LOCK_REGISTRY}; /* global: see replica_priv.h */
 struct list replicas_list;                               /* global: likewise */
 
 static struct {
-    struct list places; /* guarded by replicas_lock; of struct replica_place: of replicas that have gone */
+    struct list places;   /* guarded by replicas_lock; of struct replica_place: of those that have gone, oldest first */
+    unsigned place_count; /* guarded by replicas_lock; in the list */
     _Atomic unsigned count, good_count;                    /* atomic: relaxed */
     _Atomic uint64_t generation;                           /* atomic: changed with the gate owned and under the lock */
     _Atomic uint64_t held_bytes;                           /* atomic: relaxed; of all links */
@@ -167,15 +168,37 @@ void replicas_close_place(struct replica_place **place)
     *place = NULL;
 }
 
+static void remove_place_locked(struct list_node *node)
+{
+    spinlock_assert_held(&replicas_lock);
+    list_remove(node);
+    all.place_count--;
+}
+
+/* What says that it is ever another replica must not leave ever more. */
+static struct replica_place *take_oldest_locked(void)
+{
+    struct list_node *node = list_first(&all.places);
+
+    spinlock_assert_held(&replicas_lock);
+    remove_place_locked(node);
+    return container_of(node, struct replica_place, node);
+}
+
 void replicas_leave_place(struct replica_place **place)
 {
+    struct replica_place *oldest = NULL;
+
     if (*place == NULL)
         return;
     (*place)->left_us = clock_monotonic_us();
     spinlock_acquire(&replicas_lock);
     list_push_back(&all.places, &(*place)->node);
+    if (++all.place_count > PLACES_MOST)
+        oldest = take_oldest_locked();
     spinlock_release(&replicas_lock);
     *place = NULL;
+    replicas_close_place(&oldest);
 }
 
 static bool is_place_of(const struct replica_place *place, const char *ip, int port, uint64_t offset)
@@ -195,7 +218,7 @@ struct replica_place *replicas_take_place(const char *ip, int port, uint64_t off
             found = place;
     }
     if (found != NULL)
-        list_remove(&found->node);
+        remove_place_locked(&found->node);
     spinlock_release(&replicas_lock);
     return found;
 }
@@ -229,7 +252,7 @@ static void close_places(uint64_t before_us)
     spinlock_acquire(&replicas_lock);
     LIST_FOREACH_SAFE(node, &all.places) {
         if (container_of(node, struct replica_place, node)->left_us < before_us) {
-            list_remove(node);
+            remove_place_locked(node);
             list_push_back(&gone, node);
         }
     }

@@ -332,6 +332,27 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0 repl-bac
         assert_equal 1 [regexp -all {Full resync from master} [process_log $process]]
     }
 
+    test "places of replicas that have gone are bounded" {} {
+        set link [hand_made]
+        $link -send psync ? -1
+        assert_match "+FULLRESYNC*" [reply_line $link]
+        take_snapshot $link
+        $link -close
+        set id [dict get [info_of r] master_replid]
+        set wanted [expr {[dict get [info_of r] master_repl_offset] + 1}]
+        for {set i 0} {$i < 200} {incr i} {
+            set link [hand_made [list replconf listening-port [expr {10000 + $i}]]]
+            $link -send psync $id $wanted
+            assert_match "+CONTINUE*" [reply_line $link]
+            $link -close
+        }
+        wait_for {[string match *port=10199,* [r info replication]]}
+        assert_equal 128 [regexp -all {replica_place\d+:} [r info replication]]
+        r config set repl-backlog-ttl 1
+        wait_for {![string match *replica_place* [r info replication]]}
+        r config set repl-backlog-ttl 3600
+    }
+
     test "a replica that does not read costs only the file, and gets all" {} {
         set replica [oracle_replica]
         wait_equal $replica
