@@ -72,9 +72,12 @@ static bool take_a_rest(struct loader *loader, struct rdb_reader *reader)
 /* Its time is over, and it is nobody else's to say so. */
 static bool is_gone(struct loader *loader, const struct rdb_key *key)
 {
-    if (LIKELY(key->expire_ms == EXPIRE_NEVER) || key->expire_ms >= loader->request->access->now_ms ||
-        loader->request->keeps_expired)
+    if (LIKELY(key->expire_ms == EXPIRE_NEVER) || key->expire_ms >= loader->request->access->now_ms)
         return false;
+    if (loader->request->keeps_expired) {
+        loader->result->overdue++;
+        return false;
+    }
     loader->result->expired++;
     return true;
 }

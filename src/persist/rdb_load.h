@@ -28,6 +28,7 @@ struct rdb_load_request {
 
 struct rdb_load_result {
     uint64_t keys, expired, empty, bytes;
+    uint64_t overdue; /* of the keys that were loaded: expired ones that were kept */
     int version;
     enum status status;
     uint64_t failed_at; /* offset in the file */

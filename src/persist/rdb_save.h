@@ -22,6 +22,7 @@ struct rdb_save_request {
     size_t aux_count;
     /* Calls `take`, which may be slow, with the source of each library of functions. NULL: there are none. */
     void (*libraries)(void (*take)(struct slice source, void *context), void *context);
+    bool with_expired;     /* writes keys and members past their deadlines, too; otherwise they are left out */
     bool starts_writeback; /* the kernel starts writing to the disk early, so that the sync at the end is short */
     int64_t key_delay_us;  /* sleeps after each key; below zero: sleeps one microsecond after so many keys */
     /* Called now and then. False: stop. May be NULL. */

@@ -419,6 +419,7 @@ void replicas_setup(void)
     thread_assert_main();
     list_init(&replicas_list);
     list_init(&all.places);
+    all.pinged_us = clock_monotonic_us();
     full_sync_setup();
     backlog_set_users(replicas_count, forget_places);
     memory_limit_of_replicas(held_bytes);

@@ -190,12 +190,13 @@ struct access_visitor {
     bool (*wanted)(const struct entry *entry, void *context); /* NULL: every key */
     void (*visit)(struct access *access, unsigned db, const struct entry *entry, void *context);
     void *context;
+    bool sees_expired; /* of access_each: visits expired keys, too, and all keys with their expired members */
 };
 /* Visits about `want` keys from `*cursor` on, stripe by stripe, and sets the cursor to the next position (0: the end).
  * Ends early at a busy stripe; WALK_BUSY: the first stripe was busy, and no key was visited. */
 must_check enum access_walk access_scan(struct access *access, unsigned db, uint64_t *cursor, uint64_t want,
                                         const struct access_visitor *visitor, uint32_t *busy);
-/* Visits every key except expired ones, which stay; the gate is owned. */
+/* Visits every key except expired ones (unless the visitor sees them), which stay; the gate is owned. */
 void access_each(struct access *access, unsigned db, const struct access_visitor *visitor);
 
 /* Numbers of objects that background threads have to free, and have freed; any thread. */

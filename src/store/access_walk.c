@@ -264,7 +264,7 @@ static void walk_visit(void *item, void *context)
     walk->visited++;
     if (visitor->wanted != NULL && !visitor->wanted(entry, visitor->context))
         return;
-    if (lookup_is_due(walk->access, entry)) {
+    if (!visitor->sees_expired && lookup_is_due(walk->access, entry)) {
         struct slice name = entry_key(entry);
 
         if (walk->deletes) {

@@ -34,8 +34,8 @@ static inline void snapshot_totals(const struct snapshot *snapshot, unsigned db,
 {
     snapshot->kind->totals(snapshot, db, totals);
 }
-/* Visits every key of the database once, except expired keys, in any order. The entry is valid until `visit`
- * returns. */
+/* Visits every key of the database once, except expired keys that the visitor does not see, in any order. The entry is
+ * valid until `visit` returns. */
 static inline void snapshot_each(struct snapshot *snapshot, unsigned db, const struct access_visitor *visitor)
 {
     snapshot->kind->each(snapshot, db, visitor);

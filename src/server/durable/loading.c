@@ -275,6 +275,10 @@ static void load_rdb(void)
     }
     if (!good && result.status != STATUS_INTERRUPTED)
         refuse_to_start(&result);
+    if (good && !role_follows()) { /* those that were kept for replicas go as soon as it serves */
+        result.keys -= result.overdue;
+        result.expired += result.overdue;
+    }
     if (good)
         finish(&result, "disk");
     if (good && data_history_is_whole(&load.found))

@@ -148,6 +148,8 @@ static void fill_save_with_history(struct rdb_save_request *request, struct full
     data_history_write(&state.history, &full->texts, full->aux + request->aux_count);
     request->aux = full->aux;
     request->aux_count += DATA_HISTORY_FACTS;
+    /* A server that goes on from this file in the same history has to tell its replicas that they are gone. */
+    request->with_expired = true;
 }
 
 /* In the folder of the file: of a name that another process can have left only if it had this number. */

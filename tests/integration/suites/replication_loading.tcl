@@ -231,6 +231,29 @@ with_server {} {
         }]
     }
 
+    test "replicas hear of what had expired when their master was saved" {noconn} {
+        with_group {m ours {} r ours {}} {
+            follow r m
+            wait_same m r
+            on m debug set-active-expire 0
+            on m set stays 1
+            on m hset hash f 1 g 1
+            on m hpexpire hash 1 fields 1 f
+            on m set gone 1 px 1
+            wait_same m r
+            wait_for {[on r exists gone] == 0 && [on r hlen hash] == 1}
+            assert_equal 3 [on r dbsize]
+            on m save
+            assert_equal 0 [catch {member_kill m KILL}]
+            member_start m
+            wait_same m r
+            wait_for {[on r dbsize] == 2}
+            assert_equal {g 1} [on r hgetall hash]
+            assert_equal 1 [persistence m rdb_last_load_keys_expired]
+            assert_equal {0 1 0} [sync_counts m]
+        }
+    }
+
     foreach {master replica} {ours ours oracle ours} {
         set title "a replica that restarts from its RDB file goes on with its master ($master)"
         test $title {noconn} [string map [list %M $master %R $replica] {
