@@ -69,7 +69,8 @@ static struct {
     struct follow *follow;
     int64_t stream_base; /* offset of the history in which `follow` began */
     uint64_t last_io_us, last_byte_us, attempt_us;
-    bool is_paused; /* its connection */
+    bool is_paused;        /* its connection */
+    bool waits_for_script; /* paused since data came inside a script that runs for long (reentrant.h) */
     struct loop_timer retry;
     /* for other threads; atomic, relaxed */
     _Atomic int shown_state; /* enum master_state */
@@ -190,7 +191,7 @@ static void leave_peer(void)
     struct peer *peer = master_link.peer;
 
     master_link.peer = NULL;
-    master_link.is_paused = false;
+    master_link.is_paused = master_link.waits_for_script = false;
     if (peer != NULL)
         conn_close(&peer->conn);
 }
@@ -496,6 +497,16 @@ static size_t take_some(const char *data, size_t size)
     }
 }
 
+/* A script has this worker in the middle of a command: what the master sends waits for its end. */
+static void wait_for_script(void)
+{
+    if (master_link.is_paused)
+        return;
+    pause_input(true);
+    master_link.waits_for_script = true;
+    worker_wake(master_link.worker); /* `go_on` runs when the script has ended */
+}
+
 static size_t on_data(struct conn *conn, char *data, size_t size)
 {
     struct peer *peer = container_of(conn, struct peer, conn);
@@ -508,6 +519,10 @@ static size_t on_data(struct conn *conn, char *data, size_t size)
     atomic_fetch_add_explicit(&master_link.input_bytes, size - MIN(size, conn_kept_size(conn)), memory_order_relaxed);
     if (master_link.state == LINK_SYNCS)
         master_link.last_byte_us = master_link.last_io_us;
+    if (UNLIKELY(master_link.worker->reentrant)) {
+        wait_for_script();
+        return 0;
+    }
     while (used < size && peer == master_link.peer && !master_link.is_paused) {
         const enum link_state state = master_link.state;
         size_t step = take_some(data + used, size - used);
@@ -573,7 +588,7 @@ static void on_closed(struct conn *conn, enum conn_close_reason reason, const ch
     if (!is_mine)
         return;
     master_link.peer = NULL;
-    master_link.is_paused = false;
+    master_link.is_paused = master_link.waits_for_script = false;
     if (master_link.state == LINK_CONNECTS && reason != CONN_CLOSED_HANDSHAKE && master_link.next_address != NULL)
         try_address();
     else if (master_link.state == LINK_CONNECTS)
@@ -686,8 +701,14 @@ static bool may_attempt(void)
 
 static void go_on(void)
 {
+    assert(!master_link.worker->reentrant);
     if (!is_wanted())
         begin_anew();
+    if (UNLIKELY(master_link.waits_for_script)) {
+        master_link.waits_for_script = false;
+        master_link.last_io_us = clock_monotonic_us();
+        pause_input(false);
+    }
     if (UNLIKELY(SHOWN(is_cut))) {
         SHOW(is_cut, false);
         if (master_link.state == LINK_STREAMS)

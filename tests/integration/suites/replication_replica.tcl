@@ -313,6 +313,28 @@ with_server {} {
         }
     }
 
+    test "what the master sends while a script is busy is applied when it has ended" {noconn} {
+        with_group {m ours {} r ours {server-threads 1 lua-time-limit 20 repl-timeout 2}} {
+            follow r m
+            wait_link r
+            set busy [member_connect r]
+            $busy -send eval {while true do end} 0
+            wait_for {[catch {on r get x} reply] && [string match BUSY* $reply]}
+            for {set i 0} {$i < 5} {incr i} {
+                on m set k$i [string repeat v 100000]
+                on m incr counter
+            }
+            set from [clock milliseconds]
+            wait_for {[clock milliseconds] - $from > 3000}
+            on r script kill
+            $busy -close
+            wait_same m r
+            assert_equal 5 [on r get counter]
+            on m set more 1
+            wait_same m r
+        }
+    }
+
     test "what the master is told" {noconn} {
         with_group {r ours {masteruser joe masterauth pw replica-announce-ip 1.2.3.4 replica-announce-port 77}} {
             set port [fake_master [dict create PSYNC [fullresync 7 [sized [snapshot {a 1}]]]]]
