@@ -316,6 +316,14 @@ static void add_piece(struct blob *piece)
     note_held();
 }
 
+static void log_source_end(void)
+{
+    uint64_t least;
+
+    if (SYNC->is_diskless)
+        log_notice("Diskless rdb transfer, done reading from pipe, %u replicas still up.", count_links(&least));
+}
+
 static void look_at_end(struct worker *worker)
 {
     if (SYNC->source_ended && !SYNC->child_runs && SYNC->outcome == OUTCOME_OPEN)
@@ -324,6 +332,7 @@ static void look_at_end(struct worker *worker)
 
 static void read_pieces(struct worker *worker)
 {
+    const bool had_ended = SYNC->source_ended;
     unsigned count = 0;
     struct blob *piece = NULL;
 
@@ -336,6 +345,8 @@ static void read_pieces(struct worker *worker)
         worker_wake(worker); /* others first */
     if (count != 0)
         replica_wake_idle(worker);
+    if (SYNC->source_ended && !had_ended)
+        log_source_end();
     look_at_end(worker);
 }
 
@@ -357,6 +368,8 @@ static void end(struct worker *worker)
     SYNC->source = -1;
     journal_reader_close(&SYNC->reader); /* the journal is kept */
     if (SYNC->child_runs) {
+        log_notice("%s, last replica dropped, killing fork child.",
+                   SYNC->is_diskless ? "Diskless rdb transfer" : "Snapshot for replicas");
         child_stop(CHILD_SYNC);
         SYNC->phase = SYNC_ENDS;
     } else {
@@ -548,8 +561,8 @@ static void start(struct worker *worker, const struct group *group, bool is_disk
         (void)close(SYNC->pipe_end);
     SYNC->pipe_end = 0;
     if (good)
-        log_notice("Full sync with %u replicas: process %d %s", group->count, (int)child_pid(),
-                   is_diskless ? "sends the snapshot" : "writes a file");
+        log_notice("Background %s started by pid %d: full sync with %u replicas",
+                   is_diskless ? "RDB transfer" : "saving", (int)child_pid(), group->count);
 }
 
 static bool is_due(struct group *group, bool *is_diskless)

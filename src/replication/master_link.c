@@ -745,6 +745,18 @@ static bool is_silent(void)
     return clock_monotonic_us() - master_link.last_io_us > limit_us;
 }
 
+static const char *phase_of_silence(void)
+{
+    switch (master_link.state) {
+    case LINK_SYNCS:
+        return "Timeout receiving bulk data from MASTER";
+    case LINK_STREAMS:
+        return "MASTER timeout";
+    default:
+        return "Timeout connecting to the MASTER";
+    }
+}
+
 static void on_second(struct worker *worker)
 {
     if (worker->index != 0)
@@ -753,7 +765,7 @@ static void on_second(struct worker *worker)
     if (master_link.is_paused)
         master_link.last_io_us = clock_monotonic_us();
     if (is_silent()) {
-        give_up(RETRY_US, "nothing was received for %lld seconds (repl-timeout)",
+        give_up(RETRY_US, "%s: nothing was received for %lld seconds (repl-timeout)", phase_of_silence(),
                 (long long)OPTION_GET(option_repl_timeout));
         return;
     }

@@ -549,6 +549,14 @@ static void look_at_lag(struct replica *link, uint64_t now_us)
     }
 }
 
+static void close_timed_out(struct replica *link, const char *phase)
+{
+    char name[REPLICA_IP_MOST + 16];
+
+    log_warning("Disconnecting timedout replica (%s): %s", phase, replica_name(link, name, sizeof(name)));
+    replica_close(link, NULL);
+}
+
 static void look_at(struct replica *link, uint64_t now_us)
 {
     const uint64_t limit_us = (uint64_t)OPTION_GET(option_repl_timeout) * SECOND_US;
@@ -559,12 +567,12 @@ static void look_at(struct replica *link, uint64_t now_us)
     note_life(link, now_us);
     if (atomic_load_explicit(&link->state, memory_order_relaxed) == REPLICA_ONLINE) {
         if (!link->is_old && now_us - atomic_load_explicit(&link->heard_us, memory_order_relaxed) > limit_us)
-            replica_close(link, "timeout (streaming sync)");
+            close_timed_out(link, "streaming sync");
         if (link->streams && link->place != NULL)
             look_at_lag(link, now_us);
     } else if (link->has_begun) {
         if (now_us - link->moved_us > limit_us)
-            replica_close(link, "timeout (full sync)");
+            close_timed_out(link, "full sync");
     } else if (conn_output_size(conn) == 0) { /* it shall not take this server for dead while it waits */
         output_append(&conn->output, "\n", 1);
         conn_write_pending(conn);

@@ -24,6 +24,14 @@ static double percent(uint64_t part, uint64_t whole)
     return whole != 0 ? (double)part * 100 / (double)whole : 0;
 }
 
+/* Also for replicas: who watches the memory and the disk asks for both. */
+static bool makes_snapshot(void)
+{
+    const enum child_kind kind = child_running();
+
+    return kind == CHILD_RDB || kind == CHILD_SYNC;
+}
+
 static bool take_safe(void *into, const struct info_moment *moment)
 {
     struct picture *picture = into;
@@ -31,7 +39,7 @@ static bool take_safe(void *into, const struct info_moment *moment)
     (void)moment;
     picture->is_loading = loading_runs();
     picture->is_loading_aside = loading_runs_aside();
-    picture->is_saving = child_running() == CHILD_RDB;
+    picture->is_saving = makes_snapshot();
     picture->is_rewriting = child_running() == CHILD_AOF;
     picture->aof_is_on = aof_is_on();
     return true;
@@ -55,9 +63,9 @@ static void take(void *into, const struct info_moment *moment)
         picture->loaded_percent = percent(picture->loading.loaded_bytes, picture->loading.expected_bytes);
         picture->loading.eta_s = picture->loading.eta_s >= 0 ? picture->loading.eta_s : 1;
     }
-    picture->is_saving = picture->saving.runs;
+    picture->is_saving = makes_snapshot();
     picture->is_rewriting = picture->rewriting.is_rewriting;
-    picture->saving_s = picture->saving.runs ? picture->child.running_s : -1;
+    picture->saving_s = picture->is_saving ? picture->child.running_s : -1;
     picture->has_aof = aof_state() != AOF_OFF;
     picture->aof_is_on = aof_is_on();
     picture->child_percent = percent(picture->child.keys, picture->child.keys_total);

@@ -419,7 +419,7 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0 repl-bac
                 set replica [oracle_replica]
                 wait_equal $replica
                 assert_match "+FULLRESYNC *" [reply_line $stuck]
-                wait_for {[regexp {timeout \(full sync\)} [slurp [srv log]]]}
+                wait_for {[regexp {timedout replica \(full sync\)} [slurp [srv log]]]}
                 $stuck -close
             }
         }
@@ -502,7 +502,7 @@ with_server {.tls 0 enable-debug-command yes enable-protected-configs yes repl-d
         foreach diskless {yes no} {
             with_config [list repl-diskless-sync $diskless rdb-key-save-delay 10000] {
                 set link [begin_sync]
-                regexp {.*Full sync with 1 replicas: process (\d+)} [slurp [srv log]] - pid
+                regexp {.*started by pid (\d+): full sync with 1 replicas} [slurp [srv log]] - pid
                 exec kill -9 $pid
                 assert {[$link -closed 5000]}
                 $link -close

@@ -40,10 +40,17 @@ proc fake::accept {chan host port} {
     chan event $chan readable [list fake::readable $chan]
 }
 
+# Another socket may get its name: it is not closed twice.
+proc fake::forget chan {
+    variable channels
+    catch {close $chan}
+    set channels [lsearch -all -inline -not -exact $channels $chan]
+}
+
 proc fake::readable chan {
     variable input
     if {[catch {append input($chan) [read $chan]}] || [eof $chan]} {
-        catch {close $chan}
+        fake::forget $chan
         return
     }
     while {[string index $input($chan) 0] eq "\n"} {
@@ -83,7 +90,7 @@ proc fake::answer {chan words} {
         set reply [dict get $fake::answers $name]
     }
     if {$reply eq "close"} {
-        close $chan
+        fake::forget $chan
         error closed
     }
     puts -nonewline $chan $reply
@@ -103,6 +110,7 @@ proc fake_send bytes {
 
 proc fake_close {} {
     catch {close $fake::listener}
+    set fake::listener {}
     foreach chan $fake::channels {
         catch {close $chan}
     }
