@@ -240,9 +240,7 @@ with_server {} {
             on m hset hash f 1 g 1
             on m hpexpire hash 1 fields 1 f
             on m set gone 1 px 1
-            wait_same m r
-            wait_for {[on r exists gone] == 0 && [on r hlen hash] == 1}
-            assert_equal 3 [on r dbsize]
+            wait_for {[on r dbsize] == 3 && [on r exists gone] == 0 && [on r hlen hash] == 1}
             on m save
             assert_equal 0 [catch {member_kill m KILL}]
             member_start m
