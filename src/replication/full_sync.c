@@ -456,6 +456,8 @@ static void choose_version(const struct group *group, const struct access *acces
     }
     if (libraries != 0 && !SYNC->work.without_libraries)
         version = RDB_VERSION_LISTPACKS;
+    if (!SYNC->work.without_keys && access_had_streams(access))
+        version = RDB_VERSION_LISTPACKS; /* below it, they lose their counts */
     if (!SYNC->work.without_keys && access_has_member_deadlines(access, TYPE_HASH))
         version = RDB_VERSION_FIELD_DEADLINES;
     if ((group->capa & REPLICA_CAPA_NEWEST) != 0)

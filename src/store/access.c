@@ -379,6 +379,12 @@ void change_put_string(struct change *change, struct slice value, int64_t expire
     put_text(change, value, expire_ms);
 }
 
+static void note_stream(struct store *store)
+{
+    if (!atomic_load_explicit(&store->has_streams, memory_order_relaxed)) /* its cache line is read by all threads */
+        atomic_store_explicit(&store->has_streams, true, memory_order_relaxed);
+}
+
 void change_put_value(struct change *change, enum value_type type, struct value value, int64_t expire_ms)
 {
     struct entry *entry = change_reshape(change, ENTRY_WORD, 0, expire_ms);
@@ -386,6 +392,8 @@ void change_put_value(struct change *change, enum value_type type, struct value 
     entry->type = (uint32_t)type & 15;
     entry->encoding = (uint32_t)value.encoding & 15;
     entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
+    if (UNLIKELY(type == TYPE_STREAM))
+        note_stream(change->access->store);
     if (UNLIKELY(type == TYPE_CRON))
         jobs_list(change, entry);
 }

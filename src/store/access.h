@@ -165,6 +165,7 @@ bool access_delete_for(struct access *access, unsigned db, const struct key *key
 /* --- whole databases, with the gate owned --- */
 
 void access_flush_db(struct access *access, unsigned db, bool background); /* informs watchers; sends no event */
+void access_flush_all(struct access *access, bool background);             /* the same for all databases */
 void access_swap_db(struct access *access, unsigned a, unsigned b);
 /* Exchanges all keys with those of another store of the same kind (store_create_like), which nobody else uses. Informs
  * watchers, and clients that wait for keys; sends no event. */
@@ -210,6 +211,8 @@ void access_evict(struct access *access, unsigned db, const struct entry *entry,
 /* True if a key of this type has members with deadlines. Visits only keys that have or had such. Whoever calls is alone
  * with the data. */
 bool access_has_member_deadlines(const struct access *access, enum value_type type);
+/* True if there is a stream, or was one since the last access_flush_all. Whoever calls is alone with the data. */
+bool access_had_streams(const struct access *access);
 
 /* --- active expiry --- */
 

@@ -74,6 +74,16 @@ void access_flush_db(struct access *access, unsigned db, bool background)
     }
 }
 
+void access_flush_all(struct access *access, bool background)
+{
+    struct store *store = access->store;
+
+    assert(access->exclusive);
+    for (unsigned db = 0; db < store_database_bound(store); db++)
+        access_flush_db(access, db, background);
+    atomic_store_explicit(&store->has_streams, false, memory_order_relaxed);
+}
+
 void access_swap_db(struct access *access, unsigned a, unsigned b)
 {
     struct store *store = access->store;
@@ -136,6 +146,7 @@ static void exchange_parts(struct access *access, struct stripe *stripe, struct 
 void access_exchange(struct access *access, struct store *other)
 {
     struct store *store = access->store;
+    bool had_streams;
 
     assert(access->exclusive);
     assert(store->stripe_mask == other->stripe_mask && store->database_count == other->database_count);
@@ -149,6 +160,10 @@ void access_exchange(struct access *access, struct store *other)
     }
     if (atomic_load_explicit(&other->has_jobs, memory_order_relaxed))
         atomic_store_explicit(&store->has_jobs, true, memory_order_relaxed);
+    had_streams = atomic_load_explicit(&store->has_streams, memory_order_relaxed);
+    atomic_store_explicit(&store->has_streams, atomic_load_explicit(&other->has_streams, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(&other->has_streams, had_streams, memory_order_relaxed);
 }
 
 void access_note_loaded(struct access *access)
@@ -476,6 +491,12 @@ bool access_has_member_deadlines(const struct access *access, enum value_type ty
         }
     }
     return false;
+}
+
+bool access_had_streams(const struct access *access)
+{
+    gate_assert_alone();
+    return atomic_load_explicit(&access->store->has_streams, memory_order_relaxed);
 }
 
 static bool has_due(const struct expiry *deadlines, int64_t now_ms)

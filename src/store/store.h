@@ -110,6 +110,7 @@ struct store {
     struct store_type types[TYPE_COUNT]; /* const after start */
     void (*wake)(uint64_t wait_mask);    /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
     _Atomic bool has_jobs;               /* a job has existed; atomic: relaxed */
+    _Atomic bool has_streams;            /* a stream has existed since the last flush of everything; atomic: relaxed */
     _Atomic bool active_expire;          /* DEBUG SET-ACTIVE-EXPIRE */
     _Atomic unsigned keeps_expired;      /* enum store_keeps: reads do not delete expired keys; atomic: relaxed */
     _Atomic bool is_shared;              /* memory is shared with a child: reads do not write to it; atomic: relaxed */

@@ -153,8 +153,7 @@ static void cmd_flushall(struct request *request)
 
     if (!parse_flush(request, &background))
         return;
-    for (unsigned db = 0; db < request->access->store->database_count; db++)
-        access_flush_db(request->access, db, background);
+    access_flush_all(request->access, background);
     persistence_flushed(request->access);
     tracking_note_flush(request->worker);
     tell_others(request);

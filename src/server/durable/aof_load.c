@@ -480,8 +480,7 @@ bool aof_load_again(struct worker *worker)
     }
     switch (aof_files_find(false, &manifest, &bytes)) {
     case AOF_FOUND:
-        for (unsigned db = 0; db < store_database_bound(access->store); db++)
-            access_flush_db(access, db, false);
+        access_flush_all(access, false);
         libraries_flush();
         good = aof_load_run(&manifest, &request, &result);
         break;

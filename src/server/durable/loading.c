@@ -372,8 +372,7 @@ static void flush(bool in_background)
     struct access *access = &loader.worker->run.access;
 
     gate_assert_owned(&loader.member);
-    for (unsigned db = 0; db < store_database_bound(access->store); db++)
-        access_flush_db(access, db, in_background);
+    access_flush_all(access, in_background);
     libraries_flush();
 }
 

@@ -482,10 +482,10 @@ bool persistence_reload(struct access *access, unsigned flags)
     assert((flags & ~(unsigned)(RELOAD_NOSAVE | RELOAD_NOFLUSH | RELOAD_MERGE)) == 0);
     if ((flags & RELOAD_NOSAVE) == 0 && !persistence_save(access))
         return false;
-    for (unsigned db = 0; (flags & RELOAD_NOFLUSH) == 0 && db < store_database_bound(access->store); db++)
-        access_flush_db(access, db, false);
-    if ((flags & RELOAD_NOFLUSH) == 0)
+    if ((flags & RELOAD_NOFLUSH) == 0) {
+        access_flush_all(access, false);
         libraries_flush();
+    }
     good = load_again(access, (flags & RELOAD_MERGE) != 0);
     if (good)
         access->dirty = dirty; /* the data is that of the file */

@@ -283,6 +283,17 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0} {
             assert_equal 10 [version_for rdb-filter-only functions]
             r hpersist hash fields 1 f
             assert_equal 10 [version_for]
+            r function flush
+            assert_equal 9 [version_for]
+            r xadd stream 1-1 f v
+            assert_equal 10 [version_for]
+            assert_equal 9 [version_for capa activeExpire]
+            assert_equal 9 [version_for rdb-filter-only functions]
+            r del stream
+            assert_equal 10 [version_for]
+            r select 9
+            r flushall
+            assert_equal 9 [version_for]
             r config set rdb-version 11
             assert_equal 11 [version_for]
             assert_equal 11 [version_for capa rdb-newest]
