@@ -501,6 +501,17 @@ static void on_turn_end(struct worker *worker)
     serve_all(worker);
 }
 
+/* A script may wait until a replica has gone. */
+static void on_inner_turn(struct worker *worker)
+{
+    LIST_FOREACH(node, replica_links_of(worker)) {
+        struct replica *link = container_of(node, struct replica, worker_node);
+
+        if (conn_is_closing(&link->client->conn))
+            replicas_remove(link);
+    }
+}
+
 static void on_drained(struct client *client)
 {
     struct replica *link = client->replica;
@@ -596,6 +607,7 @@ const struct lifecycle replica_link_lifecycle = {
     .worker_init = init,
     .worker_wake = serve_all,
     .worker_turn_end = on_turn_end,
+    .worker_inner_turn = on_inner_turn,
     .worker_second = on_second,
     .client_drained = on_drained,
     .client_close = on_client_close,

@@ -32,7 +32,7 @@ static struct {
     size_t part_count;
     struct server_hooks server_begin, server_end, server_sample;
     struct worker_hooks worker_init, worker_fini, worker_start, worker_stop, worker_wake, worker_turn_end,
-        worker_second;
+        worker_inner_turn, worker_second;
     struct client_hooks client_open, client_sized, client_drained, client_kill, client_withdraw, client_close;
 } all;
 
@@ -58,6 +58,7 @@ void lifecycle_add(const struct lifecycle *part)
     ADD(worker_stop);
     ADD(worker_wake);
     ADD(worker_turn_end);
+    ADD(worker_inner_turn);
     ADD(worker_second);
     ADD(client_open);
     ADD(client_sized);
@@ -126,6 +127,12 @@ static void server_assert_zero(const struct server *server)
     worker_assert_zero(&server->workers[0]);
 }
 
+static void worker_assert_reentrant(const struct worker *worker)
+{
+    worker_assert_self(worker);
+    assert(worker->reentrant);
+}
+
 CALL_IN_ORDER(server, server_begin, server_assert_main)
 CALL_IN_REVERSE(server, server_end, server_assert_main)
 CALL_IN_ORDER(server, server_sample, server_assert_zero)
@@ -135,6 +142,7 @@ CALL_IN_ORDER(worker, worker_start, worker_assert_self)
 CALL_IN_ORDER(worker, worker_stop, worker_assert_self)
 CALL_IN_ORDER(worker, worker_wake, worker_assert_outside)
 CALL_IN_ORDER(worker, worker_turn_end, worker_assert_outside)
+CALL_IN_ORDER(worker, worker_inner_turn, worker_assert_reentrant)
 CALL_IN_ORDER(worker, worker_second, worker_assert_self)
 CALL_IN_ORDER(client, client_open, client_assert_owned)
 CALL_IN_ORDER(client, client_sized, client_assert_owned)

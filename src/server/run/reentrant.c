@@ -1,6 +1,7 @@
 #include "server/run/reentrant.h"
 
 #include "base/assert.h"
+#include "server/core/lifecycle.h"
 #include "server/core/worker.h"
 #include "server/durable/aof_hold.h"
 #include "server/run/rendezvous.h"
@@ -47,6 +48,7 @@ void reentrant_serve(struct worker *worker)
     worker_serve_requests(worker);
     rendezvous_serve(worker);
     loop_serve_reentrant(worker->loop);
+    lifecycle_worker_inner_turn(worker);
     worker->reentrant = false;
     put_back(worker, &aside);
 }

@@ -302,6 +302,29 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0} {
     }
 }
 
+with_server {.tls 0 server-threads 1 repl-diskless-sync-delay 0 lua-time-limit 10} {
+    test "a script sees that a replica goes" {} {
+        set link [hand_made {replconf capa eof}]
+        $link -send psync ? -1
+        assert_match "+FULLRESYNC *" [reply_line $link]
+        take_snapshot $link
+        set script [connect]
+        $script -send eval {
+            redis.call('set', 'x', 1)
+            while not string.find(redis.call('info', 'replication'), 'connected_slaves:0') do end
+            return redis.call('set', 'x', 2)
+        } 1 x
+        set other [connect]
+        wait_for {[catch {$other ping} reply] && [string match "BUSY*" $reply]}
+        assert_error "BUSY*" {$other ping}
+        $link -close
+        assert_equal {status OK} [$script -reply]
+        assert_equal 2 [r get x]
+        $script -close
+        $other -close
+    }
+}
+
 proc replica_line {} {
     return [lindex [lsearch -all -inline [split [r client list] \n] *flags=S*] 0]
 }
