@@ -208,7 +208,7 @@ static enum handshake_result take_line(struct handshake *handshake, struct slice
         return take_ping(handshake, line, out);
     case HANDSHAKE_AUTH:
         if (line.data[0] != '+')
-            return fail(handshake, "the master refuses AUTH", line);
+            return fail(handshake, "Unable to AUTH to MASTER", line);
         return next_request(handshake, out);
     case HANDSHAKE_PSYNC:
         return take_psync(handshake, line);

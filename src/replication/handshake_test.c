@@ -82,7 +82,7 @@ static void masters_of_all_kinds(void **state)
     expect(&known, "-NOAUTH\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+CONTINUE\r\n*", HANDSHAKE_CONTINUES, "*", "");
     expect(&known, "-NOAUTH\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+CONTINUE " OTHER "\r\n", HANDSHAKE_CONTINUES, "",
            "");
-    expect(&known, "-NOAUTH\r\n-WRONGPASS\r\n", HANDSHAKE_FAILED, "", "refuses AUTH: '-WRONGPASS'");
+    expect(&known, "-NOAUTH\r\n-WRONGPASS\r\n", HANDSHAKE_FAILED, "", "Unable to AUTH to MASTER: '-WRONGPASS'");
     expect(&known, "-NOAUTH\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+CONTINUE x\r\n", HANDSHAKE_FAILED, "", "damaged");
     expect(&stranger, "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+CONTINUE " ID "\r\n", HANDSHAKE_FAILED, "", "not asked for");
     expect(&stranger, "+PONG\r\n+OK\r\n:1\r\n", HANDSHAKE_FAILED, "", "reply to REPLCONF");

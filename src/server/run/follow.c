@@ -13,6 +13,7 @@
 #include "server/run/crew.h"
 #include "server/run/dispatch.h"
 #include "server/run/obeyed.h"
+#include "server/run/pause.h"
 #include "store/waiters.h"
 
 #include <stdio.h>
@@ -591,13 +592,29 @@ static void arrange_stripes(struct follow *follow)
     assert(count == follow->stripes.count);
 }
 
+/* What holds the writes of clients holds the stream, too: CLIENT PAUSE, a shutdown that waits for replicas of this
+ * server, a file that is too far behind. */
+static bool is_held(const struct follow *follow)
+{
+    return UNLIKELY(atomic_load_explicit(&follow->worker->server->journal.is_lagging, memory_order_relaxed) ||
+                    (pause_is_on() && pause_holds_writes()));
+}
+
 enum applied { APPLIED, NOT_FREE, NOT_CURRENT };
+
+/* Inside of the gate: what was asked before it may have changed. */
+static enum applied may_apply(const struct follow *follow)
+{
+    if (is_held(follow))
+        return NOT_FREE;
+    return follow->options.is_current(follow->options.context) ? APPLIED : NOT_CURRENT;
+}
 
 static enum applied apply_striped(struct follow *follow)
 {
     struct worker *worker = follow->worker;
     struct access *access = &worker->run.access;
-    enum applied result = APPLIED;
+    enum applied result;
     uint32_t busy = 0;
 
     if (!gate_enter(&worker->member))
@@ -610,10 +627,9 @@ static enum applied apply_striped(struct follow *follow)
             return NOT_FREE;
         }
     }
-    if (follow->options.is_current(follow->options.context))
+    result = may_apply(follow);
+    if (result == APPLIED)
         apply(follow, false);
-    else
-        result = NOT_CURRENT;
     access_unlock(access, follow->stripes.items, follow->stripes.count);
     gate_leave(&worker->member);
     return result;
@@ -622,14 +638,13 @@ static enum applied apply_striped(struct follow *follow)
 static enum applied apply_exclusive(struct follow *follow)
 {
     struct worker *worker = follow->worker;
-    enum applied result = APPLIED;
+    enum applied result;
 
     if (!exclusive_begin(worker, GATE_WISH_APPLY))
         return NOT_FREE;
-    if (follow->options.is_current(follow->options.context))
+    result = may_apply(follow);
+    if (result == APPLIED)
         apply(follow, true);
-    else
-        result = NOT_CURRENT;
     exclusive_end(worker);
     return result;
 }
@@ -667,12 +682,6 @@ static void forget_batch(struct follow *follow)
         buffer_fini(&follow->bytes);
 }
 
-/* The file that is too far behind holds the stream, too. */
-static bool is_held(const struct follow *follow)
-{
-    return atomic_load_explicit(&follow->worker->server->journal.is_lagging, memory_order_relaxed);
-}
-
 /* With stripes one worker does it; with the gate all can. */
 static bool wants_gate(const struct follow *follow)
 {
@@ -694,6 +703,7 @@ static enum follow_result run_batches(struct follow *follow)
         if (follow->whole == 0)
             return follow->has_ended ? FOLLOW_BROKEN : FOLLOW_DONE;
         if (is_held(follow)) {
+            exclusive_drop(worker, GATE_WISH_APPLY); /* nobody else shall wait meanwhile */
             follow->waits = true;
             return FOLLOW_WAIT;
         }

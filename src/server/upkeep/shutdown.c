@@ -63,7 +63,7 @@ bool shutdown_begin(struct server *server, unsigned flags, struct access *access
     assert(access == NULL || (access->exclusive && gate_is_alone()));
     log_warning("User requested shutdown...");
     if (aof_state() == AOF_STARTING && (flags & SHUTDOWN_FORCE) == 0) {
-        log_warning("Writing initial AOF. Can't exit. Use FORCE to stop the server anyway.");
+        log_warning("Writing initial AOF, can't exit. Use FORCE to stop the server anyway.");
         return false;
     }
     child_stop(CHILD_RDB); /* its file would be older than the one written now */

@@ -264,6 +264,31 @@ with_server {} {
         }
     }
 
+    test "CLIENT PAUSE holds the stream, too" {noconn} {
+        with_group {m oracle {} r ours {}} {
+            follow r m
+            on m set a 1
+            wait_for {[shows r get a] eq 1}
+            foreach value {2 3} {
+                on r client pause 1000000 write
+                set offset [replication r slave_repl_offset]
+                on m set a $value
+                wait_for {[replication r slave_read_repl_offset] == [replication m master_repl_offset]}
+                assert_equal $offset [replication r slave_repl_offset]
+                assert_equal 1 [on r get a]
+                on r client unpause
+                wait_for {[shows r get a] eq $value}
+                on m set a 1
+                wait_for {[shows r get a] eq 1}
+            }
+            # It ends by itself, too.
+            on r client pause 300 all
+            on m set a 2
+            wait_for {[shows r get a] eq 2}
+            assert_equal {1 0} [lrange [sync_counts m] 0 1]
+        }
+    }
+
     test "the option replicaof: from the command line, and written by CONFIG REWRITE" {noconn} {
         with_group {m oracle {requirepass secret}} {
             set dir [fresh_dir]
@@ -271,7 +296,7 @@ with_server {} {
             spit $dir/conf "port $port\ndir $dir\nmasterauth wrong\nslaveof 127.0.0.1 [member m port]\n"
             set id [server_launch [list $dir/conf]]
             wait_for {![catch {set c [connect -port $port -tls 0]}]}
-            wait_for {[string first "the master refuses AUTH: '-WRONGPASS" [slurp $process::info($id,dir)/log]] >= 0}
+            wait_for {[string first "Unable to AUTH to MASTER: '-WRONGPASS" [slurp $process::info($id,dir)/log]] >= 0}
             $c config set masterauth secret
             on m set a 1
             wait_for {[$c get a] eq 1}
