@@ -57,6 +57,12 @@ bool shutdown_needs_gate(unsigned flags)
     return (flags & SHUTDOWN_NOSAVE) == 0 && ((flags & SHUTDOWN_SAVE) != 0 || save_points_exist()) && !loading_runs();
 }
 
+static bool refuse(void)
+{
+    log_warning("Errors trying to shut down the server. Check the logs for more information.");
+    return false;
+}
+
 /* A client that wants the data saved must get an error, instead of losing the data. */
 bool shutdown_begin(struct server *server, unsigned flags, struct access *access)
 {
@@ -64,7 +70,7 @@ bool shutdown_begin(struct server *server, unsigned flags, struct access *access
     log_warning("User requested shutdown...");
     if (aof_state() == AOF_STARTING && (flags & SHUTDOWN_FORCE) == 0) {
         log_warning("Writing initial AOF, can't exit. Use FORCE to stop the server anyway.");
-        return false;
+        return refuse();
     }
     child_stop(CHILD_RDB); /* its file would be older than the one written now */
     child_stop(CHILD_AOF);
@@ -73,7 +79,7 @@ bool shutdown_begin(struct server *server, unsigned flags, struct access *access
         if (!persistence_save(access)) {
             if ((flags & SHUTDOWN_FORCE) == 0) {
                 log_warning("Error trying to save the DB, can't exit. Use NOSAVE or FORCE to stop the server anyway.");
-                return false;
+                return refuse();
             }
             log_warning("Error trying to save the DB. Exiting anyway.");
         }
