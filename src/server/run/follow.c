@@ -10,6 +10,7 @@
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "server/pubsub/monitor.h"
 #include "server/run/crew.h"
 #include "server/run/dispatch.h"
 #include "server/run/obeyed.h"
@@ -461,6 +462,8 @@ static void run_part(struct worker *worker, uint32_t part, void *context)
             prefetch_spread(follow, i, MIN(i + PREFETCH_COMMANDS, end));
         run_step(follow, &follow->steps.items[follow->spread.items[i]], worker, client, follow->spread.now_ms, true);
     }
+    if (worker->run.access.has_noted) /* for those who began to listen meanwhile */
+        dispatch_settle_access(&worker->run.access);
     if (client != follow->client)
         obeyed_client_destroy(&client);
 }
@@ -470,7 +473,7 @@ static bool may_spread(const struct follow *follow)
 {
     const struct store *store = follow->worker->server->store;
 
-    return follow->worker->server->worker_count > 1 && store_observed(store) == 0 &&
+    return follow->worker->server->worker_count > 1 && store_observed(store) == 0 && !monitor_is_on() &&
            atomic_load_explicit(&store->waited_count, memory_order_relaxed) == 0;
 }
 

@@ -45,6 +45,31 @@ with_server {} {
         }
     }
 
+    test "MONITOR on a replica shows large batches of the stream in their order" {noconn} {
+        with_group {m ours {} r ours {server-threads 4 min-clients-per-thread 1}} {
+            follow r m
+            wait_same m r
+            set monitor [member_connect r]
+            $monitor monitor
+            set bytes {}
+            for {set i 0} {$i < 20000} {incr i} {
+                append bytes "*3\r\n\$3\r\nSET\r\n\$8\r\nkey:[format %04d [expr {$i % 1000}]]\r\n"
+                append bytes "\$5\r\n[format %05d $i]\r\n"
+            }
+            set writer [member_connect m]
+            $writer -raw $bytes
+            for {set i 0} {$i < 20000} {} {
+                if {[regexp {"SET" "key:\d+" "(\d+)"} [$monitor -line] -> number]} {
+                    assert_equal [format %05d $i] $number
+                    incr i
+                }
+            }
+            $monitor -close
+            wait_same m r
+            $writer -close
+        }
+    }
+
     test "at a given byte the proxy cuts a connection" {} {
         set port [expr {[srv tls] ? [srv tls_port] : [srv port]}]
         with_group {} {
