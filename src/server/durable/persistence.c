@@ -116,6 +116,7 @@ static void fill_save(struct rdb_save_request *request, struct origin *origin, s
         .aux = origin->aux,
         .aux_count = countof(origin->aux),
         .libraries = libraries_each,
+        .with_expired = role_follows(), /* the master's stream says when they go, or that they stay */
         .starts_writeback = rdb_starts_writeback(),
         .key_delay_us = rdb_save_delay_us(),
     };
@@ -250,6 +251,7 @@ enum status persistence_save_sync(const struct persistence_sync *sync, struct sn
     request.options.most = sync->most_version;
     if (sync->without_libraries)
         request.libraries = NULL;
+    request.with_expired = true; /* the stream behind it says when they go, or that they stay */
     request.progress = sync->progress;
     request.context = sync->context;
     if (sync->sink != NULL)

@@ -45,6 +45,21 @@ with_server {} {
         }
     }
 
+    test "a full sync has the keys past their deadlines, which the stream removes" {noconn} {
+        with_group {m ours {} r ours {}} {
+            on m debug set-active-expire 0
+            on m set short 1 px 1
+            on m set long 1
+            wait_for {[on m debug sleep 0.002] eq "OK"}
+            follow r m
+            wait_for {[link_is_up r]}
+            assert_equal {2 2} [list [on m dbsize] [on r dbsize]]
+            assert_equal {} [on r get short]
+            assert_equal {} [on m get short]
+            wait_for {[on r dbsize] == 1}
+        }
+    }
+
     test "MONITOR on a replica shows large batches of the stream in their order" {noconn} {
         with_group {m ours {} r ours {server-threads 4 min-clients-per-thread 1}} {
             follow r m
