@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/mutex.h"
 #include "base/number.h"
+#include "base/panic.h"
 #include "base/version.h"
 #include "net/conn.h"
 #include "net/loop.h"
@@ -310,6 +311,8 @@ static void on_error(struct slice name, struct slice reply, uint64_t offset, voi
     deferred_log(worker_self(), LOG_LEVEL_WARNING,
                  "== CRITICAL == The master's command '%s' at offset %lld failed here: '%s'", command,
                  (long long)(master_link.stream_base + (int64_t)offset), error);
+    if (OPTION_GET(option_propagation_error_behavior) != PROPAGATION_IGNORE)
+        panic("The master's command '%s' failed here: '%s' (propagation-error-behavior)", command, error);
 }
 
 static void begin_stream(void)

@@ -3,31 +3,30 @@
 #include "base/thread.h"
 #include "server/config/config.h"
 
-_Atomic int64_t option_repl_backlog_ttl;                 /* global: option storage */
-_Atomic int64_t option_repl_diskless_sync;               /* global: option storage */
-_Atomic int64_t option_repl_diskless_sync_delay;         /* global: option storage */
-_Atomic int64_t option_repl_diskless_sync_max_replicas;  /* global: option storage */
-_Atomic int64_t option_repl_ping_period;                 /* global: option storage */
-_Atomic int64_t option_repl_timeout;                     /* global: option storage */
-_Atomic int64_t option_repl_disable_tcp_nodelay;         /* global: option storage */
-_Atomic int64_t option_repl_backpressure_limit;          /* global: option storage */
-_Atomic int64_t option_min_replicas_to_write;            /* global: option storage */
-_Atomic int64_t option_min_replicas_max_lag;             /* global: option storage */
-_Atomic int64_t option_shutdown_timeout;                 /* global: option storage */
-struct option_string option_masterauth;                  /* global: option storage */
-struct option_string option_masteruser;                  /* global: option storage */
-_Atomic int64_t option_tls_replication;                  /* global: option storage */
-_Atomic int64_t option_repl_diskless_load;               /* global: option storage */
-_Atomic int64_t option_replica_read_only;                /* global: option storage */
-_Atomic int64_t option_replica_serve_stale_data;         /* global: option storage */
-_Atomic int64_t option_replica_lazy_flush;               /* global: option storage */
-_Atomic int64_t option_replica_ignore_maxmemory;         /* global: option storage */
-_Atomic int64_t option_replica_priority;                 /* global: option storage */
-_Atomic int64_t option_replica_announced;                /* global: option storage */
-struct option_string option_replica_announce_ip;         /* global: option storage */
-_Atomic int64_t option_replica_announce_port;            /* global: option storage */
-_Atomic int64_t option_replica_ignore_disk_write_errors; /* global: option storage */
-_Atomic int64_t option_propagation_error_behavior;       /* global: option storage */
+_Atomic int64_t option_repl_backlog_ttl;                /* global: option storage */
+_Atomic int64_t option_repl_diskless_sync;              /* global: option storage */
+_Atomic int64_t option_repl_diskless_sync_delay;        /* global: option storage */
+_Atomic int64_t option_repl_diskless_sync_max_replicas; /* global: option storage */
+_Atomic int64_t option_repl_ping_period;                /* global: option storage */
+_Atomic int64_t option_repl_timeout;                    /* global: option storage */
+_Atomic int64_t option_repl_disable_tcp_nodelay;        /* global: option storage */
+_Atomic int64_t option_repl_backpressure_limit;         /* global: option storage */
+_Atomic int64_t option_min_replicas_to_write;           /* global: option storage */
+_Atomic int64_t option_min_replicas_max_lag;            /* global: option storage */
+_Atomic int64_t option_shutdown_timeout;                /* global: option storage */
+struct option_string option_masterauth;                 /* global: option storage */
+struct option_string option_masteruser;                 /* global: option storage */
+_Atomic int64_t option_tls_replication;                 /* global: option storage */
+_Atomic int64_t option_repl_diskless_load;              /* global: option storage */
+_Atomic int64_t option_replica_read_only;               /* global: option storage */
+_Atomic int64_t option_replica_serve_stale_data;        /* global: option storage */
+_Atomic int64_t option_replica_lazy_flush;              /* global: option storage */
+_Atomic int64_t option_replica_ignore_maxmemory;        /* global: option storage */
+_Atomic int64_t option_replica_priority;                /* global: option storage */
+_Atomic int64_t option_replica_announced;               /* global: option storage */
+struct option_string option_replica_announce_ip;        /* global: option storage */
+_Atomic int64_t option_replica_announce_port;           /* global: option storage */
+_Atomic int64_t option_propagation_error_behavior;      /* global: option storage */
 
 /* clang-format off */
 static const struct option_enum diskless_loads[] = {
@@ -86,8 +85,6 @@ static const struct option_row rows[] = {
                "The address that this replica tells its master.", .alias = "slave-announce-ip"),
     ROW_INT("replica-announce-port", &option_replica_announce_port, 0, 0, 65535, OPTION_MUTABLE,
             "The port that this replica tells its master; 0: its own.", .alias = "slave-announce-port"),
-    ROW_BOOL("replica-ignore-disk-write-errors", &option_replica_ignore_disk_write_errors, 0, OPTION_MUTABLE,
-             "A replica goes on although its files cannot be written."),
     ROW_ENUM("propagation-error-behavior", &option_propagation_error_behavior, PROPAGATION_IGNORE, propagation_errors,
              OPTION_MUTABLE, "What happens if a command of the stream fails."),
 };

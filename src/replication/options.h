@@ -22,16 +22,15 @@ extern struct option_string option_masterauth; /* global: option storage; NULL: 
 extern struct option_string option_masteruser; /* global: option storage; NULL: none */
 extern _Atomic int64_t option_tls_replication; /* global: option storage; bool */
 enum diskless_load { DISKLESS_LOAD_DISABLED, DISKLESS_LOAD_ON_EMPTY_DB, DISKLESS_LOAD_SWAPDB };
-extern _Atomic int64_t option_repl_diskless_load;               /* global: option storage; enum diskless_load */
-extern _Atomic int64_t option_replica_read_only;                /* global: option storage; bool */
-extern _Atomic int64_t option_replica_serve_stale_data;         /* global: option storage; bool */
-extern _Atomic int64_t option_replica_lazy_flush;               /* global: option storage; bool */
-extern _Atomic int64_t option_replica_ignore_maxmemory;         /* global: option storage; bool */
-extern _Atomic int64_t option_replica_priority;                 /* global: option storage; 0: never promoted */
-extern _Atomic int64_t option_replica_announced;                /* global: option storage; bool */
-extern struct option_string option_replica_announce_ip;         /* global: option storage; NULL: none */
-extern _Atomic int64_t option_replica_announce_port;            /* global: option storage; 0: that of the listener */
-extern _Atomic int64_t option_replica_ignore_disk_write_errors; /* global: option storage; bool */
+extern _Atomic int64_t option_repl_diskless_load;       /* global: option storage; enum diskless_load */
+extern _Atomic int64_t option_replica_read_only;        /* global: option storage; bool */
+extern _Atomic int64_t option_replica_serve_stale_data; /* global: option storage; bool */
+extern _Atomic int64_t option_replica_lazy_flush;       /* global: option storage; bool */
+extern _Atomic int64_t option_replica_ignore_maxmemory; /* global: option storage; bool */
+extern _Atomic int64_t option_replica_priority;         /* global: option storage; 0: never promoted */
+extern _Atomic int64_t option_replica_announced;        /* global: option storage; bool */
+extern struct option_string option_replica_announce_ip; /* global: option storage; NULL: none */
+extern _Atomic int64_t option_replica_announce_port;    /* global: option storage; 0: that of the listener */
 enum propagation_error { PROPAGATION_IGNORE, PROPAGATION_PANIC, PROPAGATION_PANIC_ON_REPLICAS };
 extern _Atomic int64_t option_propagation_error_behavior; /* global: option storage; enum propagation_error */
 
