@@ -10,7 +10,7 @@
 #   make bench       measure beside Redis
 #   make install     PREFIX=/usr/local DESTDIR=
 #   make clean       what was built (distclean: also what was downloaded)
-#   make unit | integration | differential | replication | peers | stress | conformance | fault | badinput | clients | fuzz      one group of tests
+#   make unit | integration | differential | replication | long | stress | conformance | fault | badinput | clients | fuzz      one group of tests
 #
 # Variants: BUILD=release (default), debug, asan, tsan, fuzz, valgrind. CC=clang works too. LTO=1 for link-time optimization.
 # New files need no mention here: src/FOLDER/NAME.c or src/FOLDER/ROOM/NAME.c belongs to the library, NAME_test.c beside
@@ -245,7 +245,7 @@ endif
 # needs beforehand. Sanitized variants get more patience there.
 
 .PHONY: run test check campaign image bench lint tidy tidy-all help test-packages check-packages campaign-packages oracle
-.PHONY: unit integration differential replication badinput peers stress conformance fault clients fuzz fuzzers valgrind
+.PHONY: unit integration differential replication badinput long stress conformance fault clients fuzz fuzzers valgrind
 .PHONY: core-groups whole-groups install clean distclean
 
 run: programs
@@ -272,7 +272,7 @@ unit: all unit-tests | test-packages
 	$(RUN_TESTS) unit
 integration stress fault valgrind: programs | test-packages
 	$(RUN_TESTS) $@
-differential replication badinput peers: programs oracle
+differential replication badinput long: programs oracle
 	$(RUN_TESTS) $@
 conformance: programs oracle
 	$(RUN_TESTS) --level whole $@
@@ -288,7 +288,7 @@ core-groups: all unit-tests oracle
 whole-groups: all unit-tests oracle
 	$(RUN_TESTS) --level whole make unit integration differential replication badinput stress conformance fault
 check: | check-packages
-	$(SHARE_JOBS)$(RUN_TESTS) --sum lint tidy peers tsan-core asan-core
+	$(SHARE_JOBS)$(RUN_TESTS) --sum lint tidy long tsan-core asan-core
 campaign: | check-packages campaign-packages
 	$(SHARE_JOBS)$(RUN_TESTS) --sum tidy-all clang fuzz clients valgrind release-whole tsan-whole asan-whole
 

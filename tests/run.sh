@@ -152,15 +152,15 @@ core_suites() {
     sed 's/#.*//' tests/core-suites
 }
 
-peer_suites() {
-    sed 's/#.*//' tests/peer-suites
+long_suites() {
+    sed 's/#.*//' tests/long-suites
 }
 
-# Groups of several servers: they take long, and are left to make check.
-group_peers() {
+# What takes long is left to make check.
+group_long() {
     # shellcheck disable=SC2046
-    run_suite "integration, with other servers" 400 integration --server "$server" --oracle "$ORACLE" \
-        --single $(peer_suites)
+    run_suite "integration, long suites" 500 integration --server "$server" --oracle "$ORACLE" \
+        --single $(long_suites)
 }
 
 group_integration() {
@@ -171,7 +171,7 @@ group_integration() {
         ;;
     short)
         run_suite "integration" 450 integration --server "$server" --oracle "$ORACLE" \
-            --tags "$(peer_suites | tr -s '\n ' ',' | sed 's/^,//; s/,$//; s/[a-z_][a-z_]*/-&/g')"
+            --tags "$(long_suites | tr -s '\n ' ',' | sed 's/^,//; s/,$//; s/[a-z_][a-z_]*/-&/g')"
         run_suite "integration core, TLS" 120 integration --server "$server" --oracle "$ORACLE" --tls \
             --single $(core_suites)
         ;;
@@ -298,7 +298,7 @@ step_lint() { sum_of lint make_lint; }
 step_clients() { sum_of clients $MAKE BUILD=release OUT=build/release clients; }
 step_valgrind() { sum_of valgrind $MAKE BUILD=valgrind OUT=build/valgrind valgrind; }
 step_fuzz() { sum_of fuzz $MAKE BUILD=release OUT=build/release fuzz; }
-step_peers() { sum_of peers $MAKE BUILD=release OUT=build/release peers; }
+step_long() { sum_of long $MAKE BUILD=release OUT=build/release long; }
 step_tsan_core() { sum_of tsan $MAKE BUILD=tsan OUT=build/tsan core-groups; }
 step_asan_core() { sum_of asan $MAKE BUILD=asan OUT=build/asan core-groups; }
 step_tsan_whole() { sum_of tsan $MAKE BUILD=tsan OUT=build/tsan whole-groups; }
