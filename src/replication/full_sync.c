@@ -280,7 +280,7 @@ static struct blob *read_piece(struct worker *worker)
     return piece;
 }
 
-static void on_readable(struct loop *loop, struct loop_watch *watch);
+static void on_readable(struct loop *loop, struct loop_watch *ready);
 
 static void watch(struct worker *worker, bool is_wanted)
 {

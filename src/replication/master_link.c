@@ -300,6 +300,7 @@ static bool is_current(void *context)
 
 static void on_error(struct slice name, struct slice reply, uint64_t offset, void *context)
 {
+    const int64_t at = master_link.stream_base + (int64_t)offset;
     char command[64], error[256];
 
     (void)context;
@@ -309,8 +310,8 @@ static void on_error(struct slice name, struct slice reply, uint64_t offset, voi
     handshake_quote(name, command, sizeof(command));
     handshake_quote(reply, error, sizeof(error));
     deferred_log(worker_self(), LOG_LEVEL_WARNING,
-                 "== CRITICAL == The master's command '%s' at offset %lld failed here: '%s'", command,
-                 (long long)(master_link.stream_base + (int64_t)offset), error);
+                 "== CRITICAL == The master's command '%s' at offset %lld failed here: '%s'", command, (long long)at,
+                 error);
     if (OPTION_GET(option_propagation_error_behavior) != PROPAGATION_IGNORE)
         panic("The master's command '%s' failed here: '%s' (propagation-error-behavior)", command, error);
 }

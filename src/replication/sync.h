@@ -34,7 +34,7 @@ struct sync_order {
 
 struct sync *sync_create(struct worker *worker, const struct sync_order *order);
 /* Ends it if it is not done. A loader at work is told, and the memory is freed when it has noticed. */
-void sync_release(struct sync **sync);
+void sync_release(struct sync **handle);
 void sync_free_left(void); /* main thread, after the loader has ended */
 /* While its state is SYNC_TAKES; *used bytes were taken. */
 enum sync_state sync_take(struct sync *sync, const char *data, size_t size, size_t *used);

@@ -18,7 +18,7 @@ enum sync_file_state { SYNC_FILE_WRITES, SYNC_FILE_READY, SYNC_FILE_FAILED };
  * changed. */
 struct sync_file *sync_file_create(const char *name, void (*on_change)(void));
 /* Accepts NULL; leaves NULL. A job that still runs ends first, and then frees it. Its source is not read any more. */
-void sync_file_release(struct sync_file **file);
+void sync_file_release(struct sync_file **handle);
 void sync_file_add(struct sync_file *file, struct slice bytes);
 bool sync_file_is_full(const struct sync_file *file); /* add no more until on_change */
 void sync_file_finish(struct sync_file *file);        /* that was all: becomes ready, or fails */

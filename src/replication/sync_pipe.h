@@ -13,7 +13,7 @@ struct sync_pipe;
 
 /* The reader calls `on_room` when it has caught up with a full pipe. */
 struct sync_pipe *sync_pipe_create(void (*on_room)(void));
-void sync_pipe_destroy(struct sync_pipe **pipe); /* nobody reads any more; accepts NULL; leaves NULL */
+void sync_pipe_destroy(struct sync_pipe **handle); /* nobody reads any more; accepts NULL; leaves NULL */
 
 /* --- the writing thread --- */
 
