@@ -3,7 +3,7 @@
 #   make [all]       the server and the tools, into build/$(BUILD); the unit test programs, too, where cmocka is
 #   make run         build and run the server          ARGS="--port 7000 --server-threads 2"
 #   make test        unit, integration, differential tests, a short stress; some minutes
-#   make check       lint, tidy, and the core of the tests under the thread and the address sanitizer
+#   make check       lint, tidy, the long suites, and the core of the tests under the thread and the address sanitizer
 #   make campaign    everything else: whole suites under sanitizers, fuzzing, long stress, real clients
 #   make lint        layering, headers, layout
 #   make tidy        clang-tidy over what has changed since it passed last

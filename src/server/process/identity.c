@@ -7,7 +7,7 @@
 
 /* Constant after setup. */
 static struct {
-    char run_id[IDENTITY_SIZE + 1], replication_id[IDENTITY_SIZE + 1]; /* their zero bytes are there already */
+    char run_id[IDENTITY_SIZE + 1]; /* its zero byte is there already */
     uint64_t start_us;
 } identity;
 
@@ -15,7 +15,6 @@ void identity_setup(void)
 {
     gate_assert_main_alone();
     random_hex(identity.run_id, IDENTITY_SIZE);
-    random_hex(identity.replication_id, IDENTITY_SIZE);
     identity.start_us = clock_monotonic_us();
 }
 
@@ -23,12 +22,6 @@ const char *identity_run_id(void)
 {
     assert(identity.start_us != 0); /* identity_setup was first */
     return identity.run_id;
-}
-
-const char *identity_replication_id(void)
-{
-    assert(identity.start_us != 0); /* identity_setup was first */
-    return identity.replication_id;
 }
 
 uint64_t identity_start_us(void)

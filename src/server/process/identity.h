@@ -9,5 +9,4 @@ enum { IDENTITY_SIZE = 40 }; /* hex digits of an id */
 void identity_setup(void);
 
 const char *identity_run_id(void);
-const char *identity_replication_id(void); /* id of the replication stream that begins with this run */
-uint64_t identity_start_us(void);          /* monotonic */
+uint64_t identity_start_us(void); /* monotonic */

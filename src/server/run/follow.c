@@ -46,6 +46,7 @@ struct step {
     const char *fault; /* STEP_BAD: the reason */
 };
 
+/* Owner: the worker's thread. While crew_run lends parts of a batch, other workers read it; nobody changes it then. */
 struct follow {
     struct worker *worker;
     struct follow_options options;
@@ -77,7 +78,6 @@ struct follow {
     unsigned db;         /* selected behind the last step */
     unsigned applied_db; /* behind the last that was applied */
     uint32_t whole;      /* steps before an open transaction */
-    uint32_t opened_at;  /* index of its MULTI */
     bool in_transaction;
     bool needs_gate; /* a step does */
     bool wants_ack, waits;
@@ -221,8 +221,6 @@ static void take_transaction(struct follow *follow, struct step *step, bool begi
     step->flags = begins ? JOURNAL_BEGINS : JOURNAL_ENDS;
     step->ends_group = !begins;
     follow->in_transaction = begins;
-    if (begins)
-        follow->opened_at = follow->steps.count - 1;
 }
 
 /* A command that does not run: it is in the stream, but nothing happens, as on the master. */
