@@ -318,11 +318,14 @@ static void on_error(struct slice name, struct slice reply, uint64_t offset, voi
 
 static void begin_stream(void)
 {
+    char address[CONN_ADDRESS_TEXT_BYTES];
     const struct follow_options options = {.db = journal_stream_db(&master_link.worker->server->journal),
+                                           .address = address,
                                            .is_current = is_current,
                                            .on_error = on_error};
 
     handshake_fini(&master_link.handshake);
+    (void)conn_peer_text(&master_link.peer->conn, address);
     master_link.stream_base = history_offset();
     master_link.follow = follow_create(master_link.worker, &options);
     SHOW(read_offset, master_link.stream_base);

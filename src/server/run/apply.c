@@ -26,7 +26,7 @@ static struct apply *create(struct worker *worker)
     struct apply *apply = mem_alloc_zero(sizeof(*apply));
 
     apply->worker = worker;
-    apply->client = obeyed_client_create(worker);
+    apply->client = obeyed_client_create(worker, NULL);
     return apply;
 }
 

@@ -28,8 +28,8 @@ enum {
 };
 enum { NO_PART = UINT32_MAX };
 
-/* What is done for a command. */
-enum step_kind { STEP_RUN, STEP_SELECT, STEP_NOTHING, STEP_BAD };
+/* What is done for a command. SHOWN: SELECT, MULTI, EXEC and PING do nothing here, but monitors see them. */
+enum step_kind { STEP_RUN, STEP_SHOWN, STEP_NOTHING, STEP_BAD };
 
 struct step {
     enum step_kind kind;
@@ -51,8 +51,9 @@ struct follow {
     struct worker *worker;
     struct follow_options options;
     struct client *client;
-    struct buffer bytes; /* from the first command that is not applied */
-    size_t parsed;       /* bytes of it that are steps */
+    char address[CONN_ADDRESS_TEXT_BYTES]; /* const: the master's, for monitors */
+    struct buffer bytes;                   /* from the first command that is not applied */
+    size_t parsed;                         /* bytes of it that are steps */
     uint64_t applied_bytes;
     struct resp_parser parser;
     struct resp_limits limits;
@@ -95,7 +96,8 @@ struct follow *follow_create(struct worker *worker, const struct follow_options 
     assert(options->is_current != NULL);
     follow->worker = worker;
     follow->options = *options;
-    follow->client = obeyed_client_create(worker);
+    snprintf(follow->address, sizeof(follow->address), "%s", options->address);
+    follow->client = obeyed_client_create(worker, follow->address);
     follow->limits = (struct resp_limits){.bulk_max_bytes = INT64_MAX / 4, .authenticated = true};
     resp_parser_init(&follow->parser, &follow->limits, &follow->scratch);
     follow->db = follow->applied_db = options->db;
@@ -190,7 +192,7 @@ static void take_select(struct follow *follow, struct step *step)
     const struct store *store = follow->worker->server->store;
     uint64_t number;
 
-    step->kind = STEP_SELECT;
+    step->kind = STEP_SHOWN;
     step->flags |= JOURNAL_SELECT;
     if (step->arg_count != 2 || !number_parse_u64(step->args[1], &number)) {
         step->kind = STEP_BAD;
@@ -212,7 +214,7 @@ static void take_replconf(struct follow *follow, struct step *step)
 
 static void take_transaction(struct follow *follow, struct step *step, bool begins)
 {
-    step->kind = STEP_NOTHING;
+    step->kind = STEP_SHOWN;
     if (begins == follow->in_transaction) {
         step->kind = STEP_BAD;
         step->fault = begins ? "a MULTI inside of a transaction" : "an EXEC without MULTI";
@@ -252,7 +254,7 @@ static void take_command(struct follow *follow, struct step *step)
         else
             take_unknown(follow, step, "a command that does not belong into a stream");
     } else if (UNLIKELY(is_named(command, "ping"))) {
-        step->kind = STEP_NOTHING;
+        step->kind = STEP_SHOWN;
         step->flags |= JOURNAL_MESSAGE;
     } else if (UNLIKELY(is_named(command, "replconf"))) {
         take_replconf(follow, step);
@@ -394,6 +396,18 @@ static void run_step(const struct follow *follow, const struct step *step, struc
     output_clear(&worker->sink);
 }
 
+static void show_step(const struct follow *follow, const struct step *step)
+{
+    struct worker *worker = follow->worker;
+    struct request request;
+
+    if (!monitor_is_on())
+        return;
+    follow->client->db = step->db;
+    request_init(&request, worker, follow->client, step->command, step->args, step->arg_count, &worker->sink);
+    monitor_note_first(&request);
+}
+
 static void prefetch(struct follow *follow, uint32_t from)
 {
     const struct store *store = follow->worker->server->store;
@@ -453,7 +467,7 @@ static void run_part(struct worker *worker, uint32_t part, void *context)
 {
     const struct follow *follow = context;
     const uint32_t end = follow->spread.ends[part];
-    struct client *client = worker == follow->worker ? follow->client : obeyed_client_create(worker);
+    struct client *client = worker == follow->worker ? follow->client : obeyed_client_create(worker, NULL);
 
     for (uint32_t i = part == 0 ? 0 : follow->spread.ends[part - 1]; i < end; i++) {
         if (i % PREFETCH_COMMANDS == 0)
@@ -561,6 +575,8 @@ static void apply(struct follow *follow, bool exclusive)
             prefetch(follow, i);
         if (LIKELY(step->kind == STEP_RUN))
             run_step(follow, step, worker, follow->client, now_ms, exclusive);
+        else if (step->kind == STEP_SHOWN)
+            show_step(follow, step);
         if (step->ends_group && (waiters_are_ready(access) || access->has_noted))
             dispatch_settle_access(access);
         i++;

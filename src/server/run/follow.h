@@ -37,7 +37,8 @@ enum follow_result {
 };
 
 struct follow_options {
-    unsigned db; /* in which the stream begins */
+    unsigned db;         /* in which the stream begins */
+    const char *address; /* the master's, for monitors; copied */
     /* Called inside the gate before a batch is applied; false: the stream is not wanted any more. */
     bool (*is_current)(void *context);
     /* A command has replied an error. `offset`: bytes of the stream before it. Also called by other workers' threads,

@@ -4,7 +4,7 @@
 #include "server/core/client.h"
 #include "server/core/worker.h"
 
-struct client *obeyed_client_create(struct worker *worker)
+struct client *obeyed_client_create(struct worker *worker, char *address)
 {
     static char nowhere[] = ""; /* global: an address that nobody has; never written */
     struct client *client = mem_alloc_zero(sizeof(*client));
@@ -14,7 +14,8 @@ struct client *obeyed_client_create(struct worker *worker)
     client->proto = 2;
     client->flags = CLIENT_AUTHENTICATED | CLIENT_REPLY_OFF | CLIENT_OBEYED;
     client->card.id = client->id;
-    client->card.address = client->card.local_address = nowhere;
+    client->card.address = address != NULL ? address : nowhere;
+    client->card.local_address = nowhere;
     client->card.user_name = nowhere;
     return client;
 }

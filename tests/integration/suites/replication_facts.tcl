@@ -65,6 +65,35 @@ with_server {} {
         }
     }
 
+    test "MONITOR on a replica shows the master's stream as redis-server does" {} {
+        with_group {from oracle {} m ours {} o oracle {}} {
+            on from function load $::facts_library
+            both {follow $member from}
+            wait_same from m o
+            both {
+                set monitors($member) [member_connect $member]
+                $monitors($member) monitor
+            }
+            foreach words {{set a 1} {select 3} {set "b c" "\x01\""} multi {incr n} {lpush l x} exec
+                    {eval {redis.call("set", "s", 1) redis.call("incr", "s")} 0} {fcall w 1 k} {publish c message}
+                    multi {set a 2} {select 2} {set a 3} exec {set last 1 px 100000000}} {
+                on from {*}$words
+            }
+            both {
+                set lines {}
+                while {![string match {*"last"*} [set line [$monitors($member) -line]]]} {
+                    if {![regexp -nocase {"(info|role|ping)"} $line]} {
+                        lappend lines [regsub {^\+\d{10}\.\d{6} } $line {}]
+                    }
+                }
+                set seen($member) $lines
+                $monitors($member) -close
+            }
+            assert_equal 19 [llength $seen(o)]
+            assert_equal $seen(o) $seen(m)
+        }
+    }
+
     test "a transaction that was queued before is refused; a replica reads in groups" {} {
         with_group {m ours {}} {
             set c [member_connect m]
