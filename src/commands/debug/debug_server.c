@@ -10,6 +10,7 @@
 #include "base/panic.h"
 #include "base/status.h"
 #include "persist/rdb_payload.h"
+#include "replication/history.h"
 #include "server/config/config.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
@@ -118,6 +119,14 @@ void debug_journal_close(void)
 static void debug_replicate(struct request *request)
 {
     effect_set(request, &request->args[2], request->arg_count - 2);
+    reply_ok(request);
+}
+
+/* Replicas that ask for the former id get all data. */
+static void debug_change_repl_id(struct request *request)
+{
+    log_notice("Changing replication IDs after receiving change-repl-id");
+    history_begin();
     reply_ok(request);
 }
 
@@ -526,6 +535,8 @@ const struct debug_row debug_server_rows[] = {
     {"assert", "", "Fail an assertion, which ends the server.", debug_assert_failure, 2, UINT32_MAX, ACCESS_FREE, 0, 0},
     {"busy", "<key> <seconds>", "Keep a worker busy on <key> for so long, or until RELEASE.", debug_busy, 4, 4,
      ACCESS_STRIPED, 2, 2},
+    {"change-repl-id", "", "Begin a new replication id: replicas that come back get all data.", debug_change_repl_id, 2,
+     2, ACCESS_EXCLUSIVE, 0, 0},
     {"client-eviction", "", "Return how many clients use how much memory, if maxmemory-clients is set.",
      debug_client_eviction, 2, 2, ACCESS_FREE, 0, 0},
     {"defrag-all", "<0|1>",

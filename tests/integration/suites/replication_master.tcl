@@ -195,6 +195,20 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0 repl-pin
         }
     }
 
+    test "after DEBUG CHANGE-REPL-ID whoever returns gets all data" {} {
+        set link [hand_made {replconf capa eof capa psync2}]
+        $link -send psync ? -1
+        regexp {^\+FULLRESYNC (\w+) (\d+)$} [reply_line $link] - id offset
+        take_snapshot $link
+        $link -close
+        assert_equal OK [r debug change-repl-id]
+        assert {$id ne [dict get [info_of r] master_replid]}
+        set link [hand_made {replconf capa eof capa psync2}]
+        $link -send psync $id [expr {$offset + 1}]
+        assert_equal "+FULLRESYNC [dict get [info_of r] master_replid]" [lrange [reply_line $link] 0 1]
+        $link -close
+    }
+
     test "a replica that acknowledges the future, or garbage, and goes on" {} {
         set link [hand_made {replconf capa eof}]
         $link -send psync ? -1
