@@ -487,6 +487,31 @@ with_server {} {
         }
     }
 
+    test "propagation-error-behavior panic ends a replica on which clients cannot write" {noconn} {
+        with_group {m ours {}} {
+            on m set a 1
+            foreach read_only {no yes} {
+                set port [free_port]
+                set id [process_start [list $::settings(server) --port $port --dir [fresh_dir] --save {} \
+                    --propagation-error-behavior panic --replica-read-only $read_only \
+                    --replicaof "127.0.0.1 [member m plain_port]"] [fresh_dir]/log]
+                wait_for {![catch {set r [connect -port $port -tls 0]; $r get a} a] && $a eq 1}
+                if {$read_only} {
+                    catch {on m debug replicate lpush a x}
+                    assert_equal 134 [process_crashed $id]
+                    assert_match "*The master's command 'lpush' failed here*" [process_log $id]
+                } else {
+                    on m debug replicate lpush a x
+                    on m set b 1
+                    wait_for {[$r get b] eq 1}
+                    assert_match "*== CRITICAL ==*'lpush'*" [process_log $id]
+                    $r -close
+                    assert_equal 0 [process_stop $id]
+                }
+            }
+        }
+    }
+
     test "a replica of itself" {noconn} {
         with_group {r ours {}} {
             on r set a 1
