@@ -309,9 +309,11 @@ static void on_error(struct slice name, struct slice reply, uint64_t offset, voi
         reply.size--;
     handshake_quote(name, command, sizeof(command));
     handshake_quote(reply, error, sizeof(error));
-    deferred_log(worker_self(), LOG_LEVEL_WARNING,
-                 "== CRITICAL == The master's command '%s' at offset %lld failed here: '%s'", command, (long long)at,
-                 error);
+    deferred_log(
+        worker_self(), LOG_LEVEL_WARNING,
+        "== CRITICAL == This replica is sending an error to its master: '%s' after processing the command '%s' "
+        "at offset %lld",
+        error, command, (long long)at);
     /* What clients of a writable replica have changed may be in the way of what the master sends. */
     if (OPTION_GET(option_propagation_error_behavior) != PROPAGATION_IGNORE && OPTION_IS(option_replica_read_only))
         panic("The master's command '%s' failed here: '%s' (propagation-error-behavior)", command, error);
@@ -569,6 +571,7 @@ static void on_open(struct conn *conn)
     if (container_of(conn, struct peer, conn) != master_link.peer)
         return;
     master_link.last_io_us = clock_monotonic_us();
+    log_notice("MASTER <-> REPLICA sync started");
     (void)copy_option(&option_masteruser, &user, &facts.user);
     (void)copy_option(&option_masterauth, &password, &facts.password);
     (void)copy_option(&option_replica_announce_ip, &ip, &facts.announced_ip);
@@ -605,7 +608,7 @@ static void on_closed(struct conn *conn, enum conn_close_reason reason, const ch
         give_up(RETRY_US, "the connection ended before the reply to %s",
                 handshake_step_name(master_link.handshake.step));
     else
-        give_up(RETRY_US, "the connection was lost%s%s", detail[0] != '\0' ? ": " : "", detail);
+        give_up(RETRY_US, "Connection with master lost%s%s", detail[0] != '\0' ? ": " : "", detail);
 }
 
 static const struct conn_handler handler = {.on_data = on_data, .on_open = on_open, .on_closed = on_closed};

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "replication/backlog.h"
 #include "replication/full_sync.h"
+#include "replication/handshake.h"
 #include "replication/history.h"
 #include "replication/options.h"
 #include "replication/replica_priv.h"
@@ -17,6 +18,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 /* So much may be sent before the replica is asked how far it is. Otherwise its place would stand a second's writes
@@ -320,16 +322,22 @@ static void set_state(struct replica *link, enum replica_state state)
     atomic_store_explicit(&link->state, (int)state, memory_order_relaxed);
 }
 
+static void note_peer(struct replica *link)
+{
+    int port;
+
+    if (!conn_peer_ip(&link->client->conn, link->peer_ip, sizeof(link->peer_ip), &port))
+        (void)snprintf(link->peer_ip, sizeof(link->peer_ip), "?");
+}
+
 static void become_replica(struct replica *link)
 {
     struct client *client = link->client;
     const uint64_t now_us = clock_monotonic_us();
     const int on = 0;
-    int port;
 
     assert(!list_node_is_linked(&link->worker_node));
-    if (!conn_peer_ip(&client->conn, link->peer_ip, sizeof(link->peer_ip), &port))
-        (void)snprintf(link->peer_ip, sizeof(link->peer_ip), "?");
+    note_peer(link);
     if (OPTION_IS(option_repl_disable_tcp_nodelay))
         (void)setsockopt(client->conn.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     atomic_store_explicit(&link->heard_us, now_us, memory_order_relaxed);
@@ -348,25 +356,62 @@ static void go_online(struct replica *link, bool streams)
     worker_wake(link->worker);
 }
 
+void replica_log_wish(struct client *client, const char *what_is_wrong)
+{
+    struct replica *link = of(client);
+    char name[REPLICA_IP_MOST + 16];
+
+    note_peer(link);
+    log_notice("Replica %s asks for synchronization%s", replica_name(link, name, sizeof(name)), what_is_wrong);
+}
+
+/* Why it gets all data. */
+static void log_refusal(const struct replica *link, struct slice id, int64_t offset)
+{
+    char name[REPLICA_IP_MOST + 16], asked[HISTORY_ID_SIZE * 2];
+    struct history_facts facts;
+
+    history_facts(&facts);
+    handshake_quote(id, asked, sizeof(asked));
+    (void)replica_name(link, name, sizeof(name));
+    if (slice_equal_text(id, "?"))
+        log_notice("Full resync requested by replica %s", name);
+    else if (strcasecmp(asked, facts.id) == 0)
+        log_notice("Unable to partial resync with replica %s for lack of backlog (Replica request was: %lld).", name,
+                   (long long)offset + 1);
+    else if (facts.second_offset >= 0 && strcasecmp(asked, facts.id2) == 0)
+        log_notice(
+            "Partial resynchronization not accepted: Requested offset for second ID was %lld, but I can reply up "
+            "to %lld",
+            (long long)offset + 1, (long long)facts.second_offset);
+    else
+        log_notice("Partial resynchronization not accepted: Replication ID mismatch (Replica asked for '%s', my "
+                   "replication IDs are '%s' and '%s')",
+                   asked, facts.id, facts.id2);
+}
+
+static must_check bool find_stream(struct replica *link, struct slice id, int64_t offset)
+{
+    char text[HISTORY_ID_SIZE + 1] = {0};
+
+    if (id.size != HISTORY_ID_SIZE || offset < 0 || !backlog_is_on())
+        return false;
+    memcpy(text, id.data, HISTORY_ID_SIZE);
+    return history_continues(text, offset) && replica_open_reader(link, history_to_journal(offset));
+}
+
 bool replica_continue(struct client *client, struct slice id, int64_t offset)
 {
     struct replica *link = of(client);
-    char text[HISTORY_ID_SIZE + 1] = {0}, name[REPLICA_IP_MOST + 16];
+    char name[REPLICA_IP_MOST + 16];
     struct history_facts facts;
 
     worker_assert_inside(client->worker);
-    if (id.size != HISTORY_ID_SIZE || !backlog_is_on())
+    note_peer(link);
+    if (!find_stream(link, id, offset)) {
+        log_refusal(link, id, offset);
         return false;
-    memcpy(text, id.data, HISTORY_ID_SIZE);
-    if (!history_continues(text, offset))
-        return false;
-    if (link->peer_ip[0] == '\0') {
-        int port;
-
-        (void)conn_peer_ip(&client->conn, link->peer_ip, sizeof(link->peer_ip), &port);
     }
-    if (!replica_open_reader(link, history_to_journal(offset)))
-        return false;
     become_replica(link);
     history_facts(&facts);
     if ((link->capa & REPLICA_CAPA_PSYNC2) != 0) {

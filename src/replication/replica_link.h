@@ -51,8 +51,10 @@ bool replica_is_filtered_without_eof(const struct client *client);
 
 /* --- the stream --- */
 
+/* The log names who asks for the stream. */
+void replica_log_wish(struct client *client, const char *what_is_wrong);
 /* Inside of the gate. Continues behind `offset` bytes of the history `id`; the reply is written. False: a full sync is
- * needed. */
+ * needed; the log says why. */
 must_check bool replica_continue(struct client *client, struct slice id, int64_t offset);
 /* Inside of the gate. A full sync, as soon as possible. `is_old`: it has sent SYNC, and acknowledges nothing. */
 void replica_begin_full(struct client *client, bool is_old);

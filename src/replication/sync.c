@@ -172,6 +172,15 @@ static void all_received(struct sync *sync)
     }
 }
 
+static void log_receiving(const struct sync *sync, const char *where)
+{
+    if (sync->transfer.total_bytes != 0)
+        log_notice("MASTER <-> REPLICA sync: receiving %llu bytes from master to %s",
+                   (unsigned long long)sync->transfer.total_bytes, where);
+    else
+        log_notice("MASTER <-> REPLICA sync: receiving streamed RDB from master with EOF to %s", where);
+}
+
 static void receive_to_file(struct sync *sync)
 {
     struct buffer name = {0};
@@ -179,8 +188,7 @@ static void receive_to_file(struct sync *sync)
     (void)config_get_text("dbfilename", &name);
     sync->file = sync_file_create(buffer_text(&name), sync->on_change);
     buffer_fini(&name);
-    log_notice("MASTER <-> REPLICA sync: receiving %s from master to disk",
-               sync->transfer.total_bytes != 0 ? "a snapshot of known size" : "streamed snapshot");
+    log_receiving(sync, "disk");
 }
 
 /* With the gate owned. False: nothing can be loaded now. */
@@ -188,7 +196,7 @@ static bool receive_to_loader(struct sync *sync)
 {
     sync->keeps_old = OPTION_GET(option_repl_diskless_load) == DISKLESS_LOAD_SWAPDB;
     sync->pipe = sync_pipe_create(sync->on_change);
-    log_notice("MASTER <-> REPLICA sync: receiving the snapshot into memory");
+    log_receiving(sync, "parser");
     return start_load(sync);
 }
 

@@ -93,9 +93,14 @@ static void cmd_psync(struct request *request)
         return;
     if (is_failover(request) && !take_over(request))
         return;
-    if (!may_begin(request) || !request_arg_i64(request, 2, &offset))
+    if (!may_begin(request))
         return;
-    if (offset > 0 && replica_continue(request->client, id, offset - 1))
+    if (!request_arg_i64(request, 2, &offset)) {
+        replica_log_wish(request->client, " but with a wrong offset");
+        return;
+    }
+    replica_log_wish(request->client, "");
+    if (replica_continue(request->client, id, MAX(offset, 0) - 1))
         return;
     if (id.size == 0 || id.data[0] != '?')
         replicas_note_refused();
@@ -104,8 +109,10 @@ static void cmd_psync(struct request *request)
 
 static void cmd_sync(struct request *request)
 {
-    if (!is_bound(request) && may_begin(request))
-        replica_begin_full(request->client, true);
+    if (is_bound(request) || !may_begin(request))
+        return;
+    replica_log_wish(request->client, "");
+    replica_begin_full(request->client, true);
 }
 
 /* ---------------------------------------------------------------------------------------------- about replicas -- */

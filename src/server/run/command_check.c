@@ -194,6 +194,21 @@ static bool refused_as_subscriber(struct request *request, const struct client *
 }
 
 /* The output of its connection is the stream, so commands that reply have no place there. */
+static void log_as_replica(const struct request *request, struct slice name)
+{
+    const struct client *client = request->client;
+    const int size = (int)MIN(name.size, (size_t)128);
+
+    if (request->command != NULL &&
+        (request->command->flags & (COMMAND_READONLY | COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0)
+        log_warning(
+            "== CRITICAL == This master is sending an error to its replica: 'ERR Replica can't interact with the "
+            "keyspace' after processing the command '%.*s'",
+            size, name.data);
+    log_warning("Replica generated a reply to command '%.*s', disconnecting it: id=%llu addr=%s", size, name.data,
+                (unsigned long long)client->id, client->card.address);
+}
+
 static bool refused_as_replica(struct request *request, const struct job *job)
 {
     const struct command *command = job->command;
@@ -202,8 +217,7 @@ static bool refused_as_replica(struct request *request, const struct job *job)
         (slice_equal_text(command->full_name, "replconf") || slice_equal_text(command->full_name, "psync") ||
          slice_equal_text(command->full_name, "sync")))
         return false;
-    log_warning("Replica id=%llu sent the command '%.*s', disconnecting it", (unsigned long long)request->client->id,
-                (int)MIN(job->words.args[0].size, (size_t)128), job->words.args[0].data);
+    log_as_replica(request, command != NULL ? command->full_name : job->words.args[0]);
     reply_error(request, "ERR no commands of replicas");
     return true;
 }

@@ -480,7 +480,7 @@ with_server {} {
             wait_for {[shows r get a] eq "x"}
             fake_send [words INCR a][words SET b 1]
             wait_for {[shows r get b] eq 1}
-            assert {[logged r "command 'INCR' at offset 1 failed here: '-ERR value is not"]}
+            assert {[logged r "== CRITICAL == This replica is sending an error to its master: '-ERR value is not"]}
             fake_send "SET c 1\r\n"
             wait_for {[logged r "the stream ends"] || [shows r get c] eq 1}
             fake_close
