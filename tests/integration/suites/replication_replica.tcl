@@ -451,7 +451,7 @@ with_server {} {
                         on r replicaof 127.0.0.1 $port
                         wait_for {[log_count r "Link to the master"] > $serial}
                         set serial [log_count r "Link to the master"]
-                        on r replicaof no one
+                        wait_for {![catch {on r replicaof no one}]} ;# another try may be loading
                     }
                 }
                 set port [fake_master [dict create PSYNC [fullresync 1 "\n\n[marked $good][words set c 3]"]]]
