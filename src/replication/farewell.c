@@ -32,7 +32,7 @@ static void look_at(const struct replica_facts *facts, void *context)
 {
     struct look *look = context;
 
-    if (facts->state == REPLICA_ONLINE && facts->acked_offset >= look->offset)
+    if (facts->acked_offset >= look->offset) /* also in its first full sync, if nothing was written since */
         return;
     look->missing++;
     if (look->lines != NULL)

@@ -363,6 +363,17 @@ with_server {} {
         }
     }
 
+    test "SHUTDOWN does not wait for the first full sync of a replica if nothing was written since" {} {
+        with_group {m ours {shutdown-timeout 60 rdb-key-save-delay 50000} r ours {}} {
+            on m debug populate 1000
+            follow r m
+            wait_for {[string match "*state=wait_bgsave*" [on m info replication]]}
+            catch {on m shutdown nosave}
+            assert_equal 0 [process_wait [member m process] 20000]
+            member_start m
+        }
+    }
+
     test "SHUTDOWN waits for replicas, with writes paused" {} {
         with_group {m ours {shutdown-timeout 60} r oracle {}} {
             follow r m
