@@ -52,18 +52,17 @@ static void fcall(struct request *request, bool read_only)
     library_release(&library);
 }
 
-static bool fcall_reads_only(const struct slice *args, uint32_t arg_count)
+static uint32_t fcall_flags(uint32_t flags, const struct slice *args, uint32_t arg_count)
 {
     struct function *function = arg_count > 1 ? functions_find(args[1]) : NULL;
     struct library *library;
-    bool reads_only;
 
     if (function == NULL)
-        return false;
-    reads_only = (function->flags & SCRIPT_NO_WRITES) != 0;
+        return flags;
+    flags = script_command_flags(flags, function->flags);
     library = function->library;
     library_release(&library);
-    return reads_only;
+    return flags;
 }
 
 static void cmd_fcall(struct request *request)
@@ -403,13 +402,13 @@ static const struct command_row function_subcommands[] = {
 
 /* clang-format off */
 const struct command_row function_commands[] = {
-    {.name = "fcall", .run = cmd_fcall, .reads_only = fcall_reads_only, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "fcall", .run = cmd_fcall, .flags_of = fcall_flags, .arity = -3, .access = ACCESS_STRIPED,
      .flags = "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate script",
      .categories = "@slow @scripting",
      .keys = "RW,ACCESS,UPDATE@index:2@keynum:0,1,1", .key_notes = NOTE_WRITES, .group = "scripting", .since = "7.0.0",
      .summary = "Calls a function.", .complexity = "Depends on the function.",
      .syntax = "FCALL function numkeys [key ...] [arg ...]"},
-    {.name = "fcall_ro", .run = cmd_fcall_ro, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "fcall_ro", .run = cmd_fcall_ro, .flags_of = fcall_flags, .arity = -3, .access = ACCESS_STRIPED,
      .flags = "readonly noscript stale skip_monitor no_mandatory_keys movablekeys script",
      .categories = "@slow @scripting",
      .keys = "RO,ACCESS@index:2@keynum:0,1,1", .key_notes = NOTE_READS, .group = "scripting", .since = "7.0.0",

@@ -7,6 +7,7 @@
 #include "base/spinlock.h"
 #include "base/table.h"
 #include "base/words.h"
+#include "server/command/command.h"
 
 #include <stdio.h>
 
@@ -25,6 +26,20 @@ const char *script_flag_name(unsigned index)
     static const char *const names[] = {"no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"};
 
     return index < countof(names) ? names[index] : NULL;
+}
+
+uint32_t script_command_flags(uint32_t command_flags, uint32_t script_flags)
+{
+    if ((script_flags & SCRIPT_UNDECLARED) != 0)
+        return command_flags; /* its commands are checked one by one */
+    command_flags &= ~(uint32_t)(COMMAND_STALE | COMMAND_DENYOOM | COMMAND_WRITE | COMMAND_MAY_REPLICATE);
+    if ((script_flags & SCRIPT_NO_WRITES) == 0)
+        command_flags |= COMMAND_WRITE;
+    if ((script_flags & (SCRIPT_NO_WRITES | SCRIPT_ALLOW_OOM)) == 0)
+        command_flags |= COMMAND_DENYOOM;
+    if ((script_flags & SCRIPT_ALLOW_STALE) != 0)
+        command_flags |= COMMAND_STALE;
+    return command_flags;
 }
 
 static bool read_flag(struct slice word, uint32_t *flags)

@@ -24,6 +24,9 @@ enum script_flag {
 };
 const char *script_flag_name(unsigned index); /* "no-writes"; NULL: no more flags; bit `index` of script_flag */
 
+/* Enum command_flag: those of a command that runs a script with these flags (enum script_flag). */
+uint32_t script_command_flags(uint32_t command_flags, uint32_t script_flags);
+
 struct script {
     char sha[SCRIPT_SHA_DIGITS + 1]; /* const, as all fields except the atomics and those that the cache guards */
     uint64_t hash;                   /* hash of the sha */

@@ -116,27 +116,24 @@ static void evalsha(struct request *request, bool read_only)
     script_release(&found);
 }
 
-static bool flags_read_only(uint32_t flags)
-{
-    return (flags & (SCRIPT_NO_WRITES | SCRIPT_UNDECLARED)) == SCRIPT_NO_WRITES;
-}
-
-static bool eval_reads_only(const struct slice *args, uint32_t arg_count)
+static uint32_t eval_flags(uint32_t flags, const struct slice *args, uint32_t arg_count)
 {
     struct slice body;
-    uint32_t flags;
+    uint32_t declared;
     char error[256];
 
-    return arg_count > 1 && script_read_shebang(args[1], &flags, &body, error, sizeof(error)) && flags_read_only(flags);
+    if (arg_count < 2 || !script_read_shebang(args[1], &declared, &body, error, sizeof(error)))
+        return flags; /* it will not run */
+    return script_command_flags(flags, declared);
 }
 
-static bool evalsha_reads_only(const struct slice *args, uint32_t arg_count)
+static uint32_t evalsha_flags(uint32_t flags, const struct slice *args, uint32_t arg_count)
 {
     struct script *script = arg_count > 1 ? script_cache_find(args[1]) : NULL;
-    bool reads_only = script != NULL && flags_read_only(script->flags);
 
+    flags = script != NULL ? script_command_flags(flags, script->flags) : flags;
     script_release(&script);
-    return reads_only;
+    return flags;
 }
 
 static void cmd_eval(struct request *request)
@@ -312,26 +309,26 @@ static const struct command_row script_subcommands[] = {
 
 /* clang-format off */
 const struct command_row script_commands[] = {
-    {.name = "eval", .run = cmd_eval, .reads_only = eval_reads_only, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "eval", .run = cmd_eval, .flags_of = eval_flags, .arity = -3, .access = ACCESS_STRIPED,
      .flags = "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate script",
      .categories = "@slow @scripting",
      .keys = "RW,ACCESS,UPDATE@index:2@keynum:0,1,1", .key_notes = NOTE_WRITES,
      .group = "scripting", .since = "2.6.0",
      .summary = "Runs a script.", .complexity = "Depends on the script.",
      .syntax = "EVAL script numkeys [key ...] [arg ...]"},
-    {.name = "evalsha", .run = cmd_evalsha, .reads_only = evalsha_reads_only, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "evalsha", .run = cmd_evalsha, .flags_of = evalsha_flags, .arity = -3, .access = ACCESS_STRIPED,
      .flags = "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate script",
      .categories = "@slow @scripting",
      .keys = "RW,ACCESS,UPDATE@index:2@keynum:0,1,1", .group = "scripting", .since = "2.6.0",
      .summary = "Runs a cached script by its SHA-1.", .complexity = "Depends on the script.",
      .syntax = "EVALSHA sha1 numkeys [key ...] [arg ...]"},
-    {.name = "evalsha_ro", .run = cmd_evalsha_ro, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "evalsha_ro", .run = cmd_evalsha_ro, .flags_of = evalsha_flags, .arity = -3, .access = ACCESS_STRIPED,
      .flags = "readonly noscript stale skip_monitor no_mandatory_keys movablekeys script",
      .categories = "@slow @scripting",
      .keys = "RO,ACCESS@index:2@keynum:0,1,1", .group = "scripting", .since = "7.0.0",
      .summary = "Runs a cached script that may not write, by its SHA-1.",
      .complexity = "Depends on the script.", .syntax = "EVALSHA_RO sha1 numkeys [key ...] [arg ...]"},
-    {.name = "eval_ro", .run = cmd_eval_ro, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "eval_ro", .run = cmd_eval_ro, .flags_of = eval_flags, .arity = -3, .access = ACCESS_STRIPED,
      .flags = "readonly noscript stale skip_monitor no_mandatory_keys movablekeys script",
      .categories = "@slow @scripting",
      .keys = "RO,ACCESS@index:2@keynum:0,1,1", .key_notes = NOTE_READS,

@@ -621,8 +621,12 @@ enum access_class command_access(const struct command *command, const struct sli
     return command->row->access_of != NULL ? command->row->access_of(args, arg_count) : command->access;
 }
 
+uint32_t command_flags(const struct command *command, const struct slice *args, uint32_t arg_count)
+{
+    return command->row->flags_of == NULL ? command->flags : command->row->flags_of(command->flags, args, arg_count);
+}
+
 bool command_may_write(const struct command *command, const struct slice *args, uint32_t arg_count)
 {
-    return (command->flags & (COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0 &&
-           (command->row->reads_only == NULL || !command->row->reads_only(args, arg_count));
+    return (command_flags(command, args, arg_count) & (COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0;
 }

@@ -110,7 +110,7 @@ static inline struct slice key_position_name(const struct slice *args, struct ke
  * unknown. */
 typedef bool (*keys_fn)(const struct slice *args, uint32_t arg_count, struct key_positions *positions);
 typedef enum access_class (*access_class_fn)(const struct slice *args, uint32_t arg_count);
-typedef bool (*reads_only_fn)(const struct slice *args, uint32_t arg_count);
+typedef uint32_t (*flags_fn)(uint32_t flags, const struct slice *args, uint32_t arg_count);
 
 /* The arguments that are channels or patterns: users need permission for them (acl_check.h). */
 enum channel_args { CHANNELS_NONE, CHANNELS_FIRST, CHANNELS_ALL, CHANNELS_PATTERNS };
@@ -138,7 +138,7 @@ struct command_row {
     access_class_fn access_of; /* used instead of `access` if the arguments decide */
     keys_fn find_keys;         /* used instead of `keys` if specifications cannot describe them */
     enum channel_args channels;
-    reads_only_fn reads_only; /* true: with these arguments it writes nothing, in spite of its flags; may be NULL */
+    flags_fn flags_of; /* its flags with these arguments, as a script declares them; NULL: its own */
     const struct command_row *subcommands; /* ends with a row without name */
 };
 
@@ -197,6 +197,8 @@ const struct command *command_top_at(uint32_t index);
 bool command_keys(const struct command *command, const struct slice *args, uint32_t arg_count,
                   struct key_positions *positions);
 enum access_class command_access(const struct command *command, const struct slice *args, uint32_t arg_count);
+/* Enum command_flag: of the command with these arguments. */
+uint32_t command_flags(const struct command *command, const struct slice *args, uint32_t arg_count);
 /* True if the command with these arguments may change data or send something to replicas. */
 bool command_may_write(const struct command *command, const struct slice *args, uint32_t arg_count);
 static inline bool command_arity_fits(const struct command *command, uint32_t arg_count)

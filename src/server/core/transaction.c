@@ -14,7 +14,6 @@ struct queued {
 struct transaction {
     struct queued *items;
     uint32_t count, capacity;
-    bool may_write;
     uint32_t flags;      /* enum command_flag, of all */
     uint32_t lacking;    /* those that some command does not have */
     size_t memory_bytes; /* of the queued commands, without room for more */
@@ -40,11 +39,11 @@ void transaction_destroy(struct transaction **transaction)
 void transaction_queue(struct transaction *transaction, const struct command *command, const struct resp_command *words)
 {
     struct queued *queued = ARRAY_PUSH(transaction);
+    const uint32_t flags = command_flags(command, words->args, words->arg_count);
 
     queued->command = command;
-    transaction->flags |= command->flags;
-    transaction->lacking |= ~command->flags;
-    transaction->may_write = transaction->may_write || command_may_write(command, words->args, words->arg_count);
+    transaction->flags |= flags;
+    transaction->lacking |= ~flags;
     owned_args_make(&queued->words, words->args, words->arg_count, words->blobs, words->blob_count, NULL, 0);
     owned_args_find_keys(&queued->words, command);
     queued->access = command_access(command, queued->words.args, queued->words.arg_count);
@@ -75,7 +74,7 @@ size_t transaction_memory_bytes(const struct transaction *transaction)
 
 bool transaction_may_write(const struct transaction *transaction)
 {
-    return transaction->may_write;
+    return (transaction->flags & (COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0;
 }
 
 uint32_t transaction_flags(const struct transaction *transaction)

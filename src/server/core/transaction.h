@@ -21,7 +21,7 @@ void transaction_spoil(struct transaction *transaction); /* after an error while
 bool transaction_is_spoiled(const struct transaction *transaction);
 uint32_t transaction_count(const struct transaction *transaction);
 size_t transaction_memory_bytes(const struct transaction *transaction); /* memory of the queued commands */
-/* Enum command_flag: the flags of all commands combined. */
+/* Enum command_flag: the flags of all commands combined, each with its arguments (command_flags). */
 uint32_t transaction_flags(const struct transaction *transaction);
 uint32_t transaction_lacking_flags(const struct transaction *transaction); /* those that some command does not have */
 bool transaction_may_write(const struct transaction *transaction); /* true: command_may_write is true for one of them */

@@ -80,37 +80,45 @@ static void refuse(struct request *request, const struct job *job)
     }
 }
 
-/* Beyond maxmemory nothing is queued, either: a queue takes memory, too. */
-static bool needs_memory(const struct client *client, const struct command *command)
+static uint32_t flags_of(const struct job *job)
 {
-    if (client->transaction == NULL || (command->flags & COMMAND_DENYOOM) != 0)
-        return (command->flags & COMMAND_DENYOOM) != 0;
+    return command_flags(job->command, job->words.args, job->words.arg_count);
+}
+
+/* Beyond maxmemory nothing is queued, either: a queue takes memory, too. */
+static bool needs_memory(const struct client *client, const struct job *job)
+{
+    const struct command *command = job->command;
+    const bool denies = (flags_of(job) & COMMAND_DENYOOM) != 0;
+
+    if (client->transaction == NULL || denies)
+        return denies;
     if (command->row->access == ACCESS_TRANSACTION)
         return (transaction_flags(client->transaction) & COMMAND_DENYOOM) != 0;
     return (command->flags & COMMAND_ENDS_MULTI) == 0;
 }
 
 /* Evicts keys. Clients that cache them get invalidations before the reply. */
-static COLD bool lacks_memory(struct client *client, const struct command *command)
+static COLD bool lacks_memory(struct client *client, const struct job *job)
 {
     memory_look_for(client);
     if ((client->flags & CLIENT_TRACKING) != 0)
         worker_read_mail_so_far(client->worker);
-    return (client->flags & CLIENT_MEMORY_SHORT) != 0 && needs_memory(client, command);
+    return (client->flags & CLIENT_MEMORY_SHORT) != 0 && needs_memory(client, job);
 }
 
-static bool is_write(const struct client *client, const struct command *command)
+static bool is_write(const struct client *client, const struct job *job)
 {
-    return (command->flags & COMMAND_WRITE) != 0 ||
-           (command->row->access == ACCESS_TRANSACTION && client->transaction != NULL &&
+    return (flags_of(job) & COMMAND_WRITE) != 0 ||
+           (job->command->row->access == ACCESS_TRANSACTION && client->transaction != NULL &&
             (transaction_flags(client->transaction) & COMMAND_WRITE) != 0);
 }
 
 /* Whether the command lacks this flag, or EXEC, which has it, would run one that does. */
-static bool lacks_flag(const struct client *client, const struct command *command, enum command_flag flag)
+static bool lacks_flag(const struct client *client, const struct job *job, enum command_flag flag)
 {
-    return (command->flags & (uint32_t)flag) == 0 ||
-           (command->row->access == ACCESS_TRANSACTION && client->transaction != NULL &&
+    return (flags_of(job) & (uint32_t)flag) == 0 ||
+           (job->command->row->access == ACCESS_TRANSACTION && client->transaction != NULL &&
             (transaction_lacking_flags(client->transaction) & (uint32_t)flag) != 0);
 }
 
@@ -142,15 +150,14 @@ bool command_check_is_stale(const struct client *client)
 }
 
 /* Writes are refused. If files cannot be written, so is PING, which asks whether the server works. */
-static bool refused_as_write(struct request *request, const struct client *client)
+static bool refused_as_write(struct request *request, const struct client *client, const struct job *job)
 {
-    const struct command *command = request->command;
     char room[FAULT_DENIAL_SPACE];
     const char *denial = NULL;
 
-    if (is_write(client, command))
+    if (is_write(client, job))
         denial = command_check_write_denial(client, room);
-    else if (slice_equal_text(command->full_name, "ping"))
+    else if (slice_equal_text(job->command->full_name, "ping"))
         denial = disk_denial(command_blocks(), room);
     if (denial == NULL)
         return false;
@@ -159,11 +166,11 @@ static bool refused_as_write(struct request *request, const struct client *clien
 }
 
 /* The master is away, or data is loading. */
-static bool refused_without_data(struct request *request, const struct client *client)
+static bool refused_without_data(struct request *request, const struct client *client, const struct job *job)
 {
-    if (command_check_is_stale(client) && lacks_flag(client, request->command, COMMAND_STALE))
+    if (command_check_is_stale(client) && lacks_flag(client, job, COMMAND_STALE))
         refuse_for(request, command_check_stale_denial);
-    else if ((command_blocks() & COMMAND_BLOCK_LOADING) != 0 && lacks_flag(client, request->command, COMMAND_LOADING))
+    else if ((command_blocks() & COMMAND_BLOCK_LOADING) != 0 && lacks_flag(client, job, COMMAND_LOADING))
         refuse_for(request, loading_denial);
     else if (loading_runs_aside() && (request->command->flags & COMMAND_NO_ASYNC_LOADING) != 0)
         refuse_for(request, loading_denial);
@@ -248,13 +255,13 @@ bool command_check_refuses(struct client *client, const struct job *job)
         reply_error(&request, "ERR Replica can't interact with the keyspace");
     else if (UNLIKELY(client->worker->reentrant) && !may_run_inside(job))
         refuse_for(&request, busy_error());
-    else if (UNLIKELY(memory_limit_is_reached()) && !client->worker->reentrant && lacks_memory(client, command))
+    else if (UNLIKELY(memory_limit_is_reached()) && !client->worker->reentrant && lacks_memory(client, job))
         refuse_for(&request, "OOM command not allowed when used memory > 'maxmemory'.");
-    else if (UNLIKELY(command_blocks() != 0) && refused_as_write(&request, client))
+    else if (UNLIKELY(command_blocks() != 0) && refused_as_write(&request, client, job))
         ; /* it has replied */
     else if (UNLIKELY((client->flags & CLIENT_PUBSUB) != 0) && refused_as_subscriber(&request, client))
         ; /* likewise */
-    else if (UNLIKELY(command_blocks() != 0) && refused_without_data(&request, client))
+    else if (UNLIKELY(command_blocks() != 0) && refused_without_data(&request, client, job))
         ; /* likewise */
     else
         return false;

@@ -41,6 +41,34 @@ proc both {body} {
     }
 }
 
+# What a transaction with this command is told on a server that comes into that state before the command is queued,
+# or before EXEC; with the counts of refusals.
+proc facts_transaction {member options command when} {
+    set c [member_connect $member]
+    set is_replica [expr {[lindex $options 1] in {0 no}}]
+    on $member config resetstat
+    $c multi
+    foreach step {queueing exec} {
+        if {$step eq $when} {
+            on $member config set {*}$options
+            if {$is_replica} {
+                on $member replicaof 127.0.0.1 1
+            }
+        }
+        lappend replies [$c -typed {*}[expr {$step eq "exec" ? "exec" : $command}]]
+    }
+    $c -close
+    on $member replicaof no one
+    on $member config set min-replicas-to-write 0 replica-serve-stale-data yes maxmemory 0
+    foreach name [list [lindex $command 0] exec] {
+        set line {}
+        regexp "cmdstat_$name:\[^\r]*(rejected_calls=\[0-9]+,failed_calls=\[0-9]+)" \
+            [on $member info commandstats] all line
+        lappend replies $line
+    }
+    return $replies
+}
+
 with_server {} {
     test "what is refused for the role is refused as redis-server does it" {} {
         with_group {m ours {} o oracle {}} {
@@ -360,6 +388,26 @@ with_server {} {
             assert_equal OK [$c -read]
             process_signal [member r process] CONT
             wait_same m r
+        }
+    }
+
+    test "a transaction is refused for what its scripts declare, as redis-server does it" {} {
+        with_group {m ours {} o oracle {}} {
+            both {on $member function load $::facts_library}
+            set commands {{set k v} {get k} {fcall w 1 x} {fcall n 1 x} {fcall s 1 x} {fcall_ro w 1 x} {fcall none 0}
+                {eval {return 1} 0} {publish a b}}
+            foreach flags {{} { flags=no-writes} { flags=allow-stale} { flags=allow-oom} { flags=none}} {
+                lappend commands [list eval "#!lua$flags\nreturn 1" 0] [list eval_ro "#!lua$flags\nreturn 1" 0]
+            }
+            foreach options {{min-replicas-to-write 0} {replica-serve-stale-data no} {min-replicas-to-write 1}
+                    {maxmemory 1}} {
+                foreach command $commands {
+                    foreach when {queueing exec} {
+                        assert_equal [list $options $command $when [facts_transaction o $options $command $when]] \
+                            [list $options $command $when [facts_transaction m $options $command $when]]
+                    }
+                }
+            }
         }
     }
 

@@ -404,7 +404,7 @@ with_server {enable-debug-command yes} {
         with_config {maxmemory 1} {
             assert_error "*OOM command not allowed*" {r eval {return redis.call('set', KEYS[1], 1)} 1 a}
             assert_equal 1 [r eval {return redis.call('get', KEYS[1])} 1 a]
-            assert_error "OOM allow-oom flag is not set*" {r eval "#!lua\nreturn 1" 0}
+            assert_error "OOM command not allowed*" {r eval "#!lua\nreturn 1" 0}
             assert_equal OK [r eval "#!lua flags=allow-oom\nreturn redis.call('set', KEYS\[1\], 1)" 1 a]
             assert_equal 1 [r eval "#!lua flags=no-writes\nreturn 1" 0]
             assert_equal 1 [r eval {redis.call('del', KEYS[1]) redis.call('set', KEYS[1], 2) return 1} 1 a]
