@@ -17,6 +17,7 @@
 #include "replication/history.h"
 #include "replication/lookup.h"
 #include "replication/master.h"
+#include "replication/master_client.h"
 #include "replication/options.h"
 #include "replication/role_rules.h"
 #include "replication/replicas.h"
@@ -120,8 +121,10 @@ static void set_state(enum link_state state)
     master_link.state = state;
     SHOW(shown_state, shown[state]);
     SHOW(syncs, state == LINK_SYNCS);
-    if (was_up && !is_up)
+    if (was_up && !is_up) {
         SHOW(down_us, (int64_t)clock_monotonic_us());
+        master_client_end();
+    }
     SHOW(is_up, is_up);
     if (was_up != is_up)
         role_rules_update();
@@ -332,6 +335,7 @@ static void begin_stream(void)
     master_link.stream_base = history_offset();
     master_link.follow = follow_create(master_link.worker, &options);
     SHOW(read_offset, master_link.stream_base);
+    master_client_begin(master_link.worker, &master_link.peer->conn);
     set_state(LINK_STREAMS);
     send_ack();
     log_notice("MASTER <-> REPLICA sync: Finished with success");
@@ -500,6 +504,7 @@ static size_t take_some(const char *data, size_t size)
         return used;
     case LINK_STREAMS:
         atomic_fetch_add_explicit(&master_link.read_offset, (int64_t)size, memory_order_relaxed);
+        master_client_note(&master_link.peer->conn, follow_db(master_link.follow));
         settle_stream(follow_take(master_link.follow, data, size));
         return size;
     default:
@@ -831,6 +836,7 @@ static bool on_server_start(struct server *server)
 void master_link_setup(void)
 {
     thread_assert_main();
+    master_client_setup();
     SHOW(down_us, -1);
     SHOW(sync_io_us, -1);
     SHOW(io_us, -1);

@@ -9,6 +9,7 @@
 #include "commands/connection/client_control.h"
 #include "commands/connection/client_tracking.h"
 #include "commands/shared/families.h"
+#include "replication/master_client.h"
 #include "replication/master_link.h"
 #include "server/acl/acl_client.h"
 #include "server/acl/acl_user.h"
@@ -358,6 +359,8 @@ static enum client_type card_type(const struct client_card *card)
 
     if ((flags & CLIENT_REPLICA) != 0)
         return CLIENT_TYPE_REPLICA;
+    if ((flags & CLIENT_MASTER) != 0)
+        return CLIENT_TYPE_MASTER;
     return (flags & CLIENT_PUBSUB) != 0 ? CLIENT_TYPE_PUBSUB : CLIENT_TYPE_NORMAL;
 }
 
@@ -444,6 +447,7 @@ static void reply_roster(struct request *request, const struct roster_lines *fil
 
     show_own_card(request);
     server_each_client(request->worker->server, add_line, &lines);
+    master_client_visit(add_line, &lines);
     restore_own_card(request);
     if (lines.count != 0)
         qsort(lines.items, lines.count, sizeof(struct roster_line), compare_lines);
@@ -503,7 +507,8 @@ struct victims {
     int64_t now_us; /* monotonic */
     bool any_type, skip_me;
     enum client_type type;
-    bool me; /* the sender is among them; it is closed after its reply */
+    bool me;     /* the sender is among them; it is closed after its reply */
+    bool master; /* the link to the master is */
 };
 
 static bool is_meant(const struct client_card *card, const struct victims *victims)
@@ -511,16 +516,16 @@ static bool is_meant(const struct client_card *card, const struct victims *victi
     return (victims->id == 0 || card->id == victims->id) &&
            (victims->address.data == NULL || slice_equal_text(victims->address, card->address)) &&
            (victims->local_address.data == NULL || slice_equal_text(victims->local_address, card->local_address)) &&
-           (victims->user.data == NULL || slice_equal(victims->user, card->user->name)) &&
+           (victims->user.data == NULL || (card->user != NULL && slice_equal(victims->user, card->user->name))) &&
            (victims->any_type || card_type(card) == victims->type) &&
            (victims->now_us - card->created_us) / (1000 * 1000) >= victims->least_age_s;
 }
 
-/* The link to the master is no client here. */
-static bool means_master(const struct victims *victims)
+static void meet_master(const struct client_card *card, void *context)
 {
-    return !victims->any_type && victims->type == CLIENT_TYPE_MASTER && victims->id == 0 &&
-           victims->address.data == NULL && victims->local_address.data == NULL && victims->user.data == NULL;
+    struct victims *victims = context;
+
+    victims->master = is_meant(card, victims);
 }
 
 static bool is_victim(struct client_card *card, void *context)
@@ -617,7 +622,8 @@ static void cmd_client_kill(struct request *request)
     if (!parse_victims(request, &victims))
         return;
     count = server_request_clients(worker, CLIENT_REQUEST_KILL, is_victim, &victims, &workers) + victims.me;
-    if (means_master(&victims) && master_link_cut())
+    master_client_visit(meet_master, &victims);
+    if (victims.master && master_link_cut())
         count++;
     if ((workers & (UINT64_C(1) << worker->index)) != 0)
         worker_serve_requests(worker);

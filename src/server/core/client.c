@@ -192,6 +192,7 @@ static void card_init(struct client *client, int64_t now_ms)
 {
     struct client_card *card = &client->card;
 
+    card->worker = client->worker;
     card->id = client->id;
     card->created_us = (int64_t)clock_monotonic_us();
     card->fd = client->conn.fd;
@@ -554,6 +555,8 @@ static void append_flags(struct buffer *buffer, const struct client_card *card)
         buffer_append_char(buffer, 'O');
     if ((flags & CLIENT_REPLICA) != 0)
         buffer_append_char(buffer, 'S');
+    if ((flags & CLIENT_MASTER) != 0)
+        buffer_append_char(buffer, 'M');
     if ((flags & CLIENT_PUBSUB) != 0)
         buffer_append_char(buffer, 'P');
     if (atomic_load_explicit(&card->queued_count, memory_order_relaxed) >= 0)
@@ -594,14 +597,8 @@ bool client_card_claim(struct client_card *card, enum client_wait how)
     return atomic_compare_exchange_strong(&card->wait, &expected, (uint32_t)how);
 }
 
-static const struct worker *worker_of_card(const struct client_card *card)
-{
-    return ((const struct client *)(const void *)((const char *)card - offsetof(struct client, card)))->worker;
-}
-
 void client_card_print(const struct client_card *card, struct buffer *buffer)
 {
-    const struct worker *worker = worker_of_card(card);
     int64_t now_ms = clock_wall_ms();
     uint32_t command_id = atomic_load_explicit(&card->command_id, memory_order_relaxed);
     uint64_t query_bytes = atomic_load_explicit(&card->query_bytes, memory_order_relaxed);
@@ -609,7 +606,7 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
     uint64_t read_bytes = atomic_load_explicit(&card->read_bytes, memory_order_relaxed);
     uint64_t output_bytes = atomic_load_explicit(&card->output_bytes, memory_order_relaxed);
 
-    assert(spinlock_is_mine(&worker->roster_lock) || worker_is_mine(worker));
+    assert(card->worker == NULL || spinlock_is_mine(&card->worker->roster_lock) || worker_is_mine(card->worker));
     buffer_printf(buffer,
                   "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=", (unsigned long long)card->id,
                   card->address, card->local_address, card->fd, card->name != NULL ? card->name : "",

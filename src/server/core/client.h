@@ -50,7 +50,8 @@ enum client_flag {
     CLIENT_MEMORY_SHORT = 1 << 20,
     CLIENT_REPLY_ASIDE = 1 << 21, /* its replies go to client->aside */
     /* A replica, which has asked for the stream of changes: its connection is for that alone. */
-    CLIENT_REPLICA = 1 << 22
+    CLIENT_REPLICA = 1 << 22,
+    CLIENT_MASTER = 1 << 23 /* only on a card: the link to the master, which is no client */
 };
 
 /* Kinds of subscriptions; prefixes are those of client-side caching. */
@@ -80,6 +81,7 @@ enum client_wait {
 /* The facts about a client that other threads may read. */
 struct client_card {
     struct list_node node;                /* guarded by the worker's roster lock */
+    const struct worker *worker;          /* const; NULL: a copy, which is its maker's alone */
     uint64_t id;                          /* const */
     int64_t created_us;                   /* const; monotonic */
     int fd;                               /* const */
@@ -230,6 +232,6 @@ void client_sent_unasked(struct client *client);
 uint64_t client_card_memory_bytes(const struct client_card *card);
 bool client_card_claim(struct client_card *card, enum client_wait how); /* false: the client does not wait */
 /* Appends the line of CLIENT LIST, "id=3 addr=... ", without newline. The roster is locked, or the card is the
- * caller's. */
+ * caller's own or a copy. */
 struct buffer;
 void client_card_print(const struct client_card *card, struct buffer *buffer);

@@ -69,6 +69,16 @@ proc facts_transaction {member options command when} {
     return $replies
 }
 
+# The fields of the link to the master in CLIENT LIST.
+proc facts_master_line member {
+    set fields {}
+    foreach word [on $member client list type master] {
+        regexp {^([^=]*)=(.*)$} $word all name value
+        dict set fields $name $value
+    }
+    return $fields
+}
+
 with_server {} {
     test "what is refused for the role is refused as redis-server does it" {} {
         with_group {m ours {} o oracle {}} {
@@ -408,6 +418,40 @@ with_server {} {
                     }
                 }
             }
+        }
+    }
+
+    test "CLIENT LIST and CLIENT KILL know the link to the master, as redis-server does" {} {
+        with_group {m oracle {} r ours {} o oracle {}} {
+            foreach name {r o} {
+                follow $name m
+            }
+            on m set a 1
+            wait_same m r o
+            foreach name {r o} {
+                set line [facts_master_line $name]
+                set said($name) [list [regexp -all {flags=M} [on $name client list]] \
+                    [regexp -all {flags=M} [on $name client list type normal]] \
+                    [on $name client kill type normal] [on $name client kill user default] \
+                    [llength [split [string trim [on $name client list id [dict get $line id]]] \n]] \
+                    [regexp -inline {connected_clients:\d+} [on $name info clients]]]
+                foreach field {flags db sub psub ssub multi qbuf argv-mem multi-mem obl oll omem events user redir
+                        resp} {
+                    lappend said($name) [dict get $line $field]
+                }
+                assert_equal 127.0.0.1:[member m port] [dict get $line addr]
+                foreach {option field} {id id addr addr laddr laddr} {
+                    set before [stats_of m sync_partial_ok]
+                    assert_equal 1 [on $name client kill $option [dict get [facts_master_line $name] $field]]
+                    wait_for {[stats_of m sync_partial_ok] > $before && [link_is_up $name]}
+                }
+                set before [stats_of m sync_partial_ok]
+                assert_equal OK [on $name client kill [dict get [facts_master_line $name] addr]]
+                wait_for {[stats_of m sync_partial_ok] > $before && [link_is_up $name]}
+                on $name replicaof no one
+                lappend said($name) [on $name client list type master] [on $name client kill type master]
+            }
+            assert_equal $said(o) $said(r)
         }
     }
 
