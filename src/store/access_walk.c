@@ -204,9 +204,27 @@ static uint64_t random_bits(void *context)
     return random_u64(context);
 }
 
-/* A random key that has not expired, of one stripe that is held. */
-static bool random_of_stripe(struct access *access, const struct stripe_db *keys, struct buffer *name)
+/* What is due of a key that a walk has met goes, like at every lookup. The stripe is still held. Keys are independent,
+ * so each deletion is a record of its own, not part of a transaction. */
+static void let_go(struct access *access, unsigned db, const struct entry *entry)
 {
+    struct buffer name = {0}; /* the entry goes, its name is needed to the end */
+    struct key key;
+
+    buffer_append_slice(&name, entry_key(entry));
+    key = key_make(buffer_slice(&name));
+    access_let_go(access, db, &key, entry);
+    access->found_key = NULL;
+    if (!access->exclusive)
+        access_settle(access);
+    buffer_fini(&name);
+}
+
+/* A random key that has not expired, of one stripe that is held. */
+static bool random_of_stripe(struct access *access, unsigned db, uint32_t index, struct buffer *name)
+{
+    const struct stripe_db *keys = stripe_db(&access->store->stripes[index], db);
+
     for (unsigned try = 0; try < 100; try++) {
         const struct entry *entry = table_random(&keys->keys, random_bits, random_thread());
 
@@ -217,6 +235,8 @@ static bool random_of_stripe(struct access *access, const struct stripe_db *keys
             buffer_append_slice(name, entry_key(entry));
             return true;
         }
+        if (!access_keeps_expired(access))
+            let_go(access, db, entry);
     }
     return false;
 }
@@ -253,7 +273,7 @@ enum access_walk access_random_key(struct access *access, unsigned db, struct bu
             busy_count++;
             continue;
         }
-        found = random_of_stripe(access, stripe_db(&access->store->stripes[index], db), name);
+        found = random_of_stripe(access, db, index, name);
         walk_unlock(access, index);
         if (found)
             return WALK_DONE;

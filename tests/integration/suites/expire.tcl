@@ -149,6 +149,19 @@ with_server {enable-debug-command yes} {
         r debug set-active-expire 1
     }
 
+    test "RANDOMKEY deletes the expired keys that it meets" {} {
+        r debug set-active-expire 0
+        for {set i 0} {$i < 60} {incr i} {
+            r set short$i 1 px 1
+        }
+        r set long 1
+        wait_for {[r pttl short59] == -2}
+        assert_equal long [r randomkey]
+        r del long
+        wait_for {[r randomkey] eq {} && [r dbsize] == 0}
+        r debug set-active-expire 1
+    }
+
     test "keys nobody asks for disappear by themselves" {} {
         for {set i 0} {$i < 2000} {incr i} {
             r -send set k$i v px [expr {1 + $i % 50}]
