@@ -155,6 +155,14 @@ class Round:
         self.group.proxies[member].at(place, "cut", self.random.choice(("down", "up")))
         self.group.proxies[member].cut()
 
+    def fault_trouble(self):
+        """Each connection is cut, stalled or slowed again and again, wherever it is."""
+        member = self.any_replica()
+        proxy = self.group.proxies[member]
+        self.say("trouble", member)
+        proxy.seed(self.random.randint(1, 1 << 30), 100, int(10 ** self.random.uniform(3, 6)))
+        self.undo(self.random.uniform(0.1, 1), lambda: proxy.seed(0))
+
     def fault_pause(self):
         member = self.any_replica()
         self.say("SIGSTOP", member)
@@ -273,10 +281,10 @@ class Round:
         self.promote(heir)
         return True
 
-    FAULTS = ((6, fault_cut), (4, fault_down), (4, fault_stall), (3, fault_slow), (4, fault_cut_at), (3, fault_pause),
-              (2, fault_kill_link), (2, fault_kill_replica), (2, fault_restart_replica), (1, fault_kill_master),
-              (8, fault_option), (1, fault_again), (2, fault_save), (1, fault_move), (2, fault_planned),
-              (1, fault_unplanned))
+    FAULTS = ((6, fault_cut), (4, fault_down), (4, fault_stall), (3, fault_slow), (4, fault_cut_at), (3, fault_trouble),
+              (3, fault_pause), (2, fault_kill_link), (2, fault_kill_replica), (2, fault_restart_replica),
+              (1, fault_kill_master), (8, fault_option), (1, fault_again), (2, fault_save), (1, fault_move),
+              (2, fault_planned), (1, fault_unplanned))
 
     def one_fault(self):
         weights = [weight for weight, _ in self.FAULTS]
