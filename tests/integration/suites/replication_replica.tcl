@@ -2,9 +2,9 @@
 
 # ---- a master that says what it is told to
 #
-# fake_master ANSWERS      listens; gives its port. ANSWERS: NAME REPLY ...: what it replies (raw bytes) to a command of
-#                          that name; PING, AUTH, REPLCONF and ACK have replies of their own. A REPLY `close` closes, a
-#                          REPLY of several words {close-after BYTES} sends and closes
+# fake_master ANSWERS      listens without TLS; gives its port. ANSWERS: NAME REPLY ...: what it replies (raw bytes) to
+#                          a command of that name; PING, AUTH, REPLCONF and ACK have replies of their own. A REPLY
+#                          `close` closes, a REPLY of several words {close-after BYTES} sends and closes
 # fake_requests            all commands so far, as lists
 # fake_count               connections so far
 # fake_send BYTES          to the last connection
@@ -293,7 +293,7 @@ with_server {} {
         with_group {m oracle {requirepass secret}} {
             set dir [fresh_dir]
             set port [free_port]
-            spit $dir/conf "port $port\ndir $dir\nmasterauth wrong\nslaveof 127.0.0.1 [member m port]\n"
+            spit $dir/conf "port $port\ndir $dir\nmasterauth wrong\nslaveof 127.0.0.1 [member m plain_port]\n"
             set id [server_launch [list $dir/conf]]
             wait_for {![catch {set c [connect -port $port -tls 0]}]}
             wait_for {[string first "Unable to AUTH to MASTER: '-WRONGPASS" [slurp $process::info($id,dir)/log]] >= 0}
@@ -301,7 +301,7 @@ with_server {} {
             on m set a 1
             wait_for {[$c get a] eq 1}
             $c config rewrite
-            assert_match "*\nreplicaof 127.0.0.1 [member m port]\n*" [slurp $dir/conf]
+            assert_match "*\nreplicaof 127.0.0.1 [member m plain_port]\n*" [slurp $dir/conf]
             $c replicaof no one
             $c config rewrite
             assert {![regexp replicaof\ 127|slaveof\ 127 [slurp $dir/conf]]}
@@ -369,7 +369,7 @@ with_server {} {
     }
 
     test "what the master is told" {noconn} {
-        with_group {r ours {masteruser joe masterauth pw replica-announce-ip 1.2.3.4 replica-announce-port 77}} {
+        with_group {r ours {.tls 0 masteruser joe masterauth pw replica-announce-ip 1.2.3.4 replica-announce-port 77}} {
             set port [fake_master [dict create PSYNC [fullresync 7 [sized [snapshot {a 1}]]]]]
             on r replicaof 127.0.0.1 $port
             wait_for {[shows r get a] eq 1}
@@ -396,7 +396,7 @@ with_server {} {
 }
 
 # Each: what the master says instead, and a part of the one line of the log about it.
-with_group {r ours {repl-timeout 2}} {
+with_group {r ours {.tls 0 repl-timeout 2}} {
     foreach {name answers line} [list \
         "refuses PING" {PING "-LOADING wait\r\n"} "reply to PING: '-LOADING wait'" \
         "is busy" {PING "-BUSY script\r\n"} "reply to PING: '-BUSY script'" \
@@ -442,7 +442,7 @@ with_group {r ours {repl-timeout 2}} {
 with_server {} {
     foreach load {disabled on-empty-db swapdb} {
         test "damaged snapshots, and then a good one; repl-diskless-load $load" {noconn} [string map "%LOAD% $load" {
-            with_group {r ours {repl-diskless-load %LOAD%}} {
+            with_group {r ours {.tls 0 repl-diskless-load %LOAD%}} {
                 set good [snapshot {a 1 b 2}]
                 set serial 0
                 foreach bad [list [string range $good 0 end-9] [string map {REDIS X} $good] [snapshot {a 1 a 1}] x] {
@@ -463,7 +463,7 @@ with_server {} {
     }
 
     test "a snapshot that we cannot read is not asked for again at once" {noconn} {
-        with_group {r ours {}} {
+        with_group {r ours {.tls 0}} {
             set port [fake_master [dict create PSYNC [fullresync 1 [sized [string map {0009 0099} [snapshot {a 1}]]]]]]
             on r replicaof 127.0.0.1 $port
             wait_for {[logged r "can't load the master's data"]}
@@ -474,7 +474,7 @@ with_server {} {
     }
 
     test "a command of the stream that fails is logged, and the stream goes on" {noconn} {
-        with_group {r ours {}} {
+        with_group {r ours {.tls 0}} {
             set port [fake_master [dict create PSYNC [fullresync 1 [sized [snapshot {a x}]]]]]
             on r replicaof 127.0.0.1 $port
             wait_for {[shows r get a] eq "x"}
@@ -592,7 +592,8 @@ with_server {} {
                 }
                 set via [proxy_open m]
                 set good 0
-                for {set at 1} {$at < 1200 && !$good} {incr at 23} {
+                set step [expr {$::settings(tls) ? 201 : 23}]
+                for {set at 1} {$at < 60 * $step && !$good} {incr at $step} {
                     set before [log_count r "Link to the master"]
                     proxy $via at $at cut
                     follow r m $via
