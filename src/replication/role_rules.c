@@ -13,6 +13,7 @@
 #include "server/config/options.h"
 #include "server/core/role.h"
 #include "server/memory/memory_limit.h"
+#include "server/process/process.h"
 #include "server/upkeep/shutdown_wait.h"
 
 /* So that of two threads the later one is right: the bits change under it. */
@@ -41,6 +42,7 @@ static void on_role(void)
 {
     gate_assert_alone();
     memory_limit_ignore(role_follows() && OPTION_IS(option_replica_ignore_maxmemory));
+    process_note_role(role_follows());
     local_keys_update();
     role_rules_update();
     wait_look_again(); /* replicas have nothing to wait for */

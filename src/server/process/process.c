@@ -33,8 +33,9 @@ static bool pidfile_written;
 static char pidfile_name[PATH_MAX]; /* absolute: `dir` may change */
 static cpu_set_t given_cpus;        /* the processors at the start of the process */
 static bool knows_given_cpus;
-static bool oom_is_adjusted; /* the score is ours at the moment */
-static int oom_base;         /* the score before the first change; owner: the thread that owns the gate */
+static bool oom_is_adjusted;                  /* the score is ours at the moment */
+static enum oom_role oom_server = OOM_MASTER; /* owner: the thread that owns the gate */
+static int oom_base; /* the score before the first change; owner: the thread that owns the gate */
 
 static void tell_supervisor(const char *message)
 {
@@ -183,11 +184,18 @@ bool process_set_oom_score(enum oom_role role)
     return write_score(MIN(MAX(score, -1000), 1000));
 }
 
+void process_note_role(bool follows)
+{
+    gate_assert_alone();
+    oom_server = follows ? OOM_REPLICA : OOM_MASTER;
+    status_ignore(process_set_oom_score(oom_server), "the log says so; the server works without");
+}
+
 static const char *apply_oom(const struct option_row *row)
 {
     gate_assert_alone();
     (void)row;
-    return process_set_oom_score(OOM_MASTER) ? NULL
+    return process_set_oom_score(oom_server) ? NULL
                                              : "Failed to apply new oom_score_adj configuration, check server logs.";
 }
 
@@ -256,7 +264,7 @@ void process_setup(char (*log_role)(void))
     set_locale();
     set_huge_pages();
     (void)apply_allocator(NULL);
-    status_ignore(process_set_oom_score(OOM_MASTER), "the log says so; the server works without");
+    status_ignore(process_set_oom_score(oom_server), "the log says so; the server works without");
     watch_options();
 }
 

@@ -26,3 +26,4 @@ void process_remove_pidfile(void); /* any thread, async-signal-safe; does nothin
 /* Sets the oom score for the kind of this process, from oom-score-adj-values; a child calls it, too. False: see the
  * log. */
 must_check bool process_set_oom_score(enum oom_role role);
+void process_note_role(bool follows); /* with the gate owned: the oom score is that of the server's role */

@@ -104,6 +104,10 @@ test "oom-score-adj, relative, absolute, and put back" {noconn} {
     assert_equal 3 [oom_score $id]
     assert_equal OK [$c config set oom-score-adj-values "700 800 900"]
     assert_equal 700 [oom_score $id]
+    assert_equal OK [$c replicaof 127.0.0.1 1]
+    assert_equal 800 [oom_score $id]
+    assert_equal OK [$c replicaof no one]
+    assert_equal 700 [oom_score $id]
     assert_error "*elements must be between -2000 and 2000." {$c config set oom-score-adj-values "1 2 2001"}
     assert_error "*wrong number of arguments*" {$c config set oom-score-adj-values "1 2"}
     assert_equal 700 [oom_score $id]
