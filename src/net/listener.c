@@ -2,6 +2,7 @@
 
 #include "base/array.h"
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/conn.h"
@@ -30,7 +31,7 @@
  * When the process is out of descriptors a pending connection cannot be accepted, and the socket stays ready: accepting
  * stops for a moment instead of spinning; a timer resumes it. */
 
-enum { ACCEPTS_MAX = 64, ACCEPT_PAUSE_US = 100 * 1000 };
+enum { ACCEPTS_MAX = 64, ACCEPT_PAUSE_US = 100 * 1000, PATIENCE_STEP_US = 2000 };
 
 static _Atomic uint8_t groups_of_port[65536]; /* atomic: relaxed; open TCP groups of this process */
 
@@ -169,6 +170,22 @@ static int bind_address(struct listener_group *group, const struct listener_opti
     return fd;
 }
 
+static int bind_patiently(struct listener_group *group, const struct listener_options *options, struct addrinfo *to,
+                          const char **step)
+{
+    const uint64_t end_ms = clock_monotonic_ms() + options->patience_ms;
+    int fd;
+
+    while ((fd = bind_address(group, options, to, step)) < 0 && errno == EADDRINUSE) {
+        if (clock_monotonic_ms() >= end_ms) {
+            errno = EADDRINUSE;
+            break;
+        }
+        (void)usleep(PATIENCE_STEP_US);
+    }
+    return fd;
+}
+
 /* False: `error` is set. True: the socket was added, or the address is not to be had and that is fine. */
 static bool open_address(struct listener_group *group, const struct listener_options *options, const char *address,
                          char error[LISTENER_ERROR_BYTES])
@@ -188,7 +205,7 @@ static bool open_address(struct listener_group *group, const struct listener_opt
                  kind_name(group->kind), shown, options->port, gai_strerror(failed));
         return wanted.optional;
     }
-    fd = bind_address(group, options, found, &step);
+    fd = bind_patiently(group, options, found, &step);
     if (fd >= 0) {
         *ARRAY_PUSH(&group->fds) = fd;
     } else {

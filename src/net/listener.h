@@ -30,6 +30,9 @@ struct listener_options {
     int backlog;         /* tcp-backlog */
     int socket_mark;     /* SO_MARK; 0: none */
     bool joins; /* true: other groups of this server may have the same port for a while; they will be closed soon */
+    /* An address in use is tried again for so long. When a process that used io_uring was killed, the kernel closes its
+     * sockets some 10 ms after its end, and accepts connections until then. */
+    unsigned patience_ms;
     const char *path;     /* unix: path of the socket; a file with this name is replaced */
     unsigned permissions; /* unix: mode of the socket file; 0: by the umask */
 };

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -203,6 +204,37 @@ static void optional_addresses(void **state)
     assert_non_null(strstr(error, "no.such.name.invalid"));
 }
 
+static void *close_later(void *argument)
+{
+    (void)usleep(30 * 1000);
+    listener_group_close(argument);
+    return NULL;
+}
+
+static void address_in_use_for_a_while(void **state)
+{
+    static const char *const addresses[] = {"127.0.0.1"};
+    struct listener_options options = {.kind = LISTENER_TCP,
+                                       .addresses = addresses,
+                                       .address_count = 1,
+                                       .loop_count = 1,
+                                       .backlog = 5,
+                                       .patience_ms = 60 * 1000};
+    struct listener_group *first = NULL, *second = NULL, *third = NULL;
+    char error[LISTENER_ERROR_BYTES];
+    pthread_t thread;
+
+    (void)state;
+    assert_true(open_on(&first, addresses, 1, 0, error));
+    options.port = listener_group_port(first);
+    assert_false(open_on(&third, addresses, 1, options.port, error)); /* at once */
+    assert_non_null(strstr(error, "Address already in use"));
+    assert_int_equal(pthread_create(&thread, NULL, close_later, &first), 0);
+    assert_true(listener_group_open(&second, &options, error));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    listener_group_close(&second);
+}
+
 static void every_address(void **state)
 {
     static const char *const addresses[] = {"*", "-::*"};
@@ -316,7 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FOR(any_loop_accepts), FOR(second_server_fails), FOR(closed_port_is_free), FOR(optional_addresses),
-        FOR(every_address),    FOR(unix_sockets),        FOR(out_of_descriptors),
+        FOR(every_address),    FOR(unix_sockets),        FOR(out_of_descriptors),  FOR(address_in_use_for_a_while),
     };
     int failed = 0;
 

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LISTENERS_MOST = 3 };
+enum { LISTENERS_MOST = 3, START_PATIENCE_MS = 250 };
 
 /* By enum listener_kind; changed at the gate. */
 static struct listener_group *listeners[LISTENERS_MOST];
@@ -58,6 +58,7 @@ static bool listener_open(struct server *server, enum listener_kind kind, struct
                                        .loop_count = server->worker_count,
                                        .backlog = (int)OPTION_GET(option_tcp_backlog),
                                        .joins = workers_run,
+                                       .patience_ms = workers_run ? 0 : START_PATIENCE_MS,
                                        .socket_mark = (int)OPTION_GET(option_socket_mark_id)};
 
     *group = NULL;
