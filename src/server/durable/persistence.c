@@ -453,9 +453,11 @@ static bool load_again(struct access *access, bool replaces)
 {
     struct rdb_load_request request;
     struct rdb_load_result result;
+    struct data_history history;
     struct file_source source;
     struct file *file = NULL;
     enum status status = file_open(&file, persistence_file(), FILE_READ);
+    uint64_t overdue;
     bool good = false;
 
     if (status == STATUS_OK)
@@ -465,9 +467,12 @@ static bool load_again(struct access *access, bool replaces)
     } else {
         persistence_fill_load(&request, access);
         request.replaces = replaces;
+        if (data_history_now(&history))
+            request.keeps_expired = true; /* they go as always, and the replicas are told */
         good = rdb_load(&source.source, &request, &result);
+        overdue = role_follows() ? 0 : result.overdue;
         if (good)
-            persistence_note_loaded(result.keys, result.expired);
+            persistence_note_loaded(result.keys - overdue, result.expired + overdue);
         else
             log_warning("Can't load %s: at byte %" PRIu64 ": %s", persistence_file(), result.failed_at, result.error);
     }

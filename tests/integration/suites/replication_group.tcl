@@ -45,6 +45,25 @@ with_server {} {
         }
     }
 
+    test "DEBUG RELOAD on a master tells its replicas of the keys past their deadlines" {noconn} {
+        with_group {m ours {} r ours {}} {
+            on m set long 1
+            on m hset h f 1 g 2
+            follow r m
+            wait_same m r
+            on m debug set-active-expire 0
+            on m set short 1 px 1
+            on m hpexpire h 1 fields 1 f
+            wait_for {[on m debug sleep 0.002] eq "OK"}
+            on m debug reload
+            on m debug set-active-expire 1
+            wait_for {[on m dbsize] == 2 && [on m hlen h] == 1}
+            wait_same m r
+            assert_equal {2 1 0} [list [on r dbsize] [on r hlen h] [on r exists short]]
+            assert_equal {1 0} [lrange [sync_counts m] 0 1]
+        }
+    }
+
     test "a full sync has the keys past their deadlines, which the stream removes" {noconn} {
         with_group {m ours {} r ours {}} {
             on m debug set-active-expire 0
