@@ -47,6 +47,7 @@ enum journal_flag {
 struct journal {
     _Atomic bool on;            /* atomic: switched with the gate owned, read with stripes held */
     _Atomic bool is_lagging;    /* atomic: relaxed; changed under the lock */
+    _Atomic bool place_lags;    /* atomic: relaxed; likewise, with it: the reader that lags is a JOURNAL_READER_PLACE */
     _Atomic bool wants_tending; /* atomic: relaxed; journal_tend has something to do */
     _Atomic bool is_tended;     /* atomic: a thread is in journal_tend */
     struct spinlock lock;       /* rank LOCK_JOURNAL */

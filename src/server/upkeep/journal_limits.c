@@ -14,9 +14,9 @@
 #define SPILL_RESERVE_BYTES (UINT64_C(1) << 30) /* the file is not for the last of a disk */
 
 static _Atomic int64_t option_backlog_size, option_memory_limit, option_spill_limit; /* global: option storage */
-static _Atomic bool tending;     /* global: a background thread is at it, or will be */
-static _Atomic bool file_failed; /* global: the last time; so that it is logged once */
-static bool told_of_lag;         /* global: worker 0's */
+static _Atomic bool tending;                                 /* global: a background thread is at it, or will be */
+static _Atomic bool file_failed;                             /* global: the last time; so that it is logged once */
+static enum lag { LAG_NONE, LAG_AOF, LAG_REPLICA } told_lag; /* global: worker 0's */
 
 static const char *apply(const struct option_row *row)
 {
@@ -89,20 +89,37 @@ static void look(struct worker *worker)
         background_submit(BACKGROUND_OTHER, tend, journal);
 }
 
+static enum lag lag_now(const struct journal *journal)
+{
+    if (LIKELY(!atomic_load_explicit(&journal->is_lagging, memory_order_relaxed)))
+        return LAG_NONE;
+    return atomic_load_explicit(&journal->place_lags, memory_order_relaxed) ? LAG_REPLICA : LAG_AOF;
+}
+
+static void log_lag(enum lag lag)
+{
+    if (lag == LAG_AOF)
+        log_warning("AOF lag exceeds aof-lag-limit: the disk is too slow. Writes are paused until half of the lag is "
+                    "written.");
+    else if (lag == LAG_REPLICA)
+        log_warning("The lag of a replica exceeds repl-backpressure-limit. Writes are paused until it has applied half "
+                    "of the lag.");
+    else if (told_lag == LAG_AOF)
+        log_notice("AOF lag is below half of aof-lag-limit: writes continue.");
+    else
+        log_notice("No replica's lag exceeds half of repl-backpressure-limit: writes continue.");
+}
+
 /* Logs now and then that clients wait. */
 static void sample(struct server *server)
 {
-    bool lags = atomic_load_explicit(&server->journal.is_lagging, memory_order_relaxed);
+    const enum lag lag = lag_now(&server->journal);
 
     look(&server->workers[0]); /* readers come and go in any thread */
-    if (lags == told_of_lag)
+    if (lag == told_lag)
         return;
-    told_of_lag = lags;
-    if (lags)
-        log_warning("AOF lag exceeds aof-lag-limit: the disk is too slow. Writes are paused until half of the lag is "
-                    "written.");
-    else
-        log_notice("AOF lag is below half of aof-lag-limit: writes continue.");
+    log_lag(lag);
+    told_lag = lag;
 }
 
 const struct lifecycle journal_limits_lifecycle = {

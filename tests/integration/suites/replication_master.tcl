@@ -452,6 +452,9 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0 repl-bac
             }
             # 3 MB were parked behind 1 MB until the replica was given up as silent.
             assert_range [expr {[clock milliseconds] - $begin}] 500 20000
+            set told "*lag of a replica exceeds repl-backpressure-limit*writes continue*"
+            wait_for {[string match $told [slurp [srv log]]]}
+            assert {![string match "*AOF lag*" [slurp [srv log]]]}
             $link -close
         }
     }
