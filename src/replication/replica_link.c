@@ -296,11 +296,11 @@ bool replica_open_reader(struct replica *link, uint64_t offset)
     journal_reader_set(&link->reader, READER_FLAGS, JOURNAL_AOF_ONLY);
     if (link->snapshot_only || link->is_old)
         return true; /* it will not return */
-    link->place = replicas_take_place(link->said_ip != NULL ? link->said_ip : link->peer_ip, link->port, offset);
+    link->place = replicas_take_place(link, offset);
     if (link->place == NULL) {
         struct replica_place *place = mem_alloc_zero(sizeof(*place));
 
-        list_node_init(&place->node);
+        list_node_init(&place->place.node);
         if (!journal_reader_open_at(&place->reader, journal, offset, READER_FLAGS | JOURNAL_READER_PLACE, NULL)) {
             mem_free(place);
             return true;
@@ -309,9 +309,9 @@ bool replica_open_reader(struct replica *link, uint64_t offset)
     } else {
         journal_reader_move(&link->place->reader, offset);
     }
-    (void)snprintf(link->place->ip, sizeof(link->place->ip), "%s",
+    (void)snprintf(link->place->place.ip, sizeof(link->place->place.ip), "%s",
                    link->said_ip != NULL ? link->said_ip : link->peer_ip);
-    link->place->port = link->port;
+    link->place->place.port = link->port;
     return true;
 }
 
@@ -519,6 +519,8 @@ static void on_client_close(struct client *client)
         log_notice("Connection with replica %s lost.", replica_name(link, name, sizeof(name)));
         list_remove(&link->worker_node);
     }
+    if (link->place != NULL)
+        link->place->place.sent = journal_reader_offset(&link->reader);
     if (link->has_reader) /* the journal is kept as long as the link is in the list */
         journal_reader_close(&link->reader);
     if (link->place != NULL && !replicas_is_current(link))

@@ -3,6 +3,7 @@
 
 #include "base/list.h"
 #include "base/spinlock.h"
+#include "replication/places.h"
 #include "replication/replica_link.h"
 #include "replication/replicas.h"
 #include "store/journal.h"
@@ -16,10 +17,8 @@ enum { REPLICA_AHEAD_BYTES = 256 * 1024 }; /* written ahead of the socket */
 /* A position in the journal for a replica, and by whom it can be taken up again. The link's worker owns it; when the
  * link has ended it is in the list of places, guarded by the list's lock. */
 struct replica_place {
-    struct list_node node;
+    struct place place; /* its offsets: since it was left */
     struct journal_reader reader;
-    char ip[REPLICA_IP_MOST + 1];
-    int port;
     uint64_t left_us;
 };
 
@@ -75,8 +74,8 @@ void replicas_remove(struct replica *link);           /* likewise; does nothing 
 bool replicas_is_current(const struct replica *link); /* false: it has to end, as the history has changed */
 /* The place stays for the replica; the oldest ends if there are too many. Leaves NULL; accepts NULL. */
 void replicas_leave_place(struct replica_place **place);
-/* A place that this replica has left at or before `offset` of the journal; NULL: none. */
-struct replica_place *replicas_take_place(const char *ip, int port, uint64_t offset);
+/* The place that this replica has left, which goes on at `offset` of the journal: places.h. NULL: none. */
+struct replica_place *replicas_take_place(const struct replica *link, uint64_t offset);
 void replicas_close_place(struct replica_place **place);
 void replicas_tell_news(void);
 enum replicas_event { REPLICAS_FULL_SYNC, REPLICAS_PARTIAL_SYNC, REPLICAS_REFUSED_SYNC };

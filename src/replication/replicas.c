@@ -1,5 +1,6 @@
 #include "replication/replicas.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/gate.h"
 #include "base/log.h"
@@ -24,7 +25,7 @@ struct spinlock replicas_lock = {.rank = LOCK_REGISTRY}; /* global: see replica_
 struct list replicas_list;                               /* global: likewise */
 
 static struct {
-    struct list places;   /* guarded by replicas_lock; of struct replica_place: of those that have gone, oldest first */
+    struct list places;   /* guarded by replicas_lock; of struct place: of those that have gone, oldest first */
     unsigned place_count; /* guarded by replicas_lock; in the list */
     _Atomic unsigned count, good_count;                    /* atomic: relaxed */
     _Atomic uint64_t generation;                           /* atomic: changed with the gate owned and under the lock */
@@ -76,12 +77,17 @@ unsigned replicas_good_count(void)
     return atomic_load_explicit(&all.good_count, memory_order_relaxed);
 }
 
+static const char *shown_ip(const struct replica *link)
+{
+    return link->said_ip != NULL ? link->said_ip : link->peer_ip;
+}
+
 static void fill_facts(struct replica_facts *facts, const struct replica *link, uint64_t now_us)
 {
     spinlock_assert_held(&replicas_lock);
     *facts = (struct replica_facts){
         .client_id = link->client_id,
-        .ip = link->said_ip != NULL ? link->said_ip : link->peer_ip,
+        .ip = shown_ip(link),
         .port = link->port,
         .state = (enum replica_state)atomic_load_explicit(&link->state, memory_order_relaxed),
         .is_keydb = link->is_keydb,
@@ -182,7 +188,7 @@ static struct replica_place *take_oldest_locked(void)
 
     spinlock_assert_held(&replicas_lock);
     remove_place_locked(node);
-    return container_of(node, struct replica_place, node);
+    return container_of(node, struct replica_place, place.node);
 }
 
 void replicas_leave_place(struct replica_place **place)
@@ -192,8 +198,9 @@ void replicas_leave_place(struct replica_place **place)
     if (*place == NULL)
         return;
     (*place)->left_us = clock_monotonic_us();
+    (*place)->place.acked = journal_reader_offset(&(*place)->reader);
     spinlock_acquire(&replicas_lock);
-    list_push_back(&all.places, &(*place)->node);
+    list_push_back(&all.places, &(*place)->place.node);
     if (++all.place_count > PLACES_MOST)
         oldest = take_oldest_locked();
     spinlock_release(&replicas_lock);
@@ -201,26 +208,32 @@ void replicas_leave_place(struct replica_place **place)
     replicas_close_place(&oldest);
 }
 
-static bool is_place_of(const struct replica_place *place, const char *ip, int port, uint64_t offset)
+static bool is_address_shared_locked(const struct replica *link)
 {
-    return place->port == port && strcmp(place->ip, ip) == 0 && journal_reader_offset(&place->reader) <= offset;
+    spinlock_assert_held(&replicas_lock);
+    LIST_FOREACH(node, &replicas_list) {
+        const struct replica *other = container_of(node, struct replica, node);
+
+        if (other != link && other->port == link->port && strcmp(shown_ip(other), shown_ip(link)) == 0)
+            return true;
+    }
+    return false;
 }
 
-struct replica_place *replicas_take_place(const char *ip, int port, uint64_t offset)
+struct replica_place *replicas_take_place(const struct replica *link, uint64_t offset)
 {
-    struct replica_place *found = NULL;
+    struct place_wish wish = {.ip = shown_ip(link), .port = link->port, .offset = offset};
+    struct place *found;
 
+    worker_assert_self(link->worker);
+    static_assert((int)PLACE_IP_MOST == (int)REPLICA_IP_MOST, "addresses are of one size");
     spinlock_acquire(&replicas_lock);
-    LIST_FOREACH(node, &all.places) {
-        struct replica_place *place = container_of(node, struct replica_place, node);
-
-        if (found == NULL && is_place_of(place, ip, port, offset))
-            found = place;
-    }
+    wish.is_shared = is_address_shared_locked(link);
+    found = places_choose(&all.places, &wish);
     if (found != NULL)
         remove_place_locked(&found->node);
     spinlock_release(&replicas_lock);
-    return found;
+    return found != NULL ? container_of(found, struct replica_place, place) : NULL;
 }
 
 void replicas_each_place(void (*visit)(const struct replica_place_facts *facts, void *context), void *context)
@@ -229,10 +242,10 @@ void replicas_each_place(void (*visit)(const struct replica_place_facts *facts, 
 
     spinlock_acquire(&replicas_lock);
     LIST_FOREACH(node, &all.places) {
-        const struct replica_place *place = container_of(node, struct replica_place, node);
+        const struct replica_place *place = container_of(node, struct replica_place, place.node);
         const uint64_t offset = journal_reader_offset(&place->reader);
-        const struct replica_place_facts facts = {.ip = place->ip,
-                                                  .port = place->port,
+        const struct replica_place_facts facts = {.ip = place->place.ip,
+                                                  .port = place->place.port,
                                                   .offset = history_of_journal(offset),
                                                   .kept_bytes = end - MIN(end, offset),
                                                   .gone_s = (int64_t)((now_us - MIN(now_us, place->left_us)) /
@@ -251,14 +264,14 @@ static void close_places(uint64_t before_us)
     list_init(&gone);
     spinlock_acquire(&replicas_lock);
     LIST_FOREACH_SAFE(node, &all.places) {
-        if (container_of(node, struct replica_place, node)->left_us < before_us) {
+        if (container_of(node, struct replica_place, place.node)->left_us < before_us) {
             remove_place_locked(node);
             list_push_back(&gone, node);
         }
     }
     spinlock_release(&replicas_lock);
     for (struct list_node *node; (node = list_pop_front(&gone)) != NULL;) {
-        struct replica_place *place = container_of(node, struct replica_place, node);
+        struct replica_place *place = container_of(node, struct replica_place, place.node);
 
         replicas_close_place(&place);
     }
