@@ -35,6 +35,31 @@ with_server {} {
         }
     }
 
+    foreach {diskless load} {no disabled yes swapdb} {
+        test_each {diskless load} "a chain over TLS: full sync, diskless $diskless, partial sync, WAIT" {noconn} {
+            if {!$::have_tls} {
+                skip "needs the Tcl package tls"
+            }
+            set options [list .tls 1 repl-diskless-sync $diskless repl-diskless-load $load]
+            with_group [list a ours $options b ours $options c ours $options] {
+                on a debug populate 5000 key 100
+                set via [proxy_open a]
+                follow b a $via
+                follow c b
+                wait_same a b c
+                on a set small 1
+                assert_equal 1 [on a wait 1 5000]
+                proxy $via down
+                wait_for {![link_is_up b]}
+                on a set large [string repeat x 300000]
+                proxy $via up
+                wait_same a b c
+                assert_equal {1 1} [lrange [sync_counts a] 0 1]
+                assert_equal 300000 [on c strlen large]
+            }
+        }
+    }
+
     test "the lines of the log say whether the server is a replica" {noconn} {
         with_group {m ours {} r ours {}} {
             assert {![regexp -line {^\d+:\d+:S } [process_log [member r process]]]}
