@@ -9,6 +9,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import suite        # noqa: E402
 import table        # noqa: E402
 
 
@@ -31,6 +32,21 @@ def messages(of, units=(("unit/a", "plain"),), fast=()):
 
 
 ROW = ("unit/a", "plain", "one", "pass", "", "")
+
+
+class Read(unittest.TestCase):
+    def test_names_that_come_twice(self):
+        verdicts = suite.Verdicts()
+        verdicts.read("[ok]: a (1 ms)\n[err]: a in tests/unit/x.tcl\nwhy\n")
+        self.assertEqual(verdicts.tests, {"a": ("pass", ""), "a ~2": ("fail", "why")})
+
+    def test_names_with_random_numbers(self):
+        verdicts = suite.Verdicts()
+        verdicts.read("[ok]: PSYNC2: Set #1 to replicate from #2 (1 ms)\n"
+                      "[err]: PSYNC2: Set #0 to replicate from #3 in tests/integration/psync2.tcl\nwhy\n"
+                      "[ok]: PSYNC2: Set #1 to replicate from #2 (1 ms)\n[ok]: PSYNC2 #3899 regression: setup (2 ms)\n")
+        self.assertEqual(verdicts.tests, {"PSYNC2: Set #N to replicate from #N": ("fail", "why"),
+                                          "PSYNC2 #3899 regression: setup": ("pass", "")})
 
 
 class Asked(unittest.TestCase):

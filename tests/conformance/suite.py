@@ -88,6 +88,7 @@ def prepare(folder):
                 _unpack(_fetch(work), os.path.join(work, "suite"))
                 os.rename(os.path.join(work, "suite"), suite)
         _name_tests_of_aof_race(os.path.join(suite, "tests", "integration", "aof-race.tcl"))
+        _force_full_syncs(os.path.join(suite, "tests", "integration", "replication.tcl"))
     return suite
 
 
@@ -160,6 +161,25 @@ def _name_tests_of_aof_race(path):
         file.write(begin + named % "" + middle + named % " after a restart" + end)
 
 
+def _force_full_syncs(path):
+    """Where the unit forces a full sync by a small backlog: here what a replica misses is kept for it. Under a new id
+    it gets all data from any server."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    kill, change = "$master multi\n%s$master client kill type replica\n", "%s$master debug change-repl-id\n"
+    for indent in (" " * 12, " " * 20):
+        before = kill % indent
+        if before + change % indent in text:
+            return
+        if text.count(before) != 1:
+            raise Trouble("%s is not what it was" % path)
+        text = text.replace(before, before + change % indent)
+    # Each attempt waits for a link that is tried once a second.
+    text = text.replace("set attempts 100\n", "set attempts 25\n")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 def _link_program(target, link):
     """A symbolic link; but a script that looks beside itself for what it starts must see its own folder."""
     with open(target, "rb") as file:
@@ -204,6 +224,9 @@ def _end_processes(place):
 MARK = re.compile(r"^\[([a-zA-Z/0-9 ]+)\]: ?(.*)$")
 OK = re.compile(r"^(.*) \(\d+ ms\)$")
 BUSY = re.compile(r"^\S+ => \(IN PROGRESS\) (.*)$", re.M)
+# Tests of psync2 and psync2-reg that are repeated for a while with random numbers in their names: all are one.
+REPEATED = re.compile(r"^PSYNC2")
+RANDOM = re.compile(r"(?<=Set #)\d+|(?<=from #)\d+|(?<=CYCLE )\d+|(?<=x = )\d+")
 TESTED_IN = re.compile(r"^(.*) in tests/\S+\.tcl$")
 
 
@@ -220,11 +243,16 @@ class Verdicts:
     """What one run said: for each test pass, fail or ignore, and why; and what went wrong outside of tests."""
 
     def __init__(self):
-        self.tests = {}         # name -> (result, why); the second test of a name is "NAME ~2"
+        self.tests = {}         # name -> (result, why); the second test of a name is "NAME ~2", but see REPEATED
         self.outside = []       # failures of no test in particular: a block of tests ended early
         self.stuck = None       # the test that made no progress
 
     def add(self, name, result, why=""):
+        if REPEATED.match(name):
+            name = RANDOM.sub("N", name)
+            if self.tests.get(name, ("pass",))[0] == "pass":
+                self.tests[name] = (result, why)
+            return
         key, count = name, 1
         while key in self.tests:
             count += 1

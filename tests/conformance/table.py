@@ -22,8 +22,8 @@ UNITS = [("unit/" + name, "plain") for name in (
     "sort geo pubsub pubsubshard tracking acl acl-v2 scripting functions aofrw violations pendingquerybuf "
     "dump wait").split()]
 UNITS += [("integration/" + name, "plain") for name in (
-    "block-repl replication-2 replication-3 replication-4 replication-buffer psync2 psync2-pingoff "
-    "psync2-master-restart failover shutdown "
+    "block-repl replication replication-psync replication-2 replication-3 replication-4 replication-buffer "
+    "psync2 psync2-reg psync2-pingoff psync2-master-restart failover shutdown "
     "rdb corrupt-dump corrupt-dump-fuzzer convert-zipmap-hash-on-load convert-ziplist-hash-on-load "
     "convert-ziplist-zset-on-load logging aof aof-multi-part aof-race redis-cli redis-benchmark "
     "dismiss-mem").split()]
@@ -35,16 +35,14 @@ FAST += [("unit/tls", "tls")]
 
 # Units that look from a second connection at a server busy with a script: with several threads another one answers.
 THREADS = {("unit/scripting", "plain"): 1, ("unit/functions", "plain"): 1, ("unit/multi", "plain"): 1}
+# Units that need longer than others, in seconds.
+SECONDS = {("integration/replication", "plain"): 900, ("integration/replication-psync", "plain"): 600}
+# Tests without which the rest of their unit cannot run, so that they run also where others are asked for by name.
+BASES = {("integration/replication", "plain"): ["SLAVEOF should start with link status \"down\""]}
 # Of the suite's own list: what is not run, and why. The runner compares the two.
 _CLUSTER = "needs a cluster"
 LEFT_OUT = {
     "unit/printver": "prints the version, and tests nothing",
-    # A replica's place outlives a small backlog, so nothing forces the full syncs which the tests of async loading,
-    # of short reads and of "no backlog" need; swapdb serves the old data whatever its history; FLUSHALL and
-    # `save` change nothing for the child of a sync; other tests look for lines of the log.
-    "integration/replication": "takes six minutes; 40 of its 59 tests pass",
-    "integration/replication-psync": "takes many minutes; CLIENT KILL ADDR does not find the link to the master",
-    "integration/psync2-reg": "its number of tests is random; all of them pass",
     **{"unit/" + name: _CLUSTER for name in "cluster cluster-scripting cluster/misc cluster/links".split()},
 }
 
