@@ -8,7 +8,7 @@ static struct blob *blob_prepare(struct blob *blob, size_t size)
     if (blob == NULL)
         return NULL;
     atomic_init(&blob->refs, 1);
-    blob->flags = 0;
+    atomic_init(&blob->flags, 0);
     blob->size = size;
     blob->capacity = size;
     return blob;

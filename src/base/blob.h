@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 struct blob {
-    _Atomic uint32_t refs; /* atomic: release when a user leaves, acquire by the last user */
-    uint32_t flags;        /* free for the owner's use; 0 at first */
-    size_t size;           /* <= capacity */
+    _Atomic uint32_t refs;  /* atomic: release when a user leaves, acquire by the last user */
+    _Atomic uint32_t flags; /* atomic: free for the use of whoever shares it; 0 at first */
+    size_t size;            /* <= capacity */
     size_t capacity;
     char data[];
 };

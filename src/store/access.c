@@ -9,6 +9,7 @@
 #include "store/effects.h"
 #include "store/expiry.h"
 #include "store/jobs.h"
+#include "store/journal_blob.h"
 #include "store/lookup.h"
 #include "store/subkey_ttl_priv.h"
 #include "store/lru_lfu.h"
@@ -343,6 +344,7 @@ static void put_blob(struct change *change, struct blob *blob, int64_t expire_ms
 {
     struct entry *entry = change_reshape(change, ENTRY_WORD, 0, expire_ms);
 
+    journal_blob_note_value(blob);
     entry->encoding = ENCODING_RAW;
     entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)blob);
 }
@@ -352,12 +354,30 @@ void change_put_blob(struct change *change, struct blob *blob, int64_t expire_ms
     put_blob(change, blob_acquire(blob), expire_ms);
 }
 
+void access_forget_stored_slow(struct access *access)
+{
+    blob_release(&access->stored.blob);
+    access->stored.text = SLICE_EMPTY;
+}
+
+static void put_long_text(struct change *change, struct slice value, int64_t expire_ms)
+{
+    struct access *access = change->access;
+    struct blob *blob = blob_create_copy(value);
+
+    put_blob(change, blob, expire_ms);
+    if (value.size < EFFECT_BLOB_BYTES || (access->effects == NULL && !access->notes_stored))
+        return;
+    access_forget_stored(access);
+    access->stored = (struct access_stored){value, blob_acquire(blob)};
+}
+
 static void put_text(struct change *change, struct slice value, int64_t expire_ms)
 {
     struct entry *entry;
 
     if (value.size > ENTRY_INLINE_BYTES) {
-        put_blob(change, blob_create_copy(value), expire_ms);
+        put_long_text(change, value, expire_ms);
         return;
     }
     entry = change_reshape(change, 0, value.size, expire_ms);
@@ -423,7 +443,7 @@ static struct blob *edit_blob(struct blob *blob, size_t size)
 
         memcpy(copy->data, blob->data, blob->size);
         copy->size = blob->size;
-        blob_release(&blob);
+        journal_blob_release_value(&blob);
         blob = copy;
     }
     return blob;

@@ -54,6 +54,13 @@ struct access {
     uint64_t wait_bit; /* const: this thread's bit in wait masks; 0: it never waits */
     struct access_garbage *garbage; /* large values, to be freed after the stripes are released: lazyfree.h */
     struct registered_key *ready, *ready_last; /* changed keys for which clients wait, in order: waiters.h */
+    /* The long string that the command has put last: its effect refers to the blob. Only with `effects` or with
+     * `notes_stored`, until access_forget_stored. */
+    struct access_stored {
+        struct slice text; /* as it was given */
+        struct blob *blob; /* with a reference of its own; NULL: none */
+    } stored;
+    bool notes_stored;
     /* The last lookup, so that a change after a find does not look the key up again. */
     const struct key *found_key;
     uint64_t *found_slot;
@@ -63,6 +70,21 @@ struct access {
 void access_init(struct access *access, struct store *store, struct store_counters *counters);
 /* Begins a command: sets the time and the dirty count anew. */
 void access_begin(struct access *access, int64_t now_ms, bool exclusive);
+/* After each command; before that its effects may use the blob of a string that it has put, see effects.h. */
+void access_forget_stored_slow(struct access *access);
+static inline void access_forget_stored(struct access *access)
+{
+    if (UNLIKELY(access->stored.blob != NULL))
+        access_forget_stored_slow(access);
+}
+/* The blob in which the command has put this text; NULL: none. Not acquired. */
+static inline struct blob *access_stored_blob(const struct access *access, struct slice text)
+{
+    const struct access_stored *stored = &access->stored;
+
+    return stored->blob != NULL && stored->text.data == text.data && stored->text.size == text.size ? stored->blob
+                                                                                                    : NULL;
+}
 /* Keeps the held stripes for a further command, at a later time. */
 void access_advance(struct access *access, int64_t now_ms);
 /* Call it after access_begin, for commands from a file or a master: no key expires until such a command deletes it, and

@@ -5,6 +5,7 @@
 #include "base/test_seed.h"
 #include "store/effects.h"
 #include "store/expiry.h"
+#include "store/journal_blob.h"
 #include "store/key_registry.h"
 #include "store/watch.h"
 
@@ -435,6 +436,58 @@ static void a_large_value_is_given_up_behind_the_release(void **state)
     teardown();
 }
 
+static struct blob *stored_blob(const struct key *key)
+{
+    const struct entry *entry = access_find(&access_, 0, key);
+
+    assert_non_null(entry);
+    return entry != NULL ? entry_blob(entry) : NULL;
+}
+
+/* Its effect can refer to the blob that the key has got. What the key and the journal share counts for the data, and
+ * for the journal when the key has gone. */
+static void a_long_string_is_shared_with_the_journal(void **state)
+{
+    struct key key = key_make(SLICE("long"));
+    struct random random = test_random(__func__);
+    const uint64_t before = journal_blob_bytes();
+    char text[EFFECT_BLOB_BYTES];
+    struct change change;
+    struct blob *blob = NULL;
+
+    (void)state;
+    setup(&random);
+    begin();
+    memset(text, 'x', sizeof(text));
+    for (int notes = 0; notes < 2; notes++) {
+        access_.effects = NULL;
+        access_.notes_stored = notes != 0;
+        for (size_t size = sizeof(text) - 1; size <= sizeof(text); size++) {
+            change_begin(&change, &access_, 0, &key);
+            change_put_string(&change, slice_make(text, size), EXPIRE_NEVER);
+            change_end(&change, EVENT_STRING, "set");
+            blob = access_stored_blob(&access_, slice_make(text, size));
+            assert_int_equal(blob != NULL, notes != 0 && size == sizeof(text));
+            assert_null(access_stored_blob(&access_, slice_make(text, size - 1)));
+        }
+    }
+    assert_ptr_equal(blob, stored_blob(&key));
+    blob_acquire(blob);
+    journal_blob_note_journaled(blob);
+    access_forget_stored(&access_);
+    assert_null(access_stored_blob(&access_, slice_make(text, sizeof(text))));
+    assert_int_equal(journal_blob_bytes(), before);
+    change_begin(&change, &access_, 0, &key);
+    *change_edit_string(&change, sizeof(text)) = 'y'; /* not in the journal */
+    change_end(&change, EVENT_STRING, "setrange");
+    assert_int_equal(blob->data[0], 'x');
+    assert_int_equal(journal_blob_bytes(), before + blob->capacity);
+    journal_blob_release(&blob);
+    assert_int_equal(journal_blob_bytes(), before);
+    access_.notes_stored = false;
+    teardown();
+}
+
 static void put_for(struct store *into, const char *name, unsigned db, int64_t expire_ms)
 {
     struct key key = key_make(slice_from_text(name));
@@ -551,6 +604,7 @@ int main(void)
         cmocka_unit_test(two_stores_exchange_their_keys),
         cmocka_unit_test(a_lookup_without_the_stripe_is_caught),
         cmocka_unit_test(a_large_value_is_given_up_behind_the_release),
+        cmocka_unit_test(a_long_string_is_shared_with_the_journal),
     };
 
     fence_setup();

@@ -76,14 +76,14 @@ static void append_header(struct buffer *bytes, char type, uint64_t number)
 }
 
 void effects_add_with_blobs(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
-                            struct blob *(*blob_of)(const void *context, uint32_t arg_index), const void *context)
+                            struct blob *(*blob_of)(const void *context, struct slice arg), const void *context)
 {
     struct buffer *bytes = &effects->bytes;
     struct effect effect = {.offset = bytes->size, .first_blob = effects->blobs.count, .db = db};
 
     append_header(bytes, '*', arg_count);
     for (size_t i = 0; i < arg_count; i++) {
-        struct blob *blob = blob_of != NULL && args[i].size >= EFFECT_BLOB_BYTES ? blob_of(context, (uint32_t)i) : NULL;
+        struct blob *blob = blob_of != NULL && args[i].size >= EFFECT_BLOB_BYTES ? blob_of(context, args[i]) : NULL;
 
         append_header(bytes, '$', args[i].size);
         if (blob != NULL)

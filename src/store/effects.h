@@ -36,7 +36,7 @@ struct effects {
     } blobs;
 };
 
-#define EFFECT_BLOB_BYTES 32768 /* larger bulk strings are referenced if they are in a blob */
+#define EFFECT_BLOB_BYTES 4096 /* larger bulk strings are referenced if they are in a blob */
 
 void effects_fini(struct effects *effects);
 void effects_clear(struct effects *effects);               /* keeps the memory */
@@ -49,6 +49,6 @@ void effects_keep_local(struct effects *effects);
 void effects_end_group(struct effects *effects);
 void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
 void effects_add_message(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
-/* The same; blob_of(i) returns the blob that is argument i, or NULL. */
+/* The same; blob_of returns a blob with exactly the bytes of the argument, or NULL. */
 void effects_add_with_blobs(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
-                            struct blob *(*blob_of)(const void *context, uint32_t arg_index), const void *context);
+                            struct blob *(*blob_of)(const void *context, struct slice arg), const void *context);

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+enum { TAIL_COPY_BYTES = 32768 }; /* of a record in the tail: longer ones refer to their large bulk strings */
+
 void journal_init(struct journal *journal)
 {
     *journal = (struct journal){.last_db = -1, .lag_bound_offset = UINT64_MAX, .spill = journal_spill_create()};
@@ -22,7 +24,7 @@ static void release_blobs(char *data, size_t used)
         struct record *record = record_at(data, position);
 
         for (uint32_t i = 0; i < record->blob_count; i++)
-            blob_release(&record_blobs(record)[i].blob);
+            journal_blob_release(&record_blobs(record)[i].blob);
         position += record->memory_size;
     }
 }
@@ -77,7 +79,7 @@ void journal_fini(struct journal *journal)
 static void look_at_memory_locked(struct journal *journal)
 {
     spinlock_assert_held(&journal->lock);
-    if (journal->memory_limit_bytes != 0 && journal->memory_bytes > journal->memory_limit_bytes)
+    if (journal->memory_limit_bytes != 0 && UNLIKELY(journal_memory_locked(journal) > journal->memory_limit_bytes))
         atomic_store_explicit(&journal->wants_tending, true, memory_order_relaxed);
 }
 
@@ -225,8 +227,6 @@ NO_THREAD_SAFETY_ANALYSIS /* its callers hold the lock, which they have from ano
                               .db = (uint16_t)db,
                               .flags = (uint16_t)flags};
     memset(record_blobs(record), 0, blob_count * sizeof(struct effect_blob));
-    block->memory_bytes += referenced;
-    journal->memory_bytes += referenced;
     atomic_store_explicit(&block->used, used + size, memory_order_release);
     if (LIKELY(block->slot != NULL))
         atomic_store_explicit(&block->slot->used, used + size, memory_order_release);
@@ -295,20 +295,74 @@ static void append_select_locked(struct journal *journal, unsigned db)
     journal->stream_db = db;
 }
 
-static uint64_t size_with_blobs(size_t byte_count, const struct effect_blob *blobs, uint32_t blob_count)
+static uint64_t blobs_size(const struct effect_blob *blobs, uint32_t blob_count)
 {
-    uint64_t size = byte_count;
+    uint64_t size = 0;
 
     for (uint32_t i = 0; i < blob_count; i++)
         size += blobs[i].blob->size;
     return size;
 }
 
-static void fill(struct record *record, uint64_t nonce, const char *bytes, const struct effect_blob *blobs)
+/* The same for one with blobs; size: with their bytes. What is in the tail outlives the process, references do not:
+ * clients would have to wait until these are written. So with a tail all but long records have copies of them. */
+NO_THREAD_SAFETY_ANALYSIS /* likewise */
+    static struct record *
+    reserve_with_blobs_locked(struct journal *journal, uint64_t size, const struct effect_blob *blobs,
+                              uint32_t blob_count, unsigned db, unsigned flags)
 {
+    uint64_t byte_count = size;
+
+    if (UNLIKELY(blob_count != 0) && (journal->tail == NULL || size > TAIL_COPY_BYTES))
+        byte_count -= blobs_size(blobs, blob_count);
+    else
+        blob_count = 0;
+    return reserve_locked(journal, byte_count, blob_count, size, db, flags);
+}
+
+static void set_blob(struct record *record, uint32_t index, size_t position, struct blob *blob)
+{
+    record_blobs(record)[index] = (struct effect_blob){position, blob_acquire(blob)};
+    journal_blob_note_journaled(blob);
+}
+
+static void fill(struct record *record, uint64_t nonce, const struct effects *effects, const struct effect *effect)
+{
+    const struct effect_blob *blobs = &effects->blobs.items[effect->first_blob];
+    const char *bytes = effects->bytes.data + effect->offset;
+    char *to = record_bytes(record);
+    size_t done = 0;
+
     for (uint32_t i = 0; i < record->blob_count; i++)
-        record_blobs(record)[i] = (struct effect_blob){blobs[i].position, blob_acquire(blobs[i].blob)};
-    memcpy(record_bytes(record), bytes, record->byte_count);
+        set_blob(record, i, blobs[i].position, blobs[i].blob);
+    for (uint32_t i = record->blob_count; i < effect->blob_count; i++) {
+        memcpy(to, bytes + done, blobs[i].position - done);
+        to += blobs[i].position - done;
+        memcpy(to, blobs[i].blob->data, blobs[i].blob->size);
+        to += blobs[i].blob->size;
+        done = blobs[i].position;
+    }
+    memcpy(to, bytes + done, effect->size - done);
+    record_publish(record, nonce);
+}
+
+static void fill_received(struct record *record, uint64_t nonce, const struct journal_received *command)
+{
+    const char *bytes = command->bytes.data, *end = bytes + command->bytes.size;
+    char *to = record_bytes(record);
+    size_t position = 0, part;
+
+    for (uint32_t i = 0; i < record->blob_count; i++) {
+        const struct effect_blob *blob = &command->blobs[i];
+
+        part = blob->position - (size_t)(bytes - command->bytes.data);
+        memcpy(to, bytes, part);
+        to += part;
+        position += part;
+        bytes += part + blob->blob->size;
+        set_blob(record, i, position, blob->blob);
+    }
+    memcpy(to, bytes, (size_t)(end - bytes));
     record_publish(record, nonce);
 }
 
@@ -366,9 +420,9 @@ NO_THREAD_SAFETY_ANALYSIS /* likewise */
 
         if (effect->hidden_from != EFFECT_REPLICAS)
             append_select_locked(journal, effect->db);
-        records[i] = reserve_locked(journal, effect->size, effect->blob_count,
-                                    size_with_blobs(effect->size, blobs, effect->blob_count), effect->db,
-                                    flag_of(effect->hidden_from) | (wrapped ? 0 : JOURNAL_ENDS));
+        records[i] = reserve_with_blobs_locked(journal, effect->size + blobs_size(blobs, effect->blob_count), blobs,
+                                               effect->blob_count, effect->db,
+                                               flag_of(effect->hidden_from) | (wrapped ? 0 : JOURNAL_ENDS));
     }
     if (wrapped)
         append_text_locked(journal, exec, sizeof(exec) - 1, group[count - 1].db, JOURNAL_ENDS | wrapper);
@@ -379,6 +433,7 @@ static void look_at_length_locked(struct journal *journal)
 {
     spinlock_assert_held(&journal->lock);
     look_for_obsolete_locked(journal);
+    look_at_memory_locked(journal); /* keys may have gone whose values it has */
     if (UNLIKELY(journal->end_offset > journal->lag_bound_offset) &&
         !atomic_load_explicit(&journal->is_lagging, memory_order_relaxed))
         (void)journal_look_at_lag_locked(journal, false);
@@ -403,11 +458,8 @@ uint64_t journal_append(struct journal *journal, const struct effects *effects, 
     look_at_length_locked(journal);
     spinlock_release(&journal->lock);
 
-    for (uint32_t i = 0; i < effects->count; i++) {
-        const struct effect *effect = &effects->items[i];
-
-        fill(records[i], nonce, effects->bytes.data + effect->offset, &effects->blobs.items[effect->first_blob]);
-    }
+    for (uint32_t i = 0; i < effects->count; i++)
+        fill(records[i], nonce, effects, &effects->items[i]);
     if (records != few)
         mem_free(records);
     return end_offset;
@@ -425,9 +477,8 @@ uint64_t journal_append_received(struct journal *journal, const struct journal_r
     for (size_t i = 0; i < count; i++) {
         const struct journal_received *command = &commands[i];
 
-        records[i] = reserve_locked(journal, command->bytes.size, command->blob_count,
-                                    size_with_blobs(command->bytes.size, command->blobs, command->blob_count),
-                                    command->db, command->flags);
+        records[i] = reserve_with_blobs_locked(journal, command->bytes.size, command->blobs, command->blob_count,
+                                               command->db, command->flags);
     }
     journal->last_db = (int)commands[count - 1].db;
     journal->stream_db = commands[count - 1].db;
@@ -437,7 +488,7 @@ uint64_t journal_append_received(struct journal *journal, const struct journal_r
     spinlock_release(&journal->lock);
 
     for (size_t i = 0; i < count; i++)
-        fill(records[i], nonce, commands[i].bytes.data, commands[i].blobs);
+        fill_received(records[i], nonce, &commands[i]);
     if (records != few)
         mem_free(records);
     return end_offset;
@@ -546,7 +597,7 @@ void journal_stats(struct journal *journal, struct journal_stats *stats)
     *stats = (struct journal_stats){
         .begin_offset = journal->oldest != NULL ? journal->oldest->begin_offset : journal->end_offset,
         .end_offset = journal->end_offset,
-        .memory_bytes = journal->memory_bytes,
+        .memory_bytes = journal_memory_locked(journal),
         .spilled_bytes = journal->spilled_bytes,
         .spilled_total_bytes = journal->spilled_total_bytes,
     };

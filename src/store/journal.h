@@ -64,7 +64,7 @@ struct journal {
     unsigned reader_count GUARDED_BY(lock);
     struct list readers GUARDED_BY(lock);
     uint64_t retention_bytes GUARDED_BY(lock);
-    uint64_t memory_bytes GUARDED_BY(lock); /* of all blocks, with the blobs they reference */
+    uint64_t memory_bytes GUARDED_BY(lock); /* of all blocks, without the blobs they reference */
     /* Beyond it blocks go to the file, if a reader lets them; 0: no limit. */
     uint64_t memory_limit_bytes GUARDED_BY(lock);
     /* Of the file: beyond it, or where the file system gets short, the reader furthest behind is lost; 0: no limit. */
@@ -95,9 +95,10 @@ static inline bool journal_is_on(const struct journal *journal)
 uint64_t journal_append(struct journal *journal, const struct effects *effects, bool transaction);
 /* A command of another server's stream, byte for byte as it was received, with the database in which it runs. */
 struct journal_received {
-    struct slice bytes; /* without the blobs */
-    const struct effect_blob
-        *blobs; /* the place of each is behind the first `position` bytes; the caller's references */
+    struct slice bytes; /* all of them */
+    /* Parts of `bytes` to be referenced instead of copied: each blob has exactly the bytes that are behind the first
+     * `position` bytes. In ascending order; the caller's references. */
+    const struct effect_blob *blobs;
     uint32_t blob_count;
     unsigned db;
     unsigned flags; /* enum journal_flag */
@@ -134,6 +135,7 @@ void journal_set_spill_limit(struct journal *journal, uint64_t bytes, uint64_t r
 
 struct journal_stats {
     uint64_t begin_offset, end_offset; /* the retained part */
+    /* memory_bytes: with the blobs that the journal alone keeps (journal_blob.h). */
     uint64_t memory_bytes, spilled_bytes, spilled_total_bytes;
 };
 void journal_stats(struct journal *journal, struct journal_stats *stats);

@@ -3,12 +3,13 @@
 
 #include "base/mem.h"
 #include "store/journal.h"
+#include "store/journal_blob.h"
 
 #include <string.h>
 
 enum {
     BLOCK_BYTES = 256 * 1024,
-    BLOCK_STREAM_BYTES = 4 * 1024 * 1024 /* a block with the blobs it references is not much larger than this */
+    BLOCK_STREAM_BYTES = 2 * 1024 * 1024 /* a block with the blobs it references is not much larger than this */
 };
 
 /* Where a block's records are. Records in the file, or lost, are not in memory any more. */
@@ -33,7 +34,7 @@ struct journal_block {
     uint64_t begin_position; /* const */
     /* In the stream; end_offset is set when the block is closed; guarded by the lock. */
     uint64_t begin_offset, end_offset;
-    uint64_t memory_bytes;  /* with the blobs it references; guarded by the lock */
+    uint64_t memory_bytes;  /* without the blobs it references; guarded by the lock */
     unsigned user_count;    /* readers in it, and a thread that moves it to the file; guarded by the lock */
     unsigned spiller_count; /* number of these readers that let blocks spill; guarded by the lock */
     enum block_place place; /* guarded by the lock */
@@ -134,6 +135,12 @@ static inline void record_publish(struct record *record, uint64_t nonce)
 }
 
 /* --- blocks; the lock is held --- */
+
+static inline uint64_t journal_memory_locked(const struct journal *journal) REQUIRES(journal->lock)
+{
+    spinlock_assert_held(&journal->lock);
+    return journal->memory_bytes + journal_blob_bytes();
+}
 
 struct journal_block *journal_block_add_locked(struct journal *journal, size_t least_bytes) REQUIRES(journal->lock);
 /* Switches the journal on or off, as its readers and journal_keep say; with the gate owned if this changes it. */

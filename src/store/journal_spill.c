@@ -211,7 +211,7 @@ static struct candidate find_candidate_locked(const struct journal *journal)
     bool is_wanted = false, is_lost = false;
 
     spinlock_assert_held(&journal->lock);
-    if (journal->memory_limit_bytes == 0 || journal->memory_bytes <= journal->memory_limit_bytes)
+    if (journal->memory_limit_bytes == 0 || journal_memory_locked(journal) <= journal->memory_limit_bytes)
         return (struct candidate){NULL, false};
     for (struct journal_block *block = journal->oldest; block != journal->newest;
          block = atomic_load_explicit(&block->next, memory_order_relaxed)) {

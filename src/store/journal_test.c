@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/test_seed.h"
 #include "base/thread.h"
+#include "store/journal_tail.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -13,6 +14,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -141,9 +143,54 @@ static void messages_are_marked(void **state)
     journal_fini(&journal);
 }
 
-static struct blob *blob_of(const void *context, uint32_t arg_index)
+static struct blob *blob_of(const void *context, struct slice arg)
 {
-    return arg_index == 2 ? (struct blob *)(uintptr_t)context : NULL;
+    struct blob *blob = (struct blob *)(uintptr_t)context;
+
+    return arg.data == blob->data ? blob : NULL;
+}
+
+/* A record in the tail has all its bytes, unless it is long: what refers to memory does not outlive the process. */
+static void blobs_are_copied_into_the_tail(void **state)
+{
+    const char *path = "journal_test.tail";
+    const size_t sizes[] = {EFFECT_BLOB_BYTES, 30000, 40000};
+    struct journal_tail *tail = NULL;
+    struct journal_reader reader;
+    struct journal_view view;
+    struct buffer stream = {0};
+
+    (void)state;
+    journal_init(&journal);
+    assert_int_equal(journal_tail_create(&tail, path), STATUS_OK);
+    journal_tail_enter(&journal, tail);
+    journal_reader_open(&reader, &journal);
+    for (size_t i = 0; i < countof(sizes); i++) {
+        struct blob *blob = blob_create(sizes[i]);
+        struct slice args[] = {SLICE("SET"), SLICE("key"), {blob->data, blob->size}, SLICE("KEEPTTL")};
+        struct effects effects = {0};
+
+        memset(blob->data, 'a' + (int)i, blob->size);
+        effects_add_with_blobs(&effects, 0, args, 4, blob_of, blob);
+        journal_append(&journal, &effects, false);
+        effects_fini(&effects);
+        while (journal_reader_next(&reader, &view) && (view.flags & JOURNAL_SELECT) != 0)
+            ;
+        assert_int_equal(view.blob_count, sizes[i] > 32768);
+        assert_int_equal(journal_unkept_position(&journal) == journal_end_position(&journal), sizes[i] > 32768);
+        journal_view_append(&view, &stream);
+        assert_int_equal(stream.size, view.size);
+        assert_memory_equal(stream.data + stream.size - 15, "\r\n$7\r\nKEEPTTL", 13);
+        for (size_t k = stream.size - 15 - sizes[i]; k < stream.size - 15; k++)
+            assert_int_equal(stream.data[k], 'a' + (int)i);
+        buffer_clear(&stream);
+        blob_release(&blob);
+    }
+    journal_reader_close(&reader);
+    journal_tail_leave(&journal);
+    journal_fini(&journal);
+    assert_int_equal(unlink(path), 0);
+    buffer_fini(&stream);
 }
 
 /* Large bulks are shared, not copied, and freed with the last block that needs them. */
@@ -169,7 +216,7 @@ static void blobs_are_referenced(void **state)
     assert_int_equal(view.blob_count, 1);
     journal_view_append(&view, &stream);
     assert_int_equal(stream.size, view.size);
-    assert_int_equal(stream.size, strlen("*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$32768\r\n") + EFFECT_BLOB_BYTES + 2);
+    assert_int_equal(stream.size, strlen("*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$4096\r\n") + EFFECT_BLOB_BYTES + 2);
     assert_memory_equal(stream.data + stream.size - 2, "\r\n", 2);
     assert_memory_equal(stream.data + stream.size - 5, "xxx", 3);
     assert_false(journal_reader_next(&reader, &view));
@@ -421,12 +468,12 @@ static void blocks_that_were_read_are_freed(void **state)
 
 /* ------------------------------------------------------------------------------------ slow readers, and the file -- */
 
-enum { NUMBERED_BYTES = 200, LARGE_EVERY = 50 };
+enum { NUMBERED_BYTES = 200, LARGE_EVERY = 50, LARGE_BYTES = 32768 };
 
 /* Record number n: SET n <n, and bytes that follow from it>; some of them with a bulk that is referenced. */
 static void append_numbered(unsigned number)
 {
-    size_t size = number % LARGE_EVERY == 0 ? EFFECT_BLOB_BYTES + number % 1000 : NUMBERED_BYTES;
+    size_t size = number % LARGE_EVERY == 0 ? LARGE_BYTES + number % 1000 : NUMBERED_BYTES;
     struct blob *blob = blob_create(size);
     struct effects effects = {0};
     char text[16];
@@ -448,7 +495,7 @@ static void read_numbered(struct journal_reader *reader, unsigned *next)
 
     while (journal_reader_next(reader, &view)) {
         struct buffer bytes = {0};
-        size_t size = *next % LARGE_EVERY == 0 ? EFFECT_BLOB_BYTES + *next % 1000 : NUMBERED_BYTES;
+        size_t size = *next % LARGE_EVERY == 0 ? LARGE_BYTES + *next % 1000 : NUMBERED_BYTES;
         char expected[64];
         int head;
 
@@ -721,10 +768,10 @@ static void a_kept_journal_lives_without_readers(void **state)
 /* Nothing is added to it; what is appended afterwards goes on in the database that it has selected. */
 static void a_stream_of_another_server_stays_as_it_is(void **state)
 {
-    static const char big[] = "*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$4\r\n\r\n";
+    static const char big[] = "*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$4\r\nblob\r\n";
     static const char *const set[] = {"SET", "k", "v"};
     struct blob *blob = blob_create_copy(SLICE("blob"));
-    const struct effect_blob place = {sizeof(big) - 3, blob};
+    const struct effect_blob place = {sizeof(big) - 7, blob};
     const struct journal_received commands[] = {
         {.bytes = SLICE("*2\r\n$6\r\nselect\r\n$1\r\n7\r\n"), .db = 7, .flags = JOURNAL_SELECT},
         {.bytes = SLICE("PING\r\n"), .db = 7, .flags = JOURNAL_MESSAGE},
@@ -1135,6 +1182,7 @@ int main(void)
         cmocka_unit_test(effects_may_be_hidden),
         cmocka_unit_test(local_effects_take_nothing_of_the_stream),
         cmocka_unit_test(blobs_are_referenced),
+        cmocka_unit_test(blobs_are_copied_into_the_tail),
         cmocka_unit_test(writers_do_not_mix),
         cmocka_unit_test(blocks_that_were_read_are_freed),
         cmocka_unit_test(what_a_slow_reader_needs_goes_to_a_file),

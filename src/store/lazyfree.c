@@ -2,6 +2,7 @@
 
 #include "base/background.h"
 #include "base/mem.h"
+#include "store/journal_blob.h"
 #include "store/subkey_ttl_priv.h"
 
 enum {
@@ -91,7 +92,7 @@ static void blob_destroy(struct value value)
 {
     struct blob *blob = value.data;
 
-    blob_release(&blob);
+    journal_blob_release_value(&blob);
 }
 
 static void subkey_ttls_destroy(struct value value)
@@ -124,7 +125,7 @@ void lazyfree_of_value(struct access *access, struct entry *entry, enum free_rea
         if (blob->capacity >= LARGE_BYTES)
             free_large(access, reason, blob_destroy, (struct value){blob, ENCODING_RAW});
         else
-            blob_release(&blob);
+            journal_blob_release_value(&blob);
     } else if (entry->type != TYPE_STRING) {
         const struct value_ops *ops = access->store->types[entry->type].ops;
         struct value value = entry_value(entry);

@@ -16,6 +16,19 @@ struct blob *request_arg_blob(const struct request *request, uint32_t index)
     return NULL;
 }
 
+struct blob *request_blob_of(const void *request, struct slice bytes)
+{
+    const struct request *its = request;
+
+    for (uint32_t i = 0; i < its->blob_count; i++) {
+        struct blob *blob = its->blobs[i].blob;
+
+        if (blob != NULL && blob->data == bytes.data && blob->size == bytes.size)
+            return blob;
+    }
+    return access_stored_blob(its->access, bytes);
+}
+
 /* ------------------------------------------------------------------------------------------------------- checks -- */
 
 bool request_expect_type(struct request *request, const struct entry *entry, enum value_type type)
@@ -180,7 +193,7 @@ void effect_set(struct request *request, const struct slice *args, uint32_t arg_
 void effect_add(struct request *request, const struct slice *args, uint32_t arg_count)
 {
     if (request->access->effects != NULL)
-        effects_add(request->access->effects, request->db, args, arg_count);
+        effects_add_with_blobs(request->access->effects, request->db, args, arg_count, request_blob_of, request);
 }
 
 void effect_message(struct request *request, const struct slice *args, uint32_t arg_count)

@@ -70,6 +70,9 @@ static inline void request_set_blobs(struct request *request, const struct resp_
 
 /* The blob that holds argument `index`; NULL: the argument is not in a blob, copy the slice. Not acquired. */
 struct blob *request_arg_blob(const struct request *request, uint32_t index);
+/* A blob with these bytes: those of an argument, or of the string that the command has put last. NULL: there is none.
+ * Not acquired. `request` is a struct request: for effects_add_with_blobs. */
+struct blob *request_blob_of(const void *request, struct slice bytes);
 static inline struct slice request_arg(const struct request *request, uint32_t index)
 {
     debug_assert(index < request->arg_count); /* the command's row or the caller has checked it */

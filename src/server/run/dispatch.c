@@ -215,11 +215,6 @@ static bool stripes_add_needs(struct worker *worker)
 
 /* ------------------------------------------------------------------------------------------------------ running -- */
 
-static struct blob *own_blob_of(const void *context, uint32_t arg_index)
-{
-    return request_arg_blob(context, arg_index);
-}
-
 /* Counts a call that began at `start`, and looks at those who want to know of it; returns its end. */
 static ALWAYS_INLINE uint64_t measure(const struct request *request, uint64_t start)
 {
@@ -250,8 +245,12 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
     worker->run.running = outer;
     if (access->dirty != dirty && !request->in_exec) /* EXEC counts for all of its own */
         counter_add(&access->counters->dirty, access->dirty - dirty);
-    if (UNLIKELY(access->effects != NULL) && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
-        effects_add_with_blobs(access->effects, request->db, request->args, request->arg_count, own_blob_of, request);
+    if (UNLIKELY(access->effects != NULL)) {
+        if (access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
+            effects_add_with_blobs(access->effects, request->db, request->args, request->arg_count, request_blob_of,
+                                   request);
+        access_forget_stored(access);
+    }
     if (UNLIKELY(request->blocked)) {
         if (!request->again)
             timing_note_waiting(worker, request->command);

@@ -6,11 +6,11 @@ proc fact name {
     return $value
 }
 
-# So many megabytes of effects.
-proc write_megabytes count {
+# So many megabytes of effects. Values that a key has do not count for the journal: here there are few.
+proc write_megabytes {count {keys 10}} {
     set value [string repeat x 10000]
     for {set i 0} {$i < $count * 100} {incr i} {
-        r -send set key:$i $value
+        r -send set key:[expr {$i % $keys}] $value
     }
     for {set i 0} {$i < $count * 100} {incr i} {
         r -read
@@ -23,13 +23,32 @@ with_server {enable-debug-command yes enable-protected-configs yes journal-memor
         set begin [fact end]
         write_megabytes 20
         wait_for {[fact spilled_total] > 15000000}
-        wait_for {[fact memory] < 4000000}
+        wait_for {[fact memory] < 6000000}
         assert_equal {} [glob -nocomplain [file join [lindex [r config get dir] 1] temp-journal-*]]
         set stream [r debug journal read]
         assert_equal 2000 [regexp -all {SET\r\n} [string map -nocase {set SET} $stream]]
         assert_equal [expr {[fact end] - $begin}] [string length $stream]
         assert_equal 0 [fact spilled]
         r debug journal stop
+        assert_equal 0 [fact memory]
+    }
+
+    test "what keys have is memory of the data, and of the journal when they have gone" {keydb} {
+        r flushall
+        r config set journal-memory-limit 4mb
+        r debug journal start spills
+        set total [fact spilled_total]
+        write_megabytes 16 2000
+        assert {[fact memory] < 3000000}
+        wait_for {[fact spilled] == 0}
+        assert_equal $total [fact spilled_total]
+        r flushall
+        r set k v
+        wait_for {[fact spilled_total] - $total > 8000000 && [fact memory] < 8000000}
+        set stream [r debug journal read]
+        assert_equal 1600 [regexp -all {\r\n\$10000\r\nx} $stream]
+        r debug journal stop
+        r config set journal-memory-limit 1mb
         assert_equal 0 [fact memory]
     }
 
@@ -41,7 +60,7 @@ with_server {enable-debug-command yes enable-protected-configs yes journal-memor
         file delete $gone
         r debug journal start spills
         write_megabytes 10
-        wait_for {[fact memory] < 4000000}
+        wait_for {[fact memory] < 6000000}
         assert_equal 0 [fact spilled]
         assert_refused {ERR the next part of the journal is lost: No space left on device} r debug journal read
         r config set dir $folder
@@ -57,7 +76,7 @@ with_server {enable-debug-command yes enable-protected-configs yes journal-memor
         r config set journal-spill-limit 3mb
         r debug journal start spills
         write_megabytes 20
-        wait_for {[fact spilled] < 4000000 && [fact memory] < 4000000}
+        wait_for {[fact spilled] < 6000000 && [fact memory] < 6000000}
         assert_refused "ERR the next part of the journal is lost: No space left on device" r debug journal read
         r debug journal stop
         r config set journal-spill-limit 10gb
@@ -98,9 +117,9 @@ with_server {enable-debug-command yes enable-protected-configs yes journal-memor
         write_megabytes 10
         r debug journal read
         set kept [expr {[fact end] - [fact begin]}]
-        assert {$kept >= 5 * 1048576 && $kept < 7 * 1048576}
+        assert {$kept >= 5 * 1048576 && $kept < 8 * 1048576}
         r config set repl-backlog-size 64kb
-        assert {[fact end] - [fact begin] < 1048576}
+        wait_for {[fact end] - [fact begin] < 3 * 1048576}
         r debug journal stop
     }
 }
