@@ -489,8 +489,19 @@ static size_t take_handshake(const char *data, size_t size)
 
 /* ------------------------------------------------------------------------------------------------ the connection -- */
 
+static size_t take_stream(char *data, size_t size)
+{
+    enum follow_result result;
+    size_t used;
+
+    result = follow_take(master_link.follow, data, size, &used);
+    atomic_fetch_add_explicit(&master_link.read_offset, (int64_t)used, memory_order_relaxed);
+    settle_stream(result);
+    return used;
+}
+
 /* Takes what belongs to the present state; the state may be another afterwards. */
-static size_t take_some(const char *data, size_t size)
+static size_t take_some(char *data, size_t size)
 {
     size_t used = 0;
     enum sync_state state;
@@ -503,10 +514,8 @@ static size_t take_some(const char *data, size_t size)
         settle_sync(state);
         return used;
     case LINK_STREAMS:
-        atomic_fetch_add_explicit(&master_link.read_offset, (int64_t)size, memory_order_relaxed);
         master_client_note(&master_link.peer->conn, follow_db(master_link.follow));
-        settle_stream(follow_take(master_link.follow, data, size));
-        return size;
+        return take_stream(data, size);
     default:
         return 0;
     }

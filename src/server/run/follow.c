@@ -24,7 +24,9 @@ enum {
     STRIPES_MOST = 512,    /* of a batch that locks them; with more it owns the gate */
     PREFETCH_COMMANDS = 8, /* commands whose keys are prefetched together */
     SPREAD_LEAST = 256,    /* commands that are worth being run by several workers */
-    IDLE_BYTES = 1 << 20   /* memory that stays while there is nothing to do */
+    IDLE_BYTES = 1 << 20,  /* memory that stays while there is nothing to do */
+    /* Of an incomplete command, which the caller keeps: connections put so much in front of what they receive. */
+    LEFT_MOST = 16 * 1024
 };
 enum { NO_PART = UINT32_MAX };
 
@@ -33,9 +35,12 @@ enum step_kind { STEP_RUN, STEP_SHOWN, STEP_NOTHING, STEP_BAD };
 
 struct step {
     enum step_kind kind;
-    size_t begin, end; /* its bytes in follow.bytes */
+    size_t begin, end; /* its bytes in follow.data */
     const struct command *command;
-    struct slice *args; /* point into follow.bytes */
+    struct slice *args; /* point into follow.data */
+    /* The blob of the key that has got a long argument, and where in its bytes that is; NULL: none. Set by the thread
+     * that runs it. */
+    struct effect_blob blob;
     uint32_t arg_count;
     uint32_t first_key, key_count;
     unsigned db;
@@ -46,14 +51,19 @@ struct step {
     const char *fault; /* STEP_BAD: the reason */
 };
 
-/* Owner: the worker's thread. While crew_run lends parts of a batch, other workers read it; nobody changes it then. */
+/* Owner: the worker's thread. While crew_run lends parts of a batch, other workers read it; nobody changes it then,
+ * except for the blobs of steps. */
 struct follow {
     struct worker *worker;
     struct follow_options options;
     struct client *client;
     char address[CONN_ADDRESS_TEXT_BYTES]; /* const: the master's, for monitors */
-    struct buffer bytes;                   /* from the first command that is not applied */
-    size_t parsed;                         /* bytes of it that are steps */
+    /* The stream from the first command that is not applied: the caller's bytes, if none are kept from before, so that
+     * whole commands are not copied. */
+    char *data;
+    size_t size;
+    struct buffer bytes; /* what is kept; if not empty, `data` points into it */
+    size_t parsed;       /* bytes of `data` that are steps */
     uint64_t applied_bytes;
     struct resp_parser parser;
     struct resp_limits limits;
@@ -296,13 +306,11 @@ static void take_step(struct follow *follow, const struct resp_command *words)
 }
 
 /* The steps of an open transaction stay while its bytes move. */
-static void append(struct follow *follow, const char *data, size_t size)
+static void move_to(struct follow *follow, char *data)
 {
-    const char *before = follow->bytes.data;
-    ptrdiff_t moved;
+    const ptrdiff_t moved = data - follow->data;
 
-    buffer_append(&follow->bytes, data, size);
-    moved = follow->bytes.data - before;
+    follow->data = data;
     if (moved == 0)
         return;
     for (uint32_t i = 0; i < follow->steps.count; i++) {
@@ -311,6 +319,45 @@ static void append(struct follow *follow, const char *data, size_t size)
     }
     for (uint32_t i = 0; i < follow->keys.count; i++)
         follow->keys.items[i].name.data += moved;
+}
+
+static void append(struct follow *follow, char *data, size_t size)
+{
+    if (follow->bytes.size == 0) {
+        follow->data = data;
+        follow->size = size;
+        return;
+    }
+    buffer_append(&follow->bytes, data, size);
+    move_to(follow, follow->bytes.data);
+    follow->size = follow->bytes.size;
+}
+
+static void forget_bytes(struct follow *follow)
+{
+    follow->data = NULL;
+    follow->size = 0;
+    buffer_clear(&follow->bytes);
+    if (follow->bytes.capacity > (size_t)IDLE_BYTES)
+        buffer_fini(&follow->bytes);
+}
+
+/* Keeps what is not applied. */
+static void keep(struct follow *follow)
+{
+    if (follow->size == 0) {
+        forget_bytes(follow);
+        return;
+    }
+    if (follow->bytes.size != 0) {
+        const size_t done = follow->bytes.size - follow->size;
+
+        assert(follow->data == follow->bytes.data + done);
+        buffer_consume(&follow->bytes, done);
+    } else {
+        buffer_append(&follow->bytes, follow->data, follow->size);
+    }
+    move_to(follow, follow->bytes.data);
 }
 
 static void end(struct follow *follow, const char *reason)
@@ -329,15 +376,15 @@ static bool is_full(const struct follow *follow)
 /* Parses until a batch is full or the bytes end. */
 static void gather(struct follow *follow)
 {
-    while (!follow->has_ended && !is_full(follow) && follow->parsed < follow->bytes.size) {
-        char *data = follow->bytes.data + follow->parsed;
+    while (!follow->has_ended && !is_full(follow) && follow->parsed < follow->size) {
+        char *data = follow->data + follow->parsed;
         struct resp_command words;
 
         if (resp_parser_is_idle(&follow->parser) && *data != '*') {
             end(follow, "something that is no array of bulk strings");
             return;
         }
-        switch (resp_parse(&follow->parser, data, follow->bytes.size - follow->parsed, &words)) {
+        switch (resp_parse(&follow->parser, data, follow->size - follow->parsed, &words)) {
         case RESP_COMMAND:
             take_step(follow, &words);
             if (follow->steps.items[follow->steps.count - 1].kind == STEP_BAD) {
@@ -372,8 +419,21 @@ static COLD void tell_error(const struct follow *follow, const struct step *step
     buffer_fini(&text);
 }
 
+/* If a key has got one of its arguments, the journal refers to the blob instead of copying it. */
+static COLD void take_blob(const struct follow *follow, struct step *step, struct access *access)
+{
+    for (uint32_t i = 0; i < step->arg_count && access->stored.blob != NULL; i++) {
+        if (access_stored_blob(access, step->args[i]) == NULL)
+            continue;
+        step->blob.position = (size_t)(step->args[i].data - (follow->data + step->begin));
+        step->blob.blob = access->stored.blob;
+        access->stored.blob = NULL;
+    }
+    access_forget_stored(access);
+}
+
 /* In the thread of this worker: the stream's own, or one of the crew. */
-static void run_step(const struct follow *follow, const struct step *step, struct worker *worker, struct client *client,
+static void run_step(const struct follow *follow, struct step *step, struct worker *worker, struct client *client,
                      int64_t now_ms, bool exclusive)
 {
     struct access *access = &worker->run.access;
@@ -383,12 +443,16 @@ static void run_step(const struct follow *follow, const struct step *step, struc
     access_follow(access);
     access->no_touch = false;
     access->effects = NULL;
+    access->notes_stored = journal_is_on(&worker->server->journal);
     client->db = step->db;
     request_init(&request, worker, client, step->command, step->args, step->arg_count, &worker->sink);
     if (step->key_count != 0)
         request_set_keys(&request, &follow->keys.items[step->first_key], step->key_count);
     request.in_exec = true;
     dispatch_run_obeyed(&request);
+    access->notes_stored = false;
+    if (UNLIKELY(access->stored.blob != NULL))
+        take_blob(follow, step, access);
     if (access->dirty != 0)
         counter_add(&access->counters->dirty, access->dirty);
     if (UNLIKELY(request.failed) && follow->options.on_error != NULL)
@@ -437,12 +501,16 @@ static void append_to_journal(struct follow *follow)
     for (uint32_t i = 0; i < follow->whole; i++) {
         const struct step *step = &follow->steps.items[i];
 
-        *ARRAY_PUSH(&follow->received) = (struct journal_received){.bytes = slice_make(follow->bytes.data + step->begin,
+        *ARRAY_PUSH(&follow->received) = (struct journal_received){.bytes = slice_make(follow->data + step->begin,
                                                                                        step->end - step->begin),
+                                                                   .blobs = &step->blob,
+                                                                   .blob_count = step->blob.blob != NULL,
                                                                    .db = step->db,
                                                                    .flags = step->flags};
     }
     (void)journal_append_received(journal, follow->received.items, follow->received.count);
+    for (uint32_t i = 0; i < follow->whole; i++)
+        blob_release(&follow->steps.items[i].blob.blob);
     worker->has_journaled = true;
     worker_at_turn_end(worker);
 }
@@ -560,7 +628,7 @@ static void apply(struct follow *follow, bool exclusive)
     worker_assert_inside(worker);
     follow->spread.now_ms = now_ms;
     for (uint32_t i = 0; i < follow->whole;) {
-        const struct step *step = &follow->steps.items[i];
+        struct step *step = &follow->steps.items[i];
 
         if (spreads && i >= looked) {
             looked = find_spread(follow, i, part_count);
@@ -673,7 +741,7 @@ static void forget_stripes(struct follow *follow)
     follow->stripes.count = 0;
 }
 
-/* The batch is done: what is behind it, an open transaction or an incomplete command, moves to the front. */
+/* The batch is done: what is behind it, an open transaction or an incomplete command, is the first. */
 static void forget_batch(struct follow *follow)
 {
     const struct step *last = &follow->steps.items[follow->whole - 1];
@@ -688,15 +756,14 @@ static void forget_batch(struct follow *follow)
         resp_parser_fini(&follow->parser);
         follow->parsed = done;
     }
-    buffer_consume(&follow->bytes, done);
+    follow->data += done;
+    follow->size -= done;
     follow->parsed -= done;
     follow->steps.count = follow->whole = 0;
     follow->keys.count = 0;
     forget_stripes(follow);
     follow->needs_gate = false;
     resp_scratch_reset(&follow->scratch);
-    if (follow->bytes.size == 0 && follow->bytes.capacity > (size_t)IDLE_BYTES)
-        buffer_fini(&follow->bytes);
 }
 
 /* With stripes one worker does it; with the gate all can. */
@@ -740,16 +807,30 @@ static enum follow_result run_batches(struct follow *follow)
     }
 }
 
-enum follow_result follow_take(struct follow *follow, const char *data, size_t size)
+enum follow_result follow_take(struct follow *follow, char *data, size_t size, size_t *used)
 {
+    enum follow_result result;
+
     worker_assert_outside(follow->worker);
     assert(!follow->waits);
     append(follow, data, size);
-    return run_batches(follow);
+    result = run_batches(follow);
+    *used = size;
+    if (result == FOLLOW_DONE && follow->steps.count == 0 && follow->size <= MIN(size, (size_t)LEFT_MOST)) {
+        *used -= follow->size; /* the parser knows how far it was */
+        forget_bytes(follow);
+    } else {
+        keep(follow);
+    }
+    return result;
 }
 
 enum follow_result follow_go_on(struct follow *follow)
 {
+    enum follow_result result;
+
     worker_assert_outside(follow->worker);
-    return run_batches(follow);
+    result = run_batches(follow);
+    keep(follow);
+    return result;
 }

@@ -8,11 +8,11 @@
  * Commands are obeyed: without ACL, without limits of memory; no key expires until a command says so. A command that
  * replies an error is counted and logged, and the stream continues.
  *
- *     follow_take(follow, data, size) -> FOLLOW_DONE: everything was taken and applied, except an incomplete command or
- *                                                     transaction at the end
- *                                        FOLLOW_WAIT: something is not free: call follow_go_on after a wake (the
- *                                                     worker_wake hook) before more is given
- *                                        FOLLOW_BROKEN, FOLLOW_OVER: the stream has ended here
+ *     follow_take(follow, data, size, &used) -> FOLLOW_DONE: everything was applied, except an incomplete command or
+ *                                                            transaction at the end
+ *                                               FOLLOW_WAIT: something is not free: call follow_go_on after a wake (the
+ *                                                            worker_wake hook) before more is given
+ *                                               FOLLOW_BROKEN, FOLLOW_OVER: the stream has ended here
  *
  * One thread, that of its worker, calls everything here, outside of the gate and with no lock held. */
 #pragma once
@@ -50,8 +50,9 @@ struct follow_options {
 struct follow *follow_create(struct worker *worker, const struct follow_options *options);
 void follow_destroy(struct follow **follow); /* what was not applied is forgotten */
 
-/* Copies the bytes. */
-must_check enum follow_result follow_take(struct follow *follow, const char *data, size_t size);
+/* The first `*used` bytes are done or copied. The others begin a command: they are given again, with more behind
+ * them. */
+must_check enum follow_result follow_take(struct follow *follow, char *data, size_t size, size_t *used);
 must_check enum follow_result follow_go_on(struct follow *follow);
 bool follow_waits(const struct follow *follow); /* the last result was FOLLOW_WAIT */
 
