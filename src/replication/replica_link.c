@@ -587,20 +587,10 @@ static void note_life(struct replica *link, uint64_t now_us)
 /* repl-backpressure-limit: writers wait for a replica that lags, but not for ever. */
 static void look_at_lag(struct replica *link, uint64_t now_us)
 {
-    const int64_t option = OPTION_GET(option_repl_backpressure_limit);
     const uint64_t lag = journal_end_offset(link->reader.journal) - journal_reader_offset(&link->place->reader);
-    int64_t wanted = option;
+    const int64_t wanted = backpressure_look(&link->backpressure, OPTION_GET(option_repl_backpressure_limit), lag,
+                                             now_us, (uint64_t)OPTION_GET(option_repl_timeout) * SECOND_US);
 
-    if (option == 0 || lag <= (uint64_t)option / 2) {
-        link->lags_since_us = 0;
-        link->is_excused = false;
-    } else if (link->lags_since_us == 0) {
-        link->lags_since_us = now_us;
-    } else if (now_us - link->lags_since_us > (uint64_t)OPTION_GET(option_repl_timeout) * SECOND_US) {
-        link->is_excused = true;
-    }
-    if (link->is_excused)
-        wanted = 0;
     if (wanted != link->lag_limit_bytes) {
         link->lag_limit_bytes = wanted;
         journal_reader_set_lag_limit(&link->place->reader, (uint64_t)wanted);

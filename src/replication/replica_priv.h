@@ -3,6 +3,7 @@
 
 #include "base/list.h"
 #include "base/spinlock.h"
+#include "replication/backpressure.h"
 #include "replication/places.h"
 #include "replication/replica_link.h"
 #include "replication/replicas.h"
@@ -53,10 +54,9 @@ struct replica {
     struct replica_place *place; /* NULL: none */
     uint64_t asked_offset;       /* of the journal: where it was asked for its offset last */
     int64_t lag_limit_bytes;     /* of its place; 0: writers do not wait for it */
-    uint64_t lags_since_us;      /* 0: its lag is below the limit */
-    bool is_excused;             /* writers have waited for too long: until it has caught up */
-    uint64_t last_in, last_out;  /* bytes of the connection when they were looked at last */
-    uint64_t moved_us;           /* when it took bytes last */
+    struct backpressure backpressure;
+    uint64_t last_in, last_out; /* bytes of the connection when they were looked at last */
+    uint64_t moved_us;          /* when it took bytes last */
 
     /* The snapshot (full_sync.c): */
     _Atomic uint64_t sync_number; /* atomic: set by worker 0 under the list's lock, reset by its worker; 0: none */

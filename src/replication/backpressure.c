@@ -1,0 +1,15 @@
+#include "replication/backpressure.h"
+
+int64_t backpressure_look(struct backpressure *backpressure, int64_t limit, uint64_t lag, uint64_t now_us,
+                          uint64_t timeout_us)
+{
+    if (limit == 0 || lag <= (uint64_t)limit / 2) {
+        *backpressure = (struct backpressure){0};
+        return limit;
+    }
+    if (backpressure->lags_since_us == 0)
+        backpressure->lags_since_us = now_us;
+    else if (now_us - backpressure->lags_since_us > timeout_us)
+        backpressure->is_excused = true;
+    return backpressure->is_excused ? 0 : limit;
+}
