@@ -9,11 +9,11 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "persist/rdb_format.h"
 #include "replication/backlog.h"
 #include "replication/history.h"
 #include "replication/options.h"
 #include "replication/replica_priv.h"
+#include "replication/snapshot_version.h"
 #include "server/core/client.h"
 #include "server/core/exclusive.h"
 #include "server/core/role.h"
@@ -438,31 +438,31 @@ static void count_library(struct slice source, void *context)
     ++*(unsigned *)context;
 }
 
+static enum snapshot_readers readers_of(const struct group *group)
+{
+    if (group->is_keydb)
+        return SNAPSHOT_FOR_KEYDB;
+    return (group->capa & REPLICA_CAPA_NEWEST) != 0 ? SNAPSHOT_FOR_NEWEST : SNAPSHOT_FOR_OTHERS;
+}
+
 static void choose_version(const struct group *group, const struct access *access)
 {
     const struct rdb_write_options options = rdb_file_options();
+    const bool has_keys = !SYNC->work.without_keys;
     unsigned libraries = 0;
-    int version = RDB_VERSION_WRITTEN_LEAST;
+    struct snapshot_contents contents;
+    struct snapshot_version version;
 
     libraries_each(count_library, &libraries);
-    SYNC->work.least_version = options.least;
-    SYNC->work.most_version = options.most;
-    if (options.least == options.most)
-        return;
-    if (group->is_keydb) {
-        SYNC->work.least_version = SYNC->work.most_version = RDB_VERSION_WRITTEN_LEAST;
-        SYNC->work.without_libraries = true; /* it knows none */
-        return;
-    }
-    if (libraries != 0 && !SYNC->work.without_libraries)
-        version = RDB_VERSION_LISTPACKS;
-    if (!SYNC->work.without_keys && access_had_streams(access))
-        version = RDB_VERSION_LISTPACKS; /* below it, they lose their counts */
-    if (!SYNC->work.without_keys && access_has_member_deadlines(access, TYPE_HASH))
-        version = RDB_VERSION_FIELD_DEADLINES;
-    if ((group->capa & REPLICA_CAPA_NEWEST) != 0)
-        version = RDB_VERSION_MOST;
-    SYNC->work.least_version = SYNC->work.most_version = version;
+    contents = (struct snapshot_contents){
+        .has_libraries = libraries != 0 && !SYNC->work.without_libraries,
+        .had_streams = has_keys && access_had_streams(access),
+        .has_field_deadlines = has_keys && access_has_member_deadlines(access, TYPE_HASH),
+    };
+    version = snapshot_version_choose(&options, readers_of(group), &contents);
+    SYNC->work.least_version = version.least;
+    SYNC->work.most_version = version.most;
+    SYNC->work.without_libraries = SYNC->work.without_libraries || version.without_libraries;
 }
 
 static void prepare(const struct group *group, const struct history_facts *facts, bool is_diskless)
