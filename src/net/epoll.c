@@ -19,10 +19,18 @@
  * Event data is the connection's address, or for watches 1 | tag << 1 | generation << 32. Connections live until the
  * end of the turn, so an address is never stale; watches are looked up. */
 
-enum { EVENTS_MAX = 256, EVENTS_INSIDE_MAX = 32, PIECES_MAX = 64, SENDS_MAX = 4 };
+enum {
+    EVENTS_MAX = 256,
+    EVENTS_LEAST = 4,
+    TURN_BYTES = 512 * 1024,
+    EVENTS_INSIDE_MAX = 32,
+    PIECES_MAX = 64,
+    SENDS_MAX = 4
+};
 
 struct epoll_state {
     int fd;
+    int next_events; /* the next turn takes so many events at most */
     struct epoll_event events[EVENTS_MAX];
 };
 
@@ -40,6 +48,7 @@ static bool epoll_setup(struct loop *loop)
         return false;
     state = mem_alloc(sizeof(*state));
     state->fd = fd;
+    state->next_events = EVENTS_MAX;
     loop->backend_state = state;
     return true;
 }
@@ -335,13 +344,27 @@ static void epoll_serve(struct loop *loop, const struct epoll_event *events, int
             epoll_conn_event(events[i].data.ptr, events[i].events);
 }
 
+/* With large values on many connections a turn would take in megabytes before the first reply, or what replicas get, is
+ * sent. So a turn that took in more than TURN_BYTES makes the next ones shorter. The kernel puts what it has reported
+ * behind what it has not, so all have their turn. */
+static void bound_next_turn(struct epoll_state *state, int count, uint64_t taken)
+{
+    if (LIKELY(taken <= TURN_BYTES)) {
+        state->next_events = EVENTS_MAX;
+        return;
+    }
+    state->next_events = MAX((int)((uint64_t)count * TURN_BYTES / taken), EVENTS_LEAST);
+}
+
 static void epoll_turn(struct loop *loop, int64_t timeout_us)
 {
     struct epoll_state *state = state_of(loop);
-    int count = epoll_wait(state->fd, state->events, EVENTS_MAX, wait_ms(timeout_us));
+    const uint64_t before = loop->stats.bytes_in;
+    int count = epoll_wait(state->fd, state->events, state->next_events, wait_ms(timeout_us));
 
     loop_wait_over(loop);
     epoll_serve(loop, state->events, count);
+    bound_next_turn(state, count, loop->stats.bytes_in - before);
 }
 
 /* The outer turn continues with its own events: these may have been served already, which does no harm. */
