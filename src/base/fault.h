@@ -24,6 +24,7 @@ enum fault_kind {
     FAULT_RENAME = 1 << 5,
     FAULT_REMOVE = 1 << 6,
     FAULT_TRUNCATE = 1 << 7,
+    FAULT_CACHE = 1 << 8, /* a part of a file is not in the kernel's memory */
     FAULT_FILE = FAULT_OPEN | FAULT_READ | FAULT_WRITE | FAULT_SYNC | FAULT_RENAME | FAULT_REMOVE | FAULT_TRUNCATE
 };
 

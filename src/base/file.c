@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 struct file {
@@ -274,6 +275,26 @@ enum status file_read(struct file *file, void *data, size_t size, size_t *got)
 enum status file_pread(struct file *file, void *data, size_t size, uint64_t offset, size_t *got)
 {
     return read_until(file, data, size, offset, got);
+}
+
+bool file_pread_cached(struct file *file, void *data, size_t size, uint64_t offset)
+{
+    char *to = data;
+    enum fault_how how;
+
+    if (fault_hit(FAULT_CACHE, &how))
+        return false;
+    while (size > 0) {
+        struct iovec room = {to, size};
+        ssize_t got = RETRY(preadv2(file->fd, &room, 1, (off_t)offset, RWF_NOWAIT));
+
+        if (got <= 0)
+            return false;
+        to += got;
+        offset += (uint64_t)got;
+        size -= (size_t)got;
+    }
+    return true;
 }
 
 enum status file_pwrite_all(struct file *file, const void *data, size_t size, uint64_t offset)

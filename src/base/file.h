@@ -38,6 +38,8 @@ must_check enum status file_writev_all(struct file *file, struct iovec *parts, i
 /* Reads until `size` bytes or the end of the file: *got < size only at the end. */
 must_check enum status file_read(struct file *file, void *data, size_t size, size_t *got);
 must_check enum status file_pread(struct file *file, void *data, size_t size, uint64_t offset, size_t *got);
+/* Never waits for the disk: false if the kernel does not have all of it in memory, or the file system cannot tell. */
+must_check bool file_pread_cached(struct file *file, void *data, size_t size, uint64_t offset);
 must_check enum status file_pwrite_all(struct file *file, const void *data, size_t size, uint64_t offset);
 must_check enum status file_seek(struct file *file, uint64_t offset);
 must_check enum status file_sync(struct file *file); /* after it, data and size are on the disk (fdatasync) */

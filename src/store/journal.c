@@ -14,6 +14,7 @@ void journal_init(struct journal *journal)
     spinlock_init(&journal->lock, LOCK_JOURNAL);
     list_init(&journal->readers);
     list_init(&journal->fetches);
+    list_init(&journal->in_memory);
 }
 
 /* ------------------------------------------------------------------------------------------------------- blocks -- */
@@ -122,6 +123,8 @@ struct journal_block *journal_block_add_locked(struct journal *journal, size_t l
     block->begin_offset = journal->end_offset;
     find_room_locked(journal, block, least_bytes);
     journal->memory_bytes += block->memory_bytes;
+    list_node_init(&block->in_memory);
+    list_push_back(&journal->in_memory, &block->in_memory);
     journal->newest = block;
     if (last != NULL) {
         last->end_offset = journal->end_offset;
@@ -153,6 +156,8 @@ static COLD void take_oldest_locked(struct journal *journal)
         journal->free_position = end_position_locked(journal);
     journal->oldest = atomic_load_explicit(&block->next, memory_order_relaxed);
     journal->memory_bytes -= block->memory_bytes;
+    if (block->place == BLOCK_IN_MEMORY)
+        list_remove(&block->in_memory);
     if (block->place == BLOCK_IN_FILE) {
         journal->spilled_count--;
         journal->spilled_bytes -= block->file_bytes;

@@ -73,6 +73,7 @@ struct journal {
     uint64_t lag_bound_offset GUARDED_BY(lock);    /* no reader lags as long as the end is not beyond this offset */
     unsigned spilled_count GUARDED_BY(lock);       /* number of blocks in the file */
     uint64_t spilled_bytes GUARDED_BY(lock), spilled_total_bytes GUARDED_BY(lock); /* now; since the start */
+    struct list in_memory GUARDED_BY(lock);                                        /* blocks, oldest first */
     struct journal_spill *spill;                                                   /* const after init */
     struct list fetches GUARDED_BY(lock);                                          /* blocks to be read from the file */
     const struct journal_reader *calling GUARDED_BY(lock);                         /* its on_change runs; or NULL */

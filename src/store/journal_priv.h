@@ -34,11 +34,12 @@ struct journal_block {
     uint64_t begin_position; /* const */
     /* In the stream; end_offset is set when the block is closed; guarded by the lock. */
     uint64_t begin_offset, end_offset;
-    uint64_t memory_bytes;  /* without the blobs it references; guarded by the lock */
-    unsigned user_count;    /* readers in it, and a thread that moves it to the file; guarded by the lock */
-    unsigned spiller_count; /* number of these readers that let blocks spill; guarded by the lock */
-    enum block_place place; /* guarded by the lock */
-    uint64_t file_offset;   /* set before the place is BLOCK_IN_FILE */
+    uint64_t memory_bytes;      /* without the blobs it references; guarded by the lock */
+    struct list_node in_memory; /* in journal->in_memory while its records are; guarded by the lock */
+    unsigned user_count;        /* readers in it, and a thread that moves it to the file; guarded by the lock */
+    unsigned spiller_count;     /* number of these readers that let blocks spill; guarded by the lock */
+    enum block_place place;     /* guarded by the lock */
+    uint64_t file_offset;       /* set before the place is BLOCK_IN_FILE */
     size_t file_bytes;
 };
 
@@ -175,6 +176,9 @@ void journal_spill_destroy(struct journal_spill **spill);
 
 /* Reads a block's records from the file into `bytes`. False: they cannot be read; errno has the reason. */
 must_check bool journal_spill_load(struct journal *journal, const struct journal_block *block, struct buffer *bytes);
+/* Likewise, but never waits for a disk. Any thread with a reader in the block. False: perhaps it would have to. */
+must_check bool journal_spill_load_cached(struct journal *journal, const struct journal_block *block,
+                                          struct buffer *bytes);
 /* Calls its on_change; journal->calling is the reader, set under the lock. */
 void journal_call_reader(struct journal *journal, struct journal_reader *reader);
 void journal_fetch_free(struct journal_fetch **fetch);

@@ -74,6 +74,10 @@ static void load_copy(struct journal_reader *reader)
         lose(reader, ENOSPC);
         return;
     }
+    if (journal_spill_load_cached(reader->journal, reader->block, &reader->copy)) {
+        reader->data = reader->copy.data;
+        return;
+    }
     if ((reader->flags & JOURNAL_READER_NEVER_WAITS) != 0) {
         fetch_copy(reader);
         return;

@@ -173,6 +173,17 @@ bool journal_spill_load(struct journal *journal, const struct journal_block *blo
     return true;
 }
 
+/* Without the mutex: the file stays as it is as long as a block is in it. */
+bool journal_spill_load_cached(struct journal *journal, const struct journal_block *block, struct buffer *bytes)
+{
+    assert(block->place == BLOCK_IN_FILE && bytes->size == 0);
+    if (!buffer_try_reserve(bytes, block->file_bytes) ||
+        !file_pread_cached(journal->spill->file, bytes->data, block->file_bytes, block->file_offset))
+        return false;
+    bytes->size = block->file_bytes;
+    return true;
+}
+
 static void give_back(struct journal_spill *spill, uint64_t offset, uint64_t size)
 {
     mutex_lock(&spill->mutex);
@@ -205,23 +216,61 @@ static bool is_retained_locked(const struct journal *journal, const struct journ
     return block == journal->newest || journal->end_offset - block->end_offset < journal->retention_bytes;
 }
 
-/* The oldest block in memory that a spilling reader has not reached yet. */
+/* Who will read a block. */
+struct prospect {
+    bool is_wanted;    /* a reader that lets blocks spill will */
+    bool is_lost;      /* readers would have, but a block before it is lost to them, and nobody else will */
+    uint64_t distance; /* from the nearest of its readers, in bytes of the journal */
+};
+
+static struct prospect prospect_locked(const struct journal *journal, const struct journal_block *block)
+{
+    struct prospect found = {.distance = UINT64_MAX};
+    bool has_cut = false;
+
+    spinlock_assert_held(&journal->lock);
+    LIST_FOREACH(node, &journal->readers) {
+        const struct journal_reader *reader = container_of(node, struct journal_reader, node);
+        const uint64_t from = reader->block->begin_position;
+
+        if (from > block->begin_position)
+            continue;
+        if (atomic_load_explicit(&reader->is_cut, memory_order_relaxed)) {
+            has_cut = true;
+            continue;
+        }
+        found.is_wanted |= (reader->flags & JOURNAL_READER_SPILLS) != 0;
+        found.distance = MIN(found.distance, block->begin_position - from);
+    }
+    found.is_lost = has_cut && found.distance == UINT64_MAX;
+    return found;
+}
+
+/* Of the blocks in memory, the one that is read last: a reader that is only somewhat too slow finds most of what comes
+ * next in memory, and less is written than with any other choice. What is lost anyhow goes first. */
 static struct candidate find_candidate_locked(const struct journal *journal)
 {
-    bool is_wanted = false, is_lost = false;
+    struct candidate found = {NULL, false};
+    uint64_t farthest = 0;
 
     spinlock_assert_held(&journal->lock);
     if (journal->memory_limit_bytes == 0 || journal_memory_locked(journal) <= journal->memory_limit_bytes)
-        return (struct candidate){NULL, false};
-    for (struct journal_block *block = journal->oldest; block != journal->newest;
-         block = atomic_load_explicit(&block->next, memory_order_relaxed)) {
-        is_lost = (is_lost || block->place == BLOCK_LOST) && block->user_count == 0;
-        is_wanted = (is_wanted && !is_lost) || block->spiller_count != 0;
-        if (block->place == BLOCK_IN_MEMORY && block->slot == NULL && block->user_count == 0 &&
-            (is_wanted || (is_lost && !is_retained_locked(journal, block))))
-            return (struct candidate){block, is_wanted};
+        return found;
+    LIST_FOREACH(node, &journal->in_memory) {
+        struct journal_block *block = container_of(node, struct journal_block, in_memory);
+        struct prospect prospect;
+
+        if (block == journal->newest || block->slot != NULL || block->user_count != 0)
+            continue;
+        prospect = prospect_locked(journal, block);
+        if (prospect.is_lost && !is_retained_locked(journal, block))
+            return (struct candidate){block, false};
+        if (prospect.is_wanted && prospect.distance >= farthest) {
+            found = (struct candidate){block, true};
+            farthest = prospect.distance;
+        }
     }
-    return (struct candidate){NULL, false};
+    return found;
 }
 
 static struct candidate find_candidate(struct journal *journal)
@@ -378,6 +427,7 @@ static char *detach_locked(struct journal *journal, struct journal_block *block,
     assert(block->user_count == 0);
     block->data = NULL;
     block->place = place;
+    list_remove(&block->in_memory);
     journal->memory_bytes -= block->memory_bytes - sizeof(*block);
     block->memory_bytes = sizeof(*block);
     if (place == BLOCK_IN_FILE) {

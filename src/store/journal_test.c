@@ -488,12 +488,12 @@ static void append_numbered(unsigned number)
     blob_release(&blob);
 }
 
-/* Reads all records; each must be the one after the last. */
-static void read_numbered(struct journal_reader *reader, unsigned *next)
+/* Reads records up to number `end`; each must be the one after the last. */
+static void read_numbered_until(struct journal_reader *reader, unsigned *next, unsigned end)
 {
     struct journal_view view;
 
-    while (journal_reader_next(reader, &view)) {
+    while (*next < end && journal_reader_next(reader, &view)) {
         struct buffer bytes = {0};
         size_t size = *next % LARGE_EVERY == 0 ? LARGE_BYTES + *next % 1000 : NUMBERED_BYTES;
         char expected[64];
@@ -511,6 +511,11 @@ static void read_numbered(struct journal_reader *reader, unsigned *next)
         (*next)++;
         buffer_fini(&bytes);
     }
+}
+
+static void read_numbered(struct journal_reader *reader, unsigned *next)
+{
+    read_numbered_until(reader, next, ~0U);
 }
 
 static void what_a_slow_reader_needs_goes_to_a_file(void **state)
@@ -843,7 +848,8 @@ static void count_change(struct journal_reader *reader)
     atomic_fetch_add(&changes, 1);
 }
 
-/* What is in the file comes when the thread that tends has read it; until then there is nothing. */
+/* What is in the file, and not in the memory of the kernel, comes when the thread that tends has read it; until then
+ * there is nothing. */
 static void who_never_waits_is_told(void **state)
 {
     struct journal_reader slow, at;
@@ -859,13 +865,14 @@ static void who_never_waits_is_told(void **state)
     slow.on_change = count_change;
     journal_reader_set(&slow, JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS, 0);
     for (; count < 20000; count++) {
-        if (count == 5000)
+        if (count == 12000)
             middle = journal_end_offset(&journal);
         append_numbered(count);
         tend_if_wanted();
     }
+    assert_true(fault_arm(FAULT_CACHE, 0));
     read_numbered(&slow, &next);
-    assert_true(next < 5000); /* the rest of its block, which was never in the file */
+    assert_true(next < 12000); /* what was never in the file */
     while (next < count) {
         const unsigned before = next, changes_before = atomic_load(&changes);
 
@@ -873,11 +880,13 @@ static void who_never_waits_is_told(void **state)
         assert_false(slow.is_lost);
         assert_true(journal_tend(&journal));
         assert_int_equal(atomic_load(&changes), changes_before + 1);
+        assert_true(fault_arm(FAULT_CACHE, 0));
         read_numbered(&slow, &next);
         assert_true(next > before);
         tends++;
         if (tends == 2) { /* in the midst of another's records */
             end = next;
+            assert_true(fault_arm(FAULT_CACHE, 0));
             assert_true(journal_reader_open_at(&at, &journal, middle + 1,
                                                JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS, count_change));
             assert_false(journal_reader_next(&at, &view));
@@ -885,29 +894,62 @@ static void who_never_waits_is_told(void **state)
             assert_false(journal_reader_next(&at, &view));
             assert_true(at.is_lost && at.error == EINVAL);
             journal_reader_close(&at);
+            assert_true(fault_arm(FAULT_CACHE, 0));
             assert_true(journal_reader_open_at(&at, &journal, middle,
                                                JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS, count_change));
             journal_reader_close(&at); /* before it was fetched */
             assert_true(journal_tend(&journal));
+            assert_true(fault_arm(FAULT_CACHE, 0));
             assert_true(journal_reader_open_at(&at, &journal, middle,
                                                JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS, count_change));
             assert_true(journal_tend(&journal));
             journal_reader_close(&at); /* when it was there, but not looked at */
+            assert_true(fault_arm(FAULT_CACHE, 0));
             assert_true(journal_reader_open_at(&at, &journal, middle,
                                                JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS, count_change));
             assert_true(journal_tend(&journal));
-            next = 5000;
+            next = 12000;
             read_numbered(&at, &next);
-            assert_true(next > 5000);
+            assert_true(next > 12000);
             journal_reader_close(&at);
             next = (unsigned)end;
+            assert_true(fault_arm(FAULT_CACHE, 0));
             read_numbered(&slow, &next);
         }
     }
     assert_true(tends > 2);
+    fault_disarm();
     journal_reader_close(&slow);
     journal_fini(&journal);
 }
+
+/* A reader that is too slow by a third finds most of
+ * it in memory: what is read last goes to the file. */
+static void what_is_read_last_goes_to_the_file(void **state)
+{
+    struct journal_reader slow;
+    struct journal_stats stats;
+    unsigned count = 0, next = 0;
+
+    (void)state;
+    journal_init(&journal);
+    journal_set_memory_limit(&journal, 8 << 20);
+    journal_reader_open(&slow, &journal);
+    journal_reader_set(&slow, JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS, 0);
+    for (; count < 60000; count++) {
+        append_numbered(count);
+        tend_if_wanted();
+        read_numbered_until(&slow, &next, count / 3 * 2);
+    }
+    journal_stats(&journal, &stats);
+    assert_true(stats.spilled_total_bytes < journal_end_offset(&journal) / 2);
+    assert_true(stats.spilled_bytes != 0);
+    for (read_numbered(&slow, &next); next < count; read_numbered(&slow, &next))
+        assert_true(journal_tend(&journal)); /* not every file system tells what is in memory */
+    journal_reader_close(&slow);
+    journal_fini(&journal);
+}
+
 
 /* Beyond the file's limit the reader furthest behind is lost, at once; the next one is not. */
 static void the_file_has_a_limit(void **state)
@@ -1195,6 +1237,7 @@ int main(void)
         cmocka_unit_test(a_stream_of_another_server_stays_as_it_is),
         cmocka_unit_test(commands_appended_together_stay_apart),
         cmocka_unit_test(who_never_waits_is_told),
+        cmocka_unit_test(what_is_read_last_goes_to_the_file),
         cmocka_unit_test(the_file_has_a_limit),
         cmocka_unit_test(writers_hear_of_a_reader_that_holds_them),
         cmocka_unit_test(the_file_is_written_while_others_work),
