@@ -25,6 +25,9 @@
  * behind, and these would go to the file. */
 #define ASK_BYTES (UINT64_C(8) << 20)
 
+/* At the end of a turn a link that is behind may be sent so much, if not more was written meanwhile. */
+#define TURN_BYTES_LEAST (UINT64_C(1) << 20)
+
 enum { SECOND_US = 1000 * 1000, READER_FLAGS = JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS };
 
 static struct worker_links states[WORKERS_MOST + 1];
@@ -263,18 +266,60 @@ static void close_outdated(struct worker *worker)
     }
 }
 
-static void serve_all(struct worker *worker)
+/* Reads for each link, inside the gate. False: the gate is closed; its opening wakes this worker. */
+static bool serve_inside(struct worker *worker)
 {
-    if (LIKELY(list_is_empty(replica_links_of(worker))))
-        return;
-    close_outdated(worker);
-    if (UNLIKELY(worker->reentrant) || !gate_enter(&worker->member))
-        return; /* after the script; or when the gate opens, which wakes this worker */
+    if (!gate_enter(&worker->member))
+        return false;
     if (serve_each(worker)) {
         replica_wake_me(worker);
         (void)serve_each(worker);
     }
     gate_leave(&worker->member);
+    return true;
+}
+
+/* Sends what is written. True if a socket took everything and its link is still behind `end`: it may be given more. */
+static bool flush_each(struct worker *worker, uint64_t end)
+{
+    bool goes_on = false;
+
+    LIST_FOREACH(node, replica_links_of(worker)) {
+        struct replica *link = container_of(node, struct replica, worker_node);
+        struct conn *conn = &link->client->conn;
+        const uint64_t before = conn->bytes_out;
+
+        if (!link->streams || conn_is_closing(conn) || output_is_empty(&conn->output))
+            continue;
+        conn_flush_now(conn);
+        if (conn->bytes_out != before && (conn->flags & CONN_BLOCKED_OUT) == 0 && !conn_is_closing(conn))
+            goes_on |= !output_is_empty(&conn->output) ||
+                       (!link->is_idle && journal_reader_offset(&link->reader) < end);
+    }
+    return goes_on;
+}
+
+/* A turn can take in more than the 256 KiB that a link is given at once: then it is given more, slice by slice, as long
+ * as its socket takes it. Twice what was written since the last time is enough to catch up, and keeps the turn short
+ * for the clients of this worker. */
+static void serve_all(struct worker *worker)
+{
+    struct worker_links *state = &states[worker->index];
+    const uint64_t end = journal_end_offset(&worker->server->journal);
+    uint64_t allowed;
+
+    if (LIKELY(list_is_empty(&state->links)))
+        return;
+    close_outdated(worker);
+    if (UNLIKELY(worker->reentrant))
+        return; /* after the script */
+    allowed = MAX(2 * (end - MIN(end, state->served_end)), TURN_BYTES_LEAST);
+    state->served_end = end;
+    do {
+        if (!serve_inside(worker))
+            return;
+        allowed -= MIN(allowed, REPLICA_AHEAD_BYTES);
+    } while (flush_each(worker, end) && allowed != 0);
     if (UNLIKELY(journal_wants_tending(&worker->server->journal)))
         worker_at_turn_end(worker);
 }

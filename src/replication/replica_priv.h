@@ -87,7 +87,8 @@ void replicas_refresh_good(void);                              /* worker 0's, on
 /* --- replica_link.c --- */
 
 struct worker_links {
-    struct list links; /* of struct replica, linked by worker_node */
+    struct list links;   /* of struct replica, linked by worker_node */
+    uint64_t served_end; /* the journal's end when they were served last */
 };
 struct list *replica_links_of(struct worker *worker);      /* its thread */
 void replica_close(struct replica *link, const char *why); /* ends the connection */
