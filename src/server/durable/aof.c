@@ -74,6 +74,11 @@ bool aof_is_on(void)
            (now == AOF_STOPPING && OPTION_IS(option_appendonly));
 }
 
+bool aof_first_base_failed(void)
+{
+    return GET(state) == AOF_STARTING && GET(failures) != 0;
+}
+
 bool aof_order_pending(void)
 {
     return GET(state) == AOF_STOPPING || aof_writer_is_dropping();

@@ -53,7 +53,8 @@ void aof_stop(void); /* after the workers have ended: writes everything to the d
 
 enum aof_state { AOF_OFF, AOF_STARTING, AOF_ON, AOF_STOPPING, AOF_SUSPENDED };
 enum aof_state aof_state(void);
-bool aof_order_pending(void); /* the file is being switched off, or its history removed */
+bool aof_first_base_failed(void); /* starting: the last attempt to write the base failed, the next one has not ended */
+bool aof_order_pending(void);     /* the file is being switched off, or its history removed */
 /* True if new effects are or will be in it: starting, on, suspended, or to be switched on again after stopping. */
 bool aof_is_on(void);
 /* The path of the folder for the files, whether it exists or not. The caller frees it. */

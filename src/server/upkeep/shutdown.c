@@ -5,6 +5,7 @@
 #include "server/config/config.h"
 #include "server/config/save_points.h"
 #include "server/core/exclusive.h"
+#include "server/core/role.h"
 #include "server/core/server.h"
 #include "server/durable/aof.h"
 #include "server/durable/child.h"
@@ -69,8 +70,11 @@ bool shutdown_begin(struct server *server, unsigned flags, struct access *access
     assert(access == NULL || (access->exclusive && gate_is_alone()));
     log_warning("User requested shutdown...");
     if (aof_state() == AOF_STARTING && (flags & SHUTDOWN_FORCE) == 0) {
-        log_warning("Writing initial AOF, can't exit. Use FORCE to stop the server anyway.");
-        return refuse();
+        if (!aof_first_base_failed() || !role_follows()) {
+            log_warning("Writing initial AOF, can't exit. Use FORCE to stop the server anyway.");
+            return refuse();
+        }
+        log_warning("The AOF has no base with the data of the last sync. Its master has them: exiting anyway.");
     }
     child_stop(CHILD_RDB); /* its file would be older than the one written now */
     child_stop(CHILD_AOF);
@@ -110,6 +114,22 @@ bool shutdown_by_itself(struct worker *worker, unsigned flags)
 
 static _Atomic int signal_received; /* atomic: 0, or the signal that asked to stop */
 static _Atomic bool signal_noted;   /* atomic: the log reports it */
+static bool base_noted;             /* worker 0's; the log says that the signal waits for the AOF's first base */
+
+static bool is_put_off(unsigned flags)
+{
+    return aof_state() == AOF_STARTING && !aof_first_base_failed() && (flags & SHUTDOWN_FORCE) == 0;
+}
+
+bool shutdown_is_put_off(unsigned flags)
+{
+    worker_assert_zero(worker_self());
+    if (!is_put_off(flags))
+        return base_noted = false;
+    if (!base_noted)
+        log_warning("Writing initial AOF: the server stops when it is complete.");
+    return base_noted = true;
+}
 
 void shutdown_on_signal(int signal_number)
 {
@@ -134,14 +154,18 @@ static void serve_signal(struct worker *worker)
         log_warning("Received %s scheduling shutdown...", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
     if (soft_shutdown_is_wished())
         soft_shutdown_begin();
+    else if (shutdown_is_put_off(shutdown_flags_of_signal(signal_number)))
+        return; /* `sample` looks again */
     else if (!shutdown_by_itself(worker, shutdown_flags_of_signal(signal_number)))
         (void)shutdown_forget_signal(); /* the next one asks anew */
 }
 
 bool shutdown_is_asked(void)
 {
-    return atomic_load_explicit(&signal_received, memory_order_relaxed) != 0 && !soft_shutdown_is_wished() &&
-           !soft_shutdown_is_pending();
+    int signal_number = atomic_load_explicit(&signal_received, memory_order_relaxed);
+
+    return signal_number != 0 && !soft_shutdown_is_wished() && !soft_shutdown_is_pending() &&
+           !is_put_off(shutdown_flags_of_signal(signal_number));
 }
 
 bool shutdown_forget_signal(void)
@@ -152,4 +176,9 @@ bool shutdown_forget_signal(void)
            atomic_exchange(&signal_received, 0) != 0;
 }
 
-const struct lifecycle shutdown_lifecycle = {.worker_wake = serve_signal};
+static void sample(struct server *server)
+{
+    serve_signal(&server->workers[0]);
+}
+
+const struct lifecycle shutdown_lifecycle = {.server_sample = sample, .worker_wake = serve_signal};

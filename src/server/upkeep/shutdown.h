@@ -37,3 +37,6 @@ void shutdown_on_signal(int signal_number);
 /* Forgets a requested stop that was not served yet; false: there is none. Any thread. */
 bool shutdown_forget_signal(void);
 bool shutdown_is_asked(void); /* true while a stop that a signal requested is in progress; any thread */
+/* Worker 0. Whether a stop for which no client waits has to wait for the first base of the append-only file: until then
+ * the files are those of other data, or there are none. Logs that once. */
+bool shutdown_is_put_off(unsigned flags);

@@ -48,7 +48,7 @@ static void look(struct server *server)
         atomic_load_explicit(&server->stopping, memory_order_relaxed))
         return;
     server_each_client(server, count_staying, &staying);
-    if (staying == 0) {
+    if (staying == 0 && !shutdown_is_put_off(0)) {
         log_warning("Soft shutdown: all clients have left");
         if (!shutdown_by_itself(&server->workers[0], 0))
             log_warning("Soft shutdown: trying again");

@@ -163,6 +163,36 @@ with_server {} {
         }
     }
 
+    foreach {title end} {
+        "complete" {}
+        "given up" {
+            regexp {rewriting started by pid (\d+)} [slurp [member r log]] all child
+            exec kill -KILL $child
+        }
+    } {
+        test "SIGTERM while a new base is written: the server stops when that is $title" {noconn} [string map \
+            [list %T $title %E $end] {
+            with_group {m ours {} r ours {appendonly yes rdb-key-save-delay 1500}} {
+                fill_master m
+                on m set later 1
+                follow r m
+                wait_same m r
+                set before [dataset m]
+                wait_for {[persistence r aof_rewrite_in_progress] == 1}
+                exec kill -TERM [member r pid]
+                wait_for {[string match "*Writing initial AOF: the server stops when*" [slurp [member r log]]]}
+                assert_equal PONG [on r ping]
+                assert_error "ERR Errors trying to SHUTDOWN*" {on r shutdown nosave}
+                %E
+                wait_for {![process_alive [member r process]]}
+                assert_equal 0 [process_wait [member r process] 1000]
+                member_start r {replicaof {} rdb-key-save-delay 0}
+                assert_equal [expr {"%T" eq "complete" ? $before : {{} 0000000000000000000000000000000000000000}}] \
+                    [dataset r]
+            }
+        }]
+    }
+
     test "behind a sync the append-only file has the new data" {noconn} {
         with_group {m ours {} r ours {appendonly yes}} {
             fill_master m
