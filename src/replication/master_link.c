@@ -354,6 +354,10 @@ static void pause_input(bool is_paused)
 
 static void settle_stream(enum follow_result result)
 {
+    if (UNLIKELY(master_link.waits_for_script)) { /* the script was one of the stream's */
+        master_link.waits_for_script = false;
+        master_link.last_io_us = clock_monotonic_us();
+    }
     switch (result) {
     case FOLLOW_DONE:
     case FOLLOW_WAIT:
@@ -800,6 +804,13 @@ static void on_second(struct worker *worker)
         send_text("\n", 1);
 }
 
+/* A script that runs for long, perhaps of the stream itself: then its connection is in the middle of on_data. */
+static void on_inner_begin(struct worker *worker)
+{
+    if (worker->index == 0 && master_link.state == LINK_STREAMS && master_link.peer != NULL)
+        wait_for_script();
+}
+
 static void on_wake(struct worker *worker)
 {
     if (worker->index == 0)
@@ -856,6 +867,7 @@ const struct lifecycle master_link_lifecycle = {
     .server_start = on_server_start,
     .worker_start = on_start,
     .worker_wake = on_wake,
+    .worker_inner_begin = on_inner_begin,
     .worker_second = on_second,
     .worker_stop = on_stop,
     .server_end = on_end,

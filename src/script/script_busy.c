@@ -25,6 +25,7 @@ static struct {
     struct spinlock lock; /* rank LOCK_REGISTRY */
     bool is_there GUARDED_BY(lock);
     bool is_function GUARDED_BY(lock);
+    bool is_of_master GUARDED_BY(lock); /* came with the stream of a master */
     bool has_written GUARDED_BY(lock);
     bool is_to_end GUARDED_BY(lock);
     uint64_t started_us GUARDED_BY(lock);
@@ -66,6 +67,7 @@ static void publish(const struct script_run *run, uint64_t spent_us)
     assert(!slow.is_there && slow.words == NULL); /* one at most */
     slow.is_there = true;
     slow.is_function = run->is_function;
+    slow.is_of_master = (request->client->flags & CLIENT_OF_MASTER) != 0;
     slow.has_written = run->wrote;
     slow.is_to_end = false;
     slow.started_us = clock_monotonic_us() - spent_us;
@@ -82,7 +84,7 @@ static void begin(struct script_run *run, struct worker *worker, uint64_t spent_
     worker_assert_inside(worker);
     assert(!run->is_slow);
     run->is_slow = true;
-    run->paused = (conn->flags & CONN_PAUSED) == 0;
+    run->paused = (run->request->client->flags & CLIENT_OBEYED) == 0 && (conn->flags & CONN_PAUSED) == 0;
     if (run->paused) /* its next commands come after this one */
         conn_pause(conn);
     log_warning("Slow script detected: still in execution after %llu milliseconds. You can try killing the script "
@@ -186,8 +188,8 @@ void script_busy_look(lua_State *L, struct script_host *host)
     /* A script that is not slow runs to its end: otherwise its writes would be incomplete. */
     if (server_ends(host->worker) && spent_us / 1000 >= (uint64_t)(threshold_ms != 0 ? threshold_ms : STOP_WAITS_MS))
         end_by_error(L);
-    if ((run->request->client->flags & CLIENT_OBEYED) != 0) /* nobody waits for it, and it takes its time */
-        return;
+    if ((run->request->client->flags & (CLIENT_OBEYED | CLIENT_OF_MASTER)) == CLIENT_OBEYED)
+        return; /* of a file: nobody waits for it, and it takes its time */
     if (!run->is_slow && (threshold_ms == 0 || spent_us / 1000 < (uint64_t)threshold_ms))
         return;
     if (!run->is_slow)
@@ -207,6 +209,9 @@ void script_busy_kill(struct request *request, bool function)
     spinlock_acquire(&slow.lock);
     if (!slow.is_there)
         error = "NOTBUSY No scripts in execution right now.";
+    else if (slow.is_of_master)
+        error = "UNKILLABLE The busy script was sent by a master instance in the context of replication and cannot be "
+                "killed.";
     else if (slow.has_written)
         error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait "
                 "the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.";

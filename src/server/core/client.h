@@ -51,7 +51,8 @@ enum client_flag {
     CLIENT_REPLY_ASIDE = 1 << 21, /* its replies go to client->aside */
     /* A replica, which has asked for the stream of changes: its connection is for that alone. */
     CLIENT_REPLICA = 1 << 22,
-    CLIENT_MASTER = 1 << 23 /* only on a card: the link to the master, which is no client */
+    CLIENT_MASTER = 1 << 23,   /* only on a card: the link to the master, which is no client */
+    CLIENT_OF_MASTER = 1 << 24 /* CLIENT_OBEYED, for the stream of a master */
 };
 
 /* Kinds of subscriptions; prefixes are those of client-side caching. */

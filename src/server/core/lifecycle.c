@@ -32,7 +32,7 @@ static struct {
     size_t part_count;
     struct server_hooks server_begin, server_end, server_sample;
     struct worker_hooks worker_init, worker_fini, worker_start, worker_stop, worker_wake, worker_turn_end,
-        worker_inner_turn, worker_second;
+        worker_inner_turn, worker_inner_begin, worker_second;
     struct client_hooks client_open, client_sized, client_drained, client_kill, client_withdraw, client_close;
 } all;
 
@@ -59,6 +59,7 @@ void lifecycle_add(const struct lifecycle *part)
     ADD(worker_wake);
     ADD(worker_turn_end);
     ADD(worker_inner_turn);
+    ADD(worker_inner_begin);
     ADD(worker_second);
     ADD(client_open);
     ADD(client_sized);
@@ -143,6 +144,7 @@ CALL_IN_ORDER(worker, worker_stop, worker_assert_self)
 CALL_IN_ORDER(worker, worker_wake, worker_assert_outside)
 CALL_IN_ORDER(worker, worker_turn_end, worker_assert_outside)
 CALL_IN_ORDER(worker, worker_inner_turn, worker_assert_reentrant)
+CALL_IN_ORDER(worker, worker_inner_begin, worker_assert_reentrant)
 CALL_IN_ORDER(worker, worker_second, worker_assert_self)
 CALL_IN_ORDER(client, client_open, client_assert_owned)
 CALL_IN_ORDER(client, client_sized, client_assert_owned)

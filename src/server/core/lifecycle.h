@@ -43,6 +43,7 @@ struct lifecycle {
     /* From inside of a script, when other clients' events were served there. Connections that have ended meanwhile are
      * closing; client_close comes only after the script. The worker is in the gate and has locks. */
     void (*worker_inner_turn)(struct worker *worker);
+    void (*worker_inner_begin)(struct worker *worker); /* likewise, before these events */
     /* Once a second, also with DEBUG PAUSE-CRON. */
     void (*worker_second)(struct worker *worker);
 
@@ -80,6 +81,7 @@ void lifecycle_worker_wake(struct worker *worker);
 bool lifecycle_worker_deferred(struct worker *worker);
 void lifecycle_worker_turn_end(struct worker *worker);
 void lifecycle_worker_inner_turn(struct worker *worker);
+void lifecycle_worker_inner_begin(struct worker *worker);
 void lifecycle_worker_second(struct worker *worker);
 void lifecycle_client_open(struct client *client);
 bool lifecycle_client_admit(struct client *client);

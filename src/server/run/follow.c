@@ -108,6 +108,7 @@ struct follow *follow_create(struct worker *worker, const struct follow_options 
     follow->options = *options;
     snprintf(follow->address, sizeof(follow->address), "%s", options->address);
     follow->client = obeyed_client_create(worker, follow->address);
+    follow->client->flags |= CLIENT_OF_MASTER;
     follow->limits = (struct resp_limits){.bulk_max_bytes = INT64_MAX / 4, .authenticated = true};
     resp_parser_init(&follow->parser, &follow->limits, &follow->scratch);
     follow->db = follow->applied_db = options->db;

@@ -45,6 +45,7 @@ void reentrant_serve(struct worker *worker)
     worker->reentrant = true;
     if (aof_hold_is_on())
         aof_hold_turn(worker); /* sends the output so far */
+    lifecycle_worker_inner_begin(worker);
     worker_serve_requests(worker);
     rendezvous_serve(worker);
     loop_serve_reentrant(worker->loop);

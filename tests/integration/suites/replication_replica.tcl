@@ -368,6 +368,35 @@ with_server {} {
         }
     }
 
+    foreach threads {1 4} {
+        test "a slow script of the master: clients get -BUSY, it stays ($threads threads)" {noconn} [string map \
+            "%THREADS% $threads" {
+            with_group {r ours {server-threads %THREADS% busy-reply-threshold 50 repl-timeout 1}} {
+                set port [fake_master [dict create PSYNC [fullresync 1 [sized [snapshot {a 1}]]]]]
+                on r replicaof 127.0.0.1 $port
+                wait_for {[link_is_up r]}
+                fake_send [words SET before 1][words EVAL {
+                    redis.call('set', 'written', 1)
+                    for i = 1, 100000000 do local x = i % 7 end} 0][words SET after 1]
+                wait_for {[catch {on r get a} reply] && [string match "BUSY Redis is busy*SCRIPT KILL*" $reply]}
+                foreach kind {script function} {
+                    assert_refused "UNKILLABLE The busy script was sent by a master instance in the context of\
+                        replication and cannot be killed." [on r] $kind kill
+                }
+                assert_error BUSY* {on r replicaof no one}
+                wait_for {![catch {on r get after} reply] && $reply eq 1} 60000
+                assert_equal 1 [on r get written]
+                assert_equal 1 [link_is_up r]
+                # One that never ends does not keep the server from its end.
+                fake_send [words EVAL {while true do end} 0][words SET never 1]
+                wait_for {[catch {on r get a} reply] && [string match BUSY* $reply]}
+                fake_send [words SET never 2]
+                fake_close
+                assert_error BUSY* {on r get a}
+            }
+        }]
+    }
+
     test "what the master is told" {noconn} {
         with_group {r ours {.tls 0 masteruser joe masterauth pw replica-announce-ip 1.2.3.4 replica-announce-port 77}} {
             set port [fake_master [dict create PSYNC [fullresync 7 [sized [snapshot {a 1}]]]]]
