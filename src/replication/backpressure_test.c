@@ -61,6 +61,36 @@ static void an_option_that_is_switched_off_excuses_nobody(void **state)
     assert_int_equal(look(900, 202), LIMIT);
 }
 
+static struct pacing pacing;
+
+static bool pace(uint64_t lag, uint64_t now_us)
+{
+    return pacing_look(&pacing, LIMIT, lag, now_us);
+}
+
+static void writers_are_slowed_down_to_half(void **state)
+{
+    uint64_t now_us = 1;
+    unsigned held = 0, steps = 0;
+
+    (void)state;
+    pacing = (struct pacing){0};
+    assert_false(pace(LIMIT, now_us)); /* not too far */
+    for (; !pacing.is_excused; now_us += PACING_STEP_US, steps++)
+        held += pace(LIMIT / 2 + 1 + LIMIT * (steps < 2), now_us);
+    assert_int_equal(held, (steps - 1) / 2 + (steps - 1) % 2);
+    assert_true(now_us > PACING_MOST_US && now_us <= PACING_MOST_US + 3 * PACING_STEP_US);
+    assert_false(pace(100 * LIMIT, now_us)); /* excused */
+    assert_false(pace(LIMIT / 2 + 1, now_us));
+    assert_false(pace(LIMIT / 2, now_us)); /* caught up */
+    assert_true(pace(LIMIT + 1, now_us));
+    assert_false(pace(LIMIT + 1, now_us + PACING_STEP_US));
+    assert_true(pace(LIMIT + 1, now_us + 2 * PACING_STEP_US));
+    assert_false(pace(LIMIT / 2, now_us + 3 * PACING_STEP_US));
+    assert_false(pacing.holds || pacing.since_us != 0);
+    assert_false(pacing_look(&pacing, 0, UINT64_MAX, 1)); /* off */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -68,6 +98,7 @@ int main(void)
         cmocka_unit_test_setup(writers_wait_no_longer_than_the_time_limit, forget),
         cmocka_unit_test_setup(below_half_of_the_limit_no_time_passes, forget),
         cmocka_unit_test_setup(an_option_that_is_switched_off_excuses_nobody, forget),
+        cmocka_unit_test(writers_are_slowed_down_to_half),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include "replication/replica_priv.h"
 #include "server/core/client.h"
 #include "server/core/server.h"
+#include "server/upkeep/journal_limits.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -29,6 +30,7 @@
 #define TURN_BYTES_LEAST (UINT64_C(1) << 20)
 
 enum { SECOND_US = 1000 * 1000, READER_FLAGS = JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS };
+enum { PLACE_FLAGS = READER_FLAGS | JOURNAL_READER_PLACE };
 
 static struct worker_links states[WORKERS_MOST + 1];
 static _Atomic uint64_t idle_workers; /* atomic: seq_cst; bit i: wake worker i when there is something new */
@@ -54,6 +56,7 @@ static struct replica *of(struct client *client)
     link->client = client;
     link->worker = client->worker;
     link->client_id = client->id;
+    link->pacing.is_excused = true; /* until it has caught up once */
     atomic_init(&link->synced, -1);
     return link;
 }
@@ -237,6 +240,73 @@ static bool pump(struct replica *link)
     return is_idle;
 }
 
+/* -------------------------------------------------------------------------------------------- writers that wait -- */
+
+static uint64_t lag_of(const struct replica *link, uint64_t end)
+{
+    const uint64_t at = journal_reader_offset(&link->place->reader);
+
+    return end > at ? end - at : 0;
+}
+
+/* Beyond it writers are slowed down: the rest of the memory is for the time until that works. */
+static uint64_t pacing_limit(void)
+{
+    return journal_limits_memory() / 2;
+}
+
+static void limit_lag(struct replica *link, int64_t wanted)
+{
+    const int64_t pace = (int64_t)pacing_limit();
+    const bool is_paced = link->pacing.holds && (wanted == 0 || wanted > pace);
+
+    if (is_paced)
+        wanted = pace;
+    if (wanted == link->lag_limit_bytes)
+        return;
+    journal_reader_set(&link->place->reader, PLACE_FLAGS | (is_paced ? JOURNAL_READER_PACED : 0), 0);
+    link->lag_limit_bytes = wanted;
+    journal_reader_set_lag_limit(&link->place->reader, (uint64_t)wanted);
+}
+
+/* repl-backpressure-limit: writers wait for a replica that lags, but not for ever. */
+static void look_at_lag(struct replica *link, uint64_t now_us)
+{
+    const uint64_t lag = lag_of(link, journal_end_offset(link->reader.journal));
+
+    if (!loop_timer_is_running(&link->pace_timer))
+        (void)pacing_look(&link->pacing, pacing_limit(), lag, now_us);
+    limit_lag(link, backpressure_look(&link->backpressure, OPTION_GET(option_repl_backpressure_limit), lag, now_us,
+                                      (uint64_t)OPTION_GET(option_repl_timeout) * SECOND_US));
+}
+
+static void pace(struct loop *loop, struct loop_timer *timer)
+{
+    struct replica *link = container_of(timer, struct replica, pace_timer);
+    const uint64_t now_us = clock_monotonic_us(), lag = lag_of(link, journal_end_offset(link->reader.journal));
+
+    (void)pacing_look(&link->pacing, pacing_limit(), lag, now_us);
+    if (link->pacing.since_us != 0 && !link->pacing.is_excused)
+        loop_timer_start(loop, timer, PACING_STEP_US, pace);
+    look_at_lag(link, now_us);
+}
+
+/* Before it is served; `end` is where the journal ends then. */
+static void watch_lag(struct replica *link, uint64_t end)
+{
+    const uint64_t limit = pacing_limit(), lag = link->streams && link->place != NULL ? lag_of(link, end) : 0;
+
+    if (LIKELY(lag <= limit / 2)) {
+        link->pacing.is_excused = false;
+        return;
+    }
+    if (lag > limit && limit != 0 && !link->pacing.is_excused && !loop_timer_is_running(&link->pace_timer) &&
+        !conn_is_closing(&link->client->conn))
+        pace(link->worker->loop, &link->pace_timer);
+}
+
+/* ----------------------------------------------------------------------------------------------------- serving -- */
+
 /* True if it wants to be woken. */
 static bool serve(struct replica *link)
 {
@@ -315,6 +385,8 @@ static void serve_all(struct worker *worker)
         return; /* after the script */
     allowed = MAX(2 * (end - MIN(end, state->served_end)), TURN_BYTES_LEAST);
     state->served_end = end;
+    LIST_FOREACH(node, &state->links)
+        watch_lag(container_of(node, struct replica, worker_node), end);
     do {
         if (!serve_inside(worker))
             return;
@@ -346,7 +418,7 @@ bool replica_open_reader(struct replica *link, uint64_t offset)
         struct replica_place *place = mem_alloc_zero(sizeof(*place));
 
         list_node_init(&place->place.node);
-        if (!journal_reader_open_at(&place->reader, journal, offset, READER_FLAGS | JOURNAL_READER_PLACE, NULL)) {
+        if (!journal_reader_open_at(&place->reader, journal, offset, PLACE_FLAGS, NULL)) {
             mem_free(place);
             return true;
         }
@@ -572,6 +644,7 @@ static void on_client_close(struct client *client)
         replicas_close_place(&link->place);
     else if (link->place != NULL && link->lag_limit_bytes != 0)
         journal_reader_set_lag_limit(&link->place->reader, 0); /* nobody waits for a replica that has gone */
+    loop_timer_stop(client->worker->loop, &link->pace_timer);
     replicas_note_held(link, 0);
     replicas_leave_place(&link->place);
     replicas_remove(link);
@@ -627,19 +700,6 @@ static void note_life(struct replica *link, uint64_t now_us)
     link->last_in = conn->bytes_in;
     link->last_out = conn->bytes_out;
     note_held(link);
-}
-
-/* repl-backpressure-limit: writers wait for a replica that lags, but not for ever. */
-static void look_at_lag(struct replica *link, uint64_t now_us)
-{
-    const uint64_t lag = journal_end_offset(link->reader.journal) - journal_reader_offset(&link->place->reader);
-    const int64_t wanted = backpressure_look(&link->backpressure, OPTION_GET(option_repl_backpressure_limit), lag,
-                                             now_us, (uint64_t)OPTION_GET(option_repl_timeout) * SECOND_US);
-
-    if (wanted != link->lag_limit_bytes) {
-        link->lag_limit_bytes = wanted;
-        journal_reader_set_lag_limit(&link->place->reader, (uint64_t)wanted);
-    }
 }
 
 static void close_timed_out(struct replica *link, const char *phase)

@@ -3,6 +3,7 @@
 
 #include "base/list.h"
 #include "base/spinlock.h"
+#include "net/loop.h"
 #include "replication/backpressure.h"
 #include "replication/places.h"
 #include "replication/replica_link.h"
@@ -53,7 +54,9 @@ struct replica {
     uint32_t view_blob;          /* so many of its blobs */
     struct replica_place *place; /* NULL: none */
     uint64_t asked_offset;       /* of the journal: where it was asked for its offset last */
-    int64_t lag_limit_bytes;     /* of its place; 0: writers do not wait for it */
+    struct pacing pacing;
+    struct loop_timer pace_timer;
+    int64_t lag_limit_bytes; /* of its place; 0: writers do not wait for it */
     struct backpressure backpressure;
     uint64_t last_in, last_out; /* bytes of the connection when they were looked at last */
     uint64_t moved_us;          /* when it took bytes last */

@@ -244,7 +244,8 @@ NO_THREAD_SAFETY_ANALYSIS /* its callers hold the lock, which they have from ano
 bool journal_look_at_lag_locked(struct journal *journal, bool settled)
 {
     uint64_t bound = UINT64_MAX;
-    bool lags, is_place = false;
+    unsigned flags = 0;
+    bool lags;
 
     spinlock_assert_held(&journal->lock);
     LIST_FOREACH(node, &journal->readers) {
@@ -255,13 +256,13 @@ bool journal_look_at_lag_locked(struct journal *journal, bool settled)
         if (reader->lag_limit_bytes == 0 || journal_reader_offset(reader) + limit >= bound)
             continue;
         bound = journal_reader_offset(reader) + limit;
-        is_place = (reader->flags & JOURNAL_READER_PLACE) != 0;
+        flags = reader->flags;
     }
     lags = journal->end_offset > bound;
     journal->lag_bound_offset = bound;
     if (lags == atomic_load_explicit(&journal->is_lagging, memory_order_relaxed) || (settled && lags))
         return false;
-    atomic_store_explicit(&journal->place_lags, is_place, memory_order_relaxed);
+    atomic_store_explicit(&journal->lag_flags, flags, memory_order_relaxed);
     atomic_store_explicit(&journal->is_lagging, lags, memory_order_relaxed);
     if (journal->on_lag != NULL)
         journal->on_lag(lags);

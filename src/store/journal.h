@@ -47,7 +47,7 @@ enum journal_flag {
 struct journal {
     _Atomic bool on;            /* atomic: switched with the gate owned, read with stripes held */
     _Atomic bool is_lagging;    /* atomic: relaxed; changed under the lock */
-    _Atomic bool place_lags;    /* atomic: relaxed; likewise, with it: the reader that lags is a JOURNAL_READER_PLACE */
+    _Atomic unsigned lag_flags; /* atomic: relaxed; likewise, with it: the flags of the reader that lags */
     _Atomic bool wants_tending; /* atomic: relaxed; journal_tend has something to do */
     _Atomic bool is_tended;     /* atomic: a thread is in journal_tend */
     struct spinlock lock;       /* rank LOCK_JOURNAL */
@@ -159,7 +159,9 @@ enum journal_reader_flag {
     JOURNAL_READER_NEVER_WAITS = 1 << 1,
     /* It reads nothing and keeps what is behind it; it is only moved. journal_reader_open_at does not look for a record
      * then. */
-    JOURNAL_READER_PLACE = 1 << 2
+    JOURNAL_READER_PLACE = 1 << 2,
+    /* Its lag limit only slows writers down for moments, which nobody needs to be told of. */
+    JOURNAL_READER_PACED = 1 << 3
 };
 
 /* A position in the journal. One thread owns it, except where a comment says otherwise. */

@@ -48,6 +48,11 @@ static const struct option_row rows[] = {
                "Bytes of that file beyond which the slowest replica loses its place; 0: no limit.", .apply = apply),
 };
 
+uint64_t journal_limits_memory(void)
+{
+    return (uint64_t)OPTION_GET(option_memory_limit);
+}
+
 void journal_limits_setup(void)
 {
     thread_assert_main();
@@ -91,9 +96,12 @@ static void look(struct worker *worker)
 
 static enum lag lag_now(const struct journal *journal)
 {
-    if (LIKELY(!atomic_load_explicit(&journal->is_lagging, memory_order_relaxed)))
+    const unsigned flags = atomic_load_explicit(&journal->lag_flags, memory_order_relaxed);
+
+    if (LIKELY(!atomic_load_explicit(&journal->is_lagging, memory_order_relaxed)) ||
+        (flags & JOURNAL_READER_PACED) != 0)
         return LAG_NONE;
-    return atomic_load_explicit(&journal->place_lags, memory_order_relaxed) ? LAG_REPLICA : LAG_AOF;
+    return (flags & JOURNAL_READER_PLACE) != 0 ? LAG_REPLICA : LAG_AOF;
 }
 
 static void log_lag(enum lag lag)

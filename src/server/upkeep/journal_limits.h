@@ -5,6 +5,9 @@
 
 #include "server/core/lifecycle.h"
 
+#include <stdint.h>
+
 extern const struct lifecycle journal_limits_lifecycle;
 
-void journal_limits_setup(void); /* adds the options; main thread, once */
+uint64_t journal_limits_memory(void); /* journal-memory-limit; 0: none */
+void journal_limits_setup(void);      /* adds the options; main thread, once */

@@ -459,6 +459,26 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0 repl-bac
         }
     }
 
+    test "for a replica that takes nothing writers are slowed down, but not stopped" {} {
+        set told [regexp -all {lag of a replica exceeds} [slurp [srv log]]]
+        with_config {journal-memory-limit 1mb} {
+            set link [hand_made {replconf capa eof}]
+            $link -send psync ? -1
+            assert_match "+FULLRESYNC *" [reply_line $link]
+            take_snapshot $link
+            $link -send replconf ack 0
+            r set stream begins
+            wait_for {[reply_line $link] eq "begins"}
+            set value [string repeat v 100000]
+            for {set i 0} {$i < 100} {incr i} {
+                r set key $value
+            }
+            assert_equal 1 [regexp -all {state=online} [r info replication]]
+            assert_equal $told [regexp -all {lag of a replica exceeds} [slurp [srv log]]]
+            $link -close
+        }
+    }
+
     test "a replica that takes nothing of the snapshot is dropped, and another gets it" {} {
         foreach diskless {yes no} {
             with_config [list repl-diskless-sync $diskless repl-timeout 2 repl-diskless-sync-delay 1 \
