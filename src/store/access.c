@@ -344,9 +344,8 @@ static void put_blob(struct change *change, struct blob *blob, int64_t expire_ms
 {
     struct entry *entry = change_reshape(change, ENTRY_WORD, 0, expire_ms);
 
-    journal_blob_note_value(blob);
     entry->encoding = ENCODING_RAW;
-    entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)blob);
+    entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)journal_blob_take_value(blob));
 }
 
 void change_put_blob(struct change *change, struct blob *blob, int64_t expire_ms)
@@ -444,7 +443,7 @@ static struct blob *edit_blob(struct blob *blob, size_t size)
         memcpy(copy->data, blob->data, blob->size);
         copy->size = blob->size;
         journal_blob_release_value(&blob);
-        blob = copy;
+        blob = journal_blob_take_value(copy);
     }
     return blob;
 }

@@ -472,8 +472,7 @@ static void a_long_string_is_shared_with_the_journal(void **state)
         }
     }
     assert_ptr_equal(blob, stored_blob(&key));
-    blob_acquire(blob);
-    journal_blob_note_journaled(blob);
+    assert_ptr_equal(journal_blob_acquire(blob), blob);
     access_forget_stored(&access_);
     assert_null(access_stored_blob(&access_, slice_make(text, sizeof(text))));
     assert_int_equal(journal_blob_bytes(), before);
@@ -481,11 +480,75 @@ static void a_long_string_is_shared_with_the_journal(void **state)
     *change_edit_string(&change, sizeof(text)) = 'y'; /* not in the journal */
     change_end(&change, EVENT_STRING, "setrange");
     assert_int_equal(blob->data[0], 'x');
-    assert_int_equal(journal_blob_bytes(), before + blob->capacity);
+    assert_int_equal(journal_blob_bytes(), before + blob_footprint(blob));
     journal_blob_release(&blob);
     assert_int_equal(journal_blob_bytes(), before);
     access_.notes_stored = false;
     teardown();
+}
+
+/* It becomes the journal's when the last key has gone, and data again when a key gets it. */
+static void a_shared_string_is_data_as_long_as_a_key_has_it(void **state)
+{
+    struct key keys[] = {key_make(SLICE("first")), key_make(SLICE("second")), key_make(SLICE("third"))};
+    struct random random = test_random(__func__);
+    const uint64_t before = journal_blob_bytes();
+    struct blob *blob = blob_create(8192), *record, *other;
+    struct change from, to;
+
+    (void)state;
+    setup(&random);
+    begin();
+    record = journal_blob_acquire(blob);
+    other = journal_blob_acquire(blob);
+    assert_int_equal(journal_blob_bytes(), before + blob_footprint(blob));
+    change_begin(&to, &access_, 0, &keys[0]);
+    change_put_blob(&to, blob, EXPIRE_NEVER);
+    change_end(&to, EVENT_STRING, "set");
+    assert_int_equal(journal_blob_bytes(), before);
+    change_begin(&from, &access_, 0, &keys[0]);
+    change_begin(&to, &access_, 0, &keys[1]);
+    change_move_value(&to, &from, EXPIRE_NEVER);
+    change_end(&from, EVENT_GENERIC, "rename_from");
+    change_end(&to, EVENT_GENERIC, "rename_to");
+    assert_int_equal(journal_blob_bytes(), before);
+    change_begin(&to, &access_, 0, &keys[2]);
+    change_copy_value(&to, access_find(&access_, 0, &keys[1]), EXPIRE_NEVER);
+    change_end(&to, EVENT_GENERIC, "copy_to");
+    for (unsigned i = 1; i < 3; i++) {
+        assert_int_equal(journal_blob_bytes(), before);
+        change_begin(&to, &access_, 0, &keys[i]);
+        change_delete(&to);
+        change_end(&to, EVENT_GENERIC, "del");
+    }
+    assert_int_equal(journal_blob_bytes(), before + blob_footprint(blob));
+    journal_blob_release(&other);
+    assert_int_equal(journal_blob_bytes(), before + blob_footprint(blob));
+    journal_blob_release(&record);
+    assert_int_equal(journal_blob_bytes(), before);
+    blob_release(&blob);
+    teardown();
+}
+
+/* The counts of a blob have limits: then there are copies. */
+static void a_blob_that_very_many_records_have_is_copied(void **state)
+{
+    const uint64_t before = journal_blob_bytes();
+    struct blob *blob = blob_create_copy(SLICE("text")), *records[300];
+    unsigned copies = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < countof(records); i++) {
+        records[i] = journal_blob_acquire(blob);
+        copies += records[i] != blob;
+        assert_memory_equal(records[i]->data, "text", 4);
+    }
+    assert_in_range(copies, 100, 299);
+    assert_int_equal(journal_blob_bytes(), before + (copies + 1) * blob_footprint(blob));
+    for (unsigned i = 0; i < countof(records); i++)
+        journal_blob_release(&records[i]);
+    assert_int_equal(journal_blob_bytes(), before);
+    blob_release(&blob);
 }
 
 static void put_for(struct store *into, const char *name, unsigned db, int64_t expire_ms)
@@ -605,6 +668,8 @@ int main(void)
         cmocka_unit_test(a_lookup_without_the_stripe_is_caught),
         cmocka_unit_test(a_large_value_is_given_up_behind_the_release),
         cmocka_unit_test(a_long_string_is_shared_with_the_journal),
+        cmocka_unit_test(a_shared_string_is_data_as_long_as_a_key_has_it),
+        cmocka_unit_test(a_blob_that_very_many_records_have_is_copied),
     };
 
     fence_setup();

@@ -328,8 +328,7 @@ NO_THREAD_SAFETY_ANALYSIS /* likewise */
 
 static void set_blob(struct record *record, uint32_t index, size_t position, struct blob *blob)
 {
-    record_blobs(record)[index] = (struct effect_blob){position, blob_acquire(blob)};
-    journal_blob_note_journaled(blob);
+    record_blobs(record)[index] = (struct effect_blob){position, journal_blob_acquire(blob)};
 }
 
 static void fill(struct record *record, uint64_t nonce, const struct effects *effects, const struct effect *effect)

@@ -1,21 +1,18 @@
 /* Blobs that the journal refers to may be values of keys as well. Such a blob counts as memory of the data, and as
- * memory of the journal only from when its key has gone or has another value. Any thread that has a reference. */
+ * memory of the journal only while no key has it any more. blob.flags has the number of keys and of records that have
+ * it: a renamed or copied key does not make it the journal's. Any thread that has a reference. */
 #pragma once
 
 #include "base/blob.h"
 
-/* Bits of blob.flags. */
-enum journal_blob_flag {
-    BLOB_IN_KEYSPACE = 1 << 0, /* it is the value of a key */
-    BLOB_IN_JOURNAL = 1 << 1   /* a record refers to it */
-};
-
-/* Of blobs that the journal keeps and no key. */
+/* Of blobs that the journal keeps and no key: what they take in the allocator. */
 uint64_t journal_blob_bytes(void);
 
-void journal_blob_note_journaled(struct blob *blob); /* a record has a reference */
-void journal_blob_release(struct blob **blob);       /* that of a record */
-void journal_blob_note_value(struct blob *blob);     /* a key has a reference */
+/* A further reference, for a record. Of a blob that very many records have it is that of a copy. */
+struct blob *journal_blob_acquire(struct blob *blob);
+void journal_blob_release(struct blob **blob); /* that of a record */
+/* The caller's reference becomes a key's. Of a blob that very many keys have it is given up for that of a copy. */
+struct blob *journal_blob_take_value(struct blob *blob);
 
 void journal_blob_release_shared(struct blob **blob);
 /* That of a key. */

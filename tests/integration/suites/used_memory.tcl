@@ -64,6 +64,76 @@ with_server {appendonly yes appendfsync no repl-backlog-size 16kb} {
     }
 }
 
+# How far counted memory may be from what it was: what threads keep to themselves, and what commands take for a moment.
+proc counted_since before {
+    return [expr {[counted_memory] - $before}]
+}
+
+proc wait_for_counted {before least most} {
+    if {![wait_until {[counted_since $before] >= $least && [counted_since $before] <= $most} 10000]} {
+        fail "counted memory has grown by [counted_since $before], not by $least to $most"
+    }
+}
+
+# A reader that reads nothing keeps all: 10 KiB in the allocator for each value of 8 KiB.
+with_server {enable-debug-command yes journal-memory-limit 0 maxmemory-policy noeviction} {
+    foreach {name size count most} {short 1000 20000 3e6 middle 4096 8000 3e6 usual 8192 4000 3e6
+                                    long 40000 800 3e6 large 300000 100 9e6} {
+        test "what the journal keeps of $name values neither evicts nor refuses" {keydb} [
+            string map [list @size $size @count $count @most $most] {
+            overwrite key 10 10 [string repeat x @size]
+            r debug journal start spills
+            set before [counted_memory]
+            with_config "maxmemory [expr {int([counted_memory] + @most)}]" {
+                assert_equal 0 [overwrite key 10 @count [string repeat y @size]]
+            }
+            wait_for_counted $before -1500000 2000000
+            assert_range [expr {[info_field mem_not_counted_for_evict] / 1e6}] 15 50
+            r debug journal stop
+            wait_for_counted $before -1500000 2000000
+            assert_range [info_field mem_not_counted_for_evict] 0 2000000
+            r flushall
+        }]
+    }
+
+    test "keys that are renamed, copied, moved or changed stay data, whatever the journal has" {keydb} {
+        r debug journal start spills
+        set before [counted_memory]
+        overwrite key 1000 1000 [string repeat y 8192]
+        wait_for_counted $before 9500000 12000000
+        for {set i 0} {$i < 1000} {incr i} {
+            r -send rename key:$i new:$i
+            r -send copy new:$i copy:$i
+            r -send copy new:$i more:$i
+            r -send move more:$i 1
+            r -send del new:$i
+            r -send expire copy:$i 1000
+        }
+        for {set i 0} {$i < 6000} {incr i} {
+            r -read
+        }
+        r swapdb 0 1
+        wait_for_counted $before 9500000 12500000
+        r select 1
+        for {set i 0} {$i < 1000} {incr i} {
+            r -send append copy:$i z ;# a copy of its own
+        }
+        for {set i 0} {$i < 1000} {incr i} {
+            r -read
+        }
+        wait_for_counted $before 19500000 23500000
+        r select 0
+        r flushdb
+        wait_for_counted $before 9500000 13500000
+        r flushall
+        wait_for_counted $before -500000 2000000
+        assert {[info_field mem_not_counted_for_evict] > 10000000}
+        r debug journal stop
+        wait_for_counted $before -500000 2000000
+        assert_range [info_field mem_not_counted_for_evict] 0 2000000
+    }
+}
+
 # So full that each write has to evict first.
 proc fill_to_the_brim {} {
     overwrite key 3000 3000 [string repeat x 1000]
