@@ -89,6 +89,7 @@ struct follow {
     unsigned db;         /* selected behind the last step */
     unsigned applied_db; /* behind the last that was applied */
     uint32_t whole;      /* steps before an open transaction */
+    uint32_t journaled;  /* steps of the batch that the journal has */
     bool in_transaction;
     bool needs_gate; /* a step does */
     bool wants_ack, waits;
@@ -491,15 +492,18 @@ static void prefetch(struct follow *follow, uint32_t from)
         store_prefetch(store, &follow->keys.items[first], last - first);
 }
 
-static void append_to_journal(struct follow *follow)
+/* The steps before `end` that it does not have; they have run. */
+static void append_to_journal(struct follow *follow, uint32_t end)
 {
     struct worker *worker = follow->worker;
     struct journal *journal = &worker->server->journal;
+    const uint32_t first = follow->journaled;
 
-    if (!journal_is_on(journal))
+    follow->journaled = end;
+    if (!journal_is_on(journal) || first == end)
         return;
     follow->received.count = 0;
-    for (uint32_t i = 0; i < follow->whole; i++) {
+    for (uint32_t i = first; i < end; i++) {
         const struct step *step = &follow->steps.items[i];
 
         *ARRAY_PUSH(&follow->received) = (struct journal_received){.bytes = slice_make(follow->data + step->begin,
@@ -510,10 +514,25 @@ static void append_to_journal(struct follow *follow)
                                                                    .flags = step->flags};
     }
     (void)journal_append_received(journal, follow->received.items, follow->received.count);
-    for (uint32_t i = 0; i < follow->whole; i++)
+    for (uint32_t i = first; i < end; i++)
         blob_release(&follow->steps.items[i].blob.blob);
     worker->has_journaled = true;
     worker_at_turn_end(worker);
+}
+
+/* The steps before `end` have run, and no transaction is open. What clients of this server get of it changes the data,
+ * too: in the journal that is behind what gave it to them. */
+static void settle(struct follow *follow, uint32_t end)
+{
+    struct worker *worker = follow->worker;
+    struct access *access = &worker->run.access;
+
+    if (waiters_are_ready(access) && journal_is_on(&worker->server->journal)) {
+        append_to_journal(follow, end);
+        access->effects = &worker->run.effects;
+    }
+    dispatch_settle_access(access);
+    access->effects = NULL;
 }
 
 /* --- by several workers: the gate is owned --- */
@@ -628,6 +647,7 @@ static void apply(struct follow *follow, bool exclusive)
 
     worker_assert_inside(worker);
     follow->spread.now_ms = now_ms;
+    follow->journaled = 0;
     for (uint32_t i = 0; i < follow->whole;) {
         struct step *step = &follow->steps.items[i];
 
@@ -647,10 +667,10 @@ static void apply(struct follow *follow, bool exclusive)
         else if (step->kind == STEP_SHOWN)
             show_step(follow, step);
         if (step->ends_group && (waiters_are_ready(access) || access->has_noted))
-            dispatch_settle_access(access);
+            settle(follow, i + 1);
         i++;
     }
-    append_to_journal(follow);
+    append_to_journal(follow, follow->whole);
 }
 
 static int compare_stripes(const void *a, const void *b)
@@ -686,7 +706,7 @@ static bool is_held(const struct follow *follow)
                     (pause_is_on() && pause_holds_writes()));
 }
 
-enum applied { APPLIED, NOT_FREE, NOT_CURRENT };
+enum applied { APPLIED, NOT_FREE, NOT_CURRENT, NOT_STRIPED };
 
 /* Inside of the gate: what was asked before it may have changed. */
 static enum applied may_apply(const struct follow *follow)
@@ -713,7 +733,8 @@ static enum applied apply_striped(struct follow *follow)
             return NOT_FREE;
         }
     }
-    result = may_apply(follow);
+    /* Clients that wait for a key to change another one: those who wait for ours came before we held its stripe. */
+    result = waiters_have_needs(worker->server->store) ? NOT_STRIPED : may_apply(follow);
     if (result == APPLIED)
         apply(follow, false);
     access_unlock(access, follow->stripes.items, follow->stripes.count);
@@ -771,7 +792,7 @@ static void forget_batch(struct follow *follow)
 static bool wants_gate(const struct follow *follow)
 {
     return follow->needs_gate || follow->stripes.count > STRIPES_MOST ||
-           exclusive_is_wished(follow->worker, GATE_WISH_APPLY) ||
+           exclusive_is_wished(follow->worker, GATE_WISH_APPLY) || waiters_have_needs(follow->worker->server->store) ||
            (follow->whole >= SPREAD_LEAST && may_spread(follow));
 }
 
@@ -802,6 +823,10 @@ static enum follow_result run_batches(struct follow *follow)
         }
         if (result == NOT_CURRENT)
             return FOLLOW_OVER;
+        if (result == NOT_STRIPED) {
+            follow->needs_gate = true;
+            continue;
+        }
         forget_batch(follow);
         if (worker->has_deferred)
             worker_run_deferred(worker);

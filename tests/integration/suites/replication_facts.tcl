@@ -232,6 +232,57 @@ with_server {} {
         }
     }
 
+    test "what the stream gives to a client that waits on a writable replica is in its file" {} {
+        with_group {m ours {} r ours {replica-read-only no appendonly yes appendfsync always}} {
+            follow r m
+            wait_link r
+            wait_for {[string match "*Background AOF rewrite finished successfully*" [slurp [member r log]]]}
+            on m select 2
+            on m rpush filled x
+            on m select 0
+            wait_same m r
+            set waiting {}
+            foreach words {{blpop list 0} {brpop list 0} {blmove list other left right 0} {bzpopmin z 0}
+                {blmpop 0 1 pair left count 2} {xreadgroup group g c block 0 streams s >}} {
+                if {[lindex $words 0] eq "xreadgroup"} {
+                    on m xgroup create s g $ mkstream
+                    wait_same m r
+                }
+                set c [member_connect r]
+                $c -send {*}$words
+                lappend waiting $c
+                wait_for {[section_field r clients blocked_clients] == [llength $waiting]}
+            }
+            # In one batch, with others around it and a transaction.
+            set c [member_connect m]
+            foreach words {multi {set before 1} {rpush list a b c d e} {zadd z 1 one 2 two} {select 2} {rpush filled y}
+                {select 0} {rpush pair 1 2 3} exec {xadd s 1-1 f v} {append before 2} {rpush list f}} {
+                $c -send {*}$words
+            }
+            for {set i 0} {$i < 12} {incr i} {
+                $c -read
+            }
+            set seen {}
+            foreach client $waiting {
+                lappend seen [$client -read]
+            }
+            assert_equal {{list a} {list e} b {z one 1} {pair {1 2}} {{s {{1-1 {f v}}}}}} $seen
+            wait_for {[has_all m r]}
+            assert_equal {c d f} [on r lrange list 0 -1]
+            assert_equal {a b c d e f} [on m lrange list 0 -1]
+            set before [on r debug digest]
+            member_kill r KILL
+            member_start r {replicaof {}}
+            assert_equal {c d f} [on r lrange list 0 -1]
+            assert_equal {b} [on r lrange other 0 -1]
+            assert_equal {two} [on r zrange z 0 -1]
+            assert_equal {3} [on r lrange pair 0 -1]
+            assert_equal 1 [lindex [on r xpending s g] 0]
+            assert_equal 12 [on r get before]
+            assert_equal $before [on r debug digest]
+        }
+    }
+
     test "ROLE and INFO replication of both sides have redis-server's lines" {} {
         with_group {m ours {} o oracle {} a oracle {} b oracle {}} {
             set lines {}
