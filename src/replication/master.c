@@ -99,7 +99,9 @@ bool master_follow(const char *host, int port)
     assert(host[0] != '\0');
     if (is_address(host, port))
         return false;
-    if (!role_follows())
+    if (role_follows())
+        role_end_waits();
+    else
         role_set(true);
     store_address(host, port);
     loading_cancel(); /* what the former master sends */

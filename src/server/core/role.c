@@ -20,16 +20,23 @@ static bool is_blocked(struct client_card *card, void *context)
     return client_card_claim(card, CLIENT_WAIT_DEMOTED);
 }
 
-void role_set(bool follows)
+void role_end_waits(void)
 {
     struct worker *worker = worker_self();
 
     gate_assert_alone();
+    if (worker != NULL) /* at the start there is neither a worker nor a client */
+        (void)server_request_clients(worker, CLIENT_REQUEST_UNBLOCK, is_blocked, NULL, NULL);
+}
+
+void role_set(bool follows)
+{
+    gate_assert_alone();
     atomic_store_explicit(&role_is_follower, follows, memory_order_relaxed);
     command_block_note_change();
     store_keep_expired(server_instance()->store, STORE_KEEPS_FOLLOWING, follows);
-    if (follows && worker != NULL) /* at the start there is neither a worker nor a client */
-        (void)server_request_clients(worker, CLIENT_REQUEST_UNBLOCK, is_blocked, NULL, NULL);
+    if (follows)
+        role_end_waits();
     if (on_change != NULL)
         on_change();
 }

@@ -14,9 +14,11 @@ static inline bool role_follows(void)
 {
     return UNLIKELY(atomic_load_explicit(&role_is_follower, memory_order_relaxed));
 }
-/* With the gate owned; only for src/replication. Where a server begins to follow a master, also another one, clients
- * that are blocked get an error and are closed: what they wait for is not theirs to have any more. */
+/* With the gate owned; only for src/replication. Where a server begins to follow a master, clients that are blocked get
+ * an error and are closed: what they wait for is not theirs to have any more. role_end_waits does that alone, where it
+ * follows another one. */
 void role_set(bool follows);
+void role_end_waits(void);
 extern const char role_unblock_error[]; /* that error */
 /* Sets a function that role_set calls at its end. Before the workers start. */
 void role_on_change(void (*changed)(void));

@@ -174,6 +174,35 @@ with_server {} {
         }
     }
 
+    test "another master ends waits on a writable replica; the same one and NO ONE do not" {} {
+        with_group {m ours {replica-read-only no} o oracle {replica-read-only no}} {
+            foreach words {{blpop q 0} {xread block 0 streams s 0} {brpoplpush a b 0}} {
+                both {
+                    on $member replicaof 127.0.0.1 1
+                    set c [member_connect $member]
+                    $c -send {*}$words
+                    wait_for {[section_field $member clients blocked_clients] == 1}
+                    on $member replicaof 127.0.0.1 1
+                    on $member replicaof no one
+                    on $member replicaof no one
+                    assert_equal 1 [section_field $member clients blocked_clients]
+                    on $member replicaof 127.0.0.1 1
+                    catch {$c -read} reply
+                    assert_match "UNBLOCKED *" $reply
+                    assert_equal 1 [$c -closed]
+                    set c [member_connect $member]
+                    $c -send {*}$words
+                    wait_for {[section_field $member clients blocked_clients] == 1}
+                    on $member replicaof 127.0.0.1 2
+                    catch {$c -read} reply
+                    assert_match "UNBLOCKED *" $reply
+                    assert_equal 1 [$c -closed]
+                    wait_for {[section_field $member clients blocked_clients] == 0}
+                }
+            }
+        }
+    }
+
     test "a replica deletes nothing by itself, and shows nothing that has expired" {} {
         with_group {m ours {} r ours {maxmemory-policy allkeys-lru}} {
             follow r m
