@@ -322,13 +322,22 @@ static void on_error(struct slice name, struct slice reply, uint64_t offset, voi
         panic("The master's command '%s' failed here: '%s' (propagation-error-behavior)", command, error);
 }
 
+/* Files that are saved from here on say that their data is nobody else's: it takes a full sync to continue. */
+static void on_torn(void *context)
+{
+    (void)context;
+    history_begin();
+    replicas_disconnect(false);
+}
+
 static void begin_stream(void)
 {
     char address[CONN_ADDRESS_TEXT_BYTES];
     const struct follow_options options = {.db = journal_stream_db(&master_link.worker->server->journal),
                                            .address = address,
                                            .is_current = is_current,
-                                           .on_error = on_error};
+                                           .on_error = on_error,
+                                           .on_torn = on_torn};
 
     handshake_fini(&master_link.handshake);
     (void)conn_peer_text(&master_link.peer->conn, address);

@@ -165,8 +165,9 @@ bool script_busy_may_write(const struct script_run *run)
 
 /* Each instruction from here on raises it again, and so does whatever catches errors (lua_vm_look): no pcall of the
  * script's gets past that. */
-static void end_by_error(lua_State *L)
+static void end_by_error(lua_State *L, struct script_run *run)
 {
+    run->request->is_cut = !is_killed();
     script_api_watch_all(L);
     lua_pushliteral(L, "Script killed by user with SCRIPT KILL...");
     lua_error(L);
@@ -183,11 +184,11 @@ void script_busy_look(lua_State *L, struct script_host *host)
     script_host_assert_here(host);
     worker_assert_self(host->worker);
     if (is_killed())
-        end_by_error(L);
+        end_by_error(L, run);
     spent_us = tick_to_ns(MAX(tick_now(), run->started_tick) - run->started_tick) / 1000;
     /* A script that is not slow runs to its end: otherwise its writes would be incomplete. */
     if (server_ends(host->worker) && spent_us / 1000 >= (uint64_t)(threshold_ms != 0 ? threshold_ms : STOP_WAITS_MS))
-        end_by_error(L);
+        end_by_error(L, run);
     if ((run->request->client->flags & (CLIENT_OBEYED | CLIENT_OF_MASTER)) == CLIENT_OBEYED)
         return; /* of a file: nobody waits for it, and it takes its time */
     if (!run->is_slow && (threshold_ms == 0 || spent_us / 1000 < (uint64_t)threshold_ms))
@@ -199,7 +200,7 @@ void script_busy_look(lua_State *L, struct script_host *host)
         run->served_us = clock_monotonic_us();
     }
     if (script_busy_is_to_end(host->worker)) /* SHUTDOWN NOSAVE, inside */
-        end_by_error(L);
+        end_by_error(L, run);
 }
 
 void script_busy_kill(struct request *request, bool function)

@@ -35,6 +35,7 @@ struct request {
     bool again;              /* a walk that has done nothing yet: it waits for busy_stripe and runs again */
     uint32_t busy_stripe;
     bool failed; /* the reply is an error */
+    bool is_cut; /* a script that did not run to its end, as the server ends */
     /* One bit for each argument that logs must not show; the last bit is for all arguments from 63 on. */
     uint64_t redacted;
     enum { EFFECT_OWN_WORDS, EFFECT_GIVEN, EFFECT_NONE } effect;

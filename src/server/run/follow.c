@@ -48,6 +48,8 @@ struct step {
     uint32_t part;     /* of the crew, in a spread; NO_PART: its keys are in several, or it needs more than its keys */
     bool ends_group;   /* it is no part of a transaction, or its EXEC */
     bool is_simple;    /* it needs nothing but its keys, and is in no transaction */
+    bool has_written;  /* when it has run; so is: */
+    bool is_cut;       /* the server ends, so it did not run to its end */
     const char *fault; /* STEP_BAD: the reason */
 };
 
@@ -457,7 +459,9 @@ static void run_step(const struct follow *follow, struct step *step, struct work
         take_blob(follow, step, access);
     if (access->dirty != 0)
         counter_add(&access->counters->dirty, access->dirty);
-    if (UNLIKELY(request.failed) && follow->options.on_error != NULL)
+    step->has_written = access->dirty != 0;
+    step->is_cut = request.is_cut;
+    if (UNLIKELY(request.failed) && !step->is_cut && follow->options.on_error != NULL)
         tell_error(follow, step, &worker->sink);
     output_clear(&worker->sink);
 }
@@ -635,6 +639,25 @@ static void run_spread(struct follow *follow, uint32_t first, uint32_t end, uint
     crew_run(follow->worker, part_count, run_part, follow);
 }
 
+/* The last step that has run was cut, as the server ends. Nobody continues from here: the data is that of no offset if
+ * the steps from `first` on, of one transaction, have written something. */
+static COLD void give_up_group(struct follow *follow, uint32_t first, uint32_t end_index)
+{
+    bool has_written = false;
+
+    gate_assert_alone(); /* it is a script */
+    append_to_journal(follow, first);
+    for (uint32_t i = first; i < end_index; i++) {
+        has_written = has_written || follow->steps.items[i].has_written;
+        blob_release(&follow->steps.items[i].blob.blob);
+    }
+    dispatch_settle_access(&follow->worker->run.access);
+    if (has_written && follow->options.on_torn != NULL)
+        follow->options.on_torn(follow->options.context);
+    follow->whole = first;
+    end(follow, "the server ends in the middle of a script");
+}
+
 /* What the batch needs is held. */
 static void apply(struct follow *follow, bool exclusive)
 {
@@ -644,6 +667,7 @@ static void apply(struct follow *follow, bool exclusive)
     const uint32_t part_count = MIN(worker->server->worker_count, (uint32_t)CREW_PARTS_MOST);
     const bool spreads = exclusive && follow->whole >= SPREAD_LEAST && may_spread(follow);
     uint32_t looked = 0; /* steps before it are in no spread that is worth it */
+    uint32_t group = 0;  /* where the transaction begins */
 
     worker_assert_inside(worker);
     follow->spread.now_ms = now_ms;
@@ -655,7 +679,7 @@ static void apply(struct follow *follow, bool exclusive)
             looked = find_spread(follow, i, part_count);
             if (looked - i >= SPREAD_LEAST) {
                 run_spread(follow, i, looked, part_count);
-                i = looked;
+                i = group = looked;
                 continue;
             }
             looked++;
@@ -666,9 +690,14 @@ static void apply(struct follow *follow, bool exclusive)
             run_step(follow, step, worker, follow->client, now_ms, exclusive);
         else if (step->kind == STEP_SHOWN)
             show_step(follow, step);
+        if (UNLIKELY(step->is_cut)) {
+            give_up_group(follow, group, i + 1);
+            return;
+        }
         if (step->ends_group && (waiters_are_ready(access) || access->has_noted))
             settle(follow, i + 1);
         i++;
+        group = step->ends_group ? i : group;
     }
     append_to_journal(follow, follow->whole);
 }
@@ -827,6 +856,8 @@ static enum follow_result run_batches(struct follow *follow)
             follow->needs_gate = true;
             continue;
         }
+        if (UNLIKELY(follow->whole == 0)) /* its first step was cut */
+            return FOLLOW_BROKEN;
         forget_batch(follow);
         if (worker->has_deferred)
             worker_run_deferred(worker);

@@ -44,6 +44,9 @@ struct follow_options {
     /* A command has replied an error. `offset`: bytes of the stream before it. Also called by other workers' threads,
      * several at a time; the gate may be owned. May be NULL. */
     void (*on_error)(struct slice name, struct slice reply, uint64_t offset, void *context);
+    /* The server ends in the middle of a script that has written: its command counts as not applied, so the data is
+     * that of no offset. Called with the gate owned; then the stream is FOLLOW_BROKEN. May be NULL. */
+    void (*on_torn)(void *context);
     void *context;
 };
 

@@ -299,7 +299,7 @@ with_server {} {
             wait_for {[string first "Unable to AUTH to MASTER: '-WRONGPASS" [slurp $process::info($id,dir)/log]] >= 0}
             $c config set masterauth secret
             on m set a 1
-            wait_for {[$c get a] eq 1}
+            wait_for {![catch {$c get a} reply] && $reply eq 1}
             $c config rewrite
             assert_match "*\nreplicaof 127.0.0.1 [member m plain_port]\n*" [slurp $dir/conf]
             $c replicaof no one
@@ -393,6 +393,60 @@ with_server {} {
                 fake_send [words SET never 2]
                 fake_close
                 assert_error BUSY* {on r get a}
+            }
+        }]
+    }
+
+    foreach {how files} {nosave {appendonly yes appendfsync always} nosave-multi {appendonly yes appendfsync always}
+        signal {save {3600 1}} signal-unwritten {save {3600 1}}} {
+        test "a script of the master that the server's end cuts is not applied ($how)" {noconn} [string map \
+            [list %HOW% $how %FILES% $files] {
+            with_group {r ours {busy-reply-threshold 50 %FILES%}} {
+                set id [string repeat a 40]
+                set port [fake_master [dict create PSYNC [fullresync 1 [sized [snapshot {a 1}]]]]]
+                on r replicaof 127.0.0.1 $port
+                wait_for {[link_is_up r]}
+                wait_for {[string match save* "%FILES%"] ||
+                    [logged r "Background AOF rewrite finished successfully"]}
+                set before [words SELECT 0][words SET before 1]
+                set script {%WRITE% while true do end}
+                set script [string map [list %WRITE% [expr {"%HOW%" eq "signal-unwritten" ? {} :
+                    {redis.call('incr', 'n')}}]] $script]
+                set after [words EVAL $script 0][words SET never 1]
+                if {"%HOW%" eq "nosave-multi"} {
+                    set after [words MULTI][words INCR m][words EVAL $script 0][words EXEC]
+                }
+                fake_send $before$after
+                wait_for {[catch {on r get a} reply] && [string match BUSY* $reply]}
+                if {[string match nosave* "%HOW%"]} {
+                    catch {on r shutdown nosave}
+                    member_kill r
+                } else {
+                    member_kill r TERM
+                }
+                set requests [llength [fake_requests]]
+                member_start r [list replicaof "127.0.0.1 $port"]
+                wait_for {[lsearch -index 0 [lrange [fake_requests] $requests end] PSYNC] >= 0}
+                foreach request [lrange [fake_requests] $requests end] {
+                    if {[lindex $request 0] eq "PSYNC"} {
+                        set psync [lrange $request 1 2]
+                    }
+                }
+                set offset [expr {1 + [string length $before] + 1}]
+                fake_close
+                switch -glob "%HOW%" {
+                    nosave* {
+                        member_kill r
+                        member_start r {replicaof {}}
+                        assert_equal {1 1 0} [list [on r get before] [on r get a] [on r exists n m never]]
+                    }
+                    signal {
+                        assert {[lindex $psync 0] ne $id}
+                    }
+                    signal-unwritten {
+                        assert_equal [list $id $offset] $psync
+                    }
+                }
             }
         }]
     }
