@@ -157,7 +157,7 @@ static void serve_signal(struct worker *worker)
     else if (shutdown_is_put_off(shutdown_flags_of_signal(signal_number)))
         return; /* `sample` looks again */
     else if (!shutdown_by_itself(worker, shutdown_flags_of_signal(signal_number)))
-        (void)shutdown_forget_signal(); /* the next one asks anew */
+        shutdown_forget_refused();
 }
 
 bool shutdown_is_asked(void)
@@ -174,6 +174,14 @@ bool shutdown_forget_signal(void)
 
     return !atomic_load_explicit(&server->stopping, memory_order_relaxed) && !soft_shutdown_is_pending() &&
            atomic_exchange(&signal_received, 0) != 0;
+}
+
+void shutdown_forget_refused(void)
+{
+    int signal_number = atomic_load_explicit(&signal_received, memory_order_relaxed);
+
+    if (signal_number != 0 && !is_put_off(shutdown_flags_of_signal(signal_number)))
+        (void)shutdown_forget_signal();
 }
 
 static void sample(struct server *server)

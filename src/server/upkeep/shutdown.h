@@ -36,6 +36,9 @@ must_check bool shutdown_by_itself(struct worker *worker, unsigned flags);
 void shutdown_on_signal(int signal_number);
 /* Forgets a requested stop that was not served yet; false: there is none. Any thread. */
 bool shutdown_forget_signal(void);
+/* What it asked for was refused: the next one asks anew. It is kept if only the append-only file's first base is in the
+ * way: then the server stops when that is complete. Any thread. */
+void shutdown_forget_refused(void);
 bool shutdown_is_asked(void); /* true while a stop that a signal requested is in progress; any thread */
 /* Worker 0. Whether a stop for which no client waits has to wait for the first base of the append-only file: until then
  * the files are those of other data, or there are none. Logs that once. */

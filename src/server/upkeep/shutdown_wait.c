@@ -161,7 +161,7 @@ static void look(struct worker *worker)
         return; /* it is woken */
     if (shutdown_waits() && (is_late() || state.wait->is_over()) && !end_server(worker)) {
         exclusive_end(worker);
-        (void)shutdown_forget_signal();
+        shutdown_forget_refused();
         (void)shutdown_wait_abort();
         return;
     }

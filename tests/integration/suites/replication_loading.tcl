@@ -193,6 +193,26 @@ with_server {} {
         }]
     }
 
+    test "SIGTERM is kept if the first base of the AOF begins while the server waits for replicas" {noconn} {
+        with_group {m ours {shutdown-timeout 1 rdb-key-save-delay 1500} r ours {}} {
+            fill_master m
+            follow r m
+            wait_same m r
+            exec kill -STOP [member r pid]
+            on m set later 1
+            set before [dataset m]
+            exec kill -TERM [member m pid]
+            wait_for {[string match "*Waiting for replicas before*" [slurp [member m log]]]}
+            on m config set appendonly yes
+            wait_for {[string match "*can't exit*" [slurp [member m log]]]}
+            exec kill -CONT [member r pid]
+            wait_for {![process_alive [member m process]]}
+            assert_equal 0 [process_wait [member m process] 1000]
+            member_start m {appendonly yes}
+            assert_equal $before [dataset m]
+        }
+    }
+
     test "behind a sync the append-only file has the new data" {noconn} {
         with_group {m ours {} r ours {appendonly yes}} {
             fill_master m
