@@ -129,4 +129,5 @@ void debug_teardown(void)
 {
     gate_assert_main_alone();
     debug_journal_close();
+    debug_end_holds();
 }

@@ -27,3 +27,6 @@ void debug_refuse(struct request *request);   /* replies an error: no such subco
 
 /* Stops reading the journal if DEBUG JOURNAL START was given. The gate is held, or the workers have ended. */
 void debug_journal_close(void);
+/* Ends all DEBUG HOLD: their threads use the stripes and the loops, which the server's end frees. When the workers have
+ * ended. */
+void debug_end_holds(void);

@@ -255,3 +255,15 @@ test "DEBUG CONFIG-REWRITE-FORCE-ALL writes what has its default, too, and a ser
     assert_equal [lsort $before] [lsort [[connect -port $port -tls 0] config get *]]
     assert_equal 0 [process_stop $id]
 }
+
+test "the server's end does not wait for DEBUG HOLD, which no longer holds anything then" {noconn} {
+    with_group {m ours {}} {
+        set c [member_connect m]
+        $c -send debug hold key 100
+        wait_for {[section_field m clients blocked_clients] == 1}
+        exec kill -TERM [member m pid]
+        wait_for {![process_alive [member m process]]}
+        assert_equal 0 [process_wait [member m process] 1000]
+        member_start m
+    }
+}
