@@ -53,12 +53,14 @@ void journal_free_chain(struct journal *journal, struct journal_block *block)
     assert(!spinlock_is_mine(&journal->lock));
     while (block != NULL) {
         struct journal_block *next = atomic_load_explicit(&block->next, memory_order_relaxed);
+        const uint64_t bytes = block->memory_bytes;
 
         if (block->place == BLOCK_IN_FILE)
             journal_spill_forget(journal, block);
         else if (block->place == BLOCK_IN_MEMORY)
             free_records(journal, block);
         mem_free(block);
+        journal_passed(journal, bytes);
         block = next;
     }
 }
@@ -70,11 +72,14 @@ void journal_fini(struct journal *journal)
     for (struct list_node *node; (node = list_pop_front(&journal->fetches)) != NULL;) {
         struct journal_fetch *fetch = container_of(node, struct journal_fetch, node);
 
-        journal_fetch_free(&fetch); /* its reader was closed */
+        journal_fetch_free(journal, &fetch); /* its reader was closed */
     }
+    for (const struct journal_block *block = journal->oldest; block != NULL;
+         block = atomic_load_explicit(&block->next, memory_order_relaxed))
+        journal_pass(journal, block->memory_bytes);
     journal_free_chain(journal, journal->oldest);
     journal->oldest = journal->newest = NULL;
-    journal_spill_destroy(&journal->spill);
+    journal_spill_destroy(journal);
 }
 
 static void look_at_memory_locked(struct journal *journal)
@@ -100,7 +105,7 @@ static void find_room_locked(struct journal *journal, struct journal_block *bloc
     const size_t slot_room = BLOCK_BYTES - sizeof(struct journal_slot);
 
     spinlock_assert_held(&journal->lock);
-    block->memory_bytes = sizeof(*block);
+    block->memory_bytes = mem_usable(block);
     if (journal->tail != NULL && least_bytes <= slot_room)
         block->slot = journal_tail_take_locked(journal->tail, block, block->begin_position, block->begin_offset);
     if (block->slot != NULL) {
@@ -111,7 +116,7 @@ static void find_room_locked(struct journal *journal, struct journal_block *bloc
     }
     block->capacity = MAX(least_bytes, (size_t)BLOCK_BYTES);
     block->data = mem_alloc(block->capacity);
-    block->memory_bytes += block->capacity;
+    block->memory_bytes += mem_usable(block->data);
 }
 
 struct journal_block *journal_block_add_locked(struct journal *journal, size_t least_bytes)
@@ -155,6 +160,7 @@ static COLD void take_oldest_locked(struct journal *journal)
     if (block == journal->newest)
         journal->free_position = end_position_locked(journal);
     journal->oldest = atomic_load_explicit(&block->next, memory_order_relaxed);
+    journal_pass(journal, block->memory_bytes);
     journal->memory_bytes -= block->memory_bytes;
     if (block->place == BLOCK_IN_MEMORY)
         list_remove(&block->in_memory);
@@ -613,6 +619,8 @@ uint64_t journal_memory_bytes(struct journal *journal)
 {
     struct journal_stats stats;
 
+    if (!journal_is_on(journal)) /* no need to take turns: there are no blocks, or some that leave just now */
+        return journal_blob_bytes();
     journal_stats(journal, &stats);
     return stats.memory_bytes;
 }

@@ -65,6 +65,7 @@ struct journal {
     struct list readers GUARDED_BY(lock);
     uint64_t retention_bytes GUARDED_BY(lock);
     uint64_t memory_bytes GUARDED_BY(lock); /* of all blocks, without the blobs they reference */
+    _Atomic uint64_t passing_bytes;         /* atomic: relaxed; see journal_passing_bytes */
     /* Beyond it blocks go to the file, if a reader lets them; 0: no limit. */
     uint64_t memory_limit_bytes GUARDED_BY(lock);
     /* Of the file: beyond it, or where the file system gets short, the reader furthest behind is lost; 0: no limit. */
@@ -141,6 +142,12 @@ struct journal_stats {
 };
 void journal_stats(struct journal *journal, struct journal_stats *stats);
 uint64_t journal_memory_bytes(struct journal *journal);
+/* Any thread: what blocks that nobody needs any more take until they are freed, and copies for the file and from it.
+ * The journal's memory is this and journal_memory_bytes. */
+static inline uint64_t journal_passing_bytes(const struct journal *journal)
+{
+    return atomic_load_explicit(&journal->passing_bytes, memory_order_relaxed);
+}
 
 /* True if there are blocks that nobody needs any more, or if memory is above its limit. Costs a load. Then call
  * journal_tend in a thread that may wait for a disk; threads that append hold stripes and must not. journal_tend frees
@@ -172,6 +179,7 @@ struct journal_reader {
     char *data;             /* the block's records, or their copy from the file */
     size_t position, shown; /* in `data`: of the next record; of the record returned last */
     struct buffer copy;
+    size_t copy_bytes;        /* of it, in the journal's passing_bytes */
     unsigned flags;           /* written under the lock by the reader's thread */
     unsigned skips;           /* records with one of these flags are skipped */
     uint64_t lag_limit_bytes; /* guarded by the lock; 0: it holds no writers */

@@ -50,6 +50,7 @@ struct journal_fetch {
     struct journal_reader *reader; /* guarded by the lock; NULL: closed */
     struct journal_block *block;   /* one of its users until it is done */
     struct buffer bytes;           /* the thread's that tends, until it is done */
+    size_t noted_bytes;            /* likewise; in the journal's passing_bytes */
     int error;                     /* likewise; 0: good */
     _Atomic bool is_done;          /* atomic: release behind the bytes */
 };
@@ -135,6 +136,19 @@ static inline void record_publish(struct record *record, uint64_t nonce)
     atomic_store_explicit(&record->ready, 1, memory_order_release);
 }
 
+/* Memory begins or ends to be passing; it is added before it leaves another sum, and taken off when it is freed. */
+static inline void journal_pass(struct journal *journal, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&journal->passing_bytes, bytes, memory_order_relaxed);
+}
+
+static inline void journal_passed(struct journal *journal, uint64_t bytes)
+{
+    const uint64_t before = atomic_fetch_sub_explicit(&journal->passing_bytes, bytes, memory_order_relaxed);
+
+    assert(before >= bytes);
+}
+
 /* --- blocks; the lock is held --- */
 
 static inline uint64_t journal_memory_locked(const struct journal *journal) REQUIRES(journal->lock)
@@ -172,7 +186,7 @@ void journal_tail_give_back(struct journal *journal, struct journal_tail *tail, 
 /* --- the file --- */
 
 struct journal_spill *journal_spill_create(void);
-void journal_spill_destroy(struct journal_spill **spill);
+void journal_spill_destroy(struct journal *journal);
 
 /* Reads a block's records from the file into `bytes`. False: they cannot be read; errno has the reason. */
 must_check bool journal_spill_load(struct journal *journal, const struct journal_block *block, struct buffer *bytes);
@@ -181,5 +195,7 @@ must_check bool journal_spill_load_cached(struct journal *journal, const struct 
                                           struct buffer *bytes);
 /* Calls its on_change; journal->calling is the reader, set under the lock. */
 void journal_call_reader(struct journal *journal, struct journal_reader *reader);
-void journal_fetch_free(struct journal_fetch **fetch);
+void journal_fetch_free(struct journal *journal, struct journal_fetch **fetch);
+/* The copy's memory passes; `noted`: as much as was noted before, 0 at first. Before it is freed, or behind that. */
+void journal_note_copy(struct journal *journal, const struct buffer *copy, size_t *noted);
 void journal_spill_forget(struct journal *journal, const struct journal_block *block); /* frees its place in the file */

@@ -65,6 +65,17 @@ static void fetch_copy(struct journal_reader *reader)
     spinlock_release(&journal->lock);
 }
 
+static void note_copy(struct journal_reader *reader)
+{
+    journal_note_copy(reader->journal, &reader->copy, &reader->copy_bytes);
+}
+
+static void free_copy(struct journal_reader *reader)
+{
+    buffer_fini(&reader->copy);
+    note_copy(reader);
+}
+
 /* The block is not in memory: its copy is read, now or by the thread that tends. The block stays, as the reader is in
  * it. */
 static void load_copy(struct journal_reader *reader)
@@ -75,6 +86,7 @@ static void load_copy(struct journal_reader *reader)
         return;
     }
     if (journal_spill_load_cached(reader->journal, reader->block, &reader->copy)) {
+        note_copy(reader);
         reader->data = reader->copy.data;
         return;
     }
@@ -85,12 +97,14 @@ static void load_copy(struct journal_reader *reader)
     spinlock_assert_may_sleep();
     if (!journal_spill_load(reader->journal, reader->block, &reader->copy))
         lose(reader, errno);
+    note_copy(reader);
     reader->data = reader->copy.data;
 }
 
-void journal_fetch_free(struct journal_fetch **fetch)
+void journal_fetch_free(struct journal *journal, struct journal_fetch **fetch)
 {
     buffer_fini(&(*fetch)->bytes);
+    journal_note_copy(journal, &(*fetch)->bytes, &(*fetch)->noted_bytes);
     mem_free(*fetch);
     *fetch = NULL;
 }
@@ -230,8 +244,8 @@ void journal_reader_close(struct journal_reader *reader)
     journal_tell_lag_over(journal, is_over);
     journal_free_chain(journal, obsolete);
     if (reader->fetch != NULL)
-        journal_fetch_free(&reader->fetch);
-    buffer_fini(&reader->copy);
+        journal_fetch_free(journal, &reader->fetch);
+    free_copy(reader);
     reader->block = NULL;
     reader->data = NULL;
 }
@@ -299,7 +313,7 @@ static void advance(struct journal_reader *reader, struct journal_block *next)
     if (reader->data == NULL)
         load_copy(reader);
     else if (reader->copy.capacity != 0)
-        buffer_fini(&reader->copy);
+        free_copy(reader);
     tell_of_progress(reader);
 }
 
@@ -334,12 +348,13 @@ static bool take_fetched(struct journal_reader *reader)
     reader->copy = fetch->bytes;
     reader->data = reader->copy.data;
     fetch->bytes = (struct buffer){0};
+    note_copy(reader);
     if (fetch->error != 0)
         lose(reader, fetch->error);
     else if (reader->seeks && !seek(reader, journal_reader_offset(reader), UINT64_MAX))
         lose(reader, EINVAL);
     reader->seeks = false;
-    journal_fetch_free(&reader->fetch);
+    journal_fetch_free(reader->journal, &reader->fetch);
     return true;
 }
 

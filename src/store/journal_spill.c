@@ -24,6 +24,7 @@ struct journal_spill {
     uint64_t end;          /* blocks are written from here on */
     unsigned block_count;  /* in the file */
     struct buffer buffer;
+    size_t buffer_bytes; /* of it, in the journal's passing_bytes */
 };
 
 struct journal_spill *journal_spill_create(void)
@@ -34,17 +35,18 @@ struct journal_spill *journal_spill_create(void)
     return spill;
 }
 
-void journal_spill_destroy(struct journal_spill **spill)
+void journal_spill_destroy(struct journal *journal)
 {
-    struct journal_spill *gone = *spill;
+    struct journal_spill *gone = journal->spill;
 
     if (gone == NULL)
         return;
     file_close(&gone->file);
     buffer_fini(&gone->buffer);
     pthread_mutex_destroy(&gone->mutex);
+    journal_passed(journal, gone->buffer_bytes);
     mem_free(gone);
-    *spill = NULL;
+    journal->spill = NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------------ writing -- */
@@ -72,6 +74,18 @@ static bool flush(struct journal_spill *spill, uint64_t *at)
     *at += spill->buffer.size;
     buffer_clear(&spill->buffer);
     return true;
+}
+
+void journal_note_copy(struct journal *journal, const struct buffer *copy, size_t *noted)
+{
+    journal_pass(journal, copy->capacity);
+    journal_passed(journal, *noted);
+    *noted = copy->capacity;
+}
+
+static void note_copy(struct journal *journal)
+{
+    journal_note_copy(journal, &journal->spill->buffer, &journal->spill->buffer_bytes);
 }
 
 /* The thread that appended it is about to publish it: it copies, and waits for nothing. */
@@ -112,8 +126,9 @@ static void append_record(struct buffer *buffer, struct record *record)
 }
 
 /* The mutex is held. After a failure the next write overwrites the incomplete block. */
-static bool write_block(struct journal_spill *spill, struct journal_block *block)
+static bool write_block(struct journal *journal, struct journal_block *block)
 {
+    struct journal_spill *spill = journal->spill;
     uint64_t at = spill->end;
 
     buffer_clear(&spill->buffer);
@@ -122,6 +137,7 @@ static bool write_block(struct journal_spill *spill, struct journal_block *block
 
         wait_until_ready(record);
         append_record(&spill->buffer, record);
+        note_copy(journal);
         position += record->memory_size;
         if (spill->buffer.size >= WRITE_BYTES && !flush(spill, &at))
             return false;
@@ -135,16 +151,18 @@ static bool write_block(struct journal_spill *spill, struct journal_block *block
     return true;
 }
 
-static bool save_block(struct journal_spill *spill, struct journal_block *block)
+static bool save_block(struct journal *journal, struct journal_block *block)
 {
+    struct journal_spill *spill = journal->spill;
     bool good;
     int error;
 
     mutex_lock(&spill->mutex);
-    good = open_file(spill) && write_block(spill, block);
+    good = open_file(spill) && write_block(journal, block);
     error = errno;
     if (spill->buffer.capacity > 2 * WRITE_BYTES)
         buffer_fini(&spill->buffer);
+    note_copy(journal);
     mutex_unlock(&spill->mutex);
     errno = error;
     return good;
@@ -419,8 +437,10 @@ static bool is_kept_locked(const struct journal *journal, const struct journal_b
     return at->user_count != at->spiller_count;
 }
 
+/* Its memory passes. */
 static char *detach_locked(struct journal *journal, struct journal_block *block, enum block_place place)
 {
+    const size_t own_bytes = mem_usable(block);
     char *data = block->data;
 
     spinlock_assert_held(&journal->lock);
@@ -428,8 +448,9 @@ static char *detach_locked(struct journal *journal, struct journal_block *block,
     block->data = NULL;
     block->place = place;
     list_remove(&block->in_memory);
-    journal->memory_bytes -= block->memory_bytes - sizeof(*block);
-    block->memory_bytes = sizeof(*block);
+    journal_pass(journal, block->memory_bytes - own_bytes);
+    journal->memory_bytes -= block->memory_bytes - own_bytes;
+    block->memory_bytes = own_bytes;
     if (place == BLOCK_IN_FILE) {
         journal->spilled_count++;
         journal->spilled_bytes += block->file_bytes;
@@ -457,8 +478,12 @@ static bool settle(struct journal *journal, struct journal_block *block, bool sa
     in_file = block->place == BLOCK_IN_FILE;
     obsolete = journal_take_obsolete_locked(journal);
     spinlock_release(&journal->lock);
-    if (data != NULL)
+    if (data != NULL) {
+        const size_t bytes = mem_usable(data);
+
         journal_block_free_data(data, used);
+        journal_passed(journal, bytes);
+    }
     if (saved && !in_file)
         give_back(journal->spill, file_offset, file_bytes);
     journal_free_chain(journal, obsolete);
@@ -515,7 +540,7 @@ static void finish_fetch(struct journal *journal, struct journal_fetch *fetch)
     if (reader != NULL)
         journal_call_reader(journal, reader);
     else
-        journal_fetch_free(&fetch);
+        journal_fetch_free(journal, &fetch);
 }
 
 static void fetch_wanted(struct journal *journal)
@@ -525,6 +550,7 @@ static void fetch_wanted(struct journal *journal)
     while ((fetch = take_fetch(journal)) != NULL) {
         if (!journal_spill_load(journal, fetch->block, &fetch->bytes))
             fetch->error = errno;
+        journal_note_copy(journal, &fetch->bytes, &fetch->noted_bytes);
         finish_fetch(journal, fetch);
     }
 }
@@ -540,7 +566,7 @@ static bool spill(struct journal *journal, int *error)
         return false;
     errno = ENOSPC;
     if (candidate.is_wanted && has_room)
-        saved = save_block(journal->spill, candidate.block);
+        saved = save_block(journal, candidate.block);
     if (candidate.is_wanted && !saved && *error == 0)
         *error = errno;
     return settle(journal, candidate.block, saved);

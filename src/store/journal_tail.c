@@ -329,8 +329,8 @@ static void move_out(struct journal *journal, struct journal_tail *tail, struct 
     if (--block->user_count == 0) {
         const struct journal_slot *slot = block->slot;
 
-        journal->memory_bytes += used;
-        block->memory_bytes += used;
+        journal->memory_bytes += mem_usable(data);
+        block->memory_bytes += mem_usable(data);
         block->data = data;
         block->slot = NULL;
         data = NULL;

@@ -22,6 +22,14 @@ enum { WRITERS = 3, APPENDS = 8000 };
 
 static struct journal journal;
 
+/* No copy and no block is forgotten; readers are closed. */
+static void finish(void)
+{
+    assert_int_equal(journal.reader_count, 0);
+    journal_fini(&journal);
+    assert_int_equal(journal_passing_bytes(&journal), 0);
+}
+
 /* As a worker does at its turn's end. */
 static void tend_if_wanted(void)
 {
@@ -92,7 +100,7 @@ static void the_stream_is_what_replicas_read(void **state)
     assert_false(journal_is_on(&journal));
     effects_fini(&effects);
     buffer_fini(&stream);
-    journal_fini(&journal);
+    finish();
 }
 
 /* Returns the flags of the records that can be read now, in order; SELECT is left out. */
@@ -140,7 +148,7 @@ static void messages_are_marked(void **state)
     assert_int_equal(flags[3], JOURNAL_ENDS);
     journal_reader_close(&reader);
     effects_fini(&effects);
-    journal_fini(&journal);
+    finish();
 }
 
 static struct blob *blob_of(const void *context, struct slice arg)
@@ -188,7 +196,7 @@ static void blobs_are_copied_into_the_tail(void **state)
     }
     journal_reader_close(&reader);
     journal_tail_leave(&journal);
-    journal_fini(&journal);
+    finish();
     assert_int_equal(unlink(path), 0);
     buffer_fini(&stream);
 }
@@ -221,7 +229,7 @@ static void blobs_are_referenced(void **state)
     assert_memory_equal(stream.data + stream.size - 5, "xxx", 3);
     assert_false(journal_reader_next(&reader, &view));
     journal_reader_close(&reader);
-    journal_fini(&journal);
+    finish();
     assert_true(blob_is_exclusive(blob));
     blob_release(&blob);
     buffer_fini(&stream);
@@ -289,7 +297,7 @@ static void effects_may_be_hidden(void **state)
     check_stream(&replicas, "");
     effects_fini(&effects);
     journal_reader_close(&reader);
-    journal_fini(&journal);
+    finish();
     buffer_fini(&replicas);
     buffer_fini(&aof);
 }
@@ -334,7 +342,7 @@ static void local_effects_take_nothing_of_the_stream(void **state)
                             "*2\r\n$4\r\nINCR\r\n$1\r\nb\r\n");
     effects_fini(&effects);
     journal_reader_close(&reader);
-    journal_fini(&journal);
+    finish();
     blob_release(&blob);
     buffer_fini(&replicas);
     buffer_fini(&aof);
@@ -433,7 +441,7 @@ static void writers_do_not_mix(void **state)
     for (unsigned i = 0; i < WRITERS; i++)
         thread_join(&writers[i].thread);
     journal_reader_close(&reader);
-    journal_fini(&journal);
+    finish();
 }
 
 static void blocks_that_were_read_are_freed(void **state)
@@ -463,7 +471,7 @@ static void blocks_that_were_read_are_freed(void **state)
     }
     assert_true(journal_memory_bytes(&journal) > 4 * 1024 * 1024); /* kept though everybody has read it */
     journal_reader_close(&reader);
-    journal_fini(&journal);
+    finish();
 }
 
 /* ------------------------------------------------------------------------------------ slow readers, and the file -- */
@@ -553,7 +561,7 @@ static void what_a_slow_reader_needs_goes_to_a_file(void **state)
     assert_int_equal(stats.spilled_bytes, 0);
     journal_reader_close(&slow);
     journal_reader_close(&fast);
-    journal_fini(&journal);
+    finish();
 }
 
 /* Threads that append hold stripes: they leave blocks in the file alone, where many threads and a disk could delay
@@ -585,7 +593,7 @@ static void who_appends_frees_nothing(void **state)
     journal_stats(&journal, &after);
     assert_int_equal(after.spilled_bytes, 0);
     journal_reader_close(&slow);
-    journal_fini(&journal);
+    finish();
 }
 
 /* Nobody lets go: all stays in memory. */
@@ -606,7 +614,7 @@ static void who_keeps_it_keeps_it_in_memory(void **state)
     read_numbered(&keeper, &next);
     assert_int_equal(next, 8000);
     journal_reader_close(&keeper);
-    journal_fini(&journal);
+    finish();
 }
 
 /* Whatever fails: the reader is lost, or has read everything; appending is not affected, and other readers continue. */
@@ -643,7 +651,7 @@ static void a_broken_disk_is_the_slow_readers_misfortune(void **state)
             rounds++;
             journal_reader_close(&slow);
             journal_reader_close(&other);
-            journal_fini(&journal);
+            finish();
         }
         fault_disarm();
     }
@@ -673,7 +681,7 @@ static void what_others_need_stays_when_the_disk_fails(void **state)
     assert_int_equal(slow_next, 3000);
     journal_reader_close(&slow);
     journal_reader_close(&keeper);
-    journal_fini(&journal);
+    finish();
 }
 
 /* At every record's begin that is retained, in memory or in the file, and nowhere else. */
@@ -725,7 +733,7 @@ static void readers_open_at_an_offset(void **state)
     journal_reader_close(&slow);
     assert_false(journal_reader_open_at(&at, &journal, end, 0, NULL)); /* off: effects were lost since */
     assert_int_equal(journal_memory_bytes(&journal), 0);
-    journal_fini(&journal);
+    finish();
 }
 
 /* After its last reader the journal goes on, and what is retained can be read. */
@@ -767,7 +775,52 @@ static void a_kept_journal_lives_without_readers(void **state)
     journal_keep(&journal, false);
     assert_false(journal_is_on(&journal));
     assert_int_equal(journal_memory_bytes(&journal), 0);
-    journal_fini(&journal);
+    finish();
+}
+
+static _Atomic bool is_closed; /* global: of the test below */
+
+static void close_reader(void *argument)
+{
+    journal_reader_close(argument);
+    atomic_store(&is_closed, true);
+}
+
+static uint64_t journal_takes(void)
+{
+    return journal_memory_bytes(&journal) + journal_passing_bytes(&journal);
+}
+
+/* While a long journal is being freed, what is left of it is not the data's: keys would be evicted for it. */
+static void what_is_being_freed_is_the_journals(void **state)
+{
+    struct journal_reader reader;
+    struct thread closer = {0};
+    uint64_t before, aside, used, most = 0;
+
+    (void)state;
+    journal_init(&journal);
+    journal_keep(&journal, true);
+    journal_reader_open(&reader, &journal);
+    mem_thread_start();
+    before = mem_used() - journal_takes();
+    for (unsigned i = 0; i < 300 * 1000; i++)
+        append_numbered(i);
+    assert_true(journal_takes() > 64 << 20);
+    assert_in_range(mem_used() - journal_takes(), before, before + (1 << 20));
+    thread_start(&closer, "closer", close_reader, &reader);
+    while (!atomic_load(&is_closed)) {
+        aside = journal_takes(); /* first: it becomes less */
+        used = mem_used();
+        most = MAX(most, used - MIN(used, aside));
+    }
+    thread_join(&closer);
+    assert_in_range(most, 0, before + (1 << 20));
+    assert_true(journal_takes() < 1 << 20);
+    assert_int_equal(journal_passing_bytes(&journal), 0);
+    journal_keep(&journal, false);
+    assert_int_equal(journal_takes(), 0);
+    finish();
 }
 
 /* Nothing is added to it; what is appended afterwards goes on in the database that it has selected. */
@@ -807,7 +860,7 @@ static void a_stream_of_another_server_stays_as_it_is(void **state)
     journal_reader_close(&from_middle);
     journal_reader_close(&reader);
     buffer_fini(&stream);
-    journal_fini(&journal);
+    finish();
 }
 
 /* Commands that are appended together are as far from each other as if they were not. */
@@ -837,7 +890,7 @@ static void commands_appended_together_stay_apart(void **state)
     effects_fini(&effects);
     buffer_fini(&stream);
     journal_reader_close(&reader);
-    journal_fini(&journal);
+    finish();
 }
 
 static _Atomic unsigned changes;
@@ -920,7 +973,7 @@ static void who_never_waits_is_told(void **state)
     assert_true(tends > 2);
     fault_disarm();
     journal_reader_close(&slow);
-    journal_fini(&journal);
+    finish();
 }
 
 /* A reader that is too slow by a third finds most of
@@ -947,7 +1000,7 @@ static void what_is_read_last_goes_to_the_file(void **state)
     for (read_numbered(&slow, &next); next < count; read_numbered(&slow, &next))
         assert_true(journal_tend(&journal)); /* not every file system tells what is in memory */
     journal_reader_close(&slow);
-    journal_fini(&journal);
+    finish();
 }
 
 
@@ -1030,7 +1083,7 @@ static void the_file_has_a_limit(void **state)
     assert_false(journal_reader_next(&last, &view));
     assert_true(last.is_lost);
     journal_reader_close(&last);
-    journal_fini(&journal);
+    finish();
 }
 
 static unsigned lag_begins, lag_ends;
@@ -1077,7 +1130,7 @@ static void writers_hear_of_a_reader_that_holds_them(void **state)
     journal_reader_close(&holder);
     assert_int_equal(lag_ends, 3);
     journal_reader_close(&slow);
-    journal_fini(&journal);
+    finish();
 }
 
 static _Atomic bool appended_all;
@@ -1129,7 +1182,7 @@ static void the_file_is_written_while_others_work(void **state)
     assert_int_equal(slow_next, 12000);
     journal_reader_close(&slow);
     journal_reader_close(&fast);
-    journal_fini(&journal);
+    finish();
 }
 
 /* A message such as PING runs in any database: nothing is selected for it, and the database stays as it was. */
@@ -1158,7 +1211,7 @@ static void a_message_needs_no_database(void **state)
     assert_int_equal(journal_stream_db(&journal), 7);
     journal_reader_close(&reader);
     buffer_fini(&stream);
-    journal_fini(&journal);
+    finish();
 }
 
 /* A place is opened in a block that is in the file, and nothing is read for it. What is behind it stays. When it has
@@ -1213,7 +1266,7 @@ static void a_place_reads_nothing(void **state)
     journal_reader_move(&place, middle); /* never back */
     assert_int_equal(journal_reader_offset(&place), journal_end_offset(&journal) - (1 << 10));
     journal_reader_close(&place);
-    journal_fini(&journal);
+    finish();
 }
 
 int main(void)
@@ -1234,6 +1287,7 @@ int main(void)
         cmocka_unit_test(what_others_need_stays_when_the_disk_fails),
         cmocka_unit_test(readers_open_at_an_offset),
         cmocka_unit_test(a_kept_journal_lives_without_readers),
+        cmocka_unit_test(what_is_being_freed_is_the_journals),
         cmocka_unit_test(a_stream_of_another_server_stays_as_it_is),
         cmocka_unit_test(commands_appended_together_stay_apart),
         cmocka_unit_test(who_never_waits_is_told),

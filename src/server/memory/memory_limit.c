@@ -167,7 +167,8 @@ uint64_t memory_of_journal(void)
 {
     struct journal *journal = &server_instance()->journal;
 
-    return journal_is_on(journal) ? journal_memory_bytes(journal) + aof_writer_memory_bytes() : 0;
+    return journal_memory_bytes(journal) + journal_passing_bytes(journal) +
+           (journal_is_on(journal) ? aof_writer_memory_bytes() : 0);
 }
 
 uint64_t memory_set_aside(void)

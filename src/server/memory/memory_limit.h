@@ -5,7 +5,8 @@
  * bound of its own and is freed by itself. If it counted, keys would be evicted for it, and the effects of evictions
  * would cause more evictions. This part is set aside:
  *
- *   the journal     kept for readers and for repl-backlog-size, and the buffer of the append-only file's writer
+ *   the journal     kept for readers and for repl-backlog-size, until it is freed; its copies for its file and from it;
+ *                   and the buffer of the append-only file's writer
  *   deliveries      to other workers, until their contents had one try to be sent (deliveries.h bounds them)
  *   output          until its first try to be sent, or while it waits for the disk; after that it counts
  *   replicas        output for them, and pieces of snapshots
