@@ -83,13 +83,13 @@ static void take_aux(struct slice name, struct slice value, void *context)
 }
 
 /* In the loader's thread, with the gate owned. */
-static void end_load(const struct rdb_load_result *result, bool good, void *context)
+static void end_load(const struct rdb_load_result *result, enum loading_end end, void *context)
 {
     struct sync *sync = context;
     void (*on_change)(void) = sync->on_change;
 
     gate_assert_alone();
-    sync->good = good && master_generation() == sync->generation;
+    sync->good = end == LOADING_REPLACED && master_generation() == sync->generation;
     if (sync->good) {
         backlog_begin(true);
         history_adopt(sync->id, sync->offset);
@@ -97,7 +97,7 @@ static void end_load(const struct rdb_load_result *result, bool good, void *cont
         replicas_disconnect(true);
     } else {
         sync->load_is_foreign = result->status == STATUS_UNSUPPORTED;
-        if (good || !sync->keeps_old) { /* the data is another now */
+        if (end != LOADING_KEPT) { /* the data is another now */
             history_begin();
             replicas_disconnect(true);
         }
@@ -111,6 +111,16 @@ static void end_load(const struct rdb_load_result *result, bool good, void *cont
     on_change();
 }
 
+static bool rewind_file(void *context)
+{
+    return sync_file_rewind(((struct sync *)context)->file);
+}
+
+static bool put_in_place(void *context)
+{
+    return sync_file_put_in_place(((struct sync *)context)->file);
+}
+
 static bool may_wait(struct byte_source *source)
 {
     return sync_pipe_would_wait(source);
@@ -122,6 +132,8 @@ static bool start_load(struct sync *sync)
     const struct loading_replacement replacement = {
         .source = sync->pipe != NULL ? sync_pipe_source(sync->pipe) : sync_file_source(sync->file),
         .may_wait = sync->pipe != NULL ? may_wait : NULL,
+        .rewind = sync->file != NULL ? rewind_file : NULL,
+        .found_whole = sync->file != NULL ? put_in_place : NULL,
         .total_bytes = sync->transfer.total_bytes,
         .frees_later = OPTION_IS(option_replica_lazy_flush),
         .keeps_old = sync->keeps_old,

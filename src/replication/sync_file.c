@@ -55,15 +55,13 @@ static void write_bytes(struct sync_file *file, struct slice bytes)
         fail(file, "Can't write the snapshot");
 }
 
-static void commit(struct sync_file *file)
+static void end_writing(struct sync_file *file)
 {
-    if (file->file == NULL || file_commit(file->file, file->path) != STATUS_OK) {
-        fail(file, "Can't put the snapshot in its place");
+    if (file->file == NULL || file_sync(file->file) != STATUS_OK) {
+        fail(file, "Can't write the snapshot");
         return;
     }
-    file_close(&file->file);
-    if (file_open(&file->file, file->path, FILE_READ) != STATUS_OK ||
-        file_source_init(&file->source, file->file) != STATUS_OK) {
+    if (file_seek(file->file, 0) != STATUS_OK || file_source_init(&file->source, file->file) != STATUS_OK) {
         fail(file, "Can't read the snapshot again");
         return;
     }
@@ -87,7 +85,7 @@ static void run(void *argument)
 
     if (is_wanted && sync_file_state(file) == SYNC_FILE_WRITES) {
         if (job->is_last)
-            commit(file);
+            end_writing(file);
         else
             write_bytes(file, slice_make(job->bytes, job->size));
     }
@@ -171,4 +169,16 @@ struct byte_source *sync_file_source(struct sync_file *file)
 {
     assert(sync_file_state(file) == SYNC_FILE_READY);
     return &file->source.source;
+}
+
+bool sync_file_rewind(struct sync_file *file)
+{
+    assert(sync_file_state(file) == SYNC_FILE_READY);
+    return file_seek(file->file, 0) == STATUS_OK;
+}
+
+bool sync_file_put_in_place(struct sync_file *file)
+{
+    assert(sync_file_state(file) == SYNC_FILE_READY);
+    return file_commit(file->file, file->path) == STATUS_OK;
 }

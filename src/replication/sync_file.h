@@ -1,6 +1,6 @@
 /* A snapshot on its way from the connection to a file on the disk. Its owner, a thread, gives the bytes; jobs of the
- * background thread write them, in order. A complete file is synced and gets its name; what ends before leaves nothing
- * behind. */
+ * background thread write them, in order. A complete file is synced. It gets its name only when its reader says so;
+ * what ends before leaves nothing behind. */
 #pragma once
 
 #include "base/compiler.h"
@@ -26,3 +26,6 @@ enum sync_file_state sync_file_state(const struct sync_file *file);
 const char *sync_file_error(const struct sync_file *file); /* of a file that failed */
 /* Of a file that is ready: its bytes from the start. For one thread, which may be another. */
 struct byte_source *sync_file_source(struct sync_file *file);
+/* That thread's. False: errno has the reason. */
+must_check bool sync_file_rewind(struct sync_file *file);       /* the source begins again */
+must_check bool sync_file_put_in_place(struct sync_file *file); /* under its name; replaces what is there */

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/thread.h"
+#include "persist/rdb_check.h"
 #include "persist/rdb_load.h"
 #include "server/config/command_block.h"
 #include "server/core/lifecycle.h"
@@ -67,7 +68,7 @@ static struct {
     struct sources {
         struct slice *items; /* owned */
         uint32_t count, capacity;
-    } libraries; /* of the file that is loaded beside the old data */
+    } libraries; /* of the file, if the old data stays while it is read */
     uint64_t next_progress_us;
     /* atomic, relaxed: for INFO */
     _Atomic int64_t start_s, start_us;
@@ -389,6 +390,13 @@ static bool load_replacement(struct rdb_load_request *request, struct rdb_load_r
     return false;
 }
 
+static bool fail_with_errno(struct rdb_load_result *result, const char *what)
+{
+    result->status = STATUS_IO;
+    (void)snprintf(result->error, sizeof(result->error), "%s: %s", what, strerror(errno));
+    return false;
+}
+
 static bool open_worker(struct rdb_load_result *result)
 {
     loader.worker = mem_alloc(sizeof(*loader.worker));
@@ -396,8 +404,7 @@ static bool open_worker(struct rdb_load_result *result)
     if (worker_open_loop(loader.worker))
         return true;
     *result = (struct rdb_load_result){.status = STATUS_IO};
-    (void)snprintf(result->error, sizeof(result->error), "no event loop: %s", strerror(errno));
-    return false;
+    return fail_with_errno(result, "no event loop");
 }
 
 static void begin_access(struct access *access)
@@ -419,13 +426,13 @@ static void tell_listeners(void)
 }
 
 /* The data is what it will be. */
-static void conclude(const struct rdb_load_result *result, bool good)
+static void conclude(const struct rdb_load_result *result, enum loading_end end)
 {
     gate_assert_owned(&loader.member);
-    if (good)
+    if (end == LOADING_REPLACED)
         finish(result, "the master");
-    loader.replacement.done(result, good, loader.replacement.context);
-    if (good)
+    loader.replacement.done(result, end, loader.replacement.context);
+    if (end == LOADING_REPLACED)
         aof_restart();
 }
 
@@ -436,46 +443,7 @@ static void wake_workers(void)
         worker_wake_parked(&loader.server->workers[i], PARKING_GATE);
 }
 
-/* --- in place --- */
-
-static bool load_in_place(struct rdb_load_result *result)
-{
-    struct rdb_load_request request;
-    bool good;
-
-    begin_access(&loader.worker->run.access);
-    child_stop(CHILD_RDB); /* its file would be older than this data */
-    aof_suspend();
-    flush(loader.replacement.frees_later);
-    tell_listeners(); /* what was listed for them must not stay while the gate is open */
-    persistence_fill_load(&request, &loader.worker->run.access);
-    request.pause = pause_loading;
-    request.may_wait = loader.replacement.may_wait;
-    request.rest = rest_for_source;
-    good = load_replacement(&request, result);
-    if (good)
-        access_note_loaded(&loader.worker->run.access);
-    else
-        flush(loader.replacement.frees_later);
-    tell_listeners();
-    return good;
-}
-
-static void replace_in_place(void)
-{
-    struct rdb_load_result result = {.status = STATUS_INTERRUPTED};
-    bool good;
-
-    own_gate();
-    command_block_set(COMMAND_BLOCK_LOADING, true);
-    wake_workers(); /* commands that wait for the gate get the error at once */
-    good = open_worker(&result) && is_wanted() && load_in_place(&result);
-    conclude(&result, good);
-    command_block_set(COMMAND_BLOCK_LOADING, false);
-    gate_open(&loader.member);
-}
-
-/* --- beside the old data --- */
+/* --- libraries of functions --- */
 
 static void sources_add(struct slice source, void *context)
 {
@@ -491,15 +459,6 @@ static void sources_fini(struct sources *sources)
     ARRAY_FINI(sources);
 }
 
-static bool keep_library(struct slice source, bool replaces, char *error, size_t error_size)
-{
-    (void)replaces;
-    (void)error;
-    (void)error_size;
-    sources_add(source, &loader.libraries);
-    return true;
-}
-
 static bool load_libraries(const struct sources *sources, char *error, size_t error_size)
 {
     libraries_flush();
@@ -510,8 +469,8 @@ static bool load_libraries(const struct sources *sources, char *error, size_t er
     return true;
 }
 
-/* False: those before are back. */
-static bool exchange_libraries(struct rdb_load_result *result)
+/* False: they cannot be loaded. Those before are back then, and also if the others were only to be tried. */
+static bool exchange_libraries(bool only_tries, struct rdb_load_result *result)
 {
     struct sources before = {0};
     char error[160] = "";
@@ -523,11 +482,125 @@ static bool exchange_libraries(struct rdb_load_result *result)
     if (!good) {
         result->status = STATUS_INVALID;
         (void)snprintf(result->error, sizeof(result->error), "a library of functions cannot be loaded: %s", error);
-        if (!load_libraries(&before, error, sizeof(error)))
-            log_warning("A library of functions is lost: %s", error);
     }
+    if ((!good || only_tries) && !load_libraries(&before, error, sizeof(error)))
+        log_warning("A library of functions is lost: %s", error);
     sources_fini(&before);
     return good;
+}
+
+/* --- in place --- */
+
+static bool rewind_source(struct rdb_load_result *result)
+{
+    return loader.replacement.rewind(loader.replacement.context) ||
+           fail_with_errno(result, "the file cannot be read again");
+}
+
+/* The limits of values are those of the present: options, which the gate keeps as they are. */
+static void fill_check(struct rdb_check *check)
+{
+    struct rdb_load_request request;
+
+    own_gate();
+    persistence_fill_load(&request, &loader.worker->run.access);
+    gate_open(&loader.member);
+    *check = (struct rdb_check){.limits = request.limits,
+                                .database_count = loader.server->store->database_count,
+                                .checks_sum = request.checks_sum,
+                                .pause_bytes = PAUSE_BYTES,
+                                .pause = is_wanted,
+                                .library = sources_add,
+                                .context = &loader.libraries};
+}
+
+static bool try_libraries(struct rdb_load_result *result)
+{
+    bool good;
+
+    if (loader.libraries.count == 0)
+        return true;
+    own_gate();
+    good = exchange_libraries(true, result);
+    gate_open(&loader.member);
+    return good;
+}
+
+/* Reads the whole file while the gate is open and the old data is served. A file without a checksum is read once more,
+ * and its values are made. The source is at its start then. */
+static bool check_source(struct rdb_load_result *result)
+{
+    struct rdb_check check;
+    bool is_summed, good;
+
+    fill_check(&check);
+    good = rdb_check(loader.replacement.source, &check, result, &is_summed) && rewind_source(result);
+    if (good && !is_summed) {
+        check.checks_sum = false;
+        check.makes_values = true;
+        check.library = NULL;
+        good = rdb_check(loader.replacement.source, &check, result, &is_summed) && rewind_source(result);
+    }
+    good = good && try_libraries(result);
+    if (good && loader.replacement.found_whole != NULL && !loader.replacement.found_whole(loader.replacement.context))
+        return fail_with_errno(result, "the file cannot be put in its place");
+    return good;
+}
+
+/* The old data is gone from here on. */
+static bool load_in_place(bool is_checked, struct rdb_load_result *result)
+{
+    struct rdb_load_request request;
+    bool good;
+
+    begin_access(&loader.worker->run.access);
+    child_stop(CHILD_RDB); /* its file would be older than this data */
+    aof_suspend();
+    flush(loader.replacement.frees_later);
+    tell_listeners(); /* what was listed for them must not stay while the gate is open */
+    persistence_fill_load(&request, &loader.worker->run.access);
+    request.checks_sum = request.checks_sum && !is_checked;
+    request.pause = pause_loading;
+    request.may_wait = loader.replacement.may_wait;
+    request.rest = rest_for_source;
+    good = load_replacement(&request, result);
+    if (good)
+        access_note_loaded(&loader.worker->run.access);
+    else
+        flush(loader.replacement.frees_later);
+    tell_listeners();
+    return good;
+}
+
+static void replace_in_place(void)
+{
+    struct rdb_load_result result = {.status = STATUS_INTERRUPTED};
+    const bool checks = loader.replacement.rewind != NULL;
+    enum loading_end end = LOADING_KEPT;
+    bool good = open_worker(&result) && is_wanted() && (!checks || check_source(&result));
+
+    own_gate();
+    command_block_set(COMMAND_BLOCK_LOADING, true);
+    wake_workers(); /* commands that wait for the gate get the error at once */
+    if (good && !is_wanted())
+        result.status = STATUS_INTERRUPTED;
+    else if (good)
+        end = load_in_place(checks, &result) ? LOADING_REPLACED : LOADING_LOST;
+    conclude(&result, end);
+    command_block_set(COMMAND_BLOCK_LOADING, false);
+    gate_open(&loader.member);
+    sources_fini(&loader.libraries);
+}
+
+/* --- beside the old data --- */
+
+static bool keep_library(struct slice source, bool replaces, char *error, size_t error_size)
+{
+    (void)replaces;
+    (void)error;
+    (void)error_size;
+    sources_add(source, &loader.libraries);
+    return true;
 }
 
 static bool pause_aside(uint64_t bytes, uint64_t keys, void *context)
@@ -596,10 +669,10 @@ static void replace_aside(void)
     command_block_set(COMMAND_BLOCK_LOADING_ASIDE, true);
     good = open_worker(&result) && is_wanted() && load_aside(&aside, &result);
     own_gate();
-    good = good && is_wanted() && exchange_libraries(&result);
+    good = good && is_wanted() && exchange_libraries(false, &result);
     if (good)
         exchange(&aside);
-    conclude(&result, good);
+    conclude(&result, good ? LOADING_REPLACED : LOADING_KEPT);
     command_block_set(COMMAND_BLOCK_LOADING_ASIDE, false);
     gate_open(&loader.member);
     end_aside(&aside);

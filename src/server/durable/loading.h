@@ -33,6 +33,13 @@ void loading_join(void); /* after the workers have ended: stops the thread if it
 
 /* --- replacing all data while the server runs --- */
 
+/* What has become of the data that was there before. */
+enum loading_end {
+    LOADING_REPLACED, /* the new data is there, whole */
+    LOADING_KEPT,     /* the old data is there, as it was */
+    LOADING_LOST      /* there is no data */
+};
+
 /* An RDB file that replaces all data. Its effects are not journaled, and its keys do not expire. All functions are
  * called in the loader's thread. */
 struct loading_replacement {
@@ -41,16 +48,22 @@ struct loading_replacement {
     struct byte_source *source;
     /* Whether the next read may wait: then the gate is open during it. NULL: it never waits for long, like a file. */
     bool (*may_wait)(struct byte_source *source);
+    /* Back to the source's start. If not NULL, the whole file is read first, while the old data is served: if that is
+     * damaged, the old data stays. False: errno has the reason. */
+    bool (*rewind)(void *context);
+    /* The file was found to be whole; nothing is replaced yet. False: the old data stays, errno has the reason. May be
+     * NULL. */
+    bool (*found_whole)(void *context);
     uint64_t total_bytes; /* for INFO; 0: unknown */
     bool frees_later;     /* the old data is freed in the background; otherwise before the first byte is read */
     /* The old data stays, and is served, until the new one is complete; then they are exchanged at the gate. Only
      * commands with the flag no_async_loading are refused meanwhile. */
     bool keeps_old;
     void (*aux)(struct slice name, struct slice value, void *context); /* facts in the file; may be NULL */
-    /* With the gate owned, before any client sees the data. `good`: it is complete, and the append-only file, if it is
-     * on, begins anew with it (aof_restart). Otherwise there is no data, or the old data with keeps_old or if nothing
-     * was done yet; the result has the reason: STATUS_INTERRUPTED after loading_cancel, or since the server stops. */
-    void (*done)(const struct rdb_load_result *result, bool good, void *context);
+    /* With the gate owned, before any client sees the data. If it was replaced, the append-only file, if it is on,
+     * begins anew with it (aof_restart). Otherwise the result has the reason: STATUS_INTERRUPTED after loading_cancel,
+     * or since the server stops. The old data is lost at most without keeps_old. */
+    void (*done)(const struct rdb_load_result *result, enum loading_end end, void *context);
     void *context;
 };
 /* Any thread that holds no lock; it may own the gate. Begins soon. False: data is being loaded, or the server stops;

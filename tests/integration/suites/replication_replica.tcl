@@ -522,6 +522,104 @@ with_group {r ours {.tls 0 repl-timeout 2}} {
     }
 }
 
+# The bytes, with some of them replaced from `offset` behind the text on.
+proc damaged {bytes text offset instead} {
+    set at [expr {[string first $text $bytes] + [string length $text] + $offset}]
+    return [string replace $bytes $at [expr {$at + [string length $instead] - 1}] $instead]
+}
+
+proc saved_by name {
+    on $name save
+    return [file_bytes [member $name dir]/dump.rdb]
+}
+
+proc file_bytes path {
+    set file [open $path rb]
+    try {
+        return [read $file]
+    } finally {
+        close $file
+    }
+}
+
+# What a sync must leave as it is if it brings nothing.
+proc state_of name {
+    return [list [dataset $name] [replication $name master_replid] [replication $name master_repl_offset] \
+        [on $name function list withcode] [on $name fcall_ro get 0] [file_bytes [member $name dir]/dump.rdb]]
+}
+
+foreach aof {no yes} {
+    test_each aof "a damaged snapshot in a file leaves data, offset and files as they were; appendonly $aof" {noconn} {
+        with_group [list m ours {.tls 0 rdbcompression no} plain ours {.tls 0 rdbcompression no rdbchecksum no} \
+            r ours [list .tls 0 appendonly $aof]] {
+            set library "redis.register_function{function_name='get', callback=function() return %s end, "
+            append library "flags={'no-writes'}}"
+            foreach name {m plain} {
+                fill_everything $name
+                on $name function flush
+                on $name function load "#!lua name=both\n[format $library 1]"
+                lappend datasets [dataset $name]
+            }
+            set good [saved_by m]
+            set last [string index $good end]
+            set unsummed [saved_by plain]
+            assert_equal [string repeat \0 8] [string range $unsummed end-7 end]
+            on m flushall
+            on m set old 1
+            on m select 3
+            on m set other 1
+            on m function flush
+            on m function load "#!lua name=both\n[format $library 2]"
+            on m function load "#!lua name=old\n[string map {'get' 'old'} [format $library 3]]"
+            on m set behind 1
+            follow r m
+            wait_same m r
+            on r save
+            on r replicaof 127.0.0.1 [free_port]
+            set before [state_of r]
+            set counts [sync_counts m]
+            set serial 0
+            foreach {name bad reason} [list \
+                "a byte within a value" [damaged $good s:long 100 \x01] "CRC error" \
+                "a wrong checksum" [string range $good 0 end-1][format %c [expr {[scan $last %c] ^ 1}]] "CRC error" \
+                "an unknown record" [damaged $good s:long -8 \xf0] "unknown record" \
+                "no checksum, a value" [damaged $unsummed h:short 1 \xff\xff] "can't load" \
+                "no checksum, cut" [string range $unsummed 0 end-300] "can't load" \
+                "a library that cannot be loaded" [damaged $unsummed redis.register_ 0 X] "a library of functions"] {
+                foreach frame {sized marked} {
+                    set port [fake_master [dict create PSYNC [fullresync 1 [$frame $bad]]]]
+                    set serial [log_count r $reason]
+                    on r replicaof 127.0.0.1 $port
+                    wait_for {[log_count r $reason] > $serial}
+                    fake_close
+                    assert_equal $before [state_of r] "$name, $frame"
+                }
+            }
+            assert_equal {} [glob -nocomplain [member r dir]/dump.rdb.*]
+            if {$aof} {
+                on r debug loadaof
+                assert_equal $before [state_of r]
+            }
+            on m set next 1
+            follow r m
+            wait_same m r
+            assert_equal [lindex $counts 0] [lindex [sync_counts m] 0]
+            foreach bytes [list $good $unsummed] whole $datasets {
+                set port [fake_master [dict create PSYNC [fullresync 1 [sized $bytes]]]]
+                set loads [log_count r "Done loading RDB"]
+                on r replicaof 127.0.0.1 $port
+                wait_for {[log_count r "Done loading RDB"] > $loads}
+                wait_for {[link_is_up r]}
+                assert_equal $whole [dataset r]
+                assert_equal 1 [on r fcall get 0]
+                assert_equal 1 [llength [on r function list]]
+                fake_close
+                assert_equal $bytes [file_bytes [member r dir]/dump.rdb]
+            }
+        }
+    }
+}
+
 with_server {} {
     foreach load {disabled on-empty-db swapdb} {
         test "damaged snapshots, and then a good one; repl-diskless-load $load" {noconn} [string map "%LOAD% $load" {
