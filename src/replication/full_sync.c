@@ -546,7 +546,8 @@ static bool start_child(struct worker *worker)
 static void start(struct worker *worker, const struct group *group, bool is_diskless)
 {
     struct history_facts facts;
-    bool good;
+    const char *failed = NULL;
+    char reason[128];
 
     gate_assert_alone();
     backlog_begin(false);
@@ -556,13 +557,18 @@ static void start(struct worker *worker, const struct group *group, bool is_disk
     choose_version(group, &worker->run.access);
     take_in(group, SYNC->number);
     SYNC->phase = is_diskless ? SYNC_SENDS : SYNC_SAVES;
-    good = (!is_diskless || open_pipe()) && start_child(worker);
-    if (!good)
-        fail(worker, strerror(errno));
+    if (is_diskless && !open_pipe())
+        failed = "pipe";
+    else if (!start_child(worker))
+        failed = "fork";
+    if (failed != NULL) {
+        (void)snprintf(reason, sizeof(reason), "%s: %s", failed, strerror(errno));
+        fail(worker, reason);
+    }
     if (SYNC->pipe_end != 0)
         (void)close(SYNC->pipe_end);
     SYNC->pipe_end = 0;
-    if (good)
+    if (failed == NULL)
         log_notice("Background %s started by pid %d: full sync with %u replicas",
                    is_diskless ? "RDB transfer" : "saving", (int)child_pid(), group->count);
 }

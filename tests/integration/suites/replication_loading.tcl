@@ -213,6 +213,63 @@ with_server {} {
         }
     }
 
+    # The member that fails, the fault, its options, what its log says of it once.
+    foreach {title name fault options line} {
+        "the master cannot fork for a sync" m fork:0 {} "Full sync with replicas failed: fork: Resource"
+        "the replica cannot fork for the base of its file" r fork:0 {appendonly yes}
+            "Can't rewrite append only file in background: fork"
+        "there is no space for the snapshot" r write:0:torn {} "Can't write the snapshot: No space left on device"
+    } {
+        test "one sync fails, the next one does not: $title" {noconn} [string map \
+            [list %NAME% $name %FAULT% $fault %OPTIONS% $options %LINE% $line] {
+            with_group {m ours {} r ours {}} {
+                member_kill %NAME%
+                with_fault %FAULT% {
+                    member_start %NAME% {%OPTIONS%}
+                }
+                fill_master m
+                fill_replica r
+                follow r m
+                wait_same m r
+                wait_for {[string match "*fault: %FAULT%*" [slurp [member %NAME% log]]]}
+                assert_equal 1 [regexp -all "%LINE%" [slurp [member %NAME% log]]]
+                assert_equal 0 [on r exists old]
+                if {"%OPTIONS%" ne {}} {
+                    wait_for {[string match "*rewrite finished successfully*" [slurp [member r log]]]} 60000
+                    set before [dataset r]
+                    member_kill r KILL
+                    member_start r {replicaof {}}
+                    assert_equal $before [dataset r]
+                }
+            }
+        }]
+    }
+
+    foreach {load old} {on-empty-db {} swapdb 1} {
+        test "a snapshot that is cut within leaves none of it; repl-diskless-load $load" {noconn} [string map \
+            [list %LOAD% $load %OLD% $old] {
+            with_slow_sync {repl-diskless-load %LOAD% key-load-delay 50} {
+                if {"%OLD%" eq {}} {
+                    on r flushall
+                    on r function flush
+                }
+                set empty [dataset r]
+                set via [proxy_open m]
+                proxy $via at 100000 cut
+                follow r m $via
+                wait_for {[is_loading r] || [is_loading_aside r]}
+                proxy $via down
+                wait_for {![is_loading r] && ![is_loading_aside r]}
+                assert_equal $empty [dataset r]
+                wait_for {[regexp {Link to the master[^\n]*: Connection with master lost} [slurp [member r log]]]}
+                on r config set key-load-delay 0
+                proxy $via up
+                wait_same m r
+                assert_equal 0 [on r exists old]
+            }
+        }]
+    }
+
     test "behind a sync the append-only file has the new data" {noconn} {
         with_group {m ours {} r ours {appendonly yes}} {
             fill_master m
