@@ -134,6 +134,94 @@ with_server {enable-debug-command yes journal-memory-limit 0 maxmemory-policy no
     }
 }
 
+proc send_random {c sizes} {
+    set key key:[random_below 40]
+    set other key:[random_below 40]
+    set value [string repeat v [expr {[lindex $sizes [random_below [llength $sizes]]] + [random_below 100]}]]
+    switch [random_below 20] {
+        0 { $c -send getset $key $value }
+        1 { $c -send append $key [string range $value 0 9000] }
+        2 { $c -send setrange $key [random_below 20000] [string range $value 0 5000] }
+        3 { $c -send copy $key $other replace }
+        4 { $c -send rename $key $other }
+        5 { $c -send del $key $other }
+        6 { $c -send unlink $key }
+        7 { $c -send pexpire $key [expr {1 + [random_below 20]}] }
+        8 { $c -send eval {redis.call('set', KEYS[1], ARGV[1]) redis.call('set', KEYS[2], ARGV[1])
+                           return redis.call('append', KEYS[1], 'x')} 2 $key $other $value }
+        9 { $c -send swapdb 0 1 }
+        10 { $c -send move $key 1 }
+        11 { $c -send mset $key $value $other $value }
+        12 { $c -send {*}[expr {[random_below 10] ? {getdel nothing} : {flushdb async}}] }
+        13 { $c -send setbit $key [random_below 100000] 1 }
+        14 { $c -send bitop not $key $other }
+        15 { $c -send set $key $value px [expr {10 + [random_below 1000]}] get }
+        16 - 17 {
+            $c -send multi
+            $c -send set $key $value
+            $c -send {*}[lindex [list [list append $key x] [list set $key $value] [list rename $key $other]] \
+                         [random_below 3]]
+            $c -send exec
+            return 4
+        }
+        default { $c -send set $key $value }
+    }
+    return 1
+}
+
+proc random_below most {
+    return [expr {int(rand() * $most)}]
+}
+
+# What each of the two counts changes with each command; in the end nothing may be left of either.
+foreach {name options} {"" {} " and with the append only file" {appendonly yes appendfsync no}} {
+    with_server [list enable-debug-command yes journal-memory-limit 0 repl-backlog-size 16kb {*}$options] {
+        test "after random changes the journal has what it had before$name" {keydb} {
+            set seed [clock microseconds]
+            expr {srand($seed)}
+            set clients [list [connect] [connect] [connect]]
+            r set k v
+            set before [counted_memory]
+            set aside [info_field mem_not_counted_for_evict]
+            foreach {limit policy} {0 noeviction 6e6 allkeys-lru} {
+                r config set maxmemory-policy $policy
+                r debug journal start spills
+                if {$limit != 0} {
+                    r config set maxmemory [expr {int([counted_memory] + $limit)}]
+                }
+                for {set i 0} {$i < 60} {incr i} {
+                    foreach c $clients {
+                        set $c 0
+                        for {set k 0} {$k < 10} {incr k} {
+                            incr $c [send_random $c {4000 4090 8192 32700 40000 262000 300000}]
+                        }
+                    }
+                    foreach c $clients {
+                        for {} {[set $c] > 0} {incr $c -1} {
+                            catch {$c -read} answer
+                            if {[string match OOM* $answer]} {
+                                fail "seed $seed: $answer"
+                            }
+                        }
+                    }
+                }
+                r config set maxmemory 0
+                r flushall
+                # all that is left is the journal's
+                wait_for_counted $before -4000000 4000000
+                assert {[info_field mem_not_counted_for_evict] - $aside > 10000000}
+                r debug journal stop
+                # the append only file has its buffer, and the last block
+                wait_for {[info_field mem_not_counted_for_evict] - $aside < 8000000}
+                wait_for_counted $before -4000000 4000000
+            }
+            foreach c $clients {
+                $c -close
+            }
+        }
+    }
+}
+
 # So full that each write has to evict first.
 proc fill_to_the_brim {} {
     overwrite key 3000 3000 [string repeat x 1000]
