@@ -133,7 +133,6 @@ static const struct accepted accepted[] = {
     CHOICE("rdb-version-check", "strict", "strict|relaxed", MUTABLE, PERSISTENCE),
     NUMBER(MEMORY, "repl-backlog-disk-reserve", NULL, "0", 0, INT64_MAX, 0, REPLICATION),
     YES_NO("repl-mptcp", NULL, "no", 0, REPLICATION),
-    YES_NO("replica-ignore-disk-write-errors", NULL, "no", MUTABLE, OTHERWISE),
     NUMBER(INT, "replica-quorum", NULL, "-1", -1, INT32_MAX, MUTABLE, REPLICATION),
     NUMBER(INT, "replica-weighting-factor", NULL, "2", 1, INT32_MAX, MUTABLE, REPLICATION),
     TEXT("req-res-logfile", NULL, NULL, OPTION_HIDDEN, OTHERWISE),

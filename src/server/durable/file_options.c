@@ -89,6 +89,7 @@ static const struct option_row aof_rows[] = {
 /* --------------------------------------------------------------------------------------------------- RDB files -- */
 
 static _Atomic int64_t version, compresses, checksums, writes_back, stops_writes; /* global: option storage */
+static _Atomic int64_t ignores_disk_errors;                                       /* global: option storage */
 static _Atomic int64_t save_delay_us, load_delay_us;                              /* global: option storage */
 static struct option_string rdb_name; /* global: option storage; never NULL */
 
@@ -124,6 +125,11 @@ bool rdb_starts_writeback(void)
     return OPTION_IS(writes_back);
 }
 
+bool disk_errors_are_ignored(void)
+{
+    return OPTION_IS(ignores_disk_errors);
+}
+
 bool rdb_stops_writes(void)
 {
     return OPTION_IS(stops_writes);
@@ -156,6 +162,8 @@ static const struct option_row rdb_rows[] = {
     ROW_BOOL("rdb-save-incremental-fsync", &writes_back, 1, OPTION_MUTABLE,
              "Sync RDB files while they are written, not only at their end."),
     ROW_BOOL("stop-writes-on-bgsave-error", &stops_writes, 1, OPTION_MUTABLE, "Refuse writes while snapshots fail."),
+    ROW_BOOL("replica-ignore-disk-write-errors", &ignores_disk_errors, 0, OPTION_MUTABLE,
+             "Apply the master's writes while they cannot be written to the disk."),
     ROW_INT("rdb-key-save-delay", &save_delay_us, 0, INT32_MIN, INT32_MAX, OPTION_MUTABLE | OPTION_HIDDEN,
             "For tests: microseconds by which each saved key is delayed."),
     ROW_INT("key-load-delay", &load_delay_us, 0, INT32_MIN, INT32_MAX, OPTION_MUTABLE | OPTION_HIDDEN,

@@ -28,8 +28,9 @@ struct rdb_write_options rdb_payload_options(void); /* how DUMP writes values */
 struct rdb_write_options rdb_file_options(void);    /* how RDB files are written; checksums also for reading */
 const char *rdb_file_name(void);                    /* dbfilename; a string: see above */
 bool rdb_starts_writeback(void);
-bool rdb_stops_writes(void);     /* stop-writes-on-bgsave-error */
-int64_t rdb_save_delay_us(void); /* for tests: sleeps after each key */
+bool disk_errors_are_ignored(void); /* replica-ignore-disk-write-errors */
+bool rdb_stops_writes(void);        /* stop-writes-on-bgsave-error */
+int64_t rdb_save_delay_us(void);    /* for tests: sleeps after each key */
 int64_t rdb_load_delay_us(void);
 
 void file_options_setup(void); /* after config_setup: adds the rows */

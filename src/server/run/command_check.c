@@ -1,12 +1,17 @@
 #include "server/run/command_check.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "server/acl/acl_client.h"
 #include "server/config/command_block.h"
+#include "server/core/deferred_log.h"
+#include "server/core/worker.h"
 #include "server/durable/aof_writer.h"
+#include "server/durable/file_options.h"
 #include "server/durable/loading.h"
 #include "server/durable/persistence.h"
 #include "server/memory/memory_limit.h"
+#include "server/process/process.h"
 #include "server/pubsub/tracking.h"
 #include "server/run/busy.h"
 #include "server/run/dispatch.h"
@@ -15,6 +20,10 @@
 #include "server/core/transaction.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { BLOCKS_OF_DISK = COMMAND_BLOCK_UNSAVED | COMMAND_BLOCK_UNWRITTEN, LOG_AGAIN_US = 10 * 1000 * 1000 };
 
 const char command_check_stale_denial[] =
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
@@ -132,13 +141,39 @@ static const char *disk_denial(unsigned blocks, char room[FAULT_DENIAL_SPACE])
     return room;
 }
 
+void command_check_master_write(void)
+{
+    static uint64_t told_us; /* global: worker 0's */
+    const unsigned blocks = command_blocks();
+    const char *what = (blocks & COMMAND_BLOCK_UNSAVED) != 0 ? "snapshots fail"
+                                                             : "the append-only file can't be written";
+    uint64_t now_us;
+
+    worker_assert_zero(worker_self());
+    if (LIKELY((blocks & BLOCKS_OF_DISK) == 0))
+        return;
+    if (!disk_errors_are_ignored()) {
+        log_warning("This replica can't keep a write of its master: %s. Exiting... (With "
+                    "replica-ignore-disk-write-errors yes it would go on.)",
+                    what);
+        process_remove_pidfile();
+        _exit(EXIT_FAILURE);
+    }
+    now_us = clock_monotonic_us();
+    if (told_us != 0 && now_us - told_us < LOG_AGAIN_US)
+        return;
+    told_us = now_us;
+    deferred_log(worker_self(), LOG_LEVEL_WARNING, "This replica applies writes of its master that it can't keep: %s.",
+                 what);
+}
+
 const char *command_check_write_denial(const struct client *client, char room[FAULT_DENIAL_SPACE])
 {
     const unsigned blocks = command_blocks();
 
     if (LIKELY((blocks & COMMAND_BLOCKS_OF_WRITES) == 0) || (client->flags & CLIENT_OBEYED) != 0)
         return NULL;
-    if ((blocks & (COMMAND_BLOCK_UNSAVED | COMMAND_BLOCK_UNWRITTEN)) != 0)
+    if ((blocks & BLOCKS_OF_DISK) != 0)
         return disk_denial(blocks, room);
     return (blocks & COMMAND_BLOCK_READONLY) != 0 ? "READONLY You can't write against a read only replica."
                                                   : "NOREPLICAS Not enough good replicas to write.";

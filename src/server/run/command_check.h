@@ -17,3 +17,6 @@ bool command_check_is_stale(const struct client *client);
 extern const char command_check_stale_denial[];
 /* Refuses a command that would have to wait for a busy script. */
 must_check bool command_check_refuses_busy(struct client *client, const struct job *job);
+/* Worker 0, before it applies a write of the master, which cannot be refused. If the disk cannot keep it, ends the
+ * process, or says so now and then: replica-ignore-disk-write-errors. */
+void command_check_master_write(void);

@@ -11,6 +11,7 @@
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/pubsub/monitor.h"
+#include "server/run/command_check.h"
 #include "server/run/crew.h"
 #include "server/run/dispatch.h"
 #include "server/run/obeyed.h"
@@ -281,6 +282,8 @@ static void take_command(struct follow *follow, struct step *step)
     } else {
         const enum access_class access = command_access(command, step->args, step->arg_count);
 
+        if (LIKELY((command->flags & (COMMAND_WRITE | COMMAND_SCRIPT)) != 0))
+            command_check_master_write();
         if (UNLIKELY(access == ACCESS_GATED))
             step->flags |= JOURNAL_MESSAGE;
         else if (UNLIKELY(access != ACCESS_STRIPED || (command->flags & COMMAND_SCRIPT) != 0))

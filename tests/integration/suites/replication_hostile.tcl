@@ -235,3 +235,59 @@ test "jobs and deadlines of members do nothing on a replica by themselves" {noco
         wait_same m r
     }
 }
+
+# ---- a replica that cannot keep what its master sends
+
+foreach {file says options} {
+    "append-only file" "append-only file can't be written" {--save {}}
+    snapshot "snapshots fail" {--save {3600 1000000}}
+} {
+    foreach ignores {no yes} {
+        test_each {file says options ignores} \
+                "a replica that can't write its $file; replica-ignore-disk-write-errors $ignores" {noconn} {
+            with_group {m ours {rdbcompression no repl-ping-replica-period 1}} {
+                on m set a 1
+                set port [free_port]
+                set id [process_start [list $::settings(server) --port $port --dir [fresh_dir] {*}$options \
+                    --rdbcompression no --replica-ignore-disk-write-errors $ignores \
+                    --replicaof "127.0.0.1 [member m plain_port]"] [fresh_dir]/log]
+                wait_for {![catch {set r [connect -port $port -tls 0]; $r get a} a] && $a eq 1}
+                if {$file ne "snapshot"} {
+                    $r config set appendonly yes
+                    wait_for {[regexp {aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0} [$r info persistence]] &&
+                        [regexp {aof_base_size:} [$r info persistence]]}
+                }
+                exec prlimit --pid [process_pid $id] --fsize=65536:unlimited
+                on m set large [string repeat x 200000]
+                wait_for {[$r strlen large] == 200000}
+                if {$file eq "snapshot"} {
+                    $r bgsave
+                    wait_for {[regexp {rdb_last_bgsave_status:err} [$r info persistence]]}
+                } else {
+                    wait_for {[regexp {aof_last_write_status:err} [$r info persistence]]}
+                }
+                # A PING of the master's, or of a client, ends nothing.
+                set offset [replication m master_repl_offset]
+                wait_for {[regexp {slave_repl_offset:(\d+)} [$r info replication] all at] && $at > $offset}
+                assert_match "*MISCONF*" [$r -typed ping]
+                on m set a 2
+                if {$ignores} {
+                    on m eval {redis.call('set', KEYS[1], 3)} 1 b
+                    on m multi
+                    on m incr a
+                    on m exec
+                    wait_for {[$r mget a b] eq {3 3}}
+                    assert_equal 1 [regexp -all "can't keep: the $says|can't keep: $says" [process_log $id]]
+                    assert {![string match "*CRITICAL*" [process_log $id]]}
+                    exec prlimit --pid [process_pid $id] --fsize=unlimited:unlimited
+                    $r -close
+                    assert_equal 0 [process_stop $id]
+                } else {
+                    assert_equal 1 [process_crashed $id]
+                    assert_match "*can't keep a write of its master: *$says*" [process_log $id]
+                    $r -close
+                }
+            }
+        }
+    }
+}
