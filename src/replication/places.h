@@ -5,8 +5,10 @@
  * is translated, with the same announced port. What it asks for tells them apart: it has applied what it acknowledged
  * last, and no more than it was sent.
  *
- *  1. Of several places with its address, one that covers the offset is taken, with the greatest acknowledged offset.
- *     Even if that was another's: the places that stay then reach back at least as far as before for all others.
+ *  1. If a place with its address covers the offset, it gets one with this address: that with the greatest acknowledged
+ *     offset that is not beyond the one asked for, even if that was another's, and even if less was sent there. What
+ *     it left was acknowledged no further than what it takes, so the owner of that is served, too. (Only among those
+ *     that cover the offset this would not hold: one that had another's place before may not be covered by it.)
  *  2. A place that does not cover the offset is taken only if nobody else has that address. The replica got its data
  *     elsewhere, and does not need the place any more.
  *  3. Else it gets a new place, and the old ones stay: a replica with another port leaves its old place to the time

@@ -65,7 +65,7 @@ static void an_offset_that_it_cannot_have(void **state)
 
 static void one_address_for_several(void **state)
 {
-    struct place a, b;
+    struct place a, b, c;
 
     (void)state;
     list_init(&places);
@@ -75,6 +75,13 @@ static void one_address_for_several(void **state)
     assert_ptr_equal(choose("10.0.0.1", 6379, 220), &b);
     assert_ptr_equal(choose("10.0.0.1", 6379, 180),
                      &b); /* also if it is the first: the second needs no less than 100 */
+
+    /* Replicas have exchanged places: the one that asks with 180 left c, which was sent no more than 160. If a went,
+     * the other, which comes with 110, would find nothing before 140. */
+    list_init(&places);
+    add(&a, "10.0.0.1", 6379, 100, 200);
+    add(&c, "10.0.0.1", 6379, 140, 160);
+    assert_ptr_equal(choose("10.0.0.1", 6379, 180), &c);
 }
 
 /* Replicas behind one address come and go; each that returns finds everything from its offset on. */
