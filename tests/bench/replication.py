@@ -11,8 +11,9 @@ fullsync_latency GET and SET at 20,000/s on the master during that
 memory           the master's memory above idle during that, with writes (copied pages are the child's)
 stopped          three replicas stand still for --stop-seconds while 20 MB/s are written: memory, syncs, catching up
 cuts             a link is down for --cut-seconds under load, --cuts times: partial syncs, and how soon it is up again
-stalls           GETs on the replica while it applies what the master can write; master and writer on one core,
-                 replica and reader on the other (sharing all, an idle third server has a p99.9 of 9 to 19 ms)
+stalls           GETs on the replica while it applies 1,000,000 SETs/s, or what the master can write if that is less;
+                 master and writer on one core, replica and reader on the other; then the same reads at a server that
+                 has nothing to do, on the replica's core: what the machine adds
 failover         FAILOVER under load, --failovers times: acknowledged writes lost, and how long writes were parked
 
 --quick is for trying it out: small counts, short times. --pin: the master on core 0, replicas on core 1, the client
@@ -261,15 +262,21 @@ class Bench:
                 proxy.close()
 
     def stalls(self, kind):
-        seconds = self.many(20, 4)
         with Pair(self, kind, cpus=(0, 1)) as pair:
-            writes = self.load(pair.master.port, "--seconds", seconds, "--pipeline", 32, cpus=0)
-            reads = self.run_load(pair.replicas[0].port, "--rate", 5000, "--gets", 100, "--seconds", seconds - 1,
-                                  cpus=1)
-            done = self.finish(writes)
-            wait_caught_up(pair.master, pair.replicas, 300)
+            done, reads = self.reads_while_applying(pair, pair.replicas[0])
+            with Member("idle", self.options.server, (), self.threads, 1) as idle:
+                _, idle_reads = self.reads_while_applying(pair, idle)
             return {"p99 ms": reads["p99"], "p99.9 ms": reads["p99.9"], "max ms": reads["max"],
-                    "SETs/s of the master": done["rate"]}
+                    "SETs/s of the master": done["rate"], "p99.9 ms, idle server": idle_reads["p99.9"]}
+
+    def reads_while_applying(self, pair, server):
+        seconds = self.many(20, 4)
+        writes = self.load(pair.master.port, "--rate", 1000000, "--seconds", seconds, "--pipeline", 32, cpus=0)
+        reads = self.run_load(server.port, "--rate", 5000, "--gets", 100, "--seconds", seconds - 1, "--warm-up", 1,
+                              cpus=1)
+        done = self.finish(writes)
+        wait_caught_up(pair.master, pair.replicas, 300)
+        return done, reads
 
     def failover(self, kind):
         with Pair(self, kind) as pair:
