@@ -20,7 +20,11 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Incomplete(Exception):
-    """More bytes are needed."""
+    """More bytes are needed: at least so many in all."""
+
+    def __init__(self, least=0):
+        super().__init__()
+        self.least = least
 
 
 class Lost(Exception):
@@ -44,7 +48,7 @@ def parse(data, at):
         if size < 0:
             return (chr(kind), None), after
         if len(data) < after + size + 2:
-            raise Incomplete
+            raise Incomplete(after + size + 2)
         if data[after + size:after + size + 2] != b"\r\n":
             raise Lost("bulk of %d bytes without its end: %r" % (size, bytes(data[at:at + 60])))
         return (chr(kind), bytes(data[after:after + size])), after + size + 2
@@ -88,20 +92,22 @@ class Connection:
             self.sock.settimeout(timeout)
             self.sock.connect(address)
         self.data = bytearray()
+        self.least = 0      # with fewer bytes than that no reply can be complete
 
     def close(self):
         self.sock.close()
 
     def take(self, replies, wanted):
         """Moves complete replies from the bytes received into the list, up to wanted."""
-        at = 0
-        data = bytes(self.data)
+        if len(self.data) < self.least:
+            return
+        self.least = at = 0
         try:
             while len(replies) < wanted:
-                reply, at = parse(data, at)
+                reply, at = parse(self.data, at)
                 replies.append(reply)
-        except Incomplete:
-            pass
+        except Incomplete as problem:
+            self.least = max(problem.least - at, 0)
         if at:
             del self.data[:at]
 
