@@ -36,6 +36,7 @@ FOLDERS = ["base", "net", "data", "store", "persist",
            "server/pubsub", "server/acl", "server/durable", "server/memory", "server/run", "server/upkeep",
            "server/diagnose",
            "replication",
+           "active",
            # cluster
            "commands/shared", "commands/keys", "commands/string", "commands/collection", "commands/sorted_set",
            "commands/stream", "commands/connection", "commands/debug", "commands/admin",

@@ -1,0 +1,45 @@
+/* Our stamps and KeyDB's. Both are milliseconds with a counter below: of 14 bits here, of 20 bits in KeyDB's mvcc.
+ *
+ * A stamp of ours fits into an mvcc with room between two neighbours, and comes back as it was. The other way a counter
+ * can be too large: KeyDB counts on in the same millisecond while its clock stands or jumped back. Then it is carried
+ * into the milliseconds, and stamps go on ascending by one until the milliseconds have caught up. So the stamp of such
+ * an operation depends on what was taken before it, and the mvcc, which stays with the operation, decides whether it is
+ * here already. */
+#pragma once
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { STAMP_COUNTER_BITS = 14, MVCC_COUNTER_BITS = 20 };
+
+/* No clock gives any of these: the year 2248. Beyond it a carry could overflow. */
+#define MVCC_END (UINT64_C(1) << 63)
+#define STAMP_END (UINT64_C(1) << 57)
+
+/* The last operation of one UUID. {0}: none. */
+struct mvcc_clock {
+    uint64_t mvcc, stamp;
+};
+
+static inline uint64_t mvcc_of_stamp(uint64_t stamp) /* of an origin of ours */
+{
+    return stamp << (MVCC_COUNTER_BITS - STAMP_COUNTER_BITS);
+}
+
+static inline uint64_t mvcc_to_stamp(uint64_t mvcc) /* the reverse */
+{
+    return mvcc >> (MVCC_COUNTER_BITS - STAMP_COUNTER_BITS);
+}
+
+static inline int64_t mvcc_wall_ms(uint64_t mvcc)
+{
+    return (int64_t)(mvcc >> MVCC_COUNTER_BITS);
+}
+
+/* Gives an operation of a KeyDB server its stamp, above that of the last one. False: its mvcc is not above that of the
+ * last one, so it is here already; nothing changes. */
+must_check bool mvcc_take(struct mvcc_clock *clock, uint64_t mvcc, uint64_t *stamp);
+/* An operation came by another way, with the stamp that another node gave it. */
+void mvcc_learn(struct mvcc_clock *clock, uint64_t mvcc, uint64_t stamp);
