@@ -289,8 +289,20 @@ static int64_t expire_resolve(const struct change *change, int64_t *before_ms, i
     return expire_ms == EXPIRE_KEEP ? *before_ms : expire_ms;
 }
 
-/* The old value goes and an entry of the wanted shape takes its place. A rewrite that changes neither the words nor the
- * allocator's size class happens in place: no allocation in the steady state. */
+static inline unsigned version_flag(const struct entry *entry)
+{
+    return entry != NULL ? entry->flags & ENTRY_VERSIONED : 0;
+}
+
+/* For a new entry in the place of `old`, made with its version_flag. */
+static inline void copy_version(struct entry *entry, const struct entry *old)
+{
+    if (UNLIKELY((entry->flags & ENTRY_VERSIONED) != 0))
+        entry_word_store(entry, ENTRY_VERSIONED, entry_version(old));
+}
+
+/* The old value goes and an entry of the wanted shape takes its place, with the key's version. A rewrite that changes
+ * neither the words nor the allocator's size class happens in place: no allocation in the steady state. */
 static struct entry *change_reshape(struct change *change, unsigned flags, size_t inline_size, int64_t expire_ms)
 {
     struct entry *old = change_entry(change), *entry;
@@ -325,8 +337,9 @@ static struct entry *change_reshape(struct change *change, unsigned flags, size_
             }
         }
     }
-    entry = entry_create(change->key->name, flags, inline_size, expire_ms,
+    entry = entry_create(change->key->name, flags | version_flag(old), inline_size, expire_ms,
                          old != NULL && change->access->counts_uses ? old->clock : change->access->clock);
+    copy_version(entry, old);
     change_put_entry(change, entry);
     deadline_changed(change, before_ms, expire_ms);
     return entry;
@@ -551,10 +564,27 @@ void change_move_value(struct change *to, struct change *from, int64_t expire_ms
     entry_free(entry);
 }
 
+/* The same key and value in an entry with the words that `flags` name; expire_ms is what its deadline's word holds. */
+static struct entry *change_words(struct change *change, unsigned flags, int64_t expire_ms)
+{
+    const size_t inline_size = (flags & ENTRY_WORD) != 0 ? 0 : change_existing(change)->inline_size;
+    struct entry *old = change_existing(change), *entry;
+
+    entry = entry_create(entry_key(old), flags, inline_size, expire_ms, old->clock);
+    entry->type = old->type;
+    entry->encoding = old->encoding;
+    copy_version(entry, old);
+    if ((flags & ENTRY_WORD) != 0)
+        entry_word_store(entry, ENTRY_WORD, entry_word_at(old, ENTRY_WORD));
+    else if (inline_size != 0)
+        memcpy(entry_inline(entry), entry_inline(old), inline_size);
+    change_put_entry(change, entry);
+    return entry;
+}
+
 struct entry *change_expire_word(struct change *change, int64_t expire_ms)
 {
-    struct entry *old = change_existing(change), *entry;
-    unsigned flags = old->flags & ENTRY_WORD;
+    struct entry *old = change_existing(change);
 
     if ((old->flags & ENTRY_EXPIRES) != 0 && expire_ms != EXPIRE_NEVER) {
         entry_word_store(old, ENTRY_EXPIRES, (uint64_t)expire_ms);
@@ -562,15 +592,23 @@ struct entry *change_expire_word(struct change *change, int64_t expire_ms)
     }
     if ((old->flags & ENTRY_EXPIRES) == 0 && expire_ms == EXPIRE_NEVER)
         return old;
-    entry = entry_create(entry_key(old), flags, flags != 0 ? 0 : old->inline_size, expire_ms, old->clock);
-    entry->type = old->type;
-    entry->encoding = old->encoding;
-    if (flags != 0)
-        entry_word_store(entry, ENTRY_WORD, entry_word_at(old, ENTRY_WORD));
-    else if (old->inline_size != 0)
-        memcpy(entry_inline(entry), entry_inline(old), old->inline_size);
-    change_put_entry(change, entry);
-    return entry;
+    return change_words(change, old->flags & (ENTRY_VERSIONED | ENTRY_WORD), expire_ms);
+}
+
+void change_set_version(struct change *change, uint64_t version)
+{
+    struct entry *entry = change_existing(change);
+    const unsigned flags = version != 0 ? entry->flags | ENTRY_VERSIONED : entry->flags & ~(unsigned)ENTRY_VERSIONED;
+
+    assert(holds(change->access, change->stripe));
+    if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
+        subkey_ttl_changed_in_place(change->access, entry);
+    if (flags != entry->flags)
+        entry = change_words(change, flags,
+                             (flags & ENTRY_EXPIRES) != 0 ? (int64_t)entry_word_at(entry, ENTRY_EXPIRES)
+                                                          : EXPIRE_NEVER);
+    if (version != 0)
+        entry_word_store(entry, ENTRY_VERSIONED, version);
 }
 
 void change_expire(struct change *change, int64_t expire_ms)

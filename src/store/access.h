@@ -176,7 +176,10 @@ char *change_edit_string(struct change *change, size_t size);
 void change_move_value(struct change *to, struct change *from, int64_t expire_ms); /* deletes the key of `from` */
 void change_copy_value(struct change *to, const struct entry *from, int64_t expire_ms);
 void change_expire(struct change *change, int64_t expire_ms); /* the key exists; EXPIRE_NEVER removes its deadline */
-void change_delete(struct change *change);                    /* the key exists */
+/* The key exists. 0: it has no version any more, and needs no memory for it. No change of data: end with change_abandon
+ * if it is the only one. */
+void change_set_version(struct change *change, uint64_t version);
+void change_delete(struct change *change); /* the key exists */
 /* The key exists; change_delete uses FREE_SERVER_DEL. */
 void change_delete_for(struct change *change, enum free_reason reason);
 

@@ -1,4 +1,4 @@
-/* The keyspace against a model: an array of a few keys with value, deadline and watcher. */
+/* The keyspace against a model: an array of a few keys with value, deadline, version and watcher. */
 #include "store/access.h"
 
 #include "base/mem.h"
@@ -25,6 +25,7 @@ struct model_key {
     char *value[DATABASES]; /* NULL: absent */
     size_t size[DATABASES];
     int64_t expire_ms[DATABASES];
+    uint64_t version[DATABASES]; /* 0: none */
 };
 
 static struct model_key *model;
@@ -39,6 +40,7 @@ static void model_drop(struct model_key *key, unsigned db)
     free(key->value[db]);
     key->value[db] = NULL;
     key->expire_ms[db] = EXPIRE_NEVER;
+    key->version[db] = 0;
 }
 
 static void model_set(struct model_key *key, unsigned db, const char *value, size_t size, int64_t expire_ms)
@@ -125,6 +127,7 @@ static void check_entry(const struct entry *entry, const struct model_key *key, 
     assert_int_equal(value.size, key->size[db]);
     assert_memory_equal(value.data, key->value[db], value.size);
     assert_int_equal(entry_expire_ms(entry), key->expire_ms[db]);
+    assert_int_equal(entry_version(entry), key->version[db]);
     assert_true(slice_equal(entry_key(entry), key->slice));
 }
 
@@ -244,13 +247,26 @@ static void random_expire(struct random *random, struct model_key *model_key, co
     model_key->expire_ms[db] = expire_ms;
 }
 
+static void random_version(struct random *random, struct model_key *model_key, const struct key *key, unsigned db)
+{
+    uint64_t version = random_below(random, 4) == 0 ? 0 : random_u64(random);
+    struct change change;
+
+    if (access_find(&access_, db, key) == NULL)
+        return;
+    change_begin(&change, &access_, db, key);
+    change_set_version(&change, version);
+    change_abandon(&change);
+    model_key->version[db] = version;
+}
+
 static void random_step(struct random *random)
 {
     struct model_key *model_key = &model[random_below(random, KEYS)];
     struct key key = key_make(model_key->slice);
     unsigned db = (unsigned)random_below(random, DATABASES);
 
-    switch (random_below(random, 16)) {
+    switch (random_below(random, 18)) {
     case 0:
     case 1:
     case 2:
@@ -280,6 +296,10 @@ static void random_step(struct random *random)
     case 13:
         for (uint32_t i = 0; i < STRIPES; i++)
             (void)access_expire_due(&access_, i, db, 1000);
+        break;
+    case 14:
+    case 15:
+        random_version(random, model_key, &key, db);
         break;
     default:
         check_entry(access_read(&access_, db, &key), model_key, db);
@@ -396,6 +416,48 @@ static void a_lookup_without_the_stripe_is_caught(void **state)
     assert_null(access_read(&access_, 0, &key));
     access_unlock(&access_, &stripe, 1);
     assert_false(access_holds(&access_, stripe));
+    teardown();
+}
+
+static uint64_t version_in(const struct change *change)
+{
+    const struct entry *entry = change_entry(change);
+
+    assert_non_null(entry);
+    return entry != NULL ? entry_version(entry) : 0;
+}
+
+/* With all shapes of entries: strings in and outside of the entry, numbers, long names, deadlines. */
+static void a_version_takes_one_word_and_gives_it_back(void **state)
+{
+    static const char *const values[] = {"", "short", "4711", "a value of some length, in the entry"};
+    struct random random = test_random(__func__);
+
+    (void)state;
+    setup(&random);
+    begin();
+    for (unsigned i = 0; i < 64; i++) {
+        char name[400], text[2000];
+        struct key key = key_make(slice_make(name, (i & 1) != 0 ? 300 : 20));
+        unsigned shape = i / 2 % 5;
+        struct change change;
+        uint64_t before;
+
+        memset(name, 'n', sizeof(name));
+        memset(text, 't', sizeof(text));
+        change_begin(&change, &access_, 0, &key);
+        change_put_string(&change, shape < 4 ? slice_from_text(values[shape]) : slice_make(text, sizeof(text)),
+                          (i & 32) != 0 ? now_ms + 1000 : EXPIRE_NEVER);
+        change_end(&change, EVENT_STRING, "set");
+        before = store_entry_bytes(store, change_entry(&change), 0);
+        change_set_version(&change, i + 1);
+        assert_int_equal(version_in(&change), i + 1);
+        assert_in_range(store_entry_bytes(store, change_entry(&change), 0), before, before + before / 4 + 8);
+        change_set_version(&change, 0);
+        assert_int_equal(version_in(&change), 0);
+        assert_int_equal(store_entry_bytes(store, change_entry(&change), 0), before);
+        change_abandon(&change);
+    }
     teardown();
 }
 
@@ -666,6 +728,7 @@ int main(void)
         cmocka_unit_test(watchers_learn_of_what_was_loaded),
         cmocka_unit_test(two_stores_exchange_their_keys),
         cmocka_unit_test(a_lookup_without_the_stripe_is_caught),
+        cmocka_unit_test(a_version_takes_one_word_and_gives_it_back),
         cmocka_unit_test(a_large_value_is_given_up_behind_the_release),
         cmocka_unit_test(a_long_string_is_shared_with_the_journal),
         cmocka_unit_test(a_shared_string_is_data_as_long_as_a_key_has_it),

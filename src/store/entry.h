@@ -5,8 +5,9 @@
  * Short strings follow the key (inline), and integers are in the word. For all other values the word is a pointer: to a
  * blob for longer strings, for other types to the value's data (data/value.h). If members of the value have deadlines,
  * the `expire` word points to struct subkey_ttls, which also has the key's deadline. Entries without such members need
- * no memory for this, and one comparison tells whether anything is due. The lock of the key's stripe guards an entry;
- * only store/access.h changes it. */
+ * no memory for this, and one comparison tells whether anything is due. The version belongs to the key, not to its
+ * value: it stays when the key gets another value or deadline, and a value that moves to another key leaves it behind.
+ * The lock of the key's stripe guards an entry; only store/access.h changes it. */
 #pragma once
 
 #include "base/blob.h"
@@ -36,9 +37,9 @@ enum value_type { EVERY_TYPE(TYPE_NUMBER) TYPE_COUNT };
 
 enum entry_flag {
     ENTRY_EXPIRES = 1 << 0,
-    ENTRY_VERSIONED = 1 << 1,
-    ENTRY_WORD = 1 << 2,     /* there is a word: the value, or a pointer to it; otherwise the value is inline */
-    ENTRY_LONG_KEY = 1 << 3, /* the key's size is in a word of its own */
+    ENTRY_VERSIONED = 1 << 1, /* there is a version */
+    ENTRY_WORD = 1 << 2,      /* there is a word: the value, or a pointer to it; otherwise the value is inline */
+    ENTRY_LONG_KEY = 1 << 3,  /* the key's size is in a word of its own */
     ENTRY_WORDS_MASK = 15,
     ENTRY_MEMBERS = 1 << 4 /* members have deadlines: the word of ENTRY_EXPIRES points to struct subkey_ttls */
 };
@@ -120,6 +121,12 @@ static inline int64_t entry_expire_ms(const struct entry *entry)
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
         return entry_subkey_ttls(entry)->key_ms;
     return (int64_t)entry_word_at(entry, ENTRY_EXPIRES);
+}
+
+/* What the last operation on the key was (store/stamp.h); 0: unknown. */
+static inline uint64_t entry_version(const struct entry *entry)
+{
+    return (entry->flags & ENTRY_VERSIONED) != 0 ? entry_word_at(entry, ENTRY_VERSIONED) : 0;
 }
 
 /* The earliest deadline of its members. */

@@ -190,12 +190,14 @@ static struct entry *view_create(struct access *access, const struct entry *entr
     }
     lifetimes->key_ms = entry_expire_ms(entry);
     due_update(lifetimes);
-    view = entry_create(entry_key(entry), ENTRY_WORD, 0,
+    view = entry_create(entry_key(entry), ENTRY_WORD | (entry->flags & ENTRY_VERSIONED), 0,
                         deadlines_count(&lifetimes->members) != 0 ? lifetimes->due_ms : lifetimes->key_ms,
                         entry->clock);
     view->type = entry->type;
     view->encoding = (uint32_t)value.encoding & 15;
     entry_word_store(view, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
+    if ((view->flags & ENTRY_VERSIONED) != 0)
+        entry_word_store(view, ENTRY_VERSIONED, entry_version(entry));
     if (deadlines_count(&lifetimes->members) != 0)
         entry_put_subkey_ttls(view, lifetimes);
     else

@@ -36,6 +36,7 @@ struct model_key {
     bool exists[MEMBERS];
     int64_t when_ms[MEMBERS]; /* EXPIRE_NEVER: no deadline */
     int64_t key_ms;
+    uint64_t version;   /* 0: none */
     bool told[MEMBERS]; /* the state by the reported changes */
 };
 
@@ -90,6 +91,7 @@ static void model_drop(struct model_key *key)
         key->when_ms[i] = EXPIRE_NEVER;
     }
     key->key_ms = EXPIRE_NEVER;
+    key->version = 0;
 }
 
 static void model_tick(void)
@@ -171,6 +173,7 @@ static void check_entry(const struct entry *entry, const struct model_key *key)
     assert_ptr_equal(entry_member_ops(store, entry), ops_of(key)->members);
     assert_int_equal(ops_of(key)->count(entry_value(entry)), model_count(key));
     assert_int_equal(entry_expire_ms(entry), key->key_ms);
+    assert_int_equal(entry_version(entry), key->version);
     subkey_ttl_validate(store, entry);
     for (unsigned i = 0; i < MEMBERS; i++) {
         char room[16];
@@ -367,6 +370,21 @@ static void expire_key(struct model_key *key)
     apply_effects();
 }
 
+static void set_version(struct model_key *key)
+{
+    struct key name = key_of(key);
+    struct change change;
+
+    begin();
+    if (access_probe(&access_, 0, &name) == NULL)
+        return;
+    key->version = below(4) == 0 ? 0 : random_u64(&random_);
+    change_begin(&change, &access_, 0, &name);
+    change_set_version(&change, key->version);
+    change_abandon(&change);
+    apply_effects();
+}
+
 /* RENAME and COPY. */
 static void move_or_copy(struct model_key *from, struct model_key *to, bool moves)
 {
@@ -463,6 +481,7 @@ static void hide_the_dead(void)
         check_walk(true);
         check_walk(false);
         check_random_key();
+        set_version(&model[below(KEYS)]);
         for (unsigned i = 0; i < KEYS; i++)
             check_key(&model[i], true);
     }
@@ -472,7 +491,7 @@ static void hide_the_dead(void)
 
 static void change_something(struct model_key *key)
 {
-    unsigned what = below(1000), i = below(MEMBERS);
+    unsigned what = below(1040), i = below(MEMBERS);
 
     if (what < 350)
         add_members(key);
@@ -494,6 +513,8 @@ static void change_something(struct model_key *key)
         hide_the_dead();
     else if (what < 990)
         defragment();
+    else if (what >= 1000)
+        set_version(key);
     else
         check_random_key();
 }
