@@ -31,7 +31,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 # The stack, bottom first. Replication and the cluster will stand where the comment says.
-FOLDERS = ["base", "net", "data", "store", "persist",
+FOLDERS = ["base", "net", "data", "merge", "store", "persist",
            "server/config", "server/process", "server/command", "server/core", "server/observe", "server/tls",
            "server/pubsub", "server/acl", "server/durable", "server/memory", "server/run", "server/upkeep",
            "server/diagnose",

@@ -1,0 +1,64 @@
+/* Operations and entries. An operation is what one command did to one key: a total function of the key's state, its own
+ * words and its wall time. An entry is what one stamp did: the operations of a command or a transaction, at most one a
+ * key, or a flush.
+ *
+ * The module does not know values. It runs operations through a `merge_model`, which the simulation fills with small
+ * values of its own and the server with the real ones.
+ *
+ * Entries never change. They are counted references without atomics: the owner of a node guards all that is its own. */
+#pragma once
+
+#include "base/slice.h"
+#include "merge/place.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct merge_value; /* of the model; NULL is a key that does not exist */
+
+struct merge_op {
+    struct merge_entry *entry;
+    struct merge_place place;
+    bool overwrites; /* what is older does not matter to it */
+    bool evicts;     /* overwrites, too */
+    uint64_t seen;   /* of an eviction: the stamp of the key's last operation then */
+    struct slice key, words;
+};
+
+struct merge_entry {
+    uint32_t references, op_count;
+    uint64_t origin, stamp;
+    uint64_t prev; /* the stamp of the origin's operation before */
+    int64_t wall;  /* the origin's wall time, as used when the command ran; never falls at an origin */
+    bool flush;    /* keys whose last stamp is below go */
+    struct merge_op ops[];
+};
+
+/* What a caller gives to make an operation of. */
+struct merge_item {
+    struct slice key, words;
+    bool overwrites;
+    bool evicts;
+    uint64_t seen; /* of an eviction: the stamp of the key's last operation */
+};
+
+struct merge_model {
+    /* Each of these takes the value over and returns what it becomes. They may change it in place. */
+    struct merge_value *(*apply)(struct merge_value *value, const struct merge_op *op);
+    struct merge_value *(*expire)(struct merge_value *value, int64_t wall); /* what has a deadline <= wall goes */
+
+    struct merge_value *(*copy)(struct merge_value *value); /* may count a reference; NULL gives NULL */
+    void (*destroy)(struct merge_value *value);             /* accepts NULL */
+    bool (*equal)(const struct merge_value *a, const struct merge_value *b);
+    /* The words of an overwriting operation that makes a key this value. The caller frees the memory (mem_free). */
+    struct slice (*restore)(const struct merge_value *value);
+};
+
+struct merge_entry *merge_entry_create(uint64_t origin, uint64_t stamp, uint64_t prev, int64_t wall, bool flush,
+                                       const struct merge_item *items, uint32_t item_count);
+struct merge_entry *merge_entry_acquire(struct merge_entry *entry);
+void merge_entry_release(struct merge_entry *entry);
+uint64_t merge_op_bytes(const struct merge_op *op); /* what the window counts for it */
+
+/* Runs the operation. It meets nothing whose deadline its wall time has reached, on every node. */
+struct merge_value *merge_op_run(const struct merge_op *op, struct merge_value *value, const struct merge_model *model);

@@ -1,0 +1,64 @@
+/* The record of one key: its value at a base, and the operations since, in their order.
+ *
+ *     base place B, value then  ->  op  ->  op  ->  ... op (the last place, L)  =  value now
+ *
+ * This is the simplest form of the rules: whenever the list changes, all of it is run again from the base. A cheaper
+ * form must end in the same values.
+ *
+ * A key without a record stands at the floor or at the flush stamp, whichever is younger: of what is older nothing is
+ * known, or nothing is left. All functions are pure: they know this record, the operation and the horizon. */
+#pragma once
+
+#include "merge/operation.h"
+
+/* What a node knows of the past. */
+struct merge_horizon {
+    uint64_t frontier;        /* F: every member has all operations up to this stamp */
+    int64_t wall;             /* W: nobody runs a command with a wall time below this any more */
+    uint64_t floor;           /* of a missing key nothing older is known */
+    struct merge_place flush; /* the youngest flush */
+};
+
+struct merge_record {
+    struct merge_place base_place;
+    struct merge_value *base;
+    struct merge_value *value;
+    struct merge_op **ops; /* ascending by place, all behind the base; each holds its entry */
+    uint32_t count, capacity;
+    bool base_overwrote; /* what is older than the base does not matter */
+};
+
+enum merge_outcome {
+    MERGE_APPENDED,    /* ran at the end */
+    MERGE_PLACED,      /* older than the last one: the younger ones ran again behind it */
+    MERGE_FLUSHED,     /* older than the flush stamp: dropped */
+    MERGE_OVERWRITTEN, /* older than what overwrote: dropped */
+    MERGE_LATE,        /* its place is gone: the key is dirty */
+    MERGE_LATE_NOTHING /* an eviction of what was freed here already */
+};
+
+void merge_record_init(struct merge_record *record, const struct merge_horizon *horizon); /* of a missing key */
+void merge_record_fini(struct merge_record *record, const struct merge_model *model);
+void merge_record_copy(struct merge_record *to, const struct merge_record *from, const struct merge_model *model);
+
+struct merge_place merge_record_last(const struct merge_record *record); /* L */
+uint64_t merge_record_window_bytes(const struct merge_record *record);   /* of its list */
+
+/* Takes in an operation of any age. `exists`: the key has a record (a tombstone is one), so `record` is not what
+ * merge_record_init made just now. */
+enum merge_outcome merge_record_place(struct merge_record *record, struct merge_op *op, bool exists,
+                                      const struct merge_horizon *horizon, const struct merge_model *model);
+
+/* Runs a flush. Returns MERGE_APPENDED if nothing of the key is left, MERGE_PLACED if something younger is,
+ * MERGE_OVERWRITTEN if all of the key is younger, MERGE_LATE if that cannot be known. */
+enum merge_outcome merge_record_flush(struct merge_record *record, struct merge_place flush,
+                                      const struct merge_model *model);
+
+/* Drops what the frontiers have passed. Returns whether the key is nothing but a tombstone that is not needed any more:
+ * then the floor rises to F and the record goes. `keep`: it is dirty, and keeps its value and its place. */
+bool merge_record_settle(struct merge_record *record, const struct merge_horizon *horizon, bool keep,
+                         const struct merge_model *model);
+
+/* Gives up the list, as there is no memory for it: the value now becomes the base. */
+void merge_record_forget_list(struct merge_record *record, const struct merge_model *model);
+void merge_record_validate(const struct merge_record *record); /* asserts the order */
