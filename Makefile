@@ -10,7 +10,7 @@
 #   make bench       measure beside Redis
 #   make install     PREFIX=/usr/local DESTDIR=
 #   make clean       what was built (distclean: also what was downloaded)
-#   make unit | integration | differential | replication | long | stress | conformance | fault | badinput | clients | fuzz      one group of tests
+#   make unit | merge | integration | differential | replication | long | stress | conformance | fault | badinput | clients | fuzz      one group of tests
 #
 # Variants: BUILD=release (default), debug, asan, tsan, fuzz, valgrind. CC=clang works too. LTO=1 for link-time optimization.
 # New files need no mention here: src/FOLDER/NAME.c or src/FOLDER/ROOM/NAME.c belongs to the library, NAME_test.c beside
@@ -164,7 +164,11 @@ FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.c=build/fuzz/fuzz/%)
 # Programs of tests/bench that use our libraries; the others are built where they are run.
 BENCHES := $(BENCH_SOURCES:tests/bench/%.c=$(OUT)/bench/%)
 PROGRAMS := $(if $(MAIN_SOURCES),$(SERVER)) $(TOOLS)
+breakable = $(patsubst %.c,$(OUT)/obj/breakable/%.o,$(1))
 PRELOAD := $(if $(PRELOAD_SOURCES),$(OUT)/test/fault.so)
+# The simulation has the rules built for itself, with switches that break them.
+MERGE_SIM_SOURCES := $(sort $(wildcard tests/merge/*.c)) $(filter src/merge/%,$(LIBRARY_SOURCES))
+MERGE_SIM := $(OUT)/test/merge_sim
 
 # A build asks for no package that only tests need. Where cmocka is anyway, it also builds the unit tests, which link
 # nothing else of those.
@@ -174,7 +178,7 @@ CMOCKA := $(if $(HAVE_CMOCKA),,test-packages)
 .PHONY: all programs unit-tests FORCE
 all: $(LIBRARY) programs $(if $(HAVE_CMOCKA),unit-tests)
 unit-tests: $(UNIT_TESTS)
-programs: $(PROGRAMS) $(PRELOAD) $(BENCHES)
+programs: $(PROGRAMS) $(PRELOAD) $(BENCHES) $(MERGE_SIM)
 
 # ---------------------------------------------------------------------------------------------------------------
 # Compiling and linking. What is built depends on how: a file whose content changes with the flags, another that
@@ -192,6 +196,11 @@ $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
 	@echo "  compile $(BUILD) $<"
 	@$(COMPILE) $(FLAGS_OF_FILE) -MMD -MP -c $< -o $@
+
+$(OUT)/obj/breakable/%.o: %.c $(OUT)/flags
+	@mkdir -p $(@D)
+	@echo "  compile $(BUILD) $< (breakable)"
+	@$(COMPILE) -DMERGE_BREAKABLE -MMD -MP -c $< -o $@
 
 # An error of Lua leaves C functions without their exit, which the thread sanitizer would wait for on its stack of calls
 # until there is no room left on that.
@@ -220,6 +229,8 @@ $(BENCHES): $(OUT)/bench/%: $(OUT)/obj/tests/bench/%.o $(LIBRARY)
 	$(call link_program)
 $(TOOLS): $(OUT)/bin/%: $(OUT)/obj/src/tools/%.o $(LIBRARY)
 	$(call link_program)
+$(MERGE_SIM): $(call breakable,$(MERGE_SIM_SOURCES)) $(LIBRARY)
+	$(call link_program)
 $(POWER_CUT_TESTS:src/%.c=$(OUT)/test/%): $(call object,$(POWER_CUT_SOURCES))
 $(UNIT_TESTS): $(OUT)/test/%: $(OUT)/obj/src/%.o $(LIBRARY) | $(CMOCKA)
 	$(call link_program,-lcmocka -ldl)
@@ -234,7 +245,8 @@ $(FUZZERS): $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $(LIBRARY)
 endif
 $(call object,$(TEST_SOURCES)): | $(CMOCKA)
 
-ALL_OBJECTS := $(call object,$(SOURCES) $(MAIN_SOURCES) $(BENCH_SOURCES) $(FUZZ_SOURCES))
+ALL_OBJECTS := $(call object,$(SOURCES) $(MAIN_SOURCES) $(BENCH_SOURCES) $(FUZZ_SOURCES)) \
+    $(call breakable,$(MERGE_SIM_SOURCES))
 .SECONDARY: $(ALL_OBJECTS)
 ifdef NEEDS_BUILD
 -include $(ALL_OBJECTS:.o=.d)
@@ -245,7 +257,7 @@ endif
 # needs beforehand. Sanitized variants get more patience there.
 
 .PHONY: run test check campaign image bench lint tidy tidy-all help test-packages check-packages campaign-packages oracle
-.PHONY: unit integration differential replication badinput long stress conformance fault clients fuzz fuzzers valgrind
+.PHONY: unit merge integration differential replication badinput long stress conformance fault clients fuzz fuzzers valgrind
 .PHONY: core-groups whole-groups install clean distclean
 
 run: programs
@@ -266,11 +278,11 @@ RUN_TESTS = @BUILD=$(BUILD) OUT=$(OUT) ORACLE=$(ORACLE) FUZZ_SECONDS=$(FUZZ_SECO
 SHARE_JOBS := $(if $(DRY_RUN),,+)
 
 test: all unit-tests oracle
-	$(RUN_TESTS) --level short make unit integration differential replication stress conformance fault
+	$(RUN_TESTS) --level short make unit merge integration differential replication stress conformance fault
 
 unit: all unit-tests | test-packages
 	$(RUN_TESTS) unit
-integration stress fault valgrind: programs | test-packages
+integration merge stress fault valgrind: programs | test-packages
 	$(RUN_TESTS) $@
 differential replication badinput long: programs oracle
 	$(RUN_TESTS) $@
@@ -284,9 +296,9 @@ fuzzers: $(if $(filter fuzz,$(BUILD)),$(FUZZERS))
 
 # A build that fails counts as a failed test in check and campaign, hence these are run by the script, too.
 core-groups: all unit-tests oracle
-	$(RUN_TESTS) --level core unit integration differential replication stress
+	$(RUN_TESTS) --level core unit merge integration differential replication stress
 whole-groups: all unit-tests oracle
-	$(RUN_TESTS) --level whole make unit integration differential replication badinput stress conformance fault
+	$(RUN_TESTS) --level whole make unit merge integration differential replication badinput stress conformance fault
 check: | check-packages
 	$(SHARE_JOBS)$(RUN_TESTS) --sum lint tidy long tsan-core asan-core
 campaign: | check-packages campaign-packages

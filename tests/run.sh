@@ -210,6 +210,15 @@ group_replication() {
         --kinds ours,oracle,ours,ours --seed "$SEED"
 }
 
+# The rules of active replication in a simulated world. The whole form runs more than 10 million operations.
+group_merge() {
+    run_program "merge, directed histories" 60 "$OUT/test/merge_sim" --directed
+    run_program "merge, each rule broken" "$(pick 120 120 1200)" "$OUT/test/merge_sim" --breaks \
+        --most "$(pick 2000 2000 20000)"
+    run_program "merge, random histories" "$(pick 120 120 2400)" "$OUT/test/merge_sim" --seed "${SEED}000000" \
+        --count "$(pick 5000 2000 200000)"
+}
+
 group_stress() {
     run_suite "stress" "$(pick 90 120 900)" stress --server "$server" --seconds "$(pick 10 20 180)" --seed "$SEED"
 }

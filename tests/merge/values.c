@@ -1,0 +1,662 @@
+#include "values.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENTRY_NEW, ENTRY_PENDING, ENTRY_DONE };
+
+static const bool kind_overwrites[] = {
+#define KIND(name, overwrites) overwrites,
+    VALUE_KINDS(KIND)
+#undef KIND
+};
+static const char *const kind_names[] = {
+#define KIND(name, overwrites) #name,
+    VALUE_KINDS(KIND)
+#undef KIND
+};
+
+bool value_kind_overwrites(uint8_t kind)
+{
+    return kind_overwrites[kind];
+}
+
+static struct merge_value *value_copy(struct merge_value *value)
+{
+    if (value != NULL)
+        value->references++;
+    return value;
+}
+
+static void value_destroy(struct merge_value *value)
+{
+    if (value != NULL && --value->references == 0)
+        mem_free(value);
+}
+
+bool value_equal(const struct merge_value *a, const struct merge_value *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    return memcmp((const char *)a + sizeof(uint32_t), (const char *)b + sizeof(uint32_t),
+                  sizeof(*a) - sizeof(uint32_t)) == 0;
+}
+
+/* Takes the reference over and returns one to a value that may be changed. */
+static struct merge_value *value_own(struct merge_value *value)
+{
+    struct merge_value *own;
+
+    if (value->references == 1)
+        return value;
+    own = mem_copy(value, sizeof(*value));
+    own->references = 1;
+    value->references--;
+    return own;
+}
+
+static struct merge_value *value_new(uint8_t type)
+{
+    struct merge_value *value = mem_alloc_zero(sizeof(*value));
+
+    value->references = 1;
+    value->type = type;
+    return value;
+}
+
+static bool is_collection(const struct merge_value *value)
+{
+    return value->type == VALUE_SET || value->type == VALUE_HASH || value->type == VALUE_ZSET;
+}
+
+/* Removes the members; none left: the key goes. */
+static struct merge_value *remove_members(struct merge_value *value, uint8_t which)
+{
+    which &= value->members;
+    if (which == 0)
+        return value;
+    if (which == value->members) {
+        value_destroy(value);
+        return NULL;
+    }
+    value = value_own(value);
+    value->members &= (uint8_t)~which;
+    for (unsigned i = 0; i < VALUE_MEMBERS; i++) {
+        if ((which >> i & 1) == 0)
+            continue;
+        value->member_deadline[i] = 0;
+        if (value->type == VALUE_HASH) {
+            value->of.hash.size[i] = 0;
+            memset(value->of.hash.text[i], 0, VALUE_FIELD_MOST);
+        } else if (value->type == VALUE_ZSET) {
+            value->of.score[i] = 0;
+        }
+    }
+    return value;
+}
+
+static struct merge_value *value_expire(struct merge_value *value, int64_t wall)
+{
+    uint8_t dead = 0;
+
+    if (value == NULL)
+        return NULL;
+    if (value->deadline != 0 && value->deadline <= wall) {
+        value_destroy(value);
+        return NULL;
+    }
+    if (!is_collection(value))
+        return value;
+    for (unsigned i = 0; i < VALUE_MEMBERS; i++) {
+        if (value->member_deadline[i] != 0 && value->member_deadline[i] <= wall)
+            dead |= (uint8_t)(1 << i);
+    }
+    return remove_members(value, dead);
+}
+
+/* The value to change as this type, or a new one; NULL if it has another type. */
+static struct merge_value *typed(struct merge_value **value, uint8_t type)
+{
+    if (*value == NULL)
+        *value = value_new(type);
+    else if ((*value)->type != type)
+        return NULL;
+    else
+        *value = value_own(*value);
+    return *value;
+}
+
+static bool parse_integer(const char *text, uint8_t size, long *number)
+{
+    char room[VALUE_STRING_MOST + 1], *end;
+
+    if (size == 0) {
+        *number = 0;
+        return false;
+    }
+    memcpy(room, text, size);
+    room[size] = '\0';
+    *number = strtol(room, &end, 10);
+    return end == room + size;
+}
+
+static void set_string(struct merge_value *value, const char *text, uint8_t size)
+{
+    memset(value->of.string, 0, sizeof(value->of.string));
+    memcpy(value->of.string, text, size);
+    value->count = size;
+}
+
+static struct merge_value *drop_if_new(struct merge_value *value, bool was_new)
+{
+    if (!was_new)
+        return value;
+    value_destroy(value);
+    return NULL;
+}
+
+static struct merge_value *apply_string(struct merge_value *value, const struct value_part *part)
+{
+    bool is_new = value == NULL;
+    char text[64];
+    int size = 0;
+    long number = 0;
+
+    if (typed(&value, VALUE_STRING) == NULL)
+        return value;
+    switch (part->kind) {
+    case KIND_INCRBY:
+        if (!is_new && !parse_integer(value->of.string, value->count, &number))
+            return value;
+        if (labs(number + part->n) > VALUE_LIMIT)
+            return drop_if_new(value, is_new);
+        size = snprintf(text, sizeof(text), "%ld", number + part->n);
+        break;
+    case KIND_INCRF: {
+        char room[VALUE_STRING_MOST + 1] = "0", *end = room + 1;
+        double sum;
+
+        if (!is_new) {
+            memcpy(room, value->of.string, value->count);
+            room[value->count] = '\0';
+        }
+        sum = strtod(room, &end);
+        if (end == room || *end != '\0')
+            return value;
+        size = snprintf(text, sizeof(text), "%.17g", sum + part->f);
+        break;
+    }
+    case KIND_APPEND:
+        if (value->count + part->text_size > VALUE_STRING_MOST)
+            return value;
+        memcpy(text, value->of.string, value->count);
+        memcpy(text + value->count, part->text, part->text_size);
+        size = value->count + part->text_size;
+        break;
+    default: /* SETRANGE */
+        memset(text, 0, sizeof(text));
+        memcpy(text, value->of.string, value->count);
+        memcpy(text + part->n, part->text, part->text_size);
+        size = (int)part->n + part->text_size;
+        if (size < value->count)
+            size = value->count;
+        break;
+    }
+    if (size > VALUE_STRING_MOST)
+        return drop_if_new(value, is_new);
+    set_string(value, text, (uint8_t)size);
+    return value;
+}
+
+static struct merge_value *list_remove(struct merge_value *value, unsigned from, unsigned count)
+{
+    if (count == 0)
+        return value;
+    if (count == value->count) {
+        value_destroy(value);
+        return NULL;
+    }
+    memmove(value->of.list + from, value->of.list + from + count, value->count - from - count);
+    value->count = (uint8_t)(value->count - count);
+    memset(value->of.list + value->count, 0, VALUE_LIST_MOST - value->count);
+    return value;
+}
+
+static void list_insert(struct merge_value *value, unsigned at, char element)
+{
+    if (value->count == VALUE_LIST_MOST)
+        return;
+    memmove(value->of.list + at + 1, value->of.list + at, value->count - at);
+    value->of.list[at] = element;
+    value->count++;
+}
+
+static struct merge_value *apply_list(struct merge_value *value, const struct value_part *part)
+{
+    bool pushes = part->kind == KIND_LPUSH || part->kind == KIND_RPUSH;
+    unsigned deep;
+
+    if ((value == NULL && !pushes) || typed(&value, VALUE_LIST) == NULL)
+        return value;
+    switch (part->kind) {
+    case KIND_LPUSH:
+        list_insert(value, 0, part->a);
+        break;
+    case KIND_RPUSH:
+        list_insert(value, value->count, part->a);
+        break;
+    case KIND_POPV:
+        deep = value->count < VALUE_SEARCH ? value->count : VALUE_SEARCH;
+        for (unsigned i = 0; i < deep; i++) {
+            unsigned at = part->b == 'L' ? i : value->count - 1u - i;
+
+            if (value->of.list[at] == part->a)
+                return list_remove(value, at, 1);
+        }
+        break;
+    case KIND_LREM:
+        for (unsigned i = value->count; value != NULL && i-- != 0;) {
+            if (value->of.list[i] == part->a)
+                value = list_remove(value, i, 1);
+        }
+        break;
+    case KIND_LSET:
+        if (part->n < value->count)
+            value->of.list[part->n] = part->a;
+        break;
+    case KIND_LTRIM:
+        if (part->m < value->count)
+            value = list_remove(value, (unsigned)part->m, (unsigned)(value->count - part->m));
+        if (value != NULL)
+            value = list_remove(value, 0, (unsigned)(part->n < value->count ? part->n : value->count));
+        break;
+    default: /* LINSERT */
+        for (unsigned i = 0; i < value->count; i++) {
+            if (value->of.list[i] == part->a) {
+                list_insert(value, i, part->b);
+                break;
+            }
+        }
+        break;
+    }
+    return value;
+}
+
+static struct merge_value *apply_members(struct merge_value *value, const struct value_part *part)
+{
+    uint8_t bit = (uint8_t)(1 << part->member);
+    bool is_new = value == NULL;
+    uint8_t type = VALUE_SET;
+
+    if (part->kind == KIND_HSET || part->kind == KIND_HDEL || part->kind == KIND_HINCRBY)
+        type = VALUE_HASH;
+    else if (part->kind >= KIND_ZADD && part->kind <= KIND_ZINCRBY)
+        type = VALUE_ZSET;
+    if (part->kind == KIND_SREM || part->kind == KIND_HDEL || part->kind == KIND_ZREM)
+        return value != NULL && value->type == type ? remove_members(value, bit) : value;
+    if (typed(&value, type) == NULL)
+        return value;
+    if (part->kind == KIND_HSET) {
+        memset(value->of.hash.text[part->member], 0, VALUE_FIELD_MOST);
+        memcpy(value->of.hash.text[part->member], part->text, part->text_size);
+        value->of.hash.size[part->member] = part->text_size;
+    } else if (part->kind == KIND_HINCRBY) {
+        long number = 0;
+        char text[32];
+        int size;
+
+        if ((value->members & bit) != 0 &&
+            !parse_integer(value->of.hash.text[part->member], value->of.hash.size[part->member], &number))
+            return value;
+        if (labs(number + part->n) > VALUE_LIMIT)
+            return drop_if_new(value, is_new);
+        size = snprintf(text, sizeof(text), "%ld", number + part->n);
+        memset(value->of.hash.text[part->member], 0, VALUE_FIELD_MOST);
+        memcpy(value->of.hash.text[part->member], text, (size_t)size);
+        value->of.hash.size[part->member] = (uint8_t)size;
+    } else if (part->kind == KIND_ZADD) {
+        value->of.score[part->member] = part->f;
+    } else if (part->kind == KIND_ZGT) {
+        if ((value->members & bit) == 0 || part->f > value->of.score[part->member])
+            value->of.score[part->member] = part->f;
+    } else if (part->kind == KIND_ZINCRBY) {
+        value->of.score[part->member] += part->f;
+    }
+    value->members |= bit;
+    return value;
+}
+
+static unsigned stream_seek(const struct merge_value *value, uint64_t id)
+{
+    unsigned at = 0;
+
+    while (at < value->count && value->of.stream.id[at] < id)
+        at++;
+    return at;
+}
+
+static void stream_remove(struct merge_value *value, unsigned from, unsigned count)
+{
+    unsigned rest = value->count - from - count;
+
+    memmove(&value->of.stream.id[from], &value->of.stream.id[from + count], rest * sizeof(uint64_t));
+    memmove(&value->of.stream.state[from], &value->of.stream.state[from + count], rest);
+    value->count = (uint8_t)(value->count - count);
+    for (unsigned i = value->count; i < value->count + count; i++) {
+        value->of.stream.id[i] = 0;
+        value->of.stream.state[i] = 0;
+    }
+}
+
+static struct merge_value *apply_stream(struct merge_value *value, const struct value_part *part)
+{
+    uint64_t id = (uint64_t)part->n;
+    unsigned at;
+    bool is_there;
+
+    if ((value == NULL && part->kind != KIND_XADD) || typed(&value, VALUE_STREAM) == NULL)
+        return value;
+    at = stream_seek(value, id);
+    is_there = at < value->count && value->of.stream.id[at] == id;
+    switch (part->kind) {
+    case KIND_XADD:
+        if (is_there || value->count == VALUE_STREAM_MOST)
+            break;
+        memmove(&value->of.stream.id[at + 1], &value->of.stream.id[at], (value->count - at) * sizeof(uint64_t));
+        memmove(&value->of.stream.state[at + 1], &value->of.stream.state[at], value->count - at);
+        value->of.stream.id[at] = id;
+        value->of.stream.state[at] = ENTRY_NEW;
+        value->count++;
+        if (id > value->of.stream.last)
+            value->of.stream.last = id;
+        break;
+    case KIND_XDEL:
+        if (is_there)
+            stream_remove(value, at, 1);
+        break;
+    case KIND_XTRIM:
+        stream_remove(value, 0, at);
+        break;
+    case KIND_XDELIVER:
+        if (is_there && value->of.stream.state[at] == ENTRY_NEW)
+            value->of.stream.state[at] = ENTRY_PENDING;
+        break;
+    default: /* XACK */
+        if (is_there && value->of.stream.state[at] == ENTRY_PENDING)
+            value->of.stream.state[at] = ENTRY_DONE;
+        break;
+    }
+    return value;
+}
+
+static struct merge_value *apply_set(struct merge_value *value, const struct value_part *part)
+{
+    int64_t deadline = part->kind == KIND_SETKEEP && value != NULL ? value->deadline : part->n;
+
+    value_destroy(value);
+    value = value_new(VALUE_STRING);
+    set_string(value, part->text, part->text_size);
+    value->deadline = deadline;
+    return value;
+}
+
+struct merge_value *value_apply_part(struct merge_value *value, const struct value_part *part, int64_t wall)
+{
+    switch (part->kind) {
+    case KIND_SET:
+        return apply_set(value, part);
+    case KIND_DEL:
+    case KIND_EVICT:
+        value_destroy(value);
+        return NULL;
+    case KIND_RESTORE:
+        value_destroy(value);
+        return part->n == 0 ? NULL : mem_copy(part + 1, sizeof(struct merge_value));
+    default:
+        break;
+    }
+    value = value_expire(value, wall);
+    if (part->kind == KIND_SETKEEP)
+        return apply_set(value, part);
+    if (part->kind >= KIND_INCRBY && part->kind <= KIND_SETRANGE)
+        return apply_string(value, part);
+    if (part->kind >= KIND_LPUSH && part->kind <= KIND_LINSERT)
+        return apply_list(value, part);
+    if (part->kind >= KIND_SADD && part->kind <= KIND_ZINCRBY)
+        return apply_members(value, part);
+    if (part->kind >= KIND_XADD && part->kind <= KIND_XACK)
+        return apply_stream(value, part);
+    if (value == NULL)
+        return NULL;
+    if (part->kind == KIND_MEXPIREAT) {
+        if (!is_collection(value) || (value->members >> part->member & 1) == 0)
+            return value;
+        value = value_own(value);
+        value->member_deadline[part->member] = part->n;
+    } else {
+        value = value_own(value);
+        value->deadline = part->kind == KIND_PEXPIREAT ? part->n : 0;
+    }
+    return value_expire(value, wall);
+}
+
+static struct merge_value *value_apply(struct merge_value *value, const struct merge_op *op)
+{
+    const struct value_part *part = (const void *)op->words.data;
+
+    if (part->kind == KIND_RESTORE)
+        return value_apply_part(value, part, op->entry->wall);
+    for (size_t i = 0; i < op->words.size / sizeof(*part); i++)
+        value = value_apply_part(value, &part[i], op->entry->wall);
+    return value;
+}
+
+static struct slice value_restore(const struct merge_value *value)
+{
+    struct value_part *part = mem_alloc_zero(sizeof(*part) + sizeof(*value));
+
+    part->kind = KIND_RESTORE;
+    part->n = value != NULL;
+    if (value != NULL) {
+        struct merge_value *copy = (void *)(part + 1);
+
+        memcpy(copy, value, sizeof(*value));
+        copy->references = 1;
+    }
+    return slice_make(part, sizeof(*part) + sizeof(*value));
+}
+
+const struct merge_model value_model = {.apply = value_apply,
+                                        .expire = value_expire,
+                                        .copy = value_copy,
+                                        .destroy = value_destroy,
+                                        .equal = value_equal,
+                                        .restore = value_restore};
+
+/* --- random commands --- */
+
+static int64_t between(struct random *random, int64_t low, int64_t high)
+{
+    return low + (int64_t)random_below(random, (uint64_t)(high - low + 1));
+}
+
+static char one_of(struct random *random, const char *letters)
+{
+    return letters[random_below(random, strlen(letters))];
+}
+
+static void set_text(struct value_part *part, const char *text)
+{
+    part->text_size = (uint8_t)strlen(text);
+    memcpy(part->text, text, part->text_size);
+}
+
+static uint64_t some_id(struct random *random, const struct merge_value *value)
+{
+    if (value == NULL || value->type != VALUE_STREAM || value->count == 0)
+        return (uint64_t)between(random, 1, 9);
+    return value->of.stream.id[random_below(random, value->count)];
+}
+
+bool value_random_part(struct random *random, struct merge_value *value, int64_t wall, uint64_t origin,
+                       enum value_profile profile, struct value_part *part)
+{
+    static const double floats[] = {0.1, 0.2, 0.3, 0.7, -0.1};
+    static const uint8_t often_expiry[] = {KIND_SET,    KIND_SETKEEP,   KIND_INCRBY,    KIND_INCRBY,  KIND_APPEND,
+                                           KIND_APPEND, KIND_PEXPIREAT, KIND_PEXPIREAT, KIND_PERSIST, KIND_PERSIST};
+    static const uint8_t often_evict[] = {KIND_INCRBY, KIND_INCRBY, KIND_APPEND, KIND_SADD, KIND_HINCRBY};
+    struct merge_value *seen, *after;
+    char digit[2] = {(char)('0' + between(random, 0, 9)), '\0'};
+    bool changes;
+
+    *part = (struct value_part){0};
+    part->kind = (uint8_t)random_below(random, KIND_COUNT);
+    if (random_below(random, 4) == 0)
+        part->kind = KIND_INCRBY;
+    if (profile == PROFILE_EXPIRY)
+        part->kind = often_expiry[random_below(random, sizeof(often_expiry))];
+    else if (profile == PROFILE_EVICT && random_below(random, 2) == 0)
+        part->kind = often_evict[random_below(random, sizeof(often_evict))];
+    if (part->kind == KIND_EVICT || part->kind == KIND_RESTORE)
+        return false;
+    part->member = (uint8_t)random_below(random, VALUE_MEMBERS);
+    switch (part->kind) {
+    case KIND_SET:
+        set_text(part, digit);
+        part->n = random_below(random, 5) < 2 ? wall + between(random, -4, 70) : 0;
+        break;
+    case KIND_SETKEEP:
+    case KIND_HSET:
+        set_text(part, digit);
+        break;
+    case KIND_INCRBY:
+    case KIND_HINCRBY:
+        part->n = between(random, -9, 20);
+        break;
+    case KIND_INCRF:
+    case KIND_ZINCRBY:
+        part->f = floats[random_below(random, 5)];
+        break;
+    case KIND_APPEND:
+        set_text(part, (char[]){one_of(random, "0123xy"), '\0'});
+        break;
+    case KIND_SETRANGE:
+        part->n = between(random, 0, 5);
+        set_text(part, random_below(random, 2) == 0 ? "4" : "56");
+        break;
+    case KIND_POPV:
+        if (value == NULL || value->type != VALUE_LIST)
+            return false;
+        part->b = one_of(random, "LR");
+        part->a = value->of.list[part->b == 'L' ? 0 : value->count - 1];
+        break;
+    case KIND_LPUSH:
+    case KIND_RPUSH:
+    case KIND_LREM:
+    case KIND_LINSERT:
+        part->a = one_of(random, "pqrstu");
+        part->b = one_of(random, "IJ");
+        break;
+    case KIND_LSET:
+        part->n = between(random, 0, 3);
+        part->a = one_of(random, "PQRS");
+        break;
+    case KIND_LTRIM:
+        part->n = between(random, 0, 2);
+        part->m = part->n + between(random, 0, 5);
+        break;
+    case KIND_ZADD:
+    case KIND_ZGT:
+        part->f = (double)between(random, 0, 9);
+        break;
+    case KIND_XADD: /* mostly an id of its own, as XADD * has the origin in it */
+        part->n = (wall << 24) + (int64_t)((origin & 0xfffff) << 4) + between(random, 0, 15);
+        if (random_below(random, 4) == 0)
+            part->n = between(random, 1, 9);
+        break;
+    case KIND_XDEL:
+    case KIND_XTRIM:
+    case KIND_XDELIVER:
+    case KIND_XACK:
+        part->n = (int64_t)some_id(random, value);
+        break;
+    case KIND_PEXPIREAT:
+    case KIND_MEXPIREAT:
+        part->n = wall + between(random, -4, 70);
+        if (part->n < 1)
+            part->n = 1;
+        break;
+    default:
+        break;
+    }
+    if (kind_overwrites[part->kind])
+        return part->kind != KIND_DEL || value != NULL;
+    seen = value_expire(value_copy(value), wall);
+    after = value_apply_part(value_copy(seen), part, wall);
+    changes = !value_equal(seen, after);
+    value_destroy(seen);
+    value_destroy(after);
+    return changes;
+}
+
+/* --- printing --- */
+
+int value_print(char *out, size_t size, const struct merge_value *value)
+{
+    int at = 0;
+
+    if (value == NULL)
+        return snprintf(out, size, "none");
+    at += snprintf(out + at, size - (size_t)at, "%c", value->type);
+    if (value->type == VALUE_STRING)
+        at += snprintf(out + at, size - (size_t)at, " \"%.*s\"", value->count, value->of.string);
+    else if (value->type == VALUE_LIST)
+        at += snprintf(out + at, size - (size_t)at, " [%.*s]", value->count, value->of.list);
+    else if (value->type == VALUE_STREAM)
+        for (unsigned i = 0; i < value->count; i++)
+            at += snprintf(out + at, size - (size_t)at, " %llx:%u", (unsigned long long)value->of.stream.id[i],
+                           value->of.stream.state[i]);
+    for (unsigned i = 0; i < VALUE_MEMBERS; i++) {
+        if ((value->members >> i & 1) == 0)
+            continue;
+        at += snprintf(out + at, size - (size_t)at, " %c", 'a' + (int)i);
+        if (value->type == VALUE_HASH)
+            at += snprintf(out + at, size - (size_t)at, "=%.*s", value->of.hash.size[i], value->of.hash.text[i]);
+        else if (value->type == VALUE_ZSET)
+            at += snprintf(out + at, size - (size_t)at, "=%.17g", value->of.score[i]);
+        if (value->member_deadline[i] != 0)
+            at += snprintf(out + at, size - (size_t)at, "@%lld", (long long)value->member_deadline[i]);
+    }
+    if (value->deadline != 0)
+        at += snprintf(out + at, size - (size_t)at, " until %lld", (long long)value->deadline);
+    return at;
+}
+
+int value_print_part(char *out, size_t size, const struct value_part *part)
+{
+    int at = snprintf(out, size, "%s", kind_names[part->kind]);
+
+    if (part->kind >= KIND_SADD && part->kind <= KIND_ZINCRBY)
+        at += snprintf(out + at, size - (size_t)at, " %c", 'a' + part->member);
+    if (part->a != 0)
+        at += snprintf(out + at, size - (size_t)at, " %c", part->a);
+    if (part->b != 0)
+        at += snprintf(out + at, size - (size_t)at, " %c", part->b);
+    if (part->text_size != 0)
+        at += snprintf(out + at, size - (size_t)at, " \"%.*s\"", part->text_size, part->text);
+    if (part->n != 0)
+        at += snprintf(out + at, size - (size_t)at, " %lld", (long long)part->n);
+    if (part->m != 0)
+        at += snprintf(out + at, size - (size_t)at, " %lld", (long long)part->m);
+    if (part->f != 0)
+        at += snprintf(out + at, size - (size_t)at, " %g", part->f);
+    if (part->kind == KIND_RESTORE) {
+        at += snprintf(out + at, size - (size_t)at, " ");
+        at += value_print(out + at, size - (size_t)at, part->n != 0 ? (const void *)(part + 1) : NULL);
+    }
+    return at;
+}
