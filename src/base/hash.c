@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/random.h"
+#include "base/sip.h"
 #include "base/thread.h"
 
 #include <string.h>
@@ -171,49 +172,16 @@ uint64_t hash_aes(const struct hash_key *key, const void *data, size_t size)
 
 /* ----------------------------------------------------------------------------------------------------- SipHash -- */
 
-struct sip {
-    uint64_t a, b, c, d;
-};
-
-static inline uint64_t rotate(uint64_t word, unsigned bits)
-{
-    return word << bits | word >> (64 - bits);
-}
-
-static inline void sip_round(struct sip *sip)
-{
-    sip->a += sip->b;
-    sip->c += sip->d;
-    sip->b = rotate(sip->b, 13) ^ sip->a;
-    sip->d = rotate(sip->d, 16) ^ sip->c;
-    sip->a = rotate(sip->a, 32) + sip->d;
-    sip->c += sip->b;
-    sip->b = rotate(sip->b, 17) ^ sip->c;
-    sip->d = rotate(sip->d, 21) ^ sip->a;
-    sip->c = rotate(sip->c, 32);
-}
-
-static inline void sip_word(struct sip *sip, uint64_t word)
-{
-    sip->d ^= word;
-    sip_round(sip);
-    sip->a ^= word;
-}
-
 uint64_t hash_sip(const struct hash_key *key, const void *data, size_t size)
 {
-    struct sip sip = {key->sip[0] ^ UINT64_C(0x736F6D6570736575), key->sip[1] ^ UINT64_C(0x646F72616E646F6D),
-                      key->sip[0] ^ UINT64_C(0x6C7967656E657261), key->sip[1] ^ UINT64_C(0x7465646279746573)};
+    struct sip sip = sip_begin(key->sip);
     const uint8_t *at = data;
     size_t left = size;
 
     for (; left >= 8; at += 8, left -= 8)
         sip_word(&sip, read_64(at));
     sip_word(&sip, read_up_to_7(at, left) | (uint64_t)size << 56);
-    sip.c ^= 0xFF;
-    for (unsigned i = 0; i < 3; i++)
-        sip_round(&sip);
-    return sip.a ^ sip.b ^ sip.c ^ sip.d;
+    return sip_end(&sip);
 }
 
 /* --------------------------------------------------------------------------------------------------------- key -- */
