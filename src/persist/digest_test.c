@@ -39,7 +39,7 @@ static void put(struct access *access, unsigned db, const char *name, const char
 static void assert_value(struct access *access, const char *name, const char *expected)
 {
     struct key key = key_make(slice_from_text(name));
-    struct digest digest = {{0}};
+    struct digest digest = {0};
     char text[DIGEST_TEXT_BYTES];
 
     digest_mix_value(&digest, access_probe(access, 0, &key));

@@ -139,7 +139,7 @@ static bool take_record(struct value *value, struct slice name, struct slice tex
 
 /* ------------------------------------------------------------------------------------------------------ digest -- */
 
-/* Its times are those of one moment. */
+/* In Redis' form without its times, which are those of one moment. */
 static void digest_value(struct digest *digest, const struct entry *entry)
 {
     const struct cron *cron = cron_of(entry_value(entry));
@@ -150,6 +150,8 @@ static void digest_value(struct digest *digest, const struct entry *entry)
     digest_mix_u32(digest, cron->key_count);
     for (uint32_t i = 0; i < cron->word_count; i++)
         digest_mix(digest, cron->words[i]);
+    if (digest_is_keyed(digest))
+        digest_mix_u64(digest, (uint64_t)cron->start_ms);
 }
 
 /* --------------------------------------------------------------------------------------------------------- row -- */

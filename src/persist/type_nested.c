@@ -231,11 +231,12 @@ static void digest_node(struct digest *digest, const struct nested *node);
 
 static void digest_child(struct slice name, const struct nested *node, void *context)
 {
-    struct digest digest = {{0}};
+    struct digest digest;
 
+    digest_begin_part(&digest, context);
     digest_mix(&digest, name);
     digest_node(&digest, node);
-    digest_add(context, slice_make(digest.bytes, DIGEST_BYTES));
+    digest_add_part(context, &digest);
 }
 
 static void digest_node(struct digest *digest, const struct nested *node)

@@ -351,6 +351,53 @@ static void write_stream_3(struct rdb_writer *writer, const struct entry *entry)
 
 /* ------------------------------------------------------------------------------------------------------ digest -- */
 
+static void digest_id(struct digest *digest, struct stream_id id)
+{
+    digest_mix_u64(digest, id.ms);
+    digest_mix_u64(digest, id.seq);
+}
+
+static void digest_group(struct digest *digest, const struct stream_group *group)
+{
+    struct radix_iter iter;
+
+    digest_id(digest, group->last_id);
+    digest_mix_u64(digest, (uint64_t)group->entries_read);
+    digest_mix_u64(digest, radix_count(group->consumers));
+    radix_iter_init(&iter, group->consumers);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
+        digest_mix(digest, radix_iter_key(&iter));
+    radix_iter_fini(&iter);
+    digest_mix_u64(digest, radix_count(group->pending));
+    radix_iter_init(&iter, group->pending);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
+        const struct stream_pending *pending = iter.value;
+
+        digest_mix(digest, radix_iter_key(&iter));
+        digest_mix(digest, stream_consumer_name(pending->consumer));
+        digest_mix_u64(digest, (uint64_t)pending->delivery_ms);
+        digest_mix_u64(digest, pending->delivery_count);
+    }
+    radix_iter_fini(&iter);
+}
+
+/* All that is the same wherever the commands were run; not when consumers were seen. */
+static void digest_beside_entries(struct digest *digest, const struct stream *stream)
+{
+    struct radix_iter groups;
+
+    digest_mix_u64(digest, stream_length(stream));
+    digest_id(digest, stream_last_id(stream));
+    digest_id(digest, stream_max_deleted_id(stream));
+    digest_mix_u64(digest, stream_entries_added(stream));
+    radix_iter_init(&groups, stream_groups(stream));
+    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups)) {
+        digest_mix(digest, radix_iter_key(&groups));
+        digest_group(digest, groups.value);
+    }
+    radix_iter_fini(&groups);
+}
+
 static void digest_value(struct digest *digest, const struct entry *entry)
 {
     char text[2 * NUMBER_I64_SPACE];
@@ -372,6 +419,8 @@ static void digest_value(struct digest *digest, const struct entry *entry)
         }
     }
     stream_iter_fini(&iter);
+    if (digest_is_keyed(digest))
+        digest_beside_entries(digest, stream_of(entry_value(entry)));
 }
 
 /* --------------------------------------------------------------------------------------------------------- row -- */

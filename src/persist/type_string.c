@@ -1,6 +1,8 @@
 /* Strings, as files have them. */
 #include "persist/types.h"
 
+#include "data/hyperloglog.h"
+
 static bool read_string(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)
 {
     (void)limits;
@@ -28,11 +30,26 @@ static void put_commands(struct aof_commands *commands, const struct entry *entr
     aof_put(commands, entry_string(entry, scratch));
 }
 
+/* HyperLogLogs are equal if their registers are: which of the two encodings they have, and whether they remember their
+ * count, depends on settings and on what was read. */
+static NOINLINE void digest_registers(struct digest *digest, struct slice value)
+{
+    struct hll_registers registers = {{0}};
+
+    hll_registers_add(&registers, value);
+    digest_mix_u32(digest, HLL_REGISTER_COUNT);
+    digest_mix(digest, slice_make(registers.ranks, sizeof(registers.ranks)));
+}
+
 static void digest_value(struct digest *digest, const struct entry *entry)
 {
     char scratch[ENTRY_INT_TEXT_BYTES];
+    struct slice value = entry_string(entry, scratch);
 
-    digest_mix(digest, entry_string(entry, scratch));
+    if (digest_is_keyed(digest) && hll_encoding_of(value) != HLL_NONE && hll_is_whole(value))
+        digest_registers(digest, value);
+    else
+        digest_mix(digest, value);
 }
 
 static const struct rdb_form forms[] = {

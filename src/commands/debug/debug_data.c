@@ -90,7 +90,7 @@ static void debug_digest_value(struct request *request)
     reply_array(request, request->key_count);
     for (uint32_t i = 0; i < request->key_count; i++) {
         const struct entry *entry = access_look(request->access, request->db, &request->keys[i]);
-        struct digest digest = {{0}};
+        struct digest digest = {0};
 
         if (entry != NULL)
             digest_mix_value(&digest, entry);

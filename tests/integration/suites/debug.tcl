@@ -31,7 +31,8 @@ with_server {enable-debug-command yes} {
         assert {[llength $names] > 20}
         foreach name $names {
             set words [lrepeat 70 x]
-            if {$name in {ASSERT PANIC SEGFAULT REPLICATE DIGEST-VALUE}} {
+            if {$name in {ASSERT PANIC SEGFAULT REPLICATE DIGEST-KEY DIGEST-SLOT
+                       DIGEST-VALUE}} {
                 continue
             }
             assert_refused "ERR unknown subcommand or wrong number of arguments for '$name'. Try DEBUG HELP." \
