@@ -15,7 +15,7 @@ static bool bit_offset(struct request *request, uint32_t index, uint8_t width, u
 {
     struct slice word = request_arg(request, index);
     bool counts_fields = width != 0 && word.size != 0 && word.data[0] == '#';
-    uint64_t limit = OPTION_GET_U64(option_proto_max_bulk_len);
+    uint64_t limit = string_size_limit(request);
     int64_t number;
 
     if (number_parse_i64(counts_fields ? slice_skip(word, 1) : word, &number) && number >= 0 &&

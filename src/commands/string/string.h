@@ -18,10 +18,18 @@ static inline bool string_find(struct request *request, const struct key *key, s
     return LIKELY(*entry == NULL || (*entry)->type == TYPE_STRING) || request_expect_type(request, *entry, TYPE_STRING);
 }
 
+/* How long a string may get. What a master or a file says was checked where it was written: under another limit. */
+static inline uint64_t string_size_limit(const struct request *request)
+{
+    if (UNLIKELY(request->client != NULL && (request->client->flags & CLIENT_OBEYED) != 0))
+        return INT64_MAX;
+    return OPTION_GET_U64(option_proto_max_bulk_len);
+}
+
 /* Checks that a string of this size is within the limit for bulk strings. Replies an error if not. */
 static inline bool string_check_size(struct request *request, uint64_t size)
 {
-    if (LIKELY(size <= OPTION_GET_U64(option_proto_max_bulk_len)))
+    if (LIKELY(size <= string_size_limit(request)))
         return true;
     reply_error(request, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
     return false;

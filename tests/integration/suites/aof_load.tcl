@@ -178,6 +178,15 @@ test "a command that fails is told, and the rest is loaded" {} {
     }
 }
 
+test "strings longer than proto-max-bulk-len, which was larger" {} {
+    set long [string repeat x 800000]
+    set text [written "select 0" "append a $long" "append a $long" "setrange b 2000000 x" "setbit c 80000000 1"]
+    with_aof [aof_folder [dict create $::last $text]] {
+        assert_equal {1600001 2000001 10000001} [list [$s strlen a] [$s strlen b] [$s strlen c]]
+        assert_refused "ERR string exceeds maximum allowed size (proto-max-bulk-len)" $s append a x
+    } --proto-max-bulk-len 1mb
+}
+
 test "loading is no work of clients" {} {
     with_aof [aof_folder {}] {
         assert {![string match *cmdstat_set:* [$s info commandstats]]}

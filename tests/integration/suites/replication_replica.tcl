@@ -264,6 +264,24 @@ with_server {} {
         }
     }
 
+    test "what the master wrote is within its limits, not within ours" {noconn} {
+        with_group {m oracle {} r ours {proto-max-bulk-len 1mb client-query-buffer-limit 1mb}} {
+            follow r m
+            on m set a [string repeat a 1500000]
+            on m append a [string repeat b 1500000]
+            on m append a c
+            on m setrange b 2000000 abc
+            on m setbit c 80000000 1
+            on m bitfield d set u8 90000000 7
+            on m setbit e 80000000 0
+            on m bitop and f e
+            on m set last 1
+            wait_for {[shows r get last] eq 1}
+            assert_equal [dataset m] [dataset r]
+            assert_equal {1 0} [lrange [sync_counts m] 0 1]
+        }
+    }
+
     test "CLIENT PAUSE holds the stream, too" {noconn} {
         with_group {m oracle {} r ours {}} {
             follow r m
