@@ -144,7 +144,8 @@ bool pause_holds(const struct client *client, const struct command *command, con
         return true;
     if (mode == PAUSE_NONE || now_ms() >= atomic_load(&pause_until_ms))
         return false;
-    return mode == PAUSE_ALL || may_write(client, command, args, arg_count);
+    /* What a replica has, it says all the time: else WAIT would not end, and its link would be taken for dead. */
+    return (mode == PAUSE_ALL && (client->flags & CLIENT_REPLICA) == 0) || may_write(client, command, args, arg_count);
 }
 
 static void init(struct worker *worker)

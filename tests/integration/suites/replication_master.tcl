@@ -666,4 +666,23 @@ with_server {.tls 0 enable-debug-command yes enable-protected-configs yes repl-d
         wait_for {[r set key $value] eq "OK" && [string first GETACK [$link -bytes 1000000]] >= 0}
         $link -close
     }
+
+    test "CLIENT PAUSE of all commands does not hold what a replica acknowledges" {} {
+        set link [begin_sync]
+        take_snapshot $link
+        set writer [connect]
+        $writer set key value
+        set offset [dict get [info_of r] master_repl_offset]
+        $writer -send wait 1 0
+        wait_for {[regexp {cmd=wait} [r client list]]}
+        set begin [clock milliseconds]
+        r client pause 2000
+        $link -send replconf ack $offset
+        assert_equal 1 [$writer -read]
+        assert {[clock milliseconds] - $begin < 1900}
+        # Its end, too.
+        r ping
+        $link -close
+        $writer -close
+    }
 }
