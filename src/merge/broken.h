@@ -16,6 +16,7 @@
     BREAK(OVERWRITE_RUNS_ALL, "overwrite-runs-all", "what is older than an overwriting operation is run again on it")  \
     BREAK(OLD_OVER_OVERWRITER, "old-over-overwriter", "what is older than an overwriting base counts as late")         \
     BREAK(FLUSH_ALL, "flush-all", "a flush takes what is younger, too")                                                \
+    BREAK(FLUSH_LATE, "flush-late", "nobody is told of a flush that is older than the floor")                          \
     BREAK(EVICT_CONDITIONAL, "evict-conditional", "an eviction deletes if the key has still the stamp it saw")         \
     BREAK(EVICT_LAST, "evict-last", "an eviction stands at its own stamp, as DEL")                                     \
     BREAK(EVICT_EARLY, "evict-early", "a node evicts before its frontier has reached its start")                       \

@@ -157,6 +157,10 @@ static void place_flush(struct merge_node *node, struct merge_place flush)
     if (merge_place_compare(flush, data->horizon.flush) <= 0)
         return;
     data->horizon.flush = flush;
+    /* Of a missing key it is not known here what it would be had the flush come in time, nor its name. */
+    data->recheck = flush.stamp <= data->horizon.floor && !merge_broken(MERGE_BREAK_FLUSH_LATE)
+                        ? flush
+                        : (struct merge_place){0};
     for (uint32_t i = data->dirty.count; i-- != 0;) {
         if (merge_place_before(data->dirty.items[i].marked, flush))
             merge_data_clean(data, data->dirty.items[i].name);
@@ -178,10 +182,26 @@ static void place_flush(struct merge_node *node, struct merge_place flush)
     }
 }
 
+/* This flush was late at some node, which may lack keys that rest on it. The flush itself may not be here yet. */
+static void place_recheck(struct merge_node *node, struct merge_place flush)
+{
+    const struct merge_data *data = &node->data;
+
+    place_flush(node, flush);
+    if (merge_place_compare(data->horizon.flush, flush) != 0)
+        return;
+    for (uint32_t i = 0; i < data->keys.count; i++) {
+        if (merge_record_rests_on(&data->keys.items[i].record, flush))
+            mark_dirty(node, data->keys.items[i].name);
+    }
+}
+
 void merge_node_place_entry(struct merge_node *node, struct merge_entry *entry)
 {
     if (entry->flush)
         place_flush(node, (struct merge_place){entry->stamp, entry->origin});
+    if (entry->recheck.stamp != 0)
+        place_recheck(node, entry->recheck);
     for (uint32_t i = 0; i < entry->op_count; i++)
         place_op(node, &entry->ops[i]);
 }
@@ -203,18 +223,26 @@ enum merge_acceptance merge_node_accept(struct merge_node *node, struct merge_en
     return MERGE_ACCEPTED;
 }
 
-struct merge_entry *merge_node_run(struct merge_node *node, const struct merge_item *items, uint32_t count, bool flush,
-                                   int64_t wall)
+static struct merge_entry *run(struct merge_node *node, const struct merge_item *items, uint32_t count, bool flush,
+                               struct merge_place recheck, int64_t wall)
 {
     uint64_t stamp = next_stamp(node, wall);
     struct merge_entry *entry = merge_entry_create(node->identity.origin, stamp, node->last_own, node->identity.wall,
                                                    flush, items, count);
-    enum merge_acceptance acceptance = merge_node_accept(node, entry);
+    enum merge_acceptance acceptance;
 
+    entry->recheck = recheck;
+    acceptance = merge_node_accept(node, entry);
     assert(acceptance == MERGE_ACCEPTED);
     node->last_own = stamp;
     merge_entry_release(entry); /* the history has it */
     return entry;
+}
+
+struct merge_entry *merge_node_run(struct merge_node *node, const struct merge_item *items, uint32_t count, bool flush,
+                                   int64_t wall)
+{
+    return run(node, items, count, flush, (struct merge_place){0}, wall);
 }
 
 bool merge_node_may_evict(const struct merge_node *node)
@@ -330,10 +358,21 @@ void merge_node_settle(struct merge_node *node, uint64_t which)
         data->horizon.floor = data->horizon.frontier;
 }
 
+static bool may_repair(const struct merge_node *node)
+{
+    return node->ready &&
+           (merge_group_covers_frontiers(&node->group, &node->data.vector) || merge_broken(MERGE_BREAK_REPAIR_EARLY));
+}
+
 void merge_node_repair(struct merge_node *node, int64_t wall)
 {
-    while (node->ready && node->data.dirty.count != 0 &&
-           (merge_group_covers_frontiers(&node->group, &node->data.vector) || merge_broken(MERGE_BREAK_REPAIR_EARLY))) {
+    if (node->data.recheck.stamp != 0 && may_repair(node)) {
+        struct merge_place late = node->data.recheck;
+
+        node->data.recheck = (struct merge_place){0};
+        (void)run(node, NULL, 0, false, late, wall);
+    }
+    while (node->data.dirty.count != 0 && may_repair(node)) {
         struct merge_dirty *dirty = &node->data.dirty.items[0];
         struct slice name = slice_make(mem_copy(dirty->name.data, dirty->name.size), dirty->name.size);
         const struct merge_key *key = merge_node_find(node, name);

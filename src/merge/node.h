@@ -48,8 +48,9 @@ struct merge_data {
     } history;
     struct merge_horizon horizon;
     struct merge_vector vector;
-    struct merge_vector deeds; /* as the vector, without promises */
-    struct merge_vector cut;   /* the last entry of each origin that history has no more */
+    struct merge_vector deeds;  /* as the vector, without promises */
+    struct merge_vector cut;    /* the last entry of each origin that history has no more */
+    struct merge_place recheck; /* a flush that came late, to be told to all; stamp 0: none */
 };
 
 /* A node's state of one moment: a file, or what a sponsor sends. Owns copies. */
@@ -150,7 +151,8 @@ must_check bool merge_node_forget(struct merge_node *node, uint64_t name);
 
 void merge_node_advance(struct merge_node *node, int64_t wall);  /* F and W */
 void merge_node_settle(struct merge_node *node, uint64_t which); /* keys whose number modulo 64 has its bit set */
-void merge_node_repair(struct merge_node *node, int64_t wall);   /* writes dirty keys anew, if it may */
+/* Writes dirty keys anew, and tells of a late flush, if it may. */
+void merge_node_repair(struct merge_node *node, int64_t wall);
 
 /* --- bounds --- */
 

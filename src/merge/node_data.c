@@ -37,7 +37,7 @@ void merge_data_fini(struct merge_data *data, const struct merge_model *model)
 
 void merge_data_copy(struct merge_data *to, const struct merge_data *from, const struct merge_model *model)
 {
-    *to = (struct merge_data){.horizon = from->horizon};
+    *to = (struct merge_data){.horizon = from->horizon, .recheck = from->recheck};
     for (uint32_t i = 0; i < from->keys.count; i++) {
         struct merge_key *key = ARRAY_PUSH(&to->keys);
 

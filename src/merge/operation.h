@@ -28,9 +28,10 @@ struct merge_op {
 struct merge_entry {
     uint32_t references, op_count;
     uint64_t origin, stamp;
-    uint64_t prev; /* the stamp of the origin's operation before */
-    int64_t wall;  /* the origin's wall time, as used when the command ran; never falls at an origin */
-    bool flush;    /* keys whose last stamp is below go */
+    uint64_t prev;              /* the stamp of the origin's operation before */
+    int64_t wall;               /* the origin's wall time, as used when the command ran; never falls at an origin */
+    bool flush;                 /* keys whose last stamp is below go */
+    struct merge_place recheck; /* stamp not 0: that flush was late somewhere; what rests on it is written anew */
     struct merge_op ops[];
 };
 

@@ -218,6 +218,13 @@ enum merge_outcome merge_record_flush(struct merge_record *record, struct merge_
     return record->base_overwrote ? MERGE_OVERWRITTEN : MERGE_LATE;
 }
 
+bool merge_record_rests_on(const struct merge_record *record, struct merge_place flush)
+{
+    int order = merge_place_compare(record->base_place, flush);
+
+    return order == 0 || (order > 0 && !record->base_overwrote);
+}
+
 bool merge_record_settle(struct merge_record *record, const struct merge_horizon *horizon, bool keep,
                          const struct merge_model *model)
 {

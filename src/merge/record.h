@@ -54,6 +54,9 @@ enum merge_outcome merge_record_place(struct merge_record *record, struct merge_
 enum merge_outcome merge_record_flush(struct merge_record *record, struct merge_place flush,
                                       const struct merge_model *model);
 
+/* True if the key would be another one, as far as can be known, had this flush not been. */
+bool merge_record_rests_on(const struct merge_record *record, struct merge_place flush);
+
 /* Drops what the frontiers have passed. Returns whether the key is nothing but a tombstone that is not needed any more:
  * then the floor rises to F and the record goes. `keep`: it is dirty, and keeps its value and its place. */
 bool merge_record_settle(struct merge_record *record, const struct merge_horizon *horizon, bool keep,

@@ -354,6 +354,26 @@ static void crash_of_the_sponsor(struct sim *sim)
     sim_cut(sim, A, newcomer, false);
 }
 
+/* B has freed a key as expired that a FLUSHALL of A would have kept from getting its deadline. */
+static void late_flush(struct sim *sim)
+{
+    set(sim, A, 0, "5");
+    in_step(sim);
+    sim_cut(sim, A, B, true);
+    give_up(sim, A, B);
+    give_up(sim, B, A);
+    sim_flush(sim, A);
+    sim->now += 5;
+    text_command(sim, B, 0, KIND_PEXPIREAT, "", sim->now + 20);
+    sim->now += 5;
+    increase(sim, B, 0, 12);
+    sim->now += 20;
+    sim_settle(sim, B);
+    sim_cut(sim, A, B, false);
+    for (uint32_t i = 0; i < 3; i++)
+        over(sim, B, A);
+}
+
 /* --- running --- */
 
 enum { NO_RULE = -1 };
@@ -384,6 +404,7 @@ static const struct directed histories[] = {
     {"a slow clock of one given up", slow_clock_of_one_given_up, 3, true, MERGE_BREAK_LATE_WALL_IGNORED, NULL},
     {"a repair waits", repair_waits, 3, true, MERGE_BREAK_REPAIR_EARLY, "s \"7\""},
     {"a removal heard of first", removal_heard_of_first, 2, false, MERGE_BREAK_HELLO_ALONE, "s \"1\""},
+    {"a late flush", late_flush, 2, true, MERGE_BREAK_FLUSH_LATE, "s \"12\""},
     {"a crash of the sponsor", crash_of_the_sponsor, 2, false, MERGE_BREAK_JOIN_UNSYNCED, "s \"11\""},
 };
 

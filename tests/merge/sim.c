@@ -513,7 +513,10 @@ static void note(struct sim *sim, uint32_t node, struct merge_entry *entry)
         say(sim, "n%u (%llu) at %llu+%llu w %lld%s%s", node, (unsigned long long)entry->origin,
             (unsigned long long)(entry->stamp >> MERGE_COUNTER_BITS),
             (unsigned long long)(entry->stamp & ((1u << MERGE_COUNTER_BITS) - 1)), (long long)entry->wall,
-            entry->flush ? " FLUSHALL" : "", text);
+            entry->flush                ? " FLUSHALL"
+            : entry->recheck.stamp != 0 ? " recheck"
+                                        : "",
+            text);
     }
 }
 
@@ -1149,7 +1152,8 @@ static bool is_quiet(const struct sim *sim)
             continue;
         if (first == NULL)
             first = node;
-        if (!node->ready || node->data.dirty.count != 0 || !same_vectors(&node->data.deeds, &first->data.deeds))
+        if (!node->ready || node->data.dirty.count != 0 || node->data.recheck.stamp != 0 ||
+            !same_vectors(&node->data.deeds, &first->data.deeds))
             return false;
         for (uint32_t n = 0; n < node->data.deeds.count && !sim->bounded; n++) {
             if (node->data.deeds.items[n].stamp > node->data.horizon.frontier)
