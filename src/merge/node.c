@@ -476,6 +476,8 @@ void merge_node_trim(struct merge_node *node, bool saved)
         merge_vector_set(&data->cut, entry->origin, entry->stamp);
         merge_entry_release(entry);
     }
+    if (count == 0)
+        return;
     data->history.count -= count;
     memmove(data->history.items, data->history.items + count, data->history.count * sizeof(struct merge_entry *));
 }

@@ -19,6 +19,8 @@ void merge_record_init(struct merge_record *record, const struct merge_horizon *
 
 static void drop_ops(struct merge_record *record, uint32_t count)
 {
+    if (count == 0)
+        return;
     for (uint32_t i = 0; i < count; i++)
         merge_entry_release(record->ops[i]->entry);
     record->count -= count;
