@@ -220,8 +220,10 @@ NO_THREAD_SAFETY_ANALYSIS /* its callers hold the lock, which they have from ano
     struct journal_block *block = journal->newest;
     struct record *record;
 
-    if (UNLIKELY((flags & JOURNAL_AOF_ONLY) != 0))
-        stream_size = 0;
+    if (UNLIKELY((flags & (JOURNAL_AOF_ONLY | JOURNAL_STAMPED)) != 0)) {
+        size += record_stamp_size(flags);
+        stream_size = (flags & JOURNAL_AOF_ONLY) != 0 ? 0 : stream_size;
+    }
     if (block != NULL)
         used = atomic_load_explicit(&block->used, memory_order_relaxed);
     if (block == NULL || block->capacity - used < size ||
@@ -408,11 +410,47 @@ static bool all_are_local(const struct effect *effects, uint32_t count)
     return true;
 }
 
+/* Peers get what replicas get. */
+static bool is_for_peers(const struct effect *effect)
+{
+    return effect->hidden_from != EFFECT_REPLICAS;
+}
+
+/* One stamp for those of the group that peers get. */
+static void stamp_group_locked(struct journal *journal, const struct effect *group, uint32_t count,
+                               struct effect_stamp *stamps)
+{
+    const uint64_t previous = journal->previous_stamp;
+    uint64_t stamp = 0;
+
+    spinlock_assert_held(&journal->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        if (stamp == 0 && is_for_peers(&group[i]))
+            stamp = journal->previous_stamp = stamp_clock_take(&journal->clock, stamps[0].wall_ms, 1);
+        stamps[i].stamp = is_for_peers(&group[i]) ? stamp : 0;
+        stamps[i].previous = previous;
+    }
+}
+
+static uint64_t position_locked(const struct journal *journal, const struct record *newest)
+{
+    spinlock_assert_held(&journal->lock);
+    return journal->newest->begin_position + (uint64_t)((const char *)newest - journal->newest->data);
+}
+
+static void fill_stamp(struct record *record, uint64_t origin, const struct effect_stamp *stamp)
+{
+    struct journal_stamp *part = record_stamp(record);
+
+    if (part != NULL)
+        *part = (struct journal_stamp){origin, stamp->stamp, stamp->previous, stamp->wall_ms, stamp->key_position};
+}
+
 /* Room for the effects of one command; MULTI and EXEC are there at once. */
 NO_THREAD_SAFETY_ANALYSIS /* likewise */
     static void
     reserve_group_locked(struct journal *journal, const struct effects *effects, uint32_t first, uint32_t count,
-                         bool transaction, struct record **records)
+                         bool transaction, struct record **records, struct effect_stamp *stamps)
 {
     static const char multi[] = "*1\r\n$5\r\nMULTI\r\n", exec[] = "*1\r\n$4\r\nEXEC\r\n";
     const struct effect *group = &effects->items[first];
@@ -433,7 +471,10 @@ NO_THREAD_SAFETY_ANALYSIS /* likewise */
             append_select_locked(journal, effect->db);
         records[i] = reserve_with_blobs_locked(journal, effect->size + blobs_size(blobs, effect->blob_count), blobs,
                                                effect->blob_count, effect->db,
-                                               flag_of(effect->hidden_from) | (wrapped ? 0 : JOURNAL_ENDS));
+                                               flag_of(effect->hidden_from) | (wrapped ? 0 : JOURNAL_ENDS) |
+                                                   (stamps != NULL && stamps[i].stamp != 0 ? JOURNAL_STAMPED : 0));
+        if (stamps != NULL)
+            stamps[i].position = position_locked(journal, records[i]);
     }
     if (wrapped)
         append_text_locked(journal, exec, sizeof(exec) - 1, group[count - 1].db, JOURNAL_ENDS | wrapper);
@@ -450,30 +491,53 @@ static void look_at_length_locked(struct journal *journal)
         (void)journal_look_at_lag_locked(journal, false);
 }
 
-uint64_t journal_append(struct journal *journal, const struct effects *effects, bool transaction)
+/* `stamps` NULL: without. */
+static ALWAYS_INLINE uint64_t append(struct journal *journal, const struct effects *effects, bool transaction,
+                                     struct effect_stamp *stamps)
 {
     struct record *few[64], **records = few;
-    uint64_t end_offset, nonce;
+    uint64_t end_offset, nonce, origin = 0;
 
-    assert(effects->count != 0);
     if (effects->count > countof(few))
         records = mem_alloc(effects->count * sizeof(struct record *));
     spinlock_acquire(&journal->lock);
     for (uint32_t first = 0, end; first < effects->count; first = end) {
         for (end = first + 1; end < effects->count && !effects->items[end - 1].ends_group;)
             end++;
-        reserve_group_locked(journal, effects, first, end - first, transaction, &records[first]);
+        if (stamps != NULL)
+            stamp_group_locked(journal, &effects->items[first], end - first, &stamps[first]);
+        reserve_group_locked(journal, effects, first, end - first, transaction, &records[first],
+                             stamps != NULL ? &stamps[first] : NULL);
     }
+    if (stamps != NULL)
+        origin = journal->origin;
     end_offset = journal->end_offset;
     nonce = journal->nonce;
     look_at_length_locked(journal);
     spinlock_release(&journal->lock);
 
-    for (uint32_t i = 0; i < effects->count; i++)
+    for (uint32_t i = 0; i < effects->count; i++) {
+        if (stamps != NULL)
+            fill_stamp(records[i], origin, &stamps[i]);
         fill(records[i], nonce, effects, &effects->items[i]);
+    }
     if (records != few)
         mem_free(records);
     return end_offset;
+}
+
+uint64_t journal_append(struct journal *journal, const struct effects *effects, bool transaction)
+{
+    assert(effects->count != 0);
+    return append(journal, effects, transaction, NULL);
+}
+
+uint64_t journal_append_stamped(struct journal *journal, const struct effects *effects, bool transaction,
+                                struct effect_stamp *stamps)
+{
+    assert(effects->count != 0);
+    assert(journal_is_stamping(journal));
+    return append(journal, effects, transaction, stamps);
 }
 
 uint64_t journal_append_received(struct journal *journal, const struct journal_received *commands, size_t count)
@@ -488,6 +552,7 @@ uint64_t journal_append_received(struct journal *journal, const struct journal_r
     for (size_t i = 0; i < count; i++) {
         const struct journal_received *command = &commands[i];
 
+        debug_assert((command->flags & JOURNAL_STAMPED) == 0);
         records[i] = reserve_with_blobs_locked(journal, command->bytes.size, command->blobs, command->blob_count,
                                                command->db, command->flags);
     }
@@ -553,6 +618,36 @@ uint64_t journal_end_position(struct journal *journal)
     position = end_position_locked(journal);
     spinlock_release(&journal->lock);
     return position;
+}
+
+void journal_set_stamping(struct journal *journal, uint64_t origin, uint64_t above)
+{
+    gate_assert_alone();
+    spinlock_acquire(&journal->lock);
+    journal->origin = origin;
+    journal->previous_stamp = 0;
+    if (above != 0)
+        stamp_clock_raise(&journal->clock, above);
+    atomic_store_explicit(&journal->stamps, origin != 0, memory_order_relaxed);
+    spinlock_release(&journal->lock);
+}
+
+void journal_hear_stamp(struct journal *journal, uint64_t stamp)
+{
+    spinlock_acquire(&journal->lock);
+    stamp_clock_raise(&journal->clock, stamp);
+    spinlock_release(&journal->lock);
+}
+
+uint64_t journal_promise_stamp(struct journal *journal, int64_t wall_ms, uint64_t *position)
+{
+    uint64_t promised;
+
+    spinlock_acquire(&journal->lock);
+    promised = stamp_clock_promise(&journal->clock, wall_ms);
+    *position = end_position_locked(journal);
+    spinlock_release(&journal->lock);
+    return promised;
 }
 
 void journal_select_anew(struct journal *journal)

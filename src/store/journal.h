@@ -18,6 +18,10 @@
  *
  * Blocks may be in memory that outlives the process (journal_tail.h).
  *
+ * While it stamps (active replication), each group of effects that peers get has a stamp of this origin, taken under
+ * the lock, so stamps ascend with the journal. The records of these effects carry it; the stream and its offsets do not
+ * change.
+ *
  * Offsets are those of the stream that replicas read; records that replicas do not get take nothing of it. Positions
  * count the bytes of all records in memory, so each record has a position of its own. */
 #pragma once
@@ -25,6 +29,7 @@
 #include "base/list.h"
 #include "base/spinlock.h"
 #include "store/effects.h"
+#include "store/stamp.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -41,11 +46,23 @@ enum journal_flag {
     /* PUBLISH, effects that a script hides from files, or the MULTI and EXEC around such records only: not for readers
      * that keep data. */
     JOURNAL_MESSAGE = 1 << 3,
-    JOURNAL_AOF_ONLY = 1 << 4 /* a script hides it from replicas: it takes nothing of their stream */
+    JOURNAL_AOF_ONLY = 1 << 4, /* a script hides it from replicas: it takes nothing of their stream */
+    JOURNAL_STAMPED = 1 << 6   /* the record has a struct journal_stamp */
 };
+
+/* What a stamped record carries besides its bytes. All records of a group have the same stamp. */
+struct journal_stamp {
+    uint64_t origin;
+    uint64_t stamp;
+    uint64_t previous;     /* the origin's stamp before it; 0: it is the first */
+    int64_t wall_ms;       /* the time with which the command ran */
+    uint64_t key_position; /* of the record of the same key before it; JOURNAL_NOWHERE: not known, or none */
+};
+#define JOURNAL_NOWHERE UINT64_MAX
 
 struct journal {
     _Atomic bool on;            /* atomic: switched with the gate owned, read with stripes held */
+    _Atomic bool stamps;        /* atomic: likewise */
     _Atomic bool is_lagging;    /* atomic: relaxed; changed under the lock */
     _Atomic unsigned lag_flags; /* atomic: relaxed; likewise, with it: the flags of the reader that lags */
     _Atomic bool wants_tending; /* atomic: relaxed; journal_tend has something to do */
@@ -61,6 +78,9 @@ struct journal {
     uint64_t nonce GUARDED_BY(lock);            /* the tail's; 0: none */
     _Atomic uint64_t unkept_position;           /* atomic: relaxed; written under the lock */
     bool is_kept GUARDED_BY(lock);              /* on also without readers */
+    uint64_t origin GUARDED_BY(lock);           /* of the stamps */
+    uint64_t previous_stamp GUARDED_BY(lock);   /* the last one that a record has; 0: none */
+    struct stamp_clock clock GUARDED_BY(lock);
     unsigned reader_count GUARDED_BY(lock);
     struct list readers GUARDED_BY(lock);
     uint64_t retention_bytes GUARDED_BY(lock);
@@ -95,6 +115,30 @@ static inline bool journal_is_on(const struct journal *journal)
 /* Appends all effects in one piece. Several effects of a group, or any with `transaction`, are put between MULTI and
  * EXEC. Returns the stream's offset behind them. Any thread; the changed keys' stripes are held. */
 uint64_t journal_append(struct journal *journal, const struct effects *effects, bool transaction);
+/* What journal_append_stamped is told of an effect, and what it tells. */
+struct effect_stamp {
+    int64_t wall_ms;       /* the time with which its command ran; that of the group's first effect counts */
+    uint64_t key_position; /* as in struct journal_stamp */
+    /* Set by the journal: */
+    uint64_t stamp;    /* 0: it has none, as peers do not get it */
+    uint64_t previous; /* as in struct journal_stamp */
+    uint64_t position; /* of its record; journal_reader_shown_position tells the same */
+};
+/* journal_append, while the journal stamps; `stamps`: one for each effect. */
+uint64_t journal_append_stamped(struct journal *journal, const struct effects *effects, bool transaction,
+                                struct effect_stamp *stamps);
+static inline bool journal_is_stamping(const struct journal *journal)
+{
+    return atomic_load_explicit(&journal->stamps, memory_order_relaxed);
+}
+/* The journal begins to stamp, above `above` (0: nothing is known), as this origin; 0: it ends. With the gate owned. */
+void journal_set_stamping(struct journal *journal, uint64_t origin, uint64_t above);
+/* A stamp of another origin was heard (stamp_is_possible): ours are above it from here on. Any thread. */
+void journal_hear_stamp(struct journal *journal, uint64_t stamp);
+/* Returns the stamp that no later record has or is below; *position: the journal's end, where that became true. Any
+ * thread. */
+uint64_t journal_promise_stamp(struct journal *journal, int64_t wall_ms, uint64_t *position);
+
 /* A command of another server's stream, byte for byte as it was received, with the database in which it runs. */
 struct journal_received {
     struct slice bytes; /* all of them */
@@ -222,6 +266,7 @@ struct journal_view {
     struct slice bytes;              /* RESP bytes without the blobs */
     const struct effect_blob *blobs; /* the place of each is behind the first `position` bytes */
     uint32_t blob_count;
+    const struct journal_stamp *stamp; /* NULL: it has none */
 };
 
 /* False: no more records now (with JOURNAL_READER_NEVER_WAITS perhaps because they are fetched from the file), or never

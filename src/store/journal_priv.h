@@ -55,8 +55,8 @@ struct journal_fetch {
     _Atomic bool is_done;          /* atomic: release behind the bytes */
 };
 
-/* The parts of a record in a block: this struct, the blob references, the bytes. The next record begins at a multiple
- * of 8. In the file there are no references, but all bytes. */
+/* The parts of a record in a block: this struct, the blob references, the bytes, and from a multiple of 8 on the stamp,
+ * if it has one. The next record begins at a multiple of 8. In the file there are no references, but all bytes. */
 struct record {
     uint64_t offset;
     uint64_t stream_size;
@@ -87,6 +87,19 @@ static inline struct record *record_at(char *data, size_t position)
 static inline size_t record_size(size_t byte_count, uint32_t blob_count)
 {
     return (sizeof(struct record) + blob_count * sizeof(struct effect_blob) + byte_count + 7) & ~(size_t)7;
+}
+
+static inline size_t record_stamp_size(unsigned flags)
+{
+    return (flags & JOURNAL_STAMPED) != 0 ? sizeof(struct journal_stamp) : 0;
+}
+
+/* Its last part. NULL: it has none. */
+static inline struct journal_stamp *record_stamp(struct record *record)
+{
+    if (LIKELY((record->flags & JOURNAL_STAMPED) == 0))
+        return NULL;
+    return (struct journal_stamp *)(void *)((char *)record + record->memory_size - sizeof(struct journal_stamp));
 }
 
 static inline uint64_t check_mix(uint64_t a, uint64_t b)
@@ -125,6 +138,8 @@ static inline uint32_t record_check(struct record *record, uint64_t nonce)
     sum += check_mix(record->offset ^ nonce, record->stream_size + 0xff51afd7ed558ccd);
     sum += check_mix(record->memory_size ^ 0xc4ceb9fe1a85ec53,
                      (record->blob_count ^ (uint64_t)record->db << 32 ^ (uint64_t)record->flags << 48) + nonce);
+    if (UNLIKELY((record->flags & JOURNAL_STAMPED) != 0))
+        sum += check_bytes((const char *)record_stamp(record), sizeof(struct journal_stamp), nonce + 1);
     return (uint32_t)(sum ^ sum >> 32);
 }
 

@@ -330,7 +330,8 @@ static bool show(struct journal_reader *reader, struct journal_view *view)
                                   .flags = record->flags,
                                   .bytes = {record_bytes(record), record->byte_count},
                                   .blobs = record_blobs(record),
-                                  .blob_count = record->blob_count};
+                                  .blob_count = record->blob_count,
+                                  .stamp = record_stamp(record)};
     reader->shown = reader->position;
     reader->position += record->memory_size;
     atomic_store_explicit(&reader->offset, record->offset + record->stream_size, memory_order_relaxed);

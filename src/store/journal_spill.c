@@ -111,7 +111,7 @@ static void append_record(struct buffer *buffer, struct record *record)
     const uint64_t size = whole_size(record);
     struct record header = {.offset = record->offset,
                             .stream_size = record->stream_size,
-                            .memory_size = record_size(size, 0),
+                            .memory_size = record_size(size, 0) + record_stamp_size(record->flags),
                             .byte_count = size,
                             .db = record->db,
                             .flags = record->flags};
@@ -122,7 +122,9 @@ static void append_record(struct buffer *buffer, struct record *record)
     atomic_init(&header.ready, 1);
     buffer_append(buffer, &header, sizeof(header));
     journal_view_append(&view, buffer);
-    buffer_append(buffer, padding, header.memory_size - sizeof(header) - size);
+    buffer_append(buffer, padding, record_size(size, 0) - sizeof(header) - size);
+    if (record_stamp(record) != NULL)
+        buffer_append(buffer, record_stamp(record), sizeof(struct journal_stamp));
 }
 
 /* The mutex is held. After a failure the next write overwrites the incomplete block. */

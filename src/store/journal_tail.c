@@ -470,7 +470,8 @@ static bool is_record(const struct journal_tail_reader *reader, const struct rec
 
     return room >= sizeof(*record) && record->offset == reader->offset && record->byte_count <= room &&
            record->blob_count <= room / sizeof(struct effect_blob) && record->memory_size <= room &&
-           record->memory_size == record_size(record->byte_count, record->blob_count);
+           record->memory_size ==
+               record_size(record->byte_count, record->blob_count) + record_stamp_size(record->flags);
 }
 
 static enum journal_tail_item look_at(const struct journal_tail_reader *reader, struct record *record)
@@ -511,7 +512,8 @@ enum journal_tail_item journal_tail_next(struct journal_tail_reader *reader, str
                                   .size = record->stream_size,
                                   .db = record->db,
                                   .flags = record->flags,
-                                  .bytes = {record_bytes(record), record->byte_count}};
+                                  .bytes = {record_bytes(record), record->byte_count},
+                                  .stamp = record_stamp(record)};
     reader->position += record->memory_size;
     reader->offset += record->stream_size;
     return item;
