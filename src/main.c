@@ -271,7 +271,8 @@ int main(int argc, char **argv)
     aof_stop();
     migrate_stop();
     child_teardown();
-    aof_lock_leave(); /* a child that was still rewriting the file had it, too */
+    background_drain(); /* what a child has rewritten is put in place under the lock */
+    aof_lock_leave();   /* a child that was still rewriting the file had it, too */
     reaper_teardown();
     log_warning("%s is now ready to exit, bye bye...", "KeyDB");
     process_stopping();

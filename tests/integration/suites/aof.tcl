@@ -413,6 +413,21 @@ with_server {enable-debug-command yes} {
     }
 }
 
+test "a rewrite that has ended just before the server does is put in place" {noconn keydb} {
+    set dir [fresh_dir]
+    set port [free_port]
+    set id [server_launch [list --port $port --dir $dir --save {} --server-threads 1 --enable-debug-command yes]]
+    wait_for {![catch {set c [connect -port $port -tls 0]}]}
+    foreach words {bgrewriteaof {debug sleep 0.5} {shutdown nosave}} {
+        $c -send {*}$words
+    }
+    assert_equal 0 [process_wait $id]
+    assert_match "*Background AOF rewrite finished successfully*" [process_log $id]
+    assert_match "file appendonly.aof.1.base.rdb seq 1 type b*" \
+        [slurp $dir/appendonlydir/appendonly.aof.manifest]
+    $c -close
+}
+
 test "files that cannot be made keep the server from starting, or the option off" {noconn} {
     set dir [fresh_dir]
     spit $dir/appendonlydir "a file"
