@@ -276,7 +276,7 @@ with_server {} {
             fill_replica r
             follow r m
             wait_same m r
-            wait_for {[persistence r aof_rewrites] >= 1 && [persistence r aof_rewrite_in_progress] == 0}
+            wait_for {[persistence r aof_rewrite_scheduled] == 0 && [persistence r aof_rewrite_in_progress] == 0}
             on m set later 1
             on m select 5
             on m set later 5
