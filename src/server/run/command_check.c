@@ -259,7 +259,6 @@ static bool refused_as_replica(struct request *request, const struct job *job)
         (slice_equal_text(command->full_name, "replconf") || slice_equal_text(command->full_name, "psync") ||
          slice_equal_text(command->full_name, "sync")))
         return false;
-    log_as_replica(request, command != NULL ? command->full_name : job->words.args[0]);
     reply_error(request, "ERR no commands of replicas");
     return true;
 }
@@ -310,8 +309,10 @@ bool command_check_refuses(struct client *client, const struct job *job)
     if (UNLIKELY((client->flags & CLIENT_TRACKING) != 0))
         tracking_command_over(client, command);
     dispatch_after_reply(client);
-    if (UNLIKELY((client->flags & CLIENT_REPLICA) != 0))
+    if (UNLIKELY((client->flags & CLIENT_REPLICA) != 0)) {
+        log_as_replica(&request, command != NULL ? command->full_name : job->words.args[0]);
         conn_close(&client->conn); /* an error must not get into the stream */
+    }
     return true;
 }
 

@@ -235,6 +235,18 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0 repl-pin
             assert_equal {} [r get x]
             $link -close
         }
+        # What it may not say any more, too: with a line that says why.
+        r acl setuser rep on nopass +psync +replconf
+        set link [hand_made {auth rep any} {replconf capa eof}]
+        $link -send psync ? -1
+        assert_match "+FULLRESYNC *" [reply_line $link]
+        take_snapshot $link
+        r acl setuser rep -replconf
+        $link -send replconf ack 0
+        assert {[$link -closed 5000]}
+        assert_match "*Replica generated a reply to command 'replconf', disconnecting it: *" [slurp [srv log]]
+        $link -close
+        r acl deluser rep
         # PSYNC of a replica is ignored.
         set link [hand_made {replconf capa eof}]
         $link -send psync ? -1
