@@ -313,7 +313,8 @@ with_server {} {
     }
 
     test "ROLE and INFO replication of both sides have redis-server's lines" {} {
-        with_group {m ours {} o oracle {} a oracle {} b oracle {}} {
+        with_group {m ours {repl-ping-replica-period 3600} o oracle {repl-ping-replica-period 3600} a oracle {}
+                b oracle {}} {
             set lines {}
             foreach {master replica} {m a o b} {
                 follow $replica $master
