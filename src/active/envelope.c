@@ -45,7 +45,8 @@ bool envelope_read(const struct slice *words, uint32_t word_count, unsigned db_c
         envelope->db = (unsigned)number;
         envelope->has_db = true;
     }
-    if (word_count > 4 && (!number_parse_u64(words[4], &envelope->mvcc) || envelope->mvcc >= MVCC_END))
+    if (word_count > 4 &&
+        (!number_parse_u64(words[4], &envelope->mvcc) || (envelope->mvcc != 0 && !mvcc_is_possible(envelope->mvcc))))
         return fail(error, "no clock gives this mvcc", words[4]);
     return true;
 }

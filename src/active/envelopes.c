@@ -438,6 +438,10 @@ static bool enter(struct run *run, const struct step *step, unsigned depth, uint
     }
     if (envelope->mvcc != 0 && uuid_is_ours(&envelope->uuid))
         *stamp = mvcc_to_stamp(envelope->mvcc);
+    if (*stamp != 0 && !stamp_is_possible(*stamp)) { /* carried on from a stamp that another node gave */
+        envelopes->counts.impossible++;
+        return false;
+    }
     if (envelope->has_db)
         *run->link_db = envelope->db;
     envelopes->counts.taken++;

@@ -33,7 +33,7 @@ struct envelope_command {
 struct envelope_entry {
     struct uuid uuid; /* where it ran; uuid_is_ours tells of what kind that is */
     uint64_t mvcc;    /* 0: none */
-    uint64_t stamp;   /* 0 without an mvcc */
+    uint64_t stamp;   /* 0 without an mvcc; else possible (stamp_is_possible) */
     const struct envelope_command *commands;
     uint32_t command_count;
     bool is_transaction;
@@ -48,10 +48,11 @@ enum envelope_result {
 };
 
 struct envelopes_counts {
-    uint64_t taken;    /* envelopes, at any depth */
-    uint64_t own;      /* dropped: with the own UUID */
-    uint64_t known;    /* dropped: not above the mark */
-    uint64_t too_deep; /* dropped */
+    uint64_t taken;      /* envelopes, at any depth */
+    uint64_t own;        /* dropped: with the own UUID */
+    uint64_t known;      /* dropped: not above the mark */
+    uint64_t too_deep;   /* dropped */
+    uint64_t impossible; /* dropped: stamps end there */
     uint64_t failed;
     uint64_t transactions_lost; /* ended without their EXEC */
     uint64_t uuids_forgotten;

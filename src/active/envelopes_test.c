@@ -17,6 +17,8 @@ enum { DB_COUNT = 16, TRANSACTION_BYTES_MOST = 64 << 10 };
 
 static struct uuid own, keydb_a, keydb_b;
 static const uint64_t some_mvcc = UINT64_C(1882424794287177729);
+/* The mvccs of the tests count from here; 0 stays 0. */
+static const uint64_t first_mvcc = UINT64_C(1795000000000) << MVCC_COUNTER_BITS;
 
 static struct uuid uuid_from(const char *text)
 {
@@ -40,7 +42,8 @@ static void note(void *context, const struct envelope_entry *entry)
 {
     struct buffer *notes = context;
 
-    buffer_printf(notes, "[%s%llu", entry->is_transaction ? "t" : "", (unsigned long long)entry->mvcc);
+    buffer_printf(notes, "[%s%llu", entry->is_transaction ? "t" : "",
+                  (unsigned long long)(entry->mvcc != 0 ? entry->mvcc - first_mvcc : 0));
     for (uint32_t i = 0; i < entry->command_count; i++) {
         buffer_printf(notes, "%s%u", i == 0 ? " " : ", ", entry->commands[i].db);
         for (uint32_t word = 0; word < entry->commands[i].word_count; word++) {
@@ -69,6 +72,7 @@ static void wrap(struct buffer *bytes, const struct uuid *uuid, unsigned db, uin
 {
     struct buffer wrapped = {0};
 
+    mvcc += first_mvcc;
     envelope_write(&wrapped, &(struct envelope){.uuid = *uuid, .payload = buffer_slice(bytes), .db = db, .mvcc = mvcc});
     buffer_fini(bytes);
     *bytes = wrapped;
@@ -130,7 +134,7 @@ static void written_as_keydb_writes(void **state)
 
     (void)state;
     add(&bytes, "set k1 v1");
-    wrap(&bytes, &keydb_a, 3, some_mvcc);
+    wrap(&bytes, &keydb_a, 3, some_mvcc - first_mvcc);
     assert_string_equal(buffer_text(&bytes), expected);
     buffer_fini(&bytes);
 }
@@ -141,16 +145,16 @@ static void known_ones_are_dropped(void **state)
     struct buffer notes = {0};
 
     (void)state;
-    assert_int_equal(take_one(envelopes, &keydb_a, some_mvcc, "set k v", &notes), ENVELOPE_NEW);
-    expect_notes(&notes, "[1882424794287177729 3 set k v]");
-    assert_int_equal(take_one(envelopes, &keydb_a, some_mvcc, "set k v", &notes), ENVELOPE_DROPPED);
-    assert_int_equal(take_one(envelopes, &keydb_a, some_mvcc - 1, "set k v", &notes), ENVELOPE_DROPPED);
-    assert_int_equal(take_one(envelopes, &own, some_mvcc + 9, "set k v", &notes), ENVELOPE_DROPPED);
+    assert_int_equal(take_one(envelopes, &keydb_a, 50, "set k v", &notes), ENVELOPE_NEW);
+    expect_notes(&notes, "[50 3 set k v]");
+    assert_int_equal(take_one(envelopes, &keydb_a, 50, "set k v", &notes), ENVELOPE_DROPPED);
+    assert_int_equal(take_one(envelopes, &keydb_a, 50 - 1, "set k v", &notes), ENVELOPE_DROPPED);
+    assert_int_equal(take_one(envelopes, &own, 50 + 9, "set k v", &notes), ENVELOPE_DROPPED);
     expect_notes(&notes, "");
-    assert_int_equal(envelopes_mark(envelopes, &keydb_a), some_mvcc);
+    assert_int_equal(envelopes_mark(envelopes, &keydb_a), first_mvcc + 50);
     assert_int_equal(envelopes_mark(envelopes, &keydb_b), 0);
     assert_int_equal(take_one(envelopes, &keydb_b, 5, "set k v", &notes), ENVELOPE_NEW); /* a mark of its own */
-    envelopes_learn(envelopes, &keydb_b, 10, 10);
+    envelopes_learn(envelopes, &keydb_b, first_mvcc + 10, mvcc_to_stamp(first_mvcc));
     assert_int_equal(take_one(envelopes, &keydb_b, 10, "set k v", &notes), ENVELOPE_DROPPED);
     assert_int_equal(envelopes_counts(envelopes)->known, 3);
     assert_int_equal(envelopes_counts(envelopes)->own, 1);
@@ -173,12 +177,12 @@ static void nested_ones(void **state)
     assert_int_equal(take(envelopes, &bytes, &db, &notes, error), ENVELOPE_NEW);
     expect_notes(&notes, "[100 2 set x 1]");
     assert_int_equal(db, 2);
-    assert_int_equal(envelopes_mark(envelopes, &keydb_a), 100);
-    assert_int_equal(envelopes_mark(envelopes, &keydb_b), 200);
+    assert_int_equal(envelopes_mark(envelopes, &keydb_a), first_mvcc + 100);
+    assert_int_equal(envelopes_mark(envelopes, &keydb_b), first_mvcc + 200);
     wrap(&again, &keydb_b, 7, 201); /* the same by another way: not to be forwarded, but the way's mark rises */
     assert_int_equal(take(envelopes, &again, &db, &notes, error), ENVELOPE_DROPPED);
     expect_notes(&notes, "");
-    assert_int_equal(envelopes_mark(envelopes, &keydb_b), 201);
+    assert_int_equal(envelopes_mark(envelopes, &keydb_b), first_mvcc + 201);
     buffer_fini(&bytes);
     buffer_fini(&again);
     buffer_fini(&notes);
@@ -319,7 +323,7 @@ static void the_bytes_of_a_transaction_have_a_limit(void **state)
         count++;
     assert_in_range(count, 60, TRANSACTION_BYTES_MOST / 1000);
     assert_true(envelopes_bytes(envelopes) < 4 * TRANSACTION_BYTES_MOST);
-    assert_int_equal(envelopes_mark(envelopes, &keydb_a), 1 + count);
+    assert_int_equal(envelopes_mark(envelopes, &keydb_a), first_mvcc + 1 + count);
     expect_notes(&notes, "");
     buffer_fini(&notes);
     envelopes_destroy(&envelopes);
@@ -337,7 +341,8 @@ static void the_uuids_have_a_limit(void **state)
         assert_int_equal(take_one(envelopes, &uuid, 64, "MULTI", &notes), ENVELOPE_NEW);
         assert_int_equal(take_one(envelopes, &keydb_a, 1 + i, "PING", &notes), ENVELOPE_NEW);
     }
-    assert_int_equal(envelopes_mark(envelopes, &keydb_a), 3 * ENVELOPES_UUIDS_MOST); /* never the most silent */
+    assert_int_equal(envelopes_mark(envelopes, &keydb_a),
+                     first_mvcc + 3 * ENVELOPES_UUIDS_MOST); /* never the most silent */
     assert_int_equal(envelopes_counts(envelopes)->uuids_forgotten, 2 * ENVELOPES_UUIDS_MOST + 1);
     assert_int_equal(envelopes_counts(envelopes)->transactions_lost, 2 * ENVELOPES_UUIDS_MOST + 1);
     assert_true(envelopes_bytes(envelopes) < 512 << 10);
@@ -352,7 +357,7 @@ static void refuse(const char *payload, const char *why)
     struct buffer notes = {0};
     char error[ENVELOPE_ERROR_BYTES];
     const struct slice words[] = {SLICE("RREPLAY"), SLICE("8294aaaa-1111-4a5b-9c7d-0123456789ab"),
-                                  slice_from_text(payload), SLICE("0"), SLICE("100")};
+                                  slice_from_text(payload), SLICE("0"), SLICE("1882424794287177729")};
     unsigned db = 6;
 
     assert_int_equal(envelopes_take(envelopes, words, countof(words), &db, note, &notes, error), ENVELOPE_FAILED);
@@ -398,6 +403,7 @@ static void damaged_words(void **state)
         {"-1", "1", "there is no such database: '-1'"},
         {"x\n", "1", "there is no such database: 'x?'"},
         {"0", "-1", "no clock gives this mvcc: '-1'"},
+        {"0", "1", "no clock gives this mvcc"},
         {"0", "9223372036854775808", "no clock gives this mvcc"},
         {"0", "18446744073709551615", "no clock gives this mvcc"}, /* KeyDB's word for unknown */
     };

@@ -8,15 +8,12 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "store/stamp.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { STAMP_COUNTER_BITS = 14, MVCC_COUNTER_BITS = 20 };
-
-/* No clock gives any of these: the year 2248. Beyond it a carry could overflow. */
-#define MVCC_END (UINT64_C(1) << 63)
-#define STAMP_END (UINT64_C(1) << 57)
+enum { MVCC_COUNTER_BITS = 20 };
 
 /* The last operation of one UUID. {0}: none. */
 struct mvcc_clock {
@@ -36,6 +33,12 @@ static inline uint64_t mvcc_to_stamp(uint64_t mvcc) /* the reverse */
 static inline int64_t mvcc_wall_ms(uint64_t mvcc)
 {
     return (int64_t)(mvcc >> MVCC_COUNTER_BITS);
+}
+
+/* False: no clock of a server gives it. Carrying leaves the stamps of the others possible, for a day at least. */
+static inline bool mvcc_is_possible(uint64_t mvcc)
+{
+    return mvcc_wall_ms(mvcc) >= STAMP_LEAST_MS && mvcc_wall_ms(mvcc) < STAMP_MOST_MS - INT64_C(86400) * 1000;
 }
 
 /* Gives an operation of a KeyDB server its stamp, above that of the last one. False: its mvcc is not above that of the

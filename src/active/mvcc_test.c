@@ -16,7 +16,7 @@ static uint64_t mvcc_at(uint64_t at_ms, uint64_t counter)
     return (at_ms << MVCC_COUNTER_BITS) + counter;
 }
 
-static uint64_t stamp_at(uint64_t at_ms, uint64_t counter)
+static uint64_t stamp_of(uint64_t at_ms, uint64_t counter)
 {
     return (at_ms << STAMP_COUNTER_BITS) + counter;
 }
@@ -24,7 +24,7 @@ static uint64_t stamp_at(uint64_t at_ms, uint64_t counter)
 static void stamps_of_ours_come_back_and_ascend(void **state)
 {
     struct random random = test_random("mvcc");
-    uint64_t stamp = stamp_at(ms, 0), last = 0;
+    uint64_t stamp = stamp_of(ms, 0), last = 0;
 
     (void)state;
     assert_int_equal(mvcc_wall_ms(mvcc_of_stamp(stamp)), ms);
@@ -43,11 +43,11 @@ static void small_counters_stay(void **state)
 
     (void)state;
     assert_true(mvcc_take(&clock, mvcc_at(ms, 0), &stamp));
-    assert_int_equal(stamp, stamp_at(ms, 0));
+    assert_int_equal(stamp, stamp_of(ms, 0));
     assert_true(mvcc_take(&clock, mvcc_at(ms, 16383), &stamp));
-    assert_int_equal(stamp, stamp_at(ms, 16383));
+    assert_int_equal(stamp, stamp_of(ms, 16383));
     assert_true(mvcc_take(&clock, mvcc_at(ms + 1, 5), &stamp));
-    assert_int_equal(stamp, stamp_at(ms + 1, 5));
+    assert_int_equal(stamp, stamp_of(ms + 1, 5));
 }
 
 static void large_counters_are_carried(void **state)
@@ -57,13 +57,13 @@ static void large_counters_are_carried(void **state)
 
     (void)state;
     assert_true(mvcc_take(&clock, mvcc_at(ms, 16384), &stamp));
-    assert_int_equal(stamp, stamp_at(ms + 1, 0));
+    assert_int_equal(stamp, stamp_of(ms + 1, 0));
     assert_true(mvcc_take(&clock, mvcc_at(ms, (1 << 20) - 1), &stamp));
-    assert_int_equal(stamp, stamp_at(ms + 63, 16383));
+    assert_int_equal(stamp, stamp_of(ms + 63, 16383));
     assert_true(mvcc_take(&clock, mvcc_at(ms + 1, 0), &stamp)); /* behind what was carried */
-    assert_int_equal(stamp, stamp_at(ms + 64, 0));
+    assert_int_equal(stamp, stamp_of(ms + 64, 0));
     assert_true(mvcc_take(&clock, mvcc_at(ms + 65, 0), &stamp)); /* the milliseconds have caught up */
-    assert_int_equal(stamp, stamp_at(ms + 65, 0));
+    assert_int_equal(stamp, stamp_of(ms + 65, 0));
 }
 
 static void duplicates_change_nothing(void **state)
@@ -77,10 +77,10 @@ static void duplicates_change_nothing(void **state)
     assert_false(mvcc_take(&clock, mvcc_at(ms, 9), &stamp));
     assert_false(mvcc_take(&clock, mvcc_at(ms, 8), &stamp));
     assert_int_equal(stamp, 7);
-    mvcc_learn(&clock, mvcc_at(ms, 20), stamp_at(ms + 3, 0)); /* as another node has carried it */
+    mvcc_learn(&clock, mvcc_at(ms, 20), stamp_of(ms + 3, 0)); /* as another node has carried it */
     assert_false(mvcc_take(&clock, mvcc_at(ms, 20), &stamp));
     assert_true(mvcc_take(&clock, mvcc_at(ms, 21), &stamp));
-    assert_int_equal(stamp, stamp_at(ms + 3, 1));
+    assert_int_equal(stamp, stamp_of(ms + 3, 1));
 }
 
 static void stamps_ascend_whatever_the_clock_does(void **state)
@@ -96,10 +96,13 @@ static void stamps_ascend_whatever_the_clock_does(void **state)
         assert_true(stamp > last);
         last = stamp;
     }
-    mvcc = MVCC_END - 1;
+    mvcc = mvcc_at((uint64_t)STAMP_MOST_MS - UINT64_C(86400) * 1000 - 1, (1 << 20) - 1);
     assert_true(mvcc_take(&clock, mvcc, &stamp));
     assert_true(stamp > last);
-    assert_true(stamp < 2 * STAMP_END);
+    assert_true(stamp_is_possible(stamp));
+    assert_false(mvcc_is_possible(mvcc + 1));
+    assert_true(mvcc_is_possible(mvcc_at(STAMP_LEAST_MS, 0)));
+    assert_false(mvcc_is_possible(mvcc_at(STAMP_LEAST_MS, 0) - 1));
 }
 
 int main(void)

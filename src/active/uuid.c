@@ -2,9 +2,7 @@
 
 #include "base/assert.h"
 #include "base/random.h"
-
-/* The last two numbers are no origins: merge/place.h. */
-static const uint64_t id_end = UINT64_MAX - 1;
+#include "merge/place.h"
 
 static const uint64_t version_mask = UINT64_C(0xf000), version_four = UINT64_C(0x4000); /* in the upper half */
 static const uint64_t variant_mask = UINT64_C(3) << 62, variant = UINT64_C(2) << 62;    /* in the lower half */
@@ -84,7 +82,7 @@ static void set_half(uint8_t *bytes, uint64_t half)
 
 bool uuid_id_is_valid(uint64_t id)
 {
-    return id != 0 && id < id_end;
+    return id != 0 && id < MERGE_ORIGIN_FLOOR;
 }
 
 uint64_t uuid_random_id(void)

@@ -46,6 +46,7 @@ static void check_order(struct fuzz *fuzz, const struct envelope_entry *entry)
         return;
     if (index == fuzz->uuid_count)
         fuzz->uuids[fuzz->uuid_count++] = entry->uuid;
+    assert(stamp_is_possible(entry->stamp));
     assert(entry->mvcc > fuzz->mvccs[index]);
     assert(uuid_is_ours(&entry->uuid) || entry->stamp > fuzz->stamps[index]);
     fuzz->mvccs[index] = entry->mvcc;
