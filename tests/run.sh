@@ -213,6 +213,8 @@ group_replication() {
 # The rules of active replication in a simulated world. The whole form runs more than 10 million operations.
 group_merge() {
     run_program "merge, directed histories" 60 "$OUT/test/merge_sim" --directed
+    run_program "merge, both forms of records" "$(pick 60 60 600)" "$OUT/test/merge_sim" --forms \
+        --seed "${SEED}000000" --count "$(pick 20000 10000 1000000)"
     run_program "merge, each rule broken" "$(pick 120 120 1200)" "$OUT/test/merge_sim" --breaks \
         --most "$(pick 2000 2000 20000)"
     run_program "merge, random histories" "$(pick 120 120 2400)" "$OUT/test/merge_sim" --seed "${SEED}000000" \

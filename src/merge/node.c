@@ -400,7 +400,7 @@ uint64_t merge_node_window_bytes(const struct merge_node *node)
 
 static bool is_tombstone(const struct merge_record *record)
 {
-    return record->count == 0 && record->base == NULL;
+    return record->count == 0 && record->value == NULL;
 }
 
 uint32_t merge_node_tombstones(const struct merge_node *node)
@@ -421,7 +421,7 @@ static uint32_t oldest_list(const struct merge_data *data)
 
         if (record->count != 0 &&
             (oldest == UINT32_MAX ||
-             merge_place_before(record->ops[0]->place, data->keys.items[oldest].record.ops[0]->place)))
+             merge_place_before(record->steps[0].op->place, data->keys.items[oldest].record.steps[0].op->place)))
             oldest = i;
     }
     return oldest;

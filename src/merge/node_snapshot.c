@@ -147,7 +147,7 @@ static bool record_has_more(const struct merge_record *record, const struct merg
     if (last.stamp > merge_vector_get(vector, last.origin))
         return true;
     for (uint32_t i = 0; i < record->count; i++) {
-        const struct merge_entry *entry = record->ops[i]->entry;
+        const struct merge_entry *entry = record->steps[i].op->entry;
 
         if (entry->stamp > merge_vector_get(vector, entry->origin))
             return true;

@@ -72,13 +72,13 @@ uint64_t merge_op_bytes(const struct merge_op *op)
     return sizeof(*op) + op->words.size + sizeof(void *);
 }
 
-struct merge_value *merge_op_run(const struct merge_op *op, struct merge_value *value, const struct merge_model *model)
+struct merge_value *merge_op_run(const struct merge_op *op, struct merge_value *value, struct merge_undo **undo,
+                                 const struct merge_model *model)
 {
+    assert(undo == NULL || !op->overwrites || merge_broken(MERGE_BREAK_OVERWRITE_RUNS_ALL));
     if (op->overwrites) {
         model->destroy(value);
         value = NULL;
-    } else if (value != NULL) {
-        value = model->expire(value, op->entry->wall);
     }
-    return model->apply(value, op);
+    return model->apply(value, op, undo);
 }

@@ -43,14 +43,22 @@ struct merge_item {
     uint64_t seen; /* of an eviction: the stamp of the key's last operation */
 };
 
+struct merge_undo; /* of the model: what an operation touched, as it was; never changes, counted references */
+
 struct merge_model {
-    /* Each of these takes the value over and returns what it becomes. They may change it in place. */
-    struct merge_value *(*apply)(struct merge_value *value, const struct merge_op *op);
-    struct merge_value *(*expire)(struct merge_value *value, int64_t wall); /* what has a deadline <= wall goes */
+    /* Runs the operation. It meets nothing whose deadline its wall time has reached, on every node. Takes the value
+     * over, may change it in place, and returns what it becomes. `undo` may be NULL; else it gets what takes the
+     * operation back, or NULL if it changed nothing. */
+    struct merge_value *(*apply)(struct merge_value *value, const struct merge_op *op, struct merge_undo **undo);
+    /* Takes the last operation back that was run on this value and not taken back yet. Takes the value over. */
+    struct merge_value *(*undo)(struct merge_value *value, const struct merge_undo *undo);
+    struct merge_undo *(*undo_acquire)(struct merge_undo *undo); /* accepts NULL */
+    void (*undo_release)(struct merge_undo *undo);               /* accepts NULL */
+    /* What has a deadline <= wall goes. Takes the value over. */
+    struct merge_value *(*expire)(struct merge_value *value, int64_t wall);
 
     struct merge_value *(*copy)(struct merge_value *value); /* may count a reference; NULL gives NULL */
     void (*destroy)(struct merge_value *value);             /* accepts NULL */
-    bool (*equal)(const struct merge_value *a, const struct merge_value *b);
     /* The words of an overwriting operation that makes a key this value. The caller frees the memory (mem_free). */
     struct slice (*restore)(const struct merge_value *value);
 };
@@ -61,5 +69,6 @@ struct merge_entry *merge_entry_acquire(struct merge_entry *entry);
 void merge_entry_release(struct merge_entry *entry);
 uint64_t merge_op_bytes(const struct merge_op *op); /* what the window counts for it */
 
-/* Runs the operation. It meets nothing whose deadline its wall time has reached, on every node. */
-struct merge_value *merge_op_run(const struct merge_op *op, struct merge_value *value, const struct merge_model *model);
+/* Runs the operation; what it overwrites is destroyed before. */
+struct merge_value *merge_op_run(const struct merge_op *op, struct merge_value *value, struct merge_undo **undo,
+                                 const struct merge_model *model);

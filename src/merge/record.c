@@ -17,21 +17,23 @@ void merge_record_init(struct merge_record *record, const struct merge_horizon *
     }
 }
 
-static void drop_ops(struct merge_record *record, uint32_t count)
+/* Forgets the oldest steps, which are part of the base from now on. */
+static void drop_steps(struct merge_record *record, uint32_t count, const struct merge_model *model)
 {
     if (count == 0)
         return;
-    for (uint32_t i = 0; i < count; i++)
-        merge_entry_release(record->ops[i]->entry);
+    for (uint32_t i = 0; i < count; i++) {
+        model->undo_release(record->steps[i].undo);
+        merge_entry_release(record->steps[i].op->entry);
+    }
     record->count -= count;
-    memmove(record->ops, record->ops + count, record->count * sizeof(*record->ops));
+    memmove(record->steps, record->steps + count, record->count * sizeof(*record->steps));
 }
 
 void merge_record_fini(struct merge_record *record, const struct merge_model *model)
 {
-    drop_ops(record, record->count);
-    mem_free(record->ops);
-    model->destroy(record->base);
+    drop_steps(record, record->count, model);
+    mem_free(record->steps);
     model->destroy(record->value);
     *record = (struct merge_record){0};
 }
@@ -39,21 +41,22 @@ void merge_record_fini(struct merge_record *record, const struct merge_model *mo
 void merge_record_copy(struct merge_record *to, const struct merge_record *from, const struct merge_model *model)
 {
     *to = *from;
-    to->base = model->copy(from->base);
     to->value = model->copy(from->value);
     to->capacity = from->count;
-    to->ops = NULL;
+    to->steps = NULL;
     if (from->count == 0)
         return;
-    to->ops = mem_alloc(from->count * sizeof(struct merge_op *));
-    memcpy(to->ops, from->ops, from->count * sizeof(struct merge_op *));
-    for (uint32_t i = 0; i < from->count; i++)
-        merge_entry_acquire(from->ops[i]->entry);
+    to->steps = mem_alloc(from->count * sizeof(*to->steps));
+    memcpy(to->steps, from->steps, from->count * sizeof(*to->steps));
+    for (uint32_t i = 0; i < from->count; i++) {
+        merge_entry_acquire(from->steps[i].op->entry);
+        model->undo_acquire(from->steps[i].undo);
+    }
 }
 
 struct merge_place merge_record_last(const struct merge_record *record)
 {
-    return record->count != 0 ? record->ops[record->count - 1]->place : record->base_place;
+    return record->count != 0 ? record->steps[record->count - 1].op->place : record->base_place;
 }
 
 uint64_t merge_record_window_bytes(const struct merge_record *record)
@@ -61,7 +64,7 @@ uint64_t merge_record_window_bytes(const struct merge_record *record)
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < record->count; i++)
-        bytes += merge_op_bytes(record->ops[i]);
+        bytes += merge_op_bytes(record->steps[i].op);
     return bytes;
 }
 
@@ -70,97 +73,91 @@ void merge_record_validate(const struct merge_record *record)
     struct merge_place last = record->base_place;
 
     for (uint32_t i = 0; i < record->count; i++) {
-        assert(merge_place_before(last, record->ops[i]->place));
-        last = record->ops[i]->place;
+        assert(merge_place_before(last, record->steps[i].op->place));
+        assert(!record->steps[i].op->overwrites);
+        last = record->steps[i].op->place;
     }
 }
 
-/* Runs the first `count` operations on the base. */
-static struct merge_value *run_list(const struct merge_record *record, uint32_t count, const struct merge_model *model)
+bool merge_record_base_is_missing(const struct merge_record *record)
 {
-    struct merge_value *value = model->copy(record->base);
-
-    for (uint32_t i = 0; i < count; i++)
-        value = merge_op_run(record->ops[i], value, model);
-    return value;
+    return record->count != 0 ? record->steps[0].was_missing : record->value == NULL;
 }
 
-static void run_again(struct merge_record *record, const struct merge_model *model)
+/* Takes the steps from this one on back: the value is what it was before them. They stay in the list. */
+static void take_back(struct merge_record *record, uint32_t from, const struct merge_model *model)
 {
-    model->destroy(record->value);
-    record->value = run_list(record, record->count, model);
+    for (uint32_t i = record->count; i-- != from;) {
+        struct merge_step *step = &record->steps[i];
+
+        if (step->undo != NULL)
+            record->value = model->undo(record->value, step->undo);
+        model->undo_release(step->undo);
+        step->undo = NULL;
+    }
 }
 
-/* The number of operations in the list that are not younger. */
+/* Runs the steps from this one on, which are taken back. */
+static void run_from(struct merge_record *record, uint32_t from, const struct merge_model *model)
+{
+    for (uint32_t i = from; i < record->count; i++) {
+        struct merge_step *step = &record->steps[i];
+
+        step->was_missing = record->value == NULL;
+        record->value = merge_op_run(step->op, record->value, &step->undo, model);
+    }
+}
+
+/* The number of steps that are not younger. */
 static uint32_t count_until(const struct merge_record *record, struct merge_place place)
 {
     uint32_t count = record->count;
 
-    while (count != 0 && merge_place_before(place, record->ops[count - 1]->place))
+    while (count != 0 && merge_place_before(place, record->steps[count - 1].op->place))
         count--;
     return count;
 }
-
-static void insert(struct merge_record *record, struct merge_op *op)
-{
-    uint32_t at = count_until(record, op->place);
-    struct {
-        struct merge_op **items;
-        uint32_t count, capacity;
-    } ops = {record->ops, record->count, record->capacity};
-
-    if (merge_broken(MERGE_BREAK_ARRIVAL_ORDER))
-        at = record->count;
-    ARRAY_RESERVE(&ops, 1);
-    record->ops = ops.items;
-    record->capacity = ops.capacity;
-    memmove(&record->ops[at + 1], &record->ops[at], (record->count - at) * sizeof(*record->ops));
-    record->ops[at] = op;
-    record->count++;
-    merge_entry_acquire(op->entry);
-}
-
-/* The base becomes what overwrote, and what was in the list before that goes. */
-static void set_base(struct merge_record *record, struct merge_place place, struct merge_value *value,
-                     const struct merge_model *model)
-{
-    drop_ops(record, count_until(record, place));
-    model->destroy(record->base);
-    record->base = value;
-    record->base_place = place;
-    record->base_overwrote = true;
-    run_again(record, model);
-}
-
-#ifdef MERGE_BREAKABLE
-static void drop_op(struct merge_record *record, const struct merge_op *op)
-{
-    uint32_t at = 0;
-
-    while (record->ops[at] != op)
-        at++;
-    record->count--;
-    memmove(&record->ops[at], &record->ops[at + 1], (record->count - at) * sizeof(*record->ops));
-    merge_entry_release(op->entry);
-}
-#endif
 
 /* A refused operation leaves the value as it was, and stays in the list: it may work when something older has come
  * in. */
 static void insert_and_run(struct merge_record *record, struct merge_op *op, const struct merge_model *model)
 {
-#ifdef MERGE_BREAKABLE
-    struct merge_value *before = model->copy(record->value);
+    uint32_t at = merge_broken(MERGE_BREAK_ARRIVAL_ORDER) ? record->count : count_until(record, op->place);
+    struct {
+        struct merge_step *items;
+        uint32_t count, capacity;
+    } steps = {record->steps, record->count, record->capacity};
 
-    insert(record, op);
-    run_again(record, model);
-    if (merge_broken(MERGE_BREAK_FORGET_REFUSED) && model->equal(before, record->value))
-        drop_op(record, op);
-    model->destroy(before);
-#else
-    insert(record, op);
-    run_again(record, model);
-#endif
+    take_back(record, at, model);
+    ARRAY_RESERVE(&steps, 1);
+    record->steps = steps.items;
+    record->capacity = steps.capacity;
+    memmove(&record->steps[at + 1], &record->steps[at], (record->count - at) * sizeof(*record->steps));
+    record->steps[at] = (struct merge_step){.op = op};
+    record->count++;
+    merge_entry_acquire(op->entry);
+    run_from(record, at, model);
+    if (merge_broken(MERGE_BREAK_FORGET_REFUSED) && record->steps[at].undo == NULL) {
+        record->count--;
+        memmove(&record->steps[at], &record->steps[at + 1], (record->count - at) * sizeof(*record->steps));
+        merge_entry_release(op->entry);
+    }
+}
+
+/* The base becomes what overwrote, and what was in the list before that goes. Only the younger run again. */
+static void set_base(struct merge_record *record, struct merge_place place, struct merge_value *value,
+                     const struct merge_model *model)
+{
+    drop_steps(record, count_until(record, place), model);
+    for (uint32_t i = 0; i < record->count; i++) {
+        model->undo_release(record->steps[i].undo);
+        record->steps[i].undo = NULL;
+    }
+    model->destroy(record->value);
+    record->value = value;
+    record->base_place = place;
+    record->base_overwrote = true;
+    run_from(record, 0, model);
 }
 
 static enum merge_outcome place_late(struct merge_record *record, struct merge_op *op, bool exists,
@@ -171,14 +168,16 @@ static enum merge_outcome place_late(struct merge_record *record, struct merge_o
     if (merge_place_compare(op->place, record->base_place) == 0)
         return MERGE_OVERWRITTEN; /* a second eviction that saw the same */
     /* What the evicting node saw was freed here: it had expired, or the same eviction came from another. */
-    if (op->evicts && record->base == NULL && op->entry->stamp > horizon->frontier && op->entry->wall >= horizon->wall)
+    if (op->evicts && merge_record_base_is_missing(record) && op->entry->stamp > horizon->frontier &&
+        op->entry->wall >= horizon->wall)
         return MERGE_LATE_NOTHING;
     if (!op->overwrites || !exists) {
-        record->base = merge_op_run(op, record->base, model);
+        take_back(record, 0, model);
+        record->value = merge_op_run(op, record->value, NULL, model);
         record->base_overwrote = false;
         if (!exists)
             record->base_place = op->place;
-        run_again(record, model);
+        run_from(record, 0, model);
     }
     return MERGE_LATE;
 }
@@ -195,13 +194,11 @@ enum merge_outcome merge_record_place(struct merge_record *record, struct merge_
         return place_late(record, op, exists, horizon, model);
     outcome = merge_place_before(last, op->place) ? MERGE_APPENDED : MERGE_PLACED;
     if (op->overwrites && !merge_broken(MERGE_BREAK_OVERWRITE_RUNS_ALL)) {
-        set_base(record, op->place, merge_op_run(op, NULL, model), model);
+        set_base(record, op->place, merge_op_run(op, NULL, NULL, model), model);
     } else if (op->overwrites) {
-        struct merge_value *value = merge_op_run(op, NULL, model);
-
-        model->destroy(record->base);
-        record->base = value;
-        run_again(record, model);
+        take_back(record, 0, model);
+        record->value = merge_op_run(op, record->value, NULL, model);
+        run_from(record, 0, model);
     } else {
         insert_and_run(record, op, model);
     }
@@ -233,26 +230,20 @@ bool merge_record_settle(struct merge_record *record, const struct merge_horizon
     int64_t wall = horizon->wall;
     uint32_t settled = 0;
 
-    while (settled < record->count && record->ops[settled]->place.stamp <= horizon->frontier)
+    while (settled < record->count && record->steps[settled].op->place.stamp <= horizon->frontier)
         settled++;
     if (settled != 0) {
-        struct merge_value *base = run_list(record, settled, model);
-
-        record->base_place = record->ops[settled - 1]->place;
+        record->base_place = record->steps[settled - 1].op->place;
         record->base_overwrote = false;
-        model->destroy(record->base);
-        record->base = base;
-        drop_ops(record, settled);
+        drop_steps(record, settled, model);
     }
     if (record->count != 0 || record->base_place.stamp > horizon->frontier || keep)
         return false;
     if (merge_broken(MERGE_BREAK_EXPIRY_BY_FRONTIER))
         wall = (int64_t)(horizon->frontier >> MERGE_COUNTER_BITS);
-    if (record->base != NULL) {
-        record->base = model->expire(record->base, wall);
-        run_again(record, model);
-    }
-    return record->base == NULL;
+    if (record->value != NULL)
+        record->value = model->expire(record->value, wall);
+    return record->value == NULL;
 }
 
 void merge_record_forget_list(struct merge_record *record, const struct merge_model *model)
@@ -261,7 +252,5 @@ void merge_record_forget_list(struct merge_record *record, const struct merge_mo
         return;
     record->base_place = merge_record_last(record);
     record->base_overwrote = merge_broken(MERGE_BREAK_BOUND_KEEPS_OVERWROTE);
-    model->destroy(record->base);
-    record->base = model->copy(record->value);
-    drop_ops(record, record->count);
+    drop_steps(record, record->count, model);
 }

@@ -1,9 +1,10 @@
 /* The record of one key: its value at a base, and the operations since, in their order.
  *
- *     base place B, value then  ->  op  ->  op  ->  ... op (the last place, L)  =  value now
+ *     base place B  ->  step  ->  step  ->  ... step (the last place, L)  =  value now
  *
- * This is the simplest form of the rules: whenever the list changes, all of it is run again from the base. A cheaper
- * form must end in the same values.
+ * There is only the value now: each step knows what takes it back. An operation that belongs before others is put there
+ * by taking those back and running them again. So an arrival costs as many steps as it comes too late, whatever the
+ * size of the value, and one at the end costs nothing but itself.
  *
  * A key without a record stands at the floor or at the flush stamp, whichever is younger: of what is older nothing is
  * known, or nothing is left. All functions are pure: they know this record, the operation and the horizon. */
@@ -19,11 +20,16 @@ struct merge_horizon {
     struct merge_place flush; /* the youngest flush */
 };
 
+struct merge_step {
+    struct merge_op *op;     /* holds its entry */
+    struct merge_undo *undo; /* NULL: it was refused, or changed nothing */
+    bool was_missing;        /* there was no key before it */
+};
+
 struct merge_record {
     struct merge_place base_place;
-    struct merge_value *base;
     struct merge_value *value;
-    struct merge_op **ops; /* ascending by place, all behind the base; each holds its entry */
+    struct merge_step *steps; /* ascending by place, all behind the base */
     uint32_t count, capacity;
     bool base_overwrote; /* what is older than the base does not matter */
 };
@@ -42,7 +48,8 @@ void merge_record_fini(struct merge_record *record, const struct merge_model *mo
 void merge_record_copy(struct merge_record *to, const struct merge_record *from, const struct merge_model *model);
 
 struct merge_place merge_record_last(const struct merge_record *record); /* L */
-uint64_t merge_record_window_bytes(const struct merge_record *record);   /* of its list */
+bool merge_record_base_is_missing(const struct merge_record *record);
+uint64_t merge_record_window_bytes(const struct merge_record *record); /* of its list */
 
 /* Takes in an operation of any age. `exists`: the key has a record (a tombstone is one), so `record` is not what
  * merge_record_init made just now. */

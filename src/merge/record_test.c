@@ -35,10 +35,42 @@ static struct merge_value *text_expire(struct merge_value *value, int64_t wall)
     return NULL;
 }
 
-static struct merge_value *text_apply(struct merge_value *value, const struct merge_op *op)
+/* The undo of these tests is the old text. */
+struct merge_undo {
+    unsigned references;
+    struct merge_value *before;
+};
+
+static struct merge_undo *undo_acquire(struct merge_undo *undo)
+{
+    if (undo != NULL)
+        undo->references++;
+    return undo;
+}
+
+static void undo_release(struct merge_undo *undo)
+{
+    if (undo == NULL || --undo->references != 0)
+        return;
+    mem_free(undo->before);
+    mem_free(undo);
+}
+
+static struct merge_value *text_undo(struct merge_value *value, const struct merge_undo *undo)
+{
+    mem_free(value);
+    return text_copy(undo->before);
+}
+
+static struct merge_value *text_apply(struct merge_value *value, const struct merge_op *op, struct merge_undo **undo)
 {
     struct slice words = op->words;
 
+    if (undo != NULL) {
+        *undo = mem_alloc(sizeof(**undo));
+        **undo = (struct merge_undo){1, text_copy(value)};
+    }
+    value = text_expire(value, op->entry->wall);
     if (words.data[0] == '-') {
         mem_free(value);
         return NULL;
@@ -55,6 +87,9 @@ static struct merge_value *text_apply(struct merge_value *value, const struct me
 }
 
 static const struct merge_model model = {.apply = text_apply,
+                                         .undo = text_undo,
+                                         .undo_acquire = undo_acquire,
+                                         .undo_release = undo_release,
                                          .expire = text_expire,
                                          .copy = text_copy,
                                          .destroy = text_destroy};

@@ -3,9 +3,11 @@
  *     merge_sim [--seed FIRST] [--count N] [--mode honest|bounded|both] [--break NAME] [--print] [--no-shrink]
  *     merge_sim --breaks [--most N]     breaks each rule in turn; each must be found within N histories of both modes
  *     merge_sim --directed              histories that random ones seldom reach
+ *     merge_sim --forms [--seed FIRST] [--count N]   compares the cheap form of records with the plainest
  *
  * A failing history is made smaller and printed. The last line is "N passed, N failed". */
 #include "directed.h"
+#include "forms.h"
 #include "sim.h"
 
 #include "base/mem.h"
@@ -165,7 +167,8 @@ static unsigned run_breaks(uint64_t most, unsigned *failed)
 int main(int argc, char **argv)
 {
     uint64_t first = 0, count = 1000, most = 2000;
-    bool honest = true, bounded = true, print = false, may_shrink = true, breaks = false, directed = false;
+    bool honest = true, bounded = true, print = false, may_shrink = true, breaks = false, directed = false,
+         forms = false;
     unsigned passed = 0, failed = 0;
     double begin = seconds();
 
@@ -181,6 +184,8 @@ int main(int argc, char **argv)
             breaks = true;
         } else if (strcmp(word, "--directed") == 0) {
             directed = true;
+        } else if (strcmp(word, "--forms") == 0) {
+            forms = true;
         } else if (strcmp(word, "--seed") == 0) {
             first = strtoull(next, NULL, 10);
             i++;
@@ -210,6 +215,8 @@ int main(int argc, char **argv)
         passed = run_breaks(most, &failed);
     } else if (directed) {
         passed = directed_run(&failed);
+    } else if (forms) {
+        passed = forms_run(first, count, &failed);
     } else {
         struct sim_totals totals = {0};
 

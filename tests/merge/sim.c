@@ -1049,7 +1049,7 @@ static struct merge_value *oracle(const struct sim *sim, const struct merge_vect
         struct merge_op *op = ops.items[i];
 
         if (op->place.stamp > flush.stamp || (op->place.stamp == flush.stamp && op->place.origin > flush.origin))
-            value = merge_op_run(op, value, &value_model);
+            value = merge_op_run(op, value, NULL, &value_model);
     }
     mem_free(ops.items);
     return value;

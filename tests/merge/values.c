@@ -444,14 +444,81 @@ struct merge_value *value_apply_part(struct merge_value *value, const struct val
     return value_expire(value, wall);
 }
 
-static struct merge_value *value_apply(struct merge_value *value, const struct merge_op *op)
+/* What was touched: a whole value where a key appeared, disappeared or became another one, else stretches of bytes. */
+struct merge_undo {
+    uint32_t references;
+    bool whole;
+    struct merge_value *before; /* if whole */
+    uint32_t count;
+    struct {
+        uint16_t at;
+        uint8_t byte;
+    } bytes[];
+};
+
+static struct merge_undo *value_undo_acquire(struct merge_undo *undo)
+{
+    if (undo != NULL)
+        undo->references++;
+    return undo;
+}
+
+static void value_undo_release(struct merge_undo *undo)
+{
+    if (undo == NULL || --undo->references != 0)
+        return;
+    value_destroy(undo->before);
+    mem_free(undo);
+}
+
+static struct merge_undo *value_what_was_touched(struct merge_value *before, const struct merge_value *after)
+{
+    struct merge_undo *undo;
+    const uint8_t *old = (const uint8_t *)before, *new = (const uint8_t *)after;
+
+    if (value_equal(before, after))
+        return NULL;
+    undo = mem_alloc_zero(sizeof(*undo) + sizeof(*before) * sizeof(undo->bytes[0]));
+    undo->references = 1;
+    undo->whole = before == NULL || after == NULL || before->type != after->type;
+    if (undo->whole) {
+        undo->before = value_copy(before);
+        return undo;
+    }
+    for (size_t i = sizeof(uint32_t); i < sizeof(*before); i++) {
+        if (old[i] == new[i])
+            continue;
+        undo->bytes[undo->count].at = (uint16_t)i;
+        undo->bytes[undo->count++].byte = old[i];
+    }
+    return undo;
+}
+
+static struct merge_value *value_undo(struct merge_value *value, const struct merge_undo *undo)
+{
+    if (undo->whole) {
+        value_destroy(value);
+        return value_copy(undo->before);
+    }
+    value = value_own(value);
+    for (uint32_t i = 0; i < undo->count; i++)
+        ((uint8_t *)value)[undo->bytes[i].at] = undo->bytes[i].byte;
+    return value;
+}
+
+static struct merge_value *value_apply(struct merge_value *value, const struct merge_op *op, struct merge_undo **undo)
 {
     const struct value_part *part = (const void *)op->words.data;
+    struct merge_value *before = undo != NULL ? value_copy(value) : NULL;
 
-    if (part->kind == KIND_RESTORE)
-        return value_apply_part(value, part, op->entry->wall);
-    for (size_t i = 0; i < op->words.size / sizeof(*part); i++)
+    for (size_t i = 0; i < op->words.size / sizeof(*part); i++) {
         value = value_apply_part(value, &part[i], op->entry->wall);
+        if (part->kind == KIND_RESTORE)
+            break; /* its value stands behind it */
+    }
+    if (undo != NULL)
+        *undo = value_what_was_touched(before, value);
+    value_destroy(before);
     return value;
 }
 
@@ -471,10 +538,12 @@ static struct slice value_restore(const struct merge_value *value)
 }
 
 const struct merge_model value_model = {.apply = value_apply,
+                                        .undo = value_undo,
+                                        .undo_acquire = value_undo_acquire,
+                                        .undo_release = value_undo_release,
                                         .expire = value_expire,
                                         .copy = value_copy,
                                         .destroy = value_destroy,
-                                        .equal = value_equal,
                                         .restore = value_restore};
 
 /* --- random commands --- */

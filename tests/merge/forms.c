@@ -1,0 +1,196 @@
+#include "forms.h"
+
+#include "plain_record.h"
+#include "values.h"
+
+#include <stdio.h>
+
+enum { STEPS = 60, FIRST_WALL = 1000, STAMPS_A_MS = 64 };
+
+struct pair {
+    struct random random;
+    struct merge_horizon horizon;
+    struct merge_record cheap;
+    struct plain_record plain;
+    bool exists;
+    int64_t now;
+    uint32_t made; /* entries; makes stamps differ */
+    enum value_profile profile;
+    const char *wrong;
+};
+
+static uint64_t below(struct pair *pair, uint64_t limit)
+{
+    return random_below(&pair->random, limit);
+}
+
+/* Mostly some time ago, so that most arrivals come out of order. */
+static uint64_t fresh_stamp(struct pair *pair)
+{
+    uint64_t ms = (uint64_t)pair->now - below(pair, 30);
+
+    return ms * STAMPS_A_MS + pair->made++ % STAMPS_A_MS;
+}
+
+static void remove_both(struct pair *pair)
+{
+    merge_record_fini(&pair->cheap, &value_model);
+    plain_record_fini(&pair->plain, &value_model);
+    pair->exists = false;
+}
+
+static void place(struct pair *pair, const struct value_part *part, uint64_t seen)
+{
+    bool evicts = part->kind == KIND_EVICT;
+    struct merge_item item = {.key = slice_make("k", 1),
+                              .words = slice_make(part, sizeof(*part)),
+                              .overwrites = value_kind_overwrites(part->kind),
+                              .evicts = evicts,
+                              .seen = seen};
+    struct merge_entry *entry = merge_entry_create(1 + below(pair, 3), fresh_stamp(pair), 0,
+                                                   pair->now - (int64_t)below(pair, 20), false, &item, 1);
+    enum merge_outcome cheap, plain;
+
+    if (!pair->exists) {
+        merge_record_init(&pair->cheap, &pair->horizon);
+        plain_record_init(&pair->plain, &pair->horizon);
+    }
+    cheap = merge_record_place(&pair->cheap, &entry->ops[0], pair->exists, &pair->horizon, &value_model);
+    plain = plain_record_place(&pair->plain, &entry->ops[0], pair->exists, &pair->horizon, &value_model);
+    if (cheap != plain)
+        pair->wrong = "outcomes of an arrival";
+    if (cheap == MERGE_FLUSHED || cheap == MERGE_OVERWRITTEN || cheap == MERGE_LATE_NOTHING) {
+        if (!pair->exists)
+            remove_both(pair);
+    } else {
+        pair->exists = true;
+    }
+    merge_entry_release(entry);
+}
+
+static void command(struct pair *pair)
+{
+    struct merge_value *seen = pair->exists ? pair->plain.value : NULL;
+    struct value_part part;
+
+    if (below(pair, 3) == 0)
+        seen = pair->exists ? pair->plain.base : NULL; /* what another node might have seen */
+    if (value_random_part(&pair->random, seen, pair->now, 1 + below(pair, 3), pair->profile, &part))
+        place(pair, &part, 0);
+}
+
+static void flush(struct pair *pair)
+{
+    struct merge_place at = {fresh_stamp(pair), 1};
+    enum merge_outcome cheap, plain;
+
+    if (merge_place_compare(at, pair->horizon.flush) <= 0)
+        return;
+    pair->horizon.flush = at;
+    if (!pair->exists)
+        return;
+    cheap = merge_record_flush(&pair->cheap, at, &value_model);
+    plain = plain_record_flush(&pair->plain, at, &value_model);
+    if (cheap != plain)
+        pair->wrong = "outcomes of a flush";
+    if (cheap == MERGE_APPENDED)
+        remove_both(pair);
+}
+
+static void settle(struct pair *pair)
+{
+    uint64_t frontier = ((uint64_t)pair->now - below(pair, 25)) * STAMPS_A_MS;
+    int64_t wall = pair->now - (int64_t)below(pair, 25);
+    bool keep = below(pair, 4) == 0, cheap, plain;
+
+    if (frontier > pair->horizon.frontier)
+        pair->horizon.frontier = frontier;
+    if (wall > pair->horizon.wall)
+        pair->horizon.wall = wall;
+    if (!pair->exists)
+        return;
+    cheap = merge_record_settle(&pair->cheap, &pair->horizon, keep, &value_model);
+    plain = plain_record_settle(&pair->plain, &pair->horizon, keep, &value_model);
+    if (cheap != plain)
+        pair->wrong = "what can be freed";
+    if (cheap) {
+        remove_both(pair);
+        pair->horizon.floor = pair->horizon.frontier;
+    }
+}
+
+/* As a snapshot does: the copy goes on, what it was made of goes. */
+static void exchange_for_a_copy(struct pair *pair)
+{
+    struct merge_record copy;
+
+    if (!pair->exists)
+        return;
+    merge_record_copy(&copy, &pair->cheap, &value_model);
+    merge_record_fini(&pair->cheap, &value_model);
+    pair->cheap = copy;
+}
+
+static void compare(struct pair *pair)
+{
+    if (!pair->exists)
+        return;
+    if (!value_equal(pair->cheap.value, pair->plain.value))
+        pair->wrong = "values";
+    if (merge_place_compare(pair->cheap.base_place, pair->plain.base_place) != 0 ||
+        pair->cheap.base_overwrote != pair->plain.base_overwrote)
+        pair->wrong = "bases";
+    if (merge_record_base_is_missing(&pair->cheap) != (pair->plain.base == NULL))
+        pair->wrong = "whether there is a key at the base";
+    if (merge_place_compare(merge_record_last(&pair->cheap), plain_record_last(&pair->plain)) != 0 ||
+        pair->cheap.count != pair->plain.count)
+        pair->wrong = "lists";
+    merge_record_validate(&pair->cheap);
+}
+
+static bool run_sequence(uint64_t seed)
+{
+    struct pair pair = {.now = FIRST_WALL};
+
+    random_seed(&pair.random, seed);
+    pair.profile = (enum value_profile)below(&pair, PROFILE_COUNT);
+    for (unsigned i = 0; i < STEPS && pair.wrong == NULL; i++) {
+        uint64_t dice = below(&pair, 100);
+
+        pair.now += (int64_t)below(&pair, 4);
+        if (dice < 80)
+            command(&pair);
+        else if (dice < 84 && pair.exists)
+            place(&pair, &(struct value_part){.kind = KIND_EVICT},
+                  merge_record_last(&pair.cheap).stamp - below(&pair, 3) * STAMPS_A_MS);
+        else if (dice < 86)
+            flush(&pair);
+        else if (dice < 95)
+            settle(&pair);
+        else if (dice < 97 && pair.exists) {
+            merge_record_forget_list(&pair.cheap, &value_model);
+            plain_record_forget_list(&pair.plain, &value_model);
+        } else {
+            exchange_for_a_copy(&pair);
+        }
+        compare(&pair);
+    }
+    if (pair.exists)
+        remove_both(&pair);
+    if (pair.wrong != NULL)
+        printf("forms, seed %llu: %s differ\n", (unsigned long long)seed, pair.wrong);
+    return pair.wrong == NULL;
+}
+
+unsigned forms_run(uint64_t first_seed, uint64_t count, unsigned *failed)
+{
+    unsigned passed = 0;
+
+    for (uint64_t i = 0; i < count && *failed < 10; i++) {
+        if (run_sequence(first_seed + i))
+            passed++;
+        else
+            (*failed)++;
+    }
+    return passed;
+}
