@@ -97,6 +97,7 @@
 #include "server/upkeep/journal_limits.h"
 #include "server/upkeep/shutdown.h"
 #include "server/upkeep/shutdown_wait.h"
+#include "server/upkeep/slot_cycle.h"
 #include "server/upkeep/soft_shutdown.h"
 
 #include <stdlib.h>
@@ -148,7 +149,7 @@ static void lifecycles_setup(void)
         &backlog_lifecycle,       &crew_lifecycle,           &master_lifecycle,
         &master_link_lifecycle,   &role_rules_lifecycle,     &replication_info_lifecycle,
         &wait_lifecycle,          &local_keys_lifecycle,     &failover_lifecycle,
-        &shutdown_wait_lifecycle,
+        &shutdown_wait_lifecycle, &slot_cycle_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)

@@ -268,6 +268,14 @@ void table_each(const struct table *table, table_item_fn visit, void *context);
  * and removed. The table may change between calls, but not inside a call. */
 uint64_t table_scan(const struct table *table, uint64_t position, uint64_t want, table_item_fn visit, void *context);
 
+/* The position at which a scan visits the items with this hash. A scan that is continued at a position, after groups
+ * have merged, may visit items before it again. */
+static inline uint64_t table_scan_place(uint64_t hash)
+{
+    return hash >> (64 - TABLE_SCAN_TAG_BITS) << TABLE_DIRECTORY_BITS |
+           (hash >> TABLE_DIRECTORY_SHIFT & ((UINT64_C(1) << TABLE_DIRECTORY_BITS) - 1));
+}
+
 /* Defragments: moves the table's own memory, and calls `relocate` for each item, which returns the item's new address.
  * Continues at `position` (0 at first) with about `want` items, and returns the next position, 0 at the end. The table
  * may change between calls: the walk still ends, but may miss items or visit some twice. Slots and pointers to items

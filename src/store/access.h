@@ -215,13 +215,19 @@ must_check enum access_walk access_random_key(struct access *access, unsigned db
 struct access_visitor {
     bool (*wanted)(const struct entry *entry, void *context); /* NULL: every key */
     void (*visit)(struct access *access, unsigned db, const struct entry *entry, void *context);
+    /* Before the stripe is released (of access_each: before the next one), so that `visit` may keep entries until then;
+     * may be NULL. */
+    void (*leave)(void *context);
     void *context;
-    bool sees_expired; /* of access_each: visits expired keys, too, and all keys with their expired members */
+    bool sees_expired; /* visits expired keys, too, and all keys with their expired members; deletes nothing */
 };
 /* Visits about `want` keys from `*cursor` on, stripe by stripe, and sets the cursor to the next position (0: the end).
  * Ends early at a busy stripe; WALK_BUSY: the first stripe was busy, and no key was visited. */
 must_check enum access_walk access_scan(struct access *access, unsigned db, uint64_t *cursor, uint64_t want,
                                         const struct access_visitor *visitor, uint32_t *busy);
+/* Where a scan meets the entry: its cursor was not above this before, and will be above it after. A scan that is
+ * continued may meet entries again; those are below its cursor. */
+uint64_t access_scan_place(const struct access *access, const struct entry *entry);
 /* Visits every key except expired ones (unless the visitor sees them), which stay; the gate is owned. */
 void access_each(struct access *access, unsigned db, const struct access_visitor *visitor);
 

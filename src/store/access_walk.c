@@ -44,12 +44,18 @@ static void flushed_free_job(void *argument)
     lazyfree_done(count);
 }
 
+static void note_upheaval(struct store *store)
+{
+    (void)atomic_fetch_add_explicit(&store->upheavals, 1, memory_order_relaxed);
+}
+
 void access_flush_db(struct access *access, unsigned db, bool background)
 {
     struct store *store = access->store;
 
     assert(access->exclusive);
     access->found_key = NULL;
+    note_upheaval(store);
     for (uint32_t i = 0; i <= store->stripe_mask; i++) {
         struct stripe *stripe = &store->stripes[i];
         struct stripe_db *keys = stripe_db(stripe, db);
@@ -90,6 +96,7 @@ void access_swap_db(struct access *access, unsigned a, unsigned b)
 
     assert(access->exclusive);
     access->found_key = NULL;
+    note_upheaval(store);
     for (uint32_t i = 0; a != b && i <= store->stripe_mask; i++) {
         struct stripe *stripe = &store->stripes[i];
         struct stripe_db *first, *second;
@@ -151,6 +158,7 @@ void access_exchange(struct access *access, struct store *other)
     assert(access->exclusive);
     assert(store->stripe_mask == other->stripe_mask && store->database_count == other->database_count);
     access->found_key = NULL;
+    note_upheaval(store);
     for (unsigned db = 0; db < MAX(store_database_bound(store), store_database_bound(other)); db++) {
         for (uint32_t i = 0; i <= store->stripe_mask; i++) {
             struct stripe *stripe = &store->stripes[i], *another = &other->stripes[i];
@@ -171,6 +179,7 @@ void access_note_loaded(struct access *access)
     struct store *store = access->store;
 
     assert(access->exclusive);
+    note_upheaval(store);
     for (uint32_t i = 0; i <= store->stripe_mask; i++) {
         struct stripe *stripe = &store->stripes[i];
 
@@ -368,6 +377,8 @@ enum access_walk access_scan(struct access *access, unsigned db, uint64_t *curso
             position = table_scan(&keys->keys, position, want - walk.visited, walk_visit, &walk);
         while (position != 0 && walk.visited < want);
         walk_expire(&walk);
+        if (visitor->leave != NULL)
+            visitor->leave(visitor->context);
         walk_unlock(access, (uint32_t)index);
         if (position != 0)
             break;
@@ -375,6 +386,15 @@ enum access_walk access_scan(struct access *access, unsigned db, uint64_t *curso
     buffer_fini(&walk.due);
     *cursor = index <= store->stripe_mask ? index << TABLE_SCAN_BITS | position : 0;
     return WALK_DONE;
+}
+
+uint64_t access_scan_place(const struct access *access, const struct entry *entry)
+{
+    uint64_t hash = lookup_entry_hash(entry);
+    uint32_t stripe = (uint32_t)hash & access->store->stripe_mask;
+
+    access_assert_holds(access, stripe);
+    return (uint64_t)stripe << TABLE_SCAN_BITS | table_scan_place(hash);
 }
 
 void access_each(struct access *access, unsigned db, const struct access_visitor *visitor)
@@ -385,8 +405,11 @@ void access_each(struct access *access, unsigned db, const struct access_visitor
     for (uint32_t i = 0; i <= access->store->stripe_mask; i++) {
         const struct stripe_db *keys = stripe_db(&access->store->stripes[i], db);
 
-        if (keys != NULL)
-            table_each(&keys->keys, walk_visit, &walk);
+        if (keys == NULL)
+            continue;
+        table_each(&keys->keys, walk_visit, &walk);
+        if (visitor->leave != NULL)
+            visitor->leave(visitor->context);
     }
 }
 

@@ -53,8 +53,9 @@ enum event_class {
     EVENT_MODULE = 1 << 10,
     EVENT_NEW = 1 << 11,
     /* No classes of events: */
-    OBSERVE_CHANGES = 1 << 12,   /* clients track keys */
-    OBSERVE_LOCAL_KEYS = 1 << 13 /* clients write on a replica */
+    OBSERVE_CHANGES = 1 << 12,    /* clients track keys */
+    OBSERVE_LOCAL_KEYS = 1 << 13, /* clients write on a replica */
+    OBSERVE_SLOTS = 1 << 14       /* a walk marks hash slots whose keys change */
 };
 
 /* Callbacks that are called for changes while the key's stripe is held. They must be quick and never block. Register an
@@ -111,10 +112,13 @@ struct store {
     void (*wake)(uint64_t wait_mask);    /* const after start: wakes the threads of a stripe's wait mask; may be NULL */
     _Atomic bool has_jobs;               /* a job has existed; atomic: relaxed */
     _Atomic bool has_streams;            /* a stream has existed since the last flush of everything; atomic: relaxed */
-    _Atomic bool active_expire;          /* DEBUG SET-ACTIVE-EXPIRE */
-    _Atomic unsigned keeps_expired;      /* enum store_keeps: reads do not delete expired keys; atomic: relaxed */
-    _Atomic bool is_shared;              /* memory is shared with a child: reads do not write to it; atomic: relaxed */
-    _Atomic bool counts_uses; /* maxmemory-policy is an LFU policy: see lru_lfu.h; changed with the gate owned */
+    /* How often many keys changed at once, of which no observer was told: FLUSHALL, SWAPDB, loading; atomic: relaxed;
+     * changed with the gate owned. */
+    _Atomic uint64_t upheavals;
+    _Atomic bool active_expire;     /* DEBUG SET-ACTIVE-EXPIRE */
+    _Atomic unsigned keeps_expired; /* enum store_keeps: reads do not delete expired keys; atomic: relaxed */
+    _Atomic bool is_shared;         /* memory is shared with a child: reads do not write to it; atomic: relaxed */
+    _Atomic bool counts_uses;       /* maxmemory-policy is an LFU policy: see lru_lfu.h; changed with the gate owned */
     _Atomic uint32_t lfu_log_factor, lfu_decay_minutes; /* changed with the gate owned */
     _Atomic uint32_t frees_later;                       /* bits of enum free_reason; atomic: relaxed */
     /* Number of waiters that change a second key; of keys with waiters; of those with waiters for their loss: see

@@ -127,6 +127,65 @@ with_server {enable-debug-command yes} {
     }
 }
 
+proc walk_state field {
+    regexp "$field:(\\w+)" [r debug digest-walk state] -> value
+    return $value
+}
+
+proc walk_ends {} {
+    wait_for {[walk_state state] eq "ended"}
+}
+
+with_server {enable-debug-command yes} {
+    test "DEBUG DIGEST-WALK has the digests of DIGEST-SLOT, made in the background" {keydb} {
+        assert_equal none [walk_state state]
+        assert_refused "ERR no walk has ended" r debug digest-walk slots 1
+        foreach words {{start a b} {state x} {slots} {nonsense}} {
+            assert_error "ERR unknown subcommand or wrong number*" {r debug digest-walk {*}$words}
+        }
+        r debug populate 30000
+        r select 1
+        r debug populate 2000 other 200
+        r select 0
+        fill_more r
+        r debug digest-walk start text
+        walk_ends
+        assert_equal 1 [walk_state large] ;# of fill_more
+        assert_equal 16383 [walk_state clear]
+        foreach walked [r debug digest-walk slots 0-16383] exact [r debug digest-slot seed text 0-16383] {
+            if {$walked ne {}} {
+                assert_equal $exact $walked
+            }
+        }
+        assert_equal [list {}] [r debug digest-walk slots 9543]
+        assert_refused "ERR Invalid or out of range slot" r debug digest-walk slots 16384
+    }
+
+    test "DEBUG DIGEST-WALK: slots whose keys change meanwhile have no digest" {keydb} {
+        r flushall
+        r debug populate 30000
+        r set a 1
+        r debug pause-cron 1
+        r debug digest-walk start
+        r set b 1
+        r get a
+        r hset {{c}1} f v
+        r debug pause-cron 0
+        walk_ends
+        assert_equal [list {} {} {}] [r debug digest-walk slots 3300 7365 7365]
+        assert_equal 16382 [walk_state clear]
+        assert_equal [r debug digest-slot 15495] [r debug digest-walk slots 15495]
+        foreach command {{flushall} {swapdb 0 3}} {
+            r debug pause-cron 1
+            r debug digest-walk start
+            r {*}$command
+            r debug pause-cron 0
+            walk_ends
+            assert_equal 0 [walk_state clear]
+        }
+    }
+}
+
 with_server {enable-debug-command yes} {
     test "keys are in the slots in which redis-server has them" {keydb noconn} {
         with_group {o oracle {cluster-enabled yes} n ours {}} {

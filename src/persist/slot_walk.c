@@ -1,0 +1,189 @@
+#include "persist/slot_walk.h"
+
+#include "base/clock.h"
+#include "base/gate.h"
+#include "base/mem.h"
+#include "base/thread.h"
+
+enum { SLOW_US = 100, SAMPLES = 5 };
+
+static struct {
+    struct store *store;                     /* const */
+    _Atomic uint64_t marks[SLOT_COUNT / 64]; /* atomic: relaxed; slots that have changed since the begin */
+    struct slot_terms terms;                 /* changes with the gate owned, as all that follows but for the walker */
+    struct slot_walk_result *result;         /* NULL: there is none */
+    bool runs;
+    uint64_t upheavals; /* of the store, at the begin */
+    /* The walker's, or whose the gate is: */
+    unsigned db;
+    uint64_t cursor;
+    uint64_t want;
+    unsigned gathered_count;
+    const struct entry *gathered[SLOT_WALK_KEYS];
+} walk; /* global: see the header */
+
+/* -------------------------------------------------------------------------------------------------------- marks -- */
+
+static void mark(uint32_t slot)
+{
+    const uint64_t bit = UINT64_C(1) << (slot % 64);
+
+    if ((atomic_load_explicit(&walk.marks[slot / 64], memory_order_relaxed) & bit) == 0)
+        (void)atomic_fetch_or_explicit(&walk.marks[slot / 64], bit, memory_order_relaxed);
+}
+
+static void before(struct store_observer *observer, const struct change *change)
+{
+    (void)observer;
+    if ((store_observed(walk.store) & OBSERVE_SLOTS) != 0)
+        mark(slot_of(change->key->name));
+}
+
+static struct store_observer observer = {.before = before};
+
+void slot_walk_setup(struct store *store)
+{
+    thread_assert_main();
+    walk.store = store;
+    store_observe(store, &observer);
+}
+
+/* --------------------------------------------------------------------------------------------------- begin, end -- */
+
+void slot_walk_cancel(void)
+{
+    gate_assert_alone();
+    store_set_observed(walk.store, OBSERVE_SLOTS, 0);
+    walk.runs = false;
+    mem_free(walk.result);
+    walk.result = NULL;
+}
+
+void slot_walk_teardown(void)
+{
+    gate_assert_main_alone();
+    mem_free(walk.result);
+    walk.result = NULL;
+}
+
+static uint64_t upheavals(void)
+{
+    return atomic_load_explicit(&walk.store->upheavals, memory_order_relaxed);
+}
+
+void slot_walk_begin(const struct slot_terms *terms)
+{
+    gate_assert_alone();
+    slot_walk_cancel();
+    walk.terms = *terms;
+    walk.result = mem_alloc_zero(sizeof(*walk.result));
+    for (unsigned i = 0; i < SLOT_COUNT / 64; i++)
+        atomic_store_explicit(&walk.marks[i], 0, memory_order_relaxed);
+    walk.upheavals = upheavals();
+    walk.db = 0;
+    walk.cursor = 0;
+    walk.want = SLOT_WALK_KEYS / 4;
+    walk.runs = true;
+    store_set_observed(walk.store, OBSERVE_SLOTS, OBSERVE_SLOTS);
+}
+
+/* Changes that come after this do not count. */
+static void end(void)
+{
+    store_set_observed(walk.store, OBSERVE_SLOTS, 0);
+    if (upheavals() != walk.upheavals) {
+        for (unsigned i = 0; i < SLOT_COUNT / 64; i++)
+            atomic_store_explicit(&walk.marks[i], UINT64_MAX, memory_order_relaxed);
+    }
+    walk.runs = false;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- step -- */
+
+static bool is_large(const struct access *access, const struct entry *entry)
+{
+    if (entry->type == TYPE_STRING)
+        return entry_string_size(entry) > SLOT_WALK_BYTES_MOST;
+    return access->store->types[entry->type].ops->memory_bytes(entry_value(entry), SAMPLES) > SLOT_WALK_BYTES_MOST;
+}
+
+static void read_one(const struct access *access, const struct entry *entry)
+{
+    if (walk.cursor != 0 && access_scan_place(access, entry) < walk.cursor)
+        return; /* it was read before groups of its table merged */
+    if (UNLIKELY(is_large(access, entry))) {
+        mark(slot_of(entry_key(entry)));
+        walk.result->large++;
+        return;
+    }
+    walk.result->keys++;
+    slot_digests_add(&walk.result->digests, &walk.terms, walk.db, entry);
+}
+
+static void leave(void *context)
+{
+    for (unsigned i = 0; i < walk.gathered_count; i++)
+        read_one(context, walk.gathered[i]);
+    walk.gathered_count = 0;
+}
+
+/* Keys are gathered and their memory is fetched together, instead of one after the other. */
+static void visit(struct access *access, unsigned db, const struct entry *entry, void *context)
+{
+    (void)db;
+    (void)context;
+    __builtin_prefetch(entry);
+    __builtin_prefetch((const char *)entry + CACHE_LINE_BYTES);
+    walk.gathered[walk.gathered_count++] = entry;
+    if (walk.gathered_count == SLOT_WALK_KEYS)
+        leave(access);
+}
+
+bool slot_walk_step(struct access *access)
+{
+    const struct access_visitor visitor = {.visit = visit, .leave = leave, .context = access, .sees_expired = true};
+    uint64_t cursor = walk.cursor, begin_us = clock_monotonic_us();
+    uint32_t busy;
+
+    access_assert_none_held(access);
+    assert(access->store == walk.store && walk.gathered_count == 0);
+    if (!walk.runs)
+        return true;
+    if (walk.db >= store_database_bound(walk.store)) {
+        end();
+        return true;
+    }
+    if (access_scan(access, walk.db, &cursor, walk.want, &visitor, &busy) == WALK_BUSY)
+        return false;
+    walk.cursor = cursor;
+    if (cursor == 0)
+        walk.db++;
+    if (clock_monotonic_us() - begin_us > SLOW_US)
+        walk.want = MAX(walk.want / 4, 1);
+    else
+        walk.want = MIN(walk.want * 2, SLOT_WALK_KEYS);
+    return false;
+}
+
+/* ------------------------------------------------------------------------------------------------------- result -- */
+
+const struct slot_walk_result *slot_walk_result(void)
+{
+    gate_assert_alone();
+    return walk.runs ? NULL : walk.result;
+}
+
+bool slot_walk_runs(void)
+{
+    gate_assert_alone();
+    return walk.runs;
+}
+
+bool slot_walk_is_clear(uint32_t slot)
+{
+    gate_assert_alone();
+    assert(slot < SLOT_COUNT);
+    if (walk.runs && upheavals() != walk.upheavals)
+        return false;
+    return (atomic_load_explicit(&walk.marks[slot / 64], memory_order_relaxed) >> (slot % 64) & 1) == 0;
+}

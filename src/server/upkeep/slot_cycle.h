@@ -1,0 +1,16 @@
+/* Runs the walk that makes digests of hash slots (persist/slot_walk.h) in the background: worker 0, in slices of about
+ * SLOT_CYCLE_SLICE_US with pauses, so that it takes SLOT_CYCLE_PERCENT of a processor's time and no command waits for
+ * longer than a slice. It goes on while the server follows a master, and stops while data is loaded. */
+#pragma once
+
+#include "persist/slot_walk.h"
+#include "server/core/lifecycle.h"
+
+enum { SLOT_CYCLE_SLICE_US = 500, SLOT_CYCLE_PERCENT = 10 };
+
+extern const struct lifecycle slot_cycle_lifecycle;
+
+/* With the gate owned: begins a walk in the place of one that runs. slot_walk_runs tells when it has ended. */
+void slot_cycle_begin(const struct slot_terms *terms);
+uint64_t slot_cycle_spent_us(void);   /* with the gate owned: time that the last walk has taken so far */
+uint64_t slot_cycle_longest_us(void); /* its longest step */
