@@ -272,12 +272,12 @@ int main(int argc, char **argv)
     aof_stop();
     migrate_stop();
     child_teardown();
+    debug_teardown();   /* a DEBUG HOLD is a job of the background thread */
     background_drain(); /* what a child has rewritten is put in place under the lock */
     aof_lock_leave();   /* a child that was still rewriting the file had it, too */
     reaper_teardown();
     log_warning("%s is now ready to exit, bye bye...", "KeyDB");
     process_stopping();
-    debug_teardown();
     watchdog_stop();
     server_destroy(&server);
     migrate_teardown();
