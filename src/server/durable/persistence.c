@@ -372,6 +372,7 @@ void persistence_flushed(struct access *access)
     if (child_is_copy()) /* a script is stepped through: files are the server's */
         return;
     child_stop(CHILD_RDB);
+    child_stop(CHILD_SYNC); /* its replicas ask again, and get what there is now */
     if (save_points_exist() && !persistence_save(access))
         log_warning("The RDB file still has the flushed keys.");
 }

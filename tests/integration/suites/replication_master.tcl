@@ -531,6 +531,27 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0 repl-bac
         }
         assert_equal {} [glob -nocomplain [srv dir]/temp-sync-*]
     }
+
+    test "FLUSHALL ends a full sync of what it deletes" {} {
+        foreach {diskless flush} {yes flushall no {flushall async}} {
+            with_config [list repl-diskless-sync $diskless rdb-key-save-delay 10000] {
+                r debug populate 2000 key 1000
+                set link [hand_made {replconf capa eof}]
+                $link -send psync ? -1
+                assert_match "+FULLRESYNC *" [reply_line $link]
+                r {*}$flush
+                # The child would take 20 seconds.
+                assert {[$link -closed 5000]}
+                $link -close
+                set link [hand_made {replconf capa eof}]
+                $link -send psync ? -1
+                assert_match "+FULLRESYNC *" [reply_line $link]
+                assert {[string length [take_snapshot $link]] < 1000}
+                $link -close
+            }
+        }
+        assert_equal {} [glob -nocomplain [srv dir]/temp-sync-*]
+    }
 }
 
 # Its first replica comes and goes before the server has counted a second.
