@@ -202,6 +202,8 @@ static inline bool journal_wants_tending(const struct journal *journal)
     return atomic_load_explicit(&journal->wants_tending, memory_order_relaxed);
 }
 bool journal_tend(struct journal *journal);
+/* True if more than so many bytes beyond the memory limit are in memory, and some of them are to go to the file. */
+bool journal_is_crowded(struct journal *journal, uint64_t bytes);
 
 enum journal_reader_flag {
     JOURNAL_READER_SPILLS = 1 << 0,

@@ -574,6 +574,20 @@ static bool spill(struct journal *journal, int *error)
     return settle(journal, candidate.block, saved);
 }
 
+bool journal_is_crowded(struct journal *journal, uint64_t bytes)
+{
+    bool is_crowded;
+
+    if (!journal_is_on(journal))
+        return false;
+    spinlock_acquire(&journal->lock);
+    is_crowded = journal->memory_limit_bytes != 0 &&
+                 journal_memory_locked(journal) > journal->memory_limit_bytes + bytes &&
+                 find_candidate_locked(journal).is_wanted;
+    spinlock_release(&journal->lock);
+    return is_crowded;
+}
+
 bool journal_tend(struct journal *journal)
 {
     int error = 0;

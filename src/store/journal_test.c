@@ -596,6 +596,35 @@ static void who_appends_frees_nothing(void **state)
     finish();
 }
 
+/* What waits for the file is more than it may be, until the file has it, or nobody wants it. */
+static void too_much_may_wait_for_the_file(void **state)
+{
+    struct journal_reader slow, other;
+    unsigned count = 0;
+
+    (void)state;
+    journal_init(&journal);
+    assert_false(journal_is_crowded(&journal, 0));
+    journal_set_memory_limit(&journal, 1 << 20);
+    journal_reader_open(&slow, &journal);
+    journal_reader_open(&other, &journal);
+    while (count < 8000)
+        append_numbered(count++);
+    assert_false(journal_is_crowded(&journal, 0)); /* none of it is for the file */
+    journal_reader_set(&slow, JOURNAL_READER_SPILLS, 0);
+    assert_true(journal_is_crowded(&journal, 0));
+    assert_true(journal_is_crowded(&journal, 1 << 20));
+    assert_false(journal_is_crowded(&journal, 1 << 30));
+    journal_set_memory_limit(&journal, 0);
+    assert_false(journal_is_crowded(&journal, 0)); /* there is no file */
+    journal_set_memory_limit(&journal, 1 << 20);
+    assert_true(journal_tend(&journal));
+    assert_false(journal_is_crowded(&journal, 0));
+    journal_reader_close(&other);
+    journal_reader_close(&slow);
+    finish();
+}
+
 /* Nobody lets go: all stays in memory. */
 static void who_keeps_it_keeps_it_in_memory(void **state)
 {
@@ -1292,6 +1321,7 @@ int main(void)
         cmocka_unit_test(commands_appended_together_stay_apart),
         cmocka_unit_test(who_never_waits_is_told),
         cmocka_unit_test(what_is_read_last_goes_to_the_file),
+        cmocka_unit_test(too_much_may_wait_for_the_file),
         cmocka_unit_test(the_file_has_a_limit),
         cmocka_unit_test(writers_hear_of_a_reader_that_holds_them),
         cmocka_unit_test(the_file_is_written_while_others_work),

@@ -22,11 +22,12 @@ enum pause_mode {
     PAUSE_WRITES,
     PAUSE_ALL,
     /* Reasons of this server for a pause of writes; any of them, together with one of the others. */
-    PAUSE_FOR_LAG = 4,      /* a reader of the journal is too far behind */
-    PAUSE_FOR_FAILOVER = 8, /* a replica takes over */
-    PAUSE_FOR_SHUTDOWN = 16 /* the server ends when its replicas have everything */
+    PAUSE_FOR_LAG = 4,       /* a reader of the journal is too far behind */
+    PAUSE_FOR_FAILOVER = 8,  /* a replica takes over */
+    PAUSE_FOR_SHUTDOWN = 16, /* the server ends when its replicas have everything */
+    PAUSE_FOR_FILE = 32      /* too much of the journal waits for its file */
 };
-enum { PAUSE_REASONS = PAUSE_FOR_LAG | PAUSE_FOR_FAILOVER | PAUSE_FOR_SHUTDOWN };
+enum { PAUSE_REASONS = PAUSE_FOR_LAG | PAUSE_FOR_FAILOVER | PAUSE_FOR_SHUTDOWN | PAUSE_FOR_FILE };
 
 extern _Atomic uint32_t pause_mode; /* global: atomic: relaxed; enum pause_mode */
 
@@ -46,7 +47,8 @@ void pause_for(enum pause_mode reason, bool is_on);
 void pause_for_lag(bool lags);
 void pause_for_over(void); /* call it after the end of such a pause: wakes parked commands; under no lock */
 
-bool pause_holds_writes(void); /* true during CLIENT PAUSE of either mode, a failover or a shutdown */
+/* True during CLIENT PAUSE of either mode, a failover or a shutdown, and while the journal waits for its file. */
+bool pause_holds_writes(void);
 /* True if this command must wait. In the client's worker's thread. */
 bool pause_holds(const struct client *client, const struct command *command, const struct slice *args,
                  uint32_t arg_count);

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/background.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "server/config/config.h"
 #include "server/config/options.h"
@@ -12,10 +13,14 @@
 #include <string.h>
 
 #define SPILL_RESERVE_BYTES (UINT64_C(1) << 30) /* the file is not for the last of a disk */
+#define CROWD_LEAST_BYTES (UINT64_C(64) << 20)
+#define QUIET_US (UINT64_C(60) * 1000 * 1000)
 
 static _Atomic int64_t option_backlog_size, option_memory_limit, option_spill_limit; /* global: option storage */
 static _Atomic bool tending;                                 /* global: a background thread is at it, or will be */
 static _Atomic bool file_failed;                             /* global: the last time; so that it is logged once */
+static bool waits_for_file;                                  /* global: worker 0's */
+static uint64_t waited_us;                                   /* global: worker 0's; until when it waited; 0: never */
 static enum lag { LAG_NONE, LAG_AOF, LAG_REPLICA } told_lag; /* global: worker 0's */
 
 static const char *apply(const struct option_row *row)
@@ -81,6 +86,12 @@ static void tend(void *argument)
     atomic_store(&tending, false);
 }
 
+static void begin_to_tend(struct journal *journal)
+{
+    if (!atomic_exchange(&tending, true))
+        background_submit(BACKGROUND_OTHER, tend, journal);
+}
+
 /* Commands that extended the journal are followed by the end of their turn. */
 static void look(struct worker *worker)
 {
@@ -90,8 +101,7 @@ static void look(struct worker *worker)
     if (LIKELY(!journal_wants_tending(journal)))
         return;
     worker_at_turn_end(worker); /* of the next turn, too: one run may not be enough */
-    if (!atomic_exchange(&tending, true))
-        background_submit(BACKGROUND_OTHER, tend, journal);
+    begin_to_tend(journal);
 }
 
 static enum lag lag_now(const struct journal *journal)
@@ -118,12 +128,40 @@ static void log_lag(enum lag lag)
         log_notice("No replica's lag exceeds half of repl-backpressure-limit: writes continue.");
 }
 
+/* How much may wait in memory for the file, beyond what may stay there. */
+static uint64_t crowd_most(void)
+{
+    return MAX(OPTION_GET_U64(option_memory_limit), CROWD_LEAST_BYTES);
+}
+
+/* Writers that are faster than the disk would fill the memory with what slow replicas have not read. */
+static void hold_for_file(struct server *server)
+{
+    const bool is_crowded = journal_is_crowded(&server->journal, waits_for_file ? crowd_most() / 2 : crowd_most());
+    const uint64_t now_us = clock_monotonic_us();
+
+    if (is_crowded)
+        begin_to_tend(&server->journal); /* no writer asks for it, and what failed may work now */
+    if (is_crowded == waits_for_file)
+        return;
+    waits_for_file = is_crowded;
+    pause_for(PAUSE_FOR_FILE, is_crowded);
+    if (!is_crowded) {
+        waited_us = now_us;
+        pause_for_over();
+    } else if (waited_us == 0 || now_us - waited_us > QUIET_US) {
+        log_warning("The disk is too slow for what slow replicas have not read: more than journal-memory-limit waits "
+                    "for the journal's file. Writes wait for the disk now and then.");
+    }
+}
+
 /* Logs now and then that clients wait. */
 static void sample(struct server *server)
 {
     const enum lag lag = lag_now(&server->journal);
 
     look(&server->workers[0]); /* readers come and go in any thread */
+    hold_for_file(server);
     if (lag == told_lag)
         return;
     log_lag(lag);
