@@ -118,20 +118,46 @@ static uint32_t count_until(const struct merge_record *record, struct merge_plac
     return count;
 }
 
-/* A refused operation leaves the value as it was, and stays in the list: it may work when something older has come
- * in. */
-static void insert_and_run(struct merge_record *record, struct merge_op *op, const struct merge_model *model)
+static void reserve_steps(struct merge_record *record, uint32_t more)
 {
-    uint32_t at = merge_broken(MERGE_BREAK_ARRIVAL_ORDER) ? record->count : count_until(record, op->place);
     struct {
         struct merge_step *items;
         uint32_t count, capacity;
     } steps = {record->steps, record->count, record->capacity};
 
-    take_back(record, at, model);
-    ARRAY_RESERVE(&steps, 1);
+    ARRAY_RESERVE(&steps, more);
     record->steps = steps.items;
     record->capacity = steps.capacity;
+}
+
+/* Puts operations, which are ascending by place and behind the base, into their places, and runs what they concern. */
+static void insert_all_and_run(struct merge_record *record, struct merge_op *const *ops, uint32_t count,
+                               const struct merge_model *model)
+{
+    uint32_t at = count_until(record, ops[0]->place), old = record->count, to = record->count + count;
+
+    take_back(record, at, model);
+    reserve_steps(record, count);
+    for (uint32_t next = count; next != 0;) {
+        if (old != at && merge_place_before(ops[next - 1]->place, record->steps[old - 1].op->place)) {
+            record->steps[--to] = record->steps[--old];
+        } else {
+            merge_entry_acquire(ops[--next]->entry);
+            record->steps[--to] = (struct merge_step){.op = ops[next]};
+        }
+    }
+    record->count += count;
+    run_from(record, at, model);
+}
+
+/* A refused operation leaves the value as it was, and stays in the list: it may work when something older has come
+ * in. */
+static void insert_and_run(struct merge_record *record, struct merge_op *op, const struct merge_model *model)
+{
+    uint32_t at = merge_broken(MERGE_BREAK_ARRIVAL_ORDER) ? record->count : count_until(record, op->place);
+
+    take_back(record, at, model);
+    reserve_steps(record, 1);
     memmove(&record->steps[at + 1], &record->steps[at], (record->count - at) * sizeof(*record->steps));
     record->steps[at] = (struct merge_step){.op = op};
     record->count++;
@@ -203,6 +229,29 @@ enum merge_outcome merge_record_place(struct merge_record *record, struct merge_
         insert_and_run(record, op, model);
     }
     return outcome;
+}
+
+void merge_record_place_all(struct merge_record *record, struct merge_op *const *ops, uint32_t count, bool exists,
+                            const struct merge_horizon *horizon, const struct merge_model *model,
+                            enum merge_outcome *outcomes)
+{
+    struct merge_place last = merge_record_last(record);
+    bool together = count != 0 && merge_place_before(record->base_place, ops[0]->place) &&
+                    merge_place_before(horizon->flush, ops[0]->place);
+
+    for (uint32_t i = 0; i < count; i++) {
+        assert(i == 0 || merge_place_before(ops[i - 1]->place, ops[i]->place));
+        together = together && !ops[i]->overwrites;
+        outcomes[i] = merge_place_before(last, ops[i]->place) ? MERGE_APPENDED : MERGE_PLACED;
+    }
+    if (together) {
+        insert_all_and_run(record, ops, count, model);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        outcomes[i] = merge_record_place(record, ops[i], exists, horizon, model);
+        exists |= outcomes[i] == MERGE_APPENDED || outcomes[i] == MERGE_PLACED || outcomes[i] == MERGE_LATE;
+    }
 }
 
 enum merge_outcome merge_record_flush(struct merge_record *record, struct merge_place flush,

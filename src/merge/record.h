@@ -56,6 +56,12 @@ uint64_t merge_record_window_bytes(const struct merge_record *record); /* of its
 enum merge_outcome merge_record_place(struct merge_record *record, struct merge_op *op, bool exists,
                                       const struct merge_horizon *horizon, const struct merge_model *model);
 
+/* As merge_record_place for each of them, which are ascending by place. Costs one way back and forth for all together:
+ * for arrivals that were gathered while the key had a long list. */
+void merge_record_place_all(struct merge_record *record, struct merge_op *const *ops, uint32_t count, bool exists,
+                            const struct merge_horizon *horizon, const struct merge_model *model,
+                            enum merge_outcome *outcomes);
+
 /* Runs a flush. Returns MERGE_APPENDED if nothing of the key is left, MERGE_PLACED if something younger is,
  * MERGE_OVERWRITTEN if all of the key is younger, MERGE_LATE if that cannot be known. */
 enum merge_outcome merge_record_flush(struct merge_record *record, struct merge_place flush,

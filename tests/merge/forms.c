@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { STEPS = 60, FIRST_WALL = 1000, STAMPS_A_MS = 64 };
+enum { STEPS = 60, FIRST_WALL = 1000, STAMPS_A_MS = 1024, GATHERED = 6 };
 
 struct pair {
     struct random random;
@@ -39,33 +39,76 @@ static void remove_both(struct pair *pair)
     pair->exists = false;
 }
 
-static void place(struct pair *pair, const struct value_part *part, uint64_t seen)
+static struct merge_entry *make_entry(struct pair *pair, const struct value_part *part, uint64_t seen)
 {
-    bool evicts = part->kind == KIND_EVICT;
     struct merge_item item = {.key = slice_make("k", 1),
                               .words = slice_make(part, sizeof(*part)),
                               .overwrites = value_kind_overwrites(part->kind),
-                              .evicts = evicts,
+                              .evicts = part->kind == KIND_EVICT,
                               .seen = seen};
-    struct merge_entry *entry = merge_entry_create(1 + below(pair, 3), fresh_stamp(pair), 0,
-                                                   pair->now - (int64_t)below(pair, 20), false, &item, 1);
-    enum merge_outcome cheap, plain;
 
-    if (!pair->exists) {
+    return merge_entry_create(1 + below(pair, 3), fresh_stamp(pair), 0, pair->now - (int64_t)below(pair, 20), false,
+                              &item, 1);
+}
+
+/* The cheap form gets them together, the plainest one after the other. They are ascending by place. */
+static void place_all(struct pair *pair, struct merge_op **ops, uint32_t count)
+{
+    enum merge_outcome cheap[GATHERED], plain;
+    bool existed = pair->exists;
+
+    if (!existed) {
         merge_record_init(&pair->cheap, &pair->horizon);
         plain_record_init(&pair->plain, &pair->horizon);
     }
-    cheap = merge_record_place(&pair->cheap, &entry->ops[0], pair->exists, &pair->horizon, &value_model);
-    plain = plain_record_place(&pair->plain, &entry->ops[0], pair->exists, &pair->horizon, &value_model);
-    if (cheap != plain)
-        pair->wrong = "outcomes of an arrival";
-    if (cheap == MERGE_FLUSHED || cheap == MERGE_OVERWRITTEN || cheap == MERGE_LATE_NOTHING) {
-        if (!pair->exists)
-            remove_both(pair);
-    } else {
-        pair->exists = true;
+    if (count == 1)
+        cheap[0] = merge_record_place(&pair->cheap, ops[0], existed, &pair->horizon, &value_model);
+    else
+        merge_record_place_all(&pair->cheap, ops, count, existed, &pair->horizon, &value_model, cheap);
+    for (uint32_t i = 0; i < count; i++) {
+        plain = plain_record_place(&pair->plain, ops[i], pair->exists, &pair->horizon, &value_model);
+        if (cheap[i] != plain)
+            pair->wrong = "outcomes of an arrival";
+        if (plain != MERGE_FLUSHED && plain != MERGE_OVERWRITTEN && plain != MERGE_LATE_NOTHING)
+            pair->exists = true;
     }
+    if (!pair->exists)
+        remove_both(pair);
+}
+
+static void place(struct pair *pair, const struct value_part *part, uint64_t seen)
+{
+    struct merge_entry *entry = make_entry(pair, part, seen);
+    struct merge_op *op = &entry->ops[0];
+
+    place_all(pair, &op, 1);
     merge_entry_release(entry);
+}
+
+/* Arrivals that were gathered. */
+static void place_gathered(struct pair *pair)
+{
+    struct merge_op *ops[GATHERED];
+    uint32_t count = 0;
+
+    for (unsigned i = 0; i < GATHERED; i++) {
+        struct merge_value *seen = pair->exists ? pair->plain.value : NULL;
+        struct value_part part;
+        struct merge_op *op;
+        uint32_t at = count;
+
+        if (!value_random_part(&pair->random, seen, pair->now, 1, pair->profile, &part))
+            continue;
+        op = &make_entry(pair, &part, 0)->ops[0];
+        for (; at != 0 && merge_place_before(op->place, ops[at - 1]->place); at--)
+            ops[at] = ops[at - 1];
+        ops[at] = op;
+        count++;
+    }
+    if (count != 0)
+        place_all(pair, ops, count);
+    for (uint32_t i = 0; i < count; i++)
+        merge_entry_release(ops[i]->entry);
 }
 
 static void command(struct pair *pair)
@@ -158,8 +201,10 @@ static bool run_sequence(uint64_t seed)
         uint64_t dice = below(&pair, 100);
 
         pair.now += (int64_t)below(&pair, 4);
-        if (dice < 80)
+        if (dice < 70)
             command(&pair);
+        else if (dice < 80)
+            place_gathered(&pair);
         else if (dice < 84 && pair.exists)
             place(&pair, &(struct value_part){.kind = KIND_EVICT},
                   merge_record_last(&pair.cheap).stamp - below(&pair, 3) * STAMPS_A_MS);
