@@ -222,3 +222,49 @@ with_server {enable-debug-command yes} {
         }
     }
 }
+
+# What utils/compare-nodes.py says of these members: its exit code, and its lines.
+proc compare {a b args} {
+    set addresses [lmap name [list $a $b] {string cat 127.0.0.1: [member $name port]}]
+    if {$::settings(tls)} {
+        lappend args --cacert [cert ca.crt] --cert [cert client.crt] --key [cert client.key]
+    }
+    set code 0
+    if {[catch {exec python3 $::root_dir/utils/compare-nodes.py {*}$args {*}$addresses 2>@1} said options]} {
+        set code [lindex [dict get $options -errorcode] 2]
+        set said [string trim [string map {"child process exited abnormally" {}} $said]]
+    }
+    return [list $code [split $said \n]]
+}
+
+with_server {} {
+    test "compare-nodes.py names the keys that differ" {noconn} {
+        with_group {a ours {} b ours {}} {
+            fill_everything a
+            fill_more {on a}
+            follow b a
+            wait_same a b
+            follow b no
+            assert_equal {0 {{the data are equal}}} [compare a b]
+            on a set only:here 1
+            on b set s:int 5
+            on b pexpire l:short 100000
+            on b xgroup create stream more 0
+            on b select 9
+            on b set {odd "{tag}} 1
+            on b del a
+            on b select 0
+            lassign [compare a b --rounds 1] code lines
+            assert_equal 1 $code
+            set here 127.0.0.1:[member a port]
+            set there 127.0.0.1:[member b port]
+            assert_equal [list "0 \"l:short\" value" "0 \"only:here\" only on $here" "0 \"s:int\" value" \
+                              "0 \"stream\" beside the value" "9 \"a\" only on $here" \
+                              "9 \"odd \\x22{tag}\" only on $there" "6 keys differ"] $lines
+            on a config set requirepass secret
+            lassign [compare a b] code lines
+            assert_equal 2 $code
+            assert_match "compare-nodes: $here: NOAUTH*" [lindex $lines 0]
+        }
+    }
+}
