@@ -661,7 +661,10 @@ void delete_unasked(struct access *access, unsigned db, const struct key *key, e
     if (access->effects != NULL) {
         const struct slice words[] = {command, key->name};
 
-        effects_add(access->effects, db, words, countof(words));
+        if (event_class == EVENT_EVICTED)
+            effects_add(access->effects, db, words, countof(words));
+        else
+            effects_add_unshared(access->effects, db, words, countof(words));
     }
 }
 

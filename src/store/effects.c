@@ -1,6 +1,8 @@
 #include "store/effects.h"
 
 #include "base/array.h"
+#include "base/assert.h"
+#include "base/compiler.h"
 #include "base/number.h"
 
 void effects_cut(struct effects *effects, uint32_t count)
@@ -12,6 +14,7 @@ void effects_cut(struct effects *effects, uint32_t count)
         blob_release(&effects->blobs.items[i].blob);
     effects->blobs.count = effects->items[count].first_blob;
     effects->count = count;
+    effects->ended_count = MIN(effects->ended_count, count);
 }
 
 void effects_clear(struct effects *effects)
@@ -21,21 +24,31 @@ void effects_clear(struct effects *effects)
     effects->blobs.count = 0;
     effects->bytes.size = 0;
     effects->count = 0;
-}
-
-void effects_hide(struct effects *effects, uint32_t count, unsigned hidden_from)
-{
-    for (uint32_t i = effects->count; i > count; i--) {
-        struct effect *effect = &effects->items[i - 1];
-
-        if ((effect->hidden_from | hidden_from) != (EFFECT_AOF | EFFECT_REPLICAS))
-            effect->hidden_from = (uint8_t)hidden_from;
-        else if (i == effects->count)
-            effects_cut(effects, i - 1); /* a message that replicas are not to hear: nobody does */
-    }
+    effects->ended_count = 0;
 }
 
 /* The bytes and blobs of what is dropped stay where they are until all is cleared. */
+void effects_hide(struct effects *effects, uint32_t count, unsigned hidden_from)
+{
+    uint32_t kept = count;
+
+    assert(hidden_from == EFFECT_AOF || hidden_from == EFFECT_REPLICAS);
+    if (hidden_from == EFFECT_REPLICAS)
+        hidden_from |= EFFECT_PEERS;
+    for (uint32_t i = count; i < effects->count; i++) {
+        struct effect *effect = &effects->items[i];
+
+        effect->hidden_from |= (uint8_t)hidden_from;
+        if (effect->hidden_from != EFFECT_ALL)
+            effects->items[kept++] = *effect;
+    }
+    if (kept == count)
+        effects_cut(effects, count);
+    effects->count = kept;
+    effects->ended_count = MIN(effects->ended_count, kept);
+}
+
+/* Here, too. */
 void effects_keep_local(struct effects *effects)
 {
     uint32_t kept = 0;
@@ -43,15 +56,16 @@ void effects_keep_local(struct effects *effects)
     for (uint32_t i = 0; i < effects->count; i++) {
         struct effect *effect = &effects->items[i];
 
-        if (effect->hidden_from == EFFECT_AOF) {
+        if ((effect->hidden_from & EFFECT_AOF) != 0) {
             if (effect->ends_group && kept != 0)
                 effects->items[kept - 1].ends_group = true;
             continue;
         }
-        effect->hidden_from = EFFECT_REPLICAS;
+        effect->hidden_from |= EFFECT_REPLICAS | EFFECT_PEERS;
         effects->items[kept++] = *effect;
     }
     effects->count = kept;
+    effects->ended_count = MIN(effects->ended_count, kept);
     if (kept == 0)
         effects_clear(effects);
 }
@@ -103,6 +117,15 @@ void effects_end_group(struct effects *effects)
         effects->items[effects->count - 1].ends_group = true;
 }
 
+void effects_end_command(struct effects *effects, bool has_operations)
+{
+    for (uint32_t i = effects->ended_count; UNLIKELY(has_operations) && i < effects->count; i++) {
+        if ((effects->items[i].hidden_from & EFFECT_PLAIN) != EFFECT_PLAIN)
+            effects->items[i].hidden_from |= EFFECT_PEERS;
+    }
+    effects->ended_count = effects->count;
+}
+
 void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)
 {
     effects_add_with_blobs(effects, db, args, arg_count, NULL, NULL);
@@ -112,4 +135,16 @@ void effects_add_message(struct effects *effects, unsigned db, const struct slic
 {
     effects_add(effects, db, args, arg_count);
     effects->items[effects->count - 1].hidden_from = EFFECT_AOF;
+}
+
+void effects_add_operation(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)
+{
+    effects_add(effects, db, args, arg_count);
+    effects->items[effects->count - 1].hidden_from = EFFECT_PLAIN;
+}
+
+void effects_add_unshared(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)
+{
+    effects_add(effects, db, args, arg_count);
+    effects->items[effects->count - 1].hidden_from = EFFECT_PEERS;
 }

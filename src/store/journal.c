@@ -379,41 +379,53 @@ static void fill_received(struct record *record, uint64_t nonce, const struct jo
     record_publish(record, nonce);
 }
 
-static unsigned flag_of(unsigned hidden_from)
+static unsigned flags_of(unsigned hidden_from)
 {
     if (LIKELY(hidden_from == 0))
         return 0;
-    return hidden_from == EFFECT_REPLICAS ? JOURNAL_AOF_ONLY : JOURNAL_MESSAGE;
+    return ((hidden_from & EFFECT_AOF) != 0 ? JOURNAL_MESSAGE : 0) |
+           ((hidden_from & EFFECT_REPLICAS) != 0 ? JOURNAL_AOF_ONLY : 0) |
+           ((hidden_from & EFFECT_PEERS) != 0 ? JOURNAL_NOT_FOR_PEERS : 0);
 }
 
-/* A reader that skips these effects skips the MULTI and EXEC around them, too; so do replicas around a single
- * effect. */
-static unsigned wrapper_flag(const struct effect *effects, uint32_t count, bool transaction)
+enum { NOT_WRAPPED = JOURNAL_MESSAGE | JOURNAL_AOF_ONLY | JOURNAL_NOT_FOR_PEERS };
+
+/* A reader that skips these effects skips the MULTI and EXEC around them, too; so do replicas and peers around a single
+ * effect, and files where all others are operations. NOT_WRAPPED: all skip them. */
+static unsigned wrapper_flags(const struct effect *effects, uint32_t count, bool transaction)
 {
-    uint32_t in_files = 0, for_replicas = 0;
+    const uint32_t least = transaction ? 1 : 2;
+    uint32_t in_files = 0, for_replicas = 0, for_peers = 0, operations = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        in_files += effects[i].hidden_from != EFFECT_AOF;
-        for_replicas += effects[i].hidden_from != EFFECT_REPLICAS;
+        in_files += (effects[i].hidden_from & EFFECT_AOF) == 0;
+        for_replicas += (effects[i].hidden_from & EFFECT_REPLICAS) == 0;
+        for_peers += (effects[i].hidden_from & EFFECT_PEERS) == 0;
+        operations += effects[i].hidden_from == EFFECT_PLAIN;
     }
-    if (for_replicas < (transaction ? 1 : 2))
-        return JOURNAL_AOF_ONLY;
-    return in_files == 0 ? JOURNAL_MESSAGE : 0;
+    return (for_replicas < least ? JOURNAL_AOF_ONLY : 0) |
+           (in_files == 0 || (in_files < least && in_files + operations == count) ? JOURNAL_MESSAGE : 0) |
+           (for_peers < least ? JOURNAL_NOT_FOR_PEERS : 0);
+}
+
+/* Files have no EXEC behind it. */
+static bool is_alone(unsigned flags, unsigned wrapper)
+{
+    return wrapper == NOT_WRAPPED || ((wrapper & JOURNAL_MESSAGE) != 0 && (flags & JOURNAL_MESSAGE) == 0);
 }
 
 static bool all_are_local(const struct effect *effects, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (effects[i].hidden_from != EFFECT_REPLICAS)
+        if ((effects[i].hidden_from & EFFECT_REPLICAS) == 0)
             return false;
     }
     return true;
 }
 
-/* Peers get what replicas get. */
 static bool is_for_peers(const struct effect *effect)
 {
-    return effect->hidden_from != EFFECT_REPLICAS;
+    return (effect->hidden_from & EFFECT_PEERS) == 0;
 }
 
 /* One stamp for those of the group that peers get. */
@@ -454,24 +466,24 @@ NO_THREAD_SAFETY_ANALYSIS /* likewise */
 {
     static const char multi[] = "*1\r\n$5\r\nMULTI\r\n", exec[] = "*1\r\n$4\r\nEXEC\r\n";
     const struct effect *group = &effects->items[first];
-    const bool wrapped = transaction || count > 1;
-    unsigned wrapper = 0;
+    const unsigned wrapper = transaction || count > 1 ? wrapper_flags(group, count, transaction) : NOT_WRAPPED;
+    const bool wrapped = wrapper != NOT_WRAPPED;
 
     if (wrapped) {
         if (!all_are_local(group, count))
             append_select_locked(journal, group[0].db);
-        wrapper = wrapper_flag(group, count, transaction);
         append_text_locked(journal, multi, sizeof(multi) - 1, group[0].db, JOURNAL_BEGINS | wrapper);
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct effect *effect = &group[i];
         const struct effect_blob *blobs = &effects->blobs.items[effect->first_blob];
+        const unsigned flags = flags_of(effect->hidden_from);
 
-        if (effect->hidden_from != EFFECT_REPLICAS)
+        if ((effect->hidden_from & EFFECT_REPLICAS) == 0)
             append_select_locked(journal, effect->db);
         records[i] = reserve_with_blobs_locked(journal, effect->size + blobs_size(blobs, effect->blob_count), blobs,
                                                effect->blob_count, effect->db,
-                                               flag_of(effect->hidden_from) | (wrapped ? 0 : JOURNAL_ENDS) |
+                                               flags | (is_alone(flags, wrapper) ? JOURNAL_ENDS : 0) |
                                                    (stamps != NULL && stamps[i].stamp != 0 ? JOURNAL_STAMPED : 0));
         if (stamps != NULL)
             stamps[i].position = position_locked(journal, records[i]);
@@ -580,6 +592,12 @@ void journal_append_message(struct journal *journal, struct slice bytes)
 }
 
 /* ----------------------------------------------------------------------------------------------------- settings -- */
+
+void journal_set_peers(struct journal *journal, bool has_peers)
+{
+    gate_assert_alone();
+    atomic_store_explicit(&journal->has_peers, has_peers, memory_order_relaxed);
+}
 
 unsigned journal_stream_db(struct journal *journal)
 {

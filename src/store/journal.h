@@ -47,7 +47,10 @@ enum journal_flag {
      * that keep data. */
     JOURNAL_MESSAGE = 1 << 3,
     JOURNAL_AOF_ONLY = 1 << 4, /* a script hides it from replicas: it takes nothing of their stream */
-    JOURNAL_STAMPED = 1 << 6   /* the record has a struct journal_stamp */
+    /* For peers of an active server: for nobody else, so it has both flags. */
+    JOURNAL_OPERATION = JOURNAL_MESSAGE | JOURNAL_AOF_ONLY,
+    JOURNAL_NOT_FOR_PEERS = 1 << 5, /* operations say it, or peers find out for themselves */
+    JOURNAL_STAMPED = 1 << 6        /* the record has a struct journal_stamp */
 };
 
 /* What a stamped record carries besides its bytes. All records of a group have the same stamp. */
@@ -63,6 +66,7 @@ struct journal_stamp {
 struct journal {
     _Atomic bool on;            /* atomic: switched with the gate owned, read with stripes held */
     _Atomic bool stamps;        /* atomic: likewise */
+    _Atomic bool has_peers;     /* atomic: relaxed; likewise: somebody reads operations */
     _Atomic bool is_lagging;    /* atomic: relaxed; changed under the lock */
     _Atomic unsigned lag_flags; /* atomic: relaxed; likewise, with it: the flags of the reader that lags */
     _Atomic bool wants_tending; /* atomic: relaxed; journal_tend has something to do */
@@ -111,6 +115,13 @@ static inline bool journal_is_on(const struct journal *journal)
 {
     return atomic_load_explicit(&journal->on, memory_order_relaxed);
 }
+
+/* While the journal is on: whether commands are to add operations to their effects. */
+static inline bool journal_has_peers(const struct journal *journal)
+{
+    return atomic_load_explicit(&journal->has_peers, memory_order_relaxed);
+}
+void journal_set_peers(struct journal *journal, bool has_peers); /* with the gate owned */
 
 /* Appends all effects in one piece. Several effects of a group, or any with `transaction`, are put between MULTI and
  * EXEC. Returns the stream's offset behind them. Any thread; the changed keys' stripes are held. */

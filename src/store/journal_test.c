@@ -302,6 +302,101 @@ static void effects_may_be_hidden(void **state)
     buffer_fini(&aof);
 }
 
+/* Bytes of the records without one of these flags. */
+static void read_view(struct journal_reader *reader, unsigned skips, struct buffer *bytes, unsigned *flags)
+{
+    struct journal_view view;
+
+    journal_reader_set(reader, 0, skips);
+    bytes->size = 0;
+    *flags = 0;
+    while (journal_reader_next(reader, &view)) {
+        journal_view_append(&view, bytes);
+        *flags = view.flags;
+    }
+}
+
+/* Three readers of the same groups. */
+struct readers {
+    struct journal_reader files, replicas, peers;
+};
+
+static void check_views(struct readers *readers, const char *files, const char *replicas, const char *peers)
+{
+    struct buffer bytes = {0};
+    unsigned flags;
+
+    read_view(&readers->files, JOURNAL_MESSAGE | JOURNAL_SELECT, &bytes, &flags);
+    check_stream(&bytes, files);
+    assert_true(bytes.size == 0 || (flags & JOURNAL_ENDS) != 0);
+    read_view(&readers->replicas, JOURNAL_AOF_ONLY | JOURNAL_SELECT, &bytes, &flags);
+    check_stream(&bytes, replicas);
+    read_view(&readers->peers, JOURNAL_NOT_FOR_PEERS | JOURNAL_SELECT, &bytes, &flags);
+    check_stream(&bytes, peers);
+    buffer_fini(&bytes);
+}
+
+#define ONE "*2\r\n$4\r\nINCR\r\n$1\r\na\r\n"
+#define TWO "*2\r\n$4\r\nINCR\r\n$1\r\nb\r\n"
+#define MULTI "*1\r\n$5\r\nMULTI\r\n"
+#define EXEC "*1\r\n$4\r\nEXEC\r\n"
+
+static void operations_are_for_peers_alone(void **state)
+{
+    const struct slice a[] = {SLICE("INCR"), SLICE("a")}, b[] = {SLICE("INCR"), SLICE("b")};
+    struct effects effects = {0};
+    struct readers readers;
+
+    (void)state;
+    journal_init(&journal);
+    journal_reader_open(&readers.files, &journal);
+    journal_reader_open(&readers.replicas, &journal);
+    journal_reader_open(&readers.peers, &journal);
+    effects_add(&effects, 0, a, 2); /* says all */
+    effects_end_command(&effects, false);
+    journal_append(&journal, &effects, false);
+    check_views(&readers, ONE, ONE, ONE);
+    effects_clear(&effects);
+    effects_add(&effects, 0, a, 2);
+    effects_add_operation(&effects, 0, b, 2); /* one instead of the other: nobody needs MULTI */
+    effects_end_command(&effects, true);
+    journal_append(&journal, &effects, false);
+    check_views(&readers, ONE, ONE, TWO);
+    effects_add(&effects, 0, a, 2); /* and a command behind it in the same transaction */
+    effects_end_command(&effects, false);
+    journal_append(&journal, &effects, false);
+    check_views(&readers, MULTI ONE ONE EXEC, MULTI ONE ONE EXEC, MULTI TWO ONE EXEC);
+    effects_clear(&effects);
+    effects_add(&effects, 0, a, 2);
+    effects_add_operation(&effects, 0, b, 2);
+    effects_add_operation(&effects, 0, a, 2);
+    effects_end_command(&effects, true);
+    journal_append(&journal, &effects, false);
+    check_views(&readers, ONE, ONE, MULTI TWO ONE EXEC);
+    effects_hide(&effects, 0, EFFECT_AOF);
+    journal_append(&journal, &effects, false);
+    check_views(&readers, "", ONE, MULTI TWO ONE EXEC);
+    effects_clear(&effects);
+    effects_add_unshared(&effects, 0, b, 2);
+    effects_add(&effects, 0, a, 2);
+    effects_end_command(&effects, false);
+    journal_append(&journal, &effects, false);
+    check_views(&readers, MULTI TWO ONE EXEC, MULTI TWO ONE EXEC, ONE);
+    effects_add_operation(&effects, 0, b, 2);
+    effects_hide(&effects, 1, EFFECT_REPLICAS); /* this server's own: nobody else hears */
+    assert_int_equal(effects.count, 2);
+    journal_append(&journal, &effects, false);
+    check_views(&readers, MULTI TWO ONE EXEC, TWO, "");
+    effects_add_operation(&effects, 0, b, 2);
+    effects_keep_local(&effects);
+    assert_int_equal(effects.count, 2);
+    effects_fini(&effects);
+    journal_reader_close(&readers.files);
+    journal_reader_close(&readers.replicas);
+    journal_reader_close(&readers.peers);
+    finish();
+}
+
 /* Where a master is followed: the offsets are the master's, also when other databases are used. */
 static void local_effects_take_nothing_of_the_stream(void **state)
 {
@@ -1304,6 +1399,7 @@ int main(void)
         cmocka_unit_test(the_stream_is_what_replicas_read),
         cmocka_unit_test(messages_are_marked),
         cmocka_unit_test(effects_may_be_hidden),
+        cmocka_unit_test(operations_are_for_peers_alone),
         cmocka_unit_test(local_effects_take_nothing_of_the_stream),
         cmocka_unit_test(blobs_are_referenced),
         cmocka_unit_test(blobs_are_copied_into_the_tail),

@@ -236,7 +236,7 @@ static void batch_tell(const struct batch *batch, struct access *access, unsigne
         return;
     for (unsigned i = 0; i < batch->count; i++)
         words[2 + i] = deadline_text(batch->items[i]);
-    effects_add(access->effects, db, words, 2 + batch->count);
+    effects_add_unshared(access->effects, db, words, 2 + batch->count);
 }
 
 static void batch_take(struct batch *batch, struct change *change, unsigned most)

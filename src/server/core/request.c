@@ -2,6 +2,7 @@
 
 #include "base/number.h"
 #include "server/core/client.h"
+#include "server/core/server.h"
 #include "server/core/worker.h"
 
 #include <stdarg.h>
@@ -206,4 +207,29 @@ void effect_message(struct request *request, const struct slice *args, uint32_t 
 void effect_none(struct request *request)
 {
     request->effect = EFFECT_NONE;
+}
+
+/* --------------------------------------------------------------------------------------------------- operations -- */
+
+bool operations_are_wanted(const struct request *request)
+{
+    return UNLIKELY(request->access->effects != NULL && journal_has_peers(&request->worker->server->journal));
+}
+
+void operation_add_in(struct request *request, unsigned db, const struct slice *args, uint32_t arg_count)
+{
+    if (!operations_are_wanted(request))
+        return;
+    request->has_operations = true;
+    effects_add_operation(request->access->effects, db, args, arg_count);
+}
+
+void operation_add(struct request *request, const struct slice *args, uint32_t arg_count)
+{
+    operation_add_in(request, request->db, args, arg_count);
+}
+
+void operation_none(struct request *request)
+{
+    request->has_operations = operations_are_wanted(request);
 }

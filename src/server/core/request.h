@@ -39,6 +39,7 @@ struct request {
     /* One bit for each argument that logs must not show; the last bit is for all arguments from 63 on. */
     uint64_t redacted;
     enum { EFFECT_OWN_WORDS, EFFECT_GIVEN, EFFECT_NONE } effect;
+    bool has_operations; /* peers get these, not the effects */
 };
 
 /* Initialises a request for this command, run by this worker. The client is the sender; db and proto are taken from it.
@@ -171,3 +172,11 @@ void effect_add(struct request *request, const struct slice *args, uint32_t arg_
 void effect_none(struct request *request);
 /* A message for replicas, which may have subscribers. It is not a change, and files do not keep it. */
 void effect_message(struct request *request, const struct slice *args, uint32_t arg_count);
+
+/* Operations: what peers of an active server get instead of the command's effects, where these are not what the command
+ * did to one key as a total function of that key (docs/active-replication.md). Only if operations_are_wanted: otherwise
+ * nothing happens. */
+bool operations_are_wanted(const struct request *request);
+void operation_add(struct request *request, const struct slice *args, uint32_t arg_count);
+void operation_add_in(struct request *request, unsigned db, const struct slice *args, uint32_t arg_count);
+void operation_none(struct request *request); /* peers get none of its effects */

@@ -272,6 +272,8 @@ static void run(struct blocked *blocked, struct request *request)
         counter_add(&access->counters->dirty, access->dirty - dirty);
     if (access->effects != NULL && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
         effects_add(access->effects, request->db, request->args, request->arg_count);
+    if (access->effects != NULL)
+        effects_end_command(access->effects, request->has_operations);
     access_forget_stored(access);
     span = tick_now() - start;
     timing_note_waited(worker, request->command, span, request->failed);

@@ -249,6 +249,7 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
         if (access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
             effects_add_with_blobs(access->effects, request->db, request->args, request->arg_count, request_blob_of,
                                    request);
+        effects_end_command(access->effects, request->has_operations);
         access_forget_stored(access);
     }
     if (UNLIKELY(request->blocked)) {
