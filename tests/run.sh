@@ -194,6 +194,8 @@ group_differential() {
         --server "$server" --oracle "$ORACLE" --count "$(pick 4000 2000 100000)" --seed "$SEED"
     run_program "differential, users" "$(pick 60 60 600)" python3 tests/differential/acl.py \
         --server "$server" --oracle "$ORACLE" --count "$(pick 3000 1000 100000)" --seed "$SEED"
+    run_program "differential, operations" "$(pick 60 60 600)" python3 tests/differential/operations.py \
+        --server "$server" --oracle "$ORACLE" --rounds 4 --commands "$(pick 1500 1000 30000)" --seed "$SEED"
     run_program "differential, append only files" "$(pick 120 120 1200)" python3 tests/differential/aof.py \
         --server "$server" --oracle "$ORACLE" --blocks "$(pick 5 5 100)" --seed "$SEED"
 }

@@ -2,6 +2,7 @@
 #include "commands/shared/families.h"
 
 #include "base/number.h"
+#include "commands/shared/operations.h"
 #include "commands/shared/random_count.h"
 #include "commands/shared/scan_options.h"
 #include "commands/shared/type_options.h"
@@ -82,6 +83,7 @@ static void cmd_hsetnx(struct request *request)
         return;
     }
     put_one(&edit, request_arg(request, 2), request_arg(request, 3), "hset");
+    operation_add_words(request, (const struct slice[]){SLICE("HSET")}, 1, 1);
     reply_int(request, 1);
 }
 
@@ -159,6 +161,7 @@ static void cmd_hincrbyfloat(struct request *request)
     /* Others get the sum: their floats may round otherwise. */
     effect_set(request, (const struct slice[]){SLICE("HSET"), request_arg(request, 1), request_arg(request, 2), value},
                4);
+    operation_add(request, request->args, request->arg_count);
     if (edit.has_deadlines) /* which HSET forgets */
         field_deadline_effect(request, request_arg(request, 2),
                               entry_member_expire_ms(change_entry(&edit.change), request_arg(request, 2)));

@@ -2,6 +2,7 @@
 #include "commands/shared/families.h"
 
 #include "base/buffer.h"
+#include "commands/shared/operations.h"
 #include "commands/shared/type_options.h"
 #include "commands/shared/typed.h"
 #include "data/list.h"
@@ -49,6 +50,20 @@ static const char *pop_event(enum quicklist_end end)
     return end == QUICKLIST_HEAD ? "lpop" : "rpop";
 }
 
+static struct slice push_word(enum quicklist_end end)
+{
+    return end == QUICKLIST_HEAD ? SLICE("LPUSH") : SLICE("RPUSH");
+}
+
+/* A pop of these elements, as they were popped one after the other. */
+static void operation_popped(struct operation_list *elements, const struct key *key, enum quicklist_end end)
+{
+    operation_list_end(elements,
+                       (const struct slice[]){SLICE("KEYDB.OP.POP"), key->name,
+                                              end == QUICKLIST_HEAD ? SLICE("LEFT") : SLICE("RIGHT")},
+                       3);
+}
+
 /* "LEFT" or "RIGHT". False: neither, which was replied. */
 static bool parse_end(struct request *request, uint32_t index, enum quicklist_end *end)
 {
@@ -89,10 +104,12 @@ static void push_if_there(struct request *request, enum quicklist_end end)
 
     if (!edit_list(&edit, request, &request->keys[0]))
         return;
-    if (edit.is_new)
+    if (edit.is_new) {
         reply_int(request, 0);
-    else
-        push_all(request, &edit, end);
+        return;
+    }
+    push_all(request, &edit, end);
+    operation_add_words(request, (const struct slice[]){push_word(end)}, 1, 1);
 }
 
 static void cmd_lpush(struct request *request)
@@ -154,16 +171,22 @@ static void cmd_linsert(struct request *request)
 static void pop_elements(struct request *request, struct edit *edit, enum quicklist_end end, uint64_t count)
 {
     struct quicklist *list = list_of(edit->value);
+    const struct key *key = edit->change.key;
+    struct operation_list operation;
+    char scratch[NUMBER_I64_SPACE];
     struct listpack_value value;
 
+    operation_list_begin(&operation, request);
     while (count-- > 0) {
         bool there = quicklist_peek(list, end, &value);
 
         assert(there);
         reply_element(request, &value);
+        operation_list_add(&operation, listpack_value_text(&value, scratch));
         quicklist_drop(list, end);
     }
     end_removal(edit, pop_event(end));
+    operation_popped(&operation, key, end);
 }
 
 static void pop(struct request *request, enum quicklist_end end)
@@ -325,6 +348,18 @@ static void cmd_brpop(struct request *request)
     pop_or_wait(request, QUICKLIST_TAIL);
 }
 
+static void operation_moved(struct request *request, enum quicklist_end from_end, enum quicklist_end to_end,
+                            struct slice element)
+{
+    struct operation_list popped;
+
+    operation_list_begin(&popped, request);
+    operation_list_add(&popped, element);
+    operation_popped(&popped, &request->keys[0], from_end);
+    operation_add(request,
+                  (const struct slice[]){push_word(to_end), request->keys[request->key_count - 1].name, element}, 3);
+}
+
 /* From one list to the other, which may be the same. False: there is no such list, and nothing was replied. */
 static bool move_element(struct request *request, enum quicklist_end from_end, enum quicklist_end to_end)
 {
@@ -366,6 +401,7 @@ static bool move_element(struct request *request, enum quicklist_end from_end, e
         if (emptied)
             (void)access_delete(request->access, request->db, from_key);
     }
+    operation_moved(request, from_end, to_end, buffer_slice(&element));
     buffer_fini(&element);
     return true;
 }
@@ -432,6 +468,46 @@ static void cmd_brpoplpush(struct request *request)
         move_or_wait(request, QUICKLIST_TAIL, QUICKLIST_HEAD, timeout_ms) && !request->failed)
         effect_set(request,
                    (const struct slice[]){SLICE("RPOPLPUSH"), request_arg(request, 1), request_arg(request, 2)}, 3);
+}
+
+/* ----------------------------------------------------------------------------------- removing what others popped -- */
+
+/* Takes the first element with these bytes from that end on, if it is not too deep. */
+static bool take_element(struct quicklist *list, enum quicklist_end end, struct slice element)
+{
+    const struct quicklist_needle needle = quicklist_needle_make(element);
+    const bool from_head = end == QUICKLIST_HEAD;
+    struct quicklist_iter iter;
+    struct listpack_value value;
+    bool found = false;
+
+    quicklist_iter_init(&iter, list, from_head ? 0 : -1, from_head ? QUICKLIST_FORWARD : QUICKLIST_BACKWARD);
+    for (unsigned seen = 0; !found && seen < POP_SEARCH_ELEMENTS && quicklist_iter_next(&iter, &value); seen++)
+        found = quicklist_value_is(&value, &needle);
+    if (found)
+        quicklist_delete(list, &iter);
+    quicklist_iter_fini(&iter);
+    return found;
+}
+
+/* KEYDB.OP.POP key LEFT|RIGHT element [element ...]: elements that a peer has popped from that end. Those that are not
+ * there stay away. */
+static void operate_pop(struct request *request)
+{
+    enum quicklist_end end;
+    struct edit edit;
+    int64_t taken = 0;
+
+    if (!parse_end(request, 2, &end) || !edit_list(&edit, request, &request->keys[0]))
+        return;
+    for (uint32_t i = 3; !edit.is_new && i < request->arg_count; i++) {
+        if (quicklist_count(list_of(edit.value)) == 0)
+            break;
+        taken += take_element(list_of(edit.value), end, request_arg(request, i));
+    }
+    if (taken != 0)
+        end_removal(&edit, pop_event(end));
+    reply_int(request, taken);
 }
 
 /* ----------------------------------------------------------------------------------------------------- reading -- */
@@ -686,6 +762,11 @@ static void cmd_ltrim(struct request *request)
 
 /* clang-format off */
 const struct command_row list_commands[] = {
+    {.name = "keydb.op.pop", .run = operate_pop, .arity = -4, .access = ACCESS_STRIPED, .flags = "write operation",
+     .categories = "@write @list @slow", .keys = "RW,DELETE@index:1@range:0,1,0", .group = "list", .since = "7.0.0",
+     .summary = "Removes elements that were popped on another server.",
+     .complexity = "O(N) for N elements, each searched in the 4096 elements at that end",
+     .syntax = "KEYDB.OP.POP key LEFT|RIGHT element [element ...]"},
     {.name = "lpush", .run = cmd_lpush, .arity = -3, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
      .categories = "@write @list @fast", .keys = "RW,INSERT@index:1@range:0,1,0", .group = "list", .since = "1.0.0",
      .summary = "Inserts elements at the front of a list. Creates the key if it does not exist.",

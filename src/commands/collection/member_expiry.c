@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "commands/keys/expire.h"
+#include "commands/shared/operations.h"
 #include "commands/shared/typed.h"
 #include "data/hash.h"
 
@@ -310,14 +311,18 @@ static void cmd_hpexpiretime(struct request *request)
 
 /* -------------------------------------------------------------------------------------- of members of any type -- */
 
-static void member_effect(struct request *request, struct slice member, int64_t expire_ms)
+static void member_effect(struct request *request, struct slice member, int64_t expire_ms, bool is_past)
 {
     char text[NUMBER_I64_SPACE];
+    const struct slice words[] = {SLICE("PEXPIREMEMBERAT"), request_arg(request, 1), member,
+                                  slice_make(text, number_format_i64(text, expire_ms))};
 
-    effect_set(request,
-               (const struct slice[]){SLICE("PEXPIREMEMBERAT"), request_arg(request, 1), member,
-                                      slice_make(text, number_format_i64(text, expire_ms))},
-               4);
+    if (is_past) {
+        effect_none(request); /* others have heard that the member is gone */
+        operation_add(request, words, countof(words));
+    } else {
+        effect_set(request, words, countof(words));
+    }
 }
 
 /* A deadline in the past is taken, and the member goes as if its time had come just now. */
@@ -331,12 +336,9 @@ static void expire_member(struct request *request, int64_t expire_ms)
     change_begin(&change, request->access, request->db, key);
     change_member_expire(&change, member, is_past ? 0 : expire_ms);
     change_end(&change, EVENT_GENERIC, NULL);
-    if (is_past) {
-        access_expire_members(request->access, request->db, key); /* which is all that others hear */
-        effect_none(request);
-    } else {
-        member_effect(request, member, expire_ms);
-    }
+    if (is_past)
+        access_expire_members(request->access, request->db, key);
+    member_effect(request, member, expire_ms, is_past);
 }
 
 static void expire_member_command(struct request *request, enum lifetime lifetime)

@@ -2,6 +2,7 @@
 #include "commands/shared/families.h"
 
 #include "base/mem.h"
+#include "commands/shared/operations.h"
 #include "commands/shared/random_count.h"
 #include "commands/shared/scan_options.h"
 #include "commands/shared/type_options.h"
@@ -93,6 +94,8 @@ static void cmd_smove(struct request *request)
         return;
     if (add_member(&to, &limits, member))
         edit_end(&to, EVENT_SET, "sadd");
+    operation_add(request, (const struct slice[]){SLICE("SREM"), request->keys[0].name, member}, 3);
+    operation_add(request, (const struct slice[]){SLICE("SADD"), request->keys[1].name, member}, 3);
     reply_int(request, 1);
 }
 
@@ -277,10 +280,21 @@ static void chosen_fini(struct chosen *chosen)
     mem_free(chosen->sizes);
 }
 
-/* All members are removed: the key is deleted, and the effect is that deletion. */
+static void note_popped(struct slice member, void *context)
+{
+    operation_list_add(context, member);
+}
+
+/* All members are removed: the key is deleted, and the effect is that deletion. For peers only these members go. */
 static void pop_all(struct request *request, struct edit *edit)
 {
+    struct operation_list operation;
+
     set_each(edit->value, print_member, request);
+    operation_list_begin(&operation, request);
+    if (operation_list_is_wanted(&operation))
+        set_each(edit->value, note_popped, &operation);
+    operation_list_end(&operation, (const struct slice[]){SLICE("SREM"), request_arg(request, 1)}, 2);
     edit_end(edit, EVENT_SET, "spop");
     (void)access_delete(request->access, request->db, &request->keys[0]);
     effect_set(request, (const struct slice[]){SLICE("DEL"), request_arg(request, 1)}, 2);
@@ -548,7 +562,8 @@ static void store_algebra(struct request *request, algebra_fn algebra, const cha
     algebra(sets, request->key_count - 1, &result);
     mem_free(sets);
     if (result.set.data == NULL) {
-        (void)access_delete(request->access, request->db, key);
+        if (access_delete(request->access, request->db, key))
+            operation_add_delete(request, request->db, key->name);
         reply_int(request, 0);
         return;
     }
@@ -556,6 +571,7 @@ static void store_algebra(struct request *request, algebra_fn algebra, const cha
     change_begin(&change, request->access, request->db, key);
     change_put_value(&change, TYPE_SET, result.set, EXPIRE_NEVER);
     change_end(&change, EVENT_SET, event);
+    operation_add_value(request, request->db, key);
     reply_int(request, (int64_t)set_count(result.set));
 }
 

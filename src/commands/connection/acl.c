@@ -293,7 +293,8 @@ static void cmd_acl_cat(struct request *request)
     }
     head = resp_begin_deferred(request->out);
     for (uint32_t id = 0; id < command_count(); id++) {
-        if ((command_at(id)->categories & category) == 0 || (command_at(id)->flags & COMMAND_ABSENT) != 0)
+        if ((command_at(id)->categories & category) == 0 ||
+            (command_at(id)->flags & (COMMAND_ABSENT | COMMAND_OPERATION)) != 0)
             continue;
         reply_bulk(request, command_at(id)->full_name);
         count++;

@@ -1,5 +1,6 @@
 /* DUMP, RESTORE: values as bytes that other servers read, too. */
 #include "commands/shared/families.h"
+#include "commands/shared/operations.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -155,6 +156,22 @@ static void tell_deadline(struct request *request, const struct restore *restore
     mem_free(words);
 }
 
+/* The payload as it came, over what there may be. */
+static void operation_restore(struct request *request, const struct restore *restore)
+{
+    char text[NUMBER_I64_SPACE];
+    const struct slice words[] = {SLICE("RESTORE"),
+                                  request_arg(request, ARG_KEY),
+                                  restore->expire_ms == EXPIRE_NEVER
+                                      ? SLICE("0")
+                                      : slice_make(text, number_format_i64(text, restore->expire_ms)),
+                                  request_arg(request, ARG_PAYLOAD),
+                                  SLICE("REPLACE"),
+                                  SLICE("ABSTTL")};
+
+    operation_add(request, words, countof(words));
+}
+
 /* The deadline has passed already: the old value is deleted, and no new one is stored. */
 static void leave_nothing(struct request *request, struct change *change)
 {
@@ -178,6 +195,7 @@ static void make_key(struct request *request, struct change *change, const struc
         access_event(access, request->db, change->key, EVENT_NEW, "new");
     access_event(access, request->db, change->key, EVENT_GENERIC, "restore");
     tell_deadline(request, restore);
+    operation_restore(request, restore);
 }
 
 /* Jobs run with all permissions (KEYDB.CRON): users with fewer permissions may not create one. */

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "commands/shared/families.h"
+#include "commands/shared/operations.h"
 #include "server/config/options.h"
 #include "store/jobs.h"
 #include "store/subkey_ttl.h"
@@ -171,6 +172,17 @@ static bool condition_holds(const struct condition *condition, int64_t current_m
     return !(condition->lt && expires && wanted_ms >= current_ms);
 }
 
+/* The conditions were met here. */
+static void operation_expire(struct request *request, int64_t expire_ms)
+{
+    char text[NUMBER_I64_SPACE];
+
+    operation_add(request,
+                  (const struct slice[]){SLICE("PEXPIREAT"), request_arg(request, 1),
+                                         slice_make(text, number_format_i64(text, expire_ms))},
+                  3);
+}
+
 static void expire_command(struct request *request, enum lifetime lifetime)
 {
     const struct key *key = &request->keys[0];
@@ -191,6 +203,8 @@ static void expire_command(struct request *request, enum lifetime lifetime)
         expire_set(request, key, expire_ms);
         if (lifetime != LIFETIME_AT_MS)
             expire_effect(request, expire_ms, 3);
+        if (request->arg_count > 3)
+            operation_expire(request, expire_ms);
     }
     reply_int(request, 1);
 }

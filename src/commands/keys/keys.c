@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "commands/shared/object.h"
+#include "commands/shared/operations.h"
 #include "server/config/options.h"
 #include "server/core/request.h"
 #include "store/lru_lfu.h"
@@ -14,8 +15,12 @@ static void delete_keys(struct request *request, enum free_reason reason)
 {
     int64_t count = 0;
 
-    for (uint32_t i = 0; i < request->key_count; i++)
-        count += access_delete_for(request->access, request->db, &request->keys[i], reason);
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        if (!access_delete_for(request->access, request->db, &request->keys[i], reason))
+            continue;
+        count++;
+        operation_add_delete(request, request->db, request->keys[i].name);
+    }
     reply_int(request, count);
 }
 
@@ -92,6 +97,8 @@ static void move_value(struct request *request, unsigned to_db, const struct key
     arrive(&to, replaced);
     change_end(&from, EVENT_GENERIC, from_event);
     access_event(access, to_db, to_key, EVENT_GENERIC, to_event);
+    operation_add_delete(request, request->db, from_key->name);
+    operation_add_value(request, to_db, to_key);
 }
 
 /* False: there is no such key to rename, which was replied. */
@@ -200,6 +207,7 @@ static void cmd_copy(struct request *request)
     change_copy_value(&to, from, entry_expire_ms(from));
     arrive(&to, there);
     access_event(access, db, to_key, EVENT_GENERIC, "copy_to");
+    operation_add_value(request, db, to_key);
     reply_int(request, 1);
 }
 

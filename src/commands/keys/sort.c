@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "commands/keys/sort_order.h"
 #include "commands/keys/sort_pattern.h"
+#include "commands/shared/operations.h"
 #include "commands/shared/type_options.h"
 #include "data/zset.h"
 #include "server/acl/acl_client.h"
@@ -444,7 +445,8 @@ static void store(struct sort *sort, struct window window)
     struct value list;
 
     if (window.start == window.end) {
-        (void)access_delete(request->access, request->db, key);
+        if (access_delete(request->access, request->db, key))
+            operation_add_delete(request, request->db, key->name);
         reply_int(request, 0);
         return;
     }
@@ -454,6 +456,7 @@ static void store(struct sort *sort, struct window window)
     change_begin(&change, request->access, request->db, key);
     change_put_value(&change, TYPE_LIST, list, EXPIRE_NEVER);
     change_end(&change, EVENT_LIST, "sortstore");
+    operation_add_value(request, request->db, key);
     reply_int(request, (int64_t)result_count(sort, window));
 }
 

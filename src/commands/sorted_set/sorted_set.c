@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "commands/shared/families.h"
+#include "commands/shared/operations.h"
 #include "commands/shared/random_count.h"
 #include "commands/shared/scan_options.h"
 
@@ -83,21 +84,49 @@ static bool edit_to_add(struct edit *edit, struct request *request, const struct
     return true;
 }
 
+/* NX and XX were decided here: only what was stored is told. GT, LT and INCR stay. */
+static void operation_stored(struct operation_list *stored, const struct zset_adding *adding)
+{
+    struct slice words[4] = {SLICE("ZADD"), request_arg(stored->request, 1)};
+    uint32_t count = 2;
+
+    if (adding->only_greater || adding->only_less)
+        words[count++] = adding->only_greater ? SLICE("GT") : SLICE("LT");
+    if (adding->increases)
+        words[count++] = SLICE("INCR");
+    operation_list_end(stored, words, count);
+}
+
+static void note_stored(struct operation_list *stored, const struct zset_scored *scored)
+{
+    char digits[NUMBER_DOUBLE_SPACE];
+
+    operation_list_add(stored, slice_make(digits, number_format_double(digits, scored->score)));
+    operation_list_add(stored, scored->member);
+}
+
 bool zset_add(struct request *request, struct zset_adding *adding, const struct zset_scored *members, uint32_t count)
 {
     const struct zset_limits limits = type_zset_limits();
     uint64_t added = 0, changed = 0;
     enum zset_outcome outcome = ZSET_LEFT;
+    struct operation_list stored = {0};
     struct edit edit;
 
     if (!edit_to_add(&edit, request, adding))
         return false;
+    if (adding->only_new || adding->only_there)
+        operation_list_begin(&stored, request);
     for (uint32_t i = 0; edit.value.data != NULL && i < count; i++) {
         adding->score = members[i].score;
         outcome = zset_update(&edit.value, &limits, members[i].member, decide, adding);
         added += outcome == ZSET_ADDED;
         changed += outcome == ZSET_CHANGED;
+        if (outcome != ZSET_LEFT && operation_list_is_wanted(&stored))
+            note_stored(&stored, &members[i]);
     }
+    if (operation_list_is_wanted(&stored))
+        operation_stored(&stored, adding);
     if (added + changed > 0)
         edit_end(&edit, EVENT_ZSET, adding->increases ? "zincr" : "zadd");
     if (adding->is_nan)

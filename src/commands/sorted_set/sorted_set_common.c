@@ -1,6 +1,8 @@
 /* Functions that the commands of sorted sets share: replies, storing, parsing of bounds. */
 #include "commands/sorted_set/sorted_set.h"
 
+#include "commands/shared/operations.h"
+
 #include "base/assert.h"
 #include "base/number.h"
 
@@ -79,12 +81,14 @@ void zset_store(struct request *request, const struct key *key, struct value zse
 
     if (count == 0) {
         zset_ops.destroy(zset);
-        (void)access_delete(request->access, request->db, key);
+        if (access_delete(request->access, request->db, key))
+            operation_add_delete(request, request->db, key->name);
     } else {
         (void)access_probe(request->access, request->db, key);
         change_begin(&change, request->access, request->db, key);
         change_put_value(&change, TYPE_ZSET, zset, EXPIRE_NEVER);
         change_end(&change, EVENT_ZSET, event);
+        operation_add_value(request, request->db, key);
     }
     reply_int(request, (int64_t)count);
 }

@@ -2,6 +2,7 @@
 #include "commands/shared/families.h"
 
 #include "base/number.h"
+#include "commands/shared/operations.h"
 #include "commands/sorted_set/sorted_set.h"
 #include "server/run/blocked.h"
 
@@ -10,6 +11,23 @@ struct zset_pop {
     uint64_t count; /* at most; not 0 */
     enum zset_form form;
 };
+
+/* These members go, whichever are the least or greatest elsewhere. */
+static void operation_popped(const struct edit *edit, struct zset_span span)
+{
+    struct operation_list popped;
+    struct zset_walk walk;
+    struct slice member;
+    double score;
+
+    operation_list_begin(&popped, edit->request);
+    if (operation_list_is_wanted(&popped)) {
+        zset_walk_begin(&walk, edit->value, span, false);
+        while (zset_walk_next(&walk, &member, &score))
+            operation_list_add(&popped, member);
+    }
+    operation_list_end(&popped, (const struct slice[]){SLICE("ZREM"), edit->change.key->name}, 2);
+}
 
 /* Replies the members that it removes from the set being edited (which exists), then ends the edit with its event.
  * Returns their number. is_part: within a reply that was begun already. */
@@ -21,6 +39,7 @@ static uint64_t pop_members(struct edit *edit, const struct zset_pop *pop, bool 
 
     (is_part ? zset_reply_members : zset_reply_span)(request->out, request->proto, edit->value, span, pop->greatest,
                                                      pop->form);
+    operation_popped(edit, span);
     zset_end_with_removal(edit, span, pop->greatest ? "zpopmax" : "zpopmin");
     return count;
 }

@@ -2,6 +2,7 @@
 #include "commands/shared/families.h"
 
 #include "base/mem.h"
+#include "commands/shared/operations.h"
 #include "commands/shared/type_options.h"
 #include "commands/stream/stream_args.h"
 
@@ -173,6 +174,31 @@ static void effect_settled(struct request *request, const struct add_options *op
         mem_free(words);
 }
 
+/* Trims are exact for peers: entries below an id go. */
+static void operation_trimmed(struct request *request, const struct stream *stream)
+{
+    struct stream_id least = stream_first_id(stream);
+    char text[STREAM_ID_TEXT_BYTES];
+
+    if (stream_length(stream) == 0) { /* all that there were; not those to come */
+        least = stream_last_id(stream);
+        (void)!stream_id_increment(&least);
+    }
+    operation_add(request,
+                  (const struct slice[]){SLICE("XTRIM"), request_arg(request, 1), SLICE("MINID"), SLICE("="),
+                                         stream_id_format(least, text)},
+                  5);
+}
+
+static void operation_added(struct request *request, const struct add_options *options, struct stream_id id)
+{
+    char text[STREAM_ID_TEXT_BYTES];
+
+    operation_add_words(request,
+                        (const struct slice[]){SLICE("XADD"), request_arg(request, 1), stream_id_format(id, text)}, 3,
+                        options->id_arg + 1);
+}
+
 /* --------------------------------------------------------------------------------------------- adding, removing -- */
 
 static bool edit_stream(struct edit *edit, struct request *request)
@@ -256,6 +282,9 @@ static void cmd_xadd(struct request *request)
     if (trimmed)
         access_event(request->access, request->db, &request->keys[0], EVENT_STREAM, "xtrim");
     effect_settled(request, &options, stream);
+    operation_added(request, &options, id);
+    if (trimmed)
+        operation_trimmed(request, stream);
     reply_stream_id(request, id);
 }
 
@@ -278,6 +307,7 @@ static void cmd_xtrim(struct request *request)
     if (removed != 0) {
         edit_end(&edit, EVENT_STREAM, "xtrim");
         effect_settled(request, &options, stream_of(edit.value));
+        operation_trimmed(request, stream_of(edit.value));
     }
     reply_int(request, (int64_t)removed);
 }

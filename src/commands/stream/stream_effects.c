@@ -1,6 +1,7 @@
 #include "commands/stream/stream_effects.h"
 
 #include "base/assert.h"
+#include "commands/shared/operations.h"
 
 struct stream_consumer *group_use_consumer(struct group_use *use)
 {
@@ -24,21 +25,35 @@ void group_use_end(struct group_use *use)
         access_event(use->request->access, use->request->db, use->key, EVENT_STREAM, "xgroup-createconsumer");
 }
 
-void effect_claim(const struct group_use *use, struct stream_id id, const struct stream_pending *pending)
+typedef void (*tell_fn)(struct request *request, const struct slice *words, uint32_t word_count);
+
+static void tell_claim(const struct group_use *use, struct stream_id id, const struct stream_pending *pending,
+                       tell_fn tell)
 {
     char id_text[STREAM_ID_TEXT_BYTES], last_text[STREAM_ID_TEXT_BYTES], time[NUMBER_I64_SPACE],
         deliveries[NUMBER_I64_SPACE];
 
     if (use->request->access->effects == NULL)
         return;
-    effect_set(use->request,
-               (const struct slice[]){
-                   SLICE("XCLAIM"), use->key->name, use->group_name, stream_consumer_name(pending->consumer),
-                   SLICE("0"), stream_id_format(id, id_text), SLICE("TIME"),
-                   slice_make(time, number_format_i64(time, pending->delivery_ms)), SLICE("RETRYCOUNT"),
-                   slice_make(deliveries, number_format_u64(deliveries, pending->delivery_count)), SLICE("FORCE"),
-                   SLICE("JUSTID"), SLICE("LASTID"), stream_id_format(use->group->last_id, last_text)},
-               14);
+    tell(use->request,
+         (const struct slice[]){SLICE("XCLAIM"), use->key->name, use->group_name,
+                                stream_consumer_name(pending->consumer), SLICE("0"), stream_id_format(id, id_text),
+                                SLICE("TIME"), slice_make(time, number_format_i64(time, pending->delivery_ms)),
+                                SLICE("RETRYCOUNT"),
+                                slice_make(deliveries, number_format_u64(deliveries, pending->delivery_count)),
+                                SLICE("FORCE"), SLICE("JUSTID"), SLICE("LASTID"),
+                                stream_id_format(use->group->last_id, last_text)},
+         14);
+}
+
+void effect_claim(const struct group_use *use, struct stream_id id, const struct stream_pending *pending)
+{
+    tell_claim(use, id, pending, effect_set);
+}
+
+void operation_claim(const struct group_use *use, struct stream_id id, const struct stream_pending *pending)
+{
+    tell_claim(use, id, pending, operation_add);
 }
 
 void effect_group_position(const struct group_use *use)
@@ -52,10 +67,20 @@ void effect_group_position(const struct group_use *use)
                7);
 }
 
+static void tell_consumer(const struct group_use *use, tell_fn tell)
+{
+    tell(use->request,
+         (const struct slice[]){SLICE("XGROUP"), SLICE("CREATECONSUMER"), use->key->name, use->group_name,
+                                use->consumer_name},
+         5);
+}
+
 void effect_consumer(const struct group_use *use)
 {
-    effect_set(use->request,
-               (const struct slice[]){SLICE("XGROUP"), SLICE("CREATECONSUMER"), use->key->name, use->group_name,
-                                      use->consumer_name},
-               5);
+    tell_consumer(use, effect_set);
+}
+
+void operation_consumer(const struct group_use *use)
+{
+    tell_consumer(use, operation_add);
 }

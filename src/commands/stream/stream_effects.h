@@ -26,3 +26,7 @@ void group_use_end(struct group_use *use);
 void effect_claim(const struct group_use *use, struct stream_id id, const struct stream_pending *pending);
 void effect_group_position(const struct group_use *use);
 void effect_consumer(const struct group_use *use);
+
+/* The same for peers. */
+void operation_claim(const struct group_use *use, struct stream_id id, const struct stream_pending *pending);
+void operation_consumer(const struct group_use *use);

@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include "commands/shared/families.h"
 
+#include "commands/shared/operations.h"
 #include "commands/stream/stream_effects.h"
 
 #include <stdio.h>
@@ -67,6 +68,17 @@ static bool edit_group(struct edit *edit, struct request *request, struct group_
     return false;
 }
 
+/* "$" and the like are ids now. */
+static void operation_position(struct request *request, struct slice subcommand, struct stream_id id)
+{
+    char text[STREAM_ID_TEXT_BYTES];
+
+    operation_add_words(request,
+                        (const struct slice[]){SLICE("XGROUP"), subcommand, request_arg(request, 2),
+                                               request_arg(request, 3), stream_id_format(id, text)},
+                        5, 5);
+}
+
 static void cmd_xgroup_create(struct request *request)
 {
     struct group_options options;
@@ -88,6 +100,7 @@ static void cmd_xgroup_create(struct request *request)
         return;
     }
     edit_end(&edit, EVENT_STREAM, "xgroup-create");
+    operation_position(request, SLICE("CREATE"), id);
     reply_ok(request);
 }
 
@@ -110,6 +123,7 @@ static void cmd_xgroup_setid(struct request *request)
     use.group->last_id = id;
     use.group->entries_read = options.entries_read;
     edit_end(&edit, EVENT_STREAM, "xgroup-setid");
+    operation_position(request, SLICE("SETID"), id);
     reply_ok(request);
 }
 
@@ -176,6 +190,46 @@ static void cmd_xgroup_help(struct request *request)
 }
 
 /* --------------------------------------------------------------------------------------------------------- XACK -- */
+
+/* An entry that a peer has delivered to this consumer; one that it has had stays as it is. */
+static void deliver(struct group_use *use, struct stream_id id, int64_t ms, bool is_pending)
+{
+    struct stream_pending *pending;
+
+    stream_group_advance(use->stream, use->group, id);
+    if (!is_pending)
+        return;
+    pending = stream_pending_assign(use->group, id, group_use_consumer(use));
+    pending->delivery_ms = ms;
+    pending->delivery_count = MAX(pending->delivery_count, 1U);
+}
+
+/* KEYDB.OP.DELIVER key group consumer milliseconds ACK|NOACK id [id ...] */
+static void operate_deliver(struct request *request)
+{
+    struct group_use use;
+    struct stream_id id;
+    struct edit edit;
+    int64_t ms;
+
+    if (!request_arg_i64(request, 4, &ms) || !edit_begin(&edit, request, &request->keys[0], TYPE_STREAM) || edit.is_new)
+        return;
+    use = (struct group_use){.request = request,
+                             .key = &request->keys[0],
+                             .stream = stream_of(edit.value),
+                             .group_name = request_arg(request, 2),
+                             .consumer_name = request_arg(request, 3)};
+    use.group = stream_group_find(use.stream, use.group_name);
+    if (use.group == NULL)
+        return;
+    group_use_consumer(&use)->active_ms = ms;
+    for (uint32_t i = 6; i < request->arg_count; i++) {
+        if (stream_id_parse(request_arg(request, i), 0, &id))
+            deliver(&use, id, ms, request_arg_is(request, 5, "ACK"));
+    }
+    edit_end(&edit, EVENT_STREAM, NULL);
+    group_use_end(&use);
+}
 
 static void cmd_xack(struct request *request)
 {
@@ -689,6 +743,11 @@ static const struct command_row group_subcommands[] = {
 
 /* clang-format off */
 const struct command_row stream_group_commands[] = {
+    {.name = "keydb.op.deliver", .run = operate_deliver, .arity = -7, .access = ACCESS_STRIPED,
+     .flags = "write operation", .categories = "@write @stream @slow", .keys = "RW,UPDATE@index:1@range:0,1,0",
+     .group = "stream", .since = "7.0.0", .summary = "Makes entries pending that another server has delivered.",
+     .complexity = "O(N) for N entries",
+     .syntax = "KEYDB.OP.DELIVER key group consumer milliseconds ACK|NOACK id [id ...]"},
     {.name = "xgroup", .arity = -2, .access = ACCESS_STRIPED, .categories = "@slow", .group = "stream",
      .since = "5.0.0", .summary = "Container for commands that manage consumer groups.",
      .complexity = "Depends on the subcommand.",

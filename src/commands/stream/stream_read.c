@@ -2,6 +2,7 @@
 #include "commands/shared/families.h"
 
 #include "base/mem.h"
+#include "commands/shared/operations.h"
 #include "commands/stream/stream_effects.h"
 #include "server/run/blocked.h"
 
@@ -240,21 +241,49 @@ static void iter_init_after(struct stream_iter *iter, const struct stream *strea
     stream_iter_init(iter, stream, after, STREAM_ID_MOST);
 }
 
+/* Peers do the same with the entries that were handed out here, so the group's position is theirs, too. */
+static void operation_delivered(const struct group_use *use, const struct reading *reading, struct operation_list *ids)
+{
+    char time[NUMBER_I64_SPACE];
+
+    if (!operation_list_is_wanted(ids))
+        return;
+    if (use->made_consumer)
+        operation_consumer(use);
+    operation_list_end(ids,
+                       (const struct slice[]){SLICE("KEYDB.OP.DELIVER"), use->key->name, use->group_name,
+                                              use->consumer_name,
+                                              slice_make(time, number_format_i64(time, use->request->access->now_ms)),
+                                              reading->noack ? SLICE("NOACK") : SLICE("ACK")},
+                       6);
+}
+
+static void note_delivered(struct operation_list *ids, struct stream_id id)
+{
+    char text[STREAM_ID_TEXT_BYTES];
+
+    if (operation_list_is_wanted(ids))
+        operation_list_add(ids, stream_id_format(id, text));
+}
+
 /* Hands entries to the consumer that nobody of the group has had. */
 static uint64_t deliver_new(struct group_use *use, const struct reading *reading)
 {
     struct request *request = use->request;
     struct stream_consumer *consumer = group_use_consumer(use);
     uint64_t count = 0, field_count;
+    struct operation_list ids;
     struct stream_iter iter;
     struct stream_id id;
 
+    operation_list_begin(&ids, request);
     iter_init_after(&iter, use->stream, use->group->last_id);
     if (reading->noack && use->made_consumer)
         effect_consumer(use);
     for (; count < reading->count && stream_iter_next(&iter, &id, &field_count); count++) {
         reply_stream_entry(request, &iter, id, field_count);
         stream_group_advance(use->stream, use->group, id);
+        note_delivered(&ids, id);
         if (!reading->noack) {
             struct stream_pending *pending = stream_pending_assign(use->group, id, consumer);
 
@@ -267,6 +296,7 @@ static uint64_t deliver_new(struct group_use *use, const struct reading *reading
     consumer->active_ms = request->access->now_ms;
     if (reading->noack)
         effect_group_position(use);
+    operation_delivered(use, reading, &ids);
     return count;
 }
 
@@ -279,8 +309,10 @@ static uint64_t deliver_again(struct group_use *use, const struct reading *readi
     struct radix_iter pending;
     bool more;
 
-    if (use->made_consumer)
+    if (use->made_consumer) {
         effect_consumer(use);
+        operation_consumer(use);
+    }
     stream_iter_init_find(&use->entries, use->stream);
     radix_iter_init(&pending, consumer->pending);
     more = stream_id_increment(&after) && stream_pending_seek(&pending, after);
@@ -292,6 +324,7 @@ static uint64_t deliver_again(struct group_use *use, const struct reading *readi
             reply_stream_entry(request, &use->entries, id, field_count);
             record->delivery_ms = request->access->now_ms;
             record->delivery_count++;
+            operation_claim(use, id, record); /* replicas are not told */
         } else {
             reply_array(request, 2);
             reply_stream_id(request, id);

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "commands/shared/operations.h"
 #include "commands/shared/range.h"
 #include "commands/string/string.h"
 #include "data/bits.h"
@@ -290,14 +291,15 @@ static void compute(const struct bitop *bitop, const struct sources *sources, in
 }
 
 /* The result is the key's value, whatever it was: computed first, for the key may be a source, too. */
-static void store_result(const struct request *request, const struct bitop *bitop, const struct sources *sources,
+static void store_result(struct request *request, const struct bitop *bitop, const struct sources *sources,
                          int64_t places, size_t size)
 {
     const struct key *key = &request->keys[0];
     struct change change;
 
     if (size == 0) {
-        (void)access_delete(request->access, request->db, key);
+        if (access_delete(request->access, request->db, key))
+            operation_add_delete(request, request->db, key->name);
         return;
     }
     if (size > ENTRY_INLINE_BYTES) {
@@ -318,6 +320,7 @@ static void store_result(const struct request *request, const struct bitop *bito
         memcpy(change_edit_string(&change, size), result, size); /* also digits stay bytes */
     }
     change_end(&change, EVENT_STRING, "set");
+    operation_add_value(request, request->db, key);
 }
 
 static void combine_keys(struct request *request, const struct bitop *bitop, int64_t places)

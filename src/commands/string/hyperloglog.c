@@ -4,6 +4,7 @@
 #include "commands/shared/families.h"
 
 #include "base/random.h"
+#include "commands/shared/operations.h"
 #include "commands/string/string.h"
 #include "data/hyperloglog.h"
 #include "server/core/role.h"
@@ -127,7 +128,7 @@ static void cmd_pfadd(struct request *request)
 /* A replica's values are its master's: they remember counts when the master's do. */
 static bool may_remember(const struct request *request)
 {
-    return !role_follows() || access_follows(request->access);
+    return (!role_follows() || access_follows(request->access)) && !operations_are_wanted(request);
 }
 
 /* Stores the estimate in the value: a change without an event. */
@@ -228,6 +229,7 @@ static void cmd_pfmerge(struct request *request)
     hll_raise_all(&work, &registers, sparse_limit());
     hll_forget_count(work.data);
     put_value(request, key, buffer_slice(&work), "pfadd");
+    operation_add_value(request, request->db, key);
     buffer_fini(&work);
     reply_ok(request);
 }

@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "commands/keys/expire.h"
 #include "commands/shared/families.h"
+#include "commands/shared/operations.h"
 #include "commands/shared/range.h"
 
 #include <math.h>
@@ -50,6 +51,14 @@ static void effect_set_until(struct request *request, uint32_t value_index, int6
                                   SLICE("PXAT"), slice_make(text, number_format_i64(text, expire_ms))};
 
     effect_set(request, words, countof(words));
+}
+
+/* The operation "SET key value", whatever the conditions were. */
+static void operation_set_argument(struct request *request, const struct key *key, uint32_t value_index, bool keeps_ttl)
+{
+    const struct slice words[] = {SLICE("SET"), key->name, request_arg(request, value_index), SLICE("KEEPTTL")};
+
+    operation_add(request, words, keeps_ttl ? 4 : 3);
 }
 
 /* --- options of SET and GETEX --- */
@@ -182,6 +191,8 @@ static NOINLINE void set_with_options(struct request *request)
         set_to_argument(request, key, 2, expire_ms);
         if (get)
             effect_set_without_get(request);
+        if (options.flags != 0)
+            operation_set_argument(request, key, 2, expire_ms == EXPIRE_KEEP);
     }
     if (!get)
         reply_ok(request);
@@ -219,6 +230,7 @@ static void cmd_setnx(struct request *request)
         return;
     }
     set_to_argument(request, key, 2, EXPIRE_NEVER);
+    operation_set_argument(request, key, 2, false);
     reply_int(request, 1);
 }
 
@@ -344,10 +356,12 @@ static bool check_pairs(struct request *request)
     return false;
 }
 
-static void set_pairs(const struct request *request)
+static void set_pairs(struct request *request)
 {
-    for (uint32_t i = 0; i < request->key_count; i++)
+    for (uint32_t i = 0; i < request->key_count; i++) {
         set_to_argument(request, &request->keys[i], 2 * i + 2, EXPIRE_NEVER);
+        operation_set_argument(request, &request->keys[i], 2 * i + 2, false);
+    }
 }
 
 static void cmd_mset(struct request *request)
@@ -578,6 +592,7 @@ static void cmd_incrbyfloat(struct request *request)
     reply_bulk(request, text);
     /* Others get the sum: their floats may round otherwise. */
     effect_set(request, (const struct slice[]){SLICE("SET"), key->name, text, SLICE("KEEPTTL")}, 4);
+    operation_add(request, request->args, request->arg_count);
 }
 
 /* --- rows --- */

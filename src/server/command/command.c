@@ -95,6 +95,8 @@ static inline uint32_t slot_hash(const struct slot *slot)
     return (uint32_t)(mixed >> 40);
 }
 
+#define KEY_OF_OPERATIONS UINT32_MAX /* in place of a container's: clients do not find them */
+
 static uint32_t container_key(const struct command *container)
 {
     return container != NULL ? container->id + 1 : 0;
@@ -129,6 +131,13 @@ static inline const struct command *find(struct slice name, uint32_t container)
 const struct command *command_find(struct slice name)
 {
     return find(name, 0);
+}
+
+const struct command *command_find_operation(struct slice name)
+{
+    const struct command *command = find(name, 0);
+
+    return command != NULL ? command : find(name, KEY_OF_OPERATIONS);
 }
 
 const struct command *command_find_subcommand(const struct command *container, struct slice name)
@@ -370,7 +379,7 @@ static void build(struct command *command, const struct command_row *row, const 
     set_full_name(command);
     parse_flags(command);
     parse_categories(command);
-    if ((command->flags & COMMAND_ABSENT) != 0)
+    if ((command->flags & (COMMAND_ABSENT | COMMAND_OPERATION)) != 0)
         command->name = SLICE_EMPTY; /* as if taken away */
     command->key_specs = *specs;
     while ((word = next_word(&keys, " ")).size != 0)
@@ -379,11 +388,28 @@ static void build(struct command *command, const struct command_row *row, const 
     set_legacy_range(command);
 }
 
+static bool is_operation(const struct command *command)
+{
+    return (command->flags & COMMAND_OPERATION) != 0;
+}
+
+/* The name under which it is found, and the key of the place where it is searched; empty: it is not found. */
+static struct slice found_name(const struct command *command, uint32_t *container)
+{
+    *container = is_operation(command) ? KEY_OF_OPERATIONS : container_key(command->container);
+    return is_operation(command) ? command->full_name : command->name;
+}
+
 static void add_slot(const struct command *command)
 {
-    struct slot slot = slot_of_name(command->name, container_key(command->container));
-    uint32_t at = slot_hash(&slot) & registry.slot_mask;
+    uint32_t container, at;
+    struct slice name = found_name(command, &container);
+    struct slot slot;
 
+    if (name.size == 0)
+        return;
+    slot = slot_of_name(name, container);
+    at = slot_hash(&slot) & registry.slot_mask;
     assert(registry.count <= registry.slot_mask / 2); /* there are free ones */
     slot.command = command;
     while (registry.slots[at].command != NULL)
@@ -393,9 +419,11 @@ static void add_slot(const struct command *command)
 
 static void add_checked_slot(const struct command *command)
 {
-    struct slice name = command->name;
+    const size_t most = is_operation(command) ? NAME_KEPT_BYTES : NAME_SIZE_MOST;
+    uint32_t container;
+    struct slice name = found_name(command, &container);
 
-    if (name.size == 0 || name.size > NAME_SIZE_MOST || find(name, container_key(command->container)) != NULL)
+    if (name.size == 0 || name.size > most || find(name, container) != NULL)
         row_is_wrong(command->row, "name too long or there twice:", name);
     add_slot(command);
 }
@@ -485,10 +513,8 @@ const char *command_rename(struct slice name, struct slice new_name)
     command = &registry.commands[found->id];
     set_name(command, new_name);
     memset(registry.slots, 0, (registry.slot_mask + 1) * sizeof(*registry.slots));
-    for (uint32_t i = 0; i < registry.count; i++) {
-        if (registry.commands[i].name.size != 0)
-            add_slot(&registry.commands[i]);
-    }
+    for (uint32_t i = 0; i < registry.count; i++)
+        add_slot(&registry.commands[i]);
     return NULL;
 }
 

@@ -65,7 +65,8 @@ enum command_flag {
     COMMAND_ENDS_MULTI = 1 << 26, /* not printed: ends a transaction, so it may run even if memory is above the limit */
     COMMAND_SUBSCRIBED = 1 << 27, /* not printed: allowed for clients with subscriptions over RESP2 */
     COMMAND_SCRIPT = 1 << 28,     /* not printed: runs a script, which may escalate: one at a time (dispatch.h) */
-    COMMAND_ABSENT = 1 << 29      /* not printed: not supported, but ACL rules and rename-command may name it */
+    COMMAND_ABSENT = 1 << 29,     /* not printed: not supported, but ACL rules and rename-command may name it */
+    COMMAND_OPERATION = 1 << 30   /* not printed: an operation of a peer; clients cannot call it */
 };
 
 /* The position of a key among the arguments. */
@@ -186,6 +187,8 @@ extern const struct config_directive command_rename_directive; /* rename-command
 
 const struct command *command_find(struct slice name); /* case-insensitive; NULL: none */
 const struct command *command_find_subcommand(const struct command *container, struct slice name);
+/* A command that is an operation of a peer, or one that clients can call, too; NULL: none. */
+const struct command *command_find_operation(struct slice name);
 /* By full name: "client|list" or "get". */
 const struct command *command_find_full(struct slice name);
 uint32_t command_count(void); /* with subcommands */

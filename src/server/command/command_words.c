@@ -40,6 +40,7 @@ static const struct {
     {COMMAND_SUBSCRIBED, "subscribed", false},
     {COMMAND_SCRIPT, "script", false},
     {COMMAND_ABSENT, "absent", false},
+    {COMMAND_OPERATION, "operation", false},
     /* Known words of the facts that mean nothing here: */
     {0, "sentinel", false},
     {0, "experimental", false},
