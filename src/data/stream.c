@@ -1,6 +1,8 @@
 #include "data/stream.h"
 
+#include "base/array.h"
 #include "base/assert.h"
+#include "base/buffer.h"
 #include "base/mem.h"
 #include "base/mem_move.h"
 #include "data/stream_kept.h"
@@ -307,6 +309,181 @@ bool stream_append(struct stream *stream, struct stream_id id, const struct slic
     if (stream->length++ == 0)
         stream->first_id = id;
     stream->last_id = id;
+    stream->entries_added++;
+    return true;
+}
+
+/* --- inserting --- */
+
+/* What becomes of one node: more nodes, in order. */
+struct rebuilding {
+    const struct stream_limits *limits;
+    struct {
+        struct rebuilt {
+            struct stream_id id;
+            struct listpack *node;
+        } * items;
+        uint32_t count, capacity;
+    } nodes;
+    struct slice *pairs; /* of the entry that is copied */
+    struct buffer texts; /* and their bytes */
+};
+
+/* False: it would not fit into any node. */
+static bool rebuild_add(struct rebuilding *rebuilding, struct stream_id id, const struct slice *pairs,
+                        size_t field_count, bool begins_node)
+{
+    const uint64_t bytes = entry_bytes(pairs, field_count);
+    struct rebuilt *last = rebuilding->nodes.count != 0 ? &rebuilding->nodes.items[rebuilding->nodes.count - 1] : NULL;
+    struct listpack *node;
+
+    if (last == NULL || begins_node || !node_takes(last->node, bytes, field_count, rebuilding->limits)) {
+        node = node_create_for(pairs, field_count, bytes);
+        if (node == NULL)
+            return false;
+        last = ARRAY_PUSH(&rebuilding->nodes);
+        *last = (struct rebuilt){id, node};
+    }
+    stream_node_append(&last->node, last->id, id, pairs, field_count);
+    return true;
+}
+
+/* The entry at which the iterator is. */
+static bool rebuild_copy(struct rebuilding *rebuilding, struct stream_iter *iter, struct stream_id id,
+                         uint64_t field_count, bool begins_node)
+{
+    size_t *sizes = mem_alloc(2 * field_count * sizeof(*sizes));
+    const char *at;
+    bool done;
+
+    rebuilding->texts.size = 0;
+    for (uint64_t i = 0; i < field_count; i++) {
+        struct slice field, value;
+
+        stream_iter_pair(iter, &field, &value);
+        sizes[2 * i] = field.size;
+        sizes[2 * i + 1] = value.size;
+        buffer_append_slice(&rebuilding->texts, field);
+        buffer_append_slice(&rebuilding->texts, value);
+    }
+    rebuilding->pairs = mem_realloc(rebuilding->pairs, 2 * field_count * sizeof(*rebuilding->pairs));
+    at = buffer_text(&rebuilding->texts);
+    for (uint64_t i = 0; i < 2 * field_count; at += sizes[i++])
+        rebuilding->pairs[i] = slice_make(at, sizes[i]);
+    done = rebuild_add(rebuilding, id, rebuilding->pairs, field_count, begins_node);
+    mem_free(sizes);
+    return done;
+}
+
+/* The live entries of the node, and the new one among them; it begins a node if the old one has no room. */
+static bool rebuild_node(struct rebuilding *rebuilding, const struct stream *stream, const struct radix_iter *at,
+                         struct stream_id id, const struct slice *pairs, size_t field_count)
+{
+    const bool begins_node = stream_kept_is_packed(at->value) ||
+                             !node_takes(at->value, entry_bytes(pairs, field_count), field_count, rebuilding->limits);
+    uint64_t left = stream_kept_live(at->value), count;
+    bool done = true, is_in = false;
+    struct stream_iter iter;
+    struct stream_id each;
+
+    stream_iter_init(&iter, stream, stream_id_decode(at->key), STREAM_ID_MOST);
+    for (; done && left != 0 && stream_iter_next(&iter, &each, &count); left--) {
+        if (!is_in && stream_id_compare(each, id) > 0) {
+            is_in = true;
+            done = rebuild_add(rebuilding, id, pairs, field_count, begins_node);
+        }
+        done = done && rebuild_copy(rebuilding, &iter, each, count, false);
+    }
+    stream_iter_fini(&iter);
+    return done && (is_in || rebuild_add(rebuilding, id, pairs, field_count, begins_node));
+}
+
+static void rebuilding_fini(struct rebuilding *rebuilding)
+{
+    for (uint32_t i = 0; i < rebuilding->nodes.count; i++)
+        listpack_destroy(&rebuilding->nodes.items[i].node);
+    ARRAY_FINI(&rebuilding->nodes);
+    mem_free(rebuilding->pairs);
+    buffer_fini(&rebuilding->texts);
+}
+
+/* True if the node has an entry with this id, also a deleted one. */
+static bool has_id(const struct stream_kept *kept, struct stream_id node_id, struct stream_id id)
+{
+    struct stream_entry entry;
+    struct listpack *own;
+    const struct listpack *node = stream_kept_read(kept, &own);
+    bool found = false;
+
+    for (listpack_at at = stream_node_first_entry(node); !found && at != LISTPACK_NONE;) {
+        at = stream_node_read(node, node_id, at, &entry);
+        found = stream_id_compare(entry.id, id) == 0;
+    }
+    listpack_destroy(&own);
+    return found;
+}
+
+/* `at`: the node in which the id's place is; it goes, and the new nodes come. */
+static void replace_node(struct stream *stream, struct radix_iter *at, struct rebuilding *rebuilding)
+{
+    const uint64_t length = stream->length;
+    char room[STREAM_ID_BYTES];
+
+    remove_node(stream, radix_iter_key(at), at->value);
+    for (uint32_t i = 0; i < rebuilding->nodes.count; i++) {
+        struct rebuilt *rebuilt = &rebuilding->nodes.items[i];
+
+        set_node(stream, stream_id_encode(rebuilt->id, room), rebuilt->node);
+        rebuilt->node = NULL;
+    }
+    stream->length = length;
+}
+
+/* Into a node that there is. */
+static bool insert_into(struct stream *stream, struct radix_iter *at, struct stream_id id, const struct slice *pairs,
+                        size_t field_count, const struct stream_limits *limits)
+{
+    struct rebuilding rebuilding = {.limits = limits};
+    bool done = !has_id(at->value, stream_id_decode(at->key), id) &&
+                rebuild_node(&rebuilding, stream, at, id, pairs, field_count);
+
+    if (done)
+        replace_node(stream, at, &rebuilding);
+    rebuilding_fini(&rebuilding);
+    return done;
+}
+
+static bool insert_first(struct stream *stream, struct stream_id id, const struct slice *pairs, size_t field_count)
+{
+    struct listpack *node = node_create_for(pairs, field_count, entry_bytes(pairs, field_count));
+    char room[STREAM_ID_BYTES];
+
+    if (node == NULL)
+        return false;
+    stream_node_append(&node, id, id, pairs, field_count);
+    set_node(stream, stream_id_encode(id, room), node);
+    return true;
+}
+
+/* Rebuilds a node: what comes late is rare, and nodes are small. */
+bool stream_insert(struct stream *stream, struct stream_id id, const struct slice *pairs, size_t field_count,
+                   const struct stream_limits *limits)
+{
+    struct radix_iter nodes;
+    bool done;
+
+    if (stream_id_compare(id, stream->last_id) > 0)
+        return stream_append(stream, id, pairs, field_count, limits);
+    radix_iter_init(&nodes, stream->nodes);
+    if (seek_id(&nodes, RADIX_AT_MOST, id))
+        done = insert_into(stream, &nodes, id, pairs, field_count, limits);
+    else
+        done = insert_first(stream, id, pairs, field_count);
+    radix_iter_fini(&nodes);
+    if (!done)
+        return false;
+    if (stream->length++ == 0 || stream_id_compare(id, stream->first_id) < 0)
+        stream->first_id = id;
     stream->entries_added++;
     return true;
 }

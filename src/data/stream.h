@@ -79,6 +79,9 @@ uint64_t stream_memory_bytes(const struct stream *stream);
  * a node, and nothing has changed. */
 must_check bool stream_append(struct stream *stream, struct stream_id id, const struct slice *pairs, size_t field_count,
                               const struct stream_limits *limits);
+/* The same anywhere. False also if the id is there, perhaps deleted in a node that has stayed. */
+must_check bool stream_insert(struct stream *stream, struct stream_id id, const struct slice *pairs, size_t field_count,
+                              const struct stream_limits *limits);
 bool stream_delete(struct stream *stream, struct stream_id id); /* false: there is no such entry */
 bool stream_has(const struct stream *stream, struct stream_id id);
 

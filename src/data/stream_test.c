@@ -53,6 +53,27 @@ static void append(struct stream *stream, struct stream_id id, const struct stre
     assert_true(stream_append(stream, id, pairs, count, limits));
 }
 
+/* At a random place; an id that is there is refused, one that was deleted may be. */
+static bool insert_random(struct random *random, struct stream *stream, const struct stream_limits *limits)
+{
+    const struct stream_id id = id_of(random_below(random, stream_last_id(stream).ms + 1), 1 + random_below(random, 9));
+    struct slice pairs[2 * FIELDS_MOST];
+    char room[FIELDS_MOST][32];
+    const size_t count = make_pairs(id, pairs, room);
+    const bool is_there = stream_has(stream, id);
+    unsigned index = 0;
+
+    if (!stream_insert(stream, id, pairs, count, limits))
+        return false;
+    assert_false(is_there);
+    while (index < model_count && stream_id_compare(model[index], id) < 0)
+        index++;
+    memmove(&model[index + 1], &model[index], (model_count - index) * sizeof(model[0]));
+    model[index] = id;
+    model_count++;
+    return true;
+}
+
 static void expect_entry(struct stream_iter *iter, struct stream_id id, uint64_t field_count)
 {
     struct slice pairs[2 * FIELDS_MOST], field, value;
@@ -217,6 +238,8 @@ static void random_steps_match_the_model(void **state)
                 append(stream, id, &limits);
                 model[model_count++] = id;
                 added++;
+            } else if (dice < 750 && round >= 4) {
+                added += insert_random(&random, stream, &limits);
             } else if (dice < 990) {
                 delete_random(&random, stream);
             } else {
