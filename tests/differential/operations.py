@@ -91,6 +91,8 @@ def plain(words):
             return [[b"XGROUP", b"SETID", key, group, words[-1]]]
         return [[b"XCLAIM", key, group, consumer, b"0", each, b"TIME", ms, b"RETRYCOUNT", b"1", b"FORCE", b"JUSTID",
                  b"LASTID", each] for each in words[6:]]
+    if name == b"KEYDB.OP.XADD":
+        return [[b"XADD", *words[1:]]]
     if name != b"KEYDB.OP.POP":
         return [words]
     count = b"1" if words[2] == b"LEFT" else b"-1"

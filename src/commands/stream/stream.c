@@ -195,8 +195,9 @@ static void operation_added(struct request *request, const struct add_options *o
     char text[STREAM_ID_TEXT_BYTES];
 
     operation_add_words(request,
-                        (const struct slice[]){SLICE("XADD"), request_arg(request, 1), stream_id_format(id, text)}, 3,
-                        options->id_arg + 1);
+                        (const struct slice[]){SLICE("KEYDB.OP.XADD"), request_arg(request, 1),
+                                               stream_id_format(id, text)},
+                        3, options->id_arg + 1);
 }
 
 /* --------------------------------------------------------------------------------------------- adding, removing -- */
@@ -286,6 +287,34 @@ static void cmd_xadd(struct request *request)
     if (trimmed)
         operation_trimmed(request, stream);
     reply_stream_id(request, id);
+}
+
+/* KEYDB.OP.XADD key id field value [field value ...]: an entry that a peer has added. It goes where its id belongs; a
+ * used id is refused. */
+static void operate_add(struct request *request)
+{
+    const struct stream_limits limits = type_stream_limits();
+    struct stream *stream;
+    struct stream_id id;
+    struct edit edit;
+
+    if (request->arg_count % 2 == 0) {
+        reply_syntax_error(request);
+        return;
+    }
+    if (!stream_arg_id(request, 2, 0, &id) || !edit_stream(&edit, request))
+        return;
+    if (edit.is_new)
+        edit.value = stream_value(stream_create());
+    stream = stream_of(edit.value);
+    if (!stream_id_is_zero(id) && stream_insert(stream, id, &request->args[3], (request->arg_count - 3) / 2, &limits)) {
+        edit_end(&edit, EVENT_STREAM, "xadd");
+        reply_int(request, 1);
+        return;
+    }
+    if (edit.is_new)
+        stream_destroy(&stream);
+    reply_int(request, 0);
 }
 
 static void cmd_xtrim(struct request *request)
@@ -467,6 +496,11 @@ static void cmd_xrevrange(struct request *request)
 
 /* clang-format off */
 const struct command_row stream_commands[] = {
+    {.name = "keydb.op.xadd", .run = operate_add, .arity = -5, .access = ACCESS_STRIPED, .flags = "write operation",
+     .categories = "@write @stream @slow", .keys = "RW,UPDATE@index:1@range:0,1,0", .group = "stream",
+     .since = "7.0.0", .summary = "Inserts an entry that another server has added.",
+     .complexity = "O(1) at the end, O(N) for N entries of a node elsewhere",
+     .syntax = "KEYDB.OP.XADD key id field value [field value ...]"},
     {.name = "xadd", .run = cmd_xadd, .arity = -5, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
      .categories = "@write @stream @fast", .keys = "RW,UPDATE@index:1@range:0,1,0",
      .key_notes = "entries that are trimmed go", .group = "stream",

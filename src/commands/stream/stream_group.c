@@ -210,25 +210,30 @@ static void operate_deliver(struct request *request)
     struct group_use use;
     struct stream_id id;
     struct edit edit;
-    int64_t ms;
+    int64_t ms, delivered = 0;
 
-    if (!request_arg_i64(request, 4, &ms) || !edit_begin(&edit, request, &request->keys[0], TYPE_STREAM) || edit.is_new)
+    if (!request_arg_i64(request, 4, &ms) || !edit_begin(&edit, request, &request->keys[0], TYPE_STREAM))
         return;
     use = (struct group_use){.request = request,
                              .key = &request->keys[0],
-                             .stream = stream_of(edit.value),
+                             .stream = edit.is_new ? NULL : stream_of(edit.value),
                              .group_name = request_arg(request, 2),
                              .consumer_name = request_arg(request, 3)};
-    use.group = stream_group_find(use.stream, use.group_name);
-    if (use.group == NULL)
+    use.group = edit.is_new ? NULL : stream_group_find(use.stream, use.group_name);
+    if (use.group == NULL) {
+        reply_int(request, 0);
         return;
+    }
     group_use_consumer(&use)->active_ms = ms;
     for (uint32_t i = 6; i < request->arg_count; i++) {
-        if (stream_id_parse(request_arg(request, i), 0, &id))
-            deliver(&use, id, ms, request_arg_is(request, 5, "ACK"));
+        if (!stream_id_parse(request_arg(request, i), 0, &id))
+            continue;
+        deliver(&use, id, ms, request_arg_is(request, 5, "ACK"));
+        delivered++;
     }
     edit_end(&edit, EVENT_STREAM, NULL);
     group_use_end(&use);
+    reply_int(request, delivered);
 }
 
 static void cmd_xack(struct request *request)

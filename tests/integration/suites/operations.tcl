@@ -221,8 +221,8 @@ with_server {enable-debug-command yes} {
 
     test "streams: ids are decided, trims are exact" {keydb} {
         check_table {
-            {} {xadd x 5-* a 1} {{XADD x 5-0 a 1}}
-            {{xadd x 1-1 a 1}} {xadd x maxlen 1 2-1 a 1} {{XADD x 2-1 a 1} {XTRIM x MINID = 2-1}}
+            {} {xadd x 5-* a 1} {{KEYDB.OP.XADD x 5-0 a 1}}
+            {{xadd x 1-1 a 1}} {xadd x maxlen 1 2-1 a 1} {{KEYDB.OP.XADD x 2-1 a 1} {XTRIM x MINID = 2-1}}
             {{xadd x 1-1 a 1} {xadd x 2-1 a 1}} {xtrim x maxlen 1} {{XTRIM x MINID = 2-1}}
             {{xadd x 1-1 a 1}} {xtrim x maxlen 0} {{XTRIM x MINID = 1-2}}
             {{xadd x 1-1 a 1}} {xdel x 1-1} {{xdel x 1-1}}
@@ -243,6 +243,55 @@ with_server {enable-debug-command yes} {
         assert_match {KEYDB.OP.DELIVER x g c * ACK 1-1 2-1} [lindex $read 1]
         r xreadgroup group g c noack streams x 0
         assert_match {{XCLAIM x g c 0 1-1 TIME * RETRYCOUNT 2 FORCE JUSTID LASTID 2-1} *} [operations]
+    }
+
+    test "deliveries of peers" {keydb} {
+        r flushall
+        assert_equal 0 [r debug operate 0 0 KEYDB.OP.DELIVER x g c 1000 ACK 1-1]
+        r xgroup create x g 0 mkstream
+        r xadd x 1-1 f v
+        r xadd x 2-1 f v
+        assert_equal 0 [r debug operate 0 0 KEYDB.OP.DELIVER x none c 1000 ACK 1-1]
+        assert_equal 1 [r debug operate 0 0 KEYDB.OP.DELIVER x g c 1000 ACK 1-1]
+        assert_equal 1 [r debug operate 0 0 KEYDB.OP.DELIVER x g d 1000 NOACK 2-1]
+        assert_equal {1 1-1 1-1 {{c 1}}} [r xpending x g]
+        set group [lindex [r xinfo groups x] 0]
+        assert_equal {2-1 2 0} [lmap field {last-delivered-id entries-read lag} {dict get $group $field}]
+        assert_equal {} [r xreadgroup group g e streams x >]
+    }
+
+    test "entries go where their ids belong, each id once" {keydb} {
+        r flushall
+        foreach {id done} {5-1 1 3-1 1 9-1 1 5-1 0 3-1 0 1-1 1 4-0 1 0-0 0} {
+            assert_equal $done [r debug operate 0 0 KEYDB.OP.XADD x $id f $id]
+        }
+        assert_equal {{1-1 {f 1-1}} {3-1 {f 3-1}} {4-0 {f 4-0}} {5-1 {f 5-1}} {9-1 {f 9-1}}} [r xrange x - +]
+        assert_equal 9-1 [dict get [r xinfo stream x] last-generated-id]
+        assert_error "WRONGTYPE*" {
+            r set s v
+            r debug operate 0 0 KEYDB.OP.XADD s 1-1 f v
+        }
+        assert_equal 0 [r debug operate 0 0 KEYDB.OP.XADD y 0-0 f v]
+        assert_equal 0 [r exists y]
+    }
+
+    test "entries that come in any order make the same stream" {keydb} {
+        r flushall
+        operations
+        r config set stream-node-max-entries 7
+        for {set i 1} {$i <= 200} {incr i} {
+            r xadd x $i-1 f value:$i g $i
+        }
+        set order {}
+        foreach operation [operations] {
+            lappend order [list [expr {rand()}] [lreplace $operation 1 1 y]]
+        }
+        foreach item [lsort $order] {
+            r debug operate 0 0 {*}[lindex $item 1]
+        }
+        assert_equal [r xrange x - +] [r xrange y - +]
+        assert_equal 200 [r xlen y]
+        r config set stream-node-max-entries 100
     }
 
     test "clients cannot call what is an operation only" {keydb} {
