@@ -17,7 +17,9 @@ const char *handshake_step_name(enum handshake_step step)
         [HANDSHAKE_PORT] = "REPLCONF listening-port",
         [HANDSHAKE_IP] = "REPLCONF ip-address",
         [HANDSHAKE_CAPA] = "REPLCONF capa",
+        [HANDSHAKE_UUID] = "REPLCONF uuid",
         [HANDSHAKE_VERSION] = "REPLCONF version",
+        [HANDSHAKE_ORDER] = "REPLCONF one-order",
         [HANDSHAKE_PSYNC] = "PSYNC",
         [HANDSHAKE_END] = "",
     };
@@ -48,6 +50,29 @@ static void prepare_psync(struct handshake *handshake, const struct handshake_fa
                  facts->is_failover ? countof(words) : countof(words) - 1);
 }
 
+/* What only active servers say. */
+static void prepare_active(struct handshake *handshake, const struct handshake_facts *facts)
+{
+    const struct slice capa[] = {SLICE("REPLCONF"),
+                                 SLICE("capa"),
+                                 SLICE("eof"),
+                                 SLICE("capa"),
+                                 SLICE("psync2"),
+                                 SLICE("capa"),
+                                 SLICE("rdb-newest"),
+                                 SLICE("capa"),
+                                 SLICE("activeExpire"),
+                                 SLICE("capa"),
+                                 SLICE(HANDSHAKE_ORDER_WORD)};
+    const struct slice uuid[] = {SLICE("REPLCONF"), SLICE("uuid"), slice_from_text(facts->uuid)};
+    const struct slice order[] = {SLICE("REPLCONF"), SLICE(HANDSHAKE_ORDER_WORD), slice_from_text(facts->uuid)};
+
+    buffer_clear(&handshake->requests[HANDSHAKE_CAPA]);
+    append_words(&handshake->requests[HANDSHAKE_CAPA], capa, countof(capa));
+    append_words(&handshake->requests[HANDSHAKE_UUID], uuid, countof(uuid));
+    append_words(&handshake->requests[HANDSHAKE_ORDER], order, countof(order));
+}
+
 static void prepare(struct handshake *handshake, const struct handshake_facts *facts)
 {
     char number[NUMBER_I64_SPACE];
@@ -73,11 +98,14 @@ static void prepare(struct handshake *handshake, const struct handshake_facts *f
         append_words(&requests[HANDSHAKE_IP], ip, countof(ip));
     append_words(&requests[HANDSHAKE_CAPA], capa, countof(capa));
     append_words(&requests[HANDSHAKE_VERSION], version, countof(version));
+    if (facts->uuid != NULL)
+        prepare_active(handshake, facts);
     prepare_psync(handshake, facts);
 }
 
 void handshake_begin(struct handshake *handshake, const struct handshake_facts *facts, struct buffer *out)
 {
+    assert(facts->uuid == NULL || handshake_is_uuid(slice_from_text(facts->uuid)));
     assert(facts->id == NULL || (strlen(facts->id) == HISTORY_ID_SIZE && facts->offset >= 0));
     *handshake = (struct handshake){.step = HANDSHAKE_PING};
     prepare(handshake, facts);
@@ -112,7 +140,8 @@ static enum handshake_result next_request(struct handshake *handshake, struct bu
 {
     do {
         handshake->step++;
-    } while (handshake->requests[handshake->step].size == 0);
+    } while (handshake->requests[handshake->step].size == 0 ||
+             (handshake->step == HANDSHAKE_ORDER && !(handshake->peer_is_active && handshake->peer_has_order)));
     assert(handshake->step < HANDSHAKE_END);
     buffer_append_slice(out, buffer_slice(&handshake->requests[handshake->step]));
     return HANDSHAKE_MORE;
@@ -201,6 +230,58 @@ static enum handshake_result take_ping(struct handshake *handshake, struct slice
     return fail(handshake, "the master's reply to PING", line);
 }
 
+bool handshake_is_uuid(struct slice text)
+{
+    if (text.size != HANDSHAKE_UUID_BYTES)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        const char c = slice_lower(text.data[i]);
+        const bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+        if (is_dash ? c != '-' : !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f'))
+            return false;
+    }
+    return true;
+}
+
+/* Whole words only. */
+static void take_capa(struct handshake *handshake, struct slice line)
+{
+    struct slice left = line;
+
+    if (!begins(line, "+OK"))
+        return;
+    (void)next_word(&left);
+    while (left.size != 0) {
+        const struct slice word = next_word(&left);
+
+        handshake->peer_is_active = handshake->peer_is_active || slice_equal_text(word, HANDSHAKE_ACTIVE_WORD);
+        handshake->peer_has_order = handshake->peer_has_order || slice_equal_text(word, HANDSHAKE_ORDER_WORD);
+    }
+}
+
+/* An error comes from a server that is no KeyDB. */
+static enum handshake_result take_uuid(struct handshake *handshake, struct slice line, struct buffer *out)
+{
+    const struct slice uuid = slice_skip(line, 1);
+
+    if (line.data[0] == '-')
+        return next_request(handshake, out);
+    if (line.data[0] != '+' || !handshake_is_uuid(uuid))
+        return fail(handshake, "the master's uuid is damaged", line);
+    memcpy(handshake->peer_uuid, uuid.data, uuid.size);
+    handshake->peer_uuid[uuid.size] = '\0';
+    return next_request(handshake, out);
+}
+
+static enum handshake_result take_order(struct handshake *handshake, struct slice line)
+{
+    if (!begins(line, "+ONE-ORDER"))
+        return fail(handshake, "the other node refuses the link", line);
+    handshake->step = HANDSHAKE_END;
+    return HANDSHAKE_FRAMES;
+}
+
 static enum handshake_result take_line(struct handshake *handshake, struct slice line, struct buffer *out)
 {
     switch (handshake->step) {
@@ -210,12 +291,18 @@ static enum handshake_result take_line(struct handshake *handshake, struct slice
         if (line.data[0] != '+')
             return fail(handshake, "Unable to AUTH to MASTER", line);
         return next_request(handshake, out);
+    case HANDSHAKE_UUID:
+        return take_uuid(handshake, line, out);
+    case HANDSHAKE_ORDER:
+        return take_order(handshake, line);
     case HANDSHAKE_PSYNC:
         return take_psync(handshake, line);
     default:
         /* It does not know the word, or this server may not say it: PSYNC will tell. */
         if (line.data[0] != '+' && line.data[0] != '-')
             return fail(handshake, "the master's reply to REPLCONF", line);
+        if (handshake->step == HANDSHAKE_CAPA)
+            take_capa(handshake, line);
         return next_request(handshake, out);
     }
 }

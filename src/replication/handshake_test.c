@@ -105,12 +105,89 @@ static void a_line_has_a_limit(void **state)
     expect(&stranger, line, HANDSHAKE_FAILED, "", "too long");
 }
 
+static const struct handshake_facts active = {.port = 1,
+                                              .version = "7.0.0",
+                                              .uuid = "8294aaaa-1111-4a5b-9c7d-0123456789ab"};
+
+/* PING, port, capa; then what the rows say. */
+static void what_active_servers_say(void **state)
+{
+    static const char own[] = "$36\r\n8294aaaa-1111-4a5b-9c7d-0123456789ab\r\n";
+    static const char uuid[] = "+9294BBBB-2222-4a5b-8c7d-0123456789ab\r\n";
+    static const struct {
+        const char *capa, *rest;
+        enum handshake_result result;
+        bool is_active, has_order, has_uuid;
+    } rows[] = {
+        {"+OK\r\n", "-ERR Unrecognized\r\n+OK\r\n+FULLRESYNC " ID " 5\r\n", HANDSHAKE_FULL, false, false, false},
+        {"+OK active-replica\r\n", "U-ERR version\r\n+FULLRESYNC " ID " 5\r\n", HANDSHAKE_FULL, true, false, true},
+        {"+OK active-replica one-order\r\n", "U+OK\r\n+ONE-ORDER\r\n\1\2", HANDSHAKE_FRAMES, true, true, true},
+        {"+OK active-replica one-order\r\n", "U+OK\r\n-ERR no\r\n", HANDSHAKE_FAILED, true, true, true},
+        {"+OK active one-orders\r\n", "U+OK\r\n+FULLRESYNC " ID " 5\r\n", HANDSHAKE_FULL, false, false, true},
+        {"+OKactive-replica\r\n", "U+OK\r\n+FULLRESYNC " ID " 5\r\n", HANDSHAKE_FULL, false, false, true},
+        {"+OK one-order\r\n", "U+OK\r\n+FULLRESYNC " ID " 5\r\n", HANDSHAKE_FULL, false, true, true},
+        {"+OK active-replica\r\n", "+9294BBBB\r\n", HANDSHAKE_FAILED, true, false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < countof(rows); i++) {
+        struct handshake handshake;
+        struct buffer replies = {0}, requests = {0};
+        size_t used;
+
+        buffer_printf(&replies, "+PONG\r\n+OK\r\n%s%s", rows[i].capa, rows[i].rest[0] == 'U' ? uuid : "");
+        buffer_append_text(&replies, rows[i].rest + (rows[i].rest[0] == 'U'));
+        assert_int_equal(talk(&active, buffer_text(&replies), &handshake, &requests, &used), rows[i].result);
+        assert_int_equal(handshake.peer_is_active, rows[i].is_active);
+        assert_int_equal(handshake.peer_has_order, rows[i].has_order);
+        assert_string_equal(handshake.peer_uuid, rows[i].has_uuid ? "9294BBBB-2222-4a5b-8c7d-0123456789ab" : "");
+        assert_non_null(strstr(buffer_text(&requests), own));
+        assert_non_null(strstr(buffer_text(&requests), "$12\r\nactiveExpire\r\n$4\r\ncapa\r\n$9\r\none-order\r\n"));
+        if (rows[i].result == HANDSHAKE_FRAMES) {
+            assert_int_equal(used, replies.size - 2); /* frames begin behind it */
+            assert_null(strstr(buffer_text(&requests), "PSYNC"));
+        }
+        handshake_fini(&handshake);
+        buffer_fini(&replies);
+        buffer_fini(&requests);
+    }
+}
+
+static void others_hear_nothing_of_it(void **state)
+{
+    struct handshake handshake;
+    struct buffer requests = {0};
+    size_t used;
+
+    (void)state;
+    assert_int_equal(talk(&stranger, "+PONG\r\n+OK\r\n+OK active-replica one-order\r\n+OK\r\n+FULLRESYNC " ID " 5\r\n",
+                          &handshake, &requests, &used),
+                     HANDSHAKE_FULL);
+    assert_null(strstr(buffer_text(&requests), "uuid"));
+    assert_null(strstr(buffer_text(&requests), "one-order"));
+    assert_null(strstr(buffer_text(&requests), "activeExpire"));
+    handshake_fini(&handshake);
+    buffer_fini(&requests);
+}
+
+/* KeyDB compares its own words with ours over as many bytes as ours has. */
+static void our_word_is_no_beginning_of_theirs(void **state)
+{
+    (void)state;
+    assert_true(sizeof(HANDSHAKE_ORDER_WORD) > 1);
+    assert_int_not_equal(strncmp("active-replica", HANDSHAKE_ORDER_WORD, strlen(HANDSHAKE_ORDER_WORD)), 0);
+    assert_int_not_equal(strncmp("keydb-fastsync-save", HANDSHAKE_ORDER_WORD, strlen(HANDSHAKE_ORDER_WORD)), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_request_waits_for_the_reply_before_it),
         cmocka_unit_test(masters_of_all_kinds),
         cmocka_unit_test(a_line_has_a_limit),
+        cmocka_unit_test(what_active_servers_say),
+        cmocka_unit_test(others_hear_nothing_of_it),
+        cmocka_unit_test(our_word_is_no_beginning_of_theirs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

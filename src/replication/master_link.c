@@ -490,6 +490,9 @@ static size_t take_handshake(const char *data, size_t size)
         failover_was_answered(true);
         begin_sync();
         break;
+    case HANDSHAKE_FRAMES: /* only a server that says its uuid is offered them, and this link says none */
+        give_up(RETRY_US, "the master answers what was not asked for");
+        break;
     case HANDSHAKE_FAILED:
         if (master_link.handshake.step == HANDSHAKE_PSYNC)
             failover_was_answered(false);

@@ -84,7 +84,7 @@ static void take(struct meaning *meaning, char *block, size_t size, size_t *used
 static bool is_over(const struct meaning *meaning)
 {
     return meaning->shaken == HANDSHAKE_FAILED || meaning->shaken == HANDSHAKE_CONTINUES ||
-           meaning->received != TRANSFER_MORE;
+           meaning->shaken == HANDSHAKE_FRAMES || meaning->received != TRANSFER_MORE;
 }
 
 static void read_all(struct meaning *meaning, const struct handshake_facts *facts, struct slice input, size_t step)
@@ -154,6 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         .announced_ip = (steer & 4) != 0 ? SLICE("1.2.3.4") : SLICE_EMPTY,
         .port = 6379,
         .version = "7.0.0",
+        .uuid = (steer & 16) != 0 ? "8294aaaa-1111-4a5b-9c7d-0123456789ab" : NULL,
         .id = (steer & 8) != 0 ? "0123456789abcdef0123456789abcdef01234567" : NULL,
         .offset = 1000,
     };

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "net/resp.h"
 #include "replication/failover.h"
+#include "replication/handshake.h"
 #include "replication/history.h"
 #include "replication/master.h"
 #include "replication/replica_link.h"
@@ -13,7 +14,6 @@
 #include "server/core/request.h"
 #include "server/core/role.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -117,25 +117,11 @@ static void cmd_sync(struct request *request)
 
 /* ---------------------------------------------------------------------------------------------- about replicas -- */
 
-enum { UUID_BYTES = 36 };
-
-static bool is_uuid(struct slice text)
-{
-    if (text.size != UUID_BYTES)
-        return false;
-    for (size_t i = 0; i < text.size; i++) {
-        const bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
-
-        if (is_dash ? text.data[i] != '-' : !isxdigit((unsigned char)text.data[i]))
-            return false;
-    }
-    return true;
-}
-
 /* KeyDB's servers tell each other theirs. One for each start. */
 static const char *own_uuid(void)
 {
-    static char uuid[UUID_BYTES + 1]; /* global: made once, by whichever thread asks first: REPLCONF uuid is rare */
+    static char
+        uuid[HANDSHAKE_UUID_BYTES + 1]; /* global: made once, by whichever thread asks first: REPLCONF uuid is rare */
     static struct spinlock lock = {.rank = LOCK_REGISTRY};
 
     spinlock_acquire(&lock);
@@ -251,7 +237,7 @@ static enum outcome set_filter(struct request *request, uint32_t index)
 
 static enum outcome take_uuid(struct request *request, uint32_t index)
 {
-    if (!is_uuid(request_arg(request, index))) {
+    if (!handshake_is_uuid(request_arg(request, index))) {
         reply_error(request, "ERR Invalid UUID");
         return HAS_REPLIED;
     }
