@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/random.h"
 #include "store/access_priv.h"
+#include "store/changed.h"
 #include "store/lazyfree.h"
 #include "store/effects.h"
 #include "store/expiry.h"
@@ -197,6 +198,8 @@ static COLD void observers_before(struct change *change)
 {
     assert(holds(change->access, change->stripe));
     change->existed = change->slot != NULL;
+    if (store_observed(change->access->store) == OBSERVE_STAMPS) /* nobody else */
+        return;
     for (struct store_observer *observer = change->access->store->observers; observer != NULL;
          observer = observer->next) {
         if (observer->before != NULL)
@@ -215,9 +218,20 @@ static void observers_event(const struct access *access, unsigned db, const stru
     }
 }
 
+/* The work of a command, which goes to the journal. */
+static bool is_to_be_stamped(const struct access *access)
+{
+    return (store_observed(access->store) & OBSERVE_STAMPS) != 0 && access->effects != NULL && !access->unasked &&
+           access->changed != NULL;
+}
+
 static COLD void observers_after(const struct change *change, enum event_class event_class, const char *event)
 {
     assert(holds(change->access, change->stripe));
+    if (is_to_be_stamped(change->access))
+        changed_note(change->access->changed, change);
+    if (store_observed(change->access->store) == OBSERVE_STAMPS)
+        return;
     for (struct store_observer *observer = change->access->store->observers; observer != NULL;
          observer = observer->next) {
         if (observer->after != NULL)
@@ -289,8 +303,11 @@ static int64_t expire_resolve(const struct change *change, int64_t *before_ms, i
     return expire_ms == EXPIRE_KEEP ? *before_ms : expire_ms;
 }
 
-static inline unsigned version_flag(const struct entry *entry)
+/* Of the entry in the place of this one, or of a new one: its version will come. */
+static inline unsigned version_flag(const struct store *store, const struct entry *entry)
 {
+    if (UNLIKELY((store_observed(store) & OBSERVE_STAMPS) != 0))
+        return ENTRY_VERSIONED;
     return entry != NULL ? entry->flags & ENTRY_VERSIONED : 0;
 }
 
@@ -298,7 +315,7 @@ static inline unsigned version_flag(const struct entry *entry)
 static inline void copy_version(struct entry *entry, const struct entry *old)
 {
     if (UNLIKELY((entry->flags & ENTRY_VERSIONED) != 0))
-        entry_word_store(entry, ENTRY_VERSIONED, entry_version(old));
+        entry_word_store(entry, ENTRY_VERSIONED, old != NULL ? entry_version(old) : 0);
 }
 
 /* The old value goes and an entry of the wanted shape takes its place, with the key's version. A rewrite that changes
@@ -337,7 +354,7 @@ static struct entry *change_reshape(struct change *change, unsigned flags, size_
             }
         }
     }
-    entry = entry_create(change->key->name, flags | version_flag(old), inline_size, expire_ms,
+    entry = entry_create(change->key->name, flags | version_flag(change->access->store, old), inline_size, expire_ms,
                          old != NULL && change->access->counts_uses ? old->clock : change->access->clock);
     copy_version(entry, old);
     change_put_entry(change, entry);

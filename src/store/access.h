@@ -19,6 +19,7 @@
 #include "store/store.h"
 
 struct access_garbage;
+struct changed;
 struct effects;
 struct registered_key;
 
@@ -37,6 +38,7 @@ struct access {
     struct store *store;
     struct store_counters *counters; /* the counters of this thread */
     struct effects *effects;         /* records deletions by expiry and eviction; NULL: the journal is off */
+    struct changed *changed;         /* const; NULL: what changes here gets no version. Used only with `effects` */
     /* Call it before stripes are released in the middle of a command: journals the effects so far, serves clients that
      * wait for changed keys, and informs listeners. */
     void (*settle)(struct access *access);

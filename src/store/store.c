@@ -121,6 +121,12 @@ void store_set_observed(struct store *store, uint32_t mask, uint32_t classes)
         ;
 }
 
+void store_set_stamping(struct store *store, bool stamps)
+{
+    gate_assert_alone();
+    store_set_observed(store, OBSERVE_STAMPS, stamps ? OBSERVE_STAMPS : 0);
+}
+
 void stripe_release(struct store *store, struct stripe *stripe)
 {
     uint64_t waiters;

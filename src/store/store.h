@@ -55,7 +55,8 @@ enum event_class {
     /* No classes of events: */
     OBSERVE_CHANGES = 1 << 12,    /* clients track keys */
     OBSERVE_LOCAL_KEYS = 1 << 13, /* clients write on a replica */
-    OBSERVE_SLOTS = 1 << 14       /* a walk marks hash slots whose keys change */
+    OBSERVE_SLOTS = 1 << 14,      /* a walk marks hash slots whose keys change */
+    OBSERVE_STAMPS = 1 << 15      /* no observer's: changed keys are noted (changed.h), new entries have a version */
 };
 
 /* Callbacks that are called for changes while the key's stripe is held. They must be quick and never block. Register an
@@ -146,6 +147,8 @@ enum { STORE_PREFETCH_MOST = 32 };
 struct key;
 void store_prefetch(const struct store *store, const struct key *keys, uint32_t count);
 void store_observe(struct store *store, struct store_observer *observer);
+/* From now on changed keys get versions, or do not any more; with the gate owned. */
+void store_set_stamping(struct store *store, bool stamps);
 /* Sets the bits of `mask` (enum event_class) to those in `classes`. Any thread. */
 void store_set_observed(struct store *store, uint32_t mask, uint32_t classes);
 static inline uint32_t store_observed(const struct store *store)

@@ -19,6 +19,7 @@ struct debug_row {
 
 extern const struct debug_row debug_data_rows[];      /* debug_data.c: inspects data */
 extern const struct debug_row debug_slot_rows[];      /* debug_slots.c: digests by hash slot */
+extern const struct debug_row debug_stamp_rows[];     /* debug_stamps.c: versions of keys */
 extern const struct debug_row debug_value_rows[];     /* debug_values.c: how values are stored in memory */
 extern const struct debug_row debug_server_rows[];    /* debug_server.c: the server, its end, the journal */
 extern const struct debug_row debug_protocol_rows[];  /* debug_protocol.c: replies */

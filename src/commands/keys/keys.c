@@ -290,12 +290,16 @@ static void cmd_object_refcount(struct request *request)
         reply_int(request, object_refcount(entry));
 }
 
-/* Nobody keeps the time of a key's last change; its last use is the closest there is. */
+/* The time of the key's stamp; without one nobody keeps it, and the last use is the closest there is. */
 static void cmd_object_lastmodified(struct request *request)
 {
     const struct entry *entry = object_entry(request);
 
-    if (entry != NULL)
+    if (entry == NULL)
+        return;
+    if (entry_version(entry) != 0)
+        reply_int(request, MAX(request->access->now_ms - stamp_ms(version_stamp(entry_version(entry))), 0) / 1000);
+    else
         reply_idle_seconds(request, entry);
 }
 

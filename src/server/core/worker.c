@@ -51,6 +51,7 @@ void worker_init(struct worker *worker, struct server *server, unsigned index)
     list_init(&worker->leaving_watches);
     list_init(&worker->held);
     access_init(&worker->run.access, server->store, &worker->counters);
+    worker->run.access.changed = &worker->run.changed;
     worker->run.access.wait_bit = index < WORKERS_MOST ? UINT64_C(1) << index : 0;
     worker->stats.failed_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
     worker->stats.rejected_calls = mem_alloc_zero(command_count() * sizeof(_Atomic uint64_t));
@@ -75,6 +76,7 @@ void worker_fini(struct worker *worker)
     loop_destroy(&worker->loop);
     gate_part(&worker->member);
     effects_fini(&worker->run.effects);
+    changed_fini(&worker->run.changed);
     resp_scratch_fini(&worker->run.scratch);
     output_clear(&worker->sink);
     key_list_fini(&worker->run.keys);

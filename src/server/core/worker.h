@@ -14,6 +14,7 @@
 #include "server/command/key_list.h"
 #include "server/core/stats.h"
 #include "store/access.h"
+#include "store/changed.h"
 #include "store/effects.h"
 #include "store/eviction.h"
 
@@ -80,6 +81,7 @@ struct job {
 struct execution {
     struct access access;
     struct effects effects;
+    struct changed changed;        /* beside the effects, while the journal stamps */
     const struct request *running; /* NULL: no command; for the crash report */
     struct resp_scratch scratch;
     struct job jobs[GROUP_MOST];

@@ -272,6 +272,31 @@ size_t dispatch_query_bytes(const struct request *request)
     return 0;
 }
 
+/* What a master follows is not stamped here: it has no peers. */
+static bool is_stamping(const struct worker *worker)
+{
+    return UNLIKELY(journal_is_stamping(&worker->server->journal)) && !role_follows();
+}
+
+/* The command's keys and effects so far are those of one stamp. */
+static void end_stamped_group(struct worker *worker)
+{
+    if (LIKELY(!journal_is_stamping(&worker->server->journal)))
+        return;
+    if (role_follows())
+        changed_clear(&worker->run.changed);
+    else
+        changed_end_group(&worker->run.changed, worker->run.effects.count, worker->run.access.now_ms);
+}
+
+static NOINLINE uint64_t append_stamped(struct worker *worker)
+{
+    struct execution *run = &worker->run;
+
+    end_stamped_group(worker);
+    return changed_append(&run->changed, &run->access, &worker->server->journal, &run->effects);
+}
+
 uint64_t dispatch_journal(struct worker *worker)
 {
     uint64_t offset;
@@ -284,7 +309,10 @@ uint64_t dispatch_journal(struct worker *worker)
         if (worker->run.effects.count == 0)
             return 0;
     }
-    offset = journal_append(&worker->server->journal, &worker->run.effects, false);
+    if (is_stamping(worker))
+        offset = append_stamped(worker);
+    else
+        offset = journal_append(&worker->server->journal, &worker->run.effects, false);
     worker->has_journaled = true;
     worker_at_turn_end(worker);
     effects_clear(&worker->run.effects);
@@ -302,6 +330,7 @@ static ALWAYS_INLINE void journal_for(struct worker *worker, struct client *clie
 /* For one command of the client (NULL: of none); notes are posted once for all commands that hold the same stripes. */
 static void settle_command(struct worker *worker, struct client *client)
 {
+    end_stamped_group(worker);
     journal_for(worker, client);
     if (waiters_are_ready(&worker->run.access))
         blocked_serve(worker);
@@ -310,10 +339,12 @@ static void settle_command(struct worker *worker, struct client *client)
 /* Only clients that wait are urgent: effects are appended for the whole group, which holds its stripes that long. */
 static void settle_in_group(struct worker *worker, struct client *client)
 {
-    if (waiters_are_ready(&worker->run.access))
+    if (waiters_are_ready(&worker->run.access)) {
         settle_command(worker, client);
-    else
-        effects_end_group(&worker->run.effects);
+        return;
+    }
+    end_stamped_group(worker);
+    effects_end_group(&worker->run.effects);
 }
 
 void dispatch_settle_access(struct access *access)

@@ -18,6 +18,7 @@ static void put_aside(struct worker *worker, struct execution *aside)
     run->access.ready = run->access.ready_last = NULL;
     run->access.has_noted = false; /* notes of the running command wait with it */
     run->effects = (struct effects){0};
+    run->changed = (struct changed){0};
     run->scratch = (struct resp_scratch){0};
     run->keys = (struct key_list){0};
     memset(&run->stripes, 0, sizeof(run->stripes));
@@ -29,6 +30,7 @@ static void put_back(struct worker *worker, const struct execution *aside)
 
     assert(run->effects.count == 0 && !run->access.has_noted);
     effects_fini(&run->effects);
+    changed_fini(&run->changed);
     resp_scratch_fini(&run->scratch);
     key_list_fini(&run->keys);
     ARRAY_FINI(&run->stripes);
