@@ -278,15 +278,19 @@ static bool is_stamping(const struct worker *worker)
     return UNLIKELY(journal_is_stamping(&worker->server->journal)) && !role_follows();
 }
 
-/* The command's keys and effects so far are those of one stamp. */
-static void end_stamped_group(struct worker *worker)
+static NOINLINE void end_stamped_group_slow(struct worker *worker)
 {
-    if (LIKELY(!journal_is_stamping(&worker->server->journal)))
-        return;
     if (role_follows())
         changed_clear(&worker->run.changed);
     else
         changed_end_group(&worker->run.changed, worker->run.effects.count, worker->run.access.now_ms);
+}
+
+/* The command's keys and effects so far are those of one stamp. */
+static ALWAYS_INLINE void end_stamped_group(struct worker *worker)
+{
+    if (UNLIKELY(journal_is_stamping(&worker->server->journal)))
+        end_stamped_group_slow(worker);
 }
 
 static NOINLINE uint64_t append_stamped(struct worker *worker)
