@@ -168,7 +168,7 @@ breakable = $(patsubst %.c,$(OUT)/obj/breakable/%.o,$(1))
 PRELOAD := $(if $(PRELOAD_SOURCES),$(OUT)/test/fault.so)
 # The simulation has the rules built for itself, with switches that break them.
 MERGE_SIM_SOURCES := $(sort $(wildcard tests/merge/*.c)) $(filter src/merge/%,$(LIBRARY_SOURCES))
-MERGE_SIM := $(OUT)/test/merge_sim
+MERGE_SIM := $(if $(wildcard tests/merge/main.c),$(OUT)/test/merge_sim)
 
 # A build asks for no package that only tests need. Where cmocka is anyway, it also builds the unit tests, which link
 # nothing else of those.

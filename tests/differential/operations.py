@@ -191,7 +191,8 @@ def main():
         except (Mistake, Lost) as problem:
             failed += 1
             print("FAILED  round %s: %s" % (seed, problem), flush=True)
-    print("%d operations; %d passed, %d failed" % (applied, options.rounds - failed, failed))
+    print("%d operations" % applied)
+    print("%d passed, %d failed" % (options.rounds - failed, failed))
     return 1 if failed else 0
 
 
