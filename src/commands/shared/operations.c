@@ -79,12 +79,13 @@ void operation_list_add(struct operation_list *list, struct slice element)
 
 void operation_list_end(struct operation_list *list, const struct slice *words, uint32_t word_count)
 {
-    const char *at = buffer_text(&list->bytes);
     struct slice *all;
+    const char *at;
 
     if (list->request == NULL)
         return;
     operation_none(list->request);
+    at = buffer_text(&list->bytes);
     all = mem_alloc((word_count + list->sizes.count) * sizeof(*all));
     memcpy(all, words, word_count * sizeof(*all));
     for (uint32_t i = 0; i < list->sizes.count; i++) {
