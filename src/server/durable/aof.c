@@ -659,7 +659,8 @@ void aof_restart(void)
     gate_assert_alone();
     aof_suspend();
     SET(is_new, true);
-    SET(is_scheduled, true); /* as the base is not that of this data, until it begins */
+    if (GET(state) == AOF_SUSPENDED)
+        SET(is_scheduled, true); /* as the base is not that of this data, until it begins */
     worker_wake(&server_instance()->workers[0]);
 }
 
