@@ -560,7 +560,8 @@ static void fetch_wanted(struct journal *journal)
 /* False: there is nothing to be done, or it cannot be done. */
 static bool spill(struct journal *journal, int *error)
 {
-    const bool has_room = find_candidate(journal).is_wanted && make_room(journal);
+    /* What is wanted only since this look is saved without another one: else it would be lost. */
+    const bool has_room = !find_candidate(journal).is_wanted || make_room(journal);
     const struct candidate candidate = take_candidate(journal);
     bool saved = false;
 
