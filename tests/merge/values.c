@@ -172,9 +172,9 @@ static struct merge_value *apply_string(struct merge_value *value, const struct 
     case KIND_INCRBY:
         if (!is_new && !parse_integer(value->of.string, value->count, &number))
             return value;
-        if (labs(number + part->n) > VALUE_LIMIT)
+        if (__builtin_add_overflow(number, part->n, &number) || number > VALUE_LIMIT || number < -VALUE_LIMIT)
             return drop_if_new(value, is_new);
-        size = snprintf(text, sizeof(text), "%ld", number + part->n);
+        size = snprintf(text, sizeof(text), "%ld", number);
         break;
     case KIND_INCRF: {
         char room[VALUE_STRING_MOST + 1] = "0", *end = room + 1;
@@ -312,9 +312,9 @@ static struct merge_value *apply_members(struct merge_value *value, const struct
         if ((value->members & bit) != 0 &&
             !parse_integer(value->of.hash.text[part->member], value->of.hash.size[part->member], &number))
             return value;
-        if (labs(number + part->n) > VALUE_LIMIT)
+        if (__builtin_add_overflow(number, part->n, &number) || number > VALUE_LIMIT || number < -VALUE_LIMIT)
             return drop_if_new(value, is_new);
-        size = snprintf(text, sizeof(text), "%ld", number + part->n);
+        size = snprintf(text, sizeof(text), "%ld", number);
         memset(value->of.hash.text[part->member], 0, VALUE_FIELD_MOST);
         memcpy(value->of.hash.text[part->member], text, (size_t)size);
         value->of.hash.size[part->member] = (uint8_t)size;
