@@ -10,11 +10,12 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "merge/place.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { STAMP_COUNTER_BITS = 14, VERSION_ORIGIN_BITS = 8, VERSION_ORIGINS = 1 << VERSION_ORIGIN_BITS };
+enum { STAMP_COUNTER_BITS = MERGE_COUNTER_BITS, VERSION_ORIGIN_BITS = 8, VERSION_ORIGINS = 1 << VERSION_ORIGIN_BITS };
 enum { VERSION_OWN_ORIGIN = 0 }; /* the local number of this process start */
 
 /* Times of stamps: from 2020 on, for which a version has 41 bits. The last year is for counting on from a stamp that
