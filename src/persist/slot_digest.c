@@ -3,11 +3,12 @@
 #include "base/gate.h"
 #include "base/mem.h"
 #include "persist/types.h"
+#include "store/stamp.h"
 #include "store/subkey_ttl.h"
 
 #include <stdio.h>
 
-enum { GATHERED_MOST = 32, ORIGIN_BITS = 8 };
+enum { GATHERED_MOST = 32 };
 
 /* --------------------------------------------------------------------------------------------------------- a key -- */
 
@@ -42,15 +43,15 @@ static bool is_gone(const struct slot_terms *terms, const struct entry *entry)
 /* The stamp is the same everywhere, but the number of its origin is this server's. */
 static void mix_stamp(struct digest *digest, const struct slot_terms *terms, const struct entry *entry)
 {
-    uint64_t word;
+    const uint64_t version = entry_version(entry);
 
-    if (terms->origins == NULL || (entry->flags & ENTRY_VERSIONED) == 0) {
+    if (terms->origins == NULL || version == 0) {
         digest_mix_u64(digest, 0);
         return;
     }
-    word = entry_word_at(entry, ENTRY_VERSIONED);
-    digest_mix_u64(digest, word >> ORIGIN_BITS);
-    digest_mix_u64(digest, terms->origins[word & ((1 << ORIGIN_BITS) - 1)]);
+    digest_mix_u64(digest, version_stamp(version));
+    digest_mix_u64(digest, version_overwrote(version));
+    digest_mix_u64(digest, terms->origins[version_origin(version)]);
 }
 
 struct digest_secret slot_secret_of(struct slice text)

@@ -14,7 +14,7 @@
 struct slot_terms {
     struct digest_secret secret; /* the same on both servers, new for each comparison */
     int64_t until_ms;
-    /* By local number of an origin, 256 words: what every server calls it. NULL: stamps do not count. */
+    /* By local number of an origin, VERSION_ORIGINS words: what every server calls it. NULL: stamps do not count. */
     const uint64_t *origins;
 };
 

@@ -8,6 +8,7 @@
 #include "data/hyperloglog.h"
 #include "data/set.h"
 #include "persist/types.h"
+#include "store/stamp.h"
 #include "store/subkey_ttl.h"
 
 #include <setjmp.h>
@@ -240,12 +241,59 @@ static void known_data_have_known_digests(void **state)
     keyspace_destroy(a);
 }
 
+static void set_version(struct keyspace *keyspace, uint64_t version)
+{
+    struct key key = key_make(SLICE("k"));
+    struct change change;
+
+    change_begin(&change, &keyspace->access, 0, &key);
+    change_set_version(&change, version);
+    change_abandon(&change);
+}
+
+/* Whether they are equal where the origin is number 3 of a, and number 5 of b. */
+static bool are_equal_with_stamps(struct keyspace *a, struct keyspace *b)
+{
+    uint64_t origins_of_a[VERSION_ORIGINS] = {[3] = 77}, origins_of_b[VERSION_ORIGINS] = {[5] = 77};
+    struct slot_terms terms_of_a = terms_of("stamps"), terms_of_b = terms_of("stamps");
+
+    terms_of_a.origins = origins_of_a;
+    terms_of_b.origins = origins_of_b;
+    take(a, &terms_of_a);
+    take(b, &terms_of_b);
+    return memcmp(&a->digests, &b->digests, sizeof(a->digests)) == 0;
+}
+
+static void stamps_count_if_origins_are_named(void **state)
+{
+    struct keyspace *a = keyspace_create(1), *b = keyspace_create(1);
+    const uint64_t stamp = stamp_at(now_ms);
+
+    (void)state;
+    put(a, 0, "k", SLICE("v"), EXPIRE_NEVER);
+    put(b, 0, "k", SLICE("v"), EXPIRE_NEVER);
+    set_version(a, version_make(stamp, false, 3));
+    assert_false(are_equal_with_stamps(a, b));
+    set_version(b, version_make(stamp, false, 5));
+    assert_true(are_equal_with_stamps(a, b));
+    set_version(b, version_make(stamp, false, 3)); /* another origin */
+    assert_false(are_equal_with_stamps(a, b));
+    set_version(b, version_make(stamp + 1, false, 5));
+    assert_false(are_equal_with_stamps(a, b));
+    set_version(b, version_make(stamp, true, 5));
+    assert_false(are_equal_with_stamps(a, b));
+    assert_true(are_equal(a, b)); /* they are not named */
+    keyspace_destroy(a);
+    keyspace_destroy(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_and_stripes_leave_no_trace), cmocka_unit_test(all_that_counts_counts),
-        cmocka_unit_test(what_is_due_is_as_absent),         cmocka_unit_test(members_that_are_due_are_as_absent),
-        cmocka_unit_test(sketches_compare_by_registers),    cmocka_unit_test(known_data_have_known_digests),
+        cmocka_unit_test(order_and_stripes_leave_no_trace),  cmocka_unit_test(all_that_counts_counts),
+        cmocka_unit_test(what_is_due_is_as_absent),          cmocka_unit_test(members_that_are_due_are_as_absent),
+        cmocka_unit_test(sketches_compare_by_registers),     cmocka_unit_test(known_data_have_known_digests),
+        cmocka_unit_test(stamps_count_if_origins_are_named),
     };
 
     fence_setup();
