@@ -1,4 +1,15 @@
 /* keydb-server: puts the parts together in one visible list and takes them down in reverse. */
+#include "active/active_info.h"
+#include "active/compare.h"
+#include "active/links.h"
+#include "active/node.h"
+#include "active/node_files.h"
+#include "active/options.h"
+#include "active/peers.h"
+#include "active/readiness.h"
+#include "active/sender.h"
+#include "active/snapshot.h"
+#include "active/window_cycle.h"
 #include "base/background.h"
 #include "base/fence.h"
 #include "base/hash.h"
@@ -14,6 +25,7 @@
 #include "replication/backlog.h"
 #include "replication/failover.h"
 #include "replication/farewell.h"
+#include "replication/followers.h"
 #include "replication/full_sync.h"
 #include "replication/history.h"
 #include "replication/local_keys.h"
@@ -125,6 +137,7 @@ static void fields_setup(void)
         client_limit_info,   dispatch_info,    parking_info,           rendezvous_info,
         migrate_link_info,   listeners_info,   active_expiry_info,     defrag_cycle_info,
         standalone_info,     replication_info, shutdown_wait_info,     script_info,
+        active_info,
     };
 
     info_setup(tables, countof(tables));
@@ -134,22 +147,25 @@ static void fields_setup(void)
 static void lifecycles_setup(void)
 {
     static const struct lifecycle *const parts[] = {
-        &replicas_lifecycle,      &replica_link_lifecycle,   &full_sync_lifecycle,
-        &deferred_log_lifecycle,  &timing_lifecycle,         &memory_limit_lifecycle,
-        &client_limit_lifecycle,  &events_lifecycle,         &tracking_lifecycle,
-        &broadcast_lifecycle,     &accept_lifecycle,         &tls_peers_lifecycle,
-        &acl_client_lifecycle,    &journal_limits_lifecycle, &certificates_lifecycle,
-        &dispatch_lifecycle,      &placement_lifecycle,      &blocked_lifecycle,
-        &aof_hold_lifecycle,      &monitor_lifecycle,        &pubsub_lifecycle,
-        &shutdown_lifecycle,      &persistence_lifecycle,    &aof_lifecycle,
-        &rendezvous_lifecycle,    &pause_lifecycle,          &parking_lifecycle,
-        &cron_runner_lifecycle,   &migrate_lifecycle,        &large_bulk_lifecycle,
-        &defrag_cycle_lifecycle,  &soft_shutdown_lifecycle,  &loading_lifecycle,
-        &active_expiry_lifecycle, &listeners_lifecycle,      &standstill_lifecycle,
-        &backlog_lifecycle,       &crew_lifecycle,           &master_lifecycle,
-        &master_link_lifecycle,   &role_rules_lifecycle,     &replication_info_lifecycle,
-        &wait_lifecycle,          &local_keys_lifecycle,     &failover_lifecycle,
-        &shutdown_wait_lifecycle, &slot_cycle_lifecycle,
+        &replicas_lifecycle,      &replica_link_lifecycle,  &followers_lifecycle,
+        &full_sync_lifecycle,     &deferred_log_lifecycle,  &timing_lifecycle,
+        &memory_limit_lifecycle,  &client_limit_lifecycle,  &events_lifecycle,
+        &tracking_lifecycle,      &broadcast_lifecycle,     &accept_lifecycle,
+        &tls_peers_lifecycle,     &acl_client_lifecycle,    &journal_limits_lifecycle,
+        &certificates_lifecycle,  &dispatch_lifecycle,      &placement_lifecycle,
+        &blocked_lifecycle,       &aof_hold_lifecycle,      &monitor_lifecycle,
+        &pubsub_lifecycle,        &shutdown_lifecycle,      &persistence_lifecycle,
+        &aof_lifecycle,           &rendezvous_lifecycle,    &pause_lifecycle,
+        &parking_lifecycle,       &cron_runner_lifecycle,   &migrate_lifecycle,
+        &large_bulk_lifecycle,    &defrag_cycle_lifecycle,  &soft_shutdown_lifecycle,
+        &loading_lifecycle,       &active_expiry_lifecycle, &listeners_lifecycle,
+        &standstill_lifecycle,    &backlog_lifecycle,       &crew_lifecycle,
+        &peers_lifecycle,         &readiness_lifecycle,     &master_lifecycle,
+        &master_link_lifecycle,   &role_rules_lifecycle,    &replication_info_lifecycle,
+        &wait_lifecycle,          &local_keys_lifecycle,    &failover_lifecycle,
+        &shutdown_wait_lifecycle, &slot_cycle_lifecycle,    &node_lifecycle,
+        &links_lifecycle,         &snapshot_lifecycle,      &snapshot_load_lifecycle,
+        &window_cycle_lifecycle,  &sender_lifecycle,        &compare_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)
@@ -182,6 +198,9 @@ static void parts_setup(void)
     aof_setup();
     journal_limits_setup();
     replication_options_setup();
+    active_options_setup();
+    peers_setup();
+    links_setup();
     replicas_setup();
     master_setup();
     replication_info_setup();
@@ -211,6 +230,8 @@ static void say_hello(const struct server *server, bool has_settings)
 /* Before that it answers, but may yet find that the data cannot be read. */
 static void begin_service(void)
 {
+    node_begin();
+    node_files_begin();
     aof_begin();
     if (!atomic_load_explicit(&server_instance()->stopping, memory_order_relaxed))
         log_notice("Ready to accept connections");
@@ -259,6 +280,7 @@ int main(int argc, char **argv)
     loading_on_end(script_host_leave);
     loading_on_flush(tracking_note_flush);
     aof_load_provide(&apply_functions);
+    node_files_setup();
     watchdog_setup(server);
     say_hello(server, argc > 1);
     loading_on_loaded(begin_service);

@@ -107,9 +107,12 @@ run_program() {
     if [ "$(wc -l <"$log")" -le 120 ]; then
         sed 's/^/  | /' "$log"
     else
-        grep -n -i -E 'fail|error|assert|Sanitizer' "$log" | head -40 | sed 's/^/  | /'
+        # First what went wrong, as whoever reads this may get only its beginning.
+        grep -n -A8 -E '^ *(FAILED|FAIL|wrong|not ok) ' "$log" | cut -c1-300 | head -60 | sed 's/^/  | /'
+        grep -n -i -E 'fail|error|assert|Sanitizer' "$log" | grep -v ' 0 failed' | cut -c1-300 | head -30 |
+            sed 's/^/  | /'
         echo "  | ..."
-        tail -60 "$log" | sed 's/^/  | /'
+        tail -20 "$log" | cut -c1-300 | sed 's/^/  | /'
     fi
 }
 
@@ -196,6 +199,9 @@ group_differential() {
         --server "$server" --oracle "$ORACLE" --count "$(pick 3000 1000 100000)" --seed "$SEED"
     run_program "differential, operations" "$(pick 60 60 600)" python3 tests/differential/operations.py \
         --server "$server" --oracle "$ORACLE" --rounds 4 --commands "$(pick 1500 1000 30000)" --seed "$SEED"
+    run_program "differential, placing" "$(pick 60 180 900)" python3 tests/differential/placing.py \
+        --server "$server" --oracle "$ORACLE" --rounds "$(pick 3 4 200)" --commands "$(pick 600 400 2000)" \
+        --seed "$SEED"
     run_program "differential, append only files" "$(pick 120 120 1200)" python3 tests/differential/aof.py \
         --server "$server" --oracle "$ORACLE" --blocks "$(pick 5 5 100)" --seed "$SEED"
 }
@@ -210,6 +216,25 @@ group_replication() {
     [ "$level" != whole ] || run_program "replication, chaos with redis-server" 1200 \
         python3 tests/replication/chaos.py --server "$server" --oracle "$ORACLE" --rounds 100 --seconds 900 \
         --kinds ours,oracle,ours,ours --seed "$SEED"
+}
+
+# Nodes that all take writes. KeyDB's server, where it is, has defects that these tests have to find.
+group_active() {
+    for threads in $(pick 4 "1 4" "1 4"); do
+        run_program "active, receiving, $threads threads" "$(pick 60 240 240)" python3 tests/active/receiving.py \
+            --server "$server" --threads "$threads"
+    done
+    run_program "active, sending" "$(pick 60 180 180)" python3 tests/active/sending.py --server "$server"
+    [ "$level" != whole ] || run_program "active, comparing" 600 python3 tests/active/comparing.py --server "$server" \
+        --keys 1000000 --changes 100000 --nodes 6 --check
+    run_program "active, directed" "$(pick 120 240 900)" python3 tests/active/directed.py --server "$server" \
+        --oracle "$ORACLE" --level "$level"
+    run_program "active, examples" 120 python3 tests/active/examples.py --server "$server"
+    run_program "active, what KeyDB does" 120 python3 tests/active/directed.py --server "$server" \
+        --oracle "$ORACLE" --nodes keydb --must-fail "counter in a cut, results written by hand"
+    # It finds what is still open: see docs/active-replication.md.
+    [ "$level" != whole ] || run_program "active, chaos" 2400 python3 tests/active/chaos.py --server "$server" \
+        --oracle "$ORACLE" --rounds 300 --seconds 1800 --seed "$SEED" --shrink 200
 }
 
 # The rules of active replication in a simulated world. The whole form runs more than 10 million operations.

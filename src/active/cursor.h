@@ -15,6 +15,30 @@
 
 enum { VARINT_BYTES_MOST = 10 };
 
+/* Without a look at the room. These return where it ends. */
+static inline char *write_varint(char *at, uint64_t number)
+{
+    for (; number >= 0x80; number >>= 7)
+        *at++ = (char)(number | 0x80);
+    *at++ = (char)number;
+    return at;
+}
+
+static inline char *write_fixed(char *at, uint64_t number)
+{
+    for (unsigned i = 0; i < 8; i++)
+        *at++ = (char)(number >> 8 * i);
+    return at;
+}
+
+/* A difference that may be negative: small ones of either sign are short. */
+static inline char *write_difference(char *at, uint64_t number, uint64_t base)
+{
+    const uint64_t difference = number - base;
+
+    return write_varint(at, (difference << 1) ^ (0 - (difference >> 63)));
+}
+
 static inline void put_byte(struct buffer *out, uint8_t byte)
 {
     buffer_append_char(out, (char)byte);
@@ -22,29 +46,22 @@ static inline void put_byte(struct buffer *out, uint8_t byte)
 
 static inline void put_varint(struct buffer *out, uint64_t number)
 {
-    char *at = buffer_reserve(out, VARINT_BYTES_MOST), *const begin = at;
+    char *at = buffer_reserve(out, VARINT_BYTES_MOST);
 
-    for (; number >= 0x80; number >>= 7)
-        *at++ = (char)(number | 0x80);
-    *at++ = (char)number;
-    out->size += (size_t)(at - begin);
+    out->size += (size_t)(write_varint(at, number) - at);
 }
 
 static inline void put_fixed(struct buffer *out, uint64_t number)
 {
-    char bytes[8];
-
-    for (unsigned i = 0; i < sizeof(bytes); i++)
-        bytes[i] = (char)(number >> 8 * i);
-    buffer_append(out, bytes, sizeof(bytes));
+    (void)write_fixed(buffer_reserve(out, sizeof(number)), number);
+    out->size += sizeof(number);
 }
 
-/* A difference that may be negative: small ones of either sign are short. */
 static inline void put_difference(struct buffer *out, uint64_t number, uint64_t base)
 {
-    const uint64_t difference = number - base;
+    char *at = buffer_reserve(out, VARINT_BYTES_MOST);
 
-    put_varint(out, (difference << 1) ^ (0 - (difference >> 63)));
+    out->size += (size_t)(write_difference(at, number, base) - at);
 }
 
 struct cursor {

@@ -22,7 +22,7 @@
  *
  *     head     1 byte: FRAME_OP_*, and the index of the key among the words << FRAME_OP_KEY_SHIFT; 0: it has no key
  *     db       varint  if OP_DB; else that of the operation before in this frame, at first 0
- *     seen     varint  if OP_EVICTS: the entry's stamp minus the stamp that the eviction saw
+ *     seen     varint  if OP_EVICTS: the entry's stamp minus the stamp that the eviction saw; all of its entry
  *     words    varint  their number
  *     word     varint  its size, then its bytes; those of FRAME_LARGE_BYTES or more are among the larges instead
  *
@@ -41,7 +41,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FRAME_VERSION_LEAST = 1, FRAME_VERSION_MOST = 1 }; /* said in hello */
+enum { FRAME_VERSION_COMPARES = 2, FRAME_VERSION_PARTS = 2 }; /* from there on */
+enum { FRAME_VERSION_LEAST = 1, FRAME_VERSION_MOST = 2 };     /* said in hello */
 
 enum frame_kind {
     FRAME_HELLO = 1,
@@ -51,7 +52,12 @@ enum frame_kind {
     FRAME_WANT = 5,    /* the receiver asks for origins */
     FRAME_STOP = 6,    /* the receiver wants no more of origins */
     FRAME_STOPPED = 7, /* the sender sends no more of them */
-    FRAME_KIND_END = 8
+    FRAME_STATE = 8,   /* the sender gives its state: bytes of a file (snapshot.h), without any: that was all */
+    /* From version 2 on, for compare.h; bodies in comparison.h: */
+    FRAME_COMPARE = 9,  /* the receiver asks for digests */
+    FRAME_DIGESTS = 10, /* the sender's answer */
+    FRAME_REPAIR = 11,  /* the receiver has found keys that differ */
+    FRAME_KIND_END = 12
 };
 
 enum {
@@ -74,8 +80,8 @@ enum {
 
 enum {
     FRAME_LARGE_BYTES = RESP_LARGE_BYTES,
-    FRAME_FULL_BYTES = 64 << 10, /* a writer with more than that should flush */
-    FRAME_ORIGINS_MOST = 1024,   /* numbers on a link; beyond it the one that was used longest ago gets a new origin */
+    FRAME_FULL_BYTES = 256 << 10, /* a writer with more than that should flush */
+    FRAME_ORIGINS_MOST = 1024,    /* numbers on a link; beyond it the one that was used longest ago gets a new origin */
     FRAME_ERROR_BYTES = 160
 };
 #define FRAME_BODY_BYTES_MOST (UINT64_C(1) << 31)
@@ -100,6 +106,7 @@ struct frame_entry {
     uint64_t mvcc; /* 0: it did not come from KeyDB */
     int64_t wall;  /* never falls at an origin */
     bool flush;
+    bool is_raw; /* not in frames: its commands are those of a KeyDB server (place_describe_raw) */
     const struct frame_op *ops;
     uint32_t op_count;
 };
@@ -141,6 +148,8 @@ void frame_reader_destroy(struct frame_reader **reader); /* accepts NULL; leaves
  * until the next call, as are the bytes that were given; for a blob that shall live longer acquire a reference. */
 must_check enum frame_result frame_read(struct frame_reader *reader, const char *data, size_t size, size_t *used,
                                         struct frame *frame);
+/* The entries that were read last shall outlive the bytes that were given, until the next frame is read. */
+void frame_reader_keep(struct frame_reader *reader);
 const char *frame_reader_error(const struct frame_reader *reader); /* a line: which frame, where, what */
 
 /* After FRAME_MORE, when all bytes are used: where the next bytes of a large word may be received instead, 0 if

@@ -54,7 +54,8 @@ struct frame_reader {
         struct resp_blob_arg *items; /* each stands for the large with its index; references */
         uint32_t count, capacity;
     } blobs;
-    struct buffer body;    /* of a frame whose large words are still to come */
+    struct buffer body;    /* of a frame whose large words are still to come, or that is kept */
+    struct slice given;    /* the body of the entries that were read last, if it is the caller's */
     uint32_t large_index;  /* the one that comes now; larges.count: none is missing */
     uint64_t large_filled; /* bytes of it */
     unsigned last_db;      /* of the body that is read */
@@ -95,6 +96,7 @@ static void end_frame(struct frame_reader *reader, size_t kept_bytes)
         buffer_fini(&reader->body);
     reader->large_index = 0;
     reader->large_filled = 0;
+    reader->given = SLICE_EMPTY;
 }
 
 void frame_reader_destroy(struct frame_reader **reader)
@@ -125,8 +127,10 @@ size_t frame_reader_bytes(const struct frame_reader *reader)
 static const char *kind_name(unsigned kind)
 {
     static const char *const names[FRAME_KIND_END] = {
-        [FRAME_HELLO] = "hello", [FRAME_ENTRIES] = "entries", [FRAME_LARGES] = "entries", [FRAME_BEAT] = "beat",
-        [FRAME_WANT] = "want",   [FRAME_STOP] = "stop",       [FRAME_STOPPED] = "stopped"};
+        [FRAME_HELLO] = "hello",     [FRAME_ENTRIES] = "entries", [FRAME_LARGES] = "entries",  [FRAME_BEAT] = "beat",
+        [FRAME_WANT] = "want",       [FRAME_STOP] = "stop",       [FRAME_STOPPED] = "stopped", [FRAME_STATE] = "state",
+        [FRAME_COMPARE] = "compare", [FRAME_DIGESTS] = "digests", [FRAME_REPAIR] = "repair",
+    };
 
     return kind < FRAME_KIND_END && names[kind] != NULL ? names[kind] : "unknown";
 }
@@ -256,6 +260,16 @@ static bool read_word(struct frame_reader *reader, struct cursor *cursor, uint32
     return true;
 }
 
+/* Of one key, which is all that its entry does; older than it is what it saw. */
+static bool is_eviction(struct cursor *cursor, const struct frame_entry *entry, uint8_t head, uint64_t before)
+{
+    if (before == 0 || before > entry->stamp || !stamp_is_possible(entry->stamp - before))
+        return cursor_fail(cursor, "an eviction saw no such stamp");
+    if ((head & FRAME_OP_OVERWRITES) == 0 || head >> FRAME_OP_KEY_SHIFT == 0 || entry->op_count != 1)
+        return cursor_fail(cursor, "an eviction of no key, or of more");
+    return true;
+}
+
 static bool read_op(struct frame_reader *reader, struct cursor *cursor, const struct frame_entry *entry)
 {
     struct frame_op op = {0};
@@ -272,8 +286,11 @@ static bool read_op(struct frame_reader *reader, struct cursor *cursor, const st
         return cursor_fail(cursor, "there is no such database");
     if ((head & FRAME_OP_EVICTS) != 0 && !get_varint(cursor, &before))
         return false;
-    if (before > entry->stamp)
-        return cursor_fail(cursor, "an eviction saw no such stamp");
+    op.overwrites = (head & FRAME_OP_OVERWRITES) != 0;
+    op.evicts = (head & FRAME_OP_EVICTS) != 0;
+    if (op.evicts && !is_eviction(cursor, entry, head, before))
+        return false;
+    op.seen = op.evicts ? entry->stamp - before : 0;
     if (!get_count(cursor, 1, &count))
         return false;
     op.key_index = head >> FRAME_OP_KEY_SHIFT;
@@ -281,9 +298,6 @@ static bool read_op(struct frame_reader *reader, struct cursor *cursor, const st
         return cursor_fail(cursor, "an operation without its key or command");
     op.word_count = (uint32_t)count;
     op.db = reader->last_db = (unsigned)db;
-    op.overwrites = (head & FRAME_OP_OVERWRITES) != 0;
-    op.evicts = (head & FRAME_OP_EVICTS) != 0;
-    op.seen = op.evicts ? entry->stamp - before : 0;
     for (uint32_t i = 0; i < op.word_count; i++) {
         if (!read_word(reader, cursor, i, &op))
             return false;
@@ -422,6 +436,8 @@ static enum frame_result read_body(struct frame_reader *reader, enum frame_kind 
     cursor = cursor_of(body);
     if (!read_entries(reader, &cursor))
         return fail(reader, kind, (size_t)(cursor.at - cursor.begin), cursor.error);
+    if (kind == FRAME_ENTRIES)
+        reader->given = body;
     if (kind == FRAME_LARGES && reader->larges.count == 0)
         return fail(reader, kind, body.size, "no large word");
     return kind == FRAME_LARGES ? FRAME_MORE : complete(reader, kind, frame);
@@ -452,7 +468,7 @@ enum frame_result frame_read(struct frame_reader *reader, const char *data, size
 {
     enum frame_result result = FRAME_MORE;
     enum frame_kind kind = FRAME_LARGES;
-    uint64_t body_bytes;
+    uint64_t body_bytes = 0;
     size_t head = 0;
 
     *used = 0;
@@ -474,4 +490,21 @@ enum frame_result frame_read(struct frame_reader *reader, const char *data, size
         return result;
     reader->awaits_larges = false;
     return complete(reader, kind, frame);
+}
+
+/* Those with large words are kept already. */
+void frame_reader_keep(struct frame_reader *reader)
+{
+    const struct slice given = reader->given;
+
+    if (given.size == 0)
+        return;
+    assert(reader->body.size == 0);
+    buffer_append_slice(&reader->body, given);
+    for (uint32_t i = 0; i < reader->words.count; i++) {
+        struct slice *word = &reader->words.items[i];
+
+        word->data = reader->body.data + (word->data - given.data);
+    }
+    reader->given = SLICE_EMPTY;
 }

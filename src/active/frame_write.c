@@ -5,7 +5,11 @@
 #include "base/assert.h"
 #include "base/blob.h"
 
-enum { KEPT_BYTES_MOST = 1 << 20 }; /* a larger buffer is given back after the frame */
+enum {
+    KEPT_BYTES_MOST = 1 << 20, /* a larger buffer is given back after the frame */
+    HEAD_BYTES_MOST = 1 + UUID_BYTES + 2 * 8 + 4 * VARINT_BYTES_MOST,
+    OP_BYTES_MOST = 1 + 3 * VARINT_BYTES_MOST
+};
 
 struct numbered {
     uint64_t id; /* of the origin */
@@ -85,74 +89,90 @@ static uint32_t number_of(struct frame_writer *writer, uint64_t id, bool *is_new
     return writer->origins.count - 1;
 }
 
-static void add_head(struct frame_writer *writer, const struct frame_entry *entry)
+static ALWAYS_INLINE void add_head(struct frame_writer *writer, const struct frame_entry *entry)
 {
     struct buffer *body = &writer->body;
     bool is_new;
+    char *at;
     const uint32_t number = number_of(writer, entry->origin, &is_new);
     struct numbered *origin = &writer->origins.items[number];
     const bool has_prev = is_new || entry->prev != origin->stamp || entry->wall < origin->wall;
     const bool has_origin = is_new || number != writer->last_number;
     const bool has_wall = has_prev || entry->wall != origin->wall;
 
-    put_byte(body, (uint8_t)((has_origin ? FRAME_HAS_ORIGIN : 0) | (is_new ? FRAME_HAS_UUID : 0) |
-                             (has_prev ? FRAME_HAS_PREV : 0) | (has_wall ? FRAME_HAS_WALL : 0) |
-                             (entry->mvcc != 0 ? FRAME_HAS_MVCC : 0) | (entry->op_count != 1 ? FRAME_HAS_OPS : 0) |
-                             (entry->flush ? FRAME_IS_FLUSH : 0)));
+    assert(!is_new || uuid_id(&entry->uuid) == entry->origin);
+    at = buffer_reserve(body, HEAD_BYTES_MOST);
+    *at++ = (char)((has_origin ? FRAME_HAS_ORIGIN : 0) | (is_new ? FRAME_HAS_UUID : 0) |
+                   (has_prev ? FRAME_HAS_PREV : 0) | (has_wall ? FRAME_HAS_WALL : 0) |
+                   (entry->mvcc != 0 ? FRAME_HAS_MVCC : 0) | (entry->op_count != 1 ? FRAME_HAS_OPS : 0) |
+                   (entry->flush ? FRAME_IS_FLUSH : 0));
     if (has_origin)
-        put_varint(body, number);
-    if (is_new)
-        buffer_append(body, entry->uuid.bytes, UUID_BYTES);
+        at = write_varint(at, number);
+    if (is_new) {
+        memcpy(at, entry->uuid.bytes, UUID_BYTES);
+        at += UUID_BYTES;
+    }
     if (has_prev)
-        put_fixed(body, entry->prev);
-    put_varint(body, entry->stamp - entry->prev);
+        at = write_fixed(at, entry->prev);
+    at = write_varint(at, entry->stamp - entry->prev);
     if (has_prev)
-        put_difference(body, (uint64_t)entry->wall, entry->stamp >> STAMP_COUNTER_BITS);
+        at = write_difference(at, (uint64_t)entry->wall, entry->stamp >> STAMP_COUNTER_BITS);
     else if (has_wall)
-        put_varint(body, (uint64_t)(entry->wall - origin->wall));
+        at = write_varint(at, (uint64_t)(entry->wall - origin->wall));
     if (entry->mvcc != 0)
-        put_fixed(body, entry->mvcc);
+        at = write_fixed(at, entry->mvcc);
     if (entry->op_count != 1)
-        put_varint(body, entry->op_count);
+        at = write_varint(at, entry->op_count);
+    body->size = (size_t)(at - body->data);
     *origin = (struct numbered){entry->origin, entry->stamp, entry->wall, ++writer->entries};
     writer->last_number = number;
 }
 
 /* `next` is the first blob that was not used yet. */
-static void add_word(struct frame_writer *writer, const struct frame_op *op, uint32_t index, uint32_t *next)
+static void add_large(struct frame_writer *writer, const struct frame_op *op, uint32_t index, uint32_t *next)
 {
     const struct slice word = op->words[index];
     struct blob *blob = NULL;
 
-    put_varint(&writer->body, word.size);
     if (*next < op->blob_count && op->blobs[*next].arg_index == index)
         blob = op->blobs[(*next)++].blob;
-    if (word.size < FRAME_LARGE_BYTES) {
-        buffer_append_slice(&writer->body, word);
-        return;
-    }
     assert(blob == NULL || blob->size == word.size);
     *ARRAY_PUSH(&writer->larges) = blob != NULL ? blob_acquire(blob) : blob_create_copy(word);
     writer->large_bytes += word.size;
 }
 
-static void add_op(struct frame_writer *writer, const struct frame_entry *entry, const struct frame_op *op)
+static ALWAYS_INLINE void add_op(struct frame_writer *writer, const struct frame_entry *entry,
+                                 const struct frame_op *op)
 {
+    struct buffer *body = &writer->body;
     const bool has_db = op->db != writer->last_db;
+    char *at = buffer_reserve(body, OP_BYTES_MOST);
     uint32_t next = 0;
 
     assert(op->word_count > op->key_index && op->key_index <= FRAME_OP_KEY_MOST);
-    put_byte(&writer->body, (uint8_t)((op->overwrites ? FRAME_OP_OVERWRITES : 0) | (op->evicts ? FRAME_OP_EVICTS : 0) |
-                                      (has_db ? FRAME_OP_DB : 0) | op->key_index << FRAME_OP_KEY_SHIFT));
+    *at++ = (char)((op->overwrites ? FRAME_OP_OVERWRITES : 0) | (op->evicts ? FRAME_OP_EVICTS : 0) |
+                   (has_db ? FRAME_OP_DB : 0) | op->key_index << FRAME_OP_KEY_SHIFT);
     if (has_db)
-        put_varint(&writer->body, op->db);
+        at = write_varint(at, op->db);
     if (op->evicts) {
         assert(op->seen <= entry->stamp);
-        put_varint(&writer->body, entry->stamp - op->seen);
+        at = write_varint(at, entry->stamp - op->seen);
     }
-    put_varint(&writer->body, op->word_count);
-    for (uint32_t i = 0; i < op->word_count; i++)
-        add_word(writer, op, i, &next);
+    at = write_varint(at, op->word_count);
+    body->size = (size_t)(at - body->data);
+    for (uint32_t i = 0; i < op->word_count; i++) {
+        const struct slice word = op->words[i];
+        const bool is_large = word.size >= FRAME_LARGE_BYTES;
+
+        at = write_varint(buffer_reserve(body, VARINT_BYTES_MOST + (is_large ? 0 : word.size)), word.size);
+        if (UNLIKELY(is_large)) {
+            add_large(writer, op, i, &next);
+        } else if (word.size != 0) {
+            memcpy(at, word.data, word.size);
+            at += word.size;
+        }
+        body->size = (size_t)(at - body->data);
+    }
     writer->last_db = op->db;
 }
 
@@ -160,7 +180,6 @@ void frame_writer_add(struct frame_writer *writer, const struct frame_entry *ent
 {
     assert(entry->prev < entry->stamp && stamp_is_possible(entry->stamp));
     assert(entry->op_count != 0);
-    assert(uuid_id(&entry->uuid) == entry->origin);
     add_head(writer, entry);
     for (uint32_t i = 0; i < entry->op_count; i++)
         add_op(writer, entry, &entry->ops[i]);

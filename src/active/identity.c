@@ -19,6 +19,8 @@ static const char any_first_line[] = "keydb-identity ";
 void identity_fini(struct merge_identity *identity)
 {
     merge_vector_fini(&identity->former);
+    merge_members_fini(&identity->members);
+    merge_vector_fini(&identity->removed);
     *identity = (struct merge_identity){0};
 }
 
@@ -38,6 +40,16 @@ static uint64_t crc_of(struct slice text)
     return crc64_update(0, text.data, text.size);
 }
 
+static void add_member(struct buffer *text, const struct merge_member *member)
+{
+    const struct uuid name = uuid_of_id(member->name), origin = uuid_of_id(member->origin);
+    char name_text[UUID_TEXT_BYTES + 1], origin_text[UUID_TEXT_BYTES + 1];
+
+    uuid_format(&name, name_text);
+    uuid_format(&origin, origin_text);
+    buffer_printf(text, "member %s %s %u\n", name_text, origin_text, member->incarnation);
+}
+
 void identity_format(const struct merge_identity *identity, struct buffer *text)
 {
     const size_t begin = text->size;
@@ -49,6 +61,10 @@ void identity_format(const struct merge_identity *identity, struct buffer *text)
                   (unsigned long long)identity->promised, (long long)identity->wall);
     for (uint32_t i = 0; i < identity->former.count; i++)
         add_uuid(text, "former", identity->former.items[i].id);
+    for (uint32_t i = 0; i < identity->members.count; i++)
+        add_member(text, &identity->members.items[i]);
+    for (uint32_t i = 0; i < identity->removed.count; i++)
+        add_uuid(text, "removed", identity->removed.items[i].id);
     buffer_printf(text, "crc64 %016llx\n",
                   (unsigned long long)crc_of(slice_make(text->data + begin, text->size - begin)));
 }
@@ -71,15 +87,37 @@ static bool take_line(struct slice *text, const char *word, struct slice *value)
 }
 
 /* Names and origins of ours only. */
-static bool take_id(struct slice *text, const char *word, uint64_t *id)
+static bool parse_id(struct slice value, uint64_t *id)
 {
-    struct slice value;
     struct uuid uuid;
 
-    if (!take_line(text, word, &value) || !uuid_parse(value, &uuid) || !uuid_is_ours(&uuid))
+    if (!uuid_parse(value, &uuid) || !uuid_is_ours(&uuid))
         return false;
     *id = uuid_id(&uuid);
     return true;
+}
+
+static bool take_id(struct slice *text, const char *word, uint64_t *id)
+{
+    struct slice value;
+
+    return take_line(text, word, &value) && parse_id(value, id);
+}
+
+static bool take_member(struct slice *text, struct merge_members *members)
+{
+    struct merge_member member;
+    struct slice value;
+    uint64_t starts;
+
+    if (!take_line(text, "member", &value) || value.size < 2 * (UUID_TEXT_BYTES + 1) ||
+        value.data[UUID_TEXT_BYTES] != ' ' || value.data[2 * UUID_TEXT_BYTES + 1] != ' ' ||
+        !parse_id(slice_make(value.data, UUID_TEXT_BYTES), &member.name) ||
+        !parse_id(slice_make(value.data + UUID_TEXT_BYTES + 1, UUID_TEXT_BYTES), &member.origin) ||
+        !number_parse_u64(slice_skip(value, 2 * (size_t)(UUID_TEXT_BYTES + 1)), &starts) || starts > UINT32_MAX)
+        return false;
+    member.incarnation = (uint32_t)starts;
+    return merge_members_learn(members, member);
 }
 
 static bool take_number(struct slice *text, const char *word, uint64_t most, uint64_t *number)
@@ -91,7 +129,7 @@ static bool take_number(struct slice *text, const char *word, uint64_t most, uin
 
 static bool take_fields(struct slice *text, struct merge_identity *identity)
 {
-    uint64_t starts, wall, former;
+    uint64_t starts, wall, id;
 
     if (!take_id(text, "name", &identity->name) || !take_id(text, "origin", &identity->origin) ||
         !take_number(text, "starts", UINT32_MAX, &starts) ||
@@ -100,12 +138,13 @@ static bool take_fields(struct slice *text, struct merge_identity *identity)
         return false;
     identity->incarnation = (uint32_t)starts;
     identity->wall = (int64_t)wall;
-    while (text->size != 0) {
-        if (!take_id(text, "former", &former))
-            return false;
-        merge_vector_set(&identity->former, former, 1);
+    while (slice_starts_with(*text, SLICE("former ")) && take_id(text, "former", &id))
+        merge_vector_set(&identity->former, id, 1);
+    while (slice_starts_with(*text, SLICE("member ")) && take_member(text, &identity->members)) {
     }
-    return starts > identity->former.count;
+    while (slice_starts_with(*text, SLICE("removed ")) && take_id(text, "removed", &id))
+        merge_vector_set(&identity->removed, id, 1);
+    return text->size == 0 && starts > identity->former.count;
 }
 
 static bool refuse(char error[IDENTITY_ERROR_BYTES], const char *why)

@@ -7,6 +7,8 @@
  *     stamp-bound 29409280...  no stamp above it was given or promised
  *     wall-bound 17950000...   no wall time above it was used or promised
  *     former UUID             one line for each earlier start
+ *     member UUID UUID 3      one line for each node that belongs to the group: its name, origin, number of starts
+ *     removed UUID            one line for each node that does not any more
  *     crc64 16 hex digits     of all lines before
  *
  * It is written beside the old one, synced, renamed, and its folder synced: a power cut leaves the old file or the new
@@ -24,7 +26,7 @@
 #include "base/compiler.h"
 #include "base/slice.h"
 #include "base/status.h"
-#include "merge/node.h"
+#include "merge/state.h"
 
 #include <stdbool.h>
 #include <stdint.h>

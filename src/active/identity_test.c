@@ -118,6 +118,10 @@ static void text_comes_back(void **state)
         identity.promised = stamp_at(now_ms) + random_below(&random, 1 << 20);
         for (unsigned k = 0; k < i; k++)
             merge_vector_set(&identity.former, uuid_random_id(), 1);
+        for (uint32_t n = 0; n < i % 4; n++) {
+            merge_members_learn(&identity.members, (struct merge_member){uuid_random_id(), uuid_random_id(), n + 1});
+            merge_vector_set(&identity.removed, uuid_random_id(), 1);
+        }
         identity.incarnation = i + 1;
         identity_format(&identity, &text);
         assert_true(identity_parse(buffer_slice(&text), &read, error));
@@ -128,6 +132,14 @@ static void text_comes_back(void **state)
         assert_int_equal(read.wall, identity.wall);
         assert_int_equal(read.former.count, i);
         assert_true(merge_vector_covers(&read.former, &identity.former));
+        assert_int_equal(read.members.count, i % 4);
+        for (uint32_t n = 0; n < read.members.count; n++) {
+            assert_int_equal(read.members.items[n].name, identity.members.items[n].name);
+            assert_int_equal(read.members.items[n].origin, identity.members.items[n].origin);
+            assert_int_equal(read.members.items[n].incarnation, identity.members.items[n].incarnation);
+        }
+        assert_int_equal(read.removed.count, i % 4);
+        assert_true(merge_vector_covers(&read.removed, &identity.removed));
         identity_fini(&read);
         for (size_t at = 0; at < text.size; at++) { /* cut short; one byte changed */
             text.data[at] ^= 1;

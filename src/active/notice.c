@@ -2,6 +2,7 @@
 
 #include "active/cursor.h"
 #include "active/frame.h"
+#include "active/notice_priv.h"
 #include "base/array.h"
 #include "base/assert.h"
 #include "store/stamp.h"
@@ -85,6 +86,7 @@ void notice_write_beat(struct buffer *body, const struct merge_beat *beat)
     put_fixed(body, beat->clock);
     put_vector(body, &beat->vector, beat->clock);
     put_vector(body, &beat->deeds, beat->clock);
+    put_vector(body, &beat->offers, beat->clock);
     put_members(body, &beat->members);
     put_set(body, &beat->closed);
     put_set(body, &beat->removed);
@@ -319,8 +321,9 @@ bool notice_read_beat(struct slice body, struct merge_beat *beat, char error[NOT
 
     *beat = (struct merge_beat){0};
     is_right = get_clock(&cursor, &beat->clock) && get_vector(&cursor, &beat->vector, beat->clock) &&
-               get_vector(&cursor, &beat->deeds, beat->clock) && get_members(&cursor, &beat->members) &&
-               get_set(&cursor, &beat->closed) && get_set(&cursor, &beat->removed) && get_words(&cursor, beat);
+               get_vector(&cursor, &beat->deeds, beat->clock) && get_vector(&cursor, &beat->offers, beat->clock) &&
+               get_members(&cursor, &beat->members) && get_set(&cursor, &beat->closed) &&
+               get_set(&cursor, &beat->removed) && get_words(&cursor, beat);
     if (ends(&cursor, is_right, "beat", error))
         return true;
     merge_beat_fini(beat);
@@ -352,4 +355,56 @@ bool notice_read_set(struct slice body, struct merge_vector *set, char error[NOT
         return true;
     merge_vector_fini(set);
     return false;
+}
+
+/* --------------------------------------------------------------------------------------------- for other formats -- */
+
+void notice_put_vector(struct buffer *body, const struct merge_vector *vector, uint64_t base)
+{
+    put_vector(body, vector, base);
+}
+
+void notice_put_set(struct buffer *body, const struct merge_vector *set)
+{
+    put_set(body, set);
+}
+
+void notice_put_members(struct buffer *body, const struct merge_members *members)
+{
+    put_members(body, members);
+}
+
+bool notice_get_id(struct cursor *cursor, uint64_t *id)
+{
+    return get_id(cursor, id);
+}
+
+bool notice_get_stamp(struct cursor *cursor, uint64_t base, uint64_t *stamp)
+{
+    return get_stamp(cursor, base, stamp);
+}
+
+bool notice_get_clock(struct cursor *cursor, uint64_t *clock)
+{
+    return get_clock(cursor, clock);
+}
+
+bool notice_get_wall(struct cursor *cursor, int64_t *wall)
+{
+    return get_wall(cursor, wall);
+}
+
+bool notice_get_vector(struct cursor *cursor, struct merge_vector *vector, uint64_t base)
+{
+    return get_vector(cursor, vector, base);
+}
+
+bool notice_get_set(struct cursor *cursor, struct merge_vector *set)
+{
+    return get_set(cursor, set);
+}
+
+bool notice_get_members(struct cursor *cursor, struct merge_members *members)
+{
+    return get_members(cursor, members);
 }

@@ -6,7 +6,7 @@
  *
  *     hello     version least 1, most 1; name uuid 16, origin uuid 16; flags 1; incarnation varint; clock 8;
  *               members; vector, deeds, cut; closed, removed, former: sets; wanted: set
- *     beat      clock 8; vector; deeds; members; closed, removed: sets; count of words, then of each
+ *     beat      clock 8; vector, deeds, offers; members; closed, removed: sets; count of words, then of each
  *               name 8, origin 8, incarnation, sequence, wall varint, frontier; vector, saved; closed; members
  *     want      clock 8; vector: the origins that are wanted, each behind the stamp that is here
  *     stop, stopped   set
@@ -23,7 +23,7 @@
 #include "base/compiler.h"
 #include "base/slice.h"
 #include "merge/group.h"
-#include "merge/node.h"
+#include "merge/state.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -147,6 +147,7 @@ static void make_beat(struct random *random, struct merge_beat *beat)
     *beat = (struct merge_beat){.clock = random_stamp(random)};
     fill_vector(random, &beat->vector, false);
     fill_vector(random, &beat->deeds, false);
+    fill_vector(random, &beat->offers, false);
     fill_vector(random, &beat->closed, true);
     fill_vector(random, &beat->removed, true);
     fill_members(random, &beat->members);
@@ -159,6 +160,7 @@ static void expect_beat(const struct merge_beat *a, const struct merge_beat *b)
     assert_int_equal(a->clock, b->clock);
     expect_vector(&a->vector, &b->vector);
     expect_vector(&a->deeds, &b->deeds);
+    expect_vector(&a->offers, &b->offers);
     expect_vector(&a->closed, &b->closed);
     expect_vector(&a->removed, &b->removed);
     expect_members(&a->members, &b->members);

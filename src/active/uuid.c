@@ -85,20 +85,40 @@ bool uuid_id_is_valid(uint64_t id)
     return id != 0 && id < MERGE_ORIGIN_FLOOR;
 }
 
-uint64_t uuid_random_id(void)
+static uint64_t random_id(uint64_t bit)
 {
     uint64_t id;
 
     do {
         random_secret(&id, sizeof(id));
+        id = (id & ~MERGE_ORIGIN_FOREIGN) | bit;
     } while (!uuid_id_is_valid(id));
     return id;
 }
 
+uint64_t uuid_random_id(void)
+{
+    return random_id(0);
+}
+
+uint64_t uuid_random_foreign_id(void)
+{
+    return random_id(MERGE_ORIGIN_FOREIGN);
+}
+
+/* The halves put together. */
+static uint64_t joined(const struct uuid *uuid)
+{
+    return half_of(uuid->bytes) ^ half_of(uuid->bytes + UUID_BYTES / 2);
+}
+
 uint64_t uuid_id(const struct uuid *uuid)
 {
-    const uint64_t id = half_of(uuid->bytes) ^ half_of(uuid->bytes + UUID_BYTES / 2);
+    uint64_t id = joined(uuid);
 
+    if (uuid_is_ours(uuid))
+        return id;
+    id |= MERGE_ORIGIN_FOREIGN;
     return uuid_id_is_valid(id) ? id : id ^ (UINT64_C(1) << 32);
 }
 
@@ -122,7 +142,11 @@ struct uuid uuid_of_id(uint64_t id)
 
 bool uuid_is_ours(const struct uuid *uuid)
 {
-    const struct uuid made = uuid_of_id(uuid_id(uuid));
+    const uint64_t id = joined(uuid);
+    struct uuid made;
 
+    if (!uuid_id_is_valid(id))
+        return false;
+    made = uuid_of_id(id);
     return uuid_equal(uuid, &made);
 }

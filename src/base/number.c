@@ -1,9 +1,11 @@
 #include "base/number.h"
 
 #include "base/assert.h"
+#include "base/extended.h"
 #include "base/mem.h"
 
 #include <errno.h>
+#include <fenv.h>
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
@@ -247,6 +249,39 @@ bool number_parse_double_clamped(struct slice text, double *number)
     return is_number;
 }
 
+#if LDBL_MANT_DIG == 113
+/* False: it is out of range. */
+static bool read_long_double(const char *text, char **end, long double *number)
+{
+    const int rounding = fegetround();
+    long double below, above;
+
+    fesetround(FE_DOWNWARD);
+    below = strtold_l(text, end, c_locale);
+    fesetround(FE_UPWARD);
+    above = strtold_l(text, end, c_locale);
+    fesetround(rounding);
+    return extended_between(below, above, number);
+}
+
+long double number_add_long_double(long double a, long double b)
+{
+    return extended_add(a, b);
+}
+#else
+static bool read_long_double(const char *text, char **end, long double *number)
+{
+    errno = 0;
+    *number = strtold_l(text, end, c_locale);
+    return errno != ERANGE || (!isinf(*number) && *number != 0.0L);
+}
+
+long double number_add_long_double(long double a, long double b)
+{
+    return a + b;
+}
+#endif
+
 bool number_parse_long_double(struct slice text, long double *number)
 {
     struct text_copy copy;
@@ -257,11 +292,7 @@ bool number_parse_long_double(struct slice text, long double *number)
     if (!text_copy_init(&copy, text))
         return false;
     pthread_once(&c_locale_once, make_c_locale);
-    errno = 0;
-    value = strtold_l(copy.text, &end, c_locale);
-    is_number = end == copy.text + text.size && !isnan(value);
-    if (errno == ERANGE && (isinf(value) || value == 0.0L))
-        is_number = false;
+    is_number = read_long_double(copy.text, &end, &value) && end == copy.text + text.size && !isnan(value);
     text_copy_fini(&copy);
     if (is_number)
         *number = value;

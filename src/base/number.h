@@ -29,8 +29,10 @@ size_t number_format_u64(char *out, uint64_t number);
 must_check bool number_parse_double(struct slice text, double *number);
 /* Less strict: accepts leading blanks; numbers that overflow or underflow become infinity or zero. */
 must_check bool number_parse_double_clamped(struct slice text, double *number);
-/* As strict as number_parse_double. */
+/* As strict as number_parse_double. A long double has the 64 bits of mantissa of x86-64, also where the processor has
+ * more: so texts and their sums are rounded alike everywhere. */
 must_check bool number_parse_long_double(struct slice text, long double *number);
+long double number_add_long_double(long double a, long double b);
 
 /* Writes %.17g, or "inf", "-inf", "nan". Whole numbers below 2^52 are fast. */
 size_t number_format_double(char out[NUMBER_DOUBLE_SPACE], double number);

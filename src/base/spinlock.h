@@ -22,6 +22,7 @@ enum lock_rank {
     LOCK_REGISTRY, /* pub/sub, scripts, ACL, configuration strings */
     LOCK_PATTERNS, /* patterns of channels: also taken under a channel's lock, to give one message its place */
     LOCK_ROSTER,   /* a worker's list of cards */
+    LOCK_ORIGINS,  /* numbers of origins, for versions of keys */
     LOCK_JOURNAL,  /* reserving space in the journal */
     LOCK_MAILBOX,  /* mail of a worker */
     LOCK_GATE,     /* the gate's own state: the last rank, held for a few instructions, also with stripes held */

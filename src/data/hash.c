@@ -4,9 +4,12 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/mem_move.h"
+#include "base/number.h"
+#include "base/panic.h"
 #include "base/table.h"
 #include "data/listpack.h"
 #include "data/sample.h"
+#include "data/undo.h"
 
 #include <string.h>
 
@@ -171,6 +174,8 @@ static uint64_t relocate(struct value *hash, uint64_t position, uint64_t most, s
     return table_relocate(&table->pairs, position, most, mover, move_pair, mover);
 }
 
+static void undo(struct value *hash, const struct value_step *step);
+
 static const struct value_member_ops member_ops = {.has = hash_has, .remove = hash_remove};
 const struct value_ops hash_ops = {.destroy = destroy,
                                    .copy = copy,
@@ -179,6 +184,7 @@ const struct value_ops hash_ops = {.destroy = destroy,
                                    .relocate = relocate,
                                    .count = hash_count,
                                    .table = as_table,
+                                   .undo = undo,
                                    .validate = hash_validate,
                                    .members = &member_ops};
 
@@ -225,7 +231,7 @@ static void become_table(struct value *hash)
     *hash = (struct value){table, ENCODING_HASHTABLE};
 }
 
-void hash_expect(struct value *hash, const struct hash_limits *limits, const struct slice *texts, uint32_t text_count)
+static void expect(struct value *hash, const struct hash_limits *limits, const struct slice *texts, uint32_t text_count)
 {
     uint64_t bytes = 0;
 
@@ -240,6 +246,14 @@ void hash_expect(struct value *hash, const struct hash_limits *limits, const str
     }
     if (!listpack_fits(hash->data, bytes, text_count))
         become_table(hash);
+}
+
+void hash_expect(struct value *hash, const struct hash_limits *limits, const struct slice *texts, uint32_t text_count)
+{
+    struct value_log *log = value_log_of(hash->data);
+
+    expect(hash, limits, texts, text_count);
+    value_log_moved(log, hash->data);
 }
 
 static bool put_in_listpack(struct value *hash, const struct hash_limits *limits, struct slice field,
@@ -283,16 +297,17 @@ static bool put_in_table(struct hash_table *table, struct slice field, struct sl
     return false;
 }
 
-bool hash_put(struct value *hash, const struct hash_limits *limits, struct slice field, struct slice value)
+static ALWAYS_INLINE bool put(struct value *hash, const struct hash_limits *limits, struct slice field,
+                              struct slice value)
 {
     const struct slice texts[] = {field, value};
 
-    hash_expect(hash, limits, texts, countof(texts));
+    expect(hash, limits, texts, countof(texts));
     return hash->encoding == ENCODING_LISTPACK ? put_in_listpack(hash, limits, field, value)
                                                : put_in_table(hash->data, field, value);
 }
 
-bool hash_remove(struct value *hash, struct slice field)
+static ALWAYS_INLINE bool remove_field(struct value *hash, struct slice field)
 {
     if (hash->encoding == ENCODING_LISTPACK) {
         struct listpack *list = hash->data;
@@ -311,6 +326,95 @@ bool hash_remove(struct value *hash, struct slice field)
         pair_free(table_remove(&table->pairs, code, slot), NULL);
     }
     return true;
+}
+
+enum step_kind {
+    STEP_NEW, /* first: a field that was not there */
+    STEP_OLD  /* first: a field; second: its value */
+};
+
+static void note(struct value_log *log, struct value hash, struct slice field)
+{
+    struct value_step step = {.first = field, .kind = STEP_NEW};
+    char scratch[NUMBER_I64_SPACE];
+
+    if (hash_get(hash, field, scratch, &step.second))
+        step.kind = STEP_OLD;
+    value_log_note(log, &step);
+}
+
+static NOINLINE bool put_watched(struct value_log *log, struct value *hash, const struct hash_limits *limits,
+                                 struct slice field, struct slice value)
+{
+    bool is_new;
+
+    note(log, *hash, field);
+    is_new = put(hash, limits, field, value);
+    value_log_moved(log, hash->data);
+    return is_new;
+}
+
+static NOINLINE bool remove_watched(struct value_log *log, struct value *hash, struct slice field)
+{
+    if (!hash_has(*hash, field))
+        return false;
+    note(log, *hash, field);
+    (void)remove_field(hash, field);
+    value_log_moved(log, hash->data);
+    return true;
+}
+
+bool hash_put(struct value *hash, const struct hash_limits *limits, struct slice field, struct slice value)
+{
+    struct value_log *log = value_log_of(hash->data);
+
+    if (UNLIKELY(log != NULL))
+        return put_watched(log, hash, limits, field, value);
+    return put(hash, limits, field, value);
+}
+
+void hash_add(struct value *hash, const struct hash_limits *limits, struct slice field, int64_t amount, int64_t sum)
+{
+    struct value_log *log = value_log_of(hash->data);
+    char digits[NUMBER_I64_SPACE];
+
+    if (UNLIKELY(log != NULL))
+        value_log_note(log, &(struct value_step){(uint64_t)amount, 0, field, SLICE_EMPTY, VALUE_STEP_ADDITION});
+    (void)put(hash, limits, field, slice_make(digits, number_format_i64(digits, sum)));
+    value_log_moved(log, hash->data);
+}
+
+bool hash_remove(struct value *hash, struct slice field)
+{
+    struct value_log *log = value_log_of(hash->data);
+
+    if (UNLIKELY(log != NULL))
+        return remove_watched(log, hash, field);
+    return remove_field(hash, field);
+}
+
+static void take_off(struct value *hash, const struct hash_limits *limits, struct slice field, uint64_t amount)
+{
+    char scratch[NUMBER_I64_SPACE], digits[NUMBER_I64_SPACE];
+    struct slice text;
+    int64_t sum;
+
+    if (!hash_get(*hash, field, scratch, &text) || !number_parse_i64(text, &sum))
+        panic("What was added to is no integer any more");
+    (void)put(hash, limits, field, slice_make(digits, number_format_i64(digits, (int64_t)((uint64_t)sum - amount))));
+}
+
+/* What was in a listpack fits into one. */
+static void undo(struct value *hash, const struct value_step *step)
+{
+    static const struct hash_limits unlimited = {UINT64_MAX, UINT64_MAX};
+
+    if (step->kind == VALUE_STEP_ADDITION)
+        take_off(hash, &unlimited, step->first, step->a);
+    else if (step->kind == STEP_OLD)
+        (void)put(hash, &unlimited, step->first, step->second);
+    else
+        (void)remove_field(hash, step->first);
 }
 
 /* ----------------------------------------------------------------------------------------------------- walking -- */

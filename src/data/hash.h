@@ -32,6 +32,8 @@ bool hash_has(struct value hash, struct slice field);
 void hash_expect(struct value *hash, const struct hash_limits *limits, const struct slice *texts, uint32_t text_count);
 /* Returns true if the field is new. */
 bool hash_put(struct value *hash, const struct hash_limits *limits, struct slice field, struct slice value);
+/* To the integer of a field that is there; `sum` is what it becomes. */
+void hash_add(struct value *hash, const struct hash_limits *limits, struct slice field, int64_t amount, int64_t sum);
 bool hash_remove(struct value *hash, struct slice field); /* false: there was no such field */
 
 /* --- iterating; the hash must not change meanwhile --- */

@@ -44,6 +44,11 @@ static uint64_t count(struct value value)
     return quicklist_count(list_of(value));
 }
 
+static void undo(struct value *value, const struct value_step *step)
+{
+    quicklist_undo(list_of(*value), step);
+}
+
 static void validate(struct value value)
 {
     quicklist_validate(list_of(value));
@@ -55,4 +60,5 @@ const struct value_ops list_ops = {.destroy = destroy,
                                    .free_effort = free_effort,
                                    .relocate = relocate,
                                    .count = count,
+                                   .undo = undo,
                                    .validate = validate};

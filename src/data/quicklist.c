@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/slice_find.h"
 #include "data/quicklist_priv.h"
 
 /* --- the whole --- */
@@ -68,6 +69,24 @@ void quicklist_destroy(struct quicklist **list)
 uint64_t quicklist_count(const struct quicklist *list)
 {
     return list->count;
+}
+
+/* A text stands in a listpack as it is, unless it may be stored as a number. */
+bool quicklist_may_have(const struct quicklist *list, enum quicklist_end end, uint64_t most, struct slice text)
+{
+    const enum quicklist_direction inward = end == QUICKLIST_HEAD ? QUICKLIST_FORWARD : QUICKLIST_BACKWARD;
+    const struct quicklist_needle needle = quicklist_needle_make(text);
+    const struct quicklist_node *node = end_node(list, end);
+    uint64_t seen = 0;
+
+    for (; node != NULL && seen < most; node = neighbour(list, node, inward)) {
+        const struct slice bytes = slice_make(node->data, quicklist_node_size_bytes(node));
+
+        if (needle.is_number || node->is_compressed || slice_contains(bytes, text))
+            return true;
+        seen += node->count;
+    }
+    return false;
 }
 
 size_t quicklist_memory_bytes(const struct quicklist *list)
@@ -157,7 +176,7 @@ void quicklist_validate(const struct quicklist *list)
 
 /* --- the ends --- */
 
-void quicklist_push(struct quicklist *list, enum quicklist_end end, struct slice text)
+static ALWAYS_INLINE void push(struct quicklist *list, enum quicklist_end end, struct slice text)
 {
     struct quicklist_node *node = end_node(list, end);
 
@@ -174,6 +193,21 @@ void quicklist_push(struct quicklist *list, enum quicklist_end end, struct slice
     quicklist_settle_ends(list);
 }
 
+static NOINLINE void note_push(struct value_log *log, enum quicklist_end end, uint64_t count)
+{
+    if (!value_log_extend(log, QUICKLIST_STEP_PUSHED, end, count))
+        value_log_note(log, &(struct value_step){.a = count, .b = end, .kind = QUICKLIST_STEP_PUSHED});
+}
+
+void quicklist_push(struct quicklist *list, enum quicklist_end end, struct slice text)
+{
+    struct value_log *log = value_log_of(list);
+
+    if (UNLIKELY(log != NULL))
+        note_push(log, end, 1);
+    push(list, end, text);
+}
+
 bool quicklist_peek(const struct quicklist *list, enum quicklist_end end, struct listpack_value *value)
 {
     const struct quicklist_node *node = end_node(list, end);
@@ -187,11 +221,31 @@ bool quicklist_peek(const struct quicklist *list, enum quicklist_end end, struct
     return true;
 }
 
+static struct slice value_text(const struct listpack_value *value, char scratch[NUMBER_I64_SPACE])
+{
+    return value->text.data != NULL ? value->text : slice_make(scratch, number_format_i64(scratch, value->number));
+}
+
+static NOINLINE void note_drop(struct value_log *log, const struct quicklist *list, enum quicklist_end end)
+{
+    char scratch[NUMBER_I64_SPACE];
+    struct listpack_value value;
+    const bool is_there = quicklist_peek(list, end, &value);
+
+    assert(is_there);
+    value_log_note(log, &(struct value_step){.b = end,
+                                             .first = value_text(&value, scratch),
+                                             .kind = QUICKLIST_STEP_DROPPED});
+}
+
 void quicklist_drop(struct quicklist *list, enum quicklist_end end)
 {
     struct quicklist_node *node = end_node(list, end);
+    struct value_log *log = value_log_of(list);
 
     assert(node != NULL);
+    if (UNLIKELY(log != NULL))
+        note_drop(log, list, end);
     if (node->count == 1) {
         quicklist_unlink(list, node);
         quicklist_settle_ends(list);
@@ -237,8 +291,29 @@ static void close_gap(struct quicklist *list, struct quicklist_node *left)
     quicklist_settle_node(list, right);
 }
 
+static NOINLINE void note_range(struct value_log *log, const struct quicklist *list, uint64_t from, uint64_t count)
+{
+    char scratch[NUMBER_I64_SPACE];
+    struct listpack_value value;
+    struct buffer texts = {0};
+    struct quicklist_iter iter;
+
+    quicklist_iter_init(&iter, list, (int64_t)from, QUICKLIST_FORWARD);
+    for (; count != 0 && quicklist_iter_next(&iter, &value); count--) {
+        const struct slice text = value_text(&value, scratch);
+        const uint64_t size = text.size;
+
+        buffer_append(&texts, &size, sizeof(size));
+        buffer_append_slice(&texts, text);
+    }
+    quicklist_iter_fini(&iter);
+    quicklist_note_index(log, QUICKLIST_STEP_DELETED, from, buffer_slice(&texts));
+    buffer_fini(&texts);
+}
+
 uint64_t quicklist_delete_range(struct quicklist *list, int64_t start, uint64_t count)
 {
+    struct value_log *log = value_log_of(list);
     uint64_t from = start >= 0 ? (uint64_t)start : list->count + (uint64_t)start, deleted = 0;
     struct quicklist_node *node, *left, *next;
     uint32_t inner;
@@ -247,6 +322,8 @@ uint64_t quicklist_delete_range(struct quicklist *list, int64_t start, uint64_t 
         return 0;
     if (from >= list->count || count == 0)
         return 0;
+    if (UNLIKELY(log != NULL))
+        note_range(log, list, from, count);
     node = quicklist_locate(list, from, &inner);
     left = inner != 0 ? node : neighbour(list, node, QUICKLIST_BACKWARD);
     for (; node != NULL && deleted < count; node = next) {
@@ -293,6 +370,7 @@ void quicklist_append_listpack(struct quicklist *list, struct listpack **pack)
 {
     struct quicklist_node *tail = end_node(list, QUICKLIST_TAIL), *node;
     uint32_t count = listpack_count(*pack);
+    struct value_log *log = value_log_of(list);
 
     if (count == 0 || !is_within_limits(list, *pack, count)) {
         push_elements(list, *pack);
@@ -301,7 +379,80 @@ void quicklist_append_listpack(struct quicklist *list, struct listpack **pack)
     }
     node = quicklist_node_create_packed(*pack, count);
     *pack = NULL;
+    if (UNLIKELY(log != NULL))
+        note_push(log, QUICKLIST_TAIL, count);
     quicklist_link(list, tail, QUICKLIST_FORWARD, node);
     (void)quicklist_join(list, tail, node);
     quicklist_settle_ends(list);
+}
+
+/* --- taking back --- */
+
+static struct slice next_text(struct slice *texts)
+{
+    struct slice text;
+    uint64_t size;
+
+    assert(texts->size >= sizeof(size));
+    memcpy(&size, texts->data, sizeof(size));
+    text = slice_make(texts->data + sizeof(size), size);
+    *texts = slice_make(text.data + size, texts->size - sizeof(size) - size);
+    return text;
+}
+
+static void insert_range(struct quicklist *list, uint64_t index, struct slice texts)
+{
+    struct listpack_value value;
+    struct quicklist_iter iter;
+    bool is_there;
+
+    if (index == list->count) {
+        while (texts.size != 0)
+            push(list, QUICKLIST_TAIL, next_text(&texts));
+        return;
+    }
+    quicklist_iter_init(&iter, list, (int64_t)index, QUICKLIST_FORWARD);
+    is_there = quicklist_iter_next(&iter, &value);
+    assert(is_there);
+    while (texts.size != 0)
+        quicklist_insert_before(list, &iter, next_text(&texts));
+    quicklist_iter_fini(&iter);
+}
+
+static void replace_at(struct quicklist *list, uint64_t index, struct slice text)
+{
+    struct listpack_value value;
+    struct quicklist_iter iter;
+    bool is_there;
+
+    quicklist_iter_init(&iter, list, (int64_t)index, QUICKLIST_FORWARD);
+    is_there = quicklist_iter_next(&iter, &value);
+    assert(is_there);
+    quicklist_replace(list, &iter, text);
+    quicklist_iter_fini(&iter);
+}
+
+void quicklist_undo(struct quicklist *list, const struct value_step *step)
+{
+    assert(value_log_of(list) == NULL);
+    switch ((enum quicklist_step)step->kind) {
+    case QUICKLIST_STEP_PUSHED:
+        if (step->a == 1)
+            quicklist_drop(list, (enum quicklist_end)step->b);
+        else
+            (void)quicklist_delete_range(list, step->b == QUICKLIST_HEAD ? 0 : -(int64_t)step->a, step->a);
+        break;
+    case QUICKLIST_STEP_DROPPED:
+        push(list, (enum quicklist_end)step->b, step->first);
+        break;
+    case QUICKLIST_STEP_INSERTED:
+        (void)quicklist_delete_range(list, (int64_t)step->a, 1);
+        break;
+    case QUICKLIST_STEP_DELETED:
+        insert_range(list, step->a, step->first);
+        break;
+    case QUICKLIST_STEP_REPLACED:
+        replace_at(list, step->a, step->first);
+        break;
+    }
 }

@@ -47,6 +47,9 @@ size_t quicklist_memory_bytes(const struct quicklist *list); /* visits all nodes
  * another position continues where the last call ended. Returns the next position, 0 at the end. */
 uint64_t quicklist_relocate(struct quicklist **list, uint64_t position, uint64_t most, struct mem_mover *mover);
 void quicklist_validate(const struct quicklist *list); /* asserts every invariant */
+/* As value_ops.undo. */
+struct value_step;
+void quicklist_undo(struct quicklist *list, const struct value_step *step);
 
 /* --- both ends; a pop is a peek and a drop --- */
 
@@ -112,6 +115,9 @@ static inline bool quicklist_value_is(const struct listpack_value *value, const 
     return value->text.data == NULL ? needle->is_number && value->number == needle->number
                                     : slice_equal(value->text, needle->text);
 }
+
+/* False: the text is not among the `most` elements at that end. Looks at bytes, not at elements: far cheaper. */
+bool quicklist_may_have(const struct quicklist *list, enum quicklist_end end, uint64_t most, struct slice text);
 
 /* --- nodes, for saving, loading and describing a list --- */
 

@@ -159,7 +159,35 @@ static struct listpack **open_pack(struct quicklist_iter *iter)
     return quicklist_node_open(node);
 }
 
-void quicklist_delete(struct quicklist *list, struct quicklist_iter *iter)
+/* The element that next() returned last. */
+static struct slice current_text(const struct quicklist_iter *iter, char scratch[NUMBER_I64_SPACE])
+{
+    if (iter->node->is_plain)
+        return slice_make(iter->opened != NULL ? iter->opened : iter->node->data, iter->node->raw_bytes);
+    return listpack_text(pack_of(iter), iter->at, scratch);
+}
+
+static NOINLINE void note_delete(struct value_log *log, const struct quicklist_iter *iter)
+{
+    char scratch[NUMBER_I64_SPACE];
+    const struct slice text = current_text(iter, scratch);
+    const uint64_t size = text.size;
+    struct buffer texts = {0};
+
+    buffer_append(&texts, &size, sizeof(size));
+    buffer_append_slice(&texts, text);
+    quicklist_note_index(log, QUICKLIST_STEP_DELETED, iter->index, buffer_slice(&texts));
+    buffer_fini(&texts);
+}
+
+static NOINLINE void note_replace(struct value_log *log, const struct quicklist_iter *iter)
+{
+    char scratch[NUMBER_I64_SPACE];
+
+    quicklist_note_index(log, QUICKLIST_STEP_REPLACED, iter->index, current_text(iter, scratch));
+}
+
+static void delete_current(struct quicklist *list, struct quicklist_iter *iter)
 {
     bool forward = iter->direction == QUICKLIST_FORWARD;
     struct quicklist_node *node = iter->node;
@@ -188,6 +216,16 @@ void quicklist_delete(struct quicklist *list, struct quicklist_iter *iter)
         iter->at = behind != LISTPACK_NONE ? listpack_previous(*pack, behind) : listpack_last(*pack);
     if (iter->at == LISTPACK_NONE)
         leave(iter);
+}
+
+void quicklist_delete(struct quicklist *list, struct quicklist_iter *iter)
+{
+    struct value_log *log = value_log_of(list);
+
+    check_stand(list, iter);
+    if (UNLIKELY(log != NULL))
+        note_delete(log, iter);
+    delete_current(list, iter);
 }
 
 static void insert_in_node(struct quicklist *list, struct quicklist_node *node, listpack_at at, struct slice text)
@@ -258,11 +296,19 @@ static void insert_beside(struct quicklist *list, struct quicklist_iter *iter, e
 
 void quicklist_insert_before(struct quicklist *list, struct quicklist_iter *iter, struct slice text)
 {
+    struct value_log *log = value_log_of(list);
+
+    if (UNLIKELY(log != NULL))
+        quicklist_note_index(log, QUICKLIST_STEP_INSERTED, iter->index, SLICE_EMPTY);
     insert_beside(list, iter, QUICKLIST_BACKWARD, text);
 }
 
 void quicklist_insert_after(struct quicklist *list, struct quicklist_iter *iter, struct slice text)
 {
+    struct value_log *log = value_log_of(list);
+
+    if (UNLIKELY(log != NULL))
+        quicklist_note_index(log, QUICKLIST_STEP_INSERTED, iter->index + 1, SLICE_EMPTY);
     insert_beside(list, iter, QUICKLIST_FORWARD, text);
 }
 
@@ -281,13 +327,17 @@ static bool fits_in_place(const struct quicklist *list, const struct quicklist_i
 
 void quicklist_replace(struct quicklist *list, struct quicklist_iter *iter, struct slice text)
 {
+    struct value_log *log = value_log_of(list);
+
     check_stand(list, iter);
+    if (UNLIKELY(log != NULL))
+        note_replace(log, iter);
     if (fits_in_place(list, iter, text)) {
         listpack_replace(open_pack(iter), iter->at, text);
         iter->changed = list;
         return;
     }
     insert_beside(list, iter, iter->direction, text); /* ahead; so that is where the deletion goes */
-    quicklist_delete(list, iter);
+    delete_current(list, iter);
     iter->is_fresh = false;
 }

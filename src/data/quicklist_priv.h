@@ -12,6 +12,7 @@
 
 #include "base/list.h"
 #include "data/quicklist.h"
+#include "data/undo.h"
 
 enum { QUICKLIST_COUNT_UNLIMITED = UINT16_MAX }; /* larger counts do not fit into any node */
 
@@ -62,6 +63,21 @@ static inline struct quicklist_node *neighbour(const struct quicklist *list, con
 {
     return node_of(direction == QUICKLIST_FORWARD ? list_next(&list->nodes, &node->link)
                                                   : list_previous(&list->nodes, &node->link));
+}
+
+/* Steps that take changes back (data/undo.h). */
+enum quicklist_step {
+    QUICKLIST_STEP_PUSHED,   /* a: how many elements; b: at which end */
+    QUICKLIST_STEP_DROPPED,  /* first: the element; b: at which end it was */
+    QUICKLIST_STEP_INSERTED, /* a: the index of the element */
+    QUICKLIST_STEP_DELETED,  /* a: the index of the first one; first: the elements, each behind its size (8 bytes) */
+    QUICKLIST_STEP_REPLACED  /* a: the index; first: the element */
+};
+
+static inline void quicklist_note_index(struct value_log *log, enum quicklist_step kind, uint64_t index,
+                                        struct slice text)
+{
+    value_log_note(log, &(struct value_step){.a = index, .first = text, .kind = kind});
 }
 
 /* --- nodes outside of a list --- */

@@ -762,6 +762,29 @@ static void relocation_goes_on_wherever_it_stands(void **state)
     quicklist_destroy(&list);
 }
 
+static void what_is_there_may_be_there(void **state)
+{
+    struct random random = test_random(__func__);
+    const struct quicklist_limits limits = {.fill = -1};
+    struct quicklist *list = quicklist_create(&limits);
+    char text[16];
+
+    (void)state;
+    for (int i = 0; i < 3000; i++)
+        quicklist_push(list, QUICKLIST_TAIL, slice_make(text, (size_t)snprintf(text, sizeof(text), "e%06d", i)));
+    for (int i = 0; i < 3000; i += 1 + (int)random_below(&random, 50)) {
+        const struct slice wanted = slice_make(text, (size_t)snprintf(text, sizeof(text), "e%06d", i));
+
+        assert_true(quicklist_may_have(list, QUICKLIST_HEAD, (uint64_t)i + 1, wanted));
+        assert_true(quicklist_may_have(list, QUICKLIST_TAIL, 3000 - (uint64_t)i, wanted));
+    }
+    assert_false(quicklist_may_have(list, QUICKLIST_HEAD, 3000, SLICE("e003000")));
+    assert_false(quicklist_may_have(list, QUICKLIST_HEAD, 10, SLICE("e002999")));
+    assert_false(quicklist_may_have(list, QUICKLIST_TAIL, 10, SLICE("e000000")));
+    assert_true(quicklist_may_have(list, QUICKLIST_HEAD, 10, SLICE("7"))); /* it may be stored as a number */
+    quicklist_destroy(&list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -783,6 +806,7 @@ int main(void)
         cmocka_unit_test(loaded_texts_are_plain_from_the_same_size_on),
         cmocka_unit_test(relocation_reaches_every_block_once),
         cmocka_unit_test(relocation_goes_on_wherever_it_stands),
+        cmocka_unit_test(what_is_there_may_be_there),
     };
 
     return cmocka_run_group_tests_name("quicklist", tests, NULL, NULL);

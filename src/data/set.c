@@ -8,6 +8,7 @@
 #include "data/intset.h"
 #include "data/listpack.h"
 #include "data/sample.h"
+#include "data/undo.h"
 
 #include <string.h>
 
@@ -180,6 +181,8 @@ static uint64_t relocate(struct value *set, uint64_t position, uint64_t most, st
     return table_relocate(&table->members, position, most, mover, move_member, mover);
 }
 
+static void undo(struct value *set, const struct value_step *step);
+
 static const struct value_member_ops member_ops = {.has = set_has, .remove = set_remove};
 const struct value_ops set_ops = {.destroy = destroy,
                                   .copy = copy,
@@ -188,6 +191,7 @@ const struct value_ops set_ops = {.destroy = destroy,
                                   .relocate = relocate,
                                   .count = set_count,
                                   .table = as_table,
+                                  .undo = undo,
                                   .validate = set_validate,
                                   .members = &member_ops};
 
@@ -287,8 +291,28 @@ static bool add(struct value *set, const struct set_limits *limits, struct slice
     return add_to_listpack(set, member);
 }
 
+enum step_kind {
+    STEP_ADDED,  /* first: a member that was not there */
+    STEP_REMOVED /* first: a member */
+};
+
+static NOINLINE bool add_watched(struct value_log *log, struct value *set, const struct set_limits *limits,
+                                 struct slice member)
+{
+    if (set_has(*set, member))
+        return false;
+    value_log_note(log, &(struct value_step){.first = member, .kind = STEP_ADDED});
+    (void)add(set, limits, member);
+    value_log_moved(log, set->data);
+    return true;
+}
+
 bool set_add(struct value *set, const struct set_limits *limits, struct slice member)
 {
+    struct value_log *log = value_log_of(set->data);
+
+    if (UNLIKELY(log != NULL))
+        return add_watched(log, set, limits, member);
     if (set->encoding == ENCODING_LISTPACK && set_has(*set, member))
         return false;
     return add(set, limits, member);
@@ -296,7 +320,8 @@ bool set_add(struct value *set, const struct set_limits *limits, struct slice me
 
 void set_add_new(struct value *set, const struct set_limits *limits, struct slice member)
 {
-    bool added = add(set, limits, member);
+    struct value_log *log = value_log_of(set->data);
+    bool added = UNLIKELY(log != NULL) ? add_watched(log, set, limits, member) : add(set, limits, member);
 
     assert(added);
 }
@@ -311,7 +336,7 @@ static bool remove_from_table(struct set_table *table, struct slice member)
     return true;
 }
 
-bool set_remove(struct value *set, struct slice member)
+static bool remove_member(struct value *set, struct slice member)
 {
     struct intset *numbers = set->data;
     struct listpack *list = set->data;
@@ -333,6 +358,34 @@ bool set_remove(struct value *set, struct slice member)
     default:
         return remove_from_table(set->data, member);
     }
+}
+
+static NOINLINE bool remove_watched(struct value_log *log, struct value *set, struct slice member)
+{
+    if (!set_has(*set, member))
+        return false;
+    value_log_note(log, &(struct value_step){.first = member, .kind = STEP_REMOVED});
+    (void)remove_member(set, member);
+    value_log_moved(log, set->data);
+    return true;
+}
+
+bool set_remove(struct value *set, struct slice member)
+{
+    struct value_log *log = value_log_of(set->data);
+
+    return UNLIKELY(log != NULL) ? remove_watched(log, set, member) : remove_member(set, member);
+}
+
+/* A set is never in an earlier form than it was before: what was in this one fits into it. */
+static void undo(struct value *set, const struct value_step *step)
+{
+    static const struct set_limits unlimited = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
+
+    if (step->kind == STEP_REMOVED)
+        (void)set_add(set, &unlimited, step->first);
+    else
+        (void)remove_member(set, step->first);
 }
 
 /* ----------------------------------------------------------------------------------------------------- walking -- */

@@ -87,6 +87,18 @@ static void remove_node(struct stream *stream, struct slice key, struct stream_k
     stream_kept_destroy(&kept);
 }
 
+void stream_put_kept(struct stream *stream, struct slice key, struct stream_kept *kept)
+{
+    void *old = NULL;
+
+    if (radix_find(stream->nodes, key, &old))
+        remove_node(stream, key, old);
+    if (kept == NULL)
+        return;
+    set_kept(stream, key, kept);
+    stream->length += stream_kept_live(kept);
+}
+
 /* Called before a node is begun. The last node stays open for readers of new entries; the one before it is
  * compressed. */
 static void pack_settled_node(struct stream *stream)
@@ -281,14 +293,28 @@ static struct listpack *node_create_for(const struct slice *pairs, size_t field_
     return fits ? stream_node_create(pairs, field_count) : NULL;
 }
 
+static NOINLINE void note_append(struct value_log *log, const struct stream *stream, struct stream_id node_id,
+                                 bool begins_node)
+{
+    char room[STREAM_ID_BYTES];
+
+    stream_note_ids(log, stream);
+    if (begins_node)
+        stream_note_node(log, stream_id_encode(node_id, room), NULL);
+    else
+        stream_note_append(log, stream_id_encode(node_id, room));
+}
+
 bool stream_append(struct stream *stream, struct stream_id id, const struct slice *pairs, size_t field_count,
                    const struct stream_limits *limits)
 {
     uint64_t bytes = entry_bytes(pairs, field_count);
     struct stream_id node_id = id;
+    struct value_log *log = value_log_of(stream);
     struct listpack *node = NULL;
     char room[STREAM_ID_BYTES];
     struct radix_iter nodes;
+    bool begins_node;
 
     assert(stream_id_compare(id, stream->last_id) > 0);
     radix_iter_init(&nodes, stream->nodes);
@@ -298,12 +324,15 @@ bool stream_append(struct stream *stream, struct stream_id id, const struct slic
         node_id = stream_id_decode(nodes.key);
     }
     radix_iter_fini(&nodes);
-    if (node == NULL) {
+    begins_node = node == NULL;
+    if (begins_node) {
         node = node_create_for(pairs, field_count, bytes);
         if (node == NULL)
             return false;
         pack_settled_node(stream);
     }
+    if (UNLIKELY(log != NULL))
+        note_append(log, stream, node_id, begins_node);
     stream_node_append(&node, node_id, id, pairs, field_count);
     set_node(stream, stream_id_encode(node_id, room), node);
     if (stream->length++ == 0)
@@ -407,7 +436,7 @@ static void rebuilding_fini(struct rebuilding *rebuilding)
     buffer_fini(&rebuilding->texts);
 }
 
-/* True if the node has an entry with this id, also a deleted one. */
+/* What is deleted does not count: which nodes still have it is no fact of the stream. */
 static bool has_id(const struct stream_kept *kept, struct stream_id node_id, struct stream_id id)
 {
     struct stream_entry entry;
@@ -417,18 +446,33 @@ static bool has_id(const struct stream_kept *kept, struct stream_id node_id, str
 
     for (listpack_at at = stream_node_first_entry(node); !found && at != LISTPACK_NONE;) {
         at = stream_node_read(node, node_id, at, &entry);
-        found = stream_id_compare(entry.id, id) == 0;
+        found = stream_id_compare(entry.id, id) == 0 && (entry.flags & STREAM_ENTRY_DELETED) == 0;
     }
     listpack_destroy(&own);
     return found;
+}
+
+/* What was new goes first when it is taken back, then the old node comes. */
+static NOINLINE void note_rebuilding(struct value_log *log, const struct stream *stream, const struct radix_iter *at,
+                                     const struct rebuilding *rebuilding)
+{
+    char room[STREAM_ID_BYTES];
+
+    stream_note_ids(log, stream);
+    stream_note_node(log, radix_iter_key(at), at->value);
+    for (uint32_t i = 0; i < rebuilding->nodes.count; i++)
+        stream_note_node(log, stream_id_encode(rebuilding->nodes.items[i].id, room), NULL);
 }
 
 /* `at`: the node in which the id's place is; it goes, and the new nodes come. */
 static void replace_node(struct stream *stream, struct radix_iter *at, struct rebuilding *rebuilding)
 {
     const uint64_t length = stream->length;
+    struct value_log *log = value_log_of(stream);
     char room[STREAM_ID_BYTES];
 
+    if (UNLIKELY(log != NULL))
+        note_rebuilding(log, stream, at, rebuilding);
     remove_node(stream, radix_iter_key(at), at->value);
     for (uint32_t i = 0; i < rebuilding->nodes.count; i++) {
         struct rebuilt *rebuilt = &rebuilding->nodes.items[i];
@@ -456,10 +500,15 @@ static bool insert_into(struct stream *stream, struct radix_iter *at, struct str
 static bool insert_first(struct stream *stream, struct stream_id id, const struct slice *pairs, size_t field_count)
 {
     struct listpack *node = node_create_for(pairs, field_count, entry_bytes(pairs, field_count));
+    struct value_log *log = value_log_of(stream);
     char room[STREAM_ID_BYTES];
 
     if (node == NULL)
         return false;
+    if (UNLIKELY(log != NULL)) {
+        stream_note_ids(log, stream);
+        stream_note_node(log, stream_id_encode(id, room), NULL);
+    }
     stream_node_append(&node, id, id, pairs, field_count);
     set_node(stream, stream_id_encode(id, room), node);
     return true;
@@ -474,6 +523,8 @@ bool stream_insert(struct stream *stream, struct stream_id id, const struct slic
 
     if (stream_id_compare(id, stream->last_id) > 0)
         return stream_append(stream, id, pairs, field_count, limits);
+    if (stream_id_compare(id, stream->max_deleted_id) == 0)
+        return false;
     radix_iter_init(&nodes, stream->nodes);
     if (seek_id(&nodes, RADIX_AT_MOST, id))
         done = insert_into(stream, &nodes, id, pairs, field_count, limits);
@@ -529,6 +580,18 @@ bool stream_has(const struct stream *stream, struct stream_id id)
     return found;
 }
 
+/* The node will change or go; `and_ids`: the ids, too. */
+static void note_node(const struct stream *stream, const struct radix_iter *at, bool and_ids)
+{
+    struct value_log *log = value_log_of(stream);
+
+    if (LIKELY(log == NULL))
+        return;
+    if (and_ids)
+        stream_note_ids(log, stream);
+    stream_note_node(log, radix_iter_key(at), at->value);
+}
+
 bool stream_delete(struct stream *stream, struct stream_id id)
 {
     struct stream_entry entry;
@@ -538,6 +601,7 @@ bool stream_delete(struct stream *stream, struct stream_id id)
     radix_iter_init(&nodes, stream->nodes);
     found = find_entry(&nodes, id, &entry);
     if (found) {
+        note_node(stream, &nodes, true);
         if (stream_kept_live(nodes.value) == 1) {
             remove_node(stream, radix_iter_key(&nodes), nodes.value);
         } else {
@@ -603,6 +667,7 @@ static uint64_t trim_inside(struct stream *stream, const struct stream_trim *tri
 
 uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim)
 {
+    struct value_log *log = value_log_of(stream);
     struct radix_iter nodes;
     uint64_t gone = 0;
     bool more;
@@ -610,15 +675,20 @@ uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim)
     if (trim->by == STREAM_TRIM_LENGTH ? stream->length <= trim->length
                                        : stream_id_compare(stream->first_id, trim->id) >= 0)
         return 0; /* without opening a node */
+    if (UNLIKELY(log != NULL))
+        stream_note_ids(log, stream);
     radix_iter_init(&nodes, stream->nodes);
     more = radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY);
     while (more && trim_takes_node(stream, trim, nodes.value, stream_id_decode(nodes.key), gone)) {
+        note_node(stream, &nodes, false);
         gone += stream_kept_live(nodes.value);
         remove_node(stream, radix_iter_key(&nodes), nodes.value);
         more = radix_next(&nodes);
     }
-    if (more && !trim->whole_nodes)
+    if (more && !trim->whole_nodes) {
+        note_node(stream, &nodes, false);
         gone += trim_inside(stream, trim, radix_iter_key(&nodes), nodes.value, gone);
+    }
     radix_iter_fini(&nodes);
     if (gone != 0)
         find_first_id(stream);
@@ -628,8 +698,12 @@ uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim)
 void stream_set_ids(struct stream *stream, struct stream_id last_id, struct stream_id max_deleted_id,
                     uint64_t entries_added)
 {
+    struct value_log *log = value_log_of(stream);
+
     assert(stream_id_compare(last_id, max_deleted_id) >= 0 && stream_id_compare(last_id, stream_tail_id(stream)) >= 0);
     assert(entries_added >= stream->length);
+    if (UNLIKELY(log != NULL))
+        stream_note_ids(log, stream);
     stream->last_id = last_id;
     stream->max_deleted_id = max_deleted_id;
     stream->entries_added = entries_added;

@@ -79,7 +79,7 @@ uint64_t stream_memory_bytes(const struct stream *stream);
  * a node, and nothing has changed. */
 must_check bool stream_append(struct stream *stream, struct stream_id id, const struct slice *pairs, size_t field_count,
                               const struct stream_limits *limits);
-/* The same anywhere. False also if the id is there, perhaps deleted in a node that has stayed. */
+/* The same anywhere. False also if the id is there, or is the greatest one that was deleted. */
 must_check bool stream_insert(struct stream *stream, struct stream_id id, const struct slice *pairs, size_t field_count,
                               const struct stream_limits *limits);
 bool stream_delete(struct stream *stream, struct stream_id id); /* false: there is no such entry */
@@ -103,6 +103,10 @@ void stream_set_ids(struct stream *stream, struct stream_id last_id, struct stre
 uint64_t stream_relocate(struct stream **stream, uint64_t position, uint64_t most, struct mem_mover *mover);
 
 void stream_validate(const struct stream *stream); /* asserts every invariant */
+/* As value_ops.undo. While a stream is watched (data/undo.h), stream_group_find writes the group down: whoever looks it
+ * up may change all of it. */
+struct value_step;
+void stream_undo(struct stream *stream, const struct value_step *step);
 
 /* --- reading --- */
 
@@ -188,6 +192,7 @@ bool stream_group_destroy(struct stream *stream, struct slice name); /* false: n
 must_check bool stream_group_lag(const struct stream *stream, const struct stream_group *group, int64_t *lag);
 /* Records that the group got an entry. An id below the group's last one changes nothing. */
 void stream_group_advance(const struct stream *stream, struct stream_group *group, struct stream_id id);
+void stream_group_count(struct stream_group *group); /* it got an entry that is not above its last one */
 /* The number of entries ever added up to this id, or STREAM_READ_UNKNOWN. */
 int64_t stream_entries_up_to(const struct stream *stream, struct stream_id id);
 

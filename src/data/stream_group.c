@@ -136,18 +136,26 @@ const struct radix *stream_groups(const struct stream *stream)
 
 struct stream_group *stream_group_find(const struct stream *stream, struct slice name)
 {
+    struct value_log *log = value_log_of(stream);
     void *group = NULL;
 
-    return radix_find(stream->groups, name, &group) ? group : NULL;
+    if (!radix_find(stream->groups, name, &group))
+        return NULL;
+    if (UNLIKELY(log != NULL))
+        stream_note_group(log, name, group);
+    return group;
 }
 
 struct stream_group *stream_group_create(struct stream *stream, struct slice name, struct stream_id last_id,
                                          int64_t entries_read)
 {
+    struct value_log *log = value_log_of(stream);
     struct stream_group *group;
 
     if (radix_find(stream->groups, name, NULL))
         return NULL;
+    if (UNLIKELY(log != NULL))
+        stream_note_group(log, name, NULL);
     group = group_create(last_id, entries_read);
     radix_set(stream->groups, name, group, NULL);
     return group;
@@ -155,10 +163,13 @@ struct stream_group *stream_group_create(struct stream *stream, struct slice nam
 
 bool stream_group_destroy(struct stream *stream, struct slice name)
 {
+    struct value_log *log = value_log_of(stream);
     void *group = NULL;
 
     if (!radix_remove(stream->groups, name, &group))
         return false;
+    if (UNLIKELY(log != NULL))
+        stream_note_group(log, name, group);
     group_free(group);
     return true;
 }
@@ -212,6 +223,12 @@ void stream_group_advance(const struct stream *stream, struct stream_group *grou
         group->entries_read++;
     else
         group->entries_read = stream_entries_up_to(stream, id);
+}
+
+void stream_group_count(struct stream_group *group)
+{
+    if (group->entries_read != STREAM_READ_UNKNOWN && group->entries_read != INT64_MAX)
+        group->entries_read++;
 }
 
 /* --- all groups of a stream --- */

@@ -61,6 +61,16 @@ void stream_node_append(struct listpack **node, struct stream_id node_id, struct
     listpack_replace_int(node, listpack_first(*node), (int64_t)(live + 1));
 }
 
+void stream_node_cut_last(struct listpack **node)
+{
+    const uint64_t live = stream_node_live(*node);
+    const listpack_at at = stream_node_entry_before(*node, listpack_last(*node));
+
+    assert(live > 1 && at != LISTPACK_NONE);
+    (void)listpack_remove(node, at, (uint32_t)number_at(*node, listpack_last(*node)) + 1);
+    listpack_replace_int(node, listpack_first(*node), (int64_t)(live - 1));
+}
+
 uint64_t stream_node_live(const struct listpack *node)
 {
     return (uint64_t)number_at(node, listpack_first(node));

@@ -25,6 +25,8 @@ struct listpack *stream_node_create(const struct slice *pairs, size_t field_coun
 void stream_node_append(struct listpack **node, struct stream_id node_id, struct stream_id id,
                         const struct slice *pairs, size_t field_count);
 
+void stream_node_cut_last(struct listpack **node); /* takes the last append back; a live entry is left */
+
 uint64_t stream_node_live(const struct listpack *node);
 uint64_t stream_node_deleted(const struct listpack *node);
 void stream_node_count_deleted(struct listpack **node, uint64_t more); /* adds to the count of deleted entries */

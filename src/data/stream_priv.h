@@ -2,6 +2,9 @@
 #pragma once
 
 #include "data/stream.h"
+#include "data/undo.h"
+
+struct stream_kept;
 
 /* Invariants
  *  1. Nodes do not overlap, a node's key is not above its first entry, and each node has a live entry.
@@ -23,3 +26,13 @@ struct radix *stream_groups_copy(const struct radix *groups);
 void stream_groups_destroy(struct radix **groups);
 uint64_t stream_groups_memory_bytes(const struct radix *groups);
 void stream_groups_validate(const struct radix *groups);
+
+/* The node under this key is this one, which it takes over; NULL: there is none any more. The length follows. */
+void stream_put_kept(struct stream *stream, struct slice key, struct stream_kept *kept);
+
+/* --- stream_undo.c: before a watched stream changes --- */
+void stream_note_ids(struct value_log *log, const struct stream *stream);
+void stream_note_node(struct value_log *log, struct slice key, const struct stream_kept *kept); /* NULL: it is new */
+void stream_note_append(struct value_log *log, struct slice key); /* to the last node, which has this key */
+/* NULL: there is no such group. */
+void stream_note_group(struct value_log *log, struct slice name, const struct stream_group *group);

@@ -44,6 +44,11 @@ static uint64_t relocate(struct value *value, uint64_t position, uint64_t most, 
     return position;
 }
 
+static void undo(struct value *value, const struct value_step *step)
+{
+    stream_undo(stream_of(*value), step);
+}
+
 static void validate(struct value value)
 {
     stream_validate(stream_of(value));
@@ -54,4 +59,5 @@ const struct value_ops stream_ops = {.destroy = destroy,
                                      .memory_bytes = memory_bytes,
                                      .free_effort = free_effort,
                                      .relocate = relocate,
+                                     .undo = undo,
                                      .validate = validate};

@@ -23,6 +23,7 @@ enum value_encoding {
 struct mem_mover;
 struct slice;
 struct table;
+struct value_step;
 
 struct value {
     void *data;
@@ -53,6 +54,9 @@ struct value_ops {
     uint64_t (*count)(struct value value);
     /* The table of the elements, for DEBUG HTSTATS-KEY. NULL, as pointer or as result: there is no table. */
     const struct table *(*table)(struct value value);
+    /* Takes back the newest step that was noted (data/undo.h); the value may be empty before and afterwards. NULL:
+     * values of this type note no steps. */
+    void (*undo)(struct value *value, const struct value_step *step);
     void (*validate)(struct value value);   /* for tests: asserts every invariant; may be NULL */
     const struct value_member_ops *members; /* NULL: members have no deadlines */
 };

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/mem_move.h"
 #include "data/sample.h"
+#include "data/undo.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -272,6 +273,8 @@ static bool has(struct value zset, struct slice member)
     return zset_score(zset, member, &(double){0});
 }
 
+static void undo(struct value *zset, const struct value_step *step);
+
 static const struct value_member_ops member_ops = {.has = has, .remove = zset_remove};
 const struct value_ops zset_ops = {.destroy = destroy,
                                    .copy = copy,
@@ -280,6 +283,7 @@ const struct value_ops zset_ops = {.destroy = destroy,
                                    .relocate = relocate,
                                    .count = zset_count,
                                    .table = as_table,
+                                   .undo = undo,
                                    .validate = zset_validate,
                                    .members = &member_ops};
 
@@ -410,12 +414,50 @@ static enum zset_outcome update_listpack(struct value *zset, const struct zset_l
     return outcome;
 }
 
-enum zset_outcome zset_update(struct value *zset, const struct zset_limits *limits, struct slice member,
-                              zset_decide_fn decide, void *context)
+static enum zset_outcome update(struct value *zset, const struct zset_limits *limits, struct slice member,
+                                zset_decide_fn decide, void *context)
 {
     if (zset->encoding == ENCODING_LISTPACK)
         return update_listpack(zset, limits, member, decide, context);
     return update_index(zset->data, member, decide, context);
+}
+
+enum step_kind {
+    STEP_ADDED, /* first: a member that was not there */
+    STEP_OLD    /* first: a member; a: its score */
+};
+
+static void note(struct value_log *log, enum step_kind kind, struct slice member, double score)
+{
+    struct value_step step = {.first = member, .kind = kind};
+
+    memcpy(&step.a, &score, sizeof(step.a));
+    value_log_note(log, &step);
+}
+
+static NOINLINE enum zset_outcome update_watched(struct value_log *log, struct value *zset,
+                                                 const struct zset_limits *limits, struct slice member,
+                                                 zset_decide_fn decide, void *context)
+{
+    enum zset_outcome outcome;
+    double score = 0;
+
+    (void)zset_score(*zset, member, &score);
+    outcome = update(zset, limits, member, decide, context);
+    if (outcome == ZSET_CHANGED || outcome == ZSET_ADDED)
+        note(log, outcome == ZSET_ADDED ? STEP_ADDED : STEP_OLD, member, score);
+    value_log_moved(log, zset->data);
+    return outcome;
+}
+
+enum zset_outcome zset_update(struct value *zset, const struct zset_limits *limits, struct slice member,
+                              zset_decide_fn decide, void *context)
+{
+    struct value_log *log = value_log_of(zset->data);
+
+    if (UNLIKELY(log != NULL))
+        return update_watched(log, zset, limits, member, decide, context);
+    return update(zset, limits, member, decide, context);
 }
 
 static enum zset_verdict decide_given(bool is_there, double *score, void *context)
@@ -430,7 +472,7 @@ bool zset_put(struct value *zset, const struct zset_limits *limits, struct slice
     return zset_update(zset, limits, member, decide_given, &score) == ZSET_ADDED;
 }
 
-bool zset_remove(struct value *zset, struct slice member)
+static bool remove_member(struct value *zset, struct slice member)
 {
     if (zset->encoding == ENCODING_LISTPACK) {
         struct listpack *list = zset->data;
@@ -452,6 +494,38 @@ bool zset_remove(struct value *zset, struct slice member)
         zindex_item_destroy(item);
     }
     return true;
+}
+
+static NOINLINE bool remove_watched(struct value_log *log, struct value *zset, struct slice member)
+{
+    double score;
+
+    if (!zset_score(*zset, member, &score))
+        return false;
+    note(log, STEP_OLD, member, score);
+    (void)remove_member(zset, member);
+    value_log_moved(log, zset->data);
+    return true;
+}
+
+bool zset_remove(struct value *zset, struct slice member)
+{
+    struct value_log *log = value_log_of(zset->data);
+
+    return UNLIKELY(log != NULL) ? remove_watched(log, zset, member) : remove_member(zset, member);
+}
+
+/* What was in a listpack fits into one. */
+static void undo(struct value *zset, const struct value_step *step)
+{
+    static const struct zset_limits unlimited = {UINT64_MAX, UINT64_MAX};
+    double score;
+
+    memcpy(&score, &step->a, sizeof(score));
+    if (step->kind == STEP_OLD)
+        (void)zset_put(zset, &unlimited, step->first, score);
+    else
+        (void)remove_member(zset, step->first);
 }
 
 /* ------------------------------------------------------------------------------------------------------ ranges -- */
@@ -551,9 +625,24 @@ static void forget_item(struct zindex_item *item, void *context)
     zindex_item_destroy(item);
 }
 
+static NOINLINE void note_span(struct value_log *log, struct value zset, struct zset_span span)
+{
+    struct zset_walk walk;
+    struct slice member;
+    double score;
+
+    zset_walk_begin(&walk, zset, span, false);
+    while (zset_walk_next(&walk, &member, &score))
+        note(log, STEP_OLD, member, score);
+}
+
 void zset_remove_span(struct value *zset, struct zset_span span)
 {
+    struct value_log *log = value_log_of(zset->data);
+
     assert(span.first <= span.end && span.end <= zset_count(*zset));
+    if (UNLIKELY(log != NULL))
+        note_span(log, *zset, span);
     if (zset->encoding == ENCODING_LISTPACK) {
         struct listpack *list = zset->data;
 
@@ -566,6 +655,7 @@ void zset_remove_span(struct value *zset, struct zset_span span)
 
         zindex_remove_range(&index->order, span.first, span.end, forget_item, index);
     }
+    value_log_moved(log, zset->data);
 }
 
 /* ----------------------------------------------------------------------------------------------------- walking -- */

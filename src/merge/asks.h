@@ -1,6 +1,6 @@
 /* Which origins a node asks for by which link. Each origin comes by one link: its direct one, else the first that
- * offers it. So nothing comes twice on links that were asked. What a closed origin left is asked of everyone, as each
- * may have another part of it; so closed origins are not in here.
+ * offers it. So nothing comes twice on links that were asked. What a closed origin left is asked of all that have more
+ * of it, as each may have another part; so closed origins are not in here.
  *
  * When the direct link comes up later, the other one is asked to stop, and only when it has said where it stopped, the
  * direct link is asked, with the vector as it is then. When a link goes down, what came by it is free to be asked of

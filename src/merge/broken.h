@@ -43,7 +43,12 @@
     BREAK(LATE_NOT_DIRTY, "late-not-dirty", "a late operation leaves no mark")                                         \
     BREAK(LATE_WALL_IGNORED, "late-wall-ignored", "what is below W is no reason for a mark")                           \
     BREAK(REPAIR_EARLY, "repair-early", "a repair does not wait for what the frontiers of others cover")               \
-    BREAK(BOUND_KEEPS_OVERWROTE, "bound-keeps-overwrote", "a list given up leaves a base that counts as overwritten")
+    BREAK(BOUND_KEEPS_OVERWROTE, "bound-keeps-overwrote", "a list given up leaves a base that counts as overwritten")  \
+    BREAK(IN_PLACE_SAME_MEMBER, "in-place-same-member", "an older change of the same member runs at the end")          \
+    BREAK(IN_PLACE_ANY_UNDO, "in-place-any-undo",                                                                      \
+          "an older one runs at the end though a younger one is taken back as a whole")                                \
+    BREAK(IN_PLACE_LIMITS, "in-place-limits", "additions run at the end though one of them may meet a limit")          \
+    BREAK(IN_PLACE_EMPTIES, "in-place-empties", "a removal runs at the end though it may have emptied the key")
 
 enum merge_break {
 #define BREAK(name, text, what) MERGE_BREAK_##name,

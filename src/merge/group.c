@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "merge/broken.h"
+#include "merge/place.h"
 
 #include <string.h>
 
@@ -193,22 +194,20 @@ bool merge_group_is_informed(const struct merge_group *group, const struct merge
 
 /* The words of all members that count, among them `own`. */
 struct words {
-    const struct merge_word *items[64];
-    uint32_t count;
+    const struct merge_word **items;
+    uint32_t count, capacity;
 };
 
 static struct words words_that_count(const struct merge_group *group, const struct merge_word *own)
 {
-    struct words words = {.count = 0};
+    struct words words = {0};
 
     for (uint32_t i = 0; i < group->members.count; i++) {
         const struct merge_member *member = &group->members.items[i];
         const struct merge_word *word = member->name == group->self ? own : word_of(group, member);
 
-        if (!counts(group, member) || word == NULL)
-            continue;
-        assert(words.count < sizeof(words.items) / sizeof(words.items[0]));
-        words.items[words.count++] = word;
+        if (counts(group, member) && word != NULL)
+            *ARRAY_PUSH(&words) = word;
     }
     return words;
 }
@@ -247,6 +246,8 @@ bool merge_group_frontiers(const struct merge_group *group, const struct merge_w
     if (!merge_group_is_informed(group, &own->vector))
         return false;
     words = words_that_count(group, own);
+    if (words.count == 0)
+        return false; /* a newcomer that is no member yet */
     for (uint32_t i = 0; i < words.count; i++)
         merge_vector_raise_all(&origins, &words.items[i]->vector);
     for (uint32_t i = 0; i < group->members.count; i++) {
@@ -256,6 +257,8 @@ bool merge_group_frontiers(const struct merge_group *group, const struct merge_w
     for (uint32_t i = 0; i < origins.count; i++) {
         uint64_t origin = origins.items[i].id;
 
+        if (merge_origin_is_foreign(origin))
+            continue;
         if (merge_vector_has(&group->closed, origin)
                 ? is_over(&words, origin, !merge_broken(MERGE_BREAK_CLOSE_UNCONFIRMED))
                 : group->given_up.count != 0 && !is_of_a_member_that_counts(group, origin))
@@ -290,7 +293,22 @@ bool merge_group_frontiers(const struct merge_group *group, const struct merge_w
     if (least_wall > *wall)
         *wall = least_wall;
     merge_vector_fini(&origins);
+    ARRAY_FINI(&words);
     return true;
+}
+
+bool merge_group_is_over(const struct merge_group *group, const struct merge_vector *vector, uint64_t origin)
+{
+    const struct merge_word own = {.vector = *vector, .closed = group->closed};
+    struct words words;
+    bool result;
+
+    if (!merge_vector_has(&group->closed, origin) || !merge_group_is_informed(group, vector))
+        return false;
+    words = words_that_count(group, &own);
+    result = words.count != 0 && is_over(&words, origin, true);
+    ARRAY_FINI(&words);
+    return result;
 }
 
 bool merge_group_covers_frontiers(const struct merge_group *group, const struct merge_vector *vector)
@@ -306,34 +324,43 @@ bool merge_group_covers_frontiers(const struct merge_group *group, const struct 
         for (uint32_t n = 0; n < word->vector.count; n++) {
             uint64_t origin = word->vector.items[n].id;
 
-            if (!merge_vector_has(&group->closed, origin) && merge_vector_get(vector, origin) < word->frontier)
+            if (!merge_vector_has(&group->closed, origin) && !merge_origin_is_foreign(origin) &&
+                merge_vector_get(vector, origin) < word->frontier)
                 return false;
         }
     }
     return true;
 }
 
+static bool knows_all(const struct merge_group *group, const struct merge_word *word)
+{
+    if (word == NULL || word->members.count != group->members.count)
+        return false;
+    for (uint32_t i = 0; i < group->members.count; i++) {
+        if (merge_members_find(&word->members, group->members.items[i].name) == NULL)
+            return false;
+    }
+    return true;
+}
+
+uint32_t merge_group_ignorant(const struct merge_group *group, uint64_t name)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < group->members.count; i++) {
+        const struct merge_member *member = &group->members.items[i];
+
+        if (member->name != group->self && member->name != name)
+            count += !knows_all(group, word_of(group, member));
+    }
+    return count;
+}
+
 bool merge_group_may_forget(const struct merge_group *group, uint64_t name)
 {
     if (name == group->self || merge_members_find(&group->members, name) == NULL)
         return false;
-    if (merge_broken(MERGE_BREAK_FORGET_UNKNOWN))
-        return true;
-    for (uint32_t i = 0; i < group->members.count; i++) {
-        const struct merge_member *member = &group->members.items[i];
-        const struct merge_word *word;
-
-        if (member->name == group->self || member->name == name)
-            continue;
-        word = word_of(group, member);
-        if (word == NULL || word->members.count != group->members.count)
-            return false;
-        for (uint32_t n = 0; n < group->members.count; n++) {
-            if (merge_members_find(&word->members, group->members.items[n].name) == NULL)
-                return false;
-        }
-    }
-    return true;
+    return merge_group_ignorant(group, name) == 0 || merge_broken(MERGE_BREAK_FORGET_UNKNOWN);
 }
 
 uint64_t merge_group_saved(const struct merge_group *group, const struct merge_word *own, uint64_t origin)

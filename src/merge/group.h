@@ -79,9 +79,14 @@ bool merge_group_is_informed(const struct merge_group *group, const struct merge
  * and changes nothing, if the group is not informed. */
 bool merge_group_frontiers(const struct merge_group *group, const struct merge_word *own, uint64_t *frontier,
                            int64_t *wall);
+/* True if nothing of this closed origin can come any more, as all members know. `vector`: what this node has. */
+bool merge_group_is_over(const struct merge_group *group, const struct merge_vector *vector, uint64_t origin);
 /* True if this node has all that the frontiers of its members cover: then it may repair. */
 bool merge_group_covers_frontiers(const struct merge_group *group, const struct merge_vector *vector);
-/* True if every member that remains without `name` has said that it knows all members. */
+/* Members that remain without `name` and have not said that they know all: the frontiers of such a one may pass what it
+ * has not heard of. */
+uint32_t merge_group_ignorant(const struct merge_group *group, uint64_t name);
+/* True if there is none of these. */
 bool merge_group_may_forget(const struct merge_group *group, uint64_t name);
 /* What every member has on disk of this origin, as far as this node knows. */
 uint64_t merge_group_saved(const struct merge_group *group, const struct merge_word *own, uint64_t origin);

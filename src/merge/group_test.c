@@ -172,8 +172,10 @@ static void a_member_goes_only_if_the_others_know_all(void **state)
     merge_members_remove(&word->members, 3);
     hear(&group, word);
     assert_false(merge_group_may_forget(&group, 3));
+    assert_int_equal(merge_group_ignorant(&group, 3), 1);
     hear(&group, word_of(2, 20, 5, 2));
     assert_true(merge_group_may_forget(&group, 3));
+    assert_int_equal(merge_group_ignorant(&group, 3), 0);
     assert_false(merge_group_may_forget(&group, 1));
     assert_false(merge_group_may_forget(&group, 9));
 

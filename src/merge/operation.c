@@ -77,8 +77,8 @@ struct merge_value *merge_op_run(const struct merge_op *op, struct merge_value *
 {
     assert(undo == NULL || !op->overwrites || merge_broken(MERGE_BREAK_OVERWRITE_RUNS_ALL));
     if (op->overwrites) {
-        model->destroy(value);
+        model->destroy(model, value);
         value = NULL;
     }
-    return model->apply(value, op, undo);
+    return model->apply(model, value, op, undo);
 }

@@ -3,7 +3,9 @@
  * key, or a flush.
  *
  * The module does not know values. It runs operations through a `merge_model`, which the simulation fills with small
- * values of its own and the server with the real ones.
+ * values of its own and the server with the real ones. A value may be no more than a sign that the key is there, if the
+ * model knows where the value is: there is never more than one value of a record, and a value goes before another one
+ * is made in its place.
  *
  * Entries never change. They are counted references without atomics: the owner of a node guards all that is its own. */
 #pragma once
@@ -43,24 +45,53 @@ struct merge_item {
     uint64_t seen; /* of an eviction: the stamp of the key's last operation */
 };
 
+/* What an operation touches of its key, as far as it matters to running out of its place: one member (a number made of
+ * its name; 0 of a value that has none), or possibly everything. */
+enum merge_touch_kind {
+    MERGE_TOUCH_UNKNOWN, /* the model was not asked yet */
+    MERGE_TOUCHES_ALL,
+    MERGE_WRITES,  /* the member becomes what the words say */
+    MERGE_REMOVES, /* the member goes, if it is there */
+    MERGE_ADDS     /* to the integer that the member is */
+};
+
+struct merge_touch {
+    uint32_t member;
+    uint8_t kind; /* enum merge_touch_kind */
+};
+
 struct merge_undo; /* of the model: what an operation touched, as it was; never changes, counted references */
 
+/* Functions get the model itself first: what it knows besides may stand around it. */
 struct merge_model {
     /* Runs the operation. It meets nothing whose deadline its wall time has reached, on every node. Takes the value
      * over, may change it in place, and returns what it becomes. `undo` may be NULL; else it gets what takes the
      * operation back, or NULL if it changed nothing. */
-    struct merge_value *(*apply)(struct merge_value *value, const struct merge_op *op, struct merge_undo **undo);
+    struct merge_value *(*apply)(const struct merge_model *model, struct merge_value *value, const struct merge_op *op,
+                                 struct merge_undo **undo);
     /* Takes the last operation back that was run on this value and not taken back yet. Takes the value over. */
-    struct merge_value *(*undo)(struct merge_value *value, const struct merge_undo *undo);
-    struct merge_undo *(*undo_acquire)(struct merge_undo *undo); /* accepts NULL */
-    void (*undo_release)(struct merge_undo *undo);               /* accepts NULL */
+    struct merge_value *(*undo)(const struct merge_model *model, struct merge_value *value,
+                                const struct merge_undo *undo);
+    struct merge_touch (*touch)(const struct merge_model *model, const struct merge_op *op);
+    /* The operation is older than `younger` others, each of which touched one member alone. Is it the same on the value
+     * as it is now? An integer is so far from the limits that no order of them would meet one, and the key does not
+     * get empty by it before any of them, nor while the last `again` of its member are taken back and run again
+     * behind it. If so, that and `apply` follow. */
+    bool (*suits)(const struct merge_model *model, const struct merge_value *value, const struct merge_op *op,
+                  uint32_t younger, uint32_t again);
+    /* Does it take back what such an operation did to its member, and nothing else, whatever others have done to the
+     * value since? That of an addition takes off what was added. No if the operation made the key or met a deadline. */
+    bool (*undo_is_apart)(const struct merge_model *model, const struct merge_undo *undo, enum merge_touch_kind kind);
+    struct merge_undo *(*undo_acquire)(const struct merge_model *model, struct merge_undo *undo); /* accepts NULL */
+    void (*undo_release)(const struct merge_model *model, struct merge_undo *undo);               /* accepts NULL */
     /* What has a deadline <= wall goes. Takes the value over. */
-    struct merge_value *(*expire)(struct merge_value *value, int64_t wall);
+    struct merge_value *(*expire)(const struct merge_model *model, struct merge_value *value, int64_t wall);
 
-    struct merge_value *(*copy)(struct merge_value *value); /* may count a reference; NULL gives NULL */
-    void (*destroy)(struct merge_value *value);             /* accepts NULL */
+    struct merge_value *(*copy)(const struct merge_model *model,
+                                struct merge_value *value); /* may count a reference; NULL gives NULL */
+    void (*destroy)(const struct merge_model *model, struct merge_value *value); /* accepts NULL */
     /* The words of an overwriting operation that makes a key this value. The caller frees the memory (mem_free). */
-    struct slice (*restore)(const struct merge_value *value);
+    struct slice (*restore)(const struct merge_model *model, const struct merge_value *value);
 };
 
 struct merge_entry *merge_entry_create(uint64_t origin, uint64_t stamp, uint64_t prev, int64_t wall, bool flush,

@@ -14,6 +14,15 @@
 #define MERGE_ORIGIN_FLOOR (UINT64_MAX - 1)
 #define MERGE_ORIGIN_EVICTION UINT64_MAX
 
+/* Ids with this bit are not of nodes, which promise what they send: of servers of other kinds, and of what was brought
+ * in from them. Nobody waits for these: the frontiers do not count them, but stay behind the clock while they speak. */
+#define MERGE_ORIGIN_FOREIGN (UINT64_C(1) << 63)
+
+static inline bool merge_origin_is_foreign(uint64_t origin)
+{
+    return (origin & MERGE_ORIGIN_FOREIGN) != 0 && origin < MERGE_ORIGIN_FLOOR;
+}
+
 enum { MERGE_COUNTER_BITS = 14 }; /* of a stamp, below its milliseconds; the counter carries over into them */
 
 struct merge_place {

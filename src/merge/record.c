@@ -17,40 +17,260 @@ void merge_record_init(struct merge_record *record, const struct merge_horizon *
     }
 }
 
-/* Forgets the oldest steps, which are part of the base from now on. */
-static void drop_steps(struct merge_record *record, uint32_t count, const struct merge_model *model)
+/* -------------------------------------------------------------------------------------------------------- parts -- */
+
+static uint32_t older_count(const struct merge_record *record)
 {
-    if (count == 0)
-        return;
-    for (uint32_t i = 0; i < count; i++) {
-        model->undo_release(record->steps[i].undo);
-        merge_entry_release(record->steps[i].op->entry);
+    return record->older != NULL ? record->older->count : 0;
+}
+
+/* The steps of a part. */
+static struct merge_step *part_steps(const struct merge_record *record, uint32_t part, uint32_t *count)
+{
+    const bool is_last = part == older_count(record);
+
+    *count = is_last ? record->count : record->older->items[part].count;
+    return is_last ? record->steps : record->older->items[part].steps;
+}
+
+/* Steps of it are about to change. */
+static void forget_part(struct merge_record *record, uint32_t part)
+{
+    if (part < older_count(record))
+        record->older->items[part].is_known = false;
+}
+
+struct merge_step *merge_record_next(const struct merge_record *record, struct merge_spot *spot)
+{
+    const uint32_t parts = older_count(record);
+    uint32_t count;
+    struct merge_step *steps;
+
+    for (; spot->part <= parts; spot->part++, spot->at = 0) {
+        steps = part_steps(record, spot->part, &count);
+        if (spot->at < count)
+            return &steps[spot->at++];
     }
-    record->count -= count;
-    memmove(record->steps, record->steps + count, record->count * sizeof(*record->steps));
+    return NULL;
+}
+
+/* The step before the spot, which goes there. There is one. */
+static struct merge_step *previous(const struct merge_record *record, struct merge_spot *spot)
+{
+    uint32_t count;
+
+    while (spot->at == 0) {
+        (void)part_steps(record, --spot->part, &count);
+        spot->at = count;
+    }
+    return &part_steps(record, spot->part, &count)[--spot->at];
+}
+
+static struct merge_spot end_of(const struct merge_record *record)
+{
+    return (struct merge_spot){older_count(record), record->count};
+}
+
+static uint64_t count_from(const struct merge_record *record, struct merge_spot spot)
+{
+    uint64_t count = record->count;
+
+    for (uint32_t i = spot.part; i < older_count(record); i++)
+        count += record->older->items[i].count;
+    return count - spot.at;
+}
+
+uint64_t merge_record_step_count(const struct merge_record *record)
+{
+    return count_from(record, (struct merge_spot){0, 0});
+}
+
+uint64_t merge_record_drop_from(const struct merge_record *record)
+{
+    const struct merge_part *first = older_count(record) != 0 ? &record->older->items[0] : NULL;
+
+    return first != NULL ? first->steps[first->count - 1].op->place.stamp
+                         : record->steps[record->count / 2].op->place.stamp;
+}
+
+static struct merge_part *add_part(struct merge_record *record, uint32_t at, struct merge_step *steps, uint32_t count)
+{
+    struct merge_older *older = record->older;
+
+    if (older == NULL)
+        older = record->older = mem_alloc_zero(sizeof(*older));
+    ARRAY_RESERVE(older, 1);
+    memmove(&older->items[at + 1], &older->items[at], (older->count - at) * sizeof(*older->items));
+    older->count++;
+    older->items[at] = (struct merge_part){.steps = steps, .count = count};
+    return &older->items[at];
+}
+
+static struct merge_step *alloc_part(const struct merge_step *steps, uint32_t count)
+{
+    struct merge_step *room = mem_alloc(MERGE_PART_MOST * sizeof(*room));
+
+    memcpy(room, steps, count * sizeof(*room));
+    return room;
+}
+
+/* The oldest parts go, of which the steps have gone. */
+static void remove_parts(struct merge_record *record, uint32_t first, uint32_t end)
+{
+    struct merge_older *older = record->older;
+
+    for (uint32_t i = first; i < end; i++)
+        mem_free(older->items[i].steps);
+    memmove(older->items + first, older->items + end, (older->count - end) * sizeof(*older->items));
+    older->count -= end - first;
+    if (older->count != 0)
+        return;
+    mem_free(older->items);
+    mem_free(older);
+    record->older = NULL;
+}
+
+static void free_last(struct merge_record *record)
+{
+    if (!record->has_lent)
+        mem_free(record->steps);
+    record->has_lent = false;
+    record->steps = NULL;
+    record->count = record->capacity = 0;
+}
+
+static void reserve_steps(struct merge_record *record, uint32_t more)
+{
+    struct {
+        struct merge_step *items;
+        uint32_t count, capacity;
+    } steps = {record->steps, record->count, record->capacity};
+
+    if (LIKELY(more <= record->capacity - record->count))
+        return;
+    if (record->has_lent)
+        steps.items = mem_copy(record->steps, record->count * sizeof(*record->steps));
+    record->has_lent = false;
+    ARRAY_RESERVE(&steps, more);
+    record->steps = steps.items;
+    record->capacity = steps.capacity;
+}
+
+/* Room for a step at the end. */
+static struct merge_step *add_step(struct merge_record *record)
+{
+    if (UNLIKELY(record->count >= MERGE_PART_MOST)) {
+        (void)add_part(record, older_count(record), alloc_part(record->steps, record->count), record->count);
+        record->count = 0;
+    }
+    reserve_steps(record, 1);
+    return &record->steps[record->count++];
+}
+
+/* The part of the spot gets two, half of it each. */
+static void split_part(struct merge_record *record, struct merge_spot *spot)
+{
+    enum { HALF = MERGE_PART_MOST / 2 };
+    const uint32_t part = spot->part;
+
+    if (part == older_count(record)) {
+        (void)add_part(record, part, alloc_part(record->steps, HALF), HALF);
+        record->count -= HALF;
+        memmove(record->steps, record->steps + HALF, record->count * sizeof(*record->steps));
+    } else {
+        struct merge_part *its = &record->older->items[part];
+        const uint32_t rest = its->count - HALF;
+
+        its->count = HALF;
+        its->is_known = false;
+        (void)add_part(record, part + 1, alloc_part(its->steps + HALF, rest), rest);
+    }
+    if (spot->at > HALF)
+        *spot = (struct merge_spot){part + 1, spot->at - HALF};
+}
+
+/* All steps from the spot on go; others own what is in them now. */
+static void cut_off(struct merge_record *record, struct merge_spot spot)
+{
+    struct merge_part *part;
+
+    if (spot.part == older_count(record)) {
+        record->count = spot.at;
+        if (spot.at != 0 || spot.part == 0)
+            return;
+    }
+    if (spot.at == 0 && spot.part != 0)
+        spot = (struct merge_spot){spot.part - 1, record->older->items[spot.part - 1].count};
+    part = &record->older->items[spot.part];
+    free_last(record);
+    record->steps = part->steps;
+    record->count = spot.at;
+    record->capacity = MERGE_PART_MOST;
+    part->steps = NULL;
+    remove_parts(record, spot.part, record->older->count);
+}
+
+static void release_step(const struct merge_step *step, const struct merge_model *model)
+{
+    model->undo_release(model, step->undo);
+    merge_entry_release(step->op->entry);
+}
+
+/* Forgets the oldest steps, which are part of the base from now on. */
+static void drop_steps(struct merge_record *record, uint64_t count, const struct merge_model *model)
+{
+    uint32_t parts = 0, whole = 0;
+    uint64_t left = count;
+    struct merge_spot spot = {0, 0};
+    struct merge_step *steps;
+
+    for (uint64_t i = 0; i < count; i++)
+        release_step(merge_record_next(record, &spot), model);
+    while (whole < older_count(record) && left >= record->older->items[whole].count)
+        left -= record->older->items[whole++].count;
+    if (whole != 0)
+        remove_parts(record, 0, whole);
+    if (left == 0)
+        return;
+    forget_part(record, 0);
+    steps = part_steps(record, 0, &parts);
+    memmove(steps, steps + left, (parts - left) * sizeof(*steps));
+    if (older_count(record) != 0)
+        record->older->items[0].count -= (uint32_t)left;
+    else
+        record->count -= (uint32_t)left;
 }
 
 void merge_record_fini(struct merge_record *record, const struct merge_model *model)
 {
-    drop_steps(record, record->count, model);
-    mem_free(record->steps);
-    model->destroy(record->value);
+    drop_steps(record, merge_record_step_count(record), model);
+    free_last(record);
+    model->destroy(model, record->value);
     *record = (struct merge_record){0};
+}
+
+void merge_record_lend(struct merge_record *record, struct merge_step *steps, uint32_t capacity)
+{
+    assert(record->steps == NULL && record->count == 0);
+    record->steps = steps;
+    record->capacity = capacity;
+    record->has_lent = true;
 }
 
 void merge_record_copy(struct merge_record *to, const struct merge_record *from, const struct merge_model *model)
 {
+    struct merge_spot spot = {0, 0};
+
     *to = *from;
-    to->value = model->copy(from->value);
-    to->capacity = from->count;
+    to->value = model->copy(model, from->value);
+    to->older = NULL;
     to->steps = NULL;
-    if (from->count == 0)
-        return;
-    to->steps = mem_alloc(from->count * sizeof(*to->steps));
-    memcpy(to->steps, from->steps, from->count * sizeof(*to->steps));
-    for (uint32_t i = 0; i < from->count; i++) {
-        merge_entry_acquire(from->steps[i].op->entry);
-        model->undo_acquire(from->steps[i].undo);
+    to->count = to->capacity = 0;
+    to->has_lent = false;
+    for (const struct merge_step *step; (step = merge_record_next(from, &spot)) != NULL;) {
+        *add_step(to) = *step;
+        merge_entry_acquire(step->op->entry);
+        (void)model->undo_acquire(model, step->undo);
     }
 }
 
@@ -61,129 +281,388 @@ struct merge_place merge_record_last(const struct merge_record *record)
 
 uint64_t merge_record_window_bytes(const struct merge_record *record)
 {
+    struct merge_spot spot = {0, 0};
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < record->count; i++)
-        bytes += merge_op_bytes(record->steps[i].op);
+    for (const struct merge_step *step; (step = merge_record_next(record, &spot)) != NULL;)
+        bytes += merge_op_bytes(step->op);
     return bytes;
 }
 
 void merge_record_validate(const struct merge_record *record)
 {
     struct merge_place last = record->base_place;
+    struct merge_spot spot = {0, 0};
 
-    for (uint32_t i = 0; i < record->count; i++) {
-        assert(merge_place_before(last, record->steps[i].op->place));
-        assert(!record->steps[i].op->overwrites);
-        last = record->steps[i].op->place;
+    assert(record->count != 0 || record->older == NULL);
+    for (uint32_t i = 0; i < older_count(record); i++)
+        assert(record->older->items[i].count != 0 && record->older->items[i].count <= MERGE_PART_MOST);
+    for (const struct merge_step *step; (step = merge_record_next(record, &spot)) != NULL;) {
+        assert(merge_place_before(last, step->op->place));
+        assert(!step->op->overwrites);
+        last = step->op->place;
     }
 }
 
 bool merge_record_base_is_missing(const struct merge_record *record)
 {
-    return record->count != 0 ? record->steps[0].was_missing : record->value == NULL;
+    struct merge_spot spot = {0, 0};
+    const struct merge_step *first = merge_record_next(record, &spot);
+
+    return first != NULL ? first->was_missing : record->value == NULL;
 }
 
-/* Takes the steps from this one on back: the value is what it was before them. They stay in the list. */
-static void take_back(struct merge_record *record, uint32_t from, const struct merge_model *model)
+static void take_back_step(struct merge_record *record, struct merge_step *step, const struct merge_model *model)
 {
-    for (uint32_t i = record->count; i-- != from;) {
-        struct merge_step *step = &record->steps[i];
+    if (step->undo != NULL)
+        record->value = model->undo(model, record->value, step->undo);
+    model->undo_release(model, step->undo);
+    step->undo = NULL;
+}
 
-        if (step->undo != NULL)
-            record->value = model->undo(record->value, step->undo);
-        model->undo_release(step->undo);
-        step->undo = NULL;
+/* Takes the steps from this spot on back: the value is what it was before them. They stay in the list. */
+static void take_back(struct merge_record *record, struct merge_spot from, const struct merge_model *model)
+{
+    struct merge_spot spot = end_of(record);
+
+    for (uint64_t left = count_from(record, from); left != 0; left--) {
+        take_back_step(record, previous(record, &spot), model);
+        forget_part(record, spot.part);
     }
 }
 
-/* Runs the steps from this one on, which are taken back. */
-static void run_from(struct merge_record *record, uint32_t from, const struct merge_model *model)
+/* Runs the steps from this spot on, which are taken back. */
+static void run_from(struct merge_record *record, struct merge_spot spot, const struct merge_model *model)
 {
-    for (uint32_t i = from; i < record->count; i++) {
-        struct merge_step *step = &record->steps[i];
-
+    for (struct merge_step *step; (step = merge_record_next(record, &spot)) != NULL;) {
         step->was_missing = record->value == NULL;
+        step->touch.kind = MERGE_TOUCH_UNKNOWN;
         record->value = merge_op_run(step->op, record->value, &step->undo, model);
     }
 }
 
-/* The number of steps that are not younger. */
-static uint32_t count_until(const struct merge_record *record, struct merge_place place)
+/* Among these, the index behind those that are not younger. Most arrivals belong near the end. */
+static uint32_t find_among(const struct merge_step *steps, uint32_t count, struct merge_place place)
 {
-    uint32_t count = record->count;
+    uint64_t stride = 1, low, high;
 
-    while (count != 0 && merge_place_before(place, record->steps[count - 1].op->place))
-        count--;
-    return count;
+    while (stride <= count && merge_place_before(place, steps[count - stride].op->place))
+        stride *= 2;
+    low = stride <= count ? count - stride + 1 : 0;
+    high = count - stride / 2;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+
+        if (merge_place_before(place, steps[middle].op->place))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return (uint32_t)low;
 }
 
-static void reserve_steps(struct merge_record *record, uint32_t more)
+/* The spot behind those that are not younger. */
+static struct merge_spot find_spot(const struct merge_record *record, struct merge_place place)
 {
-    struct {
-        struct merge_step *items;
-        uint32_t count, capacity;
-    } steps = {record->steps, record->count, record->capacity};
+    uint32_t low = 0, high = older_count(record) + 1, count;
+    const struct merge_step *steps;
 
-    ARRAY_RESERVE(&steps, more);
-    record->steps = steps.items;
-    record->capacity = steps.capacity;
+    if (record->count == 0)
+        return (struct merge_spot){0, 0};
+    while (low < high) { /* parts before `low` do not begin with a younger one */
+        const uint32_t middle = low + (high - low) / 2;
+
+        if (merge_place_before(place, part_steps(record, middle, &count)[0].op->place))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    low -= low != 0;
+    steps = part_steps(record, low, &count);
+    return (struct merge_spot){low, find_among(steps, count, place)};
 }
+
+uint32_t merge_record_younger(const struct merge_record *record, struct merge_place place)
+{
+    return (uint32_t)count_from(record, find_spot(record, place));
+}
+
+/* ----------------------------------------------------------------------------------------------------- in place -- */
+
+enum { LOOKED_AT_MOST = 8 * 1024 }; /* steps, one by one */
+
+/* Steps remember it, as each may be passed by many. */
+static void note_touch(struct merge_step *step, const struct merge_model *model)
+{
+    step->touch = model->touch(model, step->op);
+    step->is_apart = step->undo != NULL &&
+                     (model->undo_is_apart(model, step->undo, (enum merge_touch_kind)step->touch.kind) ||
+                      merge_broken(MERGE_BREAK_IN_PLACE_ANY_UNDO));
+}
+
+static bool is_same_member(const struct merge_step *step, const struct merge_touch *touch)
+{
+    return step->touch.member == touch->member && !merge_broken(MERGE_BREAK_IN_PLACE_SAME_MEMBER);
+}
+
+/* Both may be in any order. An addition that was refused for a limit does not work behind another one either: the value
+ * is still so near to the limit that the model lets nothing be added (`suits`). */
+static bool go_together(const struct merge_step *step, const struct merge_touch *touch)
+{
+    return !is_same_member(step, touch) || (step->touch.kind == MERGE_ADDS && touch->kind == MERGE_ADDS);
+}
+
+static bool is_single(struct merge_step *step, const struct merge_model *model)
+{
+    if (step->touch.kind == MERGE_TOUCH_UNKNOWN)
+        note_touch(step, model);
+    return !step->was_missing && step->touch.kind != MERGE_TOUCHES_ALL && (step->undo == NULL || step->is_apart);
+}
+
+static void look_at_part(struct merge_part *part, const struct merge_model *model)
+{
+    part->is_known = part->adds = true;
+    for (uint32_t i = 0; i < part->count && part->adds; i++)
+        part->adds = is_single(&part->steps[i], model) && part->steps[i].touch.kind == MERGE_ADDS;
+}
+
+/* All steps of the part may be passed by an addition, as far as is known. */
+static bool adds_alone(const struct merge_record *record, uint32_t part)
+{
+    return part < older_count(record) && record->older->items[part].is_known && record->older->items[part].adds;
+}
+
+struct passing {
+    uint64_t looked_at, same; /* steps; of the same member */
+    bool together;            /* all go together with it */
+};
+
+/* The steps of a part from this one on touch single members. */
+static bool may_pass_part(struct merge_record *record, struct merge_spot from, const struct merge_touch *touch,
+                          const struct merge_model *model, struct passing *passing)
+{
+    uint32_t count;
+    struct merge_step *steps = part_steps(record, from.part, &count);
+
+    passing->looked_at += count - from.at;
+    if (passing->looked_at > LOOKED_AT_MOST)
+        return false;
+    for (uint32_t i = count; i-- != from.at;) {
+        if (!is_single(&steps[i], model))
+            return false;
+        passing->same += is_same_member(&steps[i], touch);
+        passing->together = passing->together && go_together(&steps[i], touch);
+    }
+    return true;
+}
+
+/* The steps from this one on touch single members. Gives the number of those that have to run again behind it. */
+static bool may_pass(struct merge_record *record, struct merge_spot from, const struct merge_touch *touch,
+                     const struct merge_model *model, uint32_t *again)
+{
+    struct passing passing = {.together = true};
+    bool looked_at_all = true;
+
+    if (touch->kind == MERGE_TOUCHES_ALL || record->value == NULL)
+        return false;
+    for (uint32_t part = older_count(record) + 1; part-- != from.part;) {
+        if (part < older_count(record) && part != from.part && !record->older->items[part].is_known)
+            look_at_part(&record->older->items[part], model);
+        if (touch->kind == MERGE_ADDS && adds_alone(record, part))
+            looked_at_all = false;
+        else if (!may_pass_part(record, (struct merge_spot){part, part == from.part ? from.at : 0}, touch, model,
+                                &passing))
+            return false;
+    }
+    *again = passing.together ? 0 : (uint32_t)passing.same;
+    return looked_at_all || passing.together;
+}
+
+/* Makes room for a step. It is behind the spot then. */
+static struct merge_step *insert_step(struct merge_record *record, struct merge_spot *spot, struct merge_op *op)
+{
+    struct merge_step *steps;
+    uint32_t count;
+
+    (void)part_steps(record, spot->part, &count);
+    if (count >= MERGE_PART_MOST)
+        split_part(record, spot);
+    if (spot->part == older_count(record)) {
+        reserve_steps(record, 1);
+        record->count++;
+    } else {
+        record->older->items[spot->part].count++;
+    }
+    steps = part_steps(record, spot->part, &count);
+    memmove(&steps[spot->at + 1], &steps[spot->at], (count - 1 - spot->at) * sizeof(*steps));
+    steps[spot->at] = (struct merge_step){.op = op};
+    forget_part(record, spot->part);
+    merge_entry_acquire(op->entry);
+    return &steps[spot->at];
+}
+
+/* Where its step is to be. */
+static bool find_place(struct merge_record *record, const struct merge_op *op, const struct merge_horizon *horizon,
+                       const struct merge_touch *touch, const struct merge_model *model, struct merge_spot *spot,
+                       uint32_t *again)
+{
+    uint64_t younger;
+
+    if (merge_place_compare(op->place, horizon->flush) <= 0 || merge_place_compare(op->place, record->base_place) <= 0)
+        return false;
+    *spot = find_spot(record, op->place);
+    younger = count_from(record, *spot);
+    return younger != 0 && younger <= MERGE_PASSED_MOST && may_pass(record, *spot, touch, model, again) &&
+           model->suits(model, record->value, op, (uint32_t)younger, *again);
+}
+
+static void take_back_member(struct merge_record *record, struct merge_spot from, const struct merge_touch *touch,
+                             const struct merge_model *model)
+{
+    struct merge_spot spot = end_of(record);
+
+    for (uint64_t left = count_from(record, from); left != 0; left--) {
+        struct merge_step *step = previous(record, &spot);
+
+        if (is_same_member(step, touch))
+            take_back_step(record, step, model);
+        forget_part(record, spot.part);
+    }
+}
+
+/* False: one of them cannot be taken back alone any more. */
+static bool run_member(struct merge_record *record, struct merge_spot spot, const struct merge_touch *touch,
+                       const struct merge_model *model)
+{
+    for (struct merge_step *step; (step = merge_record_next(record, &spot)) != NULL;) {
+        if (!is_same_member(step, touch))
+            continue;
+        record->value = merge_op_run(step->op, record->value, &step->undo, model);
+        note_touch(step, model);
+        if (record->value == NULL || (step->undo != NULL && !step->is_apart))
+            return false;
+    }
+    return true;
+}
+
+static const struct merge_step *insert_single(struct merge_record *record, struct merge_spot spot, struct merge_op *op,
+                                              struct merge_undo *undo, const struct merge_model *model)
+{
+    struct merge_step *step = insert_step(record, &spot, op);
+
+    step->undo = undo;
+    note_touch(step, model);
+    return step;
+}
+
+const struct merge_step *merge_record_run_in_place(struct merge_record *record, struct merge_op *op,
+                                                   const struct merge_horizon *horizon, const struct merge_model *model)
+{
+    struct merge_undo *undo = NULL;
+    struct merge_spot spot;
+    struct merge_touch touch;
+    uint32_t again;
+    bool is_apart;
+
+    if (op->overwrites || record->count == 0)
+        return NULL;
+    touch = model->touch(model, op);
+    if (!find_place(record, op, horizon, &touch, model, &spot, &again))
+        return NULL;
+    if (again != 0)
+        take_back_member(record, spot, &touch, model);
+    record->value = model->apply(model, record->value, op, &undo);
+    is_apart = undo == NULL || model->undo_is_apart(model, undo, (enum merge_touch_kind)touch.kind);
+    if (is_apart && (again == 0 || run_member(record, spot, &touch, model)))
+        return insert_single(record, spot, op, undo, model);
+    /* All of it goes back, and comes again without it: first those that ran behind it. */
+    if (again != 0)
+        take_back_member(record, spot, &touch, model);
+    if (undo != NULL) {
+        record->value = model->undo(model, record->value, undo);
+        model->undo_release(model, undo);
+    }
+    take_back(record, spot, model);
+    run_from(record, spot, model);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------ back and forth -- */
 
 /* Puts operations, which are ascending by place and behind the base, into their places, and runs what they concern. */
 static void insert_all_and_run(struct merge_record *record, struct merge_op *const *ops, uint32_t count,
                                const struct merge_model *model)
 {
-    uint32_t at = count_until(record, ops[0]->place), old = record->count, to = record->count + count;
+    const struct merge_spot from = find_spot(record, ops[0]->place);
+    const uint64_t younger = count_from(record, from);
+    struct merge_step *again = mem_alloc((younger + 1) * sizeof(*again));
+    struct merge_spot spot = from;
+    uint64_t done = 0;
 
-    take_back(record, at, model);
-    reserve_steps(record, count);
-    for (uint32_t next = count; next != 0;) {
-        if (old != at && merge_place_before(ops[next - 1]->place, record->steps[old - 1].op->place)) {
-            record->steps[--to] = record->steps[--old];
+    take_back(record, from, model);
+    for (uint64_t i = 0; i < younger; i++)
+        again[i] = *merge_record_next(record, &spot);
+    cut_off(record, from);
+    spot = end_of(record);
+    for (uint32_t next = 0; next < count || done < younger;) {
+        if (next == count || (done < younger && merge_place_before(again[done].op->place, ops[next]->place))) {
+            *add_step(record) = again[done++];
         } else {
-            merge_entry_acquire(ops[--next]->entry);
-            record->steps[--to] = (struct merge_step){.op = ops[next]};
+            merge_entry_acquire(ops[next]->entry);
+            *add_step(record) = (struct merge_step){.op = ops[next++]};
         }
     }
-    record->count += count;
-    run_from(record, at, model);
+    mem_free(again);
+    run_from(record, spot, model);
+}
+
+static void forget_if_refused(struct merge_record *record, struct merge_spot spot)
+{
+    uint32_t count;
+    struct merge_step *steps = part_steps(record, spot.part, &count);
+
+    if (steps[spot.at].undo != NULL || (count == 1 && record->older != NULL))
+        return;
+    merge_entry_release(steps[spot.at].op->entry);
+    memmove(&steps[spot.at], &steps[spot.at + 1], (count - 1 - spot.at) * sizeof(*steps));
+    forget_part(record, spot.part);
+    if (spot.part == older_count(record))
+        record->count--;
+    else
+        record->older->items[spot.part].count--;
 }
 
 /* A refused operation leaves the value as it was, and stays in the list: it may work when something older has come
  * in. */
 static void insert_and_run(struct merge_record *record, struct merge_op *op, const struct merge_model *model)
 {
-    uint32_t at = merge_broken(MERGE_BREAK_ARRIVAL_ORDER) ? record->count : count_until(record, op->place);
+    struct merge_spot spot = merge_broken(MERGE_BREAK_ARRIVAL_ORDER) ? end_of(record) : find_spot(record, op->place);
 
-    take_back(record, at, model);
-    reserve_steps(record, 1);
-    memmove(&record->steps[at + 1], &record->steps[at], (record->count - at) * sizeof(*record->steps));
-    record->steps[at] = (struct merge_step){.op = op};
-    record->count++;
-    merge_entry_acquire(op->entry);
-    run_from(record, at, model);
-    if (merge_broken(MERGE_BREAK_FORGET_REFUSED) && record->steps[at].undo == NULL) {
-        record->count--;
-        memmove(&record->steps[at], &record->steps[at + 1], (record->count - at) * sizeof(*record->steps));
-        merge_entry_release(op->entry);
-    }
+    take_back(record, spot, model);
+    (void)insert_step(record, &spot, op);
+    run_from(record, spot, model);
+    if (merge_broken(MERGE_BREAK_FORGET_REFUSED))
+        forget_if_refused(record, spot);
 }
 
-/* The base becomes what overwrote, and what was in the list before that goes. Only the younger run again. */
-static void set_base(struct merge_record *record, struct merge_place place, struct merge_value *value,
+/* The base becomes what overwrote (op NULL: a flush), and what was in the list before that goes. Only the younger run
+ * again. */
+static void set_base(struct merge_record *record, struct merge_place place, struct merge_op *op,
                      const struct merge_model *model)
 {
-    drop_steps(record, count_until(record, place), model);
-    for (uint32_t i = 0; i < record->count; i++) {
-        model->undo_release(record->steps[i].undo);
-        record->steps[i].undo = NULL;
+    struct merge_spot spot = {0, 0};
+
+    drop_steps(record, merge_record_step_count(record) - count_from(record, find_spot(record, place)), model);
+    for (struct merge_step *step; (step = merge_record_next(record, &spot)) != NULL;) {
+        model->undo_release(model, step->undo);
+        step->undo = NULL; /* run_from follows */
+        forget_part(record, spot.part);
     }
-    model->destroy(record->value);
-    record->value = value;
+    model->destroy(model, record->value);
+    record->value = op != NULL ? merge_op_run(op, NULL, NULL, model) : NULL;
     record->base_place = place;
     record->base_overwrote = true;
-    run_from(record, 0, model);
+    run_from(record, (struct merge_spot){0, 0}, model);
 }
 
 static enum merge_outcome place_late(struct merge_record *record, struct merge_op *op, bool exists,
@@ -198,12 +677,12 @@ static enum merge_outcome place_late(struct merge_record *record, struct merge_o
         op->entry->wall >= horizon->wall)
         return MERGE_LATE_NOTHING;
     if (!op->overwrites || !exists) {
-        take_back(record, 0, model);
+        take_back(record, (struct merge_spot){0, 0}, model);
         record->value = merge_op_run(op, record->value, NULL, model);
         record->base_overwrote = false;
         if (!exists)
             record->base_place = op->place;
-        run_from(record, 0, model);
+        run_from(record, (struct merge_spot){0, 0}, model);
     }
     return MERGE_LATE;
 }
@@ -220,38 +699,69 @@ enum merge_outcome merge_record_place(struct merge_record *record, struct merge_
         return place_late(record, op, exists, horizon, model);
     outcome = merge_place_before(last, op->place) ? MERGE_APPENDED : MERGE_PLACED;
     if (op->overwrites && !merge_broken(MERGE_BREAK_OVERWRITE_RUNS_ALL)) {
-        set_base(record, op->place, merge_op_run(op, NULL, NULL, model), model);
+        set_base(record, op->place, op, model);
     } else if (op->overwrites) {
-        take_back(record, 0, model);
+        take_back(record, (struct merge_spot){0, 0}, model);
         record->value = merge_op_run(op, record->value, NULL, model);
-        run_from(record, 0, model);
-    } else {
+        run_from(record, (struct merge_spot){0, 0}, model);
+    } else if (merge_record_run_in_place(record, op, horizon, model) == NULL) {
         insert_and_run(record, op, model);
     }
     return outcome;
+}
+
+void merge_record_ran(struct merge_record *record, struct merge_op *op, struct merge_undo *undo, bool was_missing,
+                      struct merge_value *value)
+{
+    debug_assert(!op->overwrites && merge_place_before(merge_record_last(record), op->place));
+    *add_step(record) = (struct merge_step){.op = op, .undo = undo, .was_missing = was_missing};
+    record->value = value;
+}
+
+void merge_record_ran_over(struct merge_record *record, struct merge_place place, struct merge_value *value,
+                           const struct merge_model *model)
+{
+    assert(merge_place_before(merge_record_last(record), place));
+    drop_steps(record, merge_record_step_count(record), model);
+    record->value = value;
+    record->base_place = place;
+    record->base_overwrote = true;
+}
+
+/* They are ascending, and behind the base and the flush. What stands before one that overwrites does not run at all. */
+static void place_together(struct merge_record *record, struct merge_op *const *ops, uint32_t count,
+                           const struct merge_horizon *horizon, const struct merge_model *model,
+                           enum merge_outcome *outcomes)
+{
+    const struct merge_place last = merge_record_last(record);
+    uint32_t first = count;
+
+    for (uint32_t i = 0; i < count; i++)
+        outcomes[i] = merge_place_before(last, ops[i]->place) ? MERGE_APPENDED : MERGE_PLACED;
+    while (first != 0 && !ops[first - 1]->overwrites)
+        first--;
+    if (first != 0)
+        (void)merge_record_place(record, ops[first - 1], true, horizon, model);
+    if (first != count)
+        insert_all_and_run(record, ops + first, count - first, model);
 }
 
 void merge_record_place_all(struct merge_record *record, struct merge_op *const *ops, uint32_t count, bool exists,
                             const struct merge_horizon *horizon, const struct merge_model *model,
                             enum merge_outcome *outcomes)
 {
-    struct merge_place last = merge_record_last(record);
-    bool together = count != 0 && merge_place_before(record->base_place, ops[0]->place) &&
-                    merge_place_before(horizon->flush, ops[0]->place);
+    uint32_t first = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
-        assert(i == 0 || merge_place_before(ops[i - 1]->place, ops[i]->place));
-        together = together && !ops[i]->overwrites;
-        outcomes[i] = merge_place_before(last, ops[i]->place) ? MERGE_APPENDED : MERGE_PLACED;
+    for (uint32_t i = 1; i < count; i++)
+        assert(merge_place_before(ops[i - 1]->place, ops[i]->place));
+    while (first < count && (merge_place_compare(ops[first]->place, record->base_place) <= 0 ||
+                             merge_place_compare(ops[first]->place, horizon->flush) <= 0)) {
+        outcomes[first] = merge_record_place(record, ops[first], exists, horizon, model);
+        exists = exists || outcomes[first] == MERGE_LATE;
+        first++;
     }
-    if (together) {
-        insert_all_and_run(record, ops, count, model);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        outcomes[i] = merge_record_place(record, ops[i], exists, horizon, model);
-        exists |= outcomes[i] == MERGE_APPENDED || outcomes[i] == MERGE_PLACED || outcomes[i] == MERGE_LATE;
-    }
+    if (first != count)
+        place_together(record, ops + first, count - first, horizon, model, outcomes + first);
 }
 
 enum merge_outcome merge_record_flush(struct merge_record *record, struct merge_place flush,
@@ -277,12 +787,15 @@ bool merge_record_settle(struct merge_record *record, const struct merge_horizon
                          const struct merge_model *model)
 {
     int64_t wall = horizon->wall;
-    uint32_t settled = 0;
+    struct merge_spot spot = {0, 0};
+    uint64_t settled = 0;
 
-    while (settled < record->count && record->steps[settled].op->place.stamp <= horizon->frontier)
-        settled++;
+    for (const struct merge_step *step; (step = merge_record_next(record, &spot)) != NULL; settled++) {
+        if (step->op->place.stamp > horizon->frontier)
+            break;
+        record->base_place = step->op->place;
+    }
     if (settled != 0) {
-        record->base_place = record->steps[settled - 1].op->place;
         record->base_overwrote = false;
         drop_steps(record, settled, model);
     }
@@ -291,7 +804,7 @@ bool merge_record_settle(struct merge_record *record, const struct merge_horizon
     if (merge_broken(MERGE_BREAK_EXPIRY_BY_FRONTIER))
         wall = (int64_t)(horizon->frontier >> MERGE_COUNTER_BITS);
     if (record->value != NULL)
-        record->value = model->expire(record->value, wall);
+        record->value = model->expire(model, record->value, wall);
     return record->value == NULL;
 }
 
@@ -301,5 +814,5 @@ void merge_record_forget_list(struct merge_record *record, const struct merge_mo
         return;
     record->base_place = merge_record_last(record);
     record->base_overwrote = merge_broken(MERGE_BREAK_BOUND_KEEPS_OVERWROTE);
-    drop_steps(record, record->count, model);
+    drop_steps(record, merge_record_step_count(record), model);
 }

@@ -6,11 +6,23 @@
  * by taking those back and running them again. So an arrival costs as many steps as it comes too late, whatever the
  * size of the value, and one at the end costs nothing but itself.
  *
+ * In place: additions of integers, and changes of different members, may come in any order. Such an operation runs at
+ * the end also if it is older, and gets its place in the list, if the younger ones are such as well and did what they
+ * should: the key was there with this type all along, no deadline was over, nobody was refused or near a limit. Then
+ * their undos may be applied in any order, too, and the list is taken back as ever. Of younger changes of the same
+ * member these alone are taken back and run again.
+ *
  * A key without a record stands at the floor or at the flush stamp, whichever is younger: of what is older nothing is
  * known, or nothing is left. All functions are pure: they know this record, the operation and the horizon. */
 #pragma once
 
 #include "merge/operation.h"
+
+#ifdef MERGE_BREAKABLE
+enum { MERGE_PART_MOST = 4 }; /* steps; few, as histories of simulations are short */
+#else
+enum { MERGE_PART_MOST = 1024 };
+#endif
 
 /* What a node knows of the past. */
 struct merge_horizon {
@@ -23,15 +35,31 @@ struct merge_horizon {
 struct merge_step {
     struct merge_op *op;     /* holds its entry */
     struct merge_undo *undo; /* NULL: it was refused, or changed nothing */
-    bool was_missing;        /* there was no key before it */
+    struct merge_touch touch;
+    bool was_missing; /* there was no key before it */
+    bool is_apart;    /* if touch is known: its undo is */
+};
+
+/* Steps of a long list that stand together: so one can be put among a million others. */
+struct merge_part {
+    struct merge_step *steps; /* room for MERGE_PART_MOST */
+    uint32_t count;
+    bool is_known; /* what follows is up to date */
+    bool adds;     /* all of them are additions that others may pass */
+};
+struct merge_older {
+    struct merge_part *items; /* none is empty */
+    uint32_t count, capacity;
 };
 
 struct merge_record {
     struct merge_place base_place;
     struct merge_value *value;
-    struct merge_step *steps; /* ascending by place, all behind the base */
-    uint32_t count, capacity;
-    bool base_overwrote; /* what is older than the base does not matter */
+    struct merge_older *older; /* the steps before `steps`; NULL: there are none */
+    struct merge_step *steps;  /* the last ones; ascending by place, all behind the base */
+    uint32_t count, capacity;  /* of these; 0: there are no steps at all */
+    bool base_overwrote;       /* what is older than the base does not matter */
+    bool has_lent;             /* `steps` is memory of the record's owner (merge_record_lend) */
 };
 
 enum merge_outcome {
@@ -43,8 +71,20 @@ enum merge_outcome {
     MERGE_LATE_NOTHING /* an eviction of what was freed here already */
 };
 
+/* Where a step is, or would be: index `at` of a part; part older->count is the last one. */
+struct merge_spot {
+    uint32_t part, at;
+};
+/* Returns the step there, and goes to the next one; {0} is the first. NULL: there is no more. */
+struct merge_step *merge_record_next(const struct merge_record *record, struct merge_spot *spot);
+uint64_t merge_record_step_count(const struct merge_record *record);
+/* The stamp of a step; when it is settled, enough others are to make dropping them worthwhile. There are steps. */
+uint64_t merge_record_drop_from(const struct merge_record *record);
+
 void merge_record_init(struct merge_record *record, const struct merge_horizon *horizon); /* of a missing key */
 void merge_record_fini(struct merge_record *record, const struct merge_model *model);
+/* Room for `capacity` steps, until it needs more: of a record without any, as long as it stays where it is. */
+void merge_record_lend(struct merge_record *record, struct merge_step *steps, uint32_t capacity);
 void merge_record_copy(struct merge_record *to, const struct merge_record *from, const struct merge_model *model);
 
 struct merge_place merge_record_last(const struct merge_record *record); /* L */
@@ -56,8 +96,24 @@ uint64_t merge_record_window_bytes(const struct merge_record *record); /* of its
 enum merge_outcome merge_record_place(struct merge_record *record, struct merge_op *op, bool exists,
                                       const struct merge_horizon *horizon, const struct merge_model *model);
 
-/* As merge_record_place for each of them, which are ascending by place. Costs one way back and forth for all together:
- * for arrivals that were gathered while the key had a long list. */
+/* Runs an operation at the end that is older than the last one, if that is the same. Returns its step, valid until the
+ * next call; or NULL: nothing was done. */
+enum { MERGE_PASSED_MOST = 1 << 20 }; /* steps that are younger */
+const struct merge_step *merge_record_run_in_place(struct merge_record *record, struct merge_op *op,
+                                                   const struct merge_horizon *horizon,
+                                                   const struct merge_model *model);
+/* How many steps are younger, which are to be taken back and run again. */
+uint32_t merge_record_younger(const struct merge_record *record, struct merge_place place);
+
+/* An operation has run here, at the end, by other means than the model. The record takes over a reference to the
+ * operation's entry, and the undo. `value`: what the key is now. */
+void merge_record_ran(struct merge_record *record, struct merge_op *op, struct merge_undo *undo, bool was_missing,
+                      struct merge_value *value);
+void merge_record_ran_over(struct merge_record *record, struct merge_place place, struct merge_value *value,
+                           const struct merge_model *model); /* the same for one that overwrote */
+
+/* As merge_record_place for each of them, which are ascending by place. Costs one way back and forth for all together,
+ * and one more if one of them overwrites: for arrivals that were gathered. */
 void merge_record_place_all(struct merge_record *record, struct merge_op *const *ops, uint32_t count, bool exists,
                             const struct merge_horizon *horizon, const struct merge_model *model,
                             enum merge_outcome *outcomes);

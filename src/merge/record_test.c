@@ -17,18 +17,21 @@ struct merge_value {
     int64_t deadline; /* 0: none */
 };
 
-static void text_destroy(struct merge_value *value)
+static void text_destroy(const struct merge_model *its_model, struct merge_value *value)
 {
+    (void)its_model;
     mem_free(value);
 }
 
-static struct merge_value *text_copy(struct merge_value *value)
+static struct merge_value *text_copy(const struct merge_model *its_model, struct merge_value *value)
 {
+    (void)its_model;
     return value != NULL ? mem_copy(value, sizeof(*value)) : NULL;
 }
 
-static struct merge_value *text_expire(struct merge_value *value, int64_t wall)
+static struct merge_value *text_expire(const struct merge_model *its_model, struct merge_value *value, int64_t wall)
 {
+    (void)its_model;
     if (value == NULL || value->deadline == 0 || value->deadline > wall)
         return value;
     mem_free(value);
@@ -41,36 +44,40 @@ struct merge_undo {
     struct merge_value *before;
 };
 
-static struct merge_undo *undo_acquire(struct merge_undo *undo)
+static struct merge_undo *undo_acquire(const struct merge_model *its_model, struct merge_undo *undo)
 {
+    (void)its_model;
     if (undo != NULL)
         undo->references++;
     return undo;
 }
 
-static void undo_release(struct merge_undo *undo)
+static void undo_release(const struct merge_model *its_model, struct merge_undo *undo)
 {
+    (void)its_model;
     if (undo == NULL || --undo->references != 0)
         return;
     mem_free(undo->before);
     mem_free(undo);
 }
 
-static struct merge_value *text_undo(struct merge_value *value, const struct merge_undo *undo)
+static struct merge_value *text_undo(const struct merge_model *its_model, struct merge_value *value,
+                                     const struct merge_undo *undo)
 {
     mem_free(value);
-    return text_copy(undo->before);
+    return text_copy(its_model, undo->before);
 }
 
-static struct merge_value *text_apply(struct merge_value *value, const struct merge_op *op, struct merge_undo **undo)
+static struct merge_value *text_apply(const struct merge_model *its_model, struct merge_value *value,
+                                      const struct merge_op *op, struct merge_undo **undo)
 {
     struct slice words = op->words;
 
     if (undo != NULL) {
         *undo = mem_alloc(sizeof(**undo));
-        **undo = (struct merge_undo){1, text_copy(value)};
+        **undo = (struct merge_undo){1, text_copy(its_model, value)};
     }
-    value = text_expire(value, op->entry->wall);
+    value = text_expire(its_model, value, op->entry->wall);
     if (words.data[0] == '-') {
         mem_free(value);
         return NULL;
@@ -86,7 +93,16 @@ static struct merge_value *text_apply(struct merge_value *value, const struct me
     return value;
 }
 
+/* Nothing runs in place: the simulation has that. */
+static struct merge_touch text_touch(const struct merge_model *its_model, const struct merge_op *op)
+{
+    (void)its_model;
+    (void)op;
+    return (struct merge_touch){.kind = MERGE_TOUCHES_ALL};
+}
+
 static const struct merge_model model = {.apply = text_apply,
+                                         .touch = text_touch,
                                          .undo = text_undo,
                                          .undo_acquire = undo_acquire,
                                          .undo_release = undo_release,
@@ -339,6 +355,21 @@ static void a_copy_is_its_own(void **state)
     fini(&copy);
 }
 
+static void a_record_leaves_lent_room_when_it_needs_more(void **state)
+{
+    struct world world = {.exists = true};
+    struct merge_step room = {0};
+
+    (void)state;
+    merge_record_lend(&world.record, &room, 1);
+    place(&world, 20, "+b");
+    assert_ptr_equal(world.record.steps, &room);
+    place(&world, 10, "+a");
+    assert_ptr_not_equal(world.record.steps, &room);
+    assert_text(&world, "ab");
+    fini(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +385,7 @@ int main(void)
         cmocka_unit_test(memory_of_what_expired_goes_by_wall_time),
         cmocka_unit_test(a_list_given_up_makes_the_older_late),
         cmocka_unit_test(a_copy_is_its_own),
+        cmocka_unit_test(a_record_leaves_lent_room_when_it_needs_more),
     };
 
     mem_thread_start();

@@ -20,13 +20,6 @@ static uint32_t vector_seek(const struct merge_vector *vector, uint64_t id)
     return low;
 }
 
-static struct merge_vector_item *vector_find(const struct merge_vector *vector, uint64_t id)
-{
-    uint32_t at = vector_seek(vector, id);
-
-    return at < vector->count && vector->items[at].id == id ? &vector->items[at] : NULL;
-}
-
 void merge_vector_fini(struct merge_vector *vector)
 {
     mem_free(vector->items);
@@ -68,19 +61,26 @@ void merge_vector_remove(struct merge_vector *vector, uint64_t id)
 
 uint64_t merge_vector_get(const struct merge_vector *vector, uint64_t id)
 {
-    const struct merge_vector_item *item = vector_find(vector, id);
+    const struct merge_vector_item *item = merge_vector_find(vector, id);
 
     return item != NULL ? item->stamp : 0;
 }
 
 bool merge_vector_has(const struct merge_vector *vector, uint64_t id)
 {
-    return vector_find(vector, id) != NULL;
+    return merge_vector_find(vector, id) != NULL;
+}
+
+struct merge_vector_item *merge_vector_find(const struct merge_vector *vector, uint64_t id)
+{
+    uint32_t at = vector_seek(vector, id);
+
+    return at < vector->count && vector->items[at].id == id ? &vector->items[at] : NULL;
 }
 
 bool merge_vector_raise(struct merge_vector *vector, uint64_t id, uint64_t stamp)
 {
-    struct merge_vector_item *item = vector_find(vector, id);
+    struct merge_vector_item *item = merge_vector_find(vector, id);
 
     if (item == NULL) {
         merge_vector_set(vector, id, stamp);

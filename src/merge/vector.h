@@ -23,6 +23,8 @@ void merge_vector_set(struct merge_vector *vector, uint64_t id, uint64_t stamp);
 void merge_vector_remove(struct merge_vector *vector, uint64_t id);
 uint64_t merge_vector_get(const struct merge_vector *vector, uint64_t id);
 bool merge_vector_has(const struct merge_vector *vector, uint64_t id);
+/* NULL: it is not there. Valid until an origin comes or goes. */
+struct merge_vector_item *merge_vector_find(const struct merge_vector *vector, uint64_t id);
 /* Sets the larger of the old and the new. Returns whether it changed anything. */
 bool merge_vector_raise(struct merge_vector *vector, uint64_t id, uint64_t stamp);
 void merge_vector_raise_all(struct merge_vector *vector, const struct merge_vector *other);

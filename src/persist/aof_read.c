@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "store/stamp.h"
 
 enum {
     WINDOW_BYTES = 1 << 20,
@@ -208,4 +209,74 @@ bool aof_reader_hides_commands(struct aof_reader *reader)
 bool aof_note_time(struct slice note, int64_t *seconds)
 {
     return slice_starts_with(note, SLICE("#TS:")) && number_parse_i64(slice_skip(note, 4), seconds) && *seconds >= 0;
+}
+
+static bool parse_hex(struct slice digits, uint64_t *number)
+{
+    *number = 0;
+    for (size_t i = 0; i < digits.size; i++) {
+        const char digit = digits.data[i];
+
+        if (digit >= '0' && digit <= '9')
+            *number = *number << 4 | (uint64_t)(digit - '0');
+        else if (digit >= 'a' && digit <= 'f')
+            *number = *number << 4 | (uint64_t)(digit - 'a' + 10);
+        else
+            return false;
+    }
+    return true;
+}
+
+/* The next word of a line, without the space before it. */
+static struct slice take_word(struct slice *text)
+{
+    struct slice word;
+    size_t size = 0;
+
+    if (text->size == 0 || text->data[0] != ' ')
+        return slice_make(text->data, 0);
+    *text = slice_skip(*text, 1);
+    while (size < text->size && text->data[size] != ' ')
+        size++;
+    word = slice_make(text->data, size);
+    *text = slice_skip(*text, size);
+    return word;
+}
+
+bool aof_note_order(struct slice note, struct aof_order_note *order)
+{
+    enum { HEX_BYTES = 16 };
+    uint64_t before = 0, count = 0;
+    struct slice origin, stamp, back, seen;
+    int64_t behind = 0;
+
+    if (!slice_starts_with(note, SLICE("#order ")))
+        return false;
+    note = slice_skip(note, 6);
+    origin = take_word(&note);
+    stamp = take_word(&note);
+    back = take_word(&note);
+    if (origin.size != HEX_BYTES || stamp.size != HEX_BYTES || back.size == 0 || back.size > HEX_BYTES ||
+        !parse_hex(origin, &order->origin) || !parse_hex(stamp, &order->stamp) || !parse_hex(back, &before) ||
+        !number_parse_i64(take_word(&note), &behind) || !number_parse_u64(take_word(&note), &count))
+        return false;
+    order->seen = 0;
+    if (note.size != 0) {
+        seen = take_word(&note);
+        if (note.size != 0 || seen.size != HEX_BYTES || !parse_hex(seen, &order->seen) ||
+            !stamp_is_possible(order->seen) || count != 1)
+            return false;
+    }
+    if (order->origin == 0 || order->origin >= MERGE_ORIGIN_FLOOR || !stamp_is_possible(order->stamp) || before == 0 ||
+        before > order->stamp || behind < -STAMP_MOST_MS || behind > STAMP_MOST_MS || count > UINT32_MAX)
+        return false;
+    order->previous = order->stamp - before;
+    order->wall_ms = stamp_ms(order->stamp) + behind;
+    order->count = (uint32_t)count;
+    return true;
+}
+
+bool aof_note_is_plain(struct slice note)
+{
+    return slice_equal(note, SLICE("#plain"));
 }

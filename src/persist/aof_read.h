@@ -74,5 +74,16 @@ static inline bool aof_reader_is_done(const struct aof_reader *reader)
  * damage to a length. Reads the rest of the file. */
 must_check bool aof_reader_hides_commands(struct aof_reader *reader);
 
+/* The end of an entry (aof_text.h). */
+struct aof_order_note {
+    uint64_t origin, stamp; /* possible ones */
+    uint64_t previous;      /* the origin's stamp before; 0: it is the first */
+    int64_t wall_ms;
+    uint32_t count; /* of the commands before it that are its operations */
+    uint64_t seen;  /* of an eviction: the stamp of the key's last operation; 0: it is none */
+};
+/* False: another note, or not one of ours. */
+must_check bool aof_note_order(struct slice note, struct aof_order_note *order);
+must_check bool aof_note_is_plain(struct slice note); /* the next command is an effect, and no operation */
 /* Parses "#TS:" and seconds. False: another note. */
 must_check bool aof_note_time(struct slice note, int64_t *seconds);

@@ -221,11 +221,67 @@ static void damaged(void **state)
     buffer_fini(&again);
 }
 
+static void notes_say_where_entries_end(void **state)
+{
+#define ORIGIN "00000000000012ab"
+#define STAMP "0068000000000000"
+    static const char *const wrong[] = {
+        "#order",
+        "#order ",
+        "#order " ORIGIN " " STAMP,
+        "#order " ORIGIN " " STAMP " 1 0",
+        "#order " ORIGIN " " STAMP " 1 0 1 ",
+        "#order " ORIGIN " " STAMP " 1 0 1 1",
+        "#order " ORIGIN " " STAMP " 1 0 1 0000000000000001",
+        "#order " ORIGIN " " STAMP " 1 0 2 0067ffffffffffff",
+        "#order " ORIGIN " " STAMP " 1 0 1 0067ffffffffffff ",
+        "#order " ORIGIN " " STAMP " 1 0 x",
+        "#order " ORIGIN " " STAMP " 1 x 1",
+        "#order " ORIGIN " " STAMP " x 0 1",
+        "#order " ORIGIN " " STAMP " 0 0 1",
+        "#order " ORIGIN " " STAMP " 0068000000000001 0 1",
+        "#order " ORIGIN " " STAMP " 1 9223372036854775807 1",
+        "#order " ORIGIN " " STAMP " 1 0 4294967296",
+        "#order " ORIGIN "_" STAMP " 1 0 1",
+        "#order " ORIGIN " 006800000000000 1 0 1",
+        "#order " ORIGIN " 006800000000000G 1 0 1",
+        "#order 0000000000000000 " STAMP " 1 0 1",
+        "#order ffffffffffffffff " STAMP " 1 0 1",
+        "#order " ORIGIN " 0000000000000001 1 0 1",
+        "#TS:1700000000",
+        "#plain",
+    };
+    struct aof_order_note note;
+
+    (void)state;
+    assert_true(aof_note_order(SLICE("#order " ORIGIN " " STAMP " 1f -3 2"), &note));
+    assert_int_equal(note.origin, 0x12ab);
+    assert_int_equal(note.stamp, 0x68000000000000);
+    assert_int_equal(note.previous, 0x68000000000000 - 0x1f);
+    assert_int_equal(note.wall_ms, (0x68000000000000 >> 14) - 3);
+    assert_int_equal(note.count, 2);
+    assert_int_equal(note.seen, 0);
+    assert_true(aof_note_order(SLICE("#order " ORIGIN " " STAMP " 1f -3 1 0067ffffffffffff"), &note));
+    assert_int_equal(note.seen, 0x67ffffffffffff);
+    assert_true(aof_note_order(SLICE("#order " ORIGIN " " STAMP " 68000000000000 0 0"), &note));
+    assert_int_equal(note.previous, 0);
+    assert_int_equal(note.count, 0);
+    for (size_t i = 0; i < countof(wrong); i++)
+        assert_false(aof_note_order(slice_from_text(wrong[i]), &note));
+    assert_true(aof_note_is_plain(SLICE("#plain")));
+    assert_false(aof_note_is_plain(SLICE("#plain ")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_read), cmocka_unit_test(what_ends_early), cmocka_unit_test(what_is_damaged),
-        cmocka_unit_test(what_is_long), cmocka_unit_test(going_back),      cmocka_unit_test(times),
+        cmocka_unit_test(notes_say_where_entries_end),
+        cmocka_unit_test(what_is_read),
+        cmocka_unit_test(what_ends_early),
+        cmocka_unit_test(what_is_damaged),
+        cmocka_unit_test(what_is_long),
+        cmocka_unit_test(going_back),
+        cmocka_unit_test(times),
         cmocka_unit_test(damaged),
     };
 

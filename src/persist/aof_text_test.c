@@ -2,6 +2,7 @@
 #include "persist/aof_text.h"
 
 #include "store/journal.h"
+#include "store/stamp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,12 +109,85 @@ static void own_effects_come_between(void **state)
     expect(SELECT("1") "one" SELECT("6") "*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n" SELECT("1") "two");
 }
 
+enum { NOW_MS = 1700000000 };
+#define STAMP ((uint64_t)(STAMP_EPOCH_MS + NOW_MS) << STAMP_COUNTER_BITS)
+
+static struct effects entry;
+static struct effect_stamp stamps[8];
+
+static void add(const char *word, uint8_t hidden_from, unsigned flags)
+{
+    const struct slice words[] = {slice_from_text(word), SLICE("k")};
+
+    effects_add(&entry, 0, words, 2);
+    effects_describe(&entry, 1, flags);
+    entry.items[entry.count - 1].hidden_from = hidden_from;
+    stamps[entry.count - 1] = (struct effect_stamp){.origin = (flags & EFFECT_CORRECTS) != 0 ? MERGE_ORIGIN_FLOOR
+                                                                                             : 0x77,
+                                                    .stamp = STAMP,
+                                                    .previous = STAMP - 0x10,
+                                                    .wall_ms = STAMP_EPOCH_MS + NOW_MS - 5,
+                                                    .key_position = JOURNAL_NOWHERE};
+}
+
+static void expect_entry(bool whole, const char *expected)
+{
+    struct journal_view view;
+
+    effects_end_group(&entry);
+    if (whole)
+        journal_append_whole(&journal, &entry, stamps);
+    else
+        journal_append_stamped(&journal, &entry, false, stamps);
+    effects_clear(&entry);
+    while (journal_reader_next(&reader, &view))
+        aof_text_add(&text, &view);
+    aof_text_end(&text);
+    assert_string_equal(buffer_text(&text.bytes), expected);
+    buffer_clear(&text.bytes);
+}
+
+#define WORDS(word) "*2\r\n$3\r\n" word "\r\n$1\r\nk\r\n"
+#define ECHO(word) "*2\r\n$4\r\nECHO\r\n$20\r\n" WORDS(word) "\r\n"
+#define PLAIN(word) "#plain\r\n" WORDS(word)
+#define ORDER(count) "#order 0000000000000077 005bf0eeb6400000 10 -5 " count "\r\n"
+
+/* Operations for active nodes, effects for others. */
+static void entries_have_their_operations(void **state)
+{
+    (void)state;
+    journal_set_stamping(&journal, 0x55, 0);
+    journal_set_peers(&journal, true);
+    text.db = 0;
+    add("one", 0, 0);
+    expect_entry(false, SELECT("0") WORDS("one") ORDER("1"));
+    add("one", EFFECT_PEERS, 0);
+    add("two", EFFECT_PLAIN, 0);
+    expect_entry(false, PLAIN("one") ECHO("two") ORDER("1"));
+    add("one", EFFECT_PLAIN, 0);
+    add("two", EFFECT_PLAIN, 0);
+    expect_entry(false, ECHO("one") ECHO("two") ORDER("2"));
+    add("one", EFFECT_PLAIN, 0);
+    add("two", EFFECT_PEERS, 0);
+    add("six", 0, 0);
+    expect_entry(false, MULTI ECHO("one") PLAIN("two") WORDS("six") ORDER("2") EXEC);
+    add("one", EFFECT_PLAIN, 0);
+    effects_end_group(&entry);
+    add("two", EFFECT_PEERS, EFFECT_CORRECTS);
+    expect_entry(true, MULTI ECHO("one") ORDER("1") PLAIN("two") EXEC);
+    add("one", 0, EFFECT_OVERWRITES | EFFECT_EVICTS);
+    stamps[0].key_position = STAMP - 0x20;
+    expect_entry(false, WORDS("one") "#order 0000000000000077 005bf0eeb6400000 10 -5 1 005bf0eeb63fffe0\r\n");
+    effects_fini(&entry);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_received_stream_selects_for_each_file, setup, teardown),
         cmocka_unit_test_setup_teardown(a_received_transaction_stays_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(own_effects_come_between, setup, teardown),
+        cmocka_unit_test_setup_teardown(entries_have_their_operations, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,30 +1,43 @@
 #include "persist/rdb_file.h"
 
+#include "base/mem.h"
 #include "base/number.h"
 #include "persist/rdb_module.h"
 #include "persist/rdb_skim.h"
+#include "store/stamp.h"
 
 #include <inttypes.h>
 #include <limits.h>
 
 #define NO_DEADLINE_MS INT64_MAX /* KeyDB's, between active replicas */
 
-struct file_reader {
+enum { ORIGIN_BYTES = 8, VERSION_BYTES = 8, UNKNOWN = VERSION_ORIGINS - 1 };
+
+struct rdb_walk {
     struct rdb_reader *reader;
     struct rdb_handler *handler;
     struct rdb_key key; /* facts about the next key */
     struct buffer name;
-    struct buffer member; /* whose deadline comes next */
+    struct buffer member;  /* whose deadline comes next */
+    uint64_t next_version; /* of the key behind this one: it stands behind this one's value */
+    uint64_t next_mvcc;    /* of all keys behind this one */
+    bool has_begun;
+    bool has_origins;
+    unsigned origin_count;
+    uint8_t origins[VERSION_ORIGINS]; /* local numbers by those of the file */
 };
 
-static void forget_key(struct file_reader *file)
+static void forget_key(struct rdb_walk *file)
 {
     file->key.expire_ms = EXPIRE_NEVER;
     file->key.idle_s = -1;
     file->key.frequency = -1;
+    file->key.version = file->next_version;
+    file->next_version = 0;
+    file->key.mvcc = file->next_mvcc;
 }
 
-static bool read_header(struct file_reader *file)
+static bool read_header(struct rdb_walk *file)
 {
     struct slice bytes;
     uint64_t version;
@@ -49,10 +62,76 @@ static bool read_header(struct file_reader *file)
     return true;
 }
 
+/* --------------------------------------------------------------------------------------------------- versions -- */
+
+static uint64_t u64_at(struct slice bytes, size_t at)
+{
+    uint64_t number = 0;
+
+    assert(bytes.size >= at + sizeof(number));
+    for (size_t i = sizeof(number); i-- != 0;)
+        number = number << 8 | (unsigned char)bytes.data[at + i];
+    return number;
+}
+
+static void take_origin(struct rdb_walk *file, uint64_t id)
+{
+    struct rdb_handler *handler = file->handler;
+    const unsigned number = id != 0 && handler->origin != NULL ? handler->origin(handler, id) : UNKNOWN;
+
+    assert(number < VERSION_ORIGINS && file->origin_count < VERSION_ORIGINS);
+    file->origins[file->origin_count++] = (uint8_t)number;
+}
+
+static bool read_origins(struct rdb_walk *file, struct slice ids)
+{
+    if (file->has_origins)
+        return rdb_corrupt(file->reader, "it has two lists of origins");
+    if (ids.size == 0 || ids.size % ORIGIN_BYTES != 0 || ids.size > (size_t)ORIGIN_BYTES * VERSION_ORIGINS)
+        return rdb_corrupt(file->reader, "its list of origins has a wrong size");
+    file->has_origins = true;
+    for (size_t at = 0; at < ids.size; at += ORIGIN_BYTES)
+        take_origin(file, u64_at(ids, at));
+    return true;
+}
+
+static bool is_version(const struct rdb_walk *file, struct slice name)
+{
+    return file->has_origins && slice_equal(name, RDB_AUX_VERSION);
+}
+
+static bool read_version(struct rdb_walk *file, struct slice text, uint64_t *local)
+{
+    uint64_t version;
+    unsigned number;
+
+    if (text.size != VERSION_BYTES)
+        return rdb_corrupt(file->reader, "a key's version has a wrong size");
+    version = u64_at(text, 0);
+    number = version_origin(version) < file->origin_count ? file->origins[version_origin(version)] : UNKNOWN;
+    if (!stamp_is_possible(version_stamp(version)))
+        return rdb_corrupt(file->reader, "a key's version has a time that stamps do not have");
+    if (file->handler->origin != NULL)
+        *local = version_make(version_stamp(version), version_overwrote(version), number);
+    return true;
+}
+
+/* KeyDB says it where it differs from that of the key before. True if it is such a record. */
+static bool take_mvcc(struct rdb_walk *file, struct slice name, struct slice text)
+{
+    uint64_t mvcc;
+
+    if (!slice_equal(name, RDB_AUX_STAMP))
+        return false;
+    if (number_parse_u64(text, &mvcc))
+        file->next_mvcc = mvcc;
+    return true;
+}
+
 /* ------------------------------------------------------------------------------------------------------- keys -- */
 
-/* Deadlines of members follow the value. */
-static bool read_members(struct file_reader *file, struct rdb_value *value)
+/* Deadlines of members follow the value; then the version of the next key may stand there. */
+static bool read_members(struct rdb_walk *file, struct rdb_value *value)
 {
     struct slice name, text;
     unsigned opcode;
@@ -60,15 +139,20 @@ static bool read_members(struct file_reader *file, struct rdb_value *value)
     while (rdb_peek_byte(file->reader, &opcode) && opcode == RDB_AUX) {
         if (!rdb_read_byte(file->reader, &opcode) || !rdb_read_texts(file->reader, &name, &text))
             return false;
+        if (is_version(file, name)) {
+            if (!read_version(file, text, &file->next_version))
+                return false;
+            continue;
+        }
         if (rdb_value_take_record(value, &file->member, name, text))
             continue;
-        if (file->handler->aux != NULL && !slice_equal(name, RDB_AUX_STAMP))
+        if (!take_mvcc(file, name, text) && file->handler->aux != NULL)
             file->handler->aux(file->handler, name, text);
     }
     return file->reader->status == STATUS_OK;
 }
 
-static bool read_name(struct file_reader *file)
+static bool read_name(struct rdb_walk *file)
 {
     struct slice name;
 
@@ -81,7 +165,7 @@ static bool read_name(struct file_reader *file)
 }
 
 /* Like read_members, for readers that parse them later: only checks that they are such records. */
-static bool skim_members(struct file_reader *file)
+static bool skim_members(struct rdb_walk *file)
 {
     struct slice name, text;
     unsigned opcode;
@@ -89,21 +173,41 @@ static bool skim_members(struct file_reader *file)
     while (rdb_peek_byte(file->reader, &opcode) && opcode == RDB_AUX) {
         if (!rdb_read_byte(file->reader, &opcode) || !rdb_read_texts(file->reader, &name, &text))
             return false;
-        if (file->handler->aux != NULL && !slice_equal(name, RDB_AUX_STAMP) && !slice_equal(name, RDB_AUX_MEMBER) &&
+        if (is_version(file, name)) {
+            if (!read_version(file, text, &file->next_version))
+                return false;
+            continue;
+        }
+        if (!take_mvcc(file, name, text) && file->handler->aux != NULL && !slice_equal(name, RDB_AUX_MEMBER) &&
             !slice_equal(name, RDB_AUX_MEMBER_MS))
             file->handler->aux(file->handler, name, text);
     }
     return file->reader->status == STATUS_OK;
 }
 
-static bool skim_key(struct file_reader *file, const struct rdb_form *form)
+/* Of a form that cannot be skimmed the value is made, and forgotten. */
+static bool pass_value(struct rdb_walk *file, const struct rdb_form *form)
+{
+    struct rdb_value value;
+
+    if (rdb_can_skim(form))
+        return rdb_skim_value(file->reader, form);
+    if (!rdb_read_value(file->reader, file->key.type, &file->handler->limits, &value))
+        return false;
+    rdb_value_destroy(&value);
+    return true;
+}
+
+static bool skim_key(struct rdb_walk *file, const struct rdb_form *form)
 {
     struct rdb_reader *reader = file->reader;
     struct slice record;
     bool good;
 
     rdb_reader_mark(reader);
-    good = read_name(file) && rdb_skim_value(reader, form);
+    good = read_name(file);
+    file->key.value_at = rdb_reader_offset(reader) - file->key.offset;
+    good = good && pass_value(file, form);
     file->key.bytes = rdb_reader_offset(reader) - file->key.offset;
     good = good && (file->key.type == RDB_STRING || skim_members(file));
     good = rdb_reader_marked(reader, &record) && good &&
@@ -112,7 +216,7 @@ static bool skim_key(struct file_reader *file, const struct rdb_form *form)
     return good;
 }
 
-static bool read_key(struct file_reader *file, unsigned type)
+static bool read_key(struct rdb_walk *file, unsigned type)
 {
     struct rdb_reader *reader = file->reader;
     const struct rdb_form *form = rdb_form_of(type);
@@ -123,7 +227,7 @@ static bool read_key(struct file_reader *file, unsigned type)
     file->key.offset = rdb_reader_offset(reader) - 1;
     if (form == NULL)
         return rdb_fail(reader, STATUS_CORRUPT, "unknown record type %u", type);
-    if (file->handler->record != NULL && rdb_can_skim(form))
+    if (file->handler->record != NULL && (file->handler->takes_all_records || rdb_can_skim(form)))
         return skim_key(file, form);
     if (!read_name(file) || !rdb_read_value(reader, type, &file->handler->limits, &value))
         return false;
@@ -164,7 +268,7 @@ bool rdb_read_record(struct rdb_reader *reader, const struct rdb_limits *limits,
 
 /* ---------------------------------------------------------------------------------------------- other records -- */
 
-static bool read_expire(struct file_reader *file, bool in_ms)
+static bool read_expire(struct rdb_walk *file, bool in_ms)
 {
     uint32_t seconds;
 
@@ -185,18 +289,24 @@ static bool read_expire(struct file_reader *file, bool in_ms)
     return true;
 }
 
-static bool read_aux(struct file_reader *file)
+static bool read_aux(struct rdb_walk *file)
 {
     struct slice name, text;
 
     if (!rdb_read_texts(file->reader, &name, &text))
         return false;
-    if (file->handler->aux != NULL && !slice_equal(name, RDB_AUX_STAMP))
+    if (is_version(file, name))
+        return read_version(file, text, &file->key.version);
+    if (slice_equal(name, RDB_AUX_ORIGINS))
+        return read_origins(file, text);
+    if (take_mvcc(file, name, text))
+        file->key.mvcc = file->next_mvcc;
+    else if (file->handler->aux != NULL)
         file->handler->aux(file->handler, name, text);
     return true;
 }
 
-static bool read_select(struct file_reader *file)
+static bool read_select(struct rdb_walk *file)
 {
     uint64_t db;
 
@@ -209,7 +319,7 @@ static bool read_select(struct file_reader *file)
     return true;
 }
 
-static bool read_sizes(struct file_reader *file)
+static bool read_sizes(struct rdb_walk *file)
 {
     uint64_t keys, expires;
 
@@ -220,7 +330,7 @@ static bool read_sizes(struct file_reader *file)
     return true;
 }
 
-static bool read_slot_info(struct file_reader *file)
+static bool read_slot_info(struct rdb_walk *file)
 {
     uint64_t slot_facts[3]; /* number of the slot, its keys, its keys with a deadline */
 
@@ -230,7 +340,7 @@ static bool read_slot_info(struct file_reader *file)
     return true;
 }
 
-static bool read_library(struct file_reader *file)
+static bool read_library(struct rdb_walk *file)
 {
     struct slice source;
 
@@ -241,7 +351,7 @@ static bool read_library(struct file_reader *file)
     return file->handler->library(file->handler, file->reader, source);
 }
 
-static bool read_module_aux(struct file_reader *file)
+static bool read_module_aux(struct rdb_walk *file)
 {
     uint64_t id, opcode, when;
     char name[10];
@@ -257,7 +367,7 @@ static bool read_module_aux(struct file_reader *file)
     return rdb_skip_module_items(file->reader);
 }
 
-static bool read_idle(struct file_reader *file)
+static bool read_idle(struct rdb_walk *file)
 {
     uint64_t seconds;
 
@@ -267,7 +377,7 @@ static bool read_idle(struct file_reader *file)
     return true;
 }
 
-static bool read_frequency(struct file_reader *file)
+static bool read_frequency(struct rdb_walk *file)
 {
     unsigned byte;
 
@@ -277,7 +387,7 @@ static bool read_frequency(struct file_reader *file)
     return true;
 }
 
-static bool read_record(struct file_reader *file, unsigned opcode)
+static bool read_record(struct rdb_walk *file, unsigned opcode)
 {
     switch (opcode) {
     case RDB_EXPIRE_MS:
@@ -307,7 +417,7 @@ static bool read_record(struct file_reader *file, unsigned opcode)
 }
 
 /* Zero: the file was written without a checksum. */
-static bool check_sum(struct file_reader *file)
+static bool check_sum(struct rdb_walk *file)
 {
     uint64_t computed = rdb_reader_crc(file->reader), stored;
 
@@ -322,27 +432,53 @@ static bool check_sum(struct file_reader *file)
     return true;
 }
 
-static bool read_records(struct file_reader *file)
+struct rdb_walk *rdb_walk_create(struct rdb_reader *reader, struct rdb_handler *handler)
+{
+    struct rdb_walk *walk = mem_alloc_zero(sizeof(*walk));
+
+    assert(rdb_reader_offset(reader) == 0 && (handler->key != NULL || handler->takes_all_records));
+    walk->reader = reader;
+    walk->handler = handler;
+    forget_key(walk);
+    return walk;
+}
+
+void rdb_walk_destroy(struct rdb_walk **handle)
+{
+    struct rdb_walk *walk = *handle;
+
+    *handle = NULL;
+    if (walk == NULL)
+        return;
+    buffer_fini(&walk->name);
+    buffer_fini(&walk->member);
+    mem_free(walk);
+}
+
+enum rdb_step rdb_walk_next(struct rdb_walk *walk)
 {
     unsigned opcode;
 
-    do {
-        if (!rdb_read_byte(file->reader, &opcode) || (opcode != RDB_END && !read_record(file, opcode)))
-            return false;
-    } while (opcode != RDB_END);
-    return true;
+    if (!walk->has_begun) {
+        walk->has_begun = true;
+        return read_header(walk) ? RDB_STEP_MORE : RDB_STEP_FAILED;
+    }
+    if (!rdb_read_byte(walk->reader, &opcode))
+        return RDB_STEP_FAILED;
+    if (opcode == RDB_END)
+        return check_sum(walk) ? RDB_STEP_END : RDB_STEP_FAILED;
+    return read_record(walk, opcode) ? RDB_STEP_MORE : RDB_STEP_FAILED;
 }
 
 bool rdb_read_file(struct rdb_reader *reader, struct rdb_handler *handler)
 {
-    struct file_reader file = {.reader = reader, .handler = handler};
-    bool good;
+    struct rdb_walk *walk = rdb_walk_create(reader, handler);
+    enum rdb_step step;
 
-    assert(rdb_reader_offset(reader) == 0 && handler->key != NULL);
-    forget_key(&file);
-    good = read_header(&file) && read_records(&file) && check_sum(&file);
-    buffer_fini(&file.name);
-    buffer_fini(&file.member);
-    assert(good == (reader->status == STATUS_OK));
-    return good;
+    do {
+        step = rdb_walk_next(walk);
+    } while (step == RDB_STEP_MORE);
+    rdb_walk_destroy(&walk);
+    assert((step == RDB_STEP_END) == (reader->status == STATUS_OK));
+    return step == RDB_STEP_END;
 }

@@ -79,3 +79,14 @@ enum rdb_module_item {
 #define RDB_AUX_MEMBER_MS SLICE("keydb-subexpire-when")
 /* Before a key, and in DUMP payloads behind the value: KeyDB's time stamp of a change. */
 #define RDB_AUX_STAMP SLICE("mvcc-tstamp")
+/* Of active replication. In front of all keys, once: ids of origins, 8 bytes each, little-endian; the first one has
+ * the number 0. Then before a key: its version (store/stamp.h), 8 bytes, with the number of an origin in that list. A
+ * number behind the list's end, or of the id 0, is that of an origin that is not known any more. Without the list such
+ * a record is none of ours. */
+#define RDB_AUX_ORIGINS SLICE("order-origins")
+#define RDB_AUX_VERSION SLICE("v")
+/* Also of active replication: the node's state, in front; and behind all keys (and a SELECT, so that no key takes them
+ * for its own) the records of its window. */
+#define RDB_AUX_ORDER_STATE SLICE("order-state")
+#define RDB_AUX_ORDER_RECORD SLICE("order-record")
+#define RDB_AUX_ORDER_PART SLICE("order-part") /* before the state: it has only the keys that the receiver lacks */

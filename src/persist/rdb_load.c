@@ -119,6 +119,13 @@ static bool load_library(struct rdb_handler *handler, struct rdb_reader *reader,
     return rdb_fail(reader, STATUS_INVALID, "a library of functions cannot be loaded: %s", error);
 }
 
+static unsigned number_of(struct rdb_handler *handler, uint64_t id)
+{
+    const struct rdb_load_request *request = ((struct loader *)handler)->request;
+
+    return request->origin(id, request->context);
+}
+
 static void load_aux(struct rdb_handler *handler, struct slice name, struct slice value)
 {
     const struct rdb_load_request *request = ((struct loader *)handler)->request;
@@ -140,6 +147,7 @@ bool rdb_load(struct byte_source *source, const struct rdb_load_request *request
         .handler = {.key = load_key,
                     .record = load_record,
                     .aux = load_aux,
+                    .origin = request->origin != NULL ? number_of : NULL,
                     .library = request->library != NULL ? load_library : NULL,
                     .limits = request->limits,
                     .database_count = request->access->store->database_count},

@@ -21,6 +21,8 @@ struct rdb_load_request {
     void (*rest)(bool begins, void *context);
     /* A library of functions. False: *error has the reason. NULL: a file with libraries is refused. */
     bool (*library)(struct slice source, bool replaces, char *error, size_t error_size);
+    /* The local number of an origin whose versions are loaded. NULL: keys get no versions. */
+    unsigned (*origin)(uint64_t id, void *context);
     void (*aux)(struct slice name, struct slice value, void *context); /* may be NULL */
     void *context;
     uint64_t pause_bytes; /* `pause` is called after so many bytes */

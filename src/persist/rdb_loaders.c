@@ -24,7 +24,7 @@ enum {
 
 /* A key in a batch; its data follows. */
 struct item {
-    uint64_t hash, offset;
+    uint64_t hash, offset, version;
     int64_t expire_ms, idle_s;
     struct rdb_value *value; /* NULL: the record follows; else the name */
     size_t size;             /* of the data */
@@ -142,6 +142,8 @@ static void put_value(const struct access *access, const struct item *item, stru
     value->value.data = NULL;
     if (UNLIKELY(item->idle_s >= 0 || item->frequency >= 0))
         set_use(access, change_entry(change), item);
+    if (item->version != 0)
+        change_set_version(change, item->version);
     if (UNLIKELY(deadlines_count(&value->members) != 0))
         deadlines_each_due(&value->members, DEADLINE_NONE, put_deadline, change);
 }
@@ -330,6 +332,7 @@ static bool give(struct rdb_loaders *loaders, const struct rdb_key *from, struct
     struct buffer *items = &loader->filling->items;
     struct item item = {.hash = key.hash,
                         .offset = from->offset,
+                        .version = from->version,
                         .expire_ms = from->expire_ms,
                         .idle_s = from->idle_s,
                         .value = value,

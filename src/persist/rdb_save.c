@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/crc64.h"
+#include "base/number.h"
 #include "base/status.h"
 #include "persist/types.h"
 
@@ -48,6 +49,28 @@ static void write_use(struct saver *saver, const struct entry *entry)
     }
 }
 
+/* 12 bytes a key. */
+static void write_version(struct saver *saver, uint64_t version)
+{
+    static const char head[] = {(char)RDB_AUX, 1, 'v', sizeof(version)};
+
+    if (version_stamp(version) <= saver->request->origins->since[version_origin(version)])
+        version |= VERSION_ORIGINS - 1; /* behind the list's end */
+    rdb_write_bytes(&saver->writer, slice_make(head, sizeof(head)));
+    rdb_write_u64(&saver->writer, version);
+}
+
+/* Where it is missing KeyDB takes the key for the youngest. Its counter has 20 bits, ours 14. */
+static void write_mvcc(struct saver *saver, uint64_t version)
+{
+    char digits[NUMBER_I64_SPACE];
+    const uint64_t mvcc = version != 0 ? version_stamp(version) << 6 : 0;
+
+    rdb_write_byte(&saver->writer, RDB_AUX);
+    rdb_write_text(&saver->writer, RDB_AUX_STAMP);
+    rdb_write_text(&saver->writer, slice_make(digits, number_format_u64(digits, mvcc)));
+}
+
 static void take_a_rest(struct saver *saver)
 {
     int64_t delay_us = saver->request->key_delay_us;
@@ -75,6 +98,10 @@ static void save_key(struct access *access, unsigned db, const struct entry *ent
     }
     if (saver->request->use != RDB_USE_NOTHING)
         write_use(saver, entry);
+    if (saver->request->origins != NULL && entry_version(entry) != 0)
+        write_version(saver, entry_version(entry));
+    if (saver->request->with_mvcc)
+        write_mvcc(saver, entry_version(entry));
     form = rdb_write_form_of(writer, entry);
     rdb_write_byte(writer, form->number);
     rdb_write_text(writer, entry_key(entry));
@@ -136,6 +163,35 @@ static bool save_libraries(struct saver *saver)
 
 /* ------------------------------------------------------------------------------------------------------- whole -- */
 
+static void save_origins(struct saver *saver)
+{
+    const struct rdb_origins *origins = saver->request->origins;
+    unsigned count = VERSION_ORIGINS - 1; /* the last number is for those that are not known */
+
+    while (count != 1 && origins->ids[count - 1] == 0)
+        count--;
+    rdb_write_byte(&saver->writer, RDB_AUX);
+    rdb_write_text(&saver->writer, RDB_AUX_ORIGINS);
+    rdb_write_length(&saver->writer, count * sizeof(origins->ids[0]));
+    for (unsigned i = 0; i < count; i++)
+        rdb_write_u64(&saver->writer, origins->ids[i]);
+}
+
+static void save_record(struct slice record, void *context)
+{
+    struct saver *saver = context;
+
+    if (saver->writer.status == STATUS_OK)
+        rdb_write_aux(&saver->writer, RDB_AUX_ORDER_RECORD, record);
+}
+
+static void save_records(struct saver *saver)
+{
+    rdb_write_byte(&saver->writer, RDB_SELECT);
+    rdb_write_length(&saver->writer, 0);
+    saver->request->records(saver->request->keys->access, save_record, saver);
+}
+
 static void save_all(struct saver *saver)
 {
     const struct rdb_save_request *request = saver->request;
@@ -144,10 +200,14 @@ static void save_all(struct saver *saver)
     rdb_write_bytes(&saver->writer, header_of(saver->writer.version, header));
     for (size_t i = 0; i < request->aux_count; i++)
         rdb_write_aux(&saver->writer, request->aux[i].name, request->aux[i].value);
+    if (request->origins != NULL)
+        save_origins(saver);
     if (!save_libraries(saver))
         return;
     for (unsigned db = 0; db < snapshot_database_bound(request->keys) && !saver->stopped; db++)
         save_database(saver, db);
+    if (request->records != NULL && !saver->stopped)
+        save_records(saver);
     rdb_write_byte(&saver->writer, RDB_END);
     status_ignore(rdb_writer_flush(&saver->writer), "it stays in the writer: see saver_fini");
 }

@@ -3,10 +3,17 @@
 
 #include "persist/rdb_write.h"
 #include "store/snapshot.h"
+#include "store/stamp.h"
 #include "store/lru_lfu.h"
 
 /* The error if functions exist and the file must be readable for versions before 10. */
 extern const char rdb_too_old_for_libraries[];
+
+/* Origins by their local number. */
+struct rdb_origins {
+    uint64_t ids[VERSION_ORIGINS];   /* 0: nobody's */
+    uint64_t since[VERSION_ORIGINS]; /* versions up to this stamp are of others, who are not known any more */
+};
 
 struct rdb_aux {
     struct slice name, value;
@@ -22,6 +29,10 @@ struct rdb_save_request {
     size_t aux_count;
     /* Calls `take`, which may be slow, with the source of each library of functions. NULL: there are none. */
     void (*libraries)(void (*take)(struct slice source, void *context), void *context);
+    const struct rdb_origins *origins; /* writes the version of each key that has one; NULL: no versions */
+    /* Gives records (RDB_AUX_ORDER_RECORD) that stand behind all keys. It may change the keys. NULL: none. */
+    void (*records)(struct access *access, void (*take)(struct slice record, void *context), void *context);
+    bool with_mvcc;        /* writes KeyDB's stamp with each key: the milliseconds and counter of its version, or 0 */
     bool with_expired;     /* writes keys and members past their deadlines, too; otherwise they are left out */
     bool starts_writeback; /* the kernel starts writing to the disk early, so that the sync at the end is short */
     int64_t key_delay_us;  /* sleeps after each key; below zero: sleeps one microsecond after so many keys */

@@ -8,8 +8,11 @@
 #include "base/test_seed.h"
 #include "data/hash.h"
 #include "data/list.h"
+#include "data/set.h"
 #include "persist/rdb_load.h"
 #include "persist/types.h"
+#include "store/stamp.h"
+#include "store/subkey_ttl.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -287,6 +290,299 @@ static void loading_fails_cleanly_at_every_call(void **state)
     assert_int_equal(mark_of_file(), 'n');
 }
 
+/* ---------------------------------------------------------------------------------------------------- versions -- */
+
+enum { VERSIONED = 400, ORIGINS = 5, LOCAL = 200, UNKNOWN = VERSION_ORIGINS - 1, REUSED = 3, REUSED_AT = 150 };
+
+static const struct rdb_origins origins = {
+    .ids = {0x1111, 0, 0x2222, 0x3333, UINT64_MAX - 5},
+    .since = {[REUSED] = (UINT64_C(1800000000000) + REUSED_AT * 17) << STAMP_COUNTER_BITS},
+};
+
+/* Strings and sets, with deadlines and without, so that versions stand behind every kind of record. Every third key has
+ * no version. */
+static void put_versioned(struct keyspace *keys, unsigned i, uint64_t version)
+{
+    char name[32];
+    struct key key;
+    struct change change;
+
+    (void)snprintf(name, sizeof(name), "key:%u", i);
+    key = key_make(slice_from_text(name));
+    change_begin(&change, &keys->access, i % 2, &key);
+    if (i % 4 < 2) {
+        change_put_string(&change, slice_from_text(name), i % 8 < 4 ? EXPIRE_NEVER : 1900000000000);
+    } else {
+        struct value set = set_create(&limits.set, slice_from_text(name), 1);
+
+        (void)set_add(&set, &limits.set, slice_from_text(name));
+        change_put_value(&change, TYPE_SET, set, i % 8 < 4 ? EXPIRE_NEVER : 1900000000000);
+        if (i % 5 == 0)
+            change_member_expire(&change, slice_from_text(name), 1900000000001);
+    }
+    if (version != 0)
+        change_set_version(&change, version);
+    change_end(&change, EVENT_GENERIC, NULL);
+}
+
+static uint64_t version_of(unsigned i)
+{
+    static const unsigned numbers[] = {0, 2, REUSED, 4, UNKNOWN};
+
+    return i % 3 == 2 ? 0
+                      : version_make(stamp_at(1800000000000 + i * 17) + i, i % 2 == 0, numbers[i % countof(numbers)]);
+}
+
+static must_check enum status save_versions(struct keyspace *keys, const struct rdb_origins *of)
+{
+    struct snapshot all = snapshot_of_access(&keys->access);
+    const struct rdb_save_request request = {
+        .keys = &all,
+        .options = {RDB_VERSION_WRITTEN_LEAST, RDB_VERSION_MOST, true, true},
+        .origins = of,
+    };
+    struct rdb_save_result result;
+
+    return rdb_save(path, temp_path, &request, &result);
+}
+
+/* Other numbers than those of the file. */
+static unsigned renumber(uint64_t id, void *context)
+{
+    (void)context;
+    for (unsigned i = 0; i < ORIGINS; i++) {
+        if (origins.ids[i] == id)
+            return LOCAL + i;
+    }
+    fail_msg("an id that nobody wrote");
+    return 0;
+}
+
+static bool load_versions(struct keyspace *keys, struct slice bytes, unsigned threads,
+                          unsigned (*origin)(uint64_t id, void *context), struct rdb_load_result *result)
+{
+    const struct rdb_load_request request = {.access = &keys->access,
+                                             .limits = limits,
+                                             .origin = origin,
+                                             .threads = threads,
+                                             .pause_bytes = 1 << 20};
+    struct memory_source source;
+
+    memory_source_init(&source, bytes);
+    return rdb_load(&source.source, &request, result);
+}
+
+/* What comes back of it. */
+static uint64_t loaded_version_of(unsigned i)
+{
+    const uint64_t version = version_of(i);
+    const unsigned number = version_origin(version);
+    const bool is_known = origins.ids[number] != 0 && version_stamp(version) > origins.since[number];
+
+    return version == 0
+               ? 0
+               : version_make(version_stamp(version), version_overwrote(version), is_known ? LOCAL + number : UNKNOWN);
+}
+
+static void expect_version(struct keyspace *keys, unsigned i, bool has)
+{
+    char name[32];
+    struct key key;
+    const struct entry *entry;
+
+    (void)snprintf(name, sizeof(name), "key:%u", i);
+    key = key_make(slice_from_text(name));
+    entry = access_probe(&keys->access, i % 2, &key);
+    assert_non_null(entry);
+    assert_int_equal(entry_expire_ms(entry), i % 8 < 4 ? EXPIRE_NEVER : 1900000000000);
+    assert_int_equal(entry_version(entry), has ? loaded_version_of(i) : 0);
+}
+
+static void read_all_of(struct buffer *bytes)
+{
+    struct file *file = NULL;
+    uint64_t size;
+    size_t got;
+
+    assert_int_equal(file_open(&file, path, FILE_READ), STATUS_OK);
+    assert_int_equal(file_size(file, &size), STATUS_OK);
+    assert_int_equal(file_read(file, buffer_reserve(bytes, size), size, &got), STATUS_OK);
+    assert_int_equal(got, size);
+    bytes->size = size;
+    file_close(&file);
+}
+
+static void fill_versioned(struct keyspace *keys)
+{
+    keyspace_init(keys);
+    for (unsigned i = 0; i < VERSIONED; i++)
+        put_versioned(keys, i, version_of(i));
+}
+
+static void versions_come_back_with_the_local_numbers_of_their_origins(void **state)
+{
+    struct keyspace keys, again;
+    struct rdb_load_result result;
+    struct buffer bytes = {0};
+
+    (void)state;
+    fill_versioned(&keys);
+    assert_int_equal(save_versions(&keys, &origins), STATUS_OK);
+    store_destroy(&keys.store);
+    read_all_of(&bytes);
+    for (unsigned round = 0; round < 3; round++) {
+        const bool wants = round != 2; /* the last reader knows of no versions */
+
+        keyspace_init(&again);
+        if (!load_versions(&again, buffer_slice(&bytes), round == 1 ? 3 : 0, wants ? renumber : NULL, &result))
+            fail_msg("at byte %llu: %s", (unsigned long long)result.failed_at, result.error);
+        assert_int_equal(result.keys, VERSIONED);
+        for (unsigned i = 0; i < VERSIONED; i++)
+            expect_version(&again, i, wants);
+        store_destroy(&again.store);
+    }
+    buffer_fini(&bytes);
+}
+
+static void a_file_without_origins_has_no_versions(void **state)
+{
+    struct keyspace keys, again;
+    struct rdb_load_result result;
+    struct buffer bytes = {0};
+
+    (void)state;
+    fill_versioned(&keys);
+    assert_int_equal(save_versions(&keys, NULL), STATUS_OK);
+    store_destroy(&keys.store);
+    read_all_of(&bytes);
+    keyspace_init(&again);
+    assert_true(load_versions(&again, buffer_slice(&bytes), 0, renumber, &result));
+    for (unsigned i = 0; i < VERSIONED; i++)
+        expect_version(&again, i, false);
+    store_destroy(&again.store);
+    buffer_fini(&bytes);
+}
+
+/* A file of one key "k" = "v", with these records before it. */
+static bool load_with(const char *records, size_t size, unsigned (*origin)(uint64_t id, void *context), char error[512])
+{
+    static const char head[] = "REDIS0010", tail[] = "\0\1k\1v\377\0\0\0\0\0\0\0";
+    struct keyspace keys;
+    struct rdb_load_result result;
+    struct buffer bytes = {0};
+    bool good;
+
+    buffer_append(&bytes, head, sizeof(head) - 1);
+    buffer_append(&bytes, records, size);
+    buffer_append(&bytes, tail, sizeof(tail));
+    keyspace_init(&keys);
+    good = load_versions(&keys, buffer_slice(&bytes), 0, origin, &result);
+    (void)snprintf(error, 512, "%s", result.error);
+    store_destroy(&keys.store);
+    buffer_fini(&bytes);
+    return good;
+}
+
+#define LIST "\372\15order-origins\10\x11\x11\0\0\0\0\0\0"
+#define RECORDS(text) text, sizeof(text) - 1
+
+static void damaged_versions_are_refused(void **state)
+{
+    static const struct {
+        const char *records;
+        size_t size;
+        const char *error; /* "": it is loaded */
+    } cases[] = {
+        {RECORDS(LIST "\372\1v\10\0\0\0\0\0\0\0\1"), ""},
+        {RECORDS("\372\1v\10\1\1\1\1\1\1\1\1"), ""}, /* no list: somebody else's */
+        {RECORDS("\372\1v\3abc"), ""},
+        {RECORDS(LIST "\372\1v\10\1\0\0\0\0\0\0\1"), ""},
+        {RECORDS(LIST "\372\1v\10\377\0\0\0\0\0\0\1"), ""},
+        {RECORDS(LIST "\372\1v\10\0\0\0\0\0\0\0\0"), "a key's version has a time that stamps do not have"},
+        {RECORDS(LIST "\372\1v\10\0\376\377\377\377\377\377\377"),
+         "a key's version has a time that stamps do not have"},
+        {RECORDS(LIST "\372\1v\7\0\0\0\0\0\0\1"), "a key's version has a wrong size"},
+        {RECORDS(LIST "\372\1v\301\0\1"), "a key's version has a wrong size"},
+        {RECORDS(LIST LIST), "it has two lists of origins"},
+        {RECORDS("\372\15order-origins\0"), "its list of origins has a wrong size"},
+        {RECORDS("\372\15order-origins\7\1\1\1\1\1\1\1"), "its list of origins has a wrong size"},
+        {RECORDS("\372\15order-origins\10\0\0\0\0\0\0\0\0\372\1v\10\0\0\0\0\0\0\0\1"), ""},
+    };
+    char error[512];
+
+    (void)state;
+    for (size_t i = 0; i < countof(cases); i++) {
+        for (unsigned reads = 0; reads < 2; reads++) { /* who has no use for versions looks at them, too */
+            bool good = load_with(cases[i].records, cases[i].size, reads != 0 ? renumber : NULL, error);
+
+            if (good != (cases[i].error[0] == '\0') || strcmp(error, cases[i].error) != 0)
+                fail_msg("case %zu: %s", i, error);
+        }
+    }
+}
+
+/* -------------------------------------------------------------------------------------- records behind all keys -- */
+
+static void give_records(struct access *access, void (*take)(struct slice record, void *context), void *context)
+{
+    struct key key = key_make(SLICE("key:2"));
+    struct change change;
+
+    take(SLICE("first"), context);
+    change_begin(&change, access, 0, &key); /* which is written already */
+    change_delete(&change);
+    change_end(&change, EVENT_GENERIC, NULL);
+    take(SLICE("second"), context);
+}
+
+static void take_record(struct slice name, struct slice value, void *context)
+{
+    struct buffer *records = context;
+
+    if (!slice_equal(name, RDB_AUX_ORDER_RECORD))
+        return;
+    buffer_append_slice(records, value);
+    buffer_append_char(records, '.');
+}
+
+/* The last key is a set, behind which a reader looks for deadlines of its members. */
+static void records_stand_behind_all_keys_and_belong_to_none(void **state)
+{
+    struct keyspace keys, again;
+    struct snapshot all;
+    struct rdb_save_request request = {.options = {RDB_VERSION_WRITTEN_LEAST, RDB_VERSION_MOST, true, true},
+                                       .records = give_records};
+    struct buffer records = {0}, bytes = {0};
+    struct rdb_load_request load_request = {.limits = limits,
+                                            .aux = take_record,
+                                            .checks_sum = true,
+                                            .context = &records,
+                                            .pause_bytes = 1 << 20};
+    struct rdb_save_result saved;
+    struct rdb_load_result result;
+    struct memory_source source;
+
+    (void)state;
+    keyspace_init(&keys);
+    put_versioned(&keys, 2, 0);
+    all = snapshot_of_access(&keys.access);
+    request.keys = &all;
+    assert_int_equal(rdb_save(path, temp_path, &request, &saved), STATUS_OK);
+    store_destroy(&keys.store);
+    read_all_of(&bytes);
+    keyspace_init(&again);
+    load_request.access = &again.access;
+    memory_source_init(&source, buffer_slice(&bytes));
+    assert_true(rdb_load(&source.source, &load_request, &result));
+    assert_int_equal(result.keys, 1);
+    expect_version(&again, 2, false);
+    assert_int_equal(records.size, strlen("first.second."));
+    assert_memory_equal(records.data, "first.second.", records.size);
+    store_destroy(&again.store);
+    buffer_fini(&bytes);
+    buffer_fini(&records);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +590,10 @@ int main(void)
         cmocka_unit_test(power_fails_after_any_call),
         cmocka_unit_test(power_fails_at_any_point),
         cmocka_unit_test(loading_fails_cleanly_at_every_call),
+        cmocka_unit_test(versions_come_back_with_the_local_numbers_of_their_origins),
+        cmocka_unit_test(a_file_without_origins_has_no_versions),
+        cmocka_unit_test(damaged_versions_are_refused),
+        cmocka_unit_test(records_stand_behind_all_keys_and_belong_to_none),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,5 +1,6 @@
 #include "persist/slot_walk.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/gate.h"
 #include "base/mem.h"
@@ -12,8 +13,10 @@ static struct {
     _Atomic uint64_t marks[SLOT_COUNT / 64]; /* atomic: relaxed; slots that have changed since the begin */
     struct slot_terms terms;                 /* changes with the gate owned, as all that follows but for the walker */
     struct slot_walk_result *result;         /* NULL: there is none */
-    bool runs;
-    uint64_t upheavals; /* of the store, at the begin */
+    bool runs, is_held, lists;
+    uint64_t number;
+    uint64_t upheavals;               /* of the store, at the begin */
+    uint64_t wanted[SLOT_COUNT / 64]; /* lists: of these */
     /* The walker's, or whose the gate is: */
     unsigned db;
     uint64_t cursor;
@@ -50,20 +53,28 @@ void slot_walk_setup(struct store *store)
 
 /* --------------------------------------------------------------------------------------------------- begin, end -- */
 
+static void free_result(void)
+{
+    if (walk.result == NULL)
+        return;
+    ARRAY_FINI(&walk.result->list);
+    buffer_fini(&walk.result->names);
+    mem_free(walk.result);
+    walk.result = NULL;
+}
+
 void slot_walk_cancel(void)
 {
     gate_assert_alone();
     store_set_observed(walk.store, OBSERVE_SLOTS, 0);
-    walk.runs = false;
-    mem_free(walk.result);
-    walk.result = NULL;
+    walk.runs = walk.is_held = walk.lists = false;
+    free_result();
 }
 
 void slot_walk_teardown(void)
 {
     gate_assert_main_alone();
-    mem_free(walk.result);
-    walk.result = NULL;
+    free_result();
 }
 
 static uint64_t upheavals(void)
@@ -84,18 +95,55 @@ void slot_walk_begin(const struct slot_terms *terms)
     walk.cursor = 0;
     walk.want = SLOT_WALK_KEYS / 4;
     walk.runs = true;
+    walk.number++;
     store_set_observed(walk.store, OBSERVE_SLOTS, OBSERVE_SLOTS);
 }
 
+void slot_walk_list(const uint64_t *wanted)
+{
+    gate_assert_alone();
+    assert(walk.runs && walk.result->keys == 0);
+    walk.lists = true;
+    memcpy(walk.wanted, wanted, sizeof(walk.wanted));
+}
+
+void slot_walk_hold(void)
+{
+    gate_assert_alone();
+    assert(walk.runs);
+    walk.is_held = true;
+}
+
+void slot_walk_mark(uint32_t slot)
+{
+    gate_assert_alone();
+    assert(walk.runs && slot < SLOT_COUNT);
+    mark(slot);
+}
+
 /* Changes that come after this do not count. */
-static void end(void)
+static void stop_marking(void)
 {
     store_set_observed(walk.store, OBSERVE_SLOTS, 0);
     if (upheavals() != walk.upheavals) {
         for (unsigned i = 0; i < SLOT_COUNT / 64; i++)
             atomic_store_explicit(&walk.marks[i], UINT64_MAX, memory_order_relaxed);
     }
+}
+
+static void end(void)
+{
+    if (!walk.is_held)
+        stop_marking();
     walk.runs = false;
+}
+
+void slot_walk_release(void)
+{
+    gate_assert_alone();
+    assert(walk.is_held && !walk.runs);
+    stop_marking();
+    walk.is_held = false;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- step -- */
@@ -107,17 +155,44 @@ static bool is_large(const struct access *access, const struct entry *entry)
     return access->store->types[entry->type].ops->memory_bytes(entry_value(entry), SAMPLES) > SLOT_WALK_BYTES_MOST;
 }
 
+static void list_one(const struct entry *entry, uint32_t slot)
+{
+    struct slot_walk_result *result = walk.result;
+    const struct slice name = entry_key(entry);
+    struct slot_walk_key key = {.version = entry_version(entry),
+                                .name_at = result->names.size,
+                                .name_size = (uint32_t)name.size,
+                                .db = walk.db};
+
+    if (result->names.size + name.size + result->list.count * sizeof(key) > SLOT_WALK_LIST_MOST) {
+        mark(slot);
+        return;
+    }
+    if (!slot_digest_of(&walk.terms, walk.db, entry, &key.sum))
+        return;
+    buffer_append_slice(&result->names, name);
+    *ARRAY_PUSH(&result->list) = key;
+}
+
 static void read_one(const struct access *access, const struct entry *entry)
 {
+    uint32_t slot;
+
     if (walk.cursor != 0 && access_scan_place(access, entry) < walk.cursor)
         return; /* it was read before groups of its table merged */
+    slot = walk.lists ? slot_of(entry_key(entry)) : 0;
+    if (walk.lists && (walk.wanted[slot / 64] >> (slot % 64) & 1) == 0)
+        return;
     if (UNLIKELY(is_large(access, entry))) {
         mark(slot_of(entry_key(entry)));
         walk.result->large++;
         return;
     }
     walk.result->keys++;
-    slot_digests_add(&walk.result->digests, &walk.terms, walk.db, entry);
+    if (walk.lists)
+        list_one(entry, slot);
+    else
+        slot_digests_add(&walk.result->digests, &walk.terms, walk.db, entry);
 }
 
 static void leave(void *context)
@@ -167,6 +242,12 @@ bool slot_walk_step(struct access *access)
 
 /* ------------------------------------------------------------------------------------------------------- result -- */
 
+uint64_t slot_walk_number(void)
+{
+    gate_assert_alone();
+    return walk.number;
+}
+
 const struct slot_walk_result *slot_walk_result(void)
 {
     gate_assert_alone();
@@ -183,7 +264,7 @@ bool slot_walk_is_clear(uint32_t slot)
 {
     gate_assert_alone();
     assert(slot < SLOT_COUNT);
-    if (walk.runs && upheavals() != walk.upheavals)
+    if ((walk.runs || walk.is_held) && upheavals() != walk.upheavals)
         return false;
     return (atomic_load_explicit(&walk.marks[slot / 64], memory_order_relaxed) >> (slot % 64) & 1) == 0;
 }

@@ -207,6 +207,95 @@ static void expired_keys_are_left_alone(void **state)
     slot_walk_cancel();
 }
 
+/* Changes count until it is released. */
+static void a_walk_that_is_held_goes_on_marking(void **state)
+{
+    (void)state;
+    access_begin(&access, now_ms, true);
+    access_flush_all(&access, false);
+    put(0, 1, SLICE("value"));
+    begin();
+    slot_walk_hold();
+    while (!step()) {
+    }
+    put(0, 2, SLICE("later"));
+    assert_false(slot_walk_is_clear(slot_of_number(2)));
+    slot_walk_release();
+    put(0, 1, SLICE("later still"));
+    assert_true(slot_walk_is_clear(slot_of_number(1)));
+    begin();
+    slot_walk_hold();
+    while (!step()) {
+    }
+    access_flush_db(&access, 0, false);
+    assert_false(slot_walk_is_clear(slot_of_number(1)));
+    slot_walk_release();
+    assert_false(slot_walk_is_clear(slot_of_number(1)));
+    slot_walk_cancel();
+}
+
+static void a_walk_lists_keys_of_slots(void **state)
+{
+    const struct slot_walk_result *result;
+    uint64_t wanted[SLOT_COUNT / 64] = {0};
+    struct slot_digests listed = {0};
+    struct slot_terms terms = terms_now();
+
+    (void)state;
+    access_begin(&access, now_ms, true);
+    access_flush_all(&access, false);
+    for (uint64_t i = 0; i < 20000; i++)
+        put(i % 3, i, SLICE("value"));
+    for (uint64_t i = 0; i < 100; i++)
+        wanted[slot_of_number(i) / 64] |= UINT64_C(1) << slot_of_number(i) % 64;
+    begin();
+    slot_walk_list(wanted);
+    while (!step()) {
+    }
+    result = slot_walk_result();
+    slot_digests_take(&exact, &access, &terms, wanted);
+    for (uint32_t i = 0; i < result->list.count; i++) {
+        const struct slot_walk_key *key = &result->list.items[i];
+        struct slot_sum *sum = &listed.slots[slot_of(slice_make(result->names.data + key->name_at, key->name_size))];
+
+        sum->words[0] += key->sum.words[0];
+        sum->words[1] += key->sum.words[1];
+    }
+    assert_memory_equal(&listed, &exact, sizeof(listed));
+    assert_int_equal(result->keys, result->list.count);
+    slot_walk_cancel();
+}
+
+/* A tag has all keys in one slot: it is marked instead. */
+static void a_list_is_bounded(void **state)
+{
+    uint64_t wanted[SLOT_COUNT / 64];
+    char name[32];
+
+    (void)state;
+    memset(wanted, 0xff, sizeof(wanted));
+    access_begin(&access, now_ms, true);
+    access_flush_all(&access, false);
+    for (int i = 0; i < 100000; i++) {
+        struct change change;
+        struct key key;
+
+        (void)snprintf(name, sizeof(name), "{tag}%d", i);
+        key = key_make(slice_from_text(name));
+        change_begin(&change, &access, 0, &key);
+        change_put_string(&change, SLICE("value"), EXPIRE_NEVER);
+        change_end(&change, EVENT_STRING, NULL);
+    }
+    begin();
+    slot_walk_list(wanted);
+    while (!step()) {
+    }
+    assert_false(slot_walk_is_clear(slot_of(SLICE("tag"))));
+    assert_true(slot_walk_result()->list.count < 100000);
+    slot_walk_cancel();
+    access_flush_all(&access, false);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -230,7 +319,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_rest_a_walk_is_exact),       cmocka_unit_test(slots_that_are_clear_are_exact),
         cmocka_unit_test(upheavals_leave_nothing_clear), cmocka_unit_test(large_values_are_left_out),
-        cmocka_unit_test(expired_keys_are_left_alone),
+        cmocka_unit_test(expired_keys_are_left_alone),   cmocka_unit_test(a_walk_that_is_held_goes_on_marking),
+        cmocka_unit_test(a_walk_lists_keys_of_slots),    cmocka_unit_test(a_list_is_bounded),
     };
 
     fence_setup();

@@ -45,7 +45,7 @@ void backlog_begin(bool is_adopted)
     /* While it was off, or on for the file alone, no replica can have followed: nothing before this belongs to it. */
     if (!is_adopted)
         history_begin();
-    journal_keep(journal, true);
+    journal_keep(journal, JOURNAL_KEPT_FOR_REPLICAS, true);
     note_use(clock_monotonic_us());
     atomic_store_explicit(&backlog.is_on, true, memory_order_relaxed);
 }
@@ -83,7 +83,7 @@ static void look(struct worker *worker)
         atomic_store_explicit(&backlog.is_on, false, memory_order_relaxed);
         if (backlog.forget != NULL)
             backlog.forget();
-        journal_keep(&worker->server->journal, false);
+        journal_keep(&worker->server->journal, JOURNAL_KEPT_FOR_REPLICAS, false);
         history_begin();
     }
     exclusive_end(worker);

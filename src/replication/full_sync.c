@@ -102,15 +102,6 @@ static must_check enum status write_fd(struct byte_sink *sink, struct slice byte
     return STATUS_OK;
 }
 
-static bool tell_progress(uint64_t keys, void *context)
-{
-    struct child_report *report = context;
-
-    report->keys = keys;
-    child_tell(report);
-    return true;
-}
-
 static void run_child(struct snapshot *keys, struct child_report *report, void *context)
 {
     struct fd_sink sink = {.sink = {.write = write_fd}, .fd = SYNC->pipe_end};
@@ -119,7 +110,7 @@ static void run_child(struct snapshot *keys, struct child_report *report, void *
     (void)context;
     if (SYNC->pipe_end != 0)
         SYNC->work.sink = &sink.sink;
-    SYNC->work.progress = tell_progress;
+    SYNC->work.progress = child_tell_keys;
     SYNC->work.context = report;
     report->status = persistence_save_sync(&SYNC->work, keys, &result);
     report->keys = result.keys;
@@ -135,11 +126,6 @@ static bool is_waiting(const struct replica *link)
            atomic_load_explicit(&link->sync_number, memory_order_relaxed) == 0 && replicas_is_current(link);
 }
 
-static bool is_plain_keydb(const struct replica *link)
-{
-    return link->is_keydb && (link->capa & REPLICA_CAPA_NEWEST) == 0;
-}
-
 /* Those that can share one snapshot with the one that waits longest. */
 struct group {
     unsigned count;
@@ -152,7 +138,7 @@ struct group {
 static bool fits(const struct group *group, const struct replica *link)
 {
     return is_waiting(link) &&
-           (group->count == 0 || (link->filter == group->filter && is_plain_keydb(link) == group->is_keydb));
+           (group->count == 0 || (link->filter == group->filter && replica_is_plain_keydb(link) == group->is_keydb));
 }
 
 static void find_group(struct group *group)
@@ -166,7 +152,7 @@ static void find_group(struct group *group)
             continue;
         if (group->count++ == 0) {
             group->filter = link->filter;
-            group->is_keydb = is_plain_keydb(link);
+            group->is_keydb = replica_is_plain_keydb(link);
             group->since_us = atomic_load_explicit(&link->waits_since_us, memory_order_relaxed);
         }
         group->capa &= link->capa;
@@ -344,7 +330,7 @@ static void read_pieces(struct worker *worker)
     if (count == TURN_PIECES)
         worker_wake(worker); /* others first */
     if (count != 0)
-        replica_wake_idle(worker);
+        followers_wake(worker);
     if (SYNC->source_ended && !had_ended)
         log_source_end();
     look_at_end(worker);
@@ -481,6 +467,8 @@ static void prepare(const struct group *group, const struct history_facts *facts
                                            .temp_path = SYNC->temp_path,
                                            .without_keys = (group->filter & REPLICA_WITHOUT_KEYS) != 0,
                                            .without_libraries = (group->filter & REPLICA_WITHOUT_LIBRARIES) != 0,
+                                           .with_mvcc = group->is_keydb &&
+                                                        journal_is_stamping(&server_instance()->journal),
                                            .aux = SYNC->aux,
                                            .aux_count = countof(SYNC->aux)};
     static_assert((int)DATA_HISTORY_ID_SIZE == (int)HISTORY_ID_SIZE, "ids are of one size");
@@ -648,7 +636,6 @@ struct view {
     bool is_diskless;
     uint64_t size, journal_offset;
     struct blob *piece; /* a reference; NULL: it is not there yet */
-    bool is_behind_last;
     char reply[80], mark[MARK_BYTES];
 };
 
@@ -663,8 +650,9 @@ static void see(struct replica *link, struct view *view)
         view->is_diskless = SYNC->is_diskless;
         view->size = SYNC->size;
         view->journal_offset = SYNC->journal_offset;
-        view->is_behind_last = next == SYNC->next;
-        if (!view->is_behind_last)
+        if (next < SYNC->first)
+            view->outcome = OUTCOME_FAILED; /* it has ended, and took its pieces with it */
+        else if (next != SYNC->next)
             view->piece = blob_acquire(SYNC->ring[next % PIECES]);
         memcpy(view->reply, SYNC->reply, sizeof(view->reply));
         memcpy(view->mark, SYNC->mark, MARK_BYTES);
@@ -684,7 +672,7 @@ static bool join(struct replica *link, const struct view *view)
 {
     struct conn *conn = &link->client->conn;
 
-    if (view->outcome == OUTCOME_FAILED || (!link->snapshot_only && !replica_open_reader(link, view->journal_offset)))
+    if (view->outcome == OUTCOME_FAILED || (!link->snapshot_only && !replica_begin_reader(link, view->journal_offset)))
         return false;
     link->has_joined = true;
     if (!link->is_old)
@@ -757,7 +745,7 @@ bool full_sync_serve(struct replica *link)
     bool waits = false;
 
     worker_assert_inside(link->worker);
-    while (conn_output_size(conn) < REPLICA_AHEAD_BYTES && take_piece(link, &waits)) {
+    while (conn_output_size(conn) < FOLLOWER_AHEAD_BYTES && take_piece(link, &waits)) {
     }
     if (conn_is_closing(conn))
         return false;

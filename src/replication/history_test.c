@@ -19,7 +19,7 @@ static int setup(void **state)
 {
     (void)state;
     journal_init(&journal);
-    journal_keep(&journal, true);
+    journal_keep(&journal, JOURNAL_KEPT_FOR_REPLICAS, true);
     history_setup(&journal);
     return 0;
 }
@@ -27,7 +27,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    journal_keep(&journal, false);
+    journal_keep(&journal, JOURNAL_KEPT_FOR_REPLICAS, false);
     journal_fini(&journal);
     return 0;
 }

@@ -3,7 +3,6 @@
 #include "base/assert.h"
 #include "base/gate.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "base/rows.h"
 #include "base/spinlock.h"
 #include "base/thread.h"
@@ -152,79 +151,28 @@ static void restore(const struct data_history *then)
 
 static const struct data_history_keeper keeper = {.now = now_is, .restore = restore};
 
-/* --------------------------------------------------------------------------------------------------- the option -- */
-
-static bool fail(char *error, size_t error_size, const char *text)
-{
-    (void)snprintf(error, error_size, "%s", text);
-    return false;
-}
-
-static bool set(const struct option_row *row, const struct slice *words, size_t count, char *error, size_t error_size)
-{
-    char host[sizeof(master.address.host)];
-    int64_t port;
-
-    (void)row;
-    thread_assert_main();
-    if (count == 0 || (count == 1 && words[0].size == 0)) {
-        store_address("", 0);
-        return true;
-    }
-    if (count != 2)
-        return fail(error, error_size, "wrong number of arguments");
-    if (slice_equal_text_nocase(words[0], "no") && slice_equal_text_nocase(words[1], "one")) {
-        store_address("", 0);
-        return true;
-    }
-    if (!number_parse_i64(words[1], &port) || port < 0 || port > 65535)
-        return fail(error, error_size, "Invalid master port");
-    if (words[0].size == 0 || words[0].size >= sizeof(host) || memchr(words[0].data, '\0', words[0].size) != NULL)
-        return fail(error, error_size, "Invalid master host");
-    memcpy(host, words[0].data, words[0].size);
-    host[words[0].size] = '\0';
-    store_address(host, (int)port);
-    return true;
-}
-
-static void get(const struct option_row *row, struct buffer *buffer)
-{
-    struct master_address address;
-
-    (void)row;
-    (void)master_address(&address);
-    if (address.host[0] != '\0')
-        buffer_printf(buffer, "%s %d", address.host, address.port);
-}
-
-static void rewrite(const struct option_row *row, struct buffer *buffer)
-{
-    struct master_address address;
-
-    (void)master_address(&address);
-    if (address.host[0] != '\0')
-        buffer_printf(buffer, "%s %s %d\n", row->name, address.host, address.port);
-}
+/* ----------------------------------------------------------------------------------------------------- starting -- */
 
 static const char *demand_tls(const struct option_row *row)
 {
     return OPTION_IS(*row->number) ? certificates_demand() : NULL;
 }
 
-static const struct option_row rows[] = {
-    ROW_SPECIAL("replicaof", set, get, "", OPTION_MULTI_ARG, "The host and the port of the master to follow.",
-                .alias = "slaveof", .rewrite = rewrite),
-};
-
 void master_setup(void)
 {
     thread_assert_main();
     spinlock_init(&master.lock, LOCK_REGISTRY);
-    config_add_rows(rows, countof(rows));
     config_on_change("tls-replication", demand_tls);
     config_on_reset_stat(master_reset_stats);
     data_history_provide(&keeper);
     master_link_setup();
+}
+
+void master_choose(const char *host, int port)
+{
+    gate_assert_main_alone();
+    assert(host[0] != '\0');
+    store_address(host, port);
 }
 
 static bool start(struct server *server)

@@ -13,7 +13,9 @@
 
 extern const struct lifecycle master_lifecycle;
 
-void master_setup(void); /* main thread, after config_setup: adds the option replicaof */
+void master_setup(void); /* main thread, after config_setup */
+/* Main thread, before master_lifecycle starts: the master of the configuration. */
+void master_choose(const char *host, int port);
 
 enum master_state {
     MASTER_CONNECT,    /* no connection; "connect" */

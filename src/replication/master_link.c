@@ -7,23 +7,19 @@
 #include "base/mutex.h"
 #include "base/number.h"
 #include "base/panic.h"
-#include "base/version.h"
 #include "net/conn.h"
 #include "net/loop.h"
-#include "net/tls.h"
 #include "replication/backlog.h"
+#include "replication/dial.h"
 #include "replication/handshake.h"
 #include "replication/failover.h"
 #include "replication/history.h"
-#include "replication/lookup.h"
 #include "replication/master.h"
 #include "replication/master_client.h"
 #include "replication/options.h"
 #include "replication/role_rules.h"
 #include "replication/replicas.h"
 #include "replication/sync.h"
-#include "server/config/options.h"
-#include "server/config/source_address.h"
 #include "server/core/deferred_log.h"
 #include "server/core/exclusive.h"
 #include "server/core/role.h"
@@ -32,9 +28,7 @@
 #include "server/durable/aof_writer.h"
 #include "server/durable/loading.h"
 #include "server/run/follow.h"
-#include "server/tls/certificates.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -63,8 +57,7 @@ static struct {
     uint64_t generation; /* of the master that it links to */
     enum link_state state;
     struct master_address address;
-    struct lookup *lookup;
-    const struct addrinfo *next_address; /* to be tried if this one fails */
+    struct dial dial;
     struct peer *peer;
     struct handshake handshake;
     struct sync *sync; /* also without a connection, while its snapshot is loaded */
@@ -203,8 +196,7 @@ static void leave_peer(void)
 static void end_attempt(void)
 {
     leave_peer();
-    lookup_release(&master_link.lookup);
-    master_link.next_address = NULL;
+    dial_end(&master_link.dial);
     handshake_fini(&master_link.handshake);
     follow_destroy(&master_link.follow);
     exclusive_drop(master_link.worker, GATE_WISH_MASTER);
@@ -574,37 +566,16 @@ static size_t on_data(struct conn *conn, char *data, size_t size)
     return peer == master_link.peer ? used : size;
 }
 
-static const char *copy_option(struct option_string *option, struct buffer *buffer, struct slice *text)
-{
-    option_string_append(option, buffer);
-    *text = buffer_slice(buffer);
-    return text->data;
-}
-
-static int announced_port(void)
-{
-    const int64_t announced = OPTION_GET(option_replica_announce_port);
-
-    if (announced != 0)
-        return (int)announced;
-    if (OPTION_IS(option_tls_replication) && OPTION_GET(option_tls_port) != 0)
-        return (int)OPTION_GET(option_tls_port);
-    return (int)OPTION_GET(option_port);
-}
-
 static void on_open(struct conn *conn)
 {
-    struct buffer user = {0}, password = {0}, ip = {0}, out = {0};
-    struct handshake_facts facts = {.port = announced_port(), .version = KEYDB_VERSION};
+    struct buffer out = {0};
+    struct handshake_facts facts = {0};
     struct history_facts history;
 
     if (container_of(conn, struct peer, conn) != master_link.peer)
         return;
     master_link.last_io_us = clock_monotonic_us();
     log_notice("MASTER <-> REPLICA sync started");
-    (void)copy_option(&option_masteruser, &user, &facts.user);
-    (void)copy_option(&option_masterauth, &password, &facts.password);
-    (void)copy_option(&option_replica_announce_ip, &ip, &facts.announced_ip);
     history_facts(&history);
     if (backlog_is_on()) {
         facts.id = history.id;
@@ -612,12 +583,9 @@ static void on_open(struct conn *conn)
         log_notice("Trying a partial resynchronization (request %s:%lld).", facts.id, (long long)facts.offset + 1);
     }
     facts.is_failover = facts.id != NULL && failover_asks_target();
-    handshake_begin(&master_link.handshake, &facts, &out);
+    dial_begin_handshake(&master_link.handshake, facts, &out);
     set_state(LINK_SHAKES_HANDS);
     send_buffer(&out);
-    buffer_fini(&user);
-    buffer_fini(&password);
-    buffer_fini(&ip);
 }
 
 static void on_closed(struct conn *conn, enum conn_close_reason reason, const char *detail)
@@ -630,7 +598,7 @@ static void on_closed(struct conn *conn, enum conn_close_reason reason, const ch
         return;
     master_link.peer = NULL;
     master_link.is_paused = master_link.waits_for_script = false;
-    if (master_link.state == LINK_CONNECTS && reason != CONN_CLOSED_HANDSHAKE && master_link.next_address != NULL)
+    if (master_link.state == LINK_CONNECTS && reason != CONN_CLOSED_HANDSHAKE && dial_has_more(&master_link.dial))
         try_address();
     else if (master_link.state == LINK_CONNECTS)
         give_up(RETRY_US, "can't connect: %s", detail[0] != '\0' ? detail : "the connection was closed");
@@ -643,70 +611,27 @@ static void on_closed(struct conn *conn, enum conn_close_reason reason, const ch
 
 static const struct conn_handler handler = {.on_data = on_data, .on_open = on_open, .on_closed = on_closed};
 
-/* False: TLS is wanted, and not configured. */
-static bool acquire_tls(struct tls_context **tls)
-{
-    *tls = OPTION_IS(option_tls_replication) ? certificates_acquire() : NULL;
-    return *tls != NULL || !OPTION_IS(option_tls_replication);
-}
-
-static bool connect_to(const struct addrinfo *address, struct peer *peer, struct tls_context *tls)
-{
-    struct sockaddr_storage source;
-    socklen_t source_size = source_address_get(address->ai_family, &source);
-
-    if (source_size != 0 && conn_connect(master_link.worker->loop, &peer->conn, address->ai_addr, address->ai_addrlen,
-                                         (struct sockaddr *)&source, source_size, &handler, tls, NULL))
-        return true;
-    if (source_size != 0)
-        log_warning("Can't connect from bind-source-addr: %s. The system chooses an address.", strerror(errno));
-    return conn_connect(master_link.worker->loop, &peer->conn, address->ai_addr, address->ai_addrlen, NULL, 0, &handler,
-                        tls, NULL);
-}
-
+/* Behind the lookup, and again if an address has failed. */
 static void try_address(void)
 {
-    const struct addrinfo *address = master_link.next_address;
     struct peer *peer = mem_alloc_zero(sizeof(*peer));
-    struct tls_context *tls = NULL;
-    bool connects;
+    char error[DIAL_ERROR_BYTES];
 
-    assert(address != NULL && master_link.peer == NULL);
-    if (!acquire_tls(&tls)) {
+    assert(master_link.peer == NULL);
+    switch (dial_next(&master_link.dial, master_link.worker->loop, &peer->conn, &handler, error)) {
+    case DIAL_WAITS:
         mem_free(peer);
-        give_up(RETRY_US, "tls-replication is set, but TLS is not configured");
-        return;
-    }
-    master_link.next_address = address->ai_next;
-    connects = connect_to(address, peer, tls);
-    tls_context_release(&tls);
-    if (!connects) {
-        const int error = errno;
-
+        break;
+    case DIAL_CONNECTS:
+        master_link.peer = peer;
+        master_link.last_io_us = clock_monotonic_us();
+        set_state(LINK_CONNECTS);
+        break;
+    case DIAL_FAILED:
         mem_free(peer);
-        if (master_link.next_address != NULL)
-            try_address();
-        else
-            give_up(RETRY_US, "can't connect: %s", strerror(error));
-        return;
+        give_up(RETRY_US, "%s", error);
+        break;
     }
-    master_link.peer = peer;
-    master_link.last_io_us = clock_monotonic_us();
-    (void)conn_set_keepalive(&peer->conn, (int)OPTION_GET(option_tcp_keepalive));
-    set_state(LINK_CONNECTS);
-}
-
-static void use_lookup(void)
-{
-    const char *error;
-
-    if (!lookup_is_done(master_link.lookup))
-        return;
-    master_link.next_address = lookup_addresses(master_link.lookup, &error);
-    if (master_link.next_address == NULL)
-        give_up(RETRY_US, "the name cannot be resolved: %s", error);
-    else
-        try_address();
 }
 
 static void begin_attempt(void)
@@ -716,8 +641,8 @@ static void begin_attempt(void)
     atomic_fetch_add_explicit(&master_link.connect_tries, 1, memory_order_relaxed);
     log_notice("Connecting to MASTER %s:%d", master_link.address.host, master_link.address.port);
     set_state(LINK_LOOKS_UP);
-    master_link.lookup = lookup_create(master_link.address.host, master_link.address.port, wake);
-    use_lookup();
+    dial_begin(&master_link.dial, master_link.address.host, master_link.address.port, wake);
+    try_address();
 }
 
 /* ---------------------------------------------------------------------------------------------------- turning -- */
@@ -763,7 +688,7 @@ static void go_on(void)
             begin_attempt();
         break;
     case LINK_LOOKS_UP:
-        use_lookup();
+        try_address();
         break;
     case LINK_CONTINUES:
         continue_history();

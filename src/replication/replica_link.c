@@ -26,20 +26,10 @@
  * behind, and these would go to the file. */
 #define ASK_BYTES (UINT64_C(8) << 20)
 
-/* At the end of a turn a link that is behind may be sent so much, if not more was written meanwhile. */
-#define TURN_BYTES_LEAST (UINT64_C(1) << 20)
-
 enum { SECOND_US = 1000 * 1000, READER_FLAGS = JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS };
 enum { PLACE_FLAGS = READER_FLAGS | JOURNAL_READER_PLACE };
 
-static struct worker_links states[WORKERS_MOST + 1];
-static _Atomic uint64_t idle_workers; /* atomic: seq_cst; bit i: wake worker i when there is something new */
-
-struct list *replica_links_of(struct worker *worker)
-{
-    worker_assert_self(worker);
-    return &states[worker->index].links;
-}
+static const struct follower_kind replica_kind;
 
 /* ------------------------------------------------------------------------------------------------------- facts -- */
 
@@ -52,7 +42,7 @@ static struct replica *of(struct client *client)
         return link;
     link = client->replica = mem_alloc_zero(sizeof(*link));
     list_node_init(&link->node);
-    list_node_init(&link->worker_node);
+    follower_init(&link->follower, &replica_kind, client);
     link->client = client;
     link->worker = client->worker;
     link->client_id = client->id;
@@ -87,10 +77,13 @@ void replica_set_port(struct client *client, int port)
     spinlock_release(&replicas_lock);
 }
 
-void replica_set_keydb(struct client *client)
+void replica_set_keydb(struct client *client, struct slice uuid)
 {
     struct replica *link = of(client);
 
+    assert(uuid.size == 0 || uuid.size == HANDSHAKE_UUID_BYTES);
+    if (uuid.size != 0)
+        memcpy(link->uuid, uuid.data, uuid.size);
     spinlock_acquire(&replicas_lock);
     link->is_keydb = true;
     spinlock_release(&replicas_lock);
@@ -100,7 +93,26 @@ void replica_add_capa(struct client *client, unsigned capa)
 {
     of(client)->capa |= capa;
     if ((capa & (REPLICA_CAPA_KEYDB | REPLICA_CAPA_NEWEST)) != 0)
-        replica_set_keydb(client);
+        replica_set_keydb(client, SLICE_EMPTY);
+}
+
+bool replica_is_plain_keydb(const struct replica *link)
+{
+    return link->is_keydb && (link->capa & REPLICA_CAPA_NEWEST) == 0;
+}
+
+static const struct replica_wrapping *wrapping; /* const after setup */
+
+void replica_link_set_wrapping(const struct replica_wrapping *how)
+{
+    thread_assert_main();
+    wrapping = how;
+}
+
+static void open_wrap(struct replica *link)
+{
+    if (link->wrap == NULL && wrapping != NULL && replica_is_plain_keydb(link))
+        link->wrap = wrapping->open(slice_from_text(link->uuid));
 }
 
 void replica_set_snapshot_only(struct client *client, bool is_set)
@@ -125,27 +137,6 @@ const char *replica_name(const struct replica *link, char *room, size_t size)
 {
     (void)snprintf(room, size, "%s:%d", link->said_ip != NULL ? link->said_ip : link->peer_ip, link->port);
     return room;
-}
-
-/* ------------------------------------------------------------------------------------------------------ waking -- */
-
-void replica_wake_me(struct worker *worker)
-{
-    worker_assert_self(worker);
-    atomic_fetch_or(&idle_workers, UINT64_C(1) << worker->index);
-    fence_full(); /* pairs with replica_wake_idle: what was appended before it is seen now */
-}
-
-void replica_wake_idle(struct worker *worker)
-{
-    uint64_t mask;
-
-    fence_full(); /* what this thread has appended comes before the look at the mask */
-    if (atomic_load_explicit(&idle_workers, memory_order_relaxed) == 0)
-        return;
-    mask = atomic_exchange(&idle_workers, 0);
-    for (; mask != 0; mask &= mask - 1)
-        worker_wake(&worker->server->workers[__builtin_ctzll(mask)]);
 }
 
 /* ------------------------------------------------------------------------------------------------------ stream -- */
@@ -210,7 +201,12 @@ static bool pump(struct replica *link)
     size_t size = conn_output_size(conn), before = size;
     bool is_idle = false;
 
-    while (size < REPLICA_AHEAD_BYTES) {
+    while (size < FOLLOWER_AHEAD_BYTES) {
+        if (UNLIKELY(link->wrap != NULL) && link->view.bytes.size != 0) {
+            size += wrapping->write(link->wrap, &link->view, journal_reader_offset(&link->reader),
+                                    &link->client->conn.output);
+            link->view = (struct journal_view){0};
+        }
         if (view_is_written(link)) {
             if (!journal_reader_next(&link->reader, &link->view)) {
                 is_idle = link->reader.fetch == NULL;
@@ -222,7 +218,8 @@ static bool pump(struct replica *link)
             if (UNLIKELY(link->view.bytes.size == 0 && link->view.blob_count == 0))
                 continue;
         }
-        size += write_part(link, REPLICA_AHEAD_BYTES - size);
+        if (LIKELY(link->wrap == NULL))
+            size += write_part(link, FOLLOWER_AHEAD_BYTES - size);
     }
     if (size != before) {
         replicas_count_output(size - before);
@@ -294,7 +291,7 @@ static void pace(struct loop *loop, struct loop_timer *timer)
 /* Before it is served; `end` is where the journal ends then. */
 static void watch_lag(struct replica *link, uint64_t end)
 {
-    const uint64_t limit = pacing_limit(), lag = link->streams && link->place != NULL ? lag_of(link, end) : 0;
+    const uint64_t limit = pacing_limit(), lag = link->follower.streams && link->place != NULL ? lag_of(link, end) : 0;
 
     if (LIKELY(lag <= limit / 2)) {
         link->pacing.is_excused = false;
@@ -307,94 +304,40 @@ static void watch_lag(struct replica *link, uint64_t end)
 
 /* ----------------------------------------------------------------------------------------------------- serving -- */
 
-/* True if it wants to be woken. */
-static bool serve(struct replica *link)
+static struct replica *of_follower(struct follower *follower)
 {
-    if (conn_is_closing(&link->client->conn) || !replicas_is_current(link))
+    return container_of(follower, struct replica, follower);
+}
+
+static bool serve(struct follower *follower)
+{
+    struct replica *link = of_follower(follower);
+
+    if (!replicas_is_current(link))
         return false;
     if (UNLIKELY(atomic_load_explicit(&link->sync_number, memory_order_acquire) != 0) && full_sync_serve(link))
         return true;
-    return link->streams && pump(link);
+    return follower->streams && pump(link);
 }
 
-static bool serve_each(struct worker *worker)
+static bool is_behind(struct follower *follower, uint64_t end)
 {
-    bool is_idle = false;
+    const struct replica *link = of_follower(follower);
 
-    LIST_FOREACH(node, replica_links_of(worker))
-        is_idle |= serve(container_of(node, struct replica, worker_node));
-    return is_idle;
+    return !link->is_idle && journal_reader_offset(&link->reader) < end;
 }
 
-static void close_outdated(struct worker *worker)
+static void look(struct follower *follower, uint64_t end)
 {
-    LIST_FOREACH(node, replica_links_of(worker)) {
-        struct replica *link = container_of(node, struct replica, worker_node);
+    struct replica *link = of_follower(follower);
 
-        if (UNLIKELY(!replicas_is_current(link)))
-            replica_close(link, "the history of this server has changed");
-    }
+    if (UNLIKELY(!replicas_is_current(link)))
+        replica_close(link, "the history of this server has changed");
+    if (LIKELY(!link->worker->reentrant))
+        watch_lag(link, end);
 }
 
-/* Reads for each link, inside the gate. False: the gate is closed; its opening wakes this worker. */
-static bool serve_inside(struct worker *worker)
-{
-    if (!gate_enter(&worker->member))
-        return false;
-    if (serve_each(worker)) {
-        replica_wake_me(worker);
-        (void)serve_each(worker);
-    }
-    gate_leave(&worker->member);
-    return true;
-}
-
-/* Sends what is written. True if a socket took everything and its link is still behind `end`: it may be given more. */
-static bool flush_each(struct worker *worker, uint64_t end)
-{
-    bool goes_on = false;
-
-    LIST_FOREACH(node, replica_links_of(worker)) {
-        struct replica *link = container_of(node, struct replica, worker_node);
-        struct conn *conn = &link->client->conn;
-        const uint64_t before = conn->bytes_out;
-
-        if (!link->streams || conn_is_closing(conn) || output_is_empty(&conn->output))
-            continue;
-        conn_flush_now(conn);
-        if (conn->bytes_out != before && (conn->flags & CONN_BLOCKED_OUT) == 0 && !conn_is_closing(conn))
-            goes_on |= !output_is_empty(&conn->output) ||
-                       (!link->is_idle && journal_reader_offset(&link->reader) < end);
-    }
-    return goes_on;
-}
-
-/* A turn can take in more than the 256 KiB that a link is given at once: then it is given more, slice by slice, as long
- * as its socket takes it. Twice what was written since the last time is enough to catch up, and keeps the turn short
- * for the clients of this worker. */
-static void serve_all(struct worker *worker)
-{
-    struct worker_links *state = &states[worker->index];
-    const uint64_t end = journal_end_offset(&worker->server->journal);
-    uint64_t allowed;
-
-    if (LIKELY(list_is_empty(&state->links)))
-        return;
-    close_outdated(worker);
-    if (UNLIKELY(worker->reentrant))
-        return; /* after the script */
-    allowed = MAX(2 * (end - MIN(end, state->served_end)), TURN_BYTES_LEAST);
-    state->served_end = end;
-    LIST_FOREACH(node, &state->links)
-        watch_lag(container_of(node, struct replica, worker_node), end);
-    do {
-        if (!serve_inside(worker))
-            return;
-        allowed -= MIN(allowed, REPLICA_AHEAD_BYTES);
-    } while (flush_each(worker, end) && allowed != 0);
-    if (UNLIKELY(journal_wants_tending(&worker->server->journal)))
-        worker_at_turn_end(worker);
-}
+static const struct follower_kind replica_kind = {serve, is_behind, look};
 
 static void on_reader_change(struct journal_reader *reader)
 {
@@ -410,7 +353,7 @@ bool replica_open_reader(struct replica *link, uint64_t offset)
         return false;
     link->has_reader = true;
     link->asked_offset = offset;
-    journal_reader_set(&link->reader, READER_FLAGS, JOURNAL_AOF_ONLY);
+    journal_reader_set(&link->reader, READER_FLAGS, link->wrap != NULL ? JOURNAL_SELECT : JOURNAL_AOF_ONLY);
     if (link->snapshot_only || link->is_old)
         return true; /* it will not return */
     link->place = replicas_take_place(link, offset);
@@ -430,6 +373,13 @@ bool replica_open_reader(struct replica *link, uint64_t offset)
                    link->said_ip != NULL ? link->said_ip : link->peer_ip);
     link->place->place.port = link->port;
     return true;
+}
+
+bool replica_begin_reader(struct replica *link, uint64_t offset)
+{
+    if (link->wrap != NULL)
+        wrapping->begin(link->wrap, offset);
+    return replica_open_reader(link, offset);
 }
 
 /* -------------------------------------------------------------------------------------------------- begin, end -- */
@@ -453,7 +403,7 @@ static void become_replica(struct replica *link)
     const uint64_t now_us = clock_monotonic_us();
     const int on = 0;
 
-    assert(!list_node_is_linked(&link->worker_node));
+    assert(!follower_has_begun(&link->follower));
     note_peer(link);
     if (OPTION_IS(option_repl_disable_tcp_nodelay))
         (void)setsockopt(client->conn.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -468,7 +418,7 @@ static void go_online(struct replica *link, bool streams)
 {
     set_state(link, REPLICA_ONLINE);
     atomic_store_explicit(&link->heard_us, clock_monotonic_us(), memory_order_relaxed);
-    link->streams = streams;
+    link->follower.streams = streams;
     replicas_tell_news();
     worker_wake(link->worker);
 }
@@ -507,6 +457,17 @@ static void log_refusal(const struct replica *link, struct slice id, int64_t off
                    asked, facts.id, facts.id2);
 }
 
+/* The history is this one's since its begin: offsets of such a stream say nothing of one before. */
+static must_check bool find_wrapped(struct replica *link, const char *id, int64_t offset)
+{
+    struct history_facts facts;
+    uint64_t journal_offset;
+
+    history_facts(&facts);
+    return strcasecmp(id, facts.id) == 0 && wrapping->resume(link->wrap, offset, &journal_offset) &&
+           replica_open_reader(link, journal_offset);
+}
+
 static must_check bool find_stream(struct replica *link, struct slice id, int64_t offset)
 {
     char text[HISTORY_ID_SIZE + 1] = {0};
@@ -514,6 +475,9 @@ static must_check bool find_stream(struct replica *link, struct slice id, int64_
     if (id.size != HISTORY_ID_SIZE || offset < 0 || !backlog_is_on())
         return false;
     memcpy(text, id.data, HISTORY_ID_SIZE);
+    open_wrap(link);
+    if (link->wrap != NULL)
+        return find_wrapped(link, text, offset);
     return history_continues(text, offset) && replica_open_reader(link, history_to_journal(offset));
 }
 
@@ -539,12 +503,14 @@ bool replica_continue(struct client *client, struct slice id, int64_t offset)
     } else {
         output_append(&client->conn.output, "+CONTINUE\r\n", 11);
     }
+    if (link->wrap != NULL)
+        offset = history_of_journal(journal_reader_offset(&link->reader));
     atomic_store_explicit(&link->acked, offset, memory_order_relaxed);
     log_notice("Partial resynchronization request from %s accepted. Sending %lld bytes of backlog starting from offset "
                "%lld.",
                replica_name(link, name, sizeof(name)), (long long)(facts.offset - offset), (long long)offset + 1);
     replicas_count_sync(REPLICAS_PARTIAL_SYNC);
-    list_push_back(replica_links_of(client->worker), &link->worker_node);
+    follower_begin(&link->follower);
     set_state(link, REPLICA_ONLINE);
     replicas_add(link);
     go_online(link, true);
@@ -557,10 +523,11 @@ void replica_begin_full(struct client *client, bool is_old)
 
     worker_assert_inside(client->worker);
     become_replica(link);
+    open_wrap(link);
     link->is_old = is_old;
     set_state(link, REPLICA_WAITS);
     atomic_store_explicit(&link->waits_since_us, clock_monotonic_us(), memory_order_relaxed);
-    list_push_back(replica_links_of(client->worker), &link->worker_node);
+    follower_begin(&link->follower);
     replicas_count_sync(REPLICAS_FULL_SYNC);
     replicas_add(link);
     full_sync_wish();
@@ -595,6 +562,8 @@ void replica_ack(struct client *client, int64_t offset, int64_t synced_offset)
     client_assert_owned(client);
     if ((client->flags & CLIENT_REPLICA) == 0)
         return;
+    if (link->wrap != NULL)
+        offset = MAX(wrapping->applied(link->wrap, offset), atomic_load_explicit(&link->acked, memory_order_relaxed));
     spinlock_acquire(&replicas_lock); /* until the base has changed, if it does: replicas_disconnect */
     is_current = replicas_is_current(link);
     at = history_to_journal(offset);
@@ -613,8 +582,8 @@ void replica_ack(struct client *client, int64_t offset, int64_t synced_offset)
         atomic_store_explicit(&link->synced, synced_offset, memory_order_relaxed);
         has_grown = true;
     }
-    if (!link->streams && link->has_reader) {
-        link->streams = true;
+    if (!link->follower.streams && link->has_reader) {
+        link->follower.streams = true;
         worker_wake(client->worker);
     }
     if (has_grown)
@@ -631,10 +600,10 @@ static void on_client_close(struct client *client)
     if (LIKELY(link == NULL))
         return;
     client->replica = NULL;
-    was_linked = list_node_is_linked(&link->worker_node);
+    was_linked = follower_has_begun(&link->follower);
     if (was_linked) {
         log_notice("Connection with replica %s lost.", replica_name(link, name, sizeof(name)));
-        list_remove(&link->worker_node);
+        follower_end(&link->follower);
     }
     if (link->place != NULL)
         link->place->place.sent = journal_reader_offset(&link->reader);
@@ -644,6 +613,8 @@ static void on_client_close(struct client *client)
         replicas_close_place(&link->place);
     else if (link->place != NULL && link->lag_limit_bytes != 0)
         journal_reader_set_lag_limit(&link->place->reader, 0); /* nobody waits for a replica that has gone */
+    if (link->wrap != NULL)
+        wrapping->leave(&link->wrap);
     loop_timer_stop(client->worker->loop, &link->pace_timer);
     replicas_note_held(link, 0);
     replicas_leave_place(&link->place);
@@ -658,21 +629,21 @@ static void on_client_close(struct client *client)
 
 /* ------------------------------------------------------------------------------------------------------- turns -- */
 
-static void on_turn_end(struct worker *worker)
+/* NULL: a link of another kind. */
+static struct replica *replica_at(struct list_node *node)
 {
-    if (LIKELY(replicas_count() == 0))
-        return;
-    replica_wake_idle(worker); /* has_journaled may be over: of what came before a script that served others */
-    serve_all(worker);
+    struct follower *follower = container_of(node, struct follower, node);
+
+    return follower->kind == &replica_kind ? of_follower(follower) : NULL;
 }
 
 /* A script may wait until a replica has gone. */
 static void on_inner_turn(struct worker *worker)
 {
-    LIST_FOREACH(node, replica_links_of(worker)) {
-        struct replica *link = container_of(node, struct replica, worker_node);
+    LIST_FOREACH(node, followers_of(worker)) {
+        struct replica *link = replica_at(node);
 
-        if (conn_is_closing(&link->client->conn))
+        if (link != NULL && conn_is_closing(&link->client->conn))
             replicas_remove(link);
     }
 }
@@ -681,7 +652,7 @@ static void on_drained(struct client *client)
 {
     struct replica *link = client->replica;
 
-    if (link == NULL || !list_node_is_linked(&link->worker_node))
+    if (link == NULL || !follower_has_begun(&link->follower))
         return;
     note_held(link);
     if (!link->is_idle)
@@ -721,7 +692,7 @@ static void look_at(struct replica *link, uint64_t now_us)
     if (atomic_load_explicit(&link->state, memory_order_relaxed) == REPLICA_ONLINE) {
         if (!link->is_old && now_us - atomic_load_explicit(&link->heard_us, memory_order_relaxed) > limit_us)
             close_timed_out(link, "streaming sync");
-        if (link->streams && link->place != NULL)
+        if (link->follower.streams && link->place != NULL)
             look_at_lag(link, now_us);
     } else if (link->has_begun) {
         if (now_us - link->moved_us > limit_us)
@@ -736,19 +707,15 @@ static void on_second(struct worker *worker)
 {
     const uint64_t now_us = clock_monotonic_us();
 
-    LIST_FOREACH(node, replica_links_of(worker))
-        look_at(container_of(node, struct replica, worker_node), now_us);
-}
+    LIST_FOREACH(node, followers_of(worker)) {
+        struct replica *link = replica_at(node);
 
-static void init(struct worker *worker)
-{
-    list_init(&states[worker->index].links);
+        if (link != NULL)
+            look_at(link, now_us);
+    }
 }
 
 const struct lifecycle replica_link_lifecycle = {
-    .worker_init = init,
-    .worker_wake = serve_all,
-    .worker_turn_end = on_turn_end,
     .worker_inner_turn = on_inner_turn,
     .worker_second = on_second,
     .client_drained = on_drained,

@@ -7,12 +7,9 @@
  *                            +---- partial sync ------------+
  *
  *  1. At most 256 KiB are copied ahead of the socket. Larger bulk strings are referenced.
- *  2. A link that has read everything sets its worker's bit in a mask, and looks once more. A worker that has journaled
- *     takes the mask at the end of its turn and wakes those workers. Its own links it serves itself, before their
- *     output is sent.
- *  3. A link reads only inside of the gate. So nobody who owns the gate sees a link at work, and links that were told
- *     to end (replicas_disconnect) read nothing of what comes then.
- *  4. Each link that gets the stream has a place: a reader at the offset that the replica has acknowledged. It stays
+ *  2. followers.h wakes and serves it. Links that were told to end (replicas_disconnect) read nothing of what comes
+ *     then.
+ *  3. Each link that gets the stream has a place: a reader at the offset that the replica has acknowledged. It stays
  *     for repl-backlog-ttl when the connection has ended (replicas.c).
  *
  * All functions: the thread of the client's worker. */
@@ -44,10 +41,33 @@ enum { REPLICA_IP_MOST = 255 };
 void replica_set_ip(struct client *client, struct slice ip);
 void replica_set_port(struct client *client, int port);
 void replica_add_capa(struct client *client, unsigned capa); /* enum replica_capa */
-void replica_set_keydb(struct client *client);               /* it has a uuid */
+void replica_set_keydb(struct client *client,
+                       struct slice uuid); /* it has a uuid; empty: it is KeyDB, says another word */
 void replica_set_snapshot_only(struct client *client, bool is_set);
 void replica_set_filter(struct client *client, unsigned filter); /* enum replica_filter: the snapshot has only a part */
 bool replica_is_filtered_without_eof(const struct client *client);
+
+/* --- the stream of KeyDB servers that follow an active one --- */
+
+struct journal_view;
+struct output;
+struct replica_wrap; /* of one server; it may come back and continue */
+
+/* Filled in by src/active. The thread of the link's worker. */
+struct replica_wrapping {
+    struct replica_wrap *(*open)(struct slice uuid); /* NULL: it gets the plain stream */
+    void (*leave)(struct replica_wrap **wrap);       /* accepts NULL; leaves NULL */
+    /* Its data are those of this offset of the journal, and its stream begins with the offset of the history there. */
+    void (*begin)(struct replica_wrap *wrap, uint64_t journal_offset);
+    /* It has so much of its stream. False: it cannot continue. */
+    bool (*resume)(struct replica_wrap *wrap, int64_t offset, uint64_t *journal_offset);
+    /* What it has acknowledged, as an offset of the history; -1: so much was not sent. */
+    int64_t (*applied)(struct replica_wrap *wrap, int64_t offset);
+    /* Appends what this record gives; the journal goes on at this offset. Returns the number of bytes. */
+    size_t (*write)(struct replica_wrap *wrap, const struct journal_view *view, uint64_t journal_offset,
+                    struct output *output);
+};
+void replica_link_set_wrapping(const struct replica_wrapping *how); /* main thread, before the workers start */
 
 /* --- the stream --- */
 

@@ -5,6 +5,8 @@
 #include "base/spinlock.h"
 #include "net/loop.h"
 #include "replication/backpressure.h"
+#include "replication/followers.h"
+#include "replication/handshake.h"
 #include "replication/places.h"
 #include "replication/replica_link.h"
 #include "replication/replicas.h"
@@ -13,8 +15,6 @@
 #include <stdatomic.h>
 
 struct worker;
-
-enum { REPLICA_AHEAD_BYTES = 256 * 1024 }; /* written ahead of the socket */
 
 /* A position in the journal for a replica, and by whom it can be taken up again. The link's worker owns it; when the
  * link has ended it is in the list of places, guarded by the list's lock. */
@@ -26,18 +26,19 @@ struct replica_place {
 
 /* Fields without a comment are its worker's. */
 struct replica {
-    struct list_node node;        /* guarded by the list's lock; linked: it has asked for the stream */
-    struct list_node worker_node; /* in the worker's links */
-    struct client *client;        /* const */
-    struct worker *worker;        /* const */
-    uint64_t client_id;           /* const */
-    char *said_ip;                /* its worker changes it under the list's lock; NULL: nothing */
-    char peer_ip[64];             /* const once it is linked */
-    int port;                     /* changed under the list's lock */
-    bool is_keydb;                /* likewise */
-    unsigned capa, filter;        /* const once it is linked */
-    bool snapshot_only, is_old;   /* likewise */
-    uint64_t generation;          /* const once it is linked: that of the list when it was */
+    struct list_node node;               /* guarded by the list's lock; linked: it has asked for the stream */
+    struct follower follower;            /* has begun: it is served */
+    struct client *client;               /* const */
+    struct worker *worker;               /* const */
+    uint64_t client_id;                  /* const */
+    char *said_ip;                       /* its worker changes it under the list's lock; NULL: nothing */
+    char peer_ip[64];                    /* const once it is linked */
+    int port;                            /* changed under the list's lock */
+    bool is_keydb;                       /* likewise */
+    char uuid[HANDSHAKE_UUID_BYTES + 1]; /* const once it is linked; empty: it has not said one */
+    unsigned capa, filter;               /* const once it is linked */
+    bool snapshot_only, is_old;          /* likewise */
+    uint64_t generation;                 /* const once it is linked: that of the list when it was */
 
     _Atomic int state;               /* atomic: relaxed; enum replica_state; its worker changes it */
     _Atomic int64_t acked, synced;   /* atomic: relaxed; of the history; -1: not known */
@@ -46,9 +47,10 @@ struct replica {
     _Atomic uint64_t held_bytes;     /* atomic: relaxed; memory for it alone; its worker changes it */
 
     /* The stream: */
-    bool has_reader, streams; /* streams: it gets records now */
-    bool is_idle;             /* it has read everything */
+    bool has_reader; /* follower.streams: it gets records now */
+    bool is_idle;    /* it has read everything */
     struct journal_reader reader;
+    struct replica_wrap *wrap;   /* NULL: it gets the records as they are */
     struct journal_view view;    /* the record being written */
     size_t view_done;            /* so many of its bytes; all of them: the next record */
     uint32_t view_blob;          /* so many of its blobs */
@@ -89,17 +91,12 @@ void replicas_refresh_good(void);                              /* worker 0's, on
 
 /* --- replica_link.c --- */
 
-struct worker_links {
-    struct list links;   /* of struct replica, linked by worker_node */
-    uint64_t served_end; /* the journal's end when they were served last */
-};
-struct list *replica_links_of(struct worker *worker);      /* its thread */
+bool replica_is_plain_keydb(
+    const struct replica *link); /* a server of KeyDB's own; under the list's lock, or its worker */
 void replica_close(struct replica *link, const char *why); /* ends the connection */
 /* The snapshot is sent. */
 void replica_snapshot_sent(struct replica *link, bool starts_at_once);
 /* Opens reader and place at this offset of the journal, which is retained. False: it is not. */
 must_check bool replica_open_reader(struct replica *link, uint64_t offset);
-/* Sets the bit of this worker: it is woken when there is something new. Then it has to look once more. */
-void replica_wake_me(struct worker *worker);
-void replica_wake_idle(struct worker *worker); /* wakes the workers whose bits are set */
+must_check bool replica_begin_reader(struct replica *link, uint64_t offset);   /* likewise; its data are of there */
 const char *replica_name(const struct replica *link, char *room, size_t size); /* "127.0.0.1:6380", for the log */

@@ -11,6 +11,7 @@
 #include "replication/options.h"
 #include "replication/replicas.h"
 #include "server/config/config.h"
+#include "server/core/role.h"
 #include "server/core/server.h"
 #include "store/journal.h"
 
@@ -108,7 +109,10 @@ static void take(void *into, const struct info_moment *moment)
     replicas_stats(&picture->sent);
     history_facts(&picture->history);
     picture->is_linked = picture->master.state == MASTER_CONNECTED;
-    picture->role = picture->master.follows ? "slave" : "master";
+    if (role_is_active())
+        picture->role = "active-replica";
+    else
+        picture->role = picture->master.follows ? "slave" : "master";
     picture->host = picture->master.host;
     picture->port = picture->master.port;
     picture->id = picture->history.id;

@@ -19,6 +19,19 @@
 /* So that of two threads the later one is right: the bits change under it. */
 static struct spinlock update_lock = {.rank = LOCK_REGISTRY};
 
+static bool (*lacks_links)(void); /* const after setup; NULL: nobody says so */
+
+void role_rules_provide(bool (*says)(void))
+{
+    gate_assert_main_alone();
+    lacks_links = says;
+}
+
+static bool lacks_master(void)
+{
+    return role_is_active() ? lacks_links != NULL && lacks_links() : master_is_away();
+}
+
 static bool lacks_replicas(void)
 {
     const int64_t wanted = OPTION_GET(option_min_replicas_to_write);
@@ -33,7 +46,7 @@ void role_rules_update(void)
     spinlock_acquire(&update_lock);
     follows = role_follows();
     command_block_set(COMMAND_BLOCK_READONLY, follows && OPTION_IS(option_replica_read_only));
-    command_block_set(COMMAND_BLOCK_STALE, follows && !OPTION_IS(option_replica_serve_stale_data) && master_is_away());
+    command_block_set(COMMAND_BLOCK_STALE, !OPTION_IS(option_replica_serve_stale_data) && lacks_master());
     command_block_set(COMMAND_BLOCK_NO_REPLICAS, !follows && lacks_replicas());
     spinlock_release(&update_lock);
 }

@@ -28,9 +28,11 @@ struct sync_file {
     char error[256];
 };
 
+enum job_kind { JOB_WRITES, JOB_ENDS, JOB_ENDS_IN_PLACE };
+
 struct job {
     struct sync_file *file;
-    bool is_last;
+    enum job_kind kind;
     size_t size;
     char bytes[];
 };
@@ -55,9 +57,14 @@ static void write_bytes(struct sync_file *file, struct slice bytes)
         fail(file, "Can't write the snapshot");
 }
 
-static void end_writing(struct sync_file *file)
+static must_check enum status save(struct sync_file *file, bool in_place)
 {
-    if (file->file == NULL || file_sync(file->file) != STATUS_OK) {
+    return in_place ? file_commit(file->file, file->path) : file_sync(file->file);
+}
+
+static void end_writing(struct sync_file *file, bool in_place)
+{
+    if (file->file == NULL || save(file, in_place) != STATUS_OK) {
         fail(file, "Can't write the snapshot");
         return;
     }
@@ -84,10 +91,10 @@ static void run(void *argument)
     const bool is_wanted = !atomic_load_explicit(&file->is_dropped, memory_order_relaxed);
 
     if (is_wanted && sync_file_state(file) == SYNC_FILE_WRITES) {
-        if (job->is_last)
-            end_writing(file);
-        else
+        if (job->kind == JOB_WRITES)
             write_bytes(file, slice_make(job->bytes, job->size));
+        else
+            end_writing(file, job->kind == JOB_ENDS_IN_PLACE);
     }
     (void)atomic_fetch_sub_explicit(&file->waiting_bytes, job->size, memory_order_relaxed);
     if (is_wanted)
@@ -96,12 +103,12 @@ static void run(void *argument)
     drop_use(file);
 }
 
-static void submit(struct sync_file *file, struct slice bytes, bool is_last)
+static void submit(struct sync_file *file, struct slice bytes, enum job_kind kind)
 {
     struct job *job = mem_alloc(sizeof(*job) + bytes.size);
 
     job->file = file;
-    job->is_last = is_last;
+    job->kind = kind;
     job->size = bytes.size;
     if (bytes.size != 0)
         memcpy(job->bytes, bytes.data, bytes.size);
@@ -134,13 +141,13 @@ void sync_file_release(struct sync_file **handle)
         return;
     *handle = NULL;
     atomic_store_explicit(&file->is_dropped, true, memory_order_relaxed);
-    submit(file, SLICE_EMPTY, false); /* removing the file may wait for the disk: that job is the last to use it */
+    submit(file, SLICE_EMPTY, JOB_WRITES); /* removing the file may wait for the disk: that job is the last to use it */
     drop_use(file);
 }
 
 void sync_file_add(struct sync_file *file, struct slice bytes)
 {
-    submit(file, bytes, false);
+    submit(file, bytes, JOB_WRITES);
 }
 
 bool sync_file_is_full(const struct sync_file *file)
@@ -151,7 +158,12 @@ bool sync_file_is_full(const struct sync_file *file)
 
 void sync_file_finish(struct sync_file *file)
 {
-    submit(file, SLICE_EMPTY, true);
+    submit(file, SLICE_EMPTY, JOB_ENDS);
+}
+
+void sync_file_finish_in_place(struct sync_file *file)
+{
+    submit(file, SLICE_EMPTY, JOB_ENDS_IN_PLACE);
 }
 
 enum sync_file_state sync_file_state(const struct sync_file *file)

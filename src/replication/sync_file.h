@@ -22,6 +22,8 @@ void sync_file_release(struct sync_file **handle);
 void sync_file_add(struct sync_file *file, struct slice bytes);
 bool sync_file_is_full(const struct sync_file *file); /* add no more until on_change */
 void sync_file_finish(struct sync_file *file);        /* that was all: becomes ready, or fails */
+/* The same, and it has its name when it is ready. */
+void sync_file_finish_in_place(struct sync_file *file);
 enum sync_file_state sync_file_state(const struct sync_file *file);
 const char *sync_file_error(const struct sync_file *file); /* of a file that failed */
 /* Of a file that is ready: its bytes from the start. For one thread, which may be another. */

@@ -42,8 +42,15 @@ struct wait_state wait_look(uint64_t offset, enum replicas_proof proof)
                                .is_in_file = aof_state() == AOF_ON && aof_synced_offset() >= offset};
 }
 
+static struct wait_state look(const struct wait_wish *wish)
+{
+    return wish->look != NULL ? wish->look(wish->stamp) : wait_look(wish->offset, wish->proof);
+}
+
 static bool is_true(const struct wait_wish *wish, const struct wait_state *state)
 {
+    if (wish->look != NULL)
+        return state->lacking_count == 0;
     return (int64_t)state->replica_count >= wish->replica_count && (state->is_in_file || !wish->wants_file);
 }
 
@@ -75,10 +82,10 @@ static void answer(struct wait *wait)
 {
     struct client *client = wait->client;
     const struct wait_wish wish = wait->wish;
-    const struct wait_state state = wait_look(wish.offset, wish.proof);
+    const struct wait_state state = look(&wish);
 
     forget(wait);
-    wish.reply(client, state.replica_count, state.is_in_file);
+    wish.reply(client, &state);
     client_unblock(client);
 }
 
@@ -165,7 +172,7 @@ static void serve(struct worker *worker)
 {
     LIST_FOREACH_SAFE(node, &of(worker)->waits) {
         struct wait *wait = container_of(node, struct wait, node);
-        const struct wait_state state = wait_look(wait->wish.offset, wait->wish.proof);
+        const struct wait_state state = look(&wait->wish);
 
         if (role_follows()) {
             if (client_end_wait(wait->client, wait->client->wait_count))

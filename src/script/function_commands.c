@@ -88,6 +88,19 @@ static void journal_words(struct request *request)
     request->access->dirty++;
 }
 
+/* What peers get of it: the library is a key. NULL: it was deleted. */
+static void tell_library(struct request *request, struct slice name, const struct library *library)
+{
+    const struct slice words[] = {SLICE("KEYDB.OP.LIBRARY"), name, library != NULL ? library->code : SLICE_EMPTY};
+
+    operation_add(request, words, library != NULL ? 3 : 2);
+}
+
+static bool is_obeyed(const struct request *request)
+{
+    return request->client != NULL && (request->client->flags & CLIENT_OBEYED) != 0;
+}
+
 static bool name_is_free(struct slice code, bool replaces, struct buffer *error)
 {
     struct slice body;
@@ -102,24 +115,29 @@ static bool name_is_free(struct slice code, bool replaces, struct buffer *error)
     return fine;
 }
 
-static void load_library(struct request *request, struct slice code, bool replaces)
+static bool load_library(struct request *request, struct slice code, bool replaces)
 {
     struct script_host *host = host_of(request);
     struct library *library = NULL;
     struct buffer error = {0};
+    bool fine;
 
     if (host == NULL)
-        return;
+        return false;
     if (name_is_free(code, replaces, &error))
         library = function_host_load(host, code, &error);
-    if (library != NULL && functions_add(&library, 1, replaces ? FUNCTIONS_REPLACE : FUNCTIONS_APPEND, &error)) {
+    fine = library != NULL &&
+           functions_add(&library, 1, replaces ? FUNCTIONS_REPLACE : FUNCTIONS_APPEND, is_obeyed(request), &error);
+    if (fine) {
         journal_words(request);
+        tell_library(request, slice_from_text(library->name), library);
         reply_text(request, library->name);
     } else {
         reply_problem(request, &error);
     }
     library_release(&library);
     buffer_fini(&error);
+    return fine;
 }
 
 static void cmd_function_load(struct request *request)
@@ -135,7 +153,7 @@ static void cmd_function_load(struct request *request)
         }
         replaces = true;
     }
-    load_library(request, request_arg(request, last), replaces);
+    (void)load_library(request, request_arg(request, last), replaces);
 }
 
 static void cmd_function_delete(struct request *request)
@@ -145,6 +163,7 @@ static void cmd_function_delete(struct request *request)
         return;
     }
     journal_words(request);
+    tell_library(request, request_arg(request, 2), NULL);
     reply_ok(request);
 }
 
@@ -159,6 +178,44 @@ static void cmd_function_flush(struct request *request)
         journal_words(request);
         reply_ok(request);
     }
+}
+
+/* A library of a peer, whatever is here: with its source, or it goes. */
+static void operate_library(struct request *request)
+{
+    const struct slice name = request_arg(request, 1);
+
+    if (request->arg_count == 3) {
+        if (load_library(request, request_arg(request, 2), true))
+            effect_set(request,
+                       (const struct slice[]){SLICE("FUNCTION"), SLICE("LOAD"), SLICE("REPLACE"),
+                                              request_arg(request, 2)},
+                       4);
+    } else if (functions_delete(name)) {
+        journal_words(request);
+        effect_set(request, (const struct slice[]){SLICE("FUNCTION"), SLICE("DELETE"), name}, 3);
+        reply_ok(request);
+    } else {
+        effect_none(request);
+        reply_ok(request);
+    }
+}
+
+struct restoring {
+    struct request *request;
+    enum functions_policy policy;
+};
+
+static void tell_restored(const struct library *library, void *context)
+{
+    const struct restoring *restoring = context;
+
+    if (library != NULL)
+        tell_library(restoring->request, slice_from_text(library->name), library);
+    else if (restoring->policy == FUNCTIONS_FLUSH)
+        operation_add(restoring->request, (const struct slice[]){SLICE("FUNCTION"), SLICE("FLUSH")}, 2);
+    else
+        operation_none(restoring->request);
 }
 
 static bool parse_policy(struct request *request, enum functions_policy *policy)
@@ -183,13 +240,13 @@ static bool parse_policy(struct request *request, enum functions_policy *policy)
 
 static void cmd_function_restore(struct request *request)
 {
-    enum functions_policy policy;
+    struct restoring restoring = {.request = request};
     struct buffer error = {0};
-    struct script_host *host = parse_policy(request, &policy) ? host_of(request) : NULL;
+    struct script_host *host = parse_policy(request, &restoring.policy) ? host_of(request) : NULL;
 
     if (host == NULL)
         return;
-    if (function_payload_restore(host, request_arg(request, 2), policy, &error)) {
+    if (function_payload_restore(host, request_arg(request, 2), restoring.policy, tell_restored, &restoring, &error)) {
         journal_words(request);
         reply_ok(request);
     } else {
@@ -414,6 +471,11 @@ const struct command_row function_commands[] = {
      .keys = "RO,ACCESS@index:2@keynum:0,1,1", .key_notes = NOTE_READS, .group = "scripting", .since = "7.0.0",
      .summary = "Calls a function that may not write.", .complexity = "Depends on the function.",
      .syntax = "FCALL_RO function numkeys [key ...] [arg ...]"},
+    {.name = "keydb.op.library", .run = operate_library, .arity = -2, .access = ACCESS_EXCLUSIVE,
+     .flags = "write operation", .categories = "@write @slow @scripting", .group = "scripting", .since = "7.0.0",
+     .summary = "Loads or deletes a library of functions as another server has done.",
+     .complexity = "O(1), with the time the library takes to load",
+     .syntax = "KEYDB.OP.LIBRARY library-name [function-code]"},
     {.name = "function", .run = cmd_function, .arity = -2, .access = ACCESS_FREE,
      .categories = "@slow", .group = "scripting", .since = "7.0.0",
      .summary = "Container for commands about functions.",

@@ -366,7 +366,7 @@ bool function_host_load_source(struct slice source, bool replaces, char *error, 
     else
         buffer_append_text(&text, "ERR not enough memory for functions");
     if (library != NULL)
-        fine = functions_add(&library, 1, replaces ? FUNCTIONS_REPLACE : FUNCTIONS_APPEND, &text);
+        fine = functions_add(&library, 1, replaces ? FUNCTIONS_REPLACE : FUNCTIONS_APPEND, true, &text);
     if (!fine)
         snprintf(error, error_size, "%.*s", (int)text.size - 4, text.data + 4); /* without "ERR " */
     library_release(&library);

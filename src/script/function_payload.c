@@ -83,6 +83,7 @@ static bool read_libraries(struct restored *restored, struct script_host *host, 
 }
 
 bool function_payload_restore(struct script_host *host, struct slice payload, enum functions_policy policy,
+                              void (*tell)(const struct library *library, void *context), void *context,
                               struct buffer *error)
 {
     struct restored restored = {0};
@@ -93,9 +94,14 @@ bool function_payload_restore(struct script_host *host, struct slice payload, en
     if (!fine)
         buffer_append_text(error, "ERR DUMP payload version or checksum are wrong");
     fine = fine && read_libraries(&restored, host, body, error) &&
-           functions_add(restored.items, restored.count, policy, error);
-    for (uint32_t i = 0; i < restored.count; i++)
+           functions_add(restored.items, restored.count, policy, false, error);
+    if (fine)
+        tell(NULL, context);
+    for (uint32_t i = 0; i < restored.count; i++) {
+        if (fine)
+            tell(restored.items[i], context);
         library_release(&restored.items[i]);
+    }
     ARRAY_FINI(&restored);
     return fine;
 }

@@ -188,17 +188,21 @@ struct draft {
     struct table functions;
 };
 
-static bool draft_add(struct draft *draft, struct library *library, struct buffer *error)
+static bool draft_add(struct draft *draft, struct library *library, bool shares, struct buffer *error)
 {
     for (uint32_t i = 0; i < library->functions.count; i++) {
         struct function *function = &library->functions.items[i];
         struct slice name = slice_from_text(function->name);
+        uint64_t *slot = table_find_slot(&draft->functions, function->hash, has_name, &name);
 
-        if (table_find(&draft->functions, function->hash, has_name, &name) != NULL) {
+        if (slot == NULL) {
+            table_insert(&draft->functions, function->hash, function, hash_of);
+        } else if (!shares) {
             buffer_printf(error, "ERR Function %s already exists", function->name);
             return false;
+        } else if (strcmp(library->name, ((struct function *)table_slot_item(slot))->library->name) < 0) {
+            table_slot_replace(slot, function);
         }
-        table_insert(&draft->functions, function->hash, function, hash_of);
     }
     draft->libraries[draft->count++] = library;
     return true;
@@ -244,7 +248,7 @@ static void draft_install(struct draft *draft) NO_THREAD_SAFETY_ANALYSIS
 }
 
 static bool draft_fill(struct draft *draft, struct library **libraries, uint32_t count, enum functions_policy policy,
-                       struct buffer *error) NO_THREAD_SAFETY_ANALYSIS
+                       bool shares, struct buffer *error) NO_THREAD_SAFETY_ANALYSIS
 {
     for (uint32_t i = 0; i < set.count && policy != FUNCTIONS_FLUSH; i++) {
         bool replaced = find_in(libraries, count, set.libraries[i]->name) != NULL;
@@ -253,23 +257,23 @@ static bool draft_fill(struct draft *draft, struct library **libraries, uint32_t
             buffer_printf(error, "ERR Library %s already exists", set.libraries[i]->name);
             return false;
         }
-        if (!replaced && !draft_add(draft, set.libraries[i], error))
+        if (!replaced && !draft_add(draft, set.libraries[i], true, error))
             return false;
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (!draft_add(draft, libraries[i], error))
+        if (!draft_add(draft, libraries[i], shares, error))
             return false;
     }
     return true;
 }
 
-bool functions_add(struct library **libraries, uint32_t count, enum functions_policy policy,
+bool functions_add(struct library **libraries, uint32_t count, enum functions_policy policy, bool shares,
                    struct buffer *error) NO_THREAD_SAFETY_ANALYSIS
 {
     struct draft draft = {.libraries = mem_alloc((set.count + count + 1) * sizeof(struct library *))};
 
     gate_assert_alone();
-    if (draft_fill(&draft, libraries, count, policy, error)) {
+    if (draft_fill(&draft, libraries, count, policy, shares, error)) {
         draft_install(&draft);
         return true;
     }
@@ -288,8 +292,8 @@ bool functions_delete(struct slice library_name) NO_THREAD_SAFETY_ANALYSIS
     for (uint32_t i = 0; i < set.count; i++) {
         if (slice_equal(slice_from_text(set.libraries[i]->name), library_name))
             found = true;
-        else if (!draft_add(&draft, set.libraries[i], &error))
-            break; /* cannot be: these stood together before */
+        else
+            (void)draft_add(&draft, set.libraries[i], true, &error);
     }
     draft_install(&draft);
     buffer_fini(&error);
@@ -322,6 +326,18 @@ bool functions_has_library(struct slice name)
     return found;
 }
 
+bool functions_find_source(struct slice name, struct slice *source) NO_THREAD_SAFETY_ANALYSIS
+{
+    functions_assert_steady();
+    for (uint32_t i = 0; i < set.count; i++) {
+        if (slice_equal(slice_from_text(set.libraries[i]->name), name)) {
+            *source = set.libraries[i]->code;
+            return true;
+        }
+    }
+    return false;
+}
+
 struct function *functions_find(struct slice name)
 {
     struct function *function;
@@ -347,6 +363,13 @@ void functions_each_source(void (*visit)(struct slice source, void *context), vo
     functions_assert_steady();
     for (uint32_t i = 0; i < set.count; i++)
         visit(set.libraries[i]->code, context);
+}
+
+void functions_each_name(void (*visit)(struct slice name, void *context), void *context) NO_THREAD_SAFETY_ANALYSIS
+{
+    functions_assert_steady();
+    for (uint32_t i = 0; i < set.count; i++)
+        visit(slice_from_text(set.libraries[i]->name), context);
 }
 
 void functions_facts(struct functions_facts *facts)

@@ -51,9 +51,10 @@ void functions_teardown(void); /* likewise, after the workers have ended */
 
 /* What happens to the existing libraries. */
 enum functions_policy { FUNCTIONS_APPEND, FUNCTIONS_REPLACE, FUNCTIONS_FLUSH };
-/* Adds all libraries or none; the caller keeps its references. False: a name is taken; `error` has the reply.
- * Exclusive. */
-must_check bool functions_add(struct library **libraries, uint32_t count, enum functions_policy policy,
+/* Adds all libraries or none; the caller keeps its references. False: a name is taken; `error` has the reply. `shares`:
+ * two libraries may have a function of the same name, as two nodes may have loaded them at the same time: the function
+ * is that of the library whose name comes first, whichever was there before. Exclusive. */
+must_check bool functions_add(struct library **libraries, uint32_t count, enum functions_policy policy, bool shares,
                               struct buffer *error);
 bool functions_delete(struct slice library_name); /* false: there is no such library. Exclusive */
 void functions_flush(void);                       /* exclusive */
@@ -62,12 +63,15 @@ void functions_flush(void);                       /* exclusive */
 void functions_assert_steady(void);
 
 bool functions_has_library(struct slice name);
-struct function *functions_find(struct slice name); /* acquires its library; NULL: none */
+bool functions_find_source(struct slice name, struct slice *source); /* inside the gate: it stays as long */
+struct function *functions_find(struct slice name);                  /* acquires its library; NULL: none */
 /* Visits every library under the lock: `visit` must not call functions of this header. */
 void functions_each(void (*visit)(const struct library *library, void *context), void *context);
 /* Visits the source of each library in the order of loading. Inside the gate, or in a child forked by a thread that was
  * alone: nothing is locked. */
 void functions_each_source(void (*visit)(struct slice source, void *context), void *context);
+
+void functions_each_name(void (*visit)(struct slice name, void *context), void *context); /* inside the gate */
 
 struct functions_facts {
     uint64_t libraries, functions, bytes;

@@ -245,6 +245,8 @@ static const struct libraries_keeper keeper = {
     .each = functions_each_source,
     .load = function_host_load_source,
     .flush = functions_flush,
+    .each_name = functions_each_name,
+    .find = functions_find_source,
 };
 
 void scripts_setup_options(void)

@@ -14,6 +14,7 @@
 #include "store/lookup.h"
 #include "store/subkey_ttl_priv.h"
 #include "store/lru_lfu.h"
+#include "store/undo_priv.h"
 #include "store/waiters.h"
 #include "store/watch.h"
 
@@ -105,11 +106,6 @@ static inline bool holds(const struct access *access, const struct stripe *strip
     return access->exclusive || atomic_load_explicit(&stripe->lock.holder, memory_order_relaxed) == access->lock_id;
 }
 
-bool access_holds(const struct access *access, uint32_t stripe)
-{
-    return holds(access, &access->store->stripes[stripe]);
-}
-
 /* ------------------------------------------------------------------------------------------------------ entries -- */
 
 static size_t entry_size(const struct entry *entry)
@@ -150,6 +146,13 @@ static char *entry_inline(struct entry *entry)
     return entry->rest + entry_key_offset(entry) + entry_key(entry).size;
 }
 
+struct entry *entry_clone(const struct entry *entry)
+{
+    const size_t size = entry_size(entry);
+
+    return memcpy(mem_alloc(size), entry, size);
+}
+
 void entry_free(struct entry *entry)
 {
     mem_free_sized(entry, entry_size(entry));
@@ -181,14 +184,27 @@ static inline void deadline_changed(const struct change *change, int64_t before_
         expiry_changed(deadlines_use(change->keys), change->key->hash, before_ms, after_ms, &change->keys->keys);
 }
 
+static NOINLINE bool recent_is(const struct access *access, const struct stripe *stripe, unsigned db,
+                               const struct key *key)
+{
+    const struct access_recent *recent = &access->recent;
+
+    return recent->hash == key->hash && recent->spot.slot != NULL && recent->spot.moves == stripe->moves &&
+           recent->db == db && lookup_match(table_slot_item(recent->spot.slot), key);
+}
+
 static uint64_t *find_slot(struct access *access, unsigned db, const struct key *key)
 {
     struct stripe *stripe = &access->store->stripes[access_stripe_of(access, key)];
     const struct stripe_db *keys;
 
     assert(holds(access, stripe));
-    keys = stripe_db(stripe, db);
-    access->found_slot = keys != NULL ? lookup_slot_in_table(&keys->keys, key) : NULL;
+    if (UNLIKELY(access->recent.hash == key->hash) && recent_is(access, stripe, db, key)) {
+        access->found_slot = access->recent.spot.slot;
+    } else {
+        keys = stripe_db(stripe, db);
+        access->found_slot = keys != NULL ? lookup_slot_in_table(&keys->keys, key) : NULL;
+    }
     access->found_key = key;
     access->found_db = db;
     return access->found_slot;
@@ -198,6 +214,7 @@ static COLD void observers_before(struct change *change)
 {
     assert(holds(change->access, change->stripe));
     change->existed = change->slot != NULL;
+    change->version = change->slot != NULL ? entry_version(table_slot_item(change->slot)) : 0;
     if (store_observed(change->access->store) == OBSERVE_STAMPS) /* nobody else */
         return;
     for (struct store_observer *observer = change->access->store->observers; observer != NULL;
@@ -210,7 +227,7 @@ static COLD void observers_before(struct change *change)
 static void observers_event(const struct access *access, unsigned db, const struct key *key,
                             enum event_class event_class, const char *event)
 {
-    if ((store_observed(access->store) & event_class) == 0)
+    if ((store_observed(access->store) & event_class) == 0 || access->is_silent)
         return;
     for (struct store_observer *observer = access->store->observers; observer != NULL; observer = observer->next) {
         if (observer->event != NULL)
@@ -218,16 +235,25 @@ static void observers_event(const struct access *access, unsigned db, const stru
     }
 }
 
-/* The work of a command, which goes to the journal. */
+struct access_spot change_spot(const struct change *change)
+{
+    const uint32_t moves = change->stripe->moves;
+
+    assert(holds(change->access, change->stripe));
+    return (struct access_spot){change->slot, UNLIKELY(change->is_hidden) ? moves - 1 : moves};
+}
+
+/* It goes to the journal. */
 static bool is_to_be_stamped(const struct access *access)
 {
-    return (store_observed(access->store) & OBSERVE_STAMPS) != 0 && access->effects != NULL && !access->unasked &&
-           access->changed != NULL;
+    return (store_observed(access->store) & OBSERVE_STAMPS) != 0 && access->effects != NULL &&
+           access->changed != NULL && !access->undo.is_held;
 }
 
 static COLD void observers_after(const struct change *change, enum event_class event_class, const char *event)
 {
     assert(holds(change->access, change->stripe));
+    change->access->recent = (struct access_recent){change->key->hash, change_spot(change), change->db};
     if (is_to_be_stamped(change->access))
         changed_note(change->access->changed, change);
     if (store_observed(change->access->store) == OBSERVE_STAMPS)
@@ -244,18 +270,37 @@ static COLD void observers_after(const struct change *change, enum event_class e
         observers_event(change->access, change->db, change->key, event_class, event);
 }
 
+/* The key counts as missing. What looks for expired keys sees them. */
+static NOINLINE COLD void hide_expired(struct change *change)
+{
+    const struct access *access = change->access;
+    const struct entry *entry = table_slot_item(change->slot);
+
+    if (!access_keeps_active(access) || access->unasked || !access_is_gone(access, entry))
+        return;
+    change->is_hidden = true;
+    change->slot = NULL;
+}
+
 void change_begin(struct change *change, struct access *access, unsigned db, const struct key *key)
 {
     change->access = access;
     change->key = key;
     change->db = db;
     change->stripe = &access->store->stripes[access_stripe_of(access, key)];
-    if (access->found_key == key && access->found_db == db)
+    change->is_hidden = false;
+    if (access->found_key == key && access->found_db == db) {
         change->slot = access->found_slot;
-    else
+    } else {
         change->slot = find_slot(access, db, key);
+        if (change->slot != NULL && UNLIKELY(lookup_is_due(access, table_slot_item(change->slot))))
+            hide_expired(change);
+    }
     access->found_key = NULL; /* the slot may move from here on */
     change->keys = stripe_db_use(access->store, change->stripe, db);
+    change->undo = NULL;
+    if (UNLIKELY(access->undo.is_on))
+        undo_note_begin(change);
     if (UNLIKELY(store_observed(access->store) != 0))
         observers_before(change);
 }
@@ -270,6 +315,8 @@ void change_end(struct change *change, enum event_class event_class, const char 
         watch_touch_key(change->stripe, change->db, change->key, change->slot != NULL);
         waiters_touch_key(access, change->stripe, change->db, change->key);
     }
+    if (UNLIKELY(change->undo != NULL))
+        undo_note_end(change, true);
     if (UNLIKELY(store_observed(access->store) != 0))
         observers_after(change, event_class, event);
 }
@@ -277,6 +324,8 @@ void change_end(struct change *change, enum event_class event_class, const char 
 void change_abandon(struct change *change)
 {
     change->access->found_key = NULL;
+    if (UNLIKELY(change->undo != NULL))
+        undo_note_end(change, false);
 }
 
 void access_event(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
@@ -293,6 +342,11 @@ static void change_put_entry(struct change *change, struct entry *entry)
         entry_free(table_slot_item(change->slot));
         table_slot_replace(change->slot, entry);
     } else {
+        if (UNLIKELY(change->is_hidden)) {
+            change->is_hidden = false;
+            access_let_go(change->access, change->db, change->key, lookup_in_table(&change->keys->keys, change->key));
+        }
+        change->stripe->moves++;
         change->slot = table_insert(&change->keys->keys, change->key->hash, entry, lookup_entry_hash);
     }
 }
@@ -331,6 +385,8 @@ static struct entry *change_reshape(struct change *change, unsigned flags, size_
     if (old != NULL) {
         unsigned old_words = old->flags & (ENTRY_EXPIRES | ENTRY_WORD);
 
+        if (UNLIKELY(change->undo != NULL))
+            undo_note_loss(change);
         if (old->type != TYPE_STRING || (old->flags & ENTRY_WORD) != 0) {
             if (UNLIKELY((old->flags & ENTRY_MEMBERS) != 0))
                 subkey_ttl_unlist(change, old);
@@ -368,6 +424,18 @@ void change_put_int(struct change *change, int64_t number, int64_t expire_ms)
 
     entry->encoding = ENCODING_INT;
     entry_word_store(entry, ENTRY_WORD, (uint64_t)number);
+}
+
+void change_add_int(struct change *change, int64_t amount)
+{
+    struct entry *entry = change_existing(change);
+
+    assert(entry_is_int(entry));
+    if (UNLIKELY(change->undo != NULL))
+        undo_note_addition(change, amount);
+    if (LIKELY(!change->access->counts_uses))
+        entry->clock = change->access->clock & 0xFFFFFF;
+    entry_word_store(entry, ENTRY_WORD, (uint64_t)entry_int(entry) + (uint64_t)amount);
 }
 
 static void put_blob(struct change *change, struct blob *blob, int64_t expire_ms)
@@ -452,6 +520,8 @@ void change_keep_value(struct change *change, struct value value)
     struct entry *entry = change_existing(change);
 
     assert(entry->type != TYPE_STRING);
+    if (UNLIKELY(change->undo != NULL))
+        undo_check_kept(change, value);
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
         subkey_ttl_changed_in_place(change->access, entry);
     entry->encoding = (uint32_t)value.encoding & 15;
@@ -480,12 +550,21 @@ static struct blob *edit_blob(struct blob *blob, size_t size)
 
 char *change_edit_string(struct change *change, size_t size)
 {
+    return change_edit_part(change, size, 0, size);
+}
+
+char *change_edit_part(struct change *change, size_t size, size_t offset, size_t written)
+{
     struct entry *entry = change_entry(change);
     char scratch[ENTRY_INT_TEXT_BYTES];
-    struct slice old = entry != NULL ? entry_string(entry, scratch) : SLICE_EMPTY;
-    struct blob *blob = entry != NULL ? entry_blob(entry) : NULL;
+    struct slice old;
+    struct blob *blob;
     char *bytes;
 
+    if (UNLIKELY(change->undo != NULL))
+        undo_note_edit(change, offset, written, size);
+    old = entry != NULL ? entry_string(entry, scratch) : SLICE_EMPTY;
+    blob = entry != NULL ? entry_blob(entry) : NULL;
     if (blob != NULL) {
         blob = edit_blob(blob, size);
         if (size > blob->size)
@@ -521,16 +600,25 @@ char *change_edit_string(struct change *change, size_t size)
     }
 }
 
+void change_edit_also(struct change *change, size_t offset, size_t written)
+{
+    if (UNLIKELY(change->undo != NULL))
+        undo_note_edit(change, offset, written, entry_string_size(change_existing(change)));
+}
+
 /* Takes the entry out of the table without touching its value. */
 static void change_unlink(struct change *change)
 {
     struct entry *entry = change_existing(change);
 
+    if (UNLIKELY(change->undo != NULL))
+        undo_note_loss(change);
     deadline_changed(change, entry_expire_ms(entry), EXPIRE_NEVER);
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
         subkey_ttl_unlist(change, entry);
     if (UNLIKELY(entry->type == TYPE_CRON))
         jobs_unlist(change, entry);
+    change->stripe->moves++;
     table_remove(&change->keys->keys, change->key->hash, change->slot);
     change->slot = NULL;
 }
@@ -563,6 +651,8 @@ void change_move_value(struct change *to, struct change *from, int64_t expire_ms
     struct entry *entry = change_existing(from);
     uint32_t clock = entry->clock;
 
+    if (UNLIKELY(from->undo != NULL))
+        undo_note_departure(from);
     /* Both keys may be in one table: take the old entry out first, then no slot of ours is stale. */
     change_unlink(from);
     if (to->slot != NULL)
@@ -612,6 +702,35 @@ struct entry *change_expire_word(struct change *change, int64_t expire_ms)
     return change_words(change, old->flags & (ENTRY_VERSIONED | ENTRY_WORD), expire_ms);
 }
 
+void change_find(struct change *change, struct access *access, unsigned db, const struct key *key)
+{
+    *change = (struct change){.access = access, .key = key, .db = db};
+    change->stripe = &access->store->stripes[access_stripe_of(access, key)];
+    assert(holds(access, change->stripe));
+    change->keys = stripe_db(change->stripe, db);
+    if (recent_is(access, change->stripe, db, key))
+        change->slot = access->recent.spot.slot;
+    else
+        change->slot = change->keys != NULL ? lookup_slot_in_table(&change->keys->keys, key) : NULL;
+    access->found_key = NULL; /* the entry may move */
+}
+
+void change_find_at(struct change *change, struct access *access, unsigned db, const struct key *key,
+                    const struct access_spot *spot)
+{
+    struct stripe *stripe = &access->store->stripes[access_stripe_of(access, key)];
+
+    assert(holds(access, stripe));
+    if (UNLIKELY(spot->moves != stripe->moves)) {
+        change_find(change, access, db, key);
+        return;
+    }
+    *change = (struct change){.access = access, .key = key, .db = db, .stripe = stripe, .slot = spot->slot};
+    change->keys = stripe_db(stripe, db);
+    debug_assert(spot->slot == (change->keys != NULL ? lookup_slot_in_table(&change->keys->keys, key) : NULL));
+    access->found_key = NULL; /* the entry may move */
+}
+
 void change_set_version(struct change *change, uint64_t version)
 {
     struct entry *entry = change_existing(change);
@@ -635,6 +754,8 @@ void change_expire(struct change *change, int64_t expire_ms)
 
     if (before_ms == expire_ms)
         return;
+    if (UNLIKELY(change->undo != NULL))
+        undo_note_deadline(change);
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
         subkey_ttl_key_changed(change->access, entry, expire_ms);
     else
@@ -658,6 +779,12 @@ void change_delete(struct change *change)
 
 /* ------------------------------------------------------------------------------------------------------ looking -- */
 
+/* Behind what the key's version names; before the frontier is that far, and without a version, it is a DEL. */
+static bool evicts_behind(const struct access *access, uint64_t version)
+{
+    return version != 0 && horizon_may_evict(&access->store->horizon);
+}
+
 void delete_unasked(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
                     const char *event, enum free_reason reason)
 {
@@ -669,19 +796,22 @@ void delete_unasked(struct access *access, unsigned db, const struct key *key, e
     struct change change;
     uint64_t dirty = access->dirty;
 
+    access->unasked = true;
     change_begin(&change, access, db, key);
     change_delete_for(&change, reason);
-    access->unasked = true;
     change_end(&change, event_class, event);
     access->unasked = false;
     access->dirty = dirty; /* not the command's doing: it must not journal its own words for it */
     if (access->effects != NULL) {
         const struct slice words[] = {command, key->name};
 
-        if (event_class == EVENT_EVICTED)
+        if (event_class == EVENT_EVICTED) {
             effects_add(access->effects, db, words, countof(words));
-        else
+            effects_describe(access->effects, 1,
+                             EFFECT_OVERWRITES | (evicts_behind(access, change.version) ? EFFECT_EVICTS : 0U));
+        } else {
             effects_add_unshared(access->effects, db, words, countof(words));
+        }
     }
 }
 
@@ -719,12 +849,34 @@ const struct entry *access_shown(struct access *access, const struct entry *entr
     return lookup_is_expired(access, entry) ? NULL : subkey_ttl_view(access, entry);
 }
 
+bool access_is_gone(const struct access *access, const struct entry *entry)
+{
+    return lookup_is_expired(access, entry) ||
+           ((entry->flags & ENTRY_MEMBERS) != 0 && subkey_ttl_all_due(access, entry));
+}
+
 void access_let_go(struct access *access, unsigned db, const struct key *key, const struct entry *entry)
 {
     if (lookup_is_expired(access, entry))
         access_expire_now(access, db, key);
     else
         access_expire_members(access, db, key);
+}
+
+void access_expire_for_good(struct access *access, unsigned db, const struct key *key)
+{
+    const struct stripe_db *keys = stripe_db(&access->store->stripes[access_stripe_of(access, key)], db);
+    const struct entry *entry;
+
+    access_assert_holds(access, access_stripe_of(access, key));
+    if (keys == NULL || atomic_load_explicit(&keys->deadlines, memory_order_relaxed) == NULL)
+        return;
+    entry = access_look(access, db, key);
+    if (LIKELY(entry == NULL || !lookup_is_due(access, entry)))
+        return;
+    access_let_go(access, db, key, entry);
+    if (access->undo.is_on)
+        undo_count_expired(access, db, key);
 }
 
 /* The key is due, or one of its members. */
@@ -736,6 +888,10 @@ static NOINLINE COLD struct entry *find_due(struct access *access, unsigned db, 
     if (reads && access_keeps_expired(access)) {
         access->found_key = NULL;
         return (struct entry *)(uintptr_t)access_shown(access, entry); /* a touch does it no harm */
+    }
+    if (access_keeps_active(access) && access_is_gone(access, entry)) {
+        access->found_key = NULL;
+        return NULL;
     }
     access_let_go(access, db, key, entry);
     slot = find_slot(access, db, key);
@@ -810,8 +966,10 @@ struct entry *access_probe(struct access *access, unsigned db, const struct key 
 
 const struct entry *access_look(struct access *access, unsigned db, const struct key *key)
 {
-    const uint64_t *slot = find_slot(access, db, key);
+    uint64_t *slot = find_slot(access, db, key);
+    const struct stripe *stripe = &access->store->stripes[access_stripe_of(access, key)];
 
+    access->recent = (struct access_recent){key->hash, {slot, stripe->moves}, db};
     access->found_key = NULL; /* a change must not take a dead entry for a live one */
     return slot != NULL ? table_slot_item(slot) : NULL;
 }

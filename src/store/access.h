@@ -22,6 +22,7 @@ struct access_garbage;
 struct changed;
 struct effects;
 struct registered_key;
+struct undo_log;
 
 /* A key of a command, with its hash. */
 struct key {
@@ -33,6 +34,12 @@ static inline struct key key_make(struct slice name)
 {
     return (struct key){name, hash_bytes(name.data, name.size)};
 }
+
+/* Where a key was found. It is still there while its stripe's `moves` is the same, also in another entry. */
+struct access_spot {
+    uint64_t *slot; /* NULL: it was missing */
+    uint32_t moves;
+};
 
 struct access {
     struct store *store;
@@ -50,6 +57,7 @@ struct access {
     bool is_script;    /* stripes may be held for long: large values are freed at once */
     bool no_touch;     /* CLIENT NO-TOUCH: reads do not change the clock */
     bool has_noted;    /* observers have noted something for listeners: call settle before stripes are released */
+    bool is_silent;    /* no keyspace events: what runs again was told of when it ran first */
     bool unasked;      /* the current change is an expiry or eviction, not the work of a command */
     uint64_t dirty;    /* number of changes so far */
     uint32_t lock_id;  /* spinlock_self_id() of this thread */
@@ -63,10 +71,26 @@ struct access {
         struct blob *blob; /* with a reference of its own; NULL: none */
     } stored;
     bool notes_stored;
+    /* What takes the changes back, key by key, the last one first: undo.h. */
+    struct access_undo {
+        struct undo_log *newest;
+        struct undo_log *spare; /* for the next recording */
+        struct table by_key;    /* of many */
+        uint32_t count, spare_count;
+        bool is_on;
+        bool is_held; /* the current change removes what has expired, and counts only if the key is changed, too */
+    } undo;
     /* The last lookup, so that a change after a find does not look the key up again. */
     const struct key *found_key;
     uint64_t *found_slot;
     unsigned found_db;
+    /* The key that was looked at or changed last, also by a command before; kept by access_look, and by changes that
+     * are observed. */
+    struct access_recent {
+        uint64_t hash;
+        struct access_spot spot;
+        unsigned db;
+    } recent;
 };
 
 void access_init(struct access *access, struct store *store, struct store_counters *counters);
@@ -112,7 +136,11 @@ static inline uint32_t access_stripe_of(const struct access *access, const struc
 must_check bool access_lock(struct access *access, const uint32_t *stripes, uint32_t count, uint32_t *busy);
 /* Releases the stripes, wakes the threads that wait for one of them (stripe_wait), then frees large values. */
 void access_unlock(struct access *access, const uint32_t *stripes, uint32_t count) NO_THREAD_SAFETY_ANALYSIS;
-bool access_holds(const struct access *access, uint32_t stripe);
+static inline bool access_holds(const struct access *access, uint32_t stripe)
+{
+    return access->exclusive ||
+           atomic_load_explicit(&access->store->stripes[stripe].lock.holder, memory_order_relaxed) == access->lock_id;
+}
 static inline void access_assert_holds(const struct access *access, uint32_t stripe)
 {
     assert(access_holds(access, stripe));
@@ -132,6 +160,9 @@ struct entry *access_peek(struct access *access, unsigned db, const struct key *
 /* For changing: touches the clock only. */
 struct entry *access_find(struct access *access, unsigned db, const struct key *key);
 struct entry *access_probe(struct access *access, unsigned db, const struct key *key); /* neither counts nor touches */
+/* What has expired of the key goes, and is recorded: for operations of peers, which find it gone on every node, also
+ * where they change nothing else. */
+void access_expire_for_good(struct access *access, unsigned db, const struct key *key);
 /* Returns the entry even if it has expired and was not deleted yet: for DEBUG. */
 const struct entry *access_look(struct access *access, unsigned db, const struct key *key);
 
@@ -142,9 +173,12 @@ struct change {
     const struct key *key;
     struct stripe *stripe;
     struct stripe_db *keys;
-    uint64_t *slot; /* NULL: the key does not exist */
+    uint64_t *slot;        /* NULL: the key does not exist */
+    struct undo_log *undo; /* NULL: it is not recorded (undo.h) */
     unsigned db;
-    bool existed; /* the key existed before; set only if changes are observed */
+    bool is_hidden;   /* there is an entry, but it has expired: it goes when another one takes its place */
+    bool existed;     /* the key existed before; set only if changes are observed */
+    uint64_t version; /* its version before; likewise */
 };
 
 void change_begin(struct change *change, struct access *access, unsigned db, const struct key *key);
@@ -168,12 +202,16 @@ static inline struct entry *change_entry(const struct change *change)
 void change_put_string(struct change *change, struct slice value, int64_t expire_ms);
 void change_put_blob(struct change *change, struct blob *blob, int64_t expire_ms); /* acquires a reference of its own */
 void change_put_int(struct change *change, int64_t number, int64_t expire_ms);
+void change_add_int(struct change *change, int64_t amount); /* the key is a number, and stays one: see entry_is_int */
 void change_put_value(struct change *change, enum value_type type, struct value value,
                       int64_t expire_ms);                          /* any type but string; takes the value over */
 void change_keep_value(struct change *change, struct value value); /* after the key's value was changed in place */
 /* Returns the bytes of the string (absent: empty) for writing, resized to `size`: old bytes are kept, new bytes are
  * zero. */
 char *change_edit_string(struct change *change, size_t size);
+/* The same, if only the `written` bytes from `offset` on will be written. */
+char *change_edit_part(struct change *change, size_t size, size_t offset, size_t written);
+void change_edit_also(struct change *change, size_t offset, size_t written); /* these bytes will be written, too */
 /* Moves or copies the value of another entry, that of `from` or any other one. */
 void change_move_value(struct change *to, struct change *from, int64_t expire_ms); /* deletes the key of `from` */
 void change_copy_value(struct change *to, const struct entry *from, int64_t expire_ms);
@@ -181,7 +219,12 @@ void change_expire(struct change *change, int64_t expire_ms); /* the key exists;
 /* The key exists. 0: it has no version any more, and needs no memory for it. No change of data: end with change_abandon
  * if it is the only one. */
 void change_set_version(struct change *change, uint64_t version);
-void change_delete(struct change *change); /* the key exists */
+void change_find(struct change *change, struct access *access, unsigned db, const struct key *key); /* for that alone */
+/* As change_find, for a key that was there when it was changed. The stripe was held since then. */
+void change_find_at(struct change *change, struct access *access, unsigned db, const struct key *key,
+                    const struct access_spot *spot);
+struct access_spot change_spot(const struct change *change); /* before or behind change_end */
+void change_delete(struct change *change);                   /* the key exists */
 /* The key exists; change_delete uses FREE_SERVER_DEL. */
 void change_delete_for(struct change *change, enum free_reason reason);
 

@@ -12,8 +12,15 @@ static inline bool access_keeps_expired(const struct access *access)
     return atomic_load_explicit(&access->store->keeps_expired, memory_order_relaxed) != 0;
 }
 
+static inline bool access_keeps_active(const struct access *access)
+{
+    return (atomic_load_explicit(&access->store->keeps_expired, memory_order_relaxed) & STORE_KEEPS_ACTIVE) != 0;
+}
+
 /* Deletes a key that is past its deadline, when it is looked up. */
 void access_expire_now(struct access *access, unsigned db, const struct key *key);
+/* The key has expired, or all of its members have. */
+bool access_is_gone(const struct access *access, const struct entry *entry);
 /* Removes the members of a key that are due, or the whole key. */
 void access_let_go(struct access *access, unsigned db, const struct key *key, const struct entry *entry);
 /* Returns the entry to show where due keys and members cannot be removed. */

@@ -719,9 +719,55 @@ static void two_stores_exchange_their_keys(void **state)
     teardown();
 }
 
+/* What a change has found is where a lookup finds it later, whatever comes, goes and moves. */
+static void a_key_is_where_it_was_found(void **state)
+{
+    struct random random = test_random(__func__);
+    struct access_spot *spots = calloc(KEYS, sizeof(*spots));
+    struct key *keys = calloc(KEYS, sizeof(*keys));
+    unsigned kept = 0;
+
+    (void)state;
+    setup(&random);
+    store_set_stamping(store, true); /* what is observed is kept */
+    begin();
+    for (unsigned i = 0; i < KEYS; i++)
+        keys[i] = key_make(model[i].slice);
+    for (unsigned i = 0; i < 20 * KEYS; i++) {
+        const unsigned index = (unsigned)random_below(&random, KEYS), other = (unsigned)random_below(&random, KEYS);
+        const uint32_t moves = store->stripes[access_stripe_of(&access_, &keys[other])].moves;
+        struct change change;
+        uint64_t *slot;
+
+        change_begin(&change, &access_, 0, &keys[index]);
+        if (random_below(&random, 20) == 0 && change.slot != NULL)
+            change_delete(&change);
+        else
+            change_put_string(&change, SLICE("some value"), EXPIRE_NEVER);
+        spots[index] = change_spot(&change);
+        change_end(&change, EVENT_STRING, NULL);
+        if (random_below(&random, 2000) == 0)
+            access_flush_db(&access_, 0, false);
+
+        kept += spots[other].moves == moves && spots[other].slot != NULL;
+        change_find_at(&change, &access_, 0, &keys[other], &spots[other]);
+        slot = change.slot;
+        access_.recent = (struct access_recent){0};
+        change_find(&change, &access_, 0, &keys[other]);
+        assert_ptr_equal(slot, change.slot);
+        effects_clear(&effects);
+    }
+    assert_true(kept > KEYS);
+    store_set_stamping(store, false);
+    teardown();
+    free(keys);
+    free(spots);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_is_where_it_was_found),
         cmocka_unit_test(random_changes_match_the_model),
         cmocka_unit_test(due_keys_go_and_only_those),
         cmocka_unit_test(watchers_learn_of_changes),

@@ -1,15 +1,19 @@
 /* The functions of access.h for more than one key: whole databases, walks over keys, and due keys. */
 #include "store/access.h"
 
+#include "base/array.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "store/access_priv.h"
 #include "store/lazyfree.h"
 #include "store/expiry.h"
 #include "store/lookup.h"
+#include "store/stamp.h"
 #include "store/subkey_ttl_priv.h"
+#include "store/undo_priv.h"
 #include "store/waiters.h"
 #include "store/watch.h"
+#include "store/window.h"
 
 /* -------------------------------------------------------------------------------------------- whole databases -- */
 
@@ -53,8 +57,10 @@ void access_flush_db(struct access *access, unsigned db, bool background)
 {
     struct store *store = access->store;
 
+    window_forget_db(access, db);
     assert(access->exclusive);
     access->found_key = NULL;
+    undo_forget(access, db);
     note_upheaval(store);
     for (uint32_t i = 0; i <= store->stripe_mask; i++) {
         struct stripe *stripe = &store->stripes[i];
@@ -72,6 +78,7 @@ void access_flush_db(struct access *access, unsigned db, bool background)
             expiry_clear(deadlines);
         flushed = mem_alloc(sizeof(*flushed));
         flushed->access = (struct access){.store = store, .exclusive = true};
+        stripe->moves++;
         table_move(&flushed->keys, &keys->keys);
         if (background)
             lazyfree_submit(table_count(&flushed->keys), flushed_free_job, flushed);
@@ -96,6 +103,8 @@ void access_swap_db(struct access *access, unsigned a, unsigned b)
 
     assert(access->exclusive);
     access->found_key = NULL;
+    undo_forget(access, a);
+    undo_forget(access, b);
     note_upheaval(store);
     for (uint32_t i = 0; a != b && i <= store->stripe_mask; i++) {
         struct stripe *stripe = &store->stripes[i];
@@ -111,6 +120,7 @@ void access_swap_db(struct access *access, unsigned a, unsigned b)
         watch_touch_db(access, stripe, b, second, first);
         waiters_touch_db(access, stripe, a);
         waiters_touch_db(access, stripe, b);
+        stripe->moves++;
         table_move(&keys, &first->keys);
         table_move(&first->keys, &second->keys);
         table_move(&second->keys, &keys);
@@ -144,6 +154,7 @@ static void exchange_parts(struct access *access, struct stripe *stripe, struct 
 
     watch_touch_db(access, stripe, db, ours, others);
     waiters_touch_db(access, stripe, db);
+    stripe->moves++;
     table_move(&keys, &ours->keys);
     table_move(&ours->keys, &others->keys);
     table_move(&others->keys, &keys);
@@ -157,9 +168,12 @@ void access_exchange(struct access *access, struct store *other)
 
     assert(access->exclusive);
     assert(store->stripe_mask == other->stripe_mask && store->database_count == other->database_count);
+    for (unsigned db = 0; db <= horizon_libraries_db(&store->horizon); db++)
+        window_forget_db(access, db);
     access->found_key = NULL;
     note_upheaval(store);
     for (unsigned db = 0; db < MAX(store_database_bound(store), store_database_bound(other)); db++) {
+        undo_forget(access, db);
         for (uint32_t i = 0; i <= store->stripe_mask; i++) {
             struct stripe *stripe = &store->stripes[i], *another = &other->stripes[i];
 
@@ -435,6 +449,13 @@ static const struct entry *find_by_hash(const struct access *access, const struc
     return slot != NULL ? table_slot_item(slot) : NULL;
 }
 
+/* On an active node operations with a wall time below that have met it. */
+static void note_freed(const struct access *access, int64_t wall)
+{
+    if (access_keeps_active(access))
+        horizon_raise_freed(&access->store->horizon, wall);
+}
+
 /* A key's record came due. */
 static void due_key(struct access *access, unsigned db, const struct entry *entry, struct expiry_record record,
                     struct expiry *deadlines)
@@ -448,6 +469,7 @@ static void due_key(struct access *access, unsigned db, const struct entry *entr
         expiry_put_back(deadlines, record.hash, entry_expire_ms(entry));
         return;
     }
+    note_freed(access, entry_expire_ms(entry) + 1);
     buffer_append_slice(&name, entry_key(entry));
     key = (struct key){buffer_slice(&name), record.hash};
     access_expire_now(access, db, &key);
@@ -470,6 +492,7 @@ static unsigned due_members(struct access *access, unsigned db, const struct ent
     buffer_append_slice(&name, entry_key(entry));
     key = (struct key){buffer_slice(&name), record.hash};
     if (entry_member_due_ms(entry) < access->due_ms) {
+        note_freed(access, access->due_ms);
         count = subkey_ttl_expire(access, db, &key, most);
         entry = lookup_raw(access, db, &key);
     }
@@ -481,25 +504,86 @@ static unsigned due_members(struct access *access, unsigned db, const struct ent
     return count;
 }
 
+/* Deadlines before this may pass here: W, on an active node, is how far all have come. */
+static int64_t due_until(const struct access *access)
+{
+    return access_keeps_active(access) ? MIN(access->due_ms, horizon_wall(&access->store->horizon)) : access->due_ms;
+}
+
+/* An operation that is placed before the last one of this key may still come. */
+static bool is_unsettled(const struct access *access, const struct entry *entry)
+{
+    return entry != NULL && access_keeps_active(access) && entry_version(entry) != 0 &&
+           version_stamp(entry_version(entry)) > horizon_frontier(&access->store->horizon);
+}
+
+struct unsettled {
+    struct expiry_record *items;
+    uint32_t count, capacity;
+};
+
+static void put_unsettled_back(struct unsettled *unsettled, struct expiry *heap)
+{
+    for (uint32_t i = 0; i < unsettled->count; i++)
+        expiry_put_back(heap, unsettled->items[i].hash, unsettled->items[i].when_ms);
+    ARRAY_FINI(unsettled);
+}
+
+static unsigned expire_keys(struct access *access, unsigned db, const struct stripe_db *keys, struct expiry *deadlines,
+                            unsigned most)
+{
+    struct unsettled unsettled = {0};
+    struct expiry_record record;
+    unsigned done = 0;
+
+    for (; done < most && expiry_take_due(deadlines, access->due_ms, &record); done++) {
+        const struct entry *entry = find_by_hash(access, keys, record.hash);
+
+        if (UNLIKELY(is_unsettled(access, entry)))
+            *ARRAY_PUSH(&unsettled) = record;
+        else
+            due_key(access, db, entry, record, deadlines);
+    }
+    put_unsettled_back(&unsettled, deadlines);
+    return done;
+}
+
+static unsigned expire_members(struct access *access, unsigned db, const struct stripe_db *keys, struct expiry *members,
+                               unsigned most)
+{
+    struct unsettled unsettled = {0};
+    struct expiry_record record;
+    unsigned done = 0, count;
+
+    for (; done < most && expiry_take_due(members, access->due_ms, &record); done += MAX(count, 1U)) {
+        const struct entry *entry = find_by_hash(access, keys, record.hash);
+
+        count = 0;
+        if (UNLIKELY(is_unsettled(access, entry)))
+            *ARRAY_PUSH(&unsettled) = record;
+        else
+            count = due_members(access, db, entry, record, members, most - done);
+    }
+    put_unsettled_back(&unsettled, members);
+    return done;
+}
+
 unsigned access_expire_due(struct access *access, uint32_t stripe_index, unsigned db, unsigned most)
 {
     struct stripe_db *keys = stripe_db(&access->store->stripes[stripe_index], db);
+    const int64_t due_ms = access->due_ms;
     struct expiry *deadlines, *members;
-    struct expiry_record record;
-    unsigned done = 0;
+    unsigned done;
 
     assert(access_holds(access, stripe_index));
     if (keys == NULL || (deadlines = atomic_load_explicit(&keys->deadlines, memory_order_relaxed)) == NULL)
         return 0;
-    for (; done < most && expiry_take_due(deadlines, access->due_ms, &record); done++)
-        due_key(access, db, find_by_hash(access, keys, record.hash), record, deadlines);
+    access->due_ms = due_until(access);
+    done = expire_keys(access, db, keys, deadlines, most);
     members = atomic_load_explicit(&deadlines->members, memory_order_relaxed);
-    while (members != NULL && done < most && expiry_take_due(members, access->due_ms, &record)) {
-        const struct entry *entry = find_by_hash(access, keys, record.hash);
-        unsigned count = due_members(access, db, entry, record, members, most - done);
-
-        done += MAX(count, 1);
-    }
+    if (members != NULL && done < most)
+        done += expire_members(access, db, keys, members, most - done);
+    access->due_ms = due_ms;
     return done;
 }
 
@@ -552,7 +636,7 @@ bool access_has_due(const struct access *access, uint32_t stripe_index, unsigned
     const struct stripe_db *keys = stripe_db(&access->store->stripes[stripe_index], db);
     const struct expiry *deadlines = keys != NULL ? atomic_load_explicit(&keys->deadlines, memory_order_acquire) : NULL;
 
-    return has_due(deadlines, access->due_ms) ||
+    return has_due(deadlines, due_until(access)) ||
            (deadlines != NULL &&
-            has_due(atomic_load_explicit(&deadlines->members, memory_order_acquire), access->due_ms));
+            has_due(atomic_load_explicit(&deadlines->members, memory_order_acquire), due_until(access)));
 }

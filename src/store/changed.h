@@ -1,7 +1,11 @@
-/* Keys that commands have changed and whose versions are still to be written: the stamp is only known when the journal
- * has the effects. One thread collects them while it holds the stripes, beside the effects, and writes the versions
- * before it releases them. Zeroed memory is an empty collection. Expiry and eviction are nobody's command: what they
- * remove is not noted. */
+/* Keys that commands have changed and of which the window is still to learn: the stamp is only known when the journal
+ * has the effects. One thread collects them while it holds the stripes, beside the effects, and writes down what they
+ * are now before it releases them. Zeroed memory is an empty collection.
+ *
+ * What peers get of a group tells what was done to which key (effects_describe). A key that an operation overwrote gets
+ * a version that says so, or a tombstone. Others get the version, and a step in the window: the operation's words, and
+ * what takes it back (undo.h), if that was recorded. A key that no operation names, as it has expired, keeps what it
+ * had. If nothing is described, as no peer reads, all get versions. */
 #pragma once
 
 #include "base/buffer.h"
@@ -13,17 +17,32 @@
 struct changed_item {
     uint64_t hash;
     size_t name_at, name_size; /* in `names` */
+    uint64_t version;          /* the key's, before */
+    struct access_spot spot;   /* behind its first change */
+    size_t undo_at, undo_size; /* in `undos`: of the whole group; only the key's first item has it */
     unsigned db;
+    bool existed; /* before */
 };
 
 /* What one command, EXEC or script did. */
 struct changed_group {
     uint32_t key_end, effect_end; /* behind its keys and effects; they begin with the end of the group before */
     int64_t wall_ms;              /* the time with which it ran */
+    bool was_recorded;            /* its keys have undos */
+};
+
+/* An operation, by its key. */
+struct changed_operation {
+    uint64_t hash;
+    struct slice name; /* in the effects */
+    unsigned db;
+    uint32_t effect;
+    bool is_first; /* its key is that of the group's first item */
 };
 
 struct changed {
     struct buffer names;
+    struct buffer undos; /* images (undo.h) */
     struct changed_item *items;
     uint32_t count, capacity;
     struct {
@@ -34,16 +53,27 @@ struct changed {
         struct effect_stamp *items;
         uint32_t count, capacity;
     } stamps;
+    struct {
+        struct changed_operation *items;
+        uint32_t count, capacity;
+    } operations; /* of the group that is written */
+    struct {
+        uint32_t *items, count, capacity;
+    } by_hash; /* items, if they are many */
+    struct buffer words;
 };
 
-void changed_fini(struct changed *changed);
+void changed_fini(struct changed *changed); /* it is empty */
 /* change_end calls it while the store stamps (store_set_stamping); the key's stripe is held. */
 void changed_note(struct changed *changed, const struct change *change);
-/* The keys so far and the effects up to `effect_count` are of one group. Without effects that are new the keys are
- * forgotten: what the journal does not know has no stamp. */
-void changed_end_group(struct changed *changed, uint32_t effect_count, int64_t wall_ms);
-void changed_clear(struct changed *changed); /* forgets all */
-/* Appends the effects, writes the stamps into the keys that are left, and forgets all. The last group has ended; the
- * keys' stripes are held. Returns what journal_append returns. */
+/* The keys so far and the effects up to `effect_count` are of one group. Takes what was recorded of them, and ends the
+ * recording. Without effects that are new the keys are forgotten: what the journal does not know has no stamp. The
+ * stripes are held. */
+void changed_end_group(struct changed *changed, struct access *access, uint32_t effect_count, int64_t wall_ms);
+
+void changed_clear(struct changed *changed, struct access *access); /* forgets all */
+
+/* Appends the effects, writes down what the keys are now, and forgets all. The last group has ended; the keys' stripes
+ * are held. Returns what journal_append returns. */
 uint64_t changed_append(struct changed *changed, struct access *access, struct journal *journal,
                         const struct effects *effects);

@@ -131,7 +131,7 @@ static void random_group(struct worker *worker, uint64_t number)
         if (!is_hidden)
             model[index][db].group = number;
     }
-    changed_end_group(&worker->changed, worker->effects.count, atomic_load(&now_ms));
+    changed_end_group(&worker->changed, &worker->access, worker->effects.count, atomic_load(&now_ms));
     effects_end_group(&worker->effects);
 }
 
@@ -210,7 +210,7 @@ static void change_often(void *argument)
         before = version_of(worker, 0, &key);
         change_key(worker, 0, &key, (unsigned)random_below(&worker->random, 3));
         add_effect(worker, 0, &key);
-        changed_end_group(&worker->changed, worker->effects.count, worker->access.now_ms);
+        changed_end_group(&worker->changed, &worker->access, worker->effects.count, worker->access.now_ms);
         (void)changed_append(&worker->changed, &worker->access, &journal, &worker->effects);
         after = version_of(worker, 0, &key);
         access_unlock(&worker->access, &stripe, 1);

@@ -166,6 +166,7 @@ static bool step_in_stripe(struct access *access, struct defrag_walk *walk, stru
     else
         walk->in_table = step_in_table(&hold, keys);
     access->found_key = NULL;
+    access->store->stripes[walk->stripe].moves++;
     if (locks)
         access_unlock(access, &walk->stripe, 1);
     count(&hold);

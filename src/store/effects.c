@@ -78,15 +78,27 @@ void effects_fini(struct effects *effects)
     ARRAY_FINI(effects);
 }
 
-static void append_header(struct buffer *bytes, char type, uint64_t number)
+static ALWAYS_INLINE char *put_line_end(char *at)
 {
-    char *at = buffer_reserve(bytes, NUMBER_I64_SPACE + 3), *start = at;
-
-    *at++ = type;
-    at += number_format_u64(at, number);
     *at++ = '\r';
     *at++ = '\n';
-    bytes->size += (size_t)(at - start);
+    return at;
+}
+
+enum { HEADER_SPACE = NUMBER_I64_SPACE + 3 };
+
+/* Returns where it ends. */
+static ALWAYS_INLINE char *put_header(char *at, char type, uint64_t number)
+{
+    *at++ = type;
+    if (LIKELY(number < 100)) {
+        if (number >= 10)
+            *at++ = (char)('0' + number / 10);
+        *at++ = (char)('0' + number % 10);
+    } else {
+        at += number_format_u64(at, number);
+    }
+    return put_line_end(at);
 }
 
 void effects_add_with_blobs(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
@@ -94,21 +106,47 @@ void effects_add_with_blobs(struct effects *effects, unsigned db, const struct s
 {
     struct buffer *bytes = &effects->bytes;
     struct effect effect = {.offset = bytes->size, .first_blob = effects->blobs.count, .db = db};
+    char *at = put_header(buffer_reserve(bytes, HEADER_SPACE), '*', arg_count);
 
-    append_header(bytes, '*', arg_count);
+    bytes->size = (size_t)(at - bytes->data);
     for (size_t i = 0; i < arg_count; i++) {
-        struct blob *blob = blob_of != NULL && args[i].size >= EFFECT_BLOB_BYTES ? blob_of(context, args[i]) : NULL;
+        const struct slice arg = args[i];
+        struct blob *blob = blob_of != NULL && arg.size >= EFFECT_BLOB_BYTES ? blob_of(context, arg) : NULL;
 
-        append_header(bytes, '$', args[i].size);
-        if (blob != NULL)
-            *ARRAY_PUSH(&effects->blobs) = (struct effect_blob){bytes->size - effect.offset, blob_acquire(blob)};
-        else
-            buffer_append_slice(bytes, args[i]);
-        buffer_append(bytes, "\r\n", 2);
+        at = buffer_reserve(bytes, HEADER_SPACE + (blob != NULL ? 0 : arg.size) + 2);
+        at = put_header(at, '$', arg.size);
+        if (UNLIKELY(blob != NULL)) {
+            const size_t position = (size_t)(at - bytes->data) - effect.offset;
+
+            *ARRAY_PUSH(&effects->blobs) = (struct effect_blob){position, blob_acquire(blob)};
+        } else if (arg.size != 0) {
+            if (i == 1 && LIKELY(arg.size < UINT32_MAX)) {
+                effect.word_at = (uint32_t)((size_t)(at - bytes->data) - effect.offset);
+                effect.word_size = (uint32_t)arg.size;
+            }
+            memcpy(at, arg.data, arg.size);
+            at += arg.size;
+        }
+        at = put_line_end(at);
+        bytes->size = (size_t)(at - bytes->data);
     }
     effect.size = bytes->size - effect.offset;
     effect.blob_count = effects->blobs.count - effect.first_blob;
     *ARRAY_PUSH(effects) = effect;
+}
+
+void effects_append_words(struct buffer *to, const struct slice *words, size_t count)
+{
+    char *at = put_header(buffer_reserve(to, HEADER_SPACE), '*', count);
+
+    to->size = (size_t)(at - to->data);
+    for (size_t i = 0; i < count; i++) {
+        at = put_header(buffer_reserve(to, HEADER_SPACE + words[i].size + 2), '$', words[i].size);
+        if (words[i].size != 0)
+            memcpy(at, words[i].data, words[i].size);
+        at = put_line_end(at + words[i].size);
+        to->size = (size_t)(at - to->data);
+    }
 }
 
 void effects_end_group(struct effects *effects)
@@ -143,8 +181,63 @@ void effects_add_operation(struct effects *effects, unsigned db, const struct sl
     effects->items[effects->count - 1].hidden_from = EFFECT_PLAIN;
 }
 
+void effects_describe(struct effects *effects, unsigned key_index, unsigned flags)
+{
+    struct effect *effect = &effects->items[effects->count - 1];
+
+    assert(effects->count != 0 && key_index <= EFFECT_KEY_MOST);
+    effect->key_index = (uint8_t)key_index;
+    effect->flags = (uint8_t)flags;
+}
+
 void effects_add_unshared(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)
 {
     effects_add(effects, db, args, arg_count);
     effects->items[effects->count - 1].hidden_from = EFFECT_PEERS;
+}
+
+/* Behind the line that begins there. */
+static const char *skip_number(const char *at, uint64_t *number)
+{
+    *number = 0;
+    for (at++; *at != '\r'; at++)
+        *number = *number * 10 + (uint64_t)(*at - '0');
+    return at + 2;
+}
+
+struct slice effects_word(const struct effects *effects, const struct effect *effect, uint32_t index)
+{
+    const char *begin = effects->bytes.data + effect->offset, *at;
+    const struct effect_blob *blob = effects->blobs.items + effect->first_blob, *end = blob + effect->blob_count;
+    uint64_t count, size;
+
+    if (LIKELY(index == 1 && effect->word_at != 0))
+        return slice_make(begin + effect->word_at, effect->word_size);
+    at = skip_number(begin, &count);
+    assert(index < count);
+    for (uint32_t i = 0;; i++) {
+        bool is_blob;
+
+        at = skip_number(at, &size);
+        is_blob = blob < end && blob->position == (size_t)(at - begin);
+        if (i == index)
+            return slice_make(is_blob ? blob->blob->data : at, size);
+        at += is_blob ? 2 : size + 2;
+        blob += is_blob;
+    }
+}
+
+void effects_append_bytes(const struct effects *effects, const struct effect *effect, struct buffer *to)
+{
+    const char *bytes = effects->bytes.data + effect->offset;
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < effect->blob_count; i++) {
+        const struct effect_blob *blob = &effects->blobs.items[effect->first_blob + i];
+
+        buffer_append(to, bytes + at, blob->position - at);
+        buffer_append(to, blob->blob->data, blob->blob->size);
+        at = blob->position;
+    }
+    buffer_append(to, bytes + at, effect->size - at);
 }

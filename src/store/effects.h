@@ -26,13 +26,27 @@ enum effect_reader {
     EFFECT_ALL = EFFECT_PLAIN | EFFECT_PEERS
 };
 
+/* What placing an operation among others needs to know beside its words. */
+enum effect_flag {
+    EFFECT_OVERWRITES = 1 << 0, /* what is older than it makes no difference to its key */
+    EFFECT_EVICTS = 1 << 1,     /* the key was evicted, nobody asked for it */
+    EFFECT_FLUSH = 1 << 2,      /* of all keys of its database, or of all databases */
+    EFFECT_CORRECTS = 1 << 3,   /* not for peers: the value of a key, behind what came out of its order */
+    EFFECT_LIBRARY = 1 << 4,    /* of the library of functions that its second word names */
+    EFFECT_LIBRARIES = 1 << 5   /* a flush of all libraries */
+};
+enum { EFFECT_KEY_MOST = 7 };
+
 struct effect {
     size_t offset; /* of its RESP bytes in effects.bytes */
     size_t size;   /* size of these bytes, without blobs */
     uint32_t first_blob, blob_count;
     unsigned db;
-    uint8_t hidden_from; /* enum effect_reader; never all. Messages are hidden from files: they are not data */
-    bool ends_group;     /* the next effect is another command's */
+    uint8_t hidden_from;         /* enum effect_reader; never all. Messages are hidden from files: they are not data */
+    bool ends_group;             /* the next effect is another command's */
+    uint8_t key_index;           /* of its key among the words; 0: it has none, or nobody asks. See effects_describe */
+    uint8_t flags;               /* enum effect_flag */
+    uint32_t word_at, word_size; /* the second word in its bytes; 0: there is none, or it is in a blob */
 };
 
 struct effects {
@@ -64,6 +78,12 @@ void effects_end_command(struct effects *effects, bool has_operations);
 void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
 void effects_add_message(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
 void effects_add_operation(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
+/* Describes the effect that was added last, for peers (server/command/operation.h). Others are not described. */
+void effects_describe(struct effects *effects, unsigned key_index, unsigned flags);
+/* A word of an effect; valid until the effects change. `index` is below their number. */
+struct slice effects_word(const struct effects *effects, const struct effect *effect, uint32_t index);
+void effects_append_bytes(const struct effects *effects, const struct effect *effect, struct buffer *to); /* all RESP */
+void effects_append_words(struct buffer *to, const struct slice *words, size_t count); /* as the RESP of an effect */
 /* Not for peers: they find out for themselves, such as that a deadline has passed. */
 void effects_add_unshared(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
 /* The same; blob_of returns a blob with exactly the bytes of the argument, or NULL. */

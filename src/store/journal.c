@@ -19,11 +19,13 @@ void journal_init(struct journal *journal)
 
 /* ------------------------------------------------------------------------------------------------------- blocks -- */
 
+/* Nobody reads the block any more. A thread may still fill in a record of it, where no reader had to wait for that. */
 static void release_blobs(char *data, size_t used)
 {
     for (size_t position = 0; position < used;) {
         struct record *record = record_at(data, position);
 
+        record_wait_until_ready(record);
         for (uint32_t i = 0; i < record->blob_count; i++)
             journal_blob_release(&record_blobs(record)[i].blob);
         position += record->memory_size;
@@ -126,13 +128,14 @@ struct journal_block *journal_block_add_locked(struct journal *journal, size_t l
     spinlock_assert_held(&journal->lock);
     block->begin_position = end_position_locked(journal);
     block->begin_offset = journal->end_offset;
+    block->begin_bytes = journal_bytes_locked(journal);
     find_room_locked(journal, block, least_bytes);
     journal->memory_bytes += block->memory_bytes;
     list_node_init(&block->in_memory);
     list_push_back(&journal->in_memory, &block->in_memory);
     journal->newest = block;
     if (last != NULL) {
-        last->end_offset = journal->end_offset;
+        last->end_bytes = block->begin_bytes;
         atomic_store_explicit(&last->next, block, memory_order_release);
     } else {
         journal->oldest = block;
@@ -147,7 +150,7 @@ static bool is_obsolete(const struct journal *journal, const struct journal_bloc
         return false;
     if (!journal_is_on(journal)) /* later effects are not recorded: no reader can continue from here */
         return true;
-    return block != journal->newest && journal->end_offset - block->end_offset >= journal->retention_bytes;
+    return block != journal->newest && journal_bytes_locked(journal) - block->end_bytes >= journal->retention_bytes;
 }
 
 static COLD void take_oldest_locked(struct journal *journal)
@@ -198,7 +201,7 @@ struct journal_block *journal_take_obsolete_locked(struct journal *journal)
 
 void journal_switch_locked(struct journal *journal)
 {
-    const bool on = journal->is_kept || journal->reader_count != 0;
+    const bool on = journal->keepers != 0 || journal->reader_count != 0;
 
     spinlock_assert_held(&journal->lock);
     if (on == journal_is_on(journal))
@@ -222,12 +225,15 @@ NO_THREAD_SAFETY_ANALYSIS /* its callers hold the lock, which they have from ano
 
     if (UNLIKELY((flags & (JOURNAL_AOF_ONLY | JOURNAL_STAMPED)) != 0)) {
         size += record_stamp_size(flags);
-        stream_size = (flags & JOURNAL_AOF_ONLY) != 0 ? 0 : stream_size;
+        if ((flags & JOURNAL_AOF_ONLY) != 0) {
+            journal->unstreamed_bytes += stream_size;
+            stream_size = 0;
+        }
     }
     if (block != NULL)
         used = atomic_load_explicit(&block->used, memory_order_relaxed);
     if (block == NULL || block->capacity - used < size ||
-        (referenced != 0 && journal->end_offset - block->begin_offset >= BLOCK_STREAM_BYTES)) {
+        (referenced != 0 && journal_bytes_locked(journal) - block->begin_bytes >= BLOCK_STREAM_BYTES)) {
         block = journal_block_add_locked(journal, size);
         used = 0;
     }
@@ -239,7 +245,10 @@ NO_THREAD_SAFETY_ANALYSIS /* its callers hold the lock, which they have from ano
                               .blob_count = blob_count,
                               .db = (uint16_t)db,
                               .flags = (uint16_t)flags};
-    memset(record_blobs(record), 0, blob_count * sizeof(struct effect_blob));
+    if (UNLIKELY(blob_count != 0)) {
+        memset(record_blobs(record), 0, blob_count * sizeof(struct effect_blob));
+        block->has_references = true;
+    }
     atomic_store_explicit(&block->used, used + size, memory_order_release);
     if (LIKELY(block->slot != NULL))
         atomic_store_explicit(&block->slot->used, used + size, memory_order_release);
@@ -429,20 +438,59 @@ static bool is_for_peers(const struct effect *effect)
     return (effect->hidden_from & EFFECT_PEERS) == 0;
 }
 
-/* One stamp for those of the group that peers get. */
+static bool has_effect_for_peers(const struct effect *group, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_for_peers(&group[i]))
+            return true;
+    }
+    return false;
+}
+
+/* The stamp of this origin that is next. Stamps are taken only for what peers get. */
+static struct effect_stamp take_stamp_locked(struct journal *journal, const struct effect *group, uint32_t count,
+                                             int64_t wall_ms)
+{
+    struct effect_stamp taken = {.wall_ms = wall_ms, .previous = journal->previous_stamp};
+
+    spinlock_assert_held(&journal->lock);
+    if (has_effect_for_peers(group, count))
+        taken.stamp = journal->previous_stamp = stamp_clock_take(&journal->clock, wall_ms, 1);
+    return taken;
+}
+
+/* One stamp for the group: the next of this origin, or that of a peer. */
 static void stamp_group_locked(struct journal *journal, const struct effect *group, uint32_t count,
                                struct effect_stamp *stamps)
 {
-    const uint64_t previous = journal->previous_stamp;
-    uint64_t stamp = 0;
+    struct effect_stamp one = stamps[0];
 
     spinlock_assert_held(&journal->lock);
-    for (uint32_t i = 0; i < count; i++) {
-        if (stamp == 0 && is_for_peers(&group[i]))
-            stamp = journal->previous_stamp = stamp_clock_take(&journal->clock, stamps[0].wall_ms, 1);
-        stamps[i].stamp = is_for_peers(&group[i]) ? stamp : 0;
-        stamps[i].previous = previous;
+    if (UNLIKELY((group[0].flags & EFFECT_CORRECTS) != 0)) {
+        assert(count == 1 && one.origin != 0 && !is_for_peers(group));
+        return;
     }
+    if (LIKELY(one.origin == 0)) {
+        one = take_stamp_locked(journal, group, count, one.wall_ms);
+    } else {
+        assert(one.origin != journal->origin && one.previous < one.stamp);
+        stamp_clock_raise(&journal->clock, one.stamp);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        one.key_position = stamps[i].key_position;
+        stamps[i] = one;
+    }
+}
+
+/* Of a record with a stamp. `ends`: it is the last one with it. */
+static unsigned stamped_flags(const struct effect *effect, bool ends)
+{
+    static_assert(JOURNAL_OVERWRITES == EFFECT_OVERWRITES << 8 && JOURNAL_FLUSH == EFFECT_FLUSH << 8, "one shift");
+    static_assert((EFFECT_KEY_MOST + 1) << JOURNAL_KEY_SHIFT == JOURNAL_CORRECTS, "indexes fit");
+    return JOURNAL_STAMPED | (ends ? JOURNAL_ENTRY_ENDS : 0) |
+           (effect->flags & (unsigned)(EFFECT_OVERWRITES | EFFECT_EVICTS | EFFECT_FLUSH)) << 8 |
+           (unsigned)effect->key_index << JOURNAL_KEY_SHIFT |
+           ((effect->flags & EFFECT_CORRECTS) != 0 ? JOURNAL_CORRECTS : 0);
 }
 
 static uint64_t position_locked(const struct journal *journal, const struct record *newest)
@@ -451,23 +499,31 @@ static uint64_t position_locked(const struct journal *journal, const struct reco
     return journal->newest->begin_position + (uint64_t)((const char *)newest - journal->newest->data);
 }
 
-static void fill_stamp(struct record *record, uint64_t origin, const struct effect_stamp *stamp)
+static void fill_stamp(struct record *record, uint64_t own_origin, const struct effect_stamp *stamp)
 {
     struct journal_stamp *part = record_stamp(record);
 
     if (part != NULL)
-        *part = (struct journal_stamp){origin, stamp->stamp, stamp->previous, stamp->wall_ms, stamp->key_position};
+        *part = (struct journal_stamp){.origin = stamp->origin != 0 ? stamp->origin : own_origin,
+                                       .stamp = stamp->stamp,
+                                       .previous = stamp->previous,
+                                       .wall_ms = stamp->wall_ms,
+                                       .key_position = stamp->key_position,
+                                       .mvcc = stamp->mvcc};
 }
 
-/* Room for the effects of one command; MULTI and EXEC are there at once. */
+static const char multi[] = "*1\r\n$5\r\nMULTI\r\n", exec[] = "*1\r\n$4\r\nEXEC\r\n";
+enum { FOR_FILES_ALONE = JOURNAL_AOF_ONLY | JOURNAL_NOT_FOR_PEERS };
+
+/* Room for the effects of one command; MULTI and EXEC are there at once. `whole`: in files a transaction is open. */
 NO_THREAD_SAFETY_ANALYSIS /* likewise */
     static ALWAYS_INLINE void
     reserve_group_locked(struct journal *journal, const struct effects *effects, uint32_t first, uint32_t count,
-                         bool transaction, struct record **records, struct effect_stamp *stamps)
+                         bool transaction, bool whole, struct record **records, struct effect_stamp *stamps)
 {
-    static const char multi[] = "*1\r\n$5\r\nMULTI\r\n", exec[] = "*1\r\n$4\r\nEXEC\r\n";
     const struct effect *group = &effects->items[first];
-    const unsigned wrapper = transaction || count > 1 ? wrapper_flags(group, count, transaction) : NOT_WRAPPED;
+    const unsigned wrapper = (transaction || count > 1 ? wrapper_flags(group, count, transaction) : NOT_WRAPPED) |
+                             (whole ? JOURNAL_MESSAGE : 0);
     const bool wrapped = wrapper != NOT_WRAPPED;
 
     if (wrapped) {
@@ -478,14 +534,15 @@ NO_THREAD_SAFETY_ANALYSIS /* likewise */
     for (uint32_t i = 0; i < count; i++) {
         const struct effect *effect = &group[i];
         const struct effect_blob *blobs = &effects->blobs.items[effect->first_blob];
-        const unsigned flags = flags_of(effect->hidden_from);
+        unsigned flags = flags_of(effect->hidden_from);
 
+        flags |= !whole && is_alone(flags, wrapper) ? JOURNAL_ENDS : 0;
+        if (stamps != NULL && stamps[i].stamp != 0)
+            flags |= stamped_flags(effect, is_for_peers(effect) && !has_effect_for_peers(effect + 1, count - i - 1));
         if ((effect->hidden_from & EFFECT_REPLICAS) == 0)
             append_select_locked(journal, effect->db);
         records[i] = reserve_with_blobs_locked(journal, effect->size + blobs_size(blobs, effect->blob_count), blobs,
-                                               effect->blob_count, effect->db,
-                                               flags | (is_alone(flags, wrapper) ? JOURNAL_ENDS : 0) |
-                                                   (stamps != NULL && stamps[i].stamp != 0 ? JOURNAL_STAMPED : 0));
+                                               effect->blob_count, effect->db, flags);
         if (stamps != NULL)
             stamps[i].position = position_locked(journal, records[i]);
     }
@@ -507,7 +564,7 @@ static void look_at_length_locked(struct journal *journal)
 /* `stamps` NULL: without. It is inlined with all that it calls for each effect: as functions these cost 45 instructions
  * an effect where nothing is stamped. */
 static ALWAYS_INLINE uint64_t append(struct journal *journal, const struct effects *effects, bool transaction,
-                                     struct effect_stamp *stamps)
+                                     bool whole, struct effect_stamp *stamps)
 {
     struct record *few[64], **records = few;
     uint64_t end_offset, nonce, origin = 0;
@@ -515,14 +572,19 @@ static ALWAYS_INLINE uint64_t append(struct journal *journal, const struct effec
     if (effects->count > countof(few))
         records = mem_alloc(effects->count * sizeof(struct record *));
     spinlock_acquire(&journal->lock);
+    if (whole)
+        append_text_locked(journal, multi, sizeof(multi) - 1, effects->items[0].db, JOURNAL_BEGINS | FOR_FILES_ALONE);
     for (uint32_t first = 0, end; first < effects->count; first = end) {
         for (end = first + 1; end < effects->count && !effects->items[end - 1].ends_group;)
             end++;
         if (stamps != NULL)
             stamp_group_locked(journal, &effects->items[first], end - first, &stamps[first]);
-        reserve_group_locked(journal, effects, first, end - first, transaction, &records[first],
+        reserve_group_locked(journal, effects, first, end - first, transaction, whole, &records[first],
                              stamps != NULL ? &stamps[first] : NULL);
     }
+    if (whole)
+        append_text_locked(journal, exec, sizeof(exec) - 1, effects->items[effects->count - 1].db,
+                           JOURNAL_ENDS | FOR_FILES_ALONE);
     if (stamps != NULL)
         origin = journal->origin;
     end_offset = journal->end_offset;
@@ -531,8 +593,11 @@ static ALWAYS_INLINE uint64_t append(struct journal *journal, const struct effec
     spinlock_release(&journal->lock);
 
     for (uint32_t i = 0; i < effects->count; i++) {
-        if (stamps != NULL)
+        if (stamps != NULL) {
             fill_stamp(records[i], origin, &stamps[i]);
+            if (!is_for_peers(&effects->items[i]))
+                stamps[i].stamp = 0;
+        }
         fill(records[i], nonce, effects, &effects->items[i]);
     }
     if (records != few)
@@ -543,7 +608,7 @@ static ALWAYS_INLINE uint64_t append(struct journal *journal, const struct effec
 uint64_t journal_append(struct journal *journal, const struct effects *effects, bool transaction)
 {
     assert(effects->count != 0);
-    return append(journal, effects, transaction, NULL);
+    return append(journal, effects, transaction, false, NULL);
 }
 
 uint64_t journal_append_stamped(struct journal *journal, const struct effects *effects, bool transaction,
@@ -551,7 +616,14 @@ uint64_t journal_append_stamped(struct journal *journal, const struct effects *e
 {
     assert(effects->count != 0);
     assert(journal_is_stamping(journal));
-    return append(journal, effects, transaction, stamps);
+    return append(journal, effects, transaction, false, stamps);
+}
+
+uint64_t journal_append_whole(struct journal *journal, const struct effects *effects, struct effect_stamp *stamps)
+{
+    assert(effects->count != 0);
+    assert(journal_is_stamping(journal));
+    return append(journal, effects, false, true, stamps);
 }
 
 uint64_t journal_append_received(struct journal *journal, const struct journal_received *commands, size_t count)
@@ -630,6 +702,16 @@ uint64_t journal_end_offset(struct journal *journal)
     return offset;
 }
 
+uint64_t journal_end_bytes(struct journal *journal)
+{
+    uint64_t bytes;
+
+    spinlock_acquire(&journal->lock);
+    bytes = journal_bytes_locked(journal);
+    spinlock_release(&journal->lock);
+    return bytes;
+}
+
 uint64_t journal_end_position(struct journal *journal)
 {
     uint64_t position;
@@ -659,15 +741,36 @@ void journal_hear_stamp(struct journal *journal, uint64_t stamp)
     spinlock_release(&journal->lock);
 }
 
-uint64_t journal_promise_stamp(struct journal *journal, int64_t wall_ms, uint64_t *position)
+uint64_t journal_clock(struct journal *journal)
+{
+    uint64_t clock;
+
+    spinlock_acquire(&journal->lock);
+    clock = journal->clock.last;
+    spinlock_release(&journal->lock);
+    return clock;
+}
+
+uint64_t journal_promise_stamp(struct journal *journal, int64_t wall_ms, uint64_t *position, uint64_t *last)
 {
     uint64_t promised;
 
     spinlock_acquire(&journal->lock);
     promised = stamp_clock_promise(&journal->clock, wall_ms);
     *position = end_position_locked(journal);
+    *last = journal->previous_stamp;
     spinlock_release(&journal->lock);
     return promised;
+}
+
+uint64_t journal_last_stamp(struct journal *journal)
+{
+    uint64_t stamp;
+
+    spinlock_acquire(&journal->lock);
+    stamp = journal->previous_stamp;
+    spinlock_release(&journal->lock);
+    return stamp;
 }
 
 void journal_select_anew(struct journal *journal)
@@ -678,13 +781,13 @@ void journal_select_anew(struct journal *journal)
     spinlock_release(&journal->lock);
 }
 
-void journal_keep(struct journal *journal, bool is_kept)
+void journal_keep(struct journal *journal, enum journal_keeper keeper, bool is_kept)
 {
     struct journal_block *obsolete;
 
     gate_assert_alone();
     spinlock_acquire(&journal->lock);
-    journal->is_kept = is_kept;
+    journal->keepers = is_kept ? journal->keepers | (unsigned)keeper : journal->keepers & ~(unsigned)keeper;
     if (is_kept && journal->newest == NULL)
         (void)journal_block_add_locked(journal, 0);
     journal_switch_locked(journal);

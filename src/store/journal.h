@@ -50,16 +50,31 @@ enum journal_flag {
     /* For peers of an active server: for nobody else, so it has both flags. */
     JOURNAL_OPERATION = JOURNAL_MESSAGE | JOURNAL_AOF_ONLY,
     JOURNAL_NOT_FOR_PEERS = 1 << 5, /* operations say it, or peers find out for themselves */
-    JOURNAL_STAMPED = 1 << 6        /* the record has a struct journal_stamp */
+    /* The record has a struct journal_stamp; those that are not for peers have that of the operations beside them. */
+    JOURNAL_STAMPED = 1 << 6,
+    /* Of stamped records for peers: */
+    JOURNAL_ENTRY_ENDS = 1 << 7, /* the last one with this stamp */
+    JOURNAL_OVERWRITES = 1 << 8, /* enum effect_flag */
+    JOURNAL_EVICTS = 1 << 9,
+    JOURNAL_FLUSH = 1 << 10,
+    JOURNAL_KEY_SHIFT = 11, /* the bits from here on: the index of its key among the words; 0: it has none */
+    /* Not for peers: the value of a key. Its stamp says nothing but which server of another kind has changed the key of
+     * late, if one has: its origin. */
+    JOURNAL_CORRECTS = 1 << 14,
+    JOURNAL_FLAGS_END = 1 << 15
 };
 
 /* What a stamped record carries besides its bytes. All records of a group have the same stamp. */
 struct journal_stamp {
     uint64_t origin;
     uint64_t stamp;
-    uint64_t previous;     /* the origin's stamp before it; 0: it is the first */
-    int64_t wall_ms;       /* the time with which the command ran */
-    uint64_t key_position; /* of the record of the same key before it; JOURNAL_NOWHERE: not known, or none */
+    uint64_t previous; /* the origin's stamp before it; 0: it is the first */
+    int64_t wall_ms;   /* the time with which the command ran */
+    union {
+        uint64_t key_position; /* of the record of the same key before it; JOURNAL_NOWHERE: not known, or none */
+        uint64_t seen;         /* of an eviction: the stamp of the key's last operation */
+    };
+    uint64_t mvcc; /* of what came from KeyDB; 0: it did not */
 };
 #define JOURNAL_NOWHERE UINT64_MAX
 
@@ -75,13 +90,14 @@ struct journal {
     struct journal_block *oldest GUARDED_BY(lock);
     struct journal_block *newest GUARDED_BY(lock);
     uint64_t end_offset GUARDED_BY(lock);       /* bytes of the stream appended so far */
+    uint64_t unstreamed_bytes GUARDED_BY(lock); /* likewise, of records that take nothing of it */
     int last_db GUARDED_BY(lock);               /* database of the last record; -1: the next record selects */
     unsigned stream_db GUARDED_BY(lock);        /* the database that is selected at the end of the stream */
     uint64_t free_position GUARDED_BY(lock);    /* where the next block begins, if there is none now */
     struct journal_tail *tail GUARDED_BY(lock); /* where blocks are made; NULL: in memory of the process */
     uint64_t nonce GUARDED_BY(lock);            /* the tail's; 0: none */
     _Atomic uint64_t unkept_position;           /* atomic: relaxed; written under the lock */
-    bool is_kept GUARDED_BY(lock);              /* on also without readers */
+    unsigned keepers GUARDED_BY(lock);          /* enum journal_keeper: on also without readers */
     uint64_t origin GUARDED_BY(lock);           /* of the stamps */
     uint64_t previous_stamp GUARDED_BY(lock);   /* the last one that a record has; 0: none */
     struct stamp_clock clock GUARDED_BY(lock);
@@ -126,18 +142,27 @@ void journal_set_peers(struct journal *journal, bool has_peers); /* with the gat
 /* Appends all effects in one piece. Several effects of a group, or any with `transaction`, are put between MULTI and
  * EXEC. Returns the stream's offset behind them. Any thread; the changed keys' stripes are held. */
 uint64_t journal_append(struct journal *journal, const struct effects *effects, bool transaction);
-/* What journal_append_stamped is told of an effect, and what it tells. */
+/* What journal_append_stamped is told of an effect, and what it tells. Of a group that of its first effect counts, but
+ * for the positions. */
 struct effect_stamp {
-    int64_t wall_ms;       /* the time with which its command ran; that of the group's first effect counts */
-    uint64_t key_position; /* as in struct journal_stamp */
-    /* Set by the journal: */
-    uint64_t stamp;    /* 0: it has none, as peers do not get it */
+    int64_t wall_ms;       /* the time with which its command ran */
+    uint64_t key_position; /* or `seen`; as in struct journal_stamp */
+    /* A group that has its stamp from elsewhere, as it was done by a peer: its origin, which is not this one. 0: the
+     * group takes a stamp of this origin. */
+    uint64_t origin;
+    uint64_t mvcc; /* likewise; as in struct journal_stamp */
+    /* Given together with an origin, else set by the journal: */
+    uint64_t stamp;    /* 0: it has none, as peers do not get it; so the journal says also of a given one */
     uint64_t previous; /* as in struct journal_stamp */
+    /* Set by the journal: */
     uint64_t position; /* of its record; journal_reader_shown_position tells the same */
 };
-/* journal_append, while the journal stamps; `stamps`: one for each effect. */
+/* journal_append, while the journal stamps; `stamps`: one for each effect. Stamps of peers are heard
+ * (journal_hear_stamp); those of one origin come in their order. */
 uint64_t journal_append_stamped(struct journal *journal, const struct effects *effects, bool transaction,
                                 struct effect_stamp *stamps);
+/* The same; in files all is one transaction, as it is true only together. */
+uint64_t journal_append_whole(struct journal *journal, const struct effects *effects, struct effect_stamp *stamps);
 static inline bool journal_is_stamping(const struct journal *journal)
 {
     return atomic_load_explicit(&journal->stamps, memory_order_relaxed);
@@ -146,9 +171,12 @@ static inline bool journal_is_stamping(const struct journal *journal)
 void journal_set_stamping(struct journal *journal, uint64_t origin, uint64_t above);
 /* A stamp of another origin was heard (stamp_is_possible): ours are above it from here on. Any thread. */
 void journal_hear_stamp(struct journal *journal, uint64_t stamp);
-/* Returns the stamp that no later record has or is below; *position: the journal's end, where that became true. Any
- * thread. */
-uint64_t journal_promise_stamp(struct journal *journal, int64_t wall_ms, uint64_t *position);
+uint64_t journal_clock(struct journal *journal); /* the highest stamp that was given, heard or promised; any thread */
+/* Returns the stamp that no later record has or is below; *position: the journal's end, where that became true; *last:
+ * the last stamp of this origin before it, 0 if there is none. Any thread. */
+uint64_t journal_promise_stamp(struct journal *journal, int64_t wall_ms, uint64_t *position, uint64_t *last);
+/* The last stamp of this origin that a record has; 0: none. Any thread. */
+uint64_t journal_last_stamp(struct journal *journal);
 
 /* A command of another server's stream, byte for byte as it was received, with the database in which it runs. */
 struct journal_received {
@@ -169,8 +197,9 @@ void journal_append_message(struct journal *journal, struct slice bytes);
 /* The next record that journal_append appends selects its database, whatever was selected before. With the gate
  * owned. */
 void journal_select_anew(struct journal *journal);
-/* While it is kept, the journal is on also without readers, and the retained bytes stay. With the gate owned. */
-void journal_keep(struct journal *journal, bool is_kept);
+/* While somebody keeps it, the journal is on also without readers, and the retained bytes stay. With the gate owned. */
+enum journal_keeper { JOURNAL_KEPT_FOR_REPLICAS = 1 << 0, JOURNAL_KEPT_FOR_PEERS = 1 << 1 };
+void journal_keep(struct journal *journal, enum journal_keeper keeper, bool is_kept);
 
 /* Any thread: the database that is selected at the end of the stream. */
 unsigned journal_stream_db(struct journal *journal);
@@ -178,6 +207,8 @@ unsigned journal_stream_db(struct journal *journal);
 void journal_set_stream_db(struct journal *journal, unsigned db);
 /* Any thread, also between two appends of others. */
 uint64_t journal_end_offset(struct journal *journal);
+/* Bytes of all records so far, also of those that take nothing of the stream, with what they refer to. */
+uint64_t journal_end_bytes(struct journal *journal);
 uint64_t journal_end_position(struct journal *journal);
 /* Records before this position may be missing in the tail; all records behind it are there. A thread that has seen the
  * effect of a record (under the lock of its stripe) sees a position that counts it. */
@@ -259,6 +290,10 @@ void journal_reader_open(struct journal_reader *reader, struct journal *journal)
  * and an offset in the file it is true at first; the reader is lost (EINVAL) if no record turns out to begin there. */
 must_check bool journal_reader_open_at(struct journal_reader *reader, struct journal *journal, uint64_t offset,
                                        unsigned flags, void (*on_change)(struct journal_reader *reader));
+/* Likewise, with the block that holds this position: the reader is given the records before the position, too. Any
+ * position that is retained will do. */
+must_check bool journal_reader_open_near(struct journal_reader *reader, struct journal *journal, uint64_t position,
+                                         unsigned flags, void (*on_change)(struct journal_reader *reader));
 /* Sets the kind of reader and the records to skip: enum journal_reader_flag, enum journal_flag. At first both are 0. */
 void journal_reader_set(struct journal_reader *reader, unsigned flags, unsigned skips);
 /* Writers wait when it is this far behind; 0: they don't. Any thread, while the reader is open. */
@@ -266,6 +301,8 @@ void journal_reader_set_lag_limit(struct journal_reader *reader, uint64_t bytes)
 /* Goes on to a later offset without looking at the records before it; they may be freed. The reader is a place for a
  * later journal_reader_open_at: it reads no records. An offset before its own, or behind the end, changes nothing. */
 void journal_reader_move(struct journal_reader *reader, uint64_t offset);
+/* Likewise, to the block that holds this position. */
+void journal_reader_move_near(struct journal_reader *reader, uint64_t position);
 /* Any thread if other readers are open or the journal is kept. Otherwise this switches the journal off: with the gate
  * owned. */
 void journal_reader_close(struct journal_reader *reader);
@@ -281,6 +318,10 @@ struct journal_view {
     uint32_t blob_count;
     const struct journal_stamp *stamp; /* NULL: it has none */
 };
+static inline unsigned journal_view_key_index(const struct journal_view *view) /* of a stamped record */
+{
+    return view->flags >> JOURNAL_KEY_SHIFT;
+}
 
 /* False: no more records now (with JOURNAL_READER_NEVER_WAITS perhaps because they are fetched from the file), or never
  * again if the reader is lost. Other readers may wait for a disk if the records are in the file. */
@@ -291,6 +332,9 @@ void journal_view_append(const struct journal_view *view, struct buffer *buffer)
  * reading from the file. */
 must_check bool journal_reader_position(const struct journal_reader *reader, uint64_t *position);
 must_check bool journal_reader_shown_position(const struct journal_reader *reader, uint64_t *position);
+/* True: the reader was given all records before this position. Its own thread. While it reads from the file that is
+ * known only at the begin and at the end of a block. */
+bool journal_reader_is_past(const struct journal_reader *reader, uint64_t position);
 /* The reader's offset: behind all records that it was given or has skipped. Any thread. */
 static inline uint64_t journal_reader_offset(const struct journal_reader *reader)
 {

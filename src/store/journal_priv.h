@@ -5,6 +5,7 @@
 #include "store/journal.h"
 #include "store/journal_blob.h"
 
+#include <sched.h>
 #include <string.h>
 
 enum {
@@ -31,15 +32,16 @@ struct journal_block {
     char *data;                /* guarded by the journal's lock; stays while the block has users */
     struct journal_slot *slot; /* the slot with `data`, or NULL; guarded likewise; `tail` is the slot's tail */
     struct journal_tail *tail;
-    uint64_t begin_position; /* const */
-    /* In the stream; end_offset is set when the block is closed; guarded by the lock. */
-    uint64_t begin_offset, end_offset;
-    uint64_t memory_bytes;      /* without the blobs it references; guarded by the lock */
-    struct list_node in_memory; /* in journal->in_memory while its records are; guarded by the lock */
-    unsigned user_count;        /* readers in it, and a thread that moves it to the file; guarded by the lock */
-    unsigned spiller_count;     /* number of these readers that let blocks spill; guarded by the lock */
-    enum block_place place;     /* guarded by the lock */
-    uint64_t file_offset;       /* set before the place is BLOCK_IN_FILE */
+    uint64_t begin_position;         /* const */
+    uint64_t begin_offset;           /* in the stream; const */
+    uint64_t begin_bytes, end_bytes; /* journal_bytes_locked; the end when it is closed; guarded by the lock */
+    uint64_t memory_bytes;           /* without the blobs it references; guarded by the lock */
+    struct list_node in_memory;      /* in journal->in_memory while its records are; guarded by the lock */
+    unsigned user_count;             /* readers in it, and a thread that moves it to the file; guarded by the lock */
+    unsigned spiller_count;          /* number of these readers that let blocks spill; guarded by the lock */
+    enum block_place place;          /* guarded by the lock */
+    bool has_references;             /* to blobs; guarded by the lock until it is not the newest block any more */
+    uint64_t file_offset;            /* set before the place is BLOCK_IN_FILE */
     size_t file_bytes;
 };
 
@@ -151,6 +153,13 @@ static inline void record_publish(struct record *record, uint64_t nonce)
     atomic_store_explicit(&record->ready, 1, memory_order_release);
 }
 
+/* The thread that appended it is about to publish it: it copies, and waits for nothing. */
+static inline void record_wait_until_ready(const struct record *record)
+{
+    while (atomic_load_explicit(&record->ready, memory_order_acquire) == 0)
+        sched_yield();
+}
+
 /* Memory begins or ends to be passing; it is added before it leaves another sum, and taken off when it is freed. */
 static inline void journal_pass(struct journal *journal, uint64_t bytes)
 {
@@ -170,6 +179,13 @@ static inline uint64_t journal_memory_locked(const struct journal *journal) REQU
 {
     spinlock_assert_held(&journal->lock);
     return journal->memory_bytes + journal_blob_bytes();
+}
+
+/* Of all records so far, also of those that take nothing of the stream, with what they refer to. */
+static inline uint64_t journal_bytes_locked(const struct journal *journal) REQUIRES(journal->lock)
+{
+    spinlock_assert_held(&journal->lock);
+    return journal->end_offset + journal->unstreamed_bytes;
 }
 
 struct journal_block *journal_block_add_locked(struct journal *journal, size_t least_bytes) REQUIRES(journal->lock);

@@ -193,6 +193,47 @@ bool journal_reader_open_at(struct journal_reader *reader, struct journal *journ
     return false;
 }
 
+static struct journal_block *find_block_near_locked(const struct journal *journal, uint64_t position)
+{
+    struct journal_block *found = NULL;
+
+    spinlock_assert_held(&journal->lock);
+    for (struct journal_block *block = journal->oldest; block != NULL;
+         block = atomic_load_explicit(&block->next, memory_order_relaxed)) {
+        if (block->begin_position <= position)
+            found = block;
+        if (block->place == BLOCK_LOST)
+            found = NULL;
+    }
+    return found;
+}
+
+bool journal_reader_open_near(struct journal_reader *reader, struct journal *journal, uint64_t position, unsigned flags,
+                              void (*on_change)(struct journal_reader *reader))
+{
+    struct journal_block *block = NULL;
+
+    spinlock_acquire(&journal->lock);
+    if (journal_is_on(journal))
+        block = find_block_near_locked(journal, position);
+    reader_init(reader, journal, block != NULL ? block->begin_offset : 0);
+    reader->flags = flags;
+    reader->on_change = on_change;
+    if (block != NULL) {
+        enter_locked(reader, block);
+        add_locked(reader);
+    }
+    spinlock_release(&journal->lock);
+    if (block == NULL)
+        return false;
+    if (reader->data == NULL && (flags & JOURNAL_READER_PLACE) == 0)
+        load_copy(reader);
+    if (!reader->is_lost)
+        return true;
+    journal_reader_close(reader);
+    return false;
+}
+
 void journal_reader_set(struct journal_reader *reader, unsigned flags, unsigned skips)
 {
     struct journal *journal = reader->journal;
@@ -297,6 +338,25 @@ void journal_reader_move(struct journal_reader *reader, uint64_t offset)
     tell_of_progress(reader);
 }
 
+void journal_reader_move_near(struct journal_reader *reader, uint64_t position)
+{
+    struct journal *journal = reader->journal;
+    struct journal_block *obsolete, *next;
+
+    assert(reader->fetch == NULL);
+    spinlock_acquire(&journal->lock);
+    while ((next = atomic_load_explicit(&reader->block->next, memory_order_relaxed)) != NULL &&
+           next->begin_position <= position) {
+        leave_locked(reader);
+        enter_locked(reader, next);
+        atomic_store_explicit(&reader->offset, next->begin_offset, memory_order_relaxed);
+    }
+    obsolete = journal_take_obsolete_locked(journal);
+    spinlock_release(&journal->lock);
+    journal_free_chain(journal, obsolete);
+    tell_of_progress(reader);
+}
+
 /* From a block that was read to its end to the next one. */
 static void advance(struct journal_reader *reader, struct journal_block *next)
 {
@@ -394,6 +454,13 @@ bool journal_reader_position(const struct journal_reader *reader, uint64_t *posi
     else
         return false;
     return true;
+}
+
+bool journal_reader_is_past(const struct journal_reader *reader, uint64_t position)
+{
+    uint64_t at;
+
+    return reader->block->begin_position >= position || (journal_reader_position(reader, &at) && at >= position);
 }
 
 bool journal_reader_shown_position(const struct journal_reader *reader, uint64_t *position)

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -88,13 +87,6 @@ static void note_copy(struct journal *journal)
     journal_note_copy(journal, &journal->spill->buffer, &journal->spill->buffer_bytes);
 }
 
-/* The thread that appended it is about to publish it: it copies, and waits for nothing. */
-static void wait_until_ready(struct record *record)
-{
-    while (atomic_load_explicit(&record->ready, memory_order_acquire) == 0)
-        sched_yield();
-}
-
 /* Of its bytes, also where they are no part of what replicas read. */
 static uint64_t whole_size(struct record *record)
 {
@@ -127,24 +119,50 @@ static void append_record(struct buffer *buffer, struct record *record)
         buffer_append(buffer, record_stamp(record), sizeof(struct journal_stamp));
 }
 
+/* Its form in memory is that in the file, as no record has references. */
+static bool write_plain_block(struct journal_spill *spill, struct journal_block *block, uint64_t *at)
+{
+    const size_t used = atomic_load_explicit(&block->used, memory_order_acquire);
+
+    for (size_t position = 0; position < used;) {
+        struct record *record = record_at(block->data, position);
+        const size_t padding = record_size(record->byte_count, 0) - sizeof(*record) - record->byte_count;
+
+        record_wait_until_ready(record);
+        memset(record_bytes(record) + record->byte_count, 0, padding); /* nobody else has written there */
+        position += record->memory_size;
+    }
+    if (file_pwrite_all(spill->file, block->data, used, *at) != STATUS_OK)
+        return false;
+    *at += used;
+    return true;
+}
+
+static bool write_referring_block(struct journal *journal, struct journal_block *block, uint64_t *at)
+{
+    struct journal_spill *spill = journal->spill;
+
+    buffer_clear(&spill->buffer);
+    for (size_t position = 0; position < atomic_load_explicit(&block->used, memory_order_acquire);) {
+        struct record *record = record_at(block->data, position);
+
+        record_wait_until_ready(record);
+        append_record(&spill->buffer, record);
+        note_copy(journal);
+        position += record->memory_size;
+        if (spill->buffer.size >= WRITE_BYTES && !flush(spill, at))
+            return false;
+    }
+    return flush(spill, at);
+}
+
 /* The mutex is held. After a failure the next write overwrites the incomplete block. */
 static bool write_block(struct journal *journal, struct journal_block *block)
 {
     struct journal_spill *spill = journal->spill;
     uint64_t at = spill->end;
 
-    buffer_clear(&spill->buffer);
-    for (size_t position = 0; position < atomic_load_explicit(&block->used, memory_order_acquire);) {
-        struct record *record = record_at(block->data, position);
-
-        wait_until_ready(record);
-        append_record(&spill->buffer, record);
-        note_copy(journal);
-        position += record->memory_size;
-        if (spill->buffer.size >= WRITE_BYTES && !flush(spill, &at))
-            return false;
-    }
-    if (!flush(spill, &at))
+    if (!(block->has_references ? write_referring_block(journal, block, &at) : write_plain_block(spill, block, &at)))
         return false;
     block->file_offset = spill->end;
     block->file_bytes = (size_t)(at - spill->end);
@@ -233,7 +251,7 @@ struct candidate {
 static bool is_retained_locked(const struct journal *journal, const struct journal_block *block)
 {
     spinlock_assert_held(&journal->lock);
-    return block == journal->newest || journal->end_offset - block->end_offset < journal->retention_bytes;
+    return block == journal->newest || journal_bytes_locked(journal) - block->end_bytes < journal->retention_bytes;
 }
 
 /* Who will read a block. */
@@ -268,13 +286,13 @@ static struct prospect prospect_locked(const struct journal *journal, const stru
 
 /* Of the blocks in memory, the one that is read last: a reader that is only somewhat too slow finds most of what comes
  * next in memory, and less is written than with any other choice. What is lost anyhow goes first. */
-static struct candidate find_candidate_locked(const struct journal *journal)
+static struct candidate find_candidate_locked(const struct journal *journal, uint64_t room_bytes)
 {
     struct candidate found = {NULL, false};
     uint64_t farthest = 0;
 
     spinlock_assert_held(&journal->lock);
-    if (journal->memory_limit_bytes == 0 || journal_memory_locked(journal) <= journal->memory_limit_bytes)
+    if (journal->memory_limit_bytes == 0 || journal_memory_locked(journal) + room_bytes <= journal->memory_limit_bytes)
         return found;
     LIST_FOREACH(node, &journal->in_memory) {
         struct journal_block *block = container_of(node, struct journal_block, in_memory);
@@ -293,23 +311,23 @@ static struct candidate find_candidate_locked(const struct journal *journal)
     return found;
 }
 
-static struct candidate find_candidate(struct journal *journal)
+static struct candidate find_candidate(struct journal *journal, uint64_t room_bytes)
 {
     struct candidate found;
 
     spinlock_acquire(&journal->lock);
-    found = find_candidate_locked(journal);
+    found = find_candidate_locked(journal, room_bytes);
     spinlock_release(&journal->lock);
     return found;
 }
 
 /* Being in use keeps the block. */
-static struct candidate take_candidate(struct journal *journal)
+static struct candidate take_candidate(struct journal *journal, uint64_t room_bytes)
 {
     struct candidate found;
 
     spinlock_acquire(&journal->lock);
-    found = find_candidate_locked(journal);
+    found = find_candidate_locked(journal, room_bytes);
     if (found.block != NULL)
         found.block->user_count++;
     spinlock_release(&journal->lock);
@@ -557,12 +575,12 @@ static void fetch_wanted(struct journal *journal)
     }
 }
 
-/* False: there is nothing to be done, or it cannot be done. */
-static bool spill(struct journal *journal, int *error)
+/* Memory is to have so much room. False: it has, or cannot get it. */
+static bool spill(struct journal *journal, uint64_t room_bytes, int *error)
 {
     /* What is wanted only since this look is saved without another one: else it would be lost. */
-    const bool has_room = !find_candidate(journal).is_wanted || make_room(journal);
-    const struct candidate candidate = take_candidate(journal);
+    const bool has_room = !find_candidate(journal, room_bytes).is_wanted || make_room(journal);
+    const struct candidate candidate = take_candidate(journal, room_bytes);
     bool saved = false;
 
     if (candidate.block == NULL)
@@ -575,6 +593,16 @@ static bool spill(struct journal *journal, int *error)
     return settle(journal, candidate.block, saved);
 }
 
+static uint64_t room_behind(struct journal *journal)
+{
+    uint64_t bytes;
+
+    spinlock_acquire(&journal->lock);
+    bytes = journal->memory_limit_bytes / 16;
+    spinlock_release(&journal->lock);
+    return bytes;
+}
+
 bool journal_is_crowded(struct journal *journal, uint64_t bytes)
 {
     bool is_crowded;
@@ -584,13 +612,14 @@ bool journal_is_crowded(struct journal *journal, uint64_t bytes)
     spinlock_acquire(&journal->lock);
     is_crowded = journal->memory_limit_bytes != 0 &&
                  journal_memory_locked(journal) > journal->memory_limit_bytes + bytes &&
-                 find_candidate_locked(journal).is_wanted;
+                 find_candidate_locked(journal, 0).is_wanted;
     spinlock_release(&journal->lock);
     return is_crowded;
 }
 
 bool journal_tend(struct journal *journal)
 {
+    uint64_t room_bytes;
     int error = 0;
 
     spinlock_assert_none_held();
@@ -600,8 +629,8 @@ bool journal_tend(struct journal *journal)
         atomic_store_explicit(&journal->wants_tending, false, memory_order_relaxed);
         free_obsolete(journal);
         fetch_wanted(journal);
-        while (spill(journal, &error))
-            fetch_wanted(journal);
+        for (room_bytes = 0; spill(journal, room_bytes, &error); fetch_wanted(journal))
+            room_bytes = room_behind(journal); /* so that not each block wakes this thread */
         atomic_store_explicit(&journal->is_tended, false, memory_order_release);
     } while (error == 0 && journal_wants_tending(journal));
     errno = error;

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #define NOW_MS INT64_C(1800000000000)
-enum { ORIGIN = 4711, GROUPS = 4000, GROUP_MOST = 3, THREADS = 3, APPENDS = 6000 };
+enum { ORIGIN = 4711, PEER = 99, GROUPS = 4000, GROUP_MOST = 3, THREADS = 3, APPENDS = 6000 };
 
 static struct journal journal;
 
@@ -63,14 +63,35 @@ static void check_stamp(const struct journal_view *view, const struct effect_sta
 {
     const struct journal_stamp *found = view->stamp;
 
+    if ((view->flags & JOURNAL_NOT_FOR_PEERS) != 0) { /* that of the operations beside it, if there are some */
+        assert_int_equal(stamp->stamp, 0);
+        return;
+    }
     assert_int_equal(found != NULL, stamp->stamp != 0);
     if (found == NULL)
         return;
-    assert_int_equal(found->origin, ORIGIN);
+    assert_int_equal(found->origin, stamp->origin != 0 ? stamp->origin : ORIGIN);
+    assert_int_equal(found->mvcc, stamp->mvcc);
     assert_int_equal(found->stamp, stamp->stamp);
     assert_int_equal(found->previous, stamp->previous);
     assert_int_equal(found->wall_ms, stamp->wall_ms);
     assert_int_equal(found->key_position, stamp->key_position);
+}
+
+/* Effects of random groups are described by their key_position, so that it tells what to expect. */
+static void describe(struct effects *effects, uint64_t key_position)
+{
+    effects_describe(effects, key_position & EFFECT_KEY_MOST, (unsigned)(key_position >> 8) & 7);
+}
+
+static void check_description(const struct journal_view *view)
+{
+    const uint64_t from = view->stamp != NULL ? view->stamp->key_position : 0;
+
+    assert_int_equal(journal_view_key_index(view), from & EFFECT_KEY_MOST);
+    assert_int_equal((view->flags & JOURNAL_OVERWRITES) != 0, from >> 8 & 1);
+    assert_int_equal((view->flags & JOURNAL_EVICTS) != 0, from >> 9 & 1);
+    assert_int_equal((view->flags & JOURNAL_FLUSH) != 0, from >> 10 & 1);
 }
 
 /* One stamp a group; each says the one before it. Peers do not hear of what replicas do not get, so its group has none,
@@ -111,6 +132,7 @@ static void a_group_has_one_stamp(void **state)
 
         check_stamp(&view, &stamps[i]);
         assert_int_equal(position, stamps[i].position);
+        assert_int_equal((view.flags & JOURNAL_ENTRY_ENDS) != 0, i == 0 || i == 2 || i == 4);
     }
     journal_reader_close(&reader);
     effects_fini(&effects);
@@ -128,11 +150,56 @@ static uint64_t append_one(int64_t wall_ms)
     return stamp.stamp;
 }
 
+/* What a peer did has the peer's stamp. Ours come behind it, and do not name it. */
+static void a_group_may_have_the_stamp_of_a_peer(void **state)
+{
+    const uint64_t heard = stamp_at(NOW_MS + 100);
+    struct effect_stamp stamps[4] = {
+        stamp_for(NOW_MS, JOURNAL_NOWHERE),
+        {.wall_ms = NOW_MS - 3, .key_position = 7, .origin = PEER, .mvcc = 8, .stamp = heard, .previous = heard - 4},
+        {.key_position = 9},
+        stamp_for(NOW_MS, JOURNAL_NOWHERE)};
+    struct journal_reader reader;
+    struct effects effects = {0};
+    uint64_t position;
+
+    (void)state;
+    start();
+    journal_reader_open(&reader, &journal);
+    add_incr(&effects, "a");
+    effects_end_group(&effects);
+    add_incr(&effects, "b");
+    add_incr(&effects, "c");
+    effects_end_group(&effects);
+    add_incr(&effects, "d");
+    effects_describe(&effects, 1, EFFECT_OVERWRITES);
+    journal_append_stamped(&journal, &effects, false, stamps);
+    assert_int_equal(stamps[0].stamp, stamp_at(NOW_MS));
+    assert_int_equal(stamps[1].stamp, heard);
+    assert_int_equal(stamps[2].stamp, heard);
+    assert_int_equal(stamps[2].origin, PEER);
+    assert_int_equal(stamps[2].previous, heard - 4);
+    assert_int_equal(stamps[2].key_position, 9);
+    assert_int_equal(stamps[3].stamp, heard + 1);
+    assert_int_equal(stamps[3].previous, stamps[0].stamp);
+    for (unsigned i = 0; i < 4; i++) {
+        const struct journal_view view = next_effect(&reader, &position);
+
+        check_stamp(&view, &stamps[i]);
+        assert_int_equal((view.flags & JOURNAL_ENTRY_ENDS) != 0, i != 1);
+        assert_int_equal((view.flags & JOURNAL_OVERWRITES) != 0, i == 3);
+        assert_int_equal(journal_view_key_index(&view), i == 3 ? 1 : 0);
+    }
+    journal_reader_close(&reader);
+    effects_fini(&effects);
+    finish();
+}
+
 /* Ours come behind all that is known, and where stamping begins anew, with an origin of its own. */
 static void stamps_are_above_what_was_heard(void **state)
 {
     struct journal_reader reader;
-    uint64_t heard, promised, position;
+    uint64_t heard, promised, position, last;
 
     (void)state;
     start();
@@ -140,9 +207,10 @@ static void stamps_are_above_what_was_heard(void **state)
     heard = append_one(NOW_MS) + 100;
     journal_hear_stamp(&journal, heard);
     assert_int_equal(append_one(NOW_MS), heard + 1);
-    promised = journal_promise_stamp(&journal, NOW_MS + 50, &position);
+    promised = journal_promise_stamp(&journal, NOW_MS + 50, &position, &last);
     assert_int_equal(promised, stamp_at(NOW_MS + 50) - 1);
     assert_int_equal(position, journal_end_position(&journal));
+    assert_int_equal(last, heard + 1);
     assert_int_equal(append_one(NOW_MS), promised + 1);
     journal_set_stamping(&journal, ORIGIN + 1, stamp_at(NOW_MS + 70));
     assert_int_equal(append_one(NOW_MS), stamp_at(NOW_MS + 70) + 1);
@@ -153,6 +221,17 @@ static void stamps_are_above_what_was_heard(void **state)
 }
 
 /* --- against the same journal without stamps --- */
+
+/* The group was done by a peer, behind what it has done before. */
+static void give_stamp(struct random *random, struct effect_stamp *stamp)
+{
+    static uint64_t last;
+
+    stamp->origin = PEER;
+    stamp->mvcc = random_u64(random);
+    stamp->previous = last;
+    stamp->stamp = last = MAX(last, stamp_at(NOW_MS)) + 1 + random_below(random, 1000);
+}
 
 /* One group of effects; `stamps` has one for each. */
 static void random_group(struct random *random, struct effects *effects, struct effect_stamp *stamps)
@@ -170,7 +249,10 @@ static void random_group(struct random *random, struct effects *effects, struct 
         else
             effects_add(effects, db, words, 3);
         stamps[i] = stamp_for(NOW_MS + (int64_t)random_below(random, 1000), random_u64(random));
+        describe(effects, stamps[i].key_position);
     }
+    if (random_below(random, 4) == 0)
+        give_stamp(random, &stamps[0]);
     if (random_below(random, 6) == 0)
         effects_hide(effects, effects->count - 1, EFFECT_REPLICAS);
 }
@@ -278,6 +360,7 @@ static void stamps_go_to_the_file_and_come_back(void **state)
         if (is_effect(&view)) {
             assert_true(found < count);
             check_stamp(&view, &stamps[found++]);
+            check_description(&view);
         } else {
             assert_null(view.stamp);
         }
@@ -309,8 +392,10 @@ static void stamps_outlive_the_process(void **state)
     stamps = append_random(&random, &count, false);
     assert_int_equal(journal_tail_open(&left, path, &error), STATUS_OK);
     while (journal_tail_next(left, &view) == JOURNAL_TAIL_RECORD) {
-        if (is_effect(&view))
+        if (is_effect(&view)) {
             check_stamp(&view, &stamps[found++]);
+            check_description(&view);
+        }
     }
     assert_in_range(found, 1000, count);
     journal_tail_close(&left);
@@ -365,7 +450,7 @@ static void stamps_ascend_with_the_journal(void **state)
     struct thread threads[THREADS] = {{0}};
     struct journal_reader reader;
     struct journal_view view;
-    uint64_t last = 0, promised = 0, position = 0, count = 0;
+    uint64_t last = 0, promised = 0, position = 0, before = 0, count = 0;
 
     (void)state;
     start();
@@ -384,10 +469,11 @@ static void stamps_ascend_with_the_journal(void **state)
             assert_true(view.stamp->stamp > last);
             assert_int_equal(view.stamp->previous, last);
             assert_int_equal(view.stamp->stamp > promised, at >= position);
+            assert_int_equal(view.stamp->stamp > before, at >= position);
             last = view.stamp->stamp;
             count++;
         }
-        promised = journal_promise_stamp(&journal, NOW_MS, &position);
+        promised = journal_promise_stamp(&journal, NOW_MS, &position, &before);
         if (journal_wants_tending(&journal))
             assert_true(journal_tend(&journal));
         sched_yield();
@@ -403,6 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_has_one_stamp),
+        cmocka_unit_test(a_group_may_have_the_stamp_of_a_peer),
         cmocka_unit_test(stamps_are_above_what_was_heard),
         cmocka_unit_test(the_stream_is_the_same_with_stamps),
         cmocka_unit_test(stamps_go_to_the_file_and_come_back),

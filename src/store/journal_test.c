@@ -659,6 +659,25 @@ static void what_a_slow_reader_needs_goes_to_a_file(void **state)
     finish();
 }
 
+/* A sixteenth of the memory, so that not each block wakes who writes the file. */
+static void blocks_go_to_the_file_several_at_a_time(void **state)
+{
+    const uint64_t limit = 8 << 20;
+    struct journal_reader slow;
+
+    (void)state;
+    journal_init(&journal);
+    journal_set_memory_limit(&journal, limit);
+    journal_reader_open(&slow, &journal);
+    journal_reader_set(&slow, JOURNAL_READER_SPILLS, 0);
+    while (journal_memory_bytes(&journal) <= limit)
+        append_numbered(1); /* a short one */
+    tend_if_wanted();
+    assert_in_range(journal_memory_bytes(&journal), limit / 2, limit - limit / 16);
+    journal_reader_close(&slow);
+    finish();
+}
+
 /* Threads that append hold stripes: they leave blocks in the file alone, where many threads and a disk could delay
  * them. */
 static void who_appends_frees_nothing(void **state)
@@ -871,7 +890,7 @@ static void a_kept_journal_lives_without_readers(void **state)
     (void)state;
     journal_init(&journal);
     journal_set_retention(&journal, 600 * 1000);
-    journal_keep(&journal, true);
+    journal_keep(&journal, JOURNAL_KEPT_FOR_REPLICAS, true);
     assert_true(journal_is_on(&journal));
     assert_true(journal_reader_open_at(&reader, &journal, 0, 0, NULL)); /* nothing was appended yet */
     while (count < 1000)
@@ -896,7 +915,7 @@ static void a_kept_journal_lives_without_readers(void **state)
     assert_true(stats.end_offset - stats.begin_offset >= 600 * 1000);
     assert_true(stats.end_offset - stats.begin_offset < 10 << 20); /* two blocks */
     assert_false(journal_reader_open_at(&reader, &journal, middle, 0, NULL));
-    journal_keep(&journal, false);
+    journal_keep(&journal, JOURNAL_KEPT_FOR_REPLICAS, false);
     assert_false(journal_is_on(&journal));
     assert_int_equal(journal_memory_bytes(&journal), 0);
     finish();
@@ -924,7 +943,7 @@ static void what_is_being_freed_is_the_journals(void **state)
 
     (void)state;
     journal_init(&journal);
-    journal_keep(&journal, true);
+    journal_keep(&journal, JOURNAL_KEPT_FOR_REPLICAS, true);
     journal_reader_open(&reader, &journal);
     mem_thread_start();
     before = mem_used() - journal_takes();
@@ -942,7 +961,7 @@ static void what_is_being_freed_is_the_journals(void **state)
     assert_in_range(most, 0, before + (1 << 20));
     assert_true(journal_takes() < 1 << 20);
     assert_int_equal(journal_passing_bytes(&journal), 0);
-    journal_keep(&journal, false);
+    journal_keep(&journal, JOURNAL_KEPT_FOR_REPLICAS, false);
     assert_int_equal(journal_takes(), 0);
     finish();
 }
@@ -1393,6 +1412,64 @@ static void a_place_reads_nothing(void **state)
     finish();
 }
 
+/* Records for peers alone take nothing of the stream, so many have one offset, also over the end of a block. A position
+ * leads to those behind it nevertheless, in memory and in the file, and a place keeps them. */
+static void a_position_leads_to_what_is_behind_it(void **state)
+{
+    enum { COUNT = 20000 };
+    const unsigned place_flags = JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS | JOURNAL_READER_PLACE;
+    static uint64_t positions[COUNT + 1];
+    struct random random = test_random(__func__);
+    struct journal_reader place, reader;
+    struct journal_view view;
+    uint64_t first = 0;
+
+    (void)state;
+    journal_init(&journal);
+    journal_set_memory_limit(&journal, 700 << 10);
+    journal_reader_open(&place, &journal);
+    journal_reader_set(&place, place_flags, 0);
+    for (unsigned i = 0; i < COUNT; i++) {
+        char number[16];
+        struct slice words[] = {SLICE("SADD"), SLICE("a rather long name of a key"), SLICE_EMPTY};
+        struct effects effects = {0};
+
+        words[2] = slice_make(number, (size_t)snprintf(number, sizeof(number), "%05u", i));
+        effects_add_operation(&effects, 0, words, 3);
+        positions[i] = journal_end_position(&journal);
+        journal_append(&journal, &effects, false);
+        effects_fini(&effects);
+        tend_if_wanted();
+    }
+    positions[COUNT] = journal_end_position(&journal);
+    assert_int_equal(journal_end_offset(&journal), 0);
+    for (unsigned round = 0; round < 40; round++) {
+        const unsigned from = (unsigned)first + (unsigned)random_below(&random, COUNT - first);
+        unsigned next = COUNT;
+
+        assert_true(journal_reader_open_near(&reader, &journal, positions[from], JOURNAL_READER_SPILLS, NULL));
+        for (unsigned at = 0; journal_reader_next(&reader, &view); next = at + 1) {
+            at = (unsigned)strtoul(view.bytes.data + view.bytes.size - 7, NULL, 10);
+            if (next == COUNT)
+                assert_true(at <= from);
+            else
+                assert_int_equal(at, next);
+            if (at + 1 < from)
+                assert_false(journal_reader_is_past(&reader, positions[from]));
+        }
+        assert_int_equal(next, COUNT);
+        assert_true(journal_reader_is_past(&reader, positions[COUNT]));
+        journal_reader_close(&reader);
+        if (round % 10 == 9) {
+            first += COUNT / 8;
+            journal_reader_move_near(&place, positions[first]);
+        }
+    }
+    assert_false(journal_reader_open_near(&reader, &journal, positions[0], JOURNAL_READER_SPILLS, NULL));
+    journal_reader_close(&place);
+    finish();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1406,6 +1483,7 @@ int main(void)
         cmocka_unit_test(writers_do_not_mix),
         cmocka_unit_test(blocks_that_were_read_are_freed),
         cmocka_unit_test(what_a_slow_reader_needs_goes_to_a_file),
+        cmocka_unit_test(blocks_go_to_the_file_several_at_a_time),
         cmocka_unit_test(who_appends_frees_nothing),
         cmocka_unit_test(who_keeps_it_keeps_it_in_memory),
         cmocka_unit_test(a_broken_disk_is_the_slow_readers_misfortune),
@@ -1423,6 +1501,7 @@ int main(void)
         cmocka_unit_test(the_file_is_written_while_others_work),
         cmocka_unit_test(a_message_needs_no_database),
         cmocka_unit_test(a_place_reads_nothing),
+        cmocka_unit_test(a_position_leads_to_what_is_behind_it),
     };
 
     fence_setup();

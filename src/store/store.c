@@ -5,6 +5,7 @@
 #include "store/expiry.h"
 #include "store/key_registry.h"
 #include "store/subkey_ttl_priv.h"
+#include "store/window.h"
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count)
 {
@@ -20,6 +21,8 @@ struct store *store_create(uint32_t stripe_count, unsigned database_count)
     atomic_init(&store->active_expire, true);
     atomic_init(&store->keeps_expired, 0);
     atomic_init(&store->frees_later, FREE_UNLINK);
+    horizon_init(&store->horizon, database_count);
+    origins_init(&store->origins);
     for (uint32_t i = 0; i < stripe_count; i++) {
         spinlock_init(&store->stripes[i].lock, LOCK_STRIPE);
         store->stripes[i].index = i;
@@ -50,8 +53,12 @@ void store_destroy(struct store **store)
     memset(&counters, 0, sizeof(counters));
     access_init(&access, *store, &counters);
     access_begin(&access, 0, true);
-    for (unsigned db = 0; db < (*store)->database_count; db++)
+    for (unsigned db = 0; db < (*store)->database_count; db++) {
         access_flush_db(&access, db, false);
+        window_forget_db(&access, db);
+    }
+    window_forget_db(&access, horizon_libraries_db(&(*store)->horizon));
+    window_destroy(*store);
     for (uint32_t i = 0; i <= (*store)->stripe_mask; i++) {
         struct stripe *stripe = &(*store)->stripes[i];
 
@@ -65,6 +72,7 @@ void store_destroy(struct store **store)
     }
     for (unsigned db = 1; db < (*store)->database_count; db++)
         mem_free(atomic_load(&(*store)->databases[db]));
+    horizon_fini(&(*store)->horizon);
     mem_free((*store)->databases);
     mem_free((*store)->stripes);
     mem_free(*store);
@@ -124,6 +132,8 @@ void store_set_observed(struct store *store, uint32_t mask, uint32_t classes)
 void store_set_stamping(struct store *store, bool stamps)
 {
     gate_assert_alone();
+    if (stamps)
+        window_create(store);
     store_set_observed(store, OBSERVE_STAMPS, stamps ? OBSERVE_STAMPS : 0);
 }
 

@@ -11,6 +11,8 @@
 #include "base/table.h"
 #include "store/counters.h"
 #include "store/entry.h"
+#include "store/horizon.h"
+#include "store/origins.h"
 
 struct expiry;
 struct stripe_registries;
@@ -18,6 +20,7 @@ struct access;
 struct change;
 struct key;
 struct store;
+struct window;
 
 enum { STORE_STRIPES_DEFAULT = 1024, STORE_STRIPES_MOST = 16384 };
 
@@ -35,6 +38,7 @@ struct CACHE_ALIGNED stripe {
     struct stripe_registries *registries GUARDED_BY(lock); /* NULL: no client has ever watched or waited here */
     _Atomic(struct stripe_db *) *databases;                /* const: the store's */
     uint32_t index;                                        /* const */
+    uint32_t moves GUARDED_BY(lock); /* how often an entry came or went: slots that were found before may have moved */
 };
 static_assert(sizeof(struct stripe) == CACHE_LINE_BYTES, "one stripe, one cache line");
 
@@ -94,8 +98,11 @@ struct store_type {
 
 /* Reasons for which expired keys stay until they are told to go. */
 enum store_keeps {
-    STORE_KEEPS_PAUSED = 1 << 0,   /* nothing changes now */
-    STORE_KEEPS_FOLLOWING = 1 << 1 /* the master decides */
+    STORE_KEEPS_PAUSED = 1 << 0,    /* nothing changes now */
+    STORE_KEEPS_FOLLOWING = 1 << 1, /* the master decides */
+    /* Active replication: also writes leave what has expired, unless they change the key. Then it goes as part of their
+     * change. Otherwise it goes when every node agrees: the last operation is not above F, the deadline below W. */
+    STORE_KEEPS_ACTIVE = 1 << 2
 };
 
 struct store {
@@ -125,6 +132,11 @@ struct store {
     /* Number of waiters that change a second key; of keys with waiters; of those with waiters for their loss: see
      * waiters.h. */
     _Atomic uint32_t mover_count, waited_count, loss_count; /* atomic: relaxed */
+    struct horizon horizon;                                 /* active replication: what it knows of the past */
+    struct origins origins;                                 /* active replication: the origins in versions */
+    /* Active replication: window.h. Set with the gate owned, or while data are loaded; NULL: never was on. Any thread
+     * may look at its totals. */
+    struct window *_Atomic window;
 };
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count);

@@ -3,10 +3,12 @@
 #include "base/mem.h"
 #include "base/mem_move.h"
 #include "store/lazyfree.h"
+#include "store/access_priv.h"
 #include "store/effects.h"
 #include "store/expiry.h"
 #include "store/lookup.h"
 #include "store/subkey_ttl_priv.h"
+#include "store/undo_priv.h"
 
 enum { BATCH = 256 }; /* members that go in one change and one effect */
 
@@ -143,11 +145,13 @@ void change_member_expire(struct change *change, struct slice member, int64_t ex
     int64_t before_ms;
 
     expire_ms = MIN(expire_ms, DEADLINE_NONE - 1);
+    if (!has_subkey_ttls(entry) && expire_ms == EXPIRE_NEVER)
+        return;
+    if (UNLIKELY(change->undo != NULL))
+        undo_note_member_deadline(change, member, entry_member_expire_ms(entry, member));
     if (!has_subkey_ttls(entry)) {
         struct subkey_ttls *lifetimes;
 
-        if (expire_ms == EXPIRE_NEVER)
-            return;
         lifetimes = mem_alloc_zero(sizeof(*lifetimes));
         (void)deadlines_set(&lifetimes->members, member, expire_ms);
         subkey_ttl_attach(change, lifetimes);
@@ -227,8 +231,8 @@ struct batch {
     unsigned count;
 };
 
-static void batch_tell(const struct batch *batch, struct access *access, unsigned db, const struct key *key,
-                       const char *command)
+static void batch_tell(const struct batch *batch, const struct change *change, struct access *access, unsigned db,
+                       const struct key *key, const char *command)
 {
     struct slice words[2 + BATCH] = {slice_from_text(command), key->name};
 
@@ -236,7 +240,10 @@ static void batch_tell(const struct batch *batch, struct access *access, unsigne
         return;
     for (unsigned i = 0; i < batch->count; i++)
         words[2 + i] = deadline_text(batch->items[i]);
-    effects_add_unshared(access->effects, db, words, 2 + batch->count);
+    if (access->undo.is_held)
+        undo_hold_words(change, words, 2 + batch->count);
+    else
+        effects_add_unshared(access->effects, db, words, 2 + batch->count);
 }
 
 static void batch_take(struct batch *batch, struct change *change, unsigned most)
@@ -254,6 +261,8 @@ static void batch_take(struct batch *batch, struct change *change, unsigned most
         if (due == NULL)
             break;
         (void)ops->remove(&value, deadline_text(due));
+        if (UNLIKELY(change->undo != NULL))
+            undo_note_member_deadline(change, deadline_text(due), due->when_ms);
         batch->items[batch->count] = due;
     }
     change_keep_value(change, value);
@@ -275,17 +284,19 @@ unsigned subkey_ttl_expire(struct access *access, unsigned db, const struct key 
     struct batch batch;
     bool is_empty;
 
+    access->unasked = true;
     change_begin(&change, access, db, key);
     type = &access->store->types[change_existing(&change)->type];
     batch_take(&batch, &change, most);
     is_empty = count_left(access, &change) == 0;
-    access->unasked = true;
+    access->undo.is_held = access->undo.is_on && !is_empty && access_keeps_active(access);
     change_end(&change, type->expired_class, type->expired_event);
     access->unasked = false;
     if (is_empty)
         delete_unasked(access, db, key, EVENT_GENERIC, "del", FREE_EXPIRE);
     else
-        batch_tell(&batch, access, db, key, type->expired_command);
+        batch_tell(&batch, &change, access, db, key, type->expired_command);
+    access->undo.is_held = false;
     for (unsigned i = 0; i < batch.count; i++)
         mem_free(batch.items[i]);
     counter_add(&access->counters->expired_members, batch.count);

@@ -34,6 +34,7 @@ static inline struct entry *change_existing(const struct change *change)
 }
 
 struct entry *entry_create(struct slice key, unsigned flags, size_t inline_size, int64_t expire_ms, uint32_t clock);
+struct entry *entry_clone(const struct entry *entry); /* its bytes, with what they refer to */
 void entry_free(struct entry *entry);
 struct expiry *deadlines_use(struct stripe_db *keys);
 /* Reallocates the entry with a word for its deadline that holds expire_ms, or without it for EXPIRE_NEVER. */

@@ -1,4 +1,4 @@
-/* An open-loop load generator: GET and SET at a fixed rate, or at full speed. See usage() for the options.
+/* An open-loop load generator: GET and a write at a fixed rate, or at full speed. See usage() for the options.
  *
  * At a fixed rate request number i is due at start + i / rate, whatever happened to those before it. It is sent by the
  * first connection with room in its pipeline; if none has room it waits, and that time is part of its latency, which is
@@ -32,7 +32,8 @@
 
 enum { PREFIX_BYTES = 4, KEY_BYTES_MOST = 64, VALUE_COUNT = 16, REFERENCE_BYTES = 2048, PATIENCE_S = 30 };
 
-enum kind { KIND_GET, KIND_SET, KIND_COUNT };
+enum kind { KIND_GET, KIND_WRITE, KIND_COUNT };
+enum write { WRITE_SET, WRITE_INCR, WRITE_HSET, WRITE_COUNT };
 
 struct request {
     uint64_t due_ns;
@@ -50,6 +51,7 @@ static struct {
     const char *host;
     uint64_t port, connections, pipeline, rate, keys, key_bytes, value_bytes, gets;
     uint64_t count, seconds, warm_up, seed, each_ms;
+    enum write write;
     bool sequential, json;
 } options = {.host = "127.0.0.1",
              .port = 6379,
@@ -87,7 +89,8 @@ static void usage(FILE *to)
           "  --sequential         one after the other, and not at random\n"
           "  --key-size N         bytes of a key: \"key:\" and digits (16)\n"
           "  --value-size N       bytes of a value (64)\n"
-          "  --gets N             percent of the requests that are GET, the others are SET (0)\n"
+          "  --gets N             percent of the requests that are GET, the others are writes (0)\n"
+          "  --write COMMAND      of the writes: set (default), incr, or hset of one field\n"
           "  --seed N             of keys, values and the mix (1)\n"
           "  --each MS            also a line for each such period: seconds, requests, longest latency\n"
           "  --json               the result as one line of JSON\n"
@@ -107,31 +110,55 @@ static void write_key(char *key)
         key[at - 1] = (char)('0' + number % 10);
 }
 
+static void write_command(struct output *output, struct slice begin, const char *key)
+{
+    output_append(output, begin.data, begin.size);
+    resp_write_bulk(output, slice_make(key, options.key_bytes));
+}
+
+static void write_value(struct output *output)
+{
+    struct blob *value = values[random_below(&dice, VALUE_COUNT)];
+
+    resp_write_header(output, '$', (int64_t)options.value_bytes);
+    if (options.value_bytes >= REFERENCE_BYTES)
+        output_append_blob(output, value, 0, options.value_bytes);
+    else
+        output_append(output, value->data, options.value_bytes);
+    output_append(output, "\r\n", 2);
+}
+
+static void write_write(struct output *output, const char *key)
+{
+    switch (options.write) {
+    case WRITE_INCR:
+        write_command(output, SLICE("*2\r\n$4\r\nINCR\r\n"), key);
+        return;
+    case WRITE_HSET:
+        write_command(output, SLICE("*4\r\n$4\r\nHSET\r\n"), key);
+        resp_write_bulk(output, SLICE("field"));
+        break;
+    default:
+        write_command(output, SLICE("*3\r\n$3\r\nSET\r\n"), key);
+        break;
+    }
+    write_value(output);
+}
+
 static void send_request(struct client *client, uint64_t due_ns)
 {
     struct output *output = &client->conn.output;
-    enum kind kind = options.gets != 0 && random_below(&dice, 100) < options.gets ? KIND_GET : KIND_SET;
+    enum kind kind = options.gets != 0 && random_below(&dice, 100) < options.gets ? KIND_GET : KIND_WRITE;
     char key[KEY_BYTES_MOST];
 
     assert(client->sent_count < options.pipeline);
     client->sent[(client->sent_first + client->sent_count++) % options.pipeline] = (struct request){.due_ns = due_ns,
                                                                                                     .kind = kind};
     write_key(key);
-    if (kind == KIND_GET) {
-        output_append(output, "*2\r\n$3\r\nGET\r\n", 13);
-        resp_write_bulk(output, slice_make(key, options.key_bytes));
-    } else {
-        struct blob *value = values[random_below(&dice, VALUE_COUNT)];
-
-        output_append(output, "*3\r\n$3\r\nSET\r\n", 13);
-        resp_write_bulk(output, slice_make(key, options.key_bytes));
-        resp_write_header(output, '$', (int64_t)options.value_bytes);
-        if (options.value_bytes >= REFERENCE_BYTES)
-            output_append_blob(output, value, 0, options.value_bytes);
-        else
-            output_append(output, value->data, options.value_bytes);
-        output_append(output, "\r\n", 2);
-    }
+    if (kind == KIND_GET)
+        write_command(output, SLICE("*2\r\n$3\r\nGET\r\n"), key);
+    else
+        write_write(output, key);
     due_count++;
     conn_write_pending(&client->conn);
 }
@@ -403,6 +430,17 @@ static uint64_t number_of(const char *name, const char *text, uint64_t least, ui
     return number;
 }
 
+static enum write write_of(const char *text)
+{
+    static const char *const names[WRITE_COUNT] = {"set", "incr", "hset"};
+
+    for (unsigned i = 0; i < WRITE_COUNT; i++) {
+        if (strcmp(text, names[i]) == 0)
+            return (enum write)i;
+    }
+    errx(2, "--write wants set, incr or hset");
+}
+
 static void read_options(int argc, char **argv)
 {
     static const struct {
@@ -425,12 +463,13 @@ static void read_options(int argc, char **argv)
         {"each", &options.each_ms, 1, 1000000},
     };
     enum { NUMBERS = (int)(sizeof(numbers) / sizeof(numbers[0])) };
-    struct option known[NUMBERS + 5] = {{0}};
+    struct option known[NUMBERS + 6] = {{0}};
     int index, got, count = 0;
 
     for (; count < NUMBERS; count++)
         known[count] = (struct option){.name = numbers[count].name, .has_arg = required_argument};
     known[count++] = (struct option){.name = "host", .has_arg = required_argument, .val = 'h'};
+    known[count++] = (struct option){.name = "write", .has_arg = required_argument, .val = 'w'};
     known[count++] = (struct option){.name = "sequential", .val = 's'};
     known[count++] = (struct option){.name = "json", .val = 'j'};
     known[count] = (struct option){.name = "help", .val = '?' + 1};
@@ -439,6 +478,8 @@ static void read_options(int argc, char **argv)
             *numbers[index].into = number_of(numbers[index].name, optarg, numbers[index].least, numbers[index].most);
         else if (got == 'h')
             options.host = optarg;
+        else if (got == 'w')
+            options.write = write_of(optarg);
         else if (got == 's')
             options.sequential = true;
         else if (got == 'j')

@@ -6,7 +6,7 @@ TTL_TOLERANCE = {"ttl": 3, "expiretime": 3, "pttl": 3000, "pexpiretime": 3000}
 HELLO_OWN = {b"version", b"id", b"server"}
 SET_FIELDS_OF_INFO = {2, 6, 7, 8, 9}    # of COMMAND INFO: flags, ACL categories, tips, key specs, subcommands
 # Ours take a word more: a member (as KeyDB), WITHSCORE (as 7.2).
-ARITY_EXTENDED = {"ttl", "pttl", "persist", "zrank", "zrevrank"}
+ARITY_EXTENDED = {"ttl", "pttl", "persist", "zrank", "zrevrank", "replicaof"}
 CATEGORIES_EXTENDED = {"ping"}          # @replication, as in KeyDB
 ABSOLUTE_TIME_TOLERANCE_MS = 5000
 

@@ -32,6 +32,38 @@ COUNTED = {b"entries-read", b"lag"}      # of a group: XCLAIM does not tell the 
 CHANGING = {b"seen-time", b"active-time", b"idle", b"inactive", b"radix-tree-keys", b"radix-tree-nodes"}
 
 
+# KEYDB.OP.DELIVER. What the group passes by is pending for keydb:late.
+DELIVER = b"""
+local key, group, consumer, ms, acknowledged = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4] == 'NOACK'
+local position, named, last = nil, {}, ARGV[#ARGV]
+for _, each in ipairs(redis.call('XINFO', 'GROUPS', key)) do
+    if each[2] == group then position = each[8] end
+end
+if not position then return 0 end
+local function owner(id)
+    local found = redis.call('XPENDING', key, group, id, id, 1)[1]
+    return found and found[2]
+end
+local passed = redis.call('XRANGE', key, '(' .. position, last)
+for i = 5, #ARGV do
+    local id = ARGV[i]
+    named[id] = true
+    if not acknowledged then
+        redis.call('XCLAIM', key, group, consumer, 0, id, 'TIME', ms, 'RETRYCOUNT', 1, 'FORCE', 'JUSTID', 'LASTID', id)
+    elseif owner(id) == 'keydb:late' then
+        redis.call('XACK', key, group, id)
+    end
+end
+for _, each in ipairs(passed) do
+    if not named[each[1]] and not owner(each[1]) then
+        redis.call('XCLAIM', key, group, 'keydb:late', 0, each[1], 'TIME', 0, 'RETRYCOUNT', 0, 'FORCE', 'JUSTID')
+    end
+end
+if acknowledged and #passed ~= 0 then redis.call('XGROUP', 'SETID', key, group, last) end
+return #ARGV - 4
+"""
+
+
 class Mistake(Exception):
     """The two servers do not have the same data."""
 
@@ -86,11 +118,7 @@ def plain(words):
     """For a server that knows no operations."""
     name = words[0].upper()
     if name == b"KEYDB.OP.DELIVER":
-        key, group, consumer, ms, ack = words[1:6]
-        if ack == b"NOACK":
-            return [[b"XGROUP", b"SETID", key, group, words[-1]]]
-        return [[b"XCLAIM", key, group, consumer, b"0", each, b"TIME", ms, b"RETRYCOUNT", b"1", b"FORCE", b"JUSTID",
-                 b"LASTID", each] for each in words[6:]]
+        return [[b"EVAL", DELIVER, b"1", *words[1:]]]
     if name == b"KEYDB.OP.XADD":
         return [[b"XADD", *words[1:]]]
     if name != b"KEYDB.OP.POP":

@@ -3,8 +3,10 @@
  *  2. an entry has possible stamps above its prev, a key among its words, and a database that is there;
  *  3. what was read, written and read again, is the same;
  *  4. an error is one printable line. */
+#include "active/comparison.h"
 #include "active/frame.h"
 #include "active/notice.h"
+#include "base/array.h"
 #include "base/blob.h"
 #include "fuzz.h"
 #include "store/stamp.h"
@@ -156,11 +158,42 @@ static void check_want(struct slice body)
     buffer_fini(&again);
 }
 
+static void check_comparison(struct slice body, unsigned way)
+{
+    char error[COMPARISON_ERROR_BYTES];
+    struct comparison_request request;
+    struct comparison_answer answer;
+    struct comparison_keys keys;
+    struct buffer again = {0};
+    uint64_t number;
+
+    assert(way <= 2);
+    if (way == 0 && comparison_read_request(body, &request, error)) {
+        comparison_write_request(&again, &request);
+        comparison_request_fini(&request);
+    } else if (way == 1 && comparison_read_answer(body, DB_COUNT, &answer, error)) {
+        comparison_write_answer(&again, &answer);
+        comparison_answer_fini(&answer);
+    } else if (way == 2 && comparison_read_repair(body, DB_COUNT, &number, &keys, error)) {
+        comparison_write_repair(&again, number, &keys);
+        ARRAY_FINI(&keys);
+    } else {
+        check_error(error);
+        return;
+    }
+    assert(slice_equal(buffer_slice(&again), body));
+    buffer_fini(&again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct slice input = slice_make(bytes, size);
     const uint8_t way = fuzz_take_byte(&input);
 
+    if (way >= 253) {
+        check_comparison(input, way - 253U);
+        return 0;
+    }
     switch (way % 4) {
     case 0:
         check_hello(input);

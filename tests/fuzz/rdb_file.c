@@ -42,6 +42,14 @@ static bool take_library(struct slice source, bool replaces, char *error, size_t
     return source.size != 1;
 }
 
+/* As many local numbers as there are; one of them for several origins. */
+static unsigned number_of(uint64_t id, void *context)
+{
+    (void)context;
+    assert(id != 0);
+    return (unsigned)(id % VERSION_ORIGINS);
+}
+
 static bool load(struct slice bytes, struct access *access, unsigned threads, bool checks_sum,
                  struct rdb_load_result *result)
 {
@@ -50,6 +58,7 @@ static bool load(struct slice bytes, struct access *access, unsigned threads, bo
         .checks_sum = checks_sum,
         .threads = threads,
         .library = take_library,
+        .origin = number_of,
         .limits = {.hash = {4, 16}, .set = {4, 4, 16}, .zset = {4, 16}, .list = {.fill = 3}},
         .pause_bytes = 1 << 20,
     };
@@ -66,9 +75,29 @@ static bool load(struct slice bytes, struct access *access, unsigned threads, bo
     return good;
 }
 
+static void add_version(struct access *access, unsigned db, const struct entry *entry, void *context)
+{
+    const struct key key = key_make(entry_key(entry));
+
+    (void)access;
+    *(uint64_t *)context += (key.hash ^ db) * (entry_version(entry) | 1);
+}
+
+/* Equal for two stores whose keys have the same versions. */
+static uint64_t versions_of(struct access *access)
+{
+    struct snapshot all = snapshot_of_access(access);
+    uint64_t sum = 0;
+    const struct access_visitor visitor = {.visit = add_version, .context = &sum, .sees_expired = true};
+
+    for (unsigned db = 0; db < snapshot_database_bound(&all); db++)
+        snapshot_each(&all, db, &visitor);
+    return sum;
+}
+
 static void digest_of(struct access *access, struct digest *digest)
 {
-    *digest = (struct digest){{0}};
+    *digest = (struct digest){.secret = NULL};
     digest_all(digest, access);
 }
 
@@ -85,17 +114,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     store = make_store(&access, &counters);
     if (load(input, &access, steer & 3, (steer & 4) != 0, &result)) {
         struct snapshot keys = snapshot_of_access(&access);
-        const struct rdb_save_request request = {.keys = &keys, .options = {12, 12, (steer & 8) != 0, true}};
+        static struct rdb_origins origins;
+        const struct rdb_save_request request = {.keys = &keys,
+                                                 .options = {12, 12, (steer & 8) != 0, true},
+                                                 .origins = &origins};
         struct buffer_sink sink = {.sink = {write_to_buffer}};
         struct rdb_save_result saved;
         struct digest before, after;
-        enum status status = rdb_save_to(&sink.sink, &request, &saved);
+        enum status status;
         bool good;
+
+        for (unsigned i = 0; i < VERSION_ORIGINS - 1; i++)
+            origins.ids[i] = i == 0 ? VERSION_ORIGINS : i; /* number_of gives the same numbers back */
+        status = rdb_save_to(&sink.sink, &request, &saved);
 
         assert(status == STATUS_OK && saved.keys == result.keys);
         again = make_store(&more, &more_counters);
         good = load(buffer_slice(&sink.bytes), &more, 0, true, &result);
         assert(good && result.keys == saved.keys);
+        assert(versions_of(&access) == versions_of(&more));
         digest_of(&access, &before);
         digest_of(&more, &after);
         assert(memcmp(&before, &after, sizeof(before)) == 0);

@@ -76,15 +76,37 @@ proc suite_paths {} {
     return $paths
 }
 
+proc procedures {} {
+    set bodies {}
+    foreach name [info procs ::*] {
+        dict set bodies $name [list [info args $name] [info body $name]]
+    }
+    return $bodies
+}
+
+# What a suite defines is its own: it is gone behind the suite, and none may define what the library has, for the suites
+# that follow would call it instead.
+proc check_procedures before {
+    dict for {name body} [procedures] {
+        if {![dict exists $before $name]} {
+            rename $name {}
+        } elseif {[dict get $before $name] ne $body} {
+            test_failed "the suite as such" "it defines $name anew, which the library has"
+        }
+    }
+}
+
 # A mistake in the suite itself, outside of any test, counts as a failed test of that suite.
 proc run_suite path {
     set check::suite [file rootname [file tail $path]]
     set failed_before $check::failed
     set passed_before $check::passed
     set started [clock milliseconds]
+    set before [procedures]
     if {[catch {uplevel #0 [list source $path]} problem details]} {
         test_failed "the suite as such" [dict get $details -errorinfo]
     }
+    check_procedures $before
     if {!$::settings(list)} {
         puts [format "        %s: %d passed, %d failed, %.1f s" $check::suite [expr {$check::passed - $passed_before}] \
             [expr {$check::failed - $failed_before}] [expr {([clock milliseconds] - $started) / 1000.0}]]
@@ -92,7 +114,7 @@ proc run_suite path {
 }
 
 read_arguments $argv
-foreach part {check server resp certs group everything} {
+foreach part {check server resp certs group fake_master everything} {
     source $lib_dir/$part.tcl
 }
 chan configure stdout -buffering line

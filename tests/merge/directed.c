@@ -48,7 +48,7 @@ static void in_step_without(struct sim *sim, uint32_t from, uint32_t to)
 
 static void give_up(struct sim *sim, uint32_t node, uint32_t other)
 {
-    merge_node_give_up(sim->nodes[node].node, sim->nodes[other].node->identity.name);
+    merge_state_give_up(&sim->nodes[node].node->state, sim->nodes[other].node->state.identity.name);
 }
 
 static void text_command(struct sim *sim, uint32_t node, uint32_t key, uint8_t kind, const char *text, int64_t n)

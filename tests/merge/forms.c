@@ -186,12 +186,13 @@ static void compare(struct pair *pair)
     if (merge_record_base_is_missing(&pair->cheap) != (pair->plain.base == NULL))
         pair->wrong = "whether there is a key at the base";
     if (merge_place_compare(merge_record_last(&pair->cheap), plain_record_last(&pair->plain)) != 0 ||
-        pair->cheap.count != pair->plain.count)
+        merge_record_step_count(&pair->cheap) != pair->plain.count)
         pair->wrong = "lists";
     merge_record_validate(&pair->cheap);
 }
 
-static bool run_sequence(uint64_t seed)
+/* What differs, or NULL. */
+static const char *run_sequence(uint64_t seed)
 {
     struct pair pair = {.now = FIRST_WALL};
 
@@ -222,9 +223,7 @@ static bool run_sequence(uint64_t seed)
     }
     if (pair.exists)
         remove_both(&pair);
-    if (pair.wrong != NULL)
-        printf("forms, seed %llu: %s differ\n", (unsigned long long)seed, pair.wrong);
-    return pair.wrong == NULL;
+    return pair.wrong;
 }
 
 unsigned forms_run(uint64_t first_seed, uint64_t count, unsigned *failed)
@@ -232,10 +231,27 @@ unsigned forms_run(uint64_t first_seed, uint64_t count, unsigned *failed)
     unsigned passed = 0;
 
     for (uint64_t i = 0; i < count && *failed < 10; i++) {
-        if (run_sequence(first_seed + i))
+        const char *wrong = run_sequence(first_seed + i);
+
+        if (wrong == NULL) {
             passed++;
-        else
+        } else {
+            printf("forms, seed %llu: %s differ\n", (unsigned long long)(first_seed + i), wrong);
             (*failed)++;
+        }
     }
     return passed;
+}
+
+uint64_t forms_find(unsigned rule, uint64_t most)
+{
+    uint64_t count = 0;
+
+    merge_breaks = UINT64_C(1) << rule;
+    for (uint64_t seed = 0; seed < most && count == 0; seed++) {
+        if (run_sequence(seed) != NULL)
+            count = seed + 1;
+    }
+    merge_breaks = 0;
+    return count;
 }

@@ -31,8 +31,8 @@ void plain_record_fini(struct plain_record *record, const struct merge_model *mo
 {
     drop_ops(record, record->count);
     mem_free(record->ops);
-    model->destroy(record->base);
-    model->destroy(record->value);
+    model->destroy(model, record->base);
+    model->destroy(model, record->value);
     *record = (struct plain_record){0};
 }
 
@@ -44,7 +44,7 @@ struct merge_place plain_record_last(const struct plain_record *record)
 /* Runs the first `count` operations on the base. */
 static struct merge_value *run_list(const struct plain_record *record, uint32_t count, const struct merge_model *model)
 {
-    struct merge_value *value = model->copy(record->base);
+    struct merge_value *value = model->copy(model, record->base);
 
     for (uint32_t i = 0; i < count; i++)
         value = merge_op_run(record->ops[i], value, NULL, model);
@@ -53,7 +53,7 @@ static struct merge_value *run_list(const struct plain_record *record, uint32_t 
 
 static void run_again(struct plain_record *record, const struct merge_model *model)
 {
-    model->destroy(record->value);
+    model->destroy(model, record->value);
     record->value = run_list(record, record->count, model);
 }
 
@@ -89,7 +89,7 @@ static void set_base(struct plain_record *record, struct merge_place place, stru
                      const struct merge_model *model)
 {
     drop_ops(record, count_until(record, place));
-    model->destroy(record->base);
+    model->destroy(model, record->base);
     record->base = value;
     record->base_place = place;
     record->base_overwrote = true;
@@ -161,14 +161,14 @@ bool plain_record_settle(struct plain_record *record, const struct merge_horizon
 
         record->base_place = record->ops[settled - 1]->place;
         record->base_overwrote = false;
-        model->destroy(record->base);
+        model->destroy(model, record->base);
         record->base = base;
         drop_ops(record, settled);
     }
     if (record->count != 0 || record->base_place.stamp > horizon->frontier || keep)
         return false;
     if (record->base != NULL) {
-        record->base = model->expire(record->base, wall);
+        record->base = model->expire(model, record->base, wall);
         run_again(record, model);
     }
     return record->base == NULL;
@@ -180,7 +180,7 @@ void plain_record_forget_list(struct plain_record *record, const struct merge_mo
         return;
     record->base_place = plain_record_last(record);
     record->base_overwrote = false;
-    model->destroy(record->base);
-    record->base = model->copy(record->value);
+    model->destroy(model, record->base);
+    record->base = model->copy(model, record->value);
     drop_ops(record, record->count);
 }

@@ -77,7 +77,7 @@ static uint64_t fresh_origin(struct sim *sim)
 
 static bool is_serving(const struct sim_node *its)
 {
-    return its->node != NULL && its->alive && its->node->ready;
+    return its->node != NULL && its->alive && its->node->state.ready;
 }
 
 /* A random node for which `fits` holds, or SIM_NODES_MOST. */
@@ -98,8 +98,8 @@ static void beat_release(struct sim_beat *beat)
 {
     if (beat == NULL || --beat->references != 0)
         return;
-    merge_beat_fini(&beat->word);
-    merge_vector_fini(&beat->offers);
+    merge_beat_part_fini(&beat->part);
+    merge_beat_fini(&beat->whole);
     mem_free(beat);
 }
 
@@ -218,14 +218,14 @@ static void link_connect(struct sim *sim, struct sim_link *link)
     if (link->state != LINK_OFF || !link->up || to->node == NULL || !to->alive || sim->nodes[link->from].node == NULL ||
         !sim->nodes[link->from].alive)
         return;
-    hello = merge_node_hello(to->node);
+    hello = merge_state_hello(&to->node->state);
     link->state = LINK_CONNECTING;
     queue_push(&link->backward, (struct sim_message){.kind = MESSAGE_HELLO, .hello = hello_copy(&hello)});
 }
 
 static void want(struct sim *sim, struct sim_link *link, uint64_t origin)
 {
-    uint64_t stamp = merge_vector_get(&sim->nodes[link->to].node->data.vector, origin);
+    uint64_t stamp = merge_vector_get(&sim->nodes[link->to].node->state.vector, origin);
 
     queue_push(&link->backward, (struct sim_message){.kind = MESSAGE_WANT, .origin = origin, .stamp = stamp});
 }
@@ -233,9 +233,9 @@ static void want(struct sim *sim, struct sim_link *link, uint64_t origin)
 static void sender_hello(struct sim *sim, struct sim_link *link, const struct merge_hello *hello)
 {
     struct merge_node *node = sim->nodes[link->from].node;
-    enum merge_offer offer = merge_node_offer(node, hello, sim->may_force);
+    enum merge_offer offer = merge_state_offer(&node->state, hello, sim->may_force);
 
-    merge_node_greet(node, hello);
+    merge_state_greet(&node->state, hello);
     if (offer == MERGE_OFFER_WAIT)
         sim->totals->given_first++;
     if (offer == MERGE_OFFER_WAIT || offer == MERGE_OFFER_NOTHING) {
@@ -244,17 +244,17 @@ static void sender_hello(struct sim *sim, struct sim_link *link, const struct me
     }
     link->state = LINK_ON;
     link->cursor = 0;
-    link->sender_origin = node->identity.origin;
+    link->sender_origin = node->state.identity.origin;
     if (offer == MERGE_OFFER_STREAM)
         return;
     if (!hello->ready) {
-        merge_node_sponsor(node, hello);
+        merge_state_sponsor(&node->state, hello);
         if (!merge_broken(MERGE_BREAK_JOIN_UNSYNCED))
             sim_save(sim, link->from);
     }
     queue_push(&link->forward, (struct sim_message){.kind = MESSAGE_SNAPSHOT,
                                                     .snapshot = merge_node_snapshot(node, sim_wall(sim, link->from))});
-    link->forward.items[link->forward.count - 1].snapshot->forced = offer == MERGE_OFFER_FORCED;
+    link->forward.items[link->forward.count - 1].snapshot->account.forced = offer == MERGE_OFFER_FORCED;
     sim->totals->snapshots++;
     sim->totals->forced += offer == MERGE_OFFER_FORCED;
     say(sim, "n%u sends n%u a snapshot%s", link->from, link->to, offer == MERGE_OFFER_FORCED ? " by force" : "");
@@ -275,7 +275,7 @@ static void sender_listen(struct sim *sim, struct sim_link *link)
         case MESSAGE_WANT:
             merge_vector_set(&link->sent, message.origin, message.stamp);
             link->cursor = 0;
-            if (merge_vector_get(&node->data.cut, message.origin) > message.stamp)
+            if (merge_vector_get(&node->state.cut, message.origin) > message.stamp)
                 link_reset(sim, link); /* the next hello tells */
             break;
         case MESSAGE_STOP:
@@ -304,36 +304,15 @@ static void send_entries(struct sim *sim, struct sim_link *link)
     }
 }
 
-/* The words travel in the streams of their origins, so only those of origins that were asked for by this link. */
 static void send_beat(struct sim *sim, struct sim_link *link)
 {
     struct merge_node *node = sim->nodes[link->from].node;
     struct merge_word *own = merge_node_word(node, sim_wall(sim, link->from));
     struct sim_beat *beat = mem_alloc_zero(sizeof(*beat));
-    bool all = merge_broken(MERGE_BREAK_WORD_BEFORE_DEEDS);
 
     beat->references = 1;
-    beat->word.clock = node->clock;
-    for (uint32_t i = 0; i < node->data.vector.count; i++) {
-        struct merge_vector_item item = node->data.vector.items[i];
-
-        merge_vector_set(&beat->offers, item.id, item.stamp);
-        if (merge_vector_has(&link->sent, item.id)) {
-            merge_vector_set(&beat->word.vector, item.id, item.stamp);
-            merge_vector_set(&beat->word.deeds, item.id, merge_vector_get(&node->data.deeds, item.id));
-        }
-    }
-    for (uint32_t i = 0; i < node->group.words.count; i++) {
-        struct merge_word *word = node->group.words.items[i];
-
-        if (all || merge_vector_has(&link->sent, word->origin))
-            *ARRAY_PUSH(&beat->word.words) = merge_word_acquire(word);
-    }
-    if (all || merge_vector_has(&link->sent, own->origin))
-        *ARRAY_PUSH(&beat->word.words) = merge_word_acquire(own);
-    merge_members_copy(&beat->word.members, &node->group.members);
-    merge_vector_copy(&beat->word.closed, &node->group.closed);
-    merge_vector_copy(&beat->word.removed, &node->group.removed);
+    merge_beat_make(&beat->whole, &node->state, own);
+    merge_beat_part(&beat->part, &beat->whole, &link->sent);
     merge_word_release(own);
     queue_push(&link->forward, (struct sim_message){.kind = MESSAGE_BEAT, .beat = beat});
 }
@@ -367,9 +346,9 @@ static void receive_offers(struct sim *sim, struct sim_link *link, const struct 
         uint64_t origin = offers->items[i].id;
         uint32_t other;
 
-        if (origin == to->node->identity.origin || merge_asks_has(&to->asks, number, origin))
+        if (origin == to->node->state.identity.origin || merge_asks_has(&to->asks, number, origin))
             continue;
-        if (merge_vector_has(&to->node->group.closed, origin)) {
+        if (merge_vector_has(&to->node->state.group.closed, origin)) {
             if (!merge_vector_has(&link->asked_closed, origin)) {
                 merge_vector_set(&link->asked_closed, origin, 1);
                 want(sim, link, origin);
@@ -377,7 +356,7 @@ static void receive_offers(struct sim *sim, struct sim_link *link, const struct 
             continue;
         }
         switch (merge_asks_offered(&to->asks, number, offers->items[i], origin == link->sender_origin,
-                                   merge_vector_get(&to->node->data.vector, origin), &other)) {
+                                   merge_vector_get(&to->node->state.vector, origin), &other)) {
         case MERGE_ASK_NOTHING:
             break;
         case MERGE_ASK_WANT:
@@ -403,7 +382,7 @@ static void receive_entry(struct sim *sim, struct sim_link *link, struct sim_mes
     case MERGE_ACCEPTED:
         break;
     case MERGE_OLD:
-        if (!message->repeated && !link->exempt && !merge_vector_has(&to->node->group.closed, origin) &&
+        if (!message->repeated && !link->exempt && !merge_vector_has(&to->node->state.group.closed, origin) &&
             !merge_vector_has(&link->asked_closed, origin) && merge_breaks == 0)
             wrong(sim, "n%u got %llu of %llu twice, the second by the link from n%u", link->to,
                   (unsigned long long)message->entry->stamp, (unsigned long long)origin, link->from);
@@ -442,7 +421,7 @@ static void receive(struct sim *sim, struct sim_link *link)
     struct sim_message message;
     uint32_t next;
 
-    if (merge_vector_has(&to->node->group.closed, link->sender_origin) &&
+    if (merge_vector_has(&to->node->state.group.closed, link->sender_origin) &&
         !merge_broken(MERGE_BREAK_KEEP_OLD_CONNECTIONS) && !merge_broken(MERGE_BREAK_CLOSE_UNCONFIRMED)) {
         link_reset(sim, link);
         return;
@@ -453,7 +432,7 @@ static void receive(struct sim *sim, struct sim_link *link)
         link->exempt = true;
     } else if (message.kind == MESSAGE_SNAPSHOT) {
         receive_snapshot(sim, link, message.snapshot);
-    } else if (to->node->ready) {
+    } else if (to->node->state.ready) {
         switch (message.kind) {
         case MESSAGE_ENTRY:
             receive_entry(sim, link, &message);
@@ -463,10 +442,10 @@ static void receive(struct sim *sim, struct sim_link *link)
             }
             break;
         case MESSAGE_BEAT:
-            if (!merge_node_hear(to->node, &message.beat->word))
+            if (!merge_state_hear(&to->node->state, &message.beat->part))
                 link_reset(sim, link);
             else if (link->state == LINK_ON)
-                receive_offers(sim, link, &message.beat->offers);
+                receive_offers(sim, link, &message.beat->part.offers);
             break;
         default: /* STOPPED */
             next = merge_asks_stopped(&to->asks, link_number(sim, link), message.origin);
@@ -549,7 +528,7 @@ void sim_evict(struct sim *sim, uint32_t node, uint32_t key)
                               .overwrites = true,
                               .evicts = true};
 
-    if (found == NULL || found->record.value == NULL || !merge_node_may_evict(sim->nodes[node].node))
+    if (found == NULL || found->record.value == NULL || !merge_state_may_evict(&sim->nodes[node].node->state))
         return;
     item.seen = merge_record_last(&found->record).stamp;
     sim->totals->evictions++;
@@ -586,9 +565,11 @@ static void client(struct sim *sim, uint32_t node)
 
         if (!looked[key]) {
             looked[key] = true;
-            seen[key] = found == NULL ? NULL : value_model.expire(value_model.copy(found->record.value), wall);
+            seen[key] = found == NULL ? NULL
+                                      : value_model.expire(&value_model,
+                                                           value_model.copy(&value_model, found->record.value), wall);
         }
-        if (!value_random_part(&sim->random, seen[key], wall, its->identity.origin, sim->profile, part))
+        if (!value_random_part(&sim->random, seen[key], wall, its->state.identity.origin, sim->profile, part))
             continue;
         part_counts[key]++;
         seen[key] = value_apply_part(seen[key], part, wall);
@@ -596,7 +577,7 @@ static void client(struct sim *sim, uint32_t node)
     for (uint32_t key = 0; key < sim->key_count; key++) {
         bool overwrites = false;
 
-        value_model.destroy(seen[key]);
+        value_model.destroy(&value_model, seen[key]);
         for (uint32_t i = 0; i < part_counts[key]; i++)
             overwrites |= value_kind_overwrites(parts[key][i].kind);
         if (part_counts[key] != 0)
@@ -629,7 +610,7 @@ void sim_trim(struct sim *sim, uint32_t node)
         if (link->from != node || link->state != LINK_ON)
             continue;
         for (uint32_t n = 0; n < link->sent.count; n++)
-            lacks |= link->sent.items[n].stamp < merge_vector_get(&its->data.cut, link->sent.items[n].id);
+            lacks |= link->sent.items[n].stamp < merge_vector_get(&its->state.cut, link->sent.items[n].id);
         link->cursor = link->cursor > gone ? link->cursor - gone : 0;
         if (lacks)
             link_reset(sim, link);
@@ -690,8 +671,8 @@ void sim_back(struct sim *sim, uint32_t node)
 
     merge_node_restart(its->node, its->file, fresh_origin(sim));
     its->alive = true;
-    say(sim, "n%u is back as %llu, clock %llu", node, (unsigned long long)its->node->identity.origin,
-        (unsigned long long)(its->node->clock >> MERGE_COUNTER_BITS));
+    say(sim, "n%u is back as %llu, clock %llu", node, (unsigned long long)its->node->state.identity.origin,
+        (unsigned long long)(its->node->state.clock >> MERGE_COUNTER_BITS));
 }
 
 static uint32_t add_node(struct sim *sim)
@@ -729,7 +710,7 @@ static void join(struct sim *sim, uint64_t percent)
         return;
     index = add_node(sim);
     sim->totals->joins++;
-    say(sim, "n%u joins as %llu", index, (unsigned long long)sim->nodes[index].node->identity.origin);
+    say(sim, "n%u joins as %llu", index, (unsigned long long)sim->nodes[index].node->state.identity.origin);
     for (uint32_t turn = 0; turn < 2 && linked == 0; turn++) {
         for (uint32_t i = 0; i < index; i++) {
             if (sim->nodes[i].node == NULL || (turn == 0 ? !chance(sim, percent) : linked != 0))
@@ -792,11 +773,11 @@ static bool all_know_all(const struct sim *sim, uint32_t without)
 
         if (its->node == NULL)
             continue;
-        if (!its->node->ready || its->node->group.members.count != nodes_there(sim))
+        if (!its->node->state.ready || its->node->state.group.members.count != nodes_there(sim))
             return false;
         for (uint32_t n = 0; n < sim->node_count && i != without; n++) {
             if (sim->nodes[n].node != NULL &&
-                merge_members_find(&its->node->group.members, sim->nodes[n].node->identity.name) == NULL)
+                merge_members_find(&its->node->state.group.members, sim->nodes[n].node->state.identity.name) == NULL)
                 return false;
         }
     }
@@ -807,7 +788,7 @@ bool sim_forget(struct sim *sim, uint32_t by, uint32_t gone)
 {
     struct sim_node *its = &sim->nodes[gone];
 
-    if (!merge_node_forget(sim->nodes[by].node, its->node->identity.name))
+    if (!merge_state_forget(&sim->nodes[by].node->state, its->node->state.identity.name))
         return false;
     say(sim, "n%u forgets n%u, which is gone", by, gone);
     sim->totals->forgotten++;
@@ -827,7 +808,7 @@ static bool forget(struct sim *sim)
     uint32_t gone = (uint32_t)below(sim, sim->node_count), by = some_node(sim, is_serving);
     const struct sim_node *its = &sim->nodes[gone];
 
-    if (its->node == NULL || by == SIM_NODES_MOST || by == gone || nodes_there(sim) < 3 || !its->node->ready ||
+    if (its->node == NULL || by == SIM_NODES_MOST || by == gone || nodes_there(sim) < 3 || !its->node->state.ready ||
         !stays_connected(sim, gone))
         return false;
     if (!all_know_all(sim, gone) && !merge_broken(MERGE_BREAK_FORGET_UNKNOWN))
@@ -918,9 +899,9 @@ static void give_up(struct sim *sim, uint32_t node)
     for (uint32_t i = 0; i < sim->node_count; i++) {
         if (i == node || sim->nodes[i].node == NULL || chance(sim, 50))
             continue;
-        merge_node_give_up(sim->nodes[node].node, NAME_OF(i));
+        merge_state_give_up(&sim->nodes[node].node->state, NAME_OF(i));
         if (chance(sim, 50))
-            merge_node_give_up(sim->nodes[i].node, NAME_OF(node));
+            merge_state_give_up(&sim->nodes[i].node->state, NAME_OF(node));
         if (is_cut)
             sim_cut(sim, node, i, true);
     }
@@ -1059,7 +1040,8 @@ static struct merge_value *view(const struct sim_node *its, struct slice name, i
 {
     const struct merge_key *key = merge_node_find(its->node, name);
 
-    return key == NULL ? NULL : value_model.expire(value_model.copy(key->record.value), wall);
+    return key == NULL ? NULL
+                       : value_model.expire(&value_model, value_model.copy(&value_model, key->record.value), wall);
 }
 
 static bool same_vectors(const struct merge_vector *a, const struct merge_vector *b)
@@ -1079,7 +1061,7 @@ static void compare(struct sim *sim)
 
         if (its->node == NULL)
             continue;
-        if (!its->node->ready) {
+        if (!its->node->state.ready) {
             wrong(sim, "n%u never joined", i);
             return;
         }
@@ -1089,8 +1071,8 @@ static void compare(struct sim *sim)
         }
         if (by_frontier && its->node->data.horizon.wall > wall)
             wall = its->node->data.horizon.wall;
-        else if (!by_frontier && its->node->identity.wall > wall)
-            wall = its->node->identity.wall;
+        else if (!by_frontier && its->node->state.identity.wall > wall)
+            wall = its->node->state.identity.wall;
         if (merge_breaks == 0)
             merge_node_validate(its->node);
         if (!sim->bounded && its->node->counts.late + its->node->counts.late_wall != 0)
@@ -1098,7 +1080,7 @@ static void compare(struct sim *sim)
                   (unsigned long long)its->node->counts.late_wall);
         if (its->node->data.dirty.count != 0)
             wrong(sim, "n%u is still dirty", i);
-        if (!same_vectors(&its->node->data.deeds, &first->node->data.deeds))
+        if (!same_vectors(&its->node->state.deeds, &first->node->state.deeds))
             wrong(sim, "n%u and n%u do not have the same operations", first_number, i);
     }
     for (uint32_t k = 0; k < sim->key_count && first != NULL; k++) {
@@ -1116,25 +1098,25 @@ static void compare(struct sim *sim)
                 value_print(b, sizeof(b), value);
                 wrong(sim, "k%u differs: %s at n%u, %s at n%u", k, a, first_number, b, i);
             }
-            value_model.destroy(value);
+            value_model.destroy(&value_model, value);
         }
         if (!sim->bounded) {
-            ideal = value_model.expire(oracle(sim, &first->node->data.deeds, key_name(k)), wall);
+            ideal = value_model.expire(&value_model, oracle(sim, &first->node->state.deeds, key_name(k)), wall);
             sim->totals->compared_with_oracle++;
             if (!value_equal(ideal, want_value)) {
                 value_print(a, sizeof(a), want_value);
                 value_print(b, sizeof(b), ideal);
                 wrong(sim, "k%u is %s at all nodes, %s in order", k, a, b);
             }
-            value_model.destroy(ideal);
+            value_model.destroy(&value_model, ideal);
         }
-        value_model.destroy(want_value);
+        value_model.destroy(&value_model, want_value);
     }
     for (uint32_t i = 0; i < sim->node_count && !sim->bounded; i++) {
         const struct merge_node *node = sim->nodes[i].node;
 
-        for (uint32_t n = 0; node != NULL && n < node->data.deeds.count; n++) {
-            if (node->data.deeds.items[n].stamp > node->data.horizon.frontier)
+        for (uint32_t n = 0; node != NULL && n < node->state.deeds.count; n++) {
+            if (node->state.deeds.items[n].stamp > node->data.horizon.frontier)
                 wrong(sim, "the frontier of n%u stalls", i);
         }
     }
@@ -1152,11 +1134,11 @@ static bool is_quiet(const struct sim *sim)
             continue;
         if (first == NULL)
             first = node;
-        if (!node->ready || node->data.dirty.count != 0 || node->data.recheck.stamp != 0 ||
-            !same_vectors(&node->data.deeds, &first->data.deeds))
+        if (!node->state.ready || node->data.dirty.count != 0 || node->data.recheck.stamp != 0 ||
+            !same_vectors(&node->state.deeds, &first->state.deeds))
             return false;
-        for (uint32_t n = 0; n < node->data.deeds.count && !sim->bounded; n++) {
-            if (node->data.deeds.items[n].stamp > node->data.horizon.frontier)
+        for (uint32_t n = 0; n < node->state.deeds.count && !sim->bounded; n++) {
+            if (node->state.deeds.items[n].stamp > node->data.horizon.frontier)
                 return false;
         }
     }
@@ -1170,22 +1152,22 @@ static void print_nodes(const struct sim *sim)
 
         if (node == NULL)
             continue;
-        printf("        n%u origin %llu F %llu W %lld floor %llu, has", i, (unsigned long long)node->identity.origin,
-               (unsigned long long)node->data.horizon.frontier, (long long)node->data.horizon.wall,
-               (unsigned long long)node->data.horizon.floor);
-        for (uint32_t n = 0; n < node->data.vector.count; n++) {
-            const struct merge_vector_item *item = &node->data.vector.items[n];
+        printf("        n%u origin %llu F %llu W %lld floor %llu, has", i,
+               (unsigned long long)node->state.identity.origin, (unsigned long long)node->data.horizon.frontier,
+               (long long)node->data.horizon.wall, (unsigned long long)node->data.horizon.floor);
+        for (uint32_t n = 0; n < node->state.vector.count; n++) {
+            const struct merge_vector_item *item = &node->state.vector.items[n];
 
             printf(" %llu:%llu%s", (unsigned long long)item->id, (unsigned long long)item->stamp,
-                   merge_vector_has(&node->group.closed, item->id) ? " (closed)" : "");
+                   merge_vector_has(&node->state.group.closed, item->id) ? " (closed)" : "");
         }
         printf(", members");
-        for (uint32_t n = 0; n < node->group.members.count; n++)
-            printf(" n%llu:%llu", (unsigned long long)node->group.members.items[n].name - 1,
-                   (unsigned long long)node->group.members.items[n].origin);
+        for (uint32_t n = 0; n < node->state.group.members.count; n++)
+            printf(" n%llu:%llu", (unsigned long long)node->state.group.members.items[n].name - 1,
+                   (unsigned long long)node->state.group.members.items[n].origin);
         printf(", heard of");
-        for (uint32_t n = 0; n < node->group.words.count; n++)
-            printf(" n%llu", (unsigned long long)node->group.words.items[n]->name - 1);
+        for (uint32_t n = 0; n < node->state.group.words.count; n++)
+            printf(" n%llu", (unsigned long long)node->state.group.words.items[n]->name - 1);
         printf("\n");
     }
 }
@@ -1225,12 +1207,12 @@ static void found_group(struct sim *sim)
     for (uint32_t i = 0; i < sim->node_count; i++) {
         struct merge_node *node = sim->nodes[i].node;
 
-        node->ready = true;
+        node->state.ready = true;
         for (uint32_t n = 0; n < sim->node_count; n++) {
-            const struct merge_identity *identity = &sim->nodes[n].node->identity;
+            const struct merge_identity *identity = &sim->nodes[n].node->state.identity;
 
-            merge_members_learn(&node->group.members, (struct merge_member){identity->name, identity->origin, 0});
-            merge_vector_set(&node->data.vector, identity->origin, 0);
+            merge_members_learn(&node->state.group.members, (struct merge_member){identity->name, identity->origin, 0});
+            merge_vector_set(&node->state.vector, identity->origin, 0);
         }
         sim_save(sim, i);
     }

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "merge/asks.h"
-#include "merge/node.h"
+#include "node.h"
 #include "values.h"
 
 enum { SIM_NODES_MOST = 8, SIM_LINKS_MOST = SIM_NODES_MOST * SIM_NODES_MOST };
@@ -59,8 +59,7 @@ enum sim_message_kind {
 
 struct sim_beat {
     uint32_t references;
-    struct merge_beat word;
-    struct merge_vector offers; /* all that the sender has */
+    struct merge_beat whole, part; /* part: what goes by the link */
 };
 
 struct sim_message {

@@ -444,11 +444,14 @@ struct merge_value *value_apply_part(struct merge_value *value, const struct val
     return value_expire(value, wall);
 }
 
-/* What was touched: a whole value where a key appeared, disappeared or became another one, else stretches of bytes. */
+/* What was touched: a whole value where a key appeared, disappeared or became another one, a member, what was added to
+ * an integer, else stretches of bytes. */
 struct merge_undo {
     uint32_t references;
-    bool whole;
-    struct merge_value *before; /* if whole */
+    enum { UNDO_WHOLE, UNDO_BYTES, UNDO_MEMBER, UNDO_ADDITION } form;
+    struct merge_value *before; /* if whole; of a member: the value that has it */
+    uint8_t member;             /* VALUE_MEMBERS: the string itself */
+    int64_t amount;
     uint32_t count;
     struct {
         uint16_t at;
@@ -471,7 +474,126 @@ static void value_undo_release(struct merge_undo *undo)
     mem_free(undo);
 }
 
-static struct merge_undo *value_what_was_touched(struct merge_value *before, const struct merge_value *after)
+static uint8_t type_of_part(const struct value_part *part)
+{
+    if (part->kind == KIND_HSET || part->kind == KIND_HDEL || part->kind == KIND_HINCRBY)
+        return VALUE_HASH;
+    if (part->kind == KIND_SADD || part->kind == KIND_SREM)
+        return VALUE_SET;
+    return part->kind == KIND_INCRBY ? VALUE_STRING : VALUE_ZSET;
+}
+
+static struct merge_touch value_touch(const struct merge_op *op)
+{
+    const struct value_part *part = (const void *)op->words.data;
+
+    if (op->words.size != sizeof(*part))
+        return (struct merge_touch){.kind = MERGE_TOUCHES_ALL};
+    switch (part->kind) {
+    case KIND_INCRBY:
+        return (struct merge_touch){VALUE_MEMBERS, MERGE_ADDS};
+    case KIND_HINCRBY:
+        return (struct merge_touch){part->member, MERGE_ADDS};
+    case KIND_SADD:
+    case KIND_HSET:
+    case KIND_ZADD:
+        return (struct merge_touch){part->member, MERGE_WRITES};
+    case KIND_SREM:
+    case KIND_HDEL:
+    case KIND_ZREM:
+        return (struct merge_touch){part->member, MERGE_REMOVES};
+    default:
+        return (struct merge_touch){.kind = MERGE_TOUCHES_ALL};
+    }
+}
+
+/* The integer that the part adds to, if that is how it would be written ("07" is not). */
+static bool read_integer(const struct merge_value *value, const struct value_part *part, long *number)
+{
+    const bool is_string = part->kind == KIND_INCRBY;
+    const char *text = is_string ? value->of.string : value->of.hash.text[part->member];
+    const uint8_t size = is_string ? value->count : value->of.hash.size[part->member];
+    char as_written[32];
+
+    *number = 0;
+    if (!is_string && (value->members >> part->member & 1) == 0)
+        return true;
+    return parse_integer(text, size, number) && snprintf(as_written, sizeof(as_written), "%ld", *number) == size &&
+           memcmp(as_written, text, size) == 0;
+}
+
+/* The greatest amount is 20. */
+static bool value_suits(const struct merge_value *value, const struct merge_op *op, uint32_t younger, uint32_t again)
+{
+    const struct value_part *part = (const void *)op->words.data;
+    const unsigned members = (unsigned)__builtin_popcount(value->members);
+    long number;
+
+    if (value->type != type_of_part(part))
+        return false;
+    if (again != 0 && members <= again + 1 && !merge_broken(MERGE_BREAK_IN_PLACE_EMPTIES))
+        return false;
+    switch (value_touch(op).kind) {
+    case MERGE_ADDS:
+        return merge_broken(MERGE_BREAK_IN_PLACE_LIMITS) ||
+               (read_integer(value, part, &number) && labs(number) + 20 * (long)(younger + 1) <= VALUE_LIMIT);
+    case MERGE_REMOVES:
+        return members > younger + 1 || merge_broken(MERGE_BREAK_IN_PLACE_EMPTIES);
+    default:
+        return true;
+    }
+}
+
+static bool value_undo_is_apart(const struct merge_undo *undo, enum merge_touch_kind kind)
+{
+    return undo->form == (kind == MERGE_ADDS ? UNDO_ADDITION : UNDO_MEMBER);
+}
+
+/* All but this member is as it was, and all deadlines. */
+static bool is_member_alone(const struct merge_value *before, const struct merge_value *after, uint8_t member)
+{
+    const uint8_t others = (uint8_t) ~(1 << member);
+
+    if ((before->members & others) != (after->members & others) || before->deadline != after->deadline)
+        return false;
+    return memcmp(before->member_deadline, after->member_deadline, sizeof(before->member_deadline)) == 0;
+}
+
+/* Of one that can run in place; else false. */
+static bool note_apart(struct merge_undo *undo, const struct merge_op *op, struct merge_value *before,
+                       const struct merge_value *after)
+{
+    const struct value_part *part = (const void *)op->words.data;
+    long old, new;
+
+    switch (value_touch(op).kind) {
+    case MERGE_ADDS:
+        if (!read_integer(before, part, &old) || !read_integer(after, part, &new))
+            return false;
+        if (before->deadline != after->deadline || new - old != part->n) /* it had expired */
+            return false;
+        if (part->kind == KIND_HINCRBY &&
+            ((before->members >> part->member & 1) == 0 || !is_member_alone(before, after, part->member)))
+            return false;
+        undo->form = UNDO_ADDITION;
+        undo->member = part->kind == KIND_INCRBY ? VALUE_MEMBERS : part->member;
+        undo->amount = new - old;
+        return true;
+    case MERGE_WRITES:
+    case MERGE_REMOVES:
+        if (!is_member_alone(before, after, part->member))
+            return false;
+        undo->form = UNDO_MEMBER;
+        undo->member = part->member;
+        undo->before = value_copy(before);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static struct merge_undo *value_what_was_touched(const struct merge_op *op, struct merge_value *before,
+                                                 const struct merge_value *after)
 {
     struct merge_undo *undo;
     const uint8_t *old = (const uint8_t *)before, *new = (const uint8_t *)after;
@@ -480,11 +602,13 @@ static struct merge_undo *value_what_was_touched(struct merge_value *before, con
         return NULL;
     undo = mem_alloc_zero(sizeof(*undo) + sizeof(*before) * sizeof(undo->bytes[0]));
     undo->references = 1;
-    undo->whole = before == NULL || after == NULL || before->type != after->type;
-    if (undo->whole) {
+    if (before == NULL || after == NULL || before->type != after->type) {
         undo->before = value_copy(before);
         return undo;
     }
+    if (note_apart(undo, op, before, after))
+        return undo;
+    undo->form = UNDO_BYTES;
     for (size_t i = sizeof(uint32_t); i < sizeof(*before); i++) {
         if (old[i] == new[i])
             continue;
@@ -494,13 +618,46 @@ static struct merge_undo *value_what_was_touched(struct merge_value *before, con
     return undo;
 }
 
+static void restore_member(struct merge_value *value, const struct merge_value *before, uint8_t member)
+{
+    const uint8_t bit = (uint8_t)(1 << member);
+
+    value->members = (uint8_t)((value->members & ~bit) | (before->members & bit));
+    if (value->type == VALUE_HASH) {
+        value->of.hash.size[member] = before->of.hash.size[member];
+        memcpy(value->of.hash.text[member], before->of.hash.text[member], VALUE_FIELD_MOST);
+    } else if (value->type == VALUE_ZSET) {
+        value->of.score[member] = before->of.score[member];
+    }
+}
+
+static void take_off(struct merge_value *value, uint8_t member, int64_t amount)
+{
+    char text[32];
+    long number = 0;
+
+    if (member == VALUE_MEMBERS) {
+        (void)parse_integer(value->of.string, value->count, &number);
+        set_string(value, text, (uint8_t)snprintf(text, sizeof(text), "%ld", number - (long)amount));
+        return;
+    }
+    (void)parse_integer(value->of.hash.text[member], value->of.hash.size[member], &number);
+    memset(value->of.hash.text[member], 0, VALUE_FIELD_MOST);
+    value->of.hash.size[member] = (uint8_t)snprintf(text, sizeof(text), "%ld", number - (long)amount);
+    memcpy(value->of.hash.text[member], text, value->of.hash.size[member]);
+}
+
 static struct merge_value *value_undo(struct merge_value *value, const struct merge_undo *undo)
 {
-    if (undo->whole) {
+    if (undo->form == UNDO_WHOLE) {
         value_destroy(value);
         return value_copy(undo->before);
     }
     value = value_own(value);
+    if (undo->form == UNDO_MEMBER)
+        restore_member(value, undo->before, undo->member);
+    else if (undo->form == UNDO_ADDITION)
+        take_off(value, undo->member, undo->amount);
     for (uint32_t i = 0; i < undo->count; i++)
         ((uint8_t *)value)[undo->bytes[i].at] = undo->bytes[i].byte;
     return value;
@@ -517,7 +674,7 @@ static struct merge_value *value_apply(struct merge_value *value, const struct m
             break; /* its value stands behind it */
     }
     if (undo != NULL)
-        *undo = value_what_was_touched(before, value);
+        *undo = value_what_was_touched(op, before, value);
     value_destroy(before);
     return value;
 }
@@ -537,14 +694,88 @@ static struct slice value_restore(const struct merge_value *value)
     return slice_make(part, sizeof(*part) + sizeof(*value));
 }
 
-const struct merge_model value_model = {.apply = value_apply,
-                                        .undo = value_undo,
-                                        .undo_acquire = value_undo_acquire,
-                                        .undo_release = value_undo_release,
-                                        .expire = value_expire,
-                                        .copy = value_copy,
-                                        .destroy = value_destroy,
-                                        .restore = value_restore};
+/* The functions of a model get it first. */
+static struct merge_value *model_apply(const struct merge_model *model, struct merge_value *value,
+                                       const struct merge_op *op, struct merge_undo **undo)
+{
+    (void)model;
+    return value_apply(value, op, undo);
+}
+
+static struct merge_value *model_undo(const struct merge_model *model, struct merge_value *value,
+                                      const struct merge_undo *undo)
+{
+    (void)model;
+    return value_undo(value, undo);
+}
+
+static struct merge_touch model_touch(const struct merge_model *model, const struct merge_op *op)
+{
+    (void)model;
+    return value_touch(op);
+}
+
+static bool model_suits(const struct merge_model *model, const struct merge_value *value, const struct merge_op *op,
+                        uint32_t younger, uint32_t again)
+{
+    (void)model;
+    return value_suits(value, op, younger, again);
+}
+
+static bool model_undo_is_apart(const struct merge_model *model, const struct merge_undo *undo,
+                                enum merge_touch_kind kind)
+{
+    (void)model;
+    return value_undo_is_apart(undo, kind);
+}
+
+static struct merge_undo *model_undo_acquire(const struct merge_model *model, struct merge_undo *undo)
+{
+    (void)model;
+    return value_undo_acquire(undo);
+}
+
+static void model_undo_release(const struct merge_model *model, struct merge_undo *undo)
+{
+    (void)model;
+    value_undo_release(undo);
+}
+
+static struct merge_value *model_expire(const struct merge_model *model, struct merge_value *value, int64_t wall)
+{
+    (void)model;
+    return value_expire(value, wall);
+}
+
+static struct merge_value *model_copy(const struct merge_model *model, struct merge_value *value)
+{
+    (void)model;
+    return value_copy(value);
+}
+
+static void model_destroy(const struct merge_model *model, struct merge_value *value)
+{
+    (void)model;
+    value_destroy(value);
+}
+
+static struct slice model_restore(const struct merge_model *model, const struct merge_value *value)
+{
+    (void)model;
+    return value_restore(value);
+}
+
+const struct merge_model value_model = {.apply = model_apply,
+                                        .undo = model_undo,
+                                        .touch = model_touch,
+                                        .suits = model_suits,
+                                        .undo_is_apart = model_undo_is_apart,
+                                        .undo_acquire = model_undo_acquire,
+                                        .undo_release = model_undo_release,
+                                        .expire = model_expire,
+                                        .copy = model_copy,
+                                        .destroy = model_destroy,
+                                        .restore = model_restore};
 
 /* --- random commands --- */
 

@@ -63,17 +63,17 @@ static void put_counts(struct output *out, unsigned replica_count, bool is_in_fi
     resp_write_int(out, replica_count);
 }
 
-static void reply_later(struct client *client, unsigned replica_count, bool is_in_file)
+static void reply_later(struct client *client, const struct wait_state *state)
 {
-    put_counts(&client->conn.output, replica_count, is_in_file);
+    put_counts(&client->conn.output, state->replica_count, state->is_in_file);
 }
 
-static void reply_later_with_file(struct client *client, unsigned replica_count, bool is_in_file)
+static void reply_later_with_file(struct client *client, const struct wait_state *state)
 {
-    if (!aof_is_on() && !is_in_file)
+    if (!aof_is_on() && !state->is_in_file)
         resp_write_error_text(&client->conn.output, off_error);
     else
-        put_counts(&client->conn.output, replica_count, is_in_file);
+        put_counts(&client->conn.output, state->replica_count, state->is_in_file);
 }
 
 static void cmd_waitaof(struct request *request)

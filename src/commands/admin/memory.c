@@ -1,4 +1,5 @@
 /* MEMORY: where the memory is. */
+#include "active/node.h"
 #include "base/buffer.h"
 #include "base/mem.h"
 #include "base/mem_move.h"
@@ -13,7 +14,7 @@
 
 #include <stdio.h>
 
-enum { STATS_PAIRS = 27, SMALL_BYTES = 5 << 20, MANY_CLIENT_BYTES = 200 << 10 };
+enum { STATS_PAIRS = 27, ACTIVE_PAIRS = 2, SMALL_BYTES = 5 << 20, MANY_CLIENT_BYTES = 200 << 10 };
 
 /* --------------------------------------------------------------------------------------------------------- USAGE -- */
 
@@ -117,13 +118,14 @@ static void cmd_memory_stats(struct request *request)
 {
     struct memory_report report;
     struct replicas_stats replicas;
+    const bool is_active = active_is_on();
     unsigned databases = used_databases();
     uint64_t above_start;
 
     collect(&report);
     replicas_stats(&replicas);
     above_start = report.used > report.startup ? report.used - report.startup : 0;
-    reply_map(request, STATS_PAIRS + databases);
+    reply_map(request, STATS_PAIRS + databases + (is_active ? ACTIVE_PAIRS : 0));
     put_number(request, "peak.allocated", report.peak);
     put_number(request, "total.allocated", report.used);
     put_number(request, "startup.allocated", report.startup);
@@ -134,6 +136,10 @@ static void cmd_memory_stats(struct request *request)
     put_number(request, "aof.buffer", 0);
     put_number(request, "lua.caches", (int64_t)script_facts().cached_scripts_bytes);
     put_number(request, "functions.caches", (int64_t)script_facts().functions_bytes);
+    if (is_active) {
+        put_number(request, "active.history", report.journal);
+        put_number(request, "active.window", report.window);
+    }
     put_databases(request, databases);
     put_number(request, "overhead.total", report.overhead);
     put_number(request, "keys.count", report.keys);
@@ -203,6 +209,17 @@ static void cmd_memory_doctor(struct request *request)
                           "* Clients: their buffers take %llu bytes each on average. CLIENT LIST shows which; "
                           "maxmemory-clients and client-output-buffer-limit bound them.\n",
                           (unsigned long long)(report.clients / report.client_count));
+        if (report.journal * 2 > report.used)
+            buffer_printf(&text,
+                          "* Journal: %llu bytes are kept for replicas and peers that are slow or away. "
+                          "repl-backlog-size, active-history-limit and journal-memory-limit bound it.\n",
+                          (unsigned long long)report.journal);
+        if (report.window * 2 > report.used)
+            buffer_printf(&text,
+                          "* Window: %llu bytes are operations and deleted keys that not all members of the active "
+                          "group are known to have. KEYDB.ACTIVE PEERS shows who is silent; active-window-size, "
+                          "active-tombstones-limit and active-peer-timeout bound it.\n",
+                          (unsigned long long)report.window);
         if (text.size == 0)
             buffer_append_text(&text, "Nothing about the memory of this server is out of the ordinary.\n");
     }

@@ -1,6 +1,8 @@
 /* ROLE, WAIT, FAILOVER: what a group of servers looks like from here, and waiting for it. */
 #include "commands/shared/families.h"
 
+#include "active/options.h"
+#include "active/overview.h"
 #include "base/array.h"
 #include "base/number.h"
 #include "replication/failover.h"
@@ -16,19 +18,19 @@
 
 /* --------------------------------------------------------------------------------------------------------- ROLE -- */
 
+static const char *const state_words[] = {[MASTER_CONNECT] = "connect",
+                                          [MASTER_CONNECTING] = "connecting",
+                                          [MASTER_HANDSHAKE] = "handshake",
+                                          [MASTER_SYNC] = "sync",
+                                          [MASTER_CONNECTED] = "connected"};
+
 static void role_of_replica(struct request *request, const struct master_facts *master)
 {
-    static const char *const states[] = {[MASTER_CONNECT] = "connect",
-                                         [MASTER_CONNECTING] = "connecting",
-                                         [MASTER_HANDSHAKE] = "handshake",
-                                         [MASTER_SYNC] = "sync",
-                                         [MASTER_CONNECTED] = "connected"};
-
     reply_array(request, 5);
     reply_text(request, "slave");
     reply_text(request, master->host);
     reply_int(request, master->port);
-    reply_text(request, states[master->state]);
+    reply_text(request, state_words[master->state]);
     reply_int(request, master->state == MASTER_CONNECTED ? master->applied_offset : -1);
 }
 
@@ -80,12 +82,38 @@ static void role_of_master(struct request *request)
     ARRAY_FINI(&lines);
 }
 
+/* As a replica's; several masters as an array of such. */
+static void role_of_active(struct request *request)
+{
+    struct overview overview;
+    size_t count = 0;
+
+    overview_take(&overview, request->access->now_ms);
+    while (count < overview.count && overview.items[count].has_link)
+        count++;
+    if (count != 1)
+        reply_array(request, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct link_facts *link = &overview.items[i].link;
+
+        reply_array(request, 5);
+        reply_text(request, "active-replica");
+        reply_text(request, link->host);
+        reply_int(request, link->port);
+        reply_text(request, state_words[link->state]);
+        reply_int(request, link->state == MASTER_CONNECTED ? history_offset() : -1);
+    }
+    overview_fini(&overview);
+}
+
 static void cmd_role(struct request *request)
 {
     struct master_facts master;
 
     master_facts(&master);
-    if (master.follows)
+    if (role_is_active())
+        role_of_active(request);
+    else if (master.follows)
         role_of_replica(request, &master);
     else
         role_of_master(request);
@@ -93,10 +121,9 @@ static void cmd_role(struct request *request)
 
 /* --------------------------------------------------------------------------------------------------------- WAIT -- */
 
-static void reply_count(struct client *client, unsigned replica_count, bool is_in_file)
+static void reply_count(struct client *client, const struct wait_state *state)
 {
-    (void)is_in_file;
-    resp_write_int(&client->conn.output, replica_count);
+    resp_write_int(&client->conn.output, state->replica_count);
 }
 
 static void cmd_wait(struct request *request)
@@ -174,6 +201,10 @@ static void cmd_failover(struct request *request)
     struct failover_wish wish = {0};
     const char *reason;
 
+    if (OPTION_IS(option_active_replica)) {
+        reply_error(request, "ERR FAILOVER not allowed in active replication mode");
+        return;
+    }
     if (request->arg_count == 2 && request_arg_is(request, 1, "abort")) {
         if (failover_abort())
             reply_ok(request);

@@ -1,6 +1,9 @@
 /* PSYNC, SYNC, REPLCONF: what replicas send to their master. */
 #include "commands/shared/families.h"
 
+#include "active/node.h"
+#include "active/sender.h"
+#include "active/uuid.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/random.h"
@@ -237,12 +240,37 @@ static enum outcome set_filter(struct request *request, uint32_t index)
 
 static enum outcome take_uuid(struct request *request, uint32_t index)
 {
+    char text[UUID_TEXT_BYTES + 1];
+    struct uuid uuid;
+
     if (!handshake_is_uuid(request_arg(request, index))) {
         reply_error(request, "ERR Invalid UUID");
         return HAS_REPLIED;
     }
-    replica_set_keydb(request->client);
-    reply_status(request, own_uuid());
+    replica_set_keydb(request->client, request_arg(request, index));
+    if (active_is_on()) {
+        uuid = uuid_of_id(node_origin());
+        uuid_format(&uuid, text);
+    }
+    reply_status(request, active_is_on() ? text : own_uuid());
+    return HAS_REPLIED;
+}
+
+/* An active node of ours: both sides speak frames behind the reply. */
+static enum outcome begin_order(struct request *request, uint32_t index)
+{
+    const struct slice uuid = request_arg(request, index);
+
+    if (!active_is_on())
+        reply_error(request, "ERR this server is not an active replica");
+    else if (!handshake_is_uuid(uuid))
+        reply_error(request, "ERR Invalid UUID");
+    else if (request->in_exec || request->client->transaction != NULL || is_bound(request))
+        reply_error(request, "ERR REPLCONF one-order needs a connection of its own");
+    else if (may_begin(request)) {
+        reply_status(request, "ONE-ORDER");
+        sender_begin(request->client, uuid);
+    }
     return HAS_REPLIED;
 }
 
@@ -282,6 +310,7 @@ static enum outcome run_option(struct request *request, uint32_t index)
         {"rdb-filter-only", set_filter},
         {"version", ignore},
         {"uuid", take_uuid},
+        {"one-order", begin_order},
         {"license", accept_license},
     };
     struct slice name = request_arg(request, index);
@@ -306,6 +335,15 @@ static bool refused_as_linked(struct request *request)
     return true;
 }
 
+static bool says_capa(const struct request *request, const char *word)
+{
+    for (uint32_t i = 1; i < request->arg_count; i += 2) {
+        if (request_arg_is(request, i, "capa") && request_arg_is(request, i + 1, word))
+            return true;
+    }
+    return false;
+}
+
 static void cmd_replconf(struct request *request)
 {
     enum outcome outcome = GO_ON;
@@ -318,7 +356,13 @@ static void cmd_replconf(struct request *request)
     }
     for (uint32_t i = 1; i < request->arg_count && outcome == GO_ON; i += 2)
         outcome = run_option(request, i);
-    if (outcome != HAS_REPLIED)
+    if (outcome == HAS_REPLIED)
+        return;
+    if (active_is_on() && says_capa(request, HANDSHAKE_ORDER_WORD))
+        reply_status(request, "OK " HANDSHAKE_ACTIVE_WORD " " HANDSHAKE_ORDER_WORD);
+    else if (active_is_on() && says_capa(request, "activeExpire") && !says_capa(request, "rdb-newest"))
+        reply_status(request, "OK " HANDSHAKE_ACTIVE_WORD); /* a KeyDB server; it lets keys expire by itself then */
+    else
         reply_ok(request);
 }
 

@@ -98,10 +98,12 @@ static void cmd_hincrby(struct request *request)
     int64_t amount, number = 0;
     struct slice value;
     struct edit edit;
+    bool is_there;
 
     if (!request_arg_i64(request, 3, &amount) || !edit_hash(&edit, request))
         return;
-    if (get_field(&edit, request_arg(request, 2), scratch, &value) && !number_parse_i64(value, &number)) {
+    is_there = get_field(&edit, request_arg(request, 2), scratch, &value);
+    if (is_there && !number_parse_i64(value, &number)) {
         reply_error(request, "ERR hash value is not an integer");
         return;
     }
@@ -109,7 +111,14 @@ static void cmd_hincrby(struct request *request)
         reply_error(request, "ERR increment or decrement would overflow");
         return;
     }
-    put_one(&edit, request_arg(request, 2), slice_make(digits, number_format_i64(digits, number)), "hincrby");
+    if (is_there) {
+        const struct hash_limits limits = type_hash_limits();
+
+        hash_add(&edit.value, &limits, request_arg(request, 2), amount, number);
+        edit_end(&edit, EVENT_HASH, "hincrby");
+    } else {
+        put_one(&edit, request_arg(request, 2), slice_make(digits, number_format_i64(digits, number)), "hincrby");
+    }
     reply_int(request, number);
 }
 
@@ -150,7 +159,7 @@ static void cmd_hincrbyfloat(struct request *request)
         reply_error(request, "ERR hash value is not a float");
         return;
     }
-    number += amount;
+    number = number_add_long_double(number, amount);
     if (!isfinite(number)) {
         reply_error(request, "ERR increment would produce NaN or Infinity");
         return;
@@ -158,7 +167,7 @@ static void cmd_hincrbyfloat(struct request *request)
     value = slice_make(digits, number_format_long_double_human(digits, number));
     put_one(&edit, request_arg(request, 2), value, "hincrbyfloat");
     reply_bulk(request, value);
-    /* Others get the sum: their floats may round otherwise. */
+    /* Others get the sum: their floats may round otherwise. Peers are of our kind. */
     effect_set(request, (const struct slice[]){SLICE("HSET"), request_arg(request, 1), request_arg(request, 2), value},
                4);
     operation_add(request, request->args, request->arg_count);
@@ -177,17 +186,24 @@ static void end_removal(struct edit *edit)
 
 static void cmd_hdel(struct request *request)
 {
+    struct operation_list changed;
     struct edit edit;
     int64_t removed = 0;
 
     if (!edit_hash(&edit, request))
         return;
-    for (uint32_t i = 2; !edit.is_new && i < request->arg_count; i++)
-        removed += hash_remove(&edit.value, request_arg(request, i));
+    operation_members_begin(&changed, request);
+    for (uint32_t i = 2; !edit.is_new && i < request->arg_count; i++) {
+        if (!hash_remove(&edit.value, request_arg(request, i)))
+            continue;
+        operation_list_add(&changed, request_arg(request, i));
+        removed++;
+    }
     if (removed > 0) {
         edit_forget_args(&edit, 2, 1);
         end_removal(&edit);
     }
+    operation_members_end(&changed);
     reply_int(request, removed);
 }
 

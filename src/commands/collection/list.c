@@ -482,8 +482,11 @@ static bool take_element(struct quicklist *list, enum quicklist_end end, struct 
     bool found = false;
 
     quicklist_iter_init(&iter, list, from_head ? 0 : -1, from_head ? QUICKLIST_FORWARD : QUICKLIST_BACKWARD);
-    for (unsigned seen = 0; !found && seen < POP_SEARCH_ELEMENTS && quicklist_iter_next(&iter, &value); seen++)
+    for (unsigned seen = 0; !found && seen < POP_SEARCH_ELEMENTS && quicklist_iter_next(&iter, &value); seen++) {
+        if (seen == POP_NEAR_ELEMENTS && !quicklist_may_have(list, end, POP_SEARCH_ELEMENTS, element))
+            break;
         found = quicklist_value_is(&value, &needle);
+    }
     if (found)
         quicklist_delete(list, &iter);
     quicklist_iter_fini(&iter);
@@ -503,7 +506,13 @@ static void operate_pop(struct request *request)
     for (uint32_t i = 3; !edit.is_new && i < request->arg_count; i++) {
         if (quicklist_count(list_of(edit.value)) == 0)
             break;
-        taken += take_element(list_of(edit.value), end, request_arg(request, i));
+        if (!take_element(list_of(edit.value), end, request_arg(request, i)))
+            continue;
+        taken++;
+        effect_add(request, /* readers of the plain stream do not know the operation */
+                   (const struct slice[]){SLICE("LREM"), request->keys[0].name,
+                                          end == QUICKLIST_HEAD ? SLICE("1") : SLICE("-1"), request_arg(request, i)},
+                   4);
     }
     if (taken != 0)
         end_removal(&edit, pop_event(end));

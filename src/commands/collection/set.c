@@ -26,15 +26,22 @@ static bool add_member(struct edit *edit, const struct set_limits *limits, struc
 static void cmd_sadd(struct request *request)
 {
     const struct set_limits limits = type_set_limits();
+    struct operation_list changed;
     struct edit edit;
     int64_t added = 0;
 
     if (!edit_set(&edit, request, &request->keys[0]))
         return;
-    for (uint32_t i = 2; i < request->arg_count; i++)
-        added += add_member(&edit, &limits, request_arg(request, i));
+    operation_members_begin(&changed, request);
+    for (uint32_t i = 2; i < request->arg_count; i++) {
+        if (!add_member(&edit, &limits, request_arg(request, i)))
+            continue;
+        operation_list_add(&changed, request_arg(request, i));
+        added++;
+    }
     if (added > 0)
         edit_end(&edit, EVENT_SET, "sadd");
+    operation_members_end(&changed);
     reply_int(request, added);
 }
 
@@ -48,17 +55,24 @@ static void end_removal(struct edit *edit, const char *event)
 
 static void cmd_srem(struct request *request)
 {
+    struct operation_list changed;
     struct edit edit;
     int64_t removed = 0;
 
     if (!edit_set(&edit, request, &request->keys[0]))
         return;
-    for (uint32_t i = 2; !edit.is_new && i < request->arg_count; i++)
-        removed += set_remove(&edit.value, request_arg(request, i));
+    operation_members_begin(&changed, request);
+    for (uint32_t i = 2; !edit.is_new && i < request->arg_count; i++) {
+        if (!set_remove(&edit.value, request_arg(request, i)))
+            continue;
+        operation_list_add(&changed, request_arg(request, i));
+        removed++;
+    }
     if (removed > 0) {
         edit_forget_args(&edit, 2, 1);
         end_removal(&edit, "srem");
     }
+    operation_members_end(&changed);
     reply_int(request, removed);
 }
 

@@ -193,6 +193,13 @@ static bool hello_options(struct request *request)
     return true;
 }
 
+static const char *role_word(void)
+{
+    if (role_is_active())
+        return "active-replica";
+    return role_follows() ? "replica" : "master";
+}
+
 static void reply_hello(struct request *request)
 {
     reply_map(request, 7);
@@ -207,7 +214,7 @@ static void reply_hello(struct request *request)
     reply_text(request, "mode");
     reply_text(request, "standalone");
     reply_text(request, "role");
-    reply_text(request, role_follows() ? "replica" : "master");
+    reply_text(request, role_word());
     reply_text(request, "modules");
     reply_array(request, 0);
 }

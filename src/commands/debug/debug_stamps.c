@@ -1,20 +1,34 @@
 /* DEBUG subcommands about the stamps by which servers of an active group order operations. */
 #include "commands/debug/debug_priv.h"
 
+#include "active/node.h"
 #include "base/random.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "store/stamp.h"
+#include "store/undo.h"
+#include "store/window.h"
+
+#include <inttypes.h>
 
 /* As the origin that this is now: another one each time. */
 static void debug_stamping(struct request *request)
 {
     const bool on = !slice_equal_text(request_arg(request, 2), "0");
+    const uint64_t origin = on ? random_u64(random_thread()) >> 1 | 1 : 0;
+    struct journal *journal = &request->worker->server->journal;
 
     gate_assert_alone();
-    journal_set_stamping(&request->worker->server->journal, on ? random_u64(random_thread()) >> 1 | 1 : 0, 0);
+    if (undo_is_recording(request->access)) /* since this command began */
+        undo_end(request->access);
+    journal_set_stamping(journal, origin, 0);
+    journal_set_peers(journal, on);
+    for (unsigned db = 0; db <= horizon_libraries_db(&request->access->store->horizon); db++) /* nobody has kept it */
+        window_forget_db(request->access, db);
     store_set_stamping(request->access->store, on);
+    if (on)
+        origins_set_own(&request->access->store->origins, origin);
     reply_ok(request);
 }
 
@@ -34,7 +48,47 @@ static void debug_stamp(struct request *request)
     reply_int(request, version_origin(version));
 }
 
+static void append_uuid(struct buffer *text, const char *field, const struct uuid *uuid)
+{
+    char name[UUID_TEXT_BYTES + 1];
+
+    uuid_format(uuid, name);
+    buffer_printf(text, "%s:%s\r\n", field, name);
+}
+
+/* What INFO does not show: bounds, walls, frontiers as they are. */
+static void debug_active(struct request *request)
+{
+    struct node_facts facts;
+    struct buffer text = {0};
+
+    node_facts(&facts);
+    append_uuid(&text, "name", &facts.name);
+    append_uuid(&text, "origin", &facts.origin);
+    buffer_printf(&text, "starts:%" PRIu32 "\r\nbeats:%" PRIu64 "\r\n", facts.incarnation, facts.beats);
+    buffer_printf(&text, "clock:%" PRIu64 "\r\nfrontier:%" PRIu64 "\r\nstamp_bound:%" PRIu64 "\r\n", facts.clock,
+                  facts.frontier, facts.stamp_bound);
+    buffer_printf(&text, "wall:%" PRId64 "\r\nwall_frontier:%" PRId64 "\r\nwall_bound:%" PRId64 "\r\n", facts.wall,
+                  facts.wall_frontier, facts.wall_bound);
+    buffer_printf(&text, "may_evict:%d\r\nmembers:%" PRIu32 "\r\n", horizon_may_evict(&request->access->store->horizon),
+                  facts.member_count);
+    for (uint32_t i = 0; i < facts.member_count; i++) {
+        const struct node_member *member = &facts.members[i];
+
+        buffer_printf(&text, "member%" PRIu32 ":name=%016" PRIx64 ",origin=%016" PRIx64 ",starts=%" PRIu32, i,
+                      member->name, member->origin, member->incarnation);
+        buffer_printf(&text, ",silent=%" PRId64 ",here=%" PRIu64 ",there=%" PRIu64 ",frontier=%" PRIu64 "\r\n",
+                      member->silent_ms, member->here, member->there, member->frontier);
+    }
+    reply_bulk(request, buffer_slice(&text));
+    buffer_fini(&text);
+    node_facts_fini(&facts);
+}
+
 const struct debug_row debug_stamp_rows[] = {
+    {"active", "",
+     "Return what this server knows as a node of an active group: name, origin, clock, frontiers, bounds, members.",
+     debug_active, 2, 2, ACCESS_FREE, 0, 0},
     {"stamp", "<key>",
      "Return what the key's version says: milliseconds and counter of the stamp, whether the last operation overwrote, "
      "the local number of its origin.",

@@ -1,7 +1,8 @@
-/* DUMP, RESTORE: values as bytes that other servers read, too. */
+/* DUMP, RESTORE, KEYDB.MVCCRESTORE: values as bytes that other servers read, too. */
 #include "commands/shared/families.h"
 #include "commands/shared/operations.h"
 
+#include "active/mvcc.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
@@ -36,7 +37,8 @@ static void cmd_dump(struct request *request)
 /* ---------------------------------------------------------------------------------------------------- RESTORE -- */
 
 struct restore {
-    int64_t expire_ms; /* EXPIRE_NEVER: no deadline */
+    uint32_t payload_at; /* the payload's argument */
+    int64_t expire_ms;   /* EXPIRE_NEVER: no deadline */
     bool is_relative;
     bool replaces;
     int64_t idle_s;    /* -1: not told */
@@ -71,7 +73,7 @@ static bool parse_use(struct request *request, struct restore *restore, uint32_t
 
 static bool parse_options(struct request *request, struct restore *restore)
 {
-    *restore = (struct restore){.is_relative = true, .idle_s = -1, .frequency = -1};
+    *restore = (struct restore){.payload_at = ARG_PAYLOAD, .is_relative = true, .idle_s = -1, .frequency = -1};
     for (uint32_t i = ARG_OPTIONS; i < request->arg_count; i++) {
         if (request_arg_is(request, i, "replace"))
             restore->replaces = true;
@@ -96,12 +98,13 @@ static bool parse_deadline(struct request *request, struct restore *restore)
 }
 
 /* False: the payload is no value, which was replied. */
-static bool read_payload(struct request *request, struct rdb_reader *reader, struct rdb_value *value)
+static bool read_payload(struct request *request, const struct restore *restore, struct rdb_reader *reader,
+                         struct rdb_value *value)
 {
     const struct rdb_limits limits = type_rdb_limits();
     struct slice body;
 
-    if (!rdb_payload_check(request_arg(request, ARG_PAYLOAD), &body)) {
+    if (!rdb_payload_check(request_arg(request, restore->payload_at), &body)) {
         reply_error(request, "ERR DUMP payload version or checksum are wrong");
         return false;
     }
@@ -156,8 +159,9 @@ static void tell_deadline(struct request *request, const struct restore *restore
     mem_free(words);
 }
 
-/* The payload as it came, over what there may be. */
-static void operation_restore(struct request *request, const struct restore *restore)
+/* The payload as it came, over what there may be: an operation beside the effect, or both. */
+static void add_restore(struct request *request, const struct restore *restore,
+                        void (*add)(struct request *request, const struct slice *words, uint32_t count))
 {
     char text[NUMBER_I64_SPACE];
     const struct slice words[] = {SLICE("RESTORE"),
@@ -165,11 +169,11 @@ static void operation_restore(struct request *request, const struct restore *res
                                   restore->expire_ms == EXPIRE_NEVER
                                       ? SLICE("0")
                                       : slice_make(text, number_format_i64(text, restore->expire_ms)),
-                                  request_arg(request, ARG_PAYLOAD),
+                                  request_arg(request, restore->payload_at),
                                   SLICE("REPLACE"),
                                   SLICE("ABSTTL")};
 
-    operation_add(request, words, countof(words));
+    add(request, words, countof(words));
 }
 
 /* The deadline has passed already: the old value is deleted, and no new one is stored. */
@@ -194,8 +198,6 @@ static void make_key(struct request *request, struct change *change, const struc
     if (is_there)
         access_event(access, request->db, change->key, EVENT_NEW, "new");
     access_event(access, request->db, change->key, EVENT_GENERIC, "restore");
-    tell_deadline(request, restore);
-    operation_restore(request, restore);
 }
 
 /* Jobs run with all permissions (KEYDB.CRON): users with fewer permissions may not create one. */
@@ -207,36 +209,78 @@ static bool may_make(struct request *request, const struct rdb_value *value)
     return false;
 }
 
-static void cmd_restore(struct request *request)
+/* False: the deadline has passed already, or there was a mistake, which was replied. */
+static bool put_payload(struct request *request, const struct restore *restore)
 {
     struct access *access = request->access;
-    const struct key *key = &request->keys[0];
     struct rdb_reader reader;
-    struct restore restore;
     struct rdb_value value;
     struct change change;
+    bool is_made = false;
+
+    if (!read_payload(request, restore, &reader, &value))
+        return false;
+    if (may_make(request, &value)) {
+        change_begin(&change, access, request->db, &request->keys[0]);
+        is_made = restore->expire_ms == EXPIRE_NEVER || restore->expire_ms > access->due_ms;
+        if (is_made)
+            make_key(request, &change, restore, &value);
+        else
+            leave_nothing(request, &change);
+        reply_ok(request);
+    }
+    rdb_value_destroy(&value);
+    rdb_reader_fini(&reader);
+    return is_made;
+}
+
+static void cmd_restore(struct request *request)
+{
+    struct restore restore;
 
     if (!parse_options(request, &restore))
         return;
-    if (!restore.replaces && access_find(access, request->db, key) != NULL) {
+    if (!restore.replaces && access_find(request->access, request->db, &request->keys[0]) != NULL) {
         reply_error(request, "BUSYKEY Target key name already exists.");
         return;
     }
-    if (!parse_deadline(request, &restore) || !read_payload(request, &reader, &value))
+    if (!parse_deadline(request, &restore) || !put_payload(request, &restore))
         return;
-    if (!may_make(request, &value)) {
-        rdb_value_destroy(&value);
-        rdb_reader_fini(&reader);
+    tell_deadline(request, &restore);
+    add_restore(request, &restore, operation_add);
+}
+
+/* ---------------------------------------------------------------------------------------- KEYDB.MVCCRESTORE -- */
+
+/* False: the key has changed since. A key without a version says nothing of that. */
+static bool is_older(const struct entry *entry, uint64_t mvcc)
+{
+    if (entry == NULL || entry_version(entry) == 0)
+        return true;
+    return mvcc_of_stamp(version_stamp(entry_version(entry))) <= mvcc;
+}
+
+static void cmd_mvccrestore(struct request *request)
+{
+    struct restore restore = {.payload_at = 4, .idle_s = -1, .frequency = -1};
+    uint64_t mvcc;
+
+    if (!number_parse_u64(request_arg(request, 2), &mvcc)) {
+        reply_error(request, "ERR Invalid MVCC Tstamp");
         return;
     }
-    change_begin(&change, access, request->db, key);
-    if (restore.expire_ms != EXPIRE_NEVER && restore.expire_ms <= access->due_ms)
-        leave_nothing(request, &change);
-    else
-        make_key(request, &change, &restore, &value);
-    reply_ok(request);
-    rdb_value_destroy(&value);
-    rdb_reader_fini(&reader);
+    if (!number_parse_i64(request_arg(request, 3), &restore.expire_ms)) {
+        reply_error(request, "ERR Invalid expire");
+        return;
+    }
+    if (restore.expire_ms < 0 || restore.expire_ms == INT64_MAX) /* as KeyDB sends keys without a deadline */
+        restore.expire_ms = EXPIRE_NEVER;
+    if (!is_older(access_find(request->access, request->db, &request->keys[0]), mvcc)) {
+        reply_ok(request);
+        return;
+    }
+    if (put_payload(request, &restore))
+        add_restore(request, &restore, effect_set);
 }
 
 /* clang-format off */
@@ -246,6 +290,12 @@ const struct command_row dump_commands[] = {
      .since = "2.6.0", .summary = "Returns a value as bytes that RESTORE accepts.",
      .complexity = "O(1) to find the key, O(N*M) for N parts of M bytes", .syntax = "DUMP key",
      .tips = "nondeterministic_output"},
+    {.name = "keydb.mvccrestore", .run = cmd_mvccrestore, .arity = 5, .access = ACCESS_STRIPED,
+     .flags = "write denyoom", .categories = "@keyspace @write @slow @dangerous",
+     .keys = "OW,UPDATE@index:1@range:0,1,0", .group = "generic", .since = "6.0.18",
+     .summary = "RESTORE with REPLACE and ABSTTL, unless the key has changed since (active replicas).",
+     .complexity = "O(1) to make the key, O(N*M) for N parts of M bytes; O(N*M*log(N)) for sorted sets",
+     .syntax = "KEYDB.MVCCRESTORE key timestamp deadline serialized-value"},
     {.name = "restore", .run = cmd_restore, .arity = -4, .access = ACCESS_STRIPED, .flags = "write denyoom",
      .categories = "@keyspace @write @slow @dangerous", .keys = "OW,UPDATE@index:1@range:0,1,0", .group = "generic",
      .since = "2.6.0", .summary = "Creates a key from the bytes that DUMP returned.",

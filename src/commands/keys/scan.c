@@ -1,6 +1,7 @@
 /* Commands on a whole database: SCAN, KEYS, RANDOMKEY, DBSIZE, FLUSHDB, FLUSHALL, SWAPDB. */
 #include "commands/shared/families.h"
 
+#include "active/node.h"
 #include "base/buffer.h"
 #include "base/number.h"
 #include "commands/shared/scan_options.h"
@@ -177,6 +178,10 @@ static void cmd_swapdb(struct request *request)
         return;
     if (first < 0 || first > most || second < 0 || second > most) {
         reply_error(request, "ERR DB index is out of range");
+        return;
+    }
+    if (active_is_on()) { /* not the operations of one key, nor of a database alone; a file from before may have it */
+        reply_error(request, "ERR SWAPDB is not allowed on an active replica");
         return;
     }
     access_swap_db(request->access, (unsigned)first, (unsigned)second);

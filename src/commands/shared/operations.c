@@ -2,51 +2,26 @@
 
 #include "base/array.h"
 #include "base/mem.h"
-#include "base/number.h"
-#include "persist/rdb_payload.h"
-#include "server/durable/file_options.h"
+#include "server/durable/value_words.h"
 
-/* A string needs no payload. */
-static void add_string(struct request *request, unsigned db, const struct key *key, const struct entry *entry)
+struct value_target {
+    struct request *request;
+    unsigned db;
+};
+
+static void add_words(const struct slice *words, uint32_t count, void *context)
 {
-    char scratch[ENTRY_INT_TEXT_BYTES], digits[NUMBER_I64_SPACE];
-    const int64_t expire_ms = entry_expire_ms(entry);
-    const struct slice words[] = {SLICE("SET"), key->name, entry_string(entry, scratch), SLICE("PXAT"),
-                                  slice_make(digits, number_format_i64(digits, expire_ms))};
+    const struct value_target *to = context;
 
-    operation_add_in(request, db, words, expire_ms != EXPIRE_NEVER ? 5 : 3);
-}
-
-static void add_payload(struct request *request, unsigned db, const struct key *key, const struct entry *entry)
-{
-    const struct rdb_write_options options = rdb_payload_options();
-    const int64_t expire_ms = entry_expire_ms(entry);
-    char digits[NUMBER_I64_SPACE];
-    struct slice words[] = {SLICE("RESTORE"), key->name, SLICE("0"), SLICE_EMPTY, SLICE("REPLACE"), SLICE("ABSTTL")};
-    struct rdb_writer writer;
-
-    if (expire_ms != EXPIRE_NEVER)
-        words[2] = slice_make(digits, number_format_i64(digits, expire_ms));
-    rdb_writer_init(&writer, &options, NULL);
-    rdb_payload_write(&writer, entry);
-    words[3] = buffer_slice(&writer.out);
-    operation_add_in(request, db, words, countof(words));
-    rdb_writer_fini(&writer);
+    operation_add_in(to->request, to->db, words, count);
 }
 
 void operation_add_value(struct request *request, unsigned db, const struct key *key)
 {
-    const struct entry *entry;
+    struct value_target to = {request, db};
 
-    if (!operations_are_wanted(request))
-        return;
-    entry = access_look(request->access, db, key);
-    if (entry == NULL)
-        operation_add_delete(request, db, key->name);
-    else if (entry->type == TYPE_STRING)
-        add_string(request, db, key, entry);
-    else
-        add_payload(request, db, key, entry);
+    if (operations_are_wanted(request))
+        value_words(request->access, db, key, add_words, &to);
 }
 
 void operation_add_words(struct request *request, const struct slice *words, uint32_t word_count, uint32_t first)
@@ -69,12 +44,25 @@ void operation_list_begin(struct operation_list *list, struct request *request)
     *list = (struct operation_list){.request = operations_are_wanted(request) ? request : NULL};
 }
 
+void operation_members_begin(struct operation_list *list, struct request *request)
+{
+    *list = (struct operation_list){.request = NULL};
+    if (request->arg_count > 3)
+        operation_list_begin(list, request);
+}
+
 void operation_list_add(struct operation_list *list, struct slice element)
 {
     if (list->request == NULL)
         return;
     *ARRAY_PUSH(&list->sizes) = element.size;
     buffer_append_slice(&list->bytes, element);
+}
+
+void operation_list_forget(struct operation_list *list)
+{
+    buffer_fini(&list->bytes);
+    ARRAY_FINI(&list->sizes);
 }
 
 void operation_list_end(struct operation_list *list, const struct slice *words, uint32_t word_count)
@@ -95,6 +83,15 @@ void operation_list_end(struct operation_list *list, const struct slice *words, 
     if (list->sizes.count != 0)
         operation_add(list->request, all, word_count + list->sizes.count);
     mem_free(all);
-    buffer_fini(&list->bytes);
-    ARRAY_FINI(&list->sizes);
+    operation_list_forget(list);
+}
+
+void operation_members_end(struct operation_list *list)
+{
+    if (list->request == NULL)
+        return;
+    if (list->sizes.count == 0 || list->sizes.count == list->request->arg_count - 2)
+        operation_list_forget(list);
+    else
+        operation_list_end(list, list->request->args, 2);
 }

@@ -4,6 +4,7 @@
 
 #include "server/core/request.h"
 
+#define POP_NEAR_ELEMENTS 64     /* of these: so far one by one, then by a look at all bytes first */
 #define POP_SEARCH_ELEMENTS 4096 /* how far from its end a list is searched for an element that was popped elsewhere */
 
 /* The key's value as it is now, whatever was there before; DEL if there is none. */
@@ -34,3 +35,10 @@ static inline bool operation_list_is_wanted(const struct operation_list *list)
 void operation_list_add(struct operation_list *list, struct slice element);
 /* These words, then the elements. None: no operation. */
 void operation_list_end(struct operation_list *list, const struct slice *words, uint32_t word_count);
+
+void operation_list_forget(struct operation_list *list); /* instead: the command's own words stay */
+
+/* The same for "NAME key element ...", a command that changes some elements: what it changed nothing of is no part of
+ * the operation. If it changed all, its own words stay. */
+void operation_members_begin(struct operation_list *list, struct request *request);
+void operation_members_end(struct operation_list *list);

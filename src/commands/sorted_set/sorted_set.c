@@ -84,8 +84,9 @@ static bool edit_to_add(struct edit *edit, struct request *request, const struct
     return true;
 }
 
-/* NX and XX were decided here: only what was stored is told. GT, LT and INCR stay. */
-static void operation_stored(struct operation_list *stored, const struct zset_adding *adding)
+/* NX and XX were decided here: only what was stored is told. GT, LT and INCR stay. The command's own words do if they
+ * say the same. */
+static void operation_stored(struct operation_list *stored, const struct zset_adding *adding, uint32_t given)
 {
     struct slice words[4] = {SLICE("ZADD"), request_arg(stored->request, 1)};
     uint32_t count = 2;
@@ -94,7 +95,10 @@ static void operation_stored(struct operation_list *stored, const struct zset_ad
         words[count++] = adding->only_greater ? SLICE("GT") : SLICE("LT");
     if (adding->increases)
         words[count++] = SLICE("INCR");
-    operation_list_end(stored, words, count);
+    if (!adding->only_new && !adding->only_there && (stored->sizes.count == 0 || stored->sizes.count == 2 * given))
+        operation_list_forget(stored);
+    else
+        operation_list_end(stored, words, count);
 }
 
 static void note_stored(struct operation_list *stored, const struct zset_scored *scored)
@@ -115,18 +119,18 @@ bool zset_add(struct request *request, struct zset_adding *adding, const struct 
 
     if (!edit_to_add(&edit, request, adding))
         return false;
-    if (adding->only_new || adding->only_there)
+    if (adding->only_new || adding->only_there || count > 1)
         operation_list_begin(&stored, request);
     for (uint32_t i = 0; edit.value.data != NULL && i < count; i++) {
         adding->score = members[i].score;
         outcome = zset_update(&edit.value, &limits, members[i].member, decide, adding);
         added += outcome == ZSET_ADDED;
         changed += outcome == ZSET_CHANGED;
-        if (outcome != ZSET_LEFT && operation_list_is_wanted(&stored))
+        if ((outcome == ZSET_ADDED || outcome == ZSET_CHANGED) && operation_list_is_wanted(&stored))
             note_stored(&stored, &members[i]);
     }
     if (operation_list_is_wanted(&stored))
-        operation_stored(&stored, adding);
+        operation_stored(&stored, adding, count);
     if (added + changed > 0)
         edit_end(&edit, EVENT_ZSET, adding->increases ? "zincr" : "zadd");
     if (adding->is_nan)
@@ -187,17 +191,24 @@ static void cmd_zincrby(struct request *request)
 
 static void cmd_zrem(struct request *request)
 {
+    struct operation_list changed;
     struct edit edit;
     int64_t removed = 0;
 
     if (!zset_edit(&edit, request, &request->keys[0]))
         return;
-    for (uint32_t i = 2; !edit.is_new && i < request->arg_count; i++)
-        removed += zset_remove(&edit.value, request_arg(request, i));
+    operation_members_begin(&changed, request);
+    for (uint32_t i = 2; !edit.is_new && i < request->arg_count; i++) {
+        if (!zset_remove(&edit.value, request_arg(request, i)))
+            continue;
+        operation_list_add(&changed, request_arg(request, i));
+        removed++;
+    }
     if (removed > 0) {
         edit_forget_args(&edit, 2, 1);
         zset_end_removal(&edit, "zrem");
     }
+    operation_members_end(&changed);
     reply_int(request, removed);
 }
 

@@ -4,8 +4,10 @@
 #include "base/mem.h"
 #include "commands/shared/operations.h"
 #include "commands/shared/type_options.h"
-#include "commands/stream/stream_args.h"
+#include "commands/stream/stream_effects.h"
+#include "server/core/server.h"
 
+enum { ORIGIN_BITS = 40 }; /* of an id that an active node chooses */
 enum { TRIM_LIMIT_NODES = 100, TRIM_LIMIT_DEFAULT = 10000, TRIM_LIMIT_MOST = 1000000, WORDS_ON_STACK = 32 };
 
 /* ------------------------------------------------------------------------------------------------------ options -- */
@@ -207,23 +209,49 @@ static bool edit_stream(struct edit *edit, struct request *request)
     return edit_begin(edit, request, &request->keys[0], TYPE_STREAM);
 }
 
+/* Ids of two nodes of an active group are never equal: the low bits of a number that we choose are our origin's, the
+ * others count. Else they are zero, and all bits count. */
+static uint64_t own_bits(const struct request *request)
+{
+    if (LIKELY(!journal_is_stamping(&request->worker->server->journal)))
+        return 0;
+    return origins_id(&request->access->store->origins, VERSION_OWN_ORIGIN) & ((UINT64_C(1) << ORIGIN_BITS) - 1);
+}
+
+/* The least number of ours above this one. False: there is none. */
+static bool next_seq(uint64_t own, uint64_t seq, uint64_t *next)
+{
+    const unsigned shift = own != 0 ? ORIGIN_BITS : 0;
+    const bool is_above = own > (seq & ((UINT64_C(1) << shift) - 1));
+    uint64_t count = seq >> shift;
+
+    if (!is_above && count++ == UINT64_MAX >> shift)
+        return false;
+    *next = count << shift | own;
+    return true;
+}
+
 /* The id of a new entry, above the last one. False: there is none, which was replied. */
 static bool choose_id(struct request *request, const struct add_options *options, struct stream_id last,
                       struct stream_id *id)
 {
-    uint64_t now = (uint64_t)MAX(request->access->now_ms, INT64_C(0));
+    const uint64_t own = own_bits(request);
+    uint64_t now = (uint64_t)MAX(request->access->now_ms, INT64_C(0)), next = 0;
+    const bool has_next = next_seq(own, last.seq, &next);
 
-    if (last.ms == UINT64_MAX && last.seq == UINT64_MAX) {
+    if (last.ms == UINT64_MAX && (last.seq == UINT64_MAX || (options->id_form == ID_OF_NOW && !has_next))) {
         reply_error(request, "ERR The stream has exhausted the last possible ID, unable to add more items");
         return false;
     }
-    *id = options->id_form == ID_OF_NOW ? (struct stream_id){now, 0} : options->id;
+    *id = options->id_form == ID_OF_NOW ? (struct stream_id){now, own} : options->id;
     if (options->id_form == ID_OF_NOW && now <= last.ms) {
-        *id = last;
-        return stream_id_increment(id);
+        *id = has_next ? (struct stream_id){last.ms, next} : (struct stream_id){last.ms + 1, own};
+        return true;
     }
-    if (options->id_form == ID_NEXT_OF_MS && id->ms == last.ms && last.seq != UINT64_MAX)
-        id->seq = last.seq + 1;
+    if (options->id_form == ID_NEXT_OF_MS && id->ms > last.ms)
+        id->seq = own;
+    else if (options->id_form == ID_NEXT_OF_MS && id->ms == last.ms && has_next)
+        id->seq = next;
     if (stream_id_compare(*id, last) > 0)
         return true;
     reply_error(request, "ERR The ID specified in XADD is equal or smaller than the target stream top item");
@@ -289,13 +317,30 @@ static void cmd_xadd(struct request *request)
     reply_stream_id(request, id);
 }
 
+/* Groups that have read beyond it get it next. */
+static void make_late(struct request *request, struct stream *stream, struct stream_id id)
+{
+    struct radix_iter groups;
+
+    radix_iter_init(&groups, stream_groups(stream));
+    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups)) {
+        struct group_use use = {.request = request, .stream = stream, .group_name = radix_iter_key(&groups)};
+
+        if (stream_id_compare(id, ((const struct stream_group *)groups.value)->last_id) > 0)
+            continue;
+        use.group = stream_group_find(stream, use.group_name); /* it changes */
+        group_use_late(&use, id);
+    }
+    radix_iter_fini(&groups);
+}
+
 /* KEYDB.OP.XADD key id field value [field value ...]: an entry that a peer has added. It goes where its id belongs; a
  * used id is refused. */
 static void operate_add(struct request *request)
 {
     const struct stream_limits limits = type_stream_limits();
     struct stream *stream;
-    struct stream_id id;
+    struct stream_id id, last;
     struct edit edit;
 
     if (request->arg_count % 2 == 0) {
@@ -307,7 +352,10 @@ static void operate_add(struct request *request)
     if (edit.is_new)
         edit.value = stream_value(stream_create());
     stream = stream_of(edit.value);
+    last = stream_last_id(stream);
     if (!stream_id_is_zero(id) && stream_insert(stream, id, &request->args[3], (request->arg_count - 3) / 2, &limits)) {
+        if (stream_id_compare(id, last) < 0)
+            make_late(request, stream, id);
         edit_end(&edit, EVENT_STREAM, "xadd");
         reply_int(request, 1);
         return;

@@ -122,6 +122,7 @@ static void cmd_xgroup_setid(struct request *request)
         return;
     use.group->last_id = id;
     use.group->entries_read = options.entries_read;
+    group_use_forget_new(&use);
     edit_end(&edit, EVENT_STREAM, "xgroup-setid");
     operation_position(request, SLICE("SETID"), id);
     reply_ok(request);
@@ -194,21 +195,48 @@ static void cmd_xgroup_help(struct request *request)
 /* An entry that a peer has delivered to this consumer; one that it has had stays as it is. */
 static void deliver(struct group_use *use, struct stream_id id, int64_t ms, bool is_pending)
 {
-    struct stream_pending *pending;
+    struct stream_pending *pending = stream_pending_find(use->group, id);
+    const bool was_late = pending != NULL && stream_is_late(pending);
 
     stream_group_advance(use->stream, use->group, id);
-    if (!is_pending)
+    if (was_late)
+        stream_group_count(use->group);
+    if (is_pending) {
+        pending = stream_pending_assign(use->group, id, group_use_consumer(use));
+        pending->delivery_ms = ms;
+        pending->delivery_count = MAX(pending->delivery_count, 1U);
+    } else if (was_late) {
+        (void)stream_pending_remove(use->group, id);
+    }
+}
+
+/* The group's position has moved to `last`, behind entries that the peer did not have. Ids ascend. */
+static void pass_by(struct group_use *use, struct stream_id after, struct stream_id last)
+{
+    const struct request *request = use->request;
+    struct stream_id id, named = STREAM_ID_LEAST;
+    struct stream_iter iter;
+    uint64_t field_count;
+    uint32_t next = 6;
+
+    if (stream_id_compare(last, after) <= 0 || !stream_id_increment(&after))
         return;
-    pending = stream_pending_assign(use->group, id, group_use_consumer(use));
-    pending->delivery_ms = ms;
-    pending->delivery_count = MAX(pending->delivery_count, 1U);
+    stream_iter_init(&iter, use->stream, after, last);
+    while (stream_iter_next(&iter, &id, &field_count)) {
+        while (next < request->arg_count && stream_id_compare(named, id) < 0 &&
+               stream_id_parse(request_arg(request, next), 0, &named))
+            next++;
+        if (stream_id_compare(named, id) != 0)
+            group_use_late(use, id);
+    }
+    stream_iter_fini(&iter);
 }
 
 /* KEYDB.OP.DELIVER key group consumer milliseconds ACK|NOACK id [id ...] */
 static void operate_deliver(struct request *request)
 {
+    struct stream_id id, before;
     struct group_use use;
-    struct stream_id id;
     struct edit edit;
     int64_t ms, delivered = 0;
 
@@ -225,12 +253,14 @@ static void operate_deliver(struct request *request)
         return;
     }
     group_use_consumer(&use)->active_ms = ms;
+    before = use.group->last_id;
     for (uint32_t i = 6; i < request->arg_count; i++) {
         if (!stream_id_parse(request_arg(request, i), 0, &id))
             continue;
         deliver(&use, id, ms, request_arg_is(request, 5, "ACK"));
         delivered++;
     }
+    pass_by(&use, before, use.group->last_id);
     edit_end(&edit, EVENT_STREAM, NULL);
     group_use_end(&use);
     reply_int(request, delivered);

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "commands/shared/operations.h"
 #include "commands/stream/stream_effects.h"
+#include "server/core/server.h"
 #include "server/run/blocked.h"
 
 enum { STREAMS_ON_STACK = 8 };
@@ -221,14 +222,39 @@ static bool has_entries_after(const struct stream *stream, struct stream_id id)
     return stream_id_compare(stream_last_id(stream), id) > 0 && stream_id_compare(stream_top_id(stream), id) > 0;
 }
 
+/* A server that is not active has no late entries. */
+static bool serves_late(const struct request *request)
+{
+    return journal_is_stamping(&request->worker->server->journal);
+}
+
+static bool has_late(const struct stream *stream, const struct stream_group *group)
+{
+    const struct stream_consumer *late = stream_consumer_find(group, STREAM_LATE_CONSUMER);
+    struct radix_iter pending;
+    bool found = false;
+
+    if (late == NULL || stream_length(stream) == 0)
+        return false;
+    radix_iter_init(&pending, late->pending);
+    for (bool more = stream_pending_seek(&pending, stream_first_id(stream)); more && !found;
+         more = radix_next(&pending)) /* what was trimmed is passed over at once */
+        found = stream_has(stream, stream_pending_id(&pending));
+    radix_iter_fini(&pending);
+    return found;
+}
+
 /* True if there is something to reply. A consumer's history is always replied, even if it is empty. */
 static bool has_news(const struct request *request, const struct reading *reading, uint32_t index,
                      const struct stream *stream, struct stream_id after)
 {
+    const struct stream_group *group;
+
     if (!reading->in_group)
         return stream != NULL && has_entries_after(stream, after);
-    return !wants_new(request, reading, index) ||
-           has_entries_after(stream, stream_group_find(stream, reading->group)->last_id);
+    group = stream_group_find(stream, reading->group);
+    return !wants_new(request, reading, index) || has_entries_after(stream, group->last_id) ||
+           (UNLIKELY(serves_late(request)) && has_late(stream, group));
 }
 
 /* ----------------------------------------------------------------------------------------------------- replies -- */
@@ -266,6 +292,64 @@ static void note_delivered(struct operation_list *ids, struct stream_id id)
         operation_list_add(ids, stream_id_format(id, text));
 }
 
+static bool find_late(const struct group_use *use, struct stream_id *id)
+{
+    const struct stream_consumer *late = stream_consumer_find(use->group, STREAM_LATE_CONSUMER);
+    struct radix_iter pending;
+    bool found;
+
+    if (late == NULL || late == use->consumer)
+        return false;
+    radix_iter_init(&pending, late->pending);
+    found = radix_seek(&pending, RADIX_FIRST, SLICE_EMPTY);
+    if (found)
+        *id = stream_pending_id(&pending);
+    radix_iter_fini(&pending);
+    return found;
+}
+
+/* It is not late any more, and nobody's. */
+static void forget_late(const struct group_use *use, struct stream_id id)
+{
+    (void)stream_pending_remove(use->group, id);
+    effect_acknowledged(use, id);
+}
+
+static void make_pending(const struct group_use *use, struct stream_id id)
+{
+    struct stream_pending *pending = stream_pending_assign(use->group, id, use->consumer);
+
+    pending->delivery_ms = use->request->access->now_ms;
+    pending->delivery_count = 1;
+    effect_claim(use, id, pending);
+}
+
+/* Before the new ones. */
+static uint64_t deliver_late(struct group_use *use, const struct reading *reading, struct operation_list *ids)
+{
+    uint64_t count = 0, field_count;
+    struct stream_id id;
+
+    stream_iter_init_find(&use->entries, use->stream);
+    while (count < reading->count && find_late(use, &id)) {
+        if (!stream_iter_find(&use->entries, id, &field_count)) { /* it has been deleted */
+            forget_late(use, id);
+            operation_acknowledged(use, id);
+            continue;
+        }
+        reply_stream_entry(use->request, &use->entries, id, field_count);
+        stream_group_count(use->group);
+        note_delivered(ids, id);
+        if (reading->noack)
+            forget_late(use, id);
+        else
+            make_pending(use, id);
+        count++;
+    }
+    stream_iter_fini(&use->entries);
+    return count;
+}
+
 /* Hands entries to the consumer that nobody of the group has had. */
 static uint64_t deliver_new(struct group_use *use, const struct reading *reading)
 {
@@ -277,22 +361,22 @@ static uint64_t deliver_new(struct group_use *use, const struct reading *reading
     struct stream_id id;
 
     operation_list_begin(&ids, request);
-    iter_init_after(&iter, use->stream, use->group->last_id);
     if (reading->noack && use->made_consumer)
         effect_consumer(use);
+    if (UNLIKELY(serves_late(request)))
+        count = deliver_late(use, reading, &ids);
+    if (!has_entries_after(use->stream, use->group->last_id)) /* all of them were late */
+        goto out;
+    iter_init_after(&iter, use->stream, use->group->last_id);
     for (; count < reading->count && stream_iter_next(&iter, &id, &field_count); count++) {
         reply_stream_entry(request, &iter, id, field_count);
         stream_group_advance(use->stream, use->group, id);
         note_delivered(&ids, id);
-        if (!reading->noack) {
-            struct stream_pending *pending = stream_pending_assign(use->group, id, consumer);
-
-            pending->delivery_ms = request->access->now_ms;
-            pending->delivery_count = 1;
-            effect_claim(use, id, pending);
-        }
+        if (!reading->noack)
+            make_pending(use, id);
     }
     stream_iter_fini(&iter);
+out:
     consumer->active_ms = request->access->now_ms;
     if (reading->noack)
         effect_group_position(use);

@@ -41,7 +41,7 @@ static void write_nothing(const struct request *request, const struct key *key, 
     if (entry->encoding == ENCODING_RAW)
         return;
     change_begin(&change, request->access, request->db, key);
-    (void)change_edit_string(&change, entry_string_size(entry));
+    (void)change_edit_part(&change, entry_string_size(entry), 0, 0);
     change_abandon(&change);
 }
 
@@ -70,7 +70,7 @@ static void cmd_setbit(struct request *request)
         write_nothing(request, key, entry);
     } else {
         change_begin(&change, request->access, request->db, key);
-        bits_set(change_edit_string(&change, size), offset, value != 0);
+        bits_set(change_edit_part(&change, size, (size_t)(offset / 8), 1), offset, value != 0);
         change_end(&change, EVENT_STRING, "setbit");
     }
     reply_int(request, old);
@@ -464,9 +464,10 @@ static void read_fields(struct request *request, const struct field_plan *plan)
 }
 
 /* Replies; tells whether the bytes are others now, and whether the number fits at all. */
-static bool write_field(struct request *request, enum field_action action, const struct field_step *step, char *bytes,
-                        size_t size, bool *fits)
+static bool write_field(struct request *request, enum field_action action, const struct field_step *step,
+                        struct change *change, char *bytes, size_t size, bool *fits)
 {
+    const size_t first = (size_t)(step->field.at / 8);
     int64_t old = bits_field_read(slice_make(bytes, size), &step->field), number;
 
     if (!(action == FIELD_SET ? bits_field_fit(&step->field, step->overflow, step->value, &number)
@@ -478,6 +479,7 @@ static bool write_field(struct request *request, enum field_action action, const
     reply_int(request, action == FIELD_SET ? old : number);
     if (number == old)
         return false;
+    change_edit_also(change, first, (size_t)bits_field_end_byte(&step->field) + 1 - first);
     bits_field_write(bytes, &step->field, number);
     return true;
 }
@@ -499,13 +501,13 @@ static void write_fields(struct request *request, const struct field_plan *plan)
     old_size = entry != NULL ? entry_string_size(entry) : 0;
     size = MAX(old_size, plan->size);
     change_begin(&change, request->access, request->db, key);
-    bytes = change_edit_string(&change, size);
+    bytes = change_edit_part(&change, size, 0, 0);
     changed = size != old_size;
     reply_array(request, plan->steps);
     while ((action = next_step(request, &index, &step)) < FIELD_END) {
         if (action == FIELD_GET)
             reply_int(request, bits_field_read(slice_make(bytes, size), &step.field));
-        else if (write_field(request, action, &step, bytes, size, &written))
+        else if (write_field(request, action, &step, &change, bytes, size, &written))
             changed = true;
     }
     if (changed)

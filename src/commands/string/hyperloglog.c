@@ -8,14 +8,21 @@
 #include "commands/string/string.h"
 #include "data/hyperloglog.h"
 #include "server/core/role.h"
+#include "server/core/server.h"
+#include "server/durable/data_order.h"
 
 #include <inttypes.h>
 #include <math.h>
 
 /* --- shared pieces --- */
 
-static size_t sparse_limit(void)
+enum { ACTIVE_SPARSE_BYTES = 3000 };
+
+/* All nodes of an active group have the same bytes of a value: no directive decides them. */
+static size_t sparse_limit(const struct request *request)
 {
+    if (UNLIKELY(journal_is_stamping(&request->worker->server->journal)) || UNLIKELY(data_order_is_wanted()))
+        return ACTIVE_SPARSE_BYTES;
     return (size_t)OPTION_GET_U64(option_hll_sparse_max_bytes);
 }
 
@@ -64,6 +71,14 @@ static struct hll_place place_of_argument(const struct request *request, uint32_
     return hll_place_of(request_arg(request, index));
 }
 
+/* The bytes of a dense one that have the register will be written. */
+static void note_register(struct change *change, uint32_t index)
+{
+    const size_t first = HLL_HEADER_BYTES + index * 6 / 8;
+
+    change_edit_also(change, first, MIN((size_t)2, HLL_DENSE_BYTES - first));
+}
+
 /* Nothing is written before the first element that is new to it. */
 static bool add_to_dense(const struct request *request, const struct key *key, struct slice value)
 {
@@ -80,9 +95,12 @@ static bool add_to_dense(const struct request *request, const struct key *key, s
             break;
     }
     change_begin(&change, request->access, request->db, key);
-    bytes = change_edit_string(&change, value.size);
-    for (; index < request->arg_count; index++)
-        (void)hll_dense_raise(bytes, place_of_argument(request, index));
+    bytes = change_edit_part(&change, value.size, 0, HLL_HEADER_BYTES);
+    for (; index < request->arg_count; index++) {
+        place = place_of_argument(request, index);
+        note_register(&change, place.index);
+        (void)hll_dense_raise(bytes, place);
+    }
     change_end(&change, EVENT_STRING, "pfadd");
     return true;
 }
@@ -98,7 +116,7 @@ static bool add_to_sparse(const struct request *request, const struct key *key, 
     else
         buffer_append_slice(&work, value);
     for (uint32_t i = 2; i < request->arg_count; i++)
-        changed |= hll_raise(&work, place_of_argument(request, i), sparse_limit());
+        changed |= hll_raise(&work, place_of_argument(request, i), sparse_limit(request));
     if (changed)
         put_value(request, key, buffer_slice(&work), "pfadd");
     buffer_fini(&work);
@@ -151,7 +169,7 @@ static void count_one(struct request *request)
             count = hll_estimate(value);
             if (may_remember(request)) {
                 change_begin(&change, request->access, request->db, key);
-                hll_remember_count(change_edit_string(&change, value.size), count);
+                hll_remember_count(change_edit_part(&change, value.size, 0, HLL_HEADER_BYTES), count);
                 change_end(&change, EVENT_STRING, NULL);
             }
         }
@@ -226,7 +244,7 @@ static void cmd_pfmerge(struct request *request)
         hll_init(&work);
     if (dense)
         hll_make_dense(&work);
-    hll_raise_all(&work, &registers, sparse_limit());
+    hll_raise_all(&work, &registers, sparse_limit(request));
     hll_forget_count(work.data);
     put_value(request, key, buffer_slice(&work), "pfadd");
     operation_add_value(request, request->db, key);

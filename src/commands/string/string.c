@@ -408,7 +408,7 @@ static void cmd_append(struct request *request)
     if (entry == NULL) {
         put_argument(request, &change, 2, EXPIRE_NEVER);
     } else {
-        bytes = change_edit_string(&change, size + more.size);
+        bytes = change_edit_part(&change, size + more.size, size, more.size);
         if (more.size != 0)
             memcpy(bytes + size, more.data, more.size);
     }
@@ -450,7 +450,7 @@ static void cmd_setrange(struct request *request)
         return;
     size = MAX(size, (size_t)offset + part.size);
     change_begin(&change, request->access, request->db, key);
-    memcpy(change_edit_string(&change, size) + offset, part.data, part.size);
+    memcpy(change_edit_part(&change, size, (size_t)offset, part.size) + offset, part.data, part.size);
     change_end(&change, EVENT_STRING, "setrange");
     reply_int(request, (int64_t)size);
 }
@@ -510,7 +510,10 @@ static inline void add_to_key(struct request *request, int64_t amount)
         return;
     }
     change_begin(&change, request->access, request->db, key);
-    change_put_int(&change, number, EXPIRE_KEEP);
+    if (LIKELY(change_entry(&change) != NULL && entry_is_int(change_entry(&change))))
+        change_add_int(&change, amount);
+    else
+        change_put_int(&change, number, EXPIRE_KEEP);
     change_end(&change, EVENT_STRING, "incrby");
     reply_int(request, number);
 }
@@ -580,7 +583,7 @@ static void cmd_incrbyfloat(struct request *request)
     if (!string_find(request, key, &entry) || !read_float(request, entry, &number) ||
         !request_arg_long_double(request, 2, &amount))
         return;
-    number += amount;
+    number = number_add_long_double(number, amount);
     if (!isfinite(number)) {
         reply_error(request, "ERR increment would produce NaN or Infinity");
         return;
@@ -590,7 +593,7 @@ static void cmd_incrbyfloat(struct request *request)
     put_text(&change, text);
     change_end(&change, EVENT_STRING, "incrbyfloat");
     reply_bulk(request, text);
-    /* Others get the sum: their floats may round otherwise. */
+    /* Others get the sum: their floats may round otherwise. Peers are of our kind. */
     effect_set(request, (const struct slice[]){SLICE("SET"), key->name, text, SLICE("KEEPTTL")}, 4);
     operation_add(request, request->args, request->arg_count);
 }

@@ -17,6 +17,7 @@
 #include "base/number.h"
 #include "base/panic.h"
 #include "server/command/command_words.h"
+#include "server/command/operation.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -386,6 +387,7 @@ static void build(struct command *command, const struct command_row *row, const 
         parse_spec(command, &command->key_specs[command->key_spec_count++], word);
     *specs += command->key_spec_count;
     set_legacy_range(command);
+    command->operation_kind = operation_kind(command->full_name);
 }
 
 static bool is_operation(const struct command *command)

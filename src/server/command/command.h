@@ -167,6 +167,7 @@ struct command {
     struct key_spec *key_specs;
     int first_key, last_key, key_step; /* the legacy range; 0: none */
     bool simple_keys;                  /* the legacy range covers all keys */
+    uint8_t operation_kind;            /* operation.h */
     const struct command *container;   /* NULL if not a subcommand */
     struct command *subcommands;
     uint32_t subcommand_count;

@@ -3,6 +3,7 @@
 #include "base/test_seed.h"
 #include "server/command/command.h"
 #include "server/command/command_syntax.h"
+#include "server/command/operation.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,6 +45,8 @@ static const struct command_row rows[] = {
      .keys = "RO,ACCESS" KEY1},
     {.name = "set", .run = run_nothing, .arity = -3, .flags = "write denyoom", .categories = "@string",
      .keys = "RW,ACCESS,UPDATE,VARIABLE_FLAGS" KEY1, .find_keys = find_two},
+    {.name = "del", .run = run_nothing, .arity = -2, .flags = "write", .keys = "RM,DELETE@index:1@range:-1,1,0"},
+    {.name = "flushall", .run = run_nothing, .arity = -1, .flags = "write"},
     {.name = "mset", .run = run_nothing, .arity = -3, .flags = "write", .keys = "OW,UPDATE@index:1@range:-1,2,0"},
     {.name = "rename", .run = run_nothing, .arity = 3, .flags = "write",
      .keys = "RW,ACCESS,DELETE" KEY1 " OW,UPDATE@index:2@range:0,1,0"},
@@ -95,8 +98,8 @@ static void names_are_found_in_any_case(void **state)
 {
     (void)state;
     assert_ptr_equal(find_text("GeT"), command_top_at(0));
-    assert_ptr_equal(find_text("GEORADIUSBYMEMBER_RO")->row, &rows[11]);
-    assert_ptr_equal(find_text("GEORADIUSBYMEMBER_RP")->row, &rows[12]);
+    assert_ptr_equal(find_text("GEORADIUSBYMEMBER_RO")->row, &rows[13]);
+    assert_ptr_equal(find_text("GEORADIUSBYMEMBER_RP")->row, &rows[14]);
     assert_null(find_text("GEORADIUSBYMEMBER_RQ"));
     assert_null(find_text(""));
     assert_null(find_text("ge"));
@@ -110,8 +113,8 @@ static void names_are_found_in_any_case(void **state)
     assert_null(find_text("object|set"));
     assert_null(find_text("get|get"));
     assert_null(find_text("|"));
-    assert_int_equal(command_top_count(), 16);
-    assert_int_equal(command_count(), 18);
+    assert_int_equal(command_top_count(), 18);
+    assert_int_equal(command_count(), 20);
     for (uint32_t id = 0; id < command_count(); id++) {
         assert_int_equal(command_at(id)->id, id);
         assert_ptr_equal(command_find_full(command_at(id)->full_name), command_at(id));
@@ -246,6 +249,41 @@ static void keys_of_arguments(void **state)
     check_keys("xread COUNT 1 a b", "-");
     check_keys("georadius a 1 2 3 m", "1");
     check_keys("georadius a 1 2 3 m store x storedist y", "1,7,9");
+}
+
+/* What an operation is: the index of its key, enum effect_flag. */
+static void check_operation(const char *line, unsigned key_index, unsigned flags)
+{
+    char copy[256], *rest = copy, *word;
+    struct effects effects = {0};
+    struct slice words[32];
+    uint32_t count = 0;
+
+    snprintf(copy, sizeof(copy), "%s", line);
+    while ((word = strsep(&rest, " ")) != NULL)
+        words[count++] = slice_from_text(word);
+    effects_add(&effects, 0, words, count);
+    operation_describe(&effects, words, count);
+    assert_int_equal(effects.items[0].key_index, key_index);
+    assert_int_equal(effects.items[0].flags, flags);
+    effects_fini(&effects);
+}
+
+static void operations_are_described(void **state)
+{
+    (void)state;
+    check_operation("SET a b", 1, EFFECT_OVERWRITES);
+    check_operation("SET a b PXAT 1", 1, EFFECT_OVERWRITES);
+    check_operation("SET a keepttl", 1, EFFECT_OVERWRITES);
+    check_operation("SET a b KEEPTTL", 1, 0);
+    check_operation("SET a b PX 1 nx", 1, 0);
+    check_operation("DEL a", 1, EFFECT_OVERWRITES);
+    check_operation("brpop a 0", 1, 0);
+    check_operation("FLUSHALL", 0, EFFECT_OVERWRITES | EFFECT_FLUSH);
+    check_operation("object get a", 2, 0);
+    check_operation("object", 0, 0);
+    check_operation("object nothing", 0, 0);
+    check_operation("unknown a", 0, 0);
 }
 
 static void print_list(struct buffer *text, const struct syntax_list *list);
@@ -388,6 +426,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(legacy_ranges, setup, teardown),
         cmocka_unit_test_setup_teardown(flags_imply_categories, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_of_arguments, setup, teardown),
+        cmocka_unit_test_setup_teardown(operations_are_described, setup, teardown),
         cmocka_unit_test_setup_teardown(syntax_becomes_a_tree, setup, teardown),
         cmocka_unit_test(random_syntax_is_survived),
     };

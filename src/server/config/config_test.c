@@ -151,7 +151,7 @@ static void presets(void **state)
     check_value("save", "");
     check_value("hz", "500");
     check_value("bind", "* -::*");
-    check_value("active-replica", "no");
+    check_value("cluster-enabled", "no");
     check_value("client-output-buffer-limit", "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60");
 }
 
@@ -207,9 +207,9 @@ static void mistakes_in_files(void **state)
     config_teardown();
     config_setup();
     save_points_setup();
-    write_file(conf_path, "active-replica yes\n");
-    load_badly(WORDS(conf_path), "Reading the configuration file, at line 1\n>>> 'active-replica yes'\n"
-                                 "active replication is not supported\n");
+    write_file(conf_path, "cluster-enabled yes\n");
+    load_badly(WORDS(conf_path), "Reading the configuration file, at line 1\n>>> 'cluster-enabled yes'\n"
+                                 "cluster mode is not supported\n");
 }
 
 /* --- setting: all or nothing --- */

@@ -14,7 +14,7 @@ enum reason { PERSISTENCE, REPLICATION, CLUSTER, TYPES, LATER, OTHERWISE };
 
 static const char *const reasons[] = {
     [PERSISTENCE] = "there is only one way of saving and loading",
-    [REPLICATION] = "active replication is not supported",
+    [REPLICATION] = "replication works differently here",
     [CLUSTER] = "cluster mode is not supported",
     [TYPES] = "its type of values is not supported",
     [LATER] = "its feature is not supported",
@@ -58,7 +58,6 @@ struct accepted {
 
 static const struct accepted accepted[] = {
     NUMBER(INT, "active-defrag-cycle-us", NULL, "500", 0, 100000, MUTABLE, OTHERWISE),
-    ONLY_YES_NO("active-replica", NULL, "no", 0, REPLICATION),
     YES_NO("activerehashing", NULL, "yes", MUTABLE, OTHERWISE),
     YES_NO("allow-rdb-resize-op", NULL, "yes", MUTABLE, REPLICATION),
     YES_NO("allow-write-during-load", NULL, "no", MUTABLE, PERSISTENCE),
@@ -125,15 +124,12 @@ static const struct accepted accepted[] = {
     NUMBER(INT, "max-snapshot-slip", NULL, "400", 0, 5000, MUTABLE, OTHERWISE),
     NUMBER(MEMORY, "maxstorage", NULL, "0", 0, INT64_MAX, MUTABLE, LATER),
     YES_NO("mptcp", NULL, "no", 0, LATER),
-    ONLY_YES_NO("multi-master", NULL, "no", 0, REPLICATION),
-    YES_NO("multi-master-no-forward", NULL, "no", MUTABLE, REPLICATION),
     YES_NO("multithread-load-enabled", NULL, "no", MUTABLE, PERSISTENCE),
     NUMBER(INT, "prefetch-batch-max-size", NULL, "16", 0, 128, MUTABLE, OTHERWISE),
     YES_NO("rdb-del-sync-files", NULL, "no", MUTABLE, PERSISTENCE),
     CHOICE("rdb-version-check", "strict", "strict|relaxed", MUTABLE, PERSISTENCE),
     NUMBER(MEMORY, "repl-backlog-disk-reserve", NULL, "0", 0, INT64_MAX, 0, REPLICATION),
     YES_NO("repl-mptcp", NULL, "no", 0, REPLICATION),
-    NUMBER(INT, "replica-quorum", NULL, "-1", -1, INT32_MAX, MUTABLE, REPLICATION),
     NUMBER(INT, "replica-weighting-factor", NULL, "2", 1, INT32_MAX, MUTABLE, REPLICATION),
     TEXT("req-res-logfile", NULL, NULL, OPTION_HIDDEN, OTHERWISE),
     CHOICE("sanitize-dump-payload", "no", "no|yes|clients", MUTABLE, PERSISTENCE),

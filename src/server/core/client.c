@@ -51,7 +51,8 @@ static void check_query(struct client *client, size_t kept_bytes)
 static size_t on_data(struct conn *conn, char *data, size_t size)
 {
     struct client *client = client_of(conn);
-    size_t done = client_input->on_data(client, data, size);
+    size_t done = LIKELY(client->on_input == NULL) ? client_input->on_data(client, data, size)
+                                                   : client->on_input(client, data, size);
 
     client_assert_owned(client);
     if (UNLIKELY(done != size || !resp_parser_is_idle(&client->parser)))

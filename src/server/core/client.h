@@ -137,8 +137,11 @@ struct client {
     struct held_output *held_output; /* NULL: its output does not wait for the disk */
     struct blocked *blocked;         /* NULL: no command waits for a key */
     struct replica *replica;         /* what it has told of itself as a replica; NULL: nothing */
-    uint64_t wait_count;             /* how often it was blocked */
-    uint64_t written_offset;         /* the journal's offset behind its last write; 0: none while the journal was on */
+    struct sender *sender;           /* it is a link to an active node; NULL: it is not */
+    /* What it sends is not commands any more; NULL: it is. Returns how many bytes were consumed. */
+    size_t (*on_input)(struct client *client, char *data, size_t size);
+    uint64_t wait_count;     /* how often it was blocked */
+    uint64_t written_offset; /* the journal's offset behind its last write; 0: none while the journal was on */
     /* Number of rendezvous that its reply waits for: it is blocked, and its output is held. */
     uint32_t rendezvous_count;
     void (*on_unblock)(struct client *client, const char *error); /* while blocked: see client_block */

@@ -18,7 +18,10 @@ enum gate_wish {
     GATE_WISH_SYNC = 1 << 4,    /* to begin a snapshot for replicas */
     GATE_WISH_MASTER = 1 << 5,  /* the link to the master */
     GATE_WISH_APPLY = 1 << 6,   /* to apply a batch of the master's stream */
-    GATE_WISH_FAILOVER = 1 << 7
+    GATE_WISH_FAILOVER = 1 << 7,
+    GATE_WISH_COMPARE = 1 << 10, /* for src/active: to begin and end a walk for digests */
+    GATE_WISH_STATE = 1 << 9 /* for src/active: to begin a file with the state, for peers */,
+    GATE_WISH_PLACE = 1 << 8 /* for src/active: to place a batch of a peer's entries */
 };
 must_check bool exclusive_begin(struct worker *worker, enum gate_wish wish);
 void exclusive_end(struct worker *worker);

@@ -1,6 +1,7 @@
 #include "server/core/request.h"
 
 #include "base/number.h"
+#include "server/command/operation.h"
 #include "server/core/client.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
@@ -191,10 +192,22 @@ void effect_set(struct request *request, const struct slice *args, uint32_t arg_
     effect_add(request, args, arg_count);
 }
 
+void effect_describe(const struct request *request, const struct slice *args, uint32_t arg_count)
+{
+    if (!operations_are_wanted(request))
+        return;
+    if (LIKELY(args == request->args))
+        operation_describe_as(request->access->effects, request->command, args, arg_count);
+    else
+        operation_describe(request->access->effects, args, arg_count);
+}
+
 void effect_add(struct request *request, const struct slice *args, uint32_t arg_count)
 {
-    if (request->access->effects != NULL)
-        effects_add_with_blobs(request->access->effects, request->db, args, arg_count, request_blob_of, request);
+    if (request->access->effects == NULL)
+        return;
+    effects_add_with_blobs(request->access->effects, request->db, args, arg_count, request_blob_of, request);
+    effect_describe(request, args, arg_count);
 }
 
 void effect_message(struct request *request, const struct slice *args, uint32_t arg_count)
@@ -213,7 +226,11 @@ void effect_none(struct request *request)
 
 bool operations_are_wanted(const struct request *request)
 {
-    return UNLIKELY(request->access->effects != NULL && journal_has_peers(&request->worker->server->journal));
+    const struct access *access = request->access;
+
+    /* What a peer has done it has told itself. */
+    return UNLIKELY(access->effects != NULL && journal_has_peers(&request->worker->server->journal)) &&
+           access->changed != NULL;
 }
 
 void operation_add_in(struct request *request, unsigned db, const struct slice *args, uint32_t arg_count)
@@ -222,6 +239,7 @@ void operation_add_in(struct request *request, unsigned db, const struct slice *
         return;
     request->has_operations = true;
     effects_add_operation(request->access->effects, db, args, arg_count);
+    operation_describe(request->access->effects, args, arg_count);
 }
 
 void operation_add(struct request *request, const struct slice *args, uint32_t arg_count)

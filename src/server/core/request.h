@@ -170,6 +170,8 @@ void effect_set(struct request *request, const struct slice *args, uint32_t arg_
 /* In addition to those set before. */
 void effect_add(struct request *request, const struct slice *args, uint32_t arg_count);
 void effect_none(struct request *request);
+/* Describes the effect that was added last to peers, if they read (effects_describe). All functions here do so. */
+void effect_describe(const struct request *request, const struct slice *args, uint32_t arg_count);
 /* A message for replicas, which may have subscribers. It is not a change, and files do not keep it. */
 void effect_message(struct request *request, const struct slice *args, uint32_t arg_count);
 

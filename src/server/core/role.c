@@ -1,12 +1,14 @@
 #include "server/core/role.h"
 
+#include "base/assert.h"
 #include "base/gate.h"
 #include "server/config/command_block.h"
 #include "server/core/client.h"
 #include "server/core/server.h"
 #include "store/store.h"
 
-_Atomic bool role_is_follower; /* global: see role.h */
+_Atomic bool role_is_follower;       /* global: see role.h */
+_Atomic bool role_is_active_replica; /* global: see role.h */
 
 const char role_unblock_error[] =
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
@@ -39,6 +41,13 @@ void role_set(bool follows)
         role_end_waits();
     if (on_change != NULL)
         on_change();
+}
+
+void role_set_active(bool is_active)
+{
+    gate_assert_alone();
+    assert(!is_active || !role_follows());
+    atomic_store_explicit(&role_is_active_replica, is_active, memory_order_relaxed);
 }
 
 void role_on_change(void (*changed)(void))

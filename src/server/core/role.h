@@ -7,13 +7,21 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-extern _Atomic bool role_is_follower; /* global: atomic: relaxed; changed with the gate owned */
+extern _Atomic bool role_is_follower;       /* global: atomic: relaxed; changed with the gate owned */
+extern _Atomic bool role_is_active_replica; /* global: likewise */
 
 /* Any thread; costs a load. A thread that is inside sees no change until it leaves. */
 static inline bool role_follows(void)
 {
     return UNLIKELY(atomic_load_explicit(&role_is_follower, memory_order_relaxed));
 }
+/* This server takes writes although it has masters: they are peers (src/active). It does not follow. Any thread. */
+static inline bool role_is_active(void)
+{
+    return atomic_load_explicit(&role_is_active_replica, memory_order_relaxed);
+}
+void role_set_active(bool is_active); /* with the gate owned; only for src/active */
+
 /* With the gate owned; only for src/replication. Where a server begins to follow a master, clients that are blocked get
  * an error and are closed: what they wait for is not theirs to have any more. role_end_waits does that alone, where it
  * follows another one. */

@@ -9,6 +9,7 @@
 #include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/server.h"
+#include "store/undo.h"
 #include "store/watch.h"
 
 #include <sched.h>
@@ -77,6 +78,7 @@ void worker_fini(struct worker *worker)
     gate_part(&worker->member);
     effects_fini(&worker->run.effects);
     changed_fini(&worker->run.changed);
+    undo_fini(&worker->run.access);
     resp_scratch_fini(&worker->run.scratch);
     output_clear(&worker->sink);
     key_list_fini(&worker->run.keys);

@@ -147,6 +147,7 @@ struct worker {
     struct output sink;            /* replies that are discarded */
     int64_t now_ms;                /* wall clock, read at time_tick; the next millisecond begins time_span later */
     uint64_t time_tick, time_span; /* ticks; see worker_time_at */
+    _Atomic int64_t run_time_ms;   /* atomic: see run_time.h; commands that run use no time below it */
     struct loop_timer second_timer, rate_timer;
 };
 

@@ -350,6 +350,7 @@ static bool start_rewrite(struct access *access)
     if (state == AOF_STARTING) /* before the child, which may have ended well before we are done here */
         aof_writer_start(&server_instance()->journal, &aof.files, temporary, 0, true);
     assert(phase_now() == PHASE_NONE);
+    persistence_note_moment();
     set_phase(PHASE_CHILD); /* worker 0 may hear of the child's end before we are done here */
     if (!child_start(&task)) {
         set_phase(PHASE_NONE);
@@ -521,6 +522,7 @@ static bool create_files(struct access *access, struct file **file)
     char error[CHILD_ERROR_BYTES] = "";
 
     make_names();
+    persistence_note_moment();
     if (write_base(&keys, NULL, error) != STATUS_OK) {
         log_warning("Can't create the AOF base file in %s: %s", aof.files.folder, error);
         return false;

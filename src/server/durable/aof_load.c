@@ -1,5 +1,6 @@
 #include "server/durable/aof_load.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/gate.h"
@@ -14,6 +15,7 @@
 #include "server/durable/aof.h"
 #include "server/durable/aof_files.h"
 #include "server/durable/aof_writer.h"
+#include "server/durable/data_order.h"
 #include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
 #include "server/durable/persistence.h"
@@ -39,6 +41,41 @@ void aof_load_provide(const struct applier *provided)
     applier = provided;
 }
 
+/* A command of which the next note says whether it is an operation. */
+struct pending {
+    struct aof_command command;
+    unsigned db;
+    enum { PENDING_EFFECT, PENDING_SELECT, PENDING_OPERATION /* in its second word */ } kind;
+};
+
+/* A unit is what is read again if the file ends within it: outside of a transaction one entry, or one command. */
+struct entry_state {
+    bool has_notes;   /* each command at the end of a unit has one behind it */
+    bool is_open;     /* a unit has begun */
+    bool is_at_end;   /* of the file: there is no more to be read */
+    bool is_skipped;  /* the next command is for others */
+    uint64_t unit_at; /* its offset */
+    uint64_t piece_at;
+    unsigned db; /* selected */
+    struct {
+        struct pending *items;
+        uint32_t count, capacity;
+    } pending;
+    struct {
+        struct slice *items;
+        uint32_t count, capacity;
+    } words; /* of the operations of an entry */
+    struct {
+        struct data_order_operation *items;
+        uint32_t count, capacity;
+    } operations;
+    struct {
+        uint64_t *items;
+        uint32_t count, capacity;
+    } left; /* of the keys of a command without a stamp: data_order_leave */
+    struct key_positions positions;
+};
+
 struct loading_file {
     const struct aof_load_request *request;
     struct aof_load_result *result;
@@ -57,6 +94,7 @@ struct loading_file {
     struct aof_command steps[BATCH_MOST];
     struct applied applied[BATCH_MOST]; /* the same */
     uint32_t step_count;
+    struct entry_state entries; /* of an active node's file */
     char reason[REASON_BYTES];
 };
 
@@ -241,16 +279,8 @@ static bool cut(struct loading_file *file, uint64_t size)
     return true;
 }
 
-/* The file ends within a command, or a transaction; `size` is where that begins. */
-static bool ends_early(struct loading_file *file, uint64_t size)
+static bool ends_within(struct loading_file *file, uint64_t size)
 {
-    struct aof_reader *reader = &file->reader;
-    uint64_t at = aof_reader_offset(reader);
-
-    if (aof_reader_hides_commands(reader))
-        return damaged(file, at, "a length is larger than what follows, and whole commands are among that");
-    if (reader->status != STATUS_OK)
-        return unreadable(file, at, strerror(errno));
     if (!file->is_last) {
         log_warning("Fatal error: the truncated file is not the last file: %s ends early: at byte %" PRIu64 ". %s "
                     "Make a backup of the files, then use keydb-check-aof --fix <filename.manifest>.",
@@ -265,6 +295,19 @@ static bool ends_early(struct loading_file *file, uint64_t size)
         return false;
     }
     return cut(file, size);
+}
+
+/* The file ends within a command, or a transaction; `size` is where that begins. */
+static bool ends_early(struct loading_file *file, uint64_t size)
+{
+    struct aof_reader *reader = &file->reader;
+    uint64_t at = aof_reader_offset(reader);
+
+    if (aof_reader_hides_commands(reader))
+        return damaged(file, at, "a length is larger than what follows, and whole commands are among that");
+    if (reader->status != STATUS_OK)
+        return unreadable(file, at, strerror(errno));
+    return ends_within(file, size);
 }
 
 /* --------------------------------------------------------------------------------------------------------- files -- */
@@ -312,6 +355,313 @@ static bool load_commands(struct loading_file *file)
     }
 }
 
+/* ------------------------------------------------------------------------------------- files of an active node -- */
+
+static struct slice word_of(const struct loading_file *file, const struct pending *pending, uint32_t index)
+{
+    return file->reader.words.items[pending->command.first + index];
+}
+
+static void close_unit(struct loading_file *file)
+{
+    struct entry_state *entries = &file->entries;
+
+    assert(entries->pending.count == 0);
+    entries->is_open = file->in_transaction;
+    entries->is_skipped = false;
+    if (!file->in_transaction)
+        aof_reader_forget(&file->reader);
+}
+
+static void open_unit(struct loading_file *file)
+{
+    struct entry_state *entries = &file->entries;
+
+    if (!entries->is_open)
+        entries->unit_at = entries->piece_at;
+    entries->is_open = true;
+}
+
+/* A command without a stamp: what has expired, or of a time when this was no active node. */
+static bool run_plain(struct loading_file *file, const struct pending *pending)
+{
+    struct entry_state *entries = &file->entries;
+    struct access *access = &file->request->worker->run.access;
+    const struct slice *args = &file->reader.words.items[pending->command.first];
+    const struct applied *step = &file->applied[0];
+
+    access->changed = NULL; /* nobody writes it down */
+    applier->forget(file->apply);
+    file->steps[0] = pending->command;
+    if (!prepare(file, &file->steps[0], &file->applied[0]))
+        return false;
+    file->step_count = 1;
+    entries->positions.count = entries->left.count = 0;
+    if (step->key_count != 0)
+        (void)command_keys(step->command, args, pending->command.count, &entries->positions);
+    for (uint32_t i = 0; i < entries->positions.count; i++) {
+        const struct key key = key_make(key_position_name(args, entries->positions.items[i]));
+
+        *ARRAY_PUSH(&entries->left) = data_order_leave(access, pending->db, &key);
+    }
+    if (!run_steps(file))
+        return false;
+    for (uint32_t i = 0; i < entries->positions.count; i++) {
+        const struct key key = key_make(key_position_name(args, entries->positions.items[i]));
+
+        data_order_left(access, pending->db, &key, entries->left.items[i]);
+    }
+    return true;
+}
+
+/* Runs the first ones, of which no note was. */
+static bool run_pending(struct loading_file *file, uint32_t count)
+{
+    struct entry_state *entries = &file->entries;
+    bool good = true;
+
+    for (uint32_t i = 0; i < count && good; i++)
+        good = entries->pending.items[i].kind == PENDING_OPERATION || run_plain(file, &entries->pending.items[i]);
+    entries->pending.count -= count;
+    if (entries->pending.count == 0)
+        return good;
+    memmove(entries->pending.items, entries->pending.items + count,
+            entries->pending.count * sizeof(*entries->pending.items));
+    return good;
+}
+
+/* The words of an operation, which ECHO has as one. */
+static bool take_operation(struct loading_file *file, const struct pending *pending)
+{
+    struct aof_reader inner;
+    struct aof_command command;
+    bool good;
+
+    aof_reader_init_memory(&inner, word_of(file, pending, 1), 0);
+    good = aof_reader_piece(&inner, &command) == AOF_COMMAND && aof_reader_is_done(&inner);
+    for (uint32_t i = 0; good && i < command.count; i++)
+        *ARRAY_PUSH(&file->entries.words) = inner.words.items[i];
+    aof_reader_fini(&inner);
+    return good || damaged(file, pending->command.offset, "an operation is not a command");
+}
+
+static bool add_operation(struct loading_file *file, const struct pending *pending)
+{
+    struct entry_state *entries = &file->entries;
+    const uint32_t first = entries->words.count;
+
+    if (pending->kind == PENDING_SELECT)
+        return run_plain(file, pending);
+    if (pending->kind == PENDING_OPERATION && !take_operation(file, pending))
+        return false;
+    for (uint32_t i = 0; pending->kind == PENDING_EFFECT && i < pending->command.count; i++)
+        *ARRAY_PUSH(&entries->words) = word_of(file, pending, i);
+    *ARRAY_PUSH(&entries->operations) = (struct data_order_operation){.word_count = entries->words.count - first,
+                                                                      .db = pending->db};
+    return true;
+}
+
+static bool place_entry(struct loading_file *file, const struct aof_order_note *note)
+{
+    struct entry_state *entries = &file->entries;
+    struct data_order_entry entry = {.origin = note->origin,
+                                     .stamp = note->stamp,
+                                     .previous = note->previous,
+                                     .wall_ms = note->wall_ms,
+                                     .seen = note->seen};
+    uint32_t at = 0;
+
+    entries->words.count = entries->operations.count = 0;
+    for (uint32_t i = 0; i < entries->pending.count; i++) {
+        if (!add_operation(file, &entries->pending.items[i]))
+            return false;
+    }
+    for (uint32_t i = 0; i < entries->operations.count; i++) { /* the array moves no more */
+        entries->operations.items[i].words = entries->words.items + at;
+        at += entries->operations.items[i].word_count;
+    }
+    entry.operations = entries->operations.items;
+    entry.count = entries->operations.count;
+    data_order_place(file->request->order, file->request->worker, &entry);
+    file->result->commands += entry.count;
+    entries->pending.count = 0;
+    return true;
+}
+
+/* Another effect comes at this offset. An entry has one outside of transactions: those before it are of none. */
+static bool run_effects(struct loading_file *file, uint64_t offset)
+{
+    struct entry_state *entries = &file->entries;
+    uint32_t count = file->in_transaction ? 0 : entries->pending.count;
+
+    while (count != 0 && entries->pending.items[count - 1].kind != PENDING_EFFECT)
+        count--;
+    if (count == 0)
+        return true;
+    if (!run_pending(file, count))
+        return false;
+    entries->unit_at = entries->pending.count != 0 ? entries->pending.items[0].command.offset : offset;
+    return true;
+}
+
+static bool take_note(struct loading_file *file)
+{
+    struct entry_state *entries = &file->entries;
+    struct aof_order_note note;
+    uint32_t first = entries->pending.count, left;
+
+    if (aof_note_is_plain(file->reader.note)) {
+        if (!run_effects(file, entries->piece_at))
+            return false;
+        open_unit(file);
+        entries->is_skipped = true;
+        return true;
+    }
+    if (!aof_note_order(file->reader.note, &note))
+        return true;
+    for (left = note.count; left != 0 && first != 0; first--)
+        left -= entries->pending.items[first - 1].kind != PENDING_SELECT;
+    if (left != 0)
+        return damaged(file, aof_reader_offset(&file->reader), "an entry has more operations than there are commands");
+    entries->has_notes = true;
+    if (!run_pending(file, first) || !place_entry(file, &note))
+        return false;
+    close_unit(file);
+    return true;
+}
+
+static bool begin_transaction(struct loading_file *file, uint64_t offset)
+{
+    if (!run_pending(file, file->entries.pending.count))
+        return false;
+    close_unit(file);
+    switch (find_exec(file)) {
+    case EXEC_FOUND:
+        file->in_transaction = file->entries.is_open = true;
+        return true;
+    case EXEC_CUT:
+        log_warning("Revert incomplete MULTI/EXEC transaction in AOF file %s", file->name);
+        return ends_early(file, offset);
+    case EXEC_FAILED:
+        break;
+    }
+    return false;
+}
+
+/* *is_done: the end of the file was an incomplete transaction. */
+static bool take_command(struct loading_file *file, const struct aof_command *command, bool *is_done)
+{
+    struct entry_state *entries = &file->entries;
+    struct pending pending = {.command = *command, .db = entries->db};
+    const struct slice name = word_of(file, &pending, 0);
+    const bool is_skipped = entries->is_skipped;
+    uint64_t db;
+
+    entries->is_skipped = false;
+    open_unit(file);
+    if (slice_equal_text_nocase(name, "multi") && !file->in_transaction) {
+        const bool good = begin_transaction(file, command->offset);
+
+        *is_done = good && !file->in_transaction;
+        return good;
+    }
+    if (slice_equal_text_nocase(name, "exec") && file->in_transaction) {
+        file->in_transaction = false;
+        if (!run_pending(file, entries->pending.count))
+            return false;
+        close_unit(file);
+        return true;
+    }
+    if (slice_equal_text_nocase(name, "select") && command->count == 2) {
+        pending.kind = PENDING_SELECT;
+        if (number_parse_u64(word_of(file, &pending, 1), &db) && db < INT32_MAX)
+            pending.db = entries->db = (unsigned)db;
+    } else if (slice_equal_text_nocase(name, "echo") && command->count == 2) {
+        pending.kind = PENDING_OPERATION;
+    } else if (!run_effects(file, command->offset)) {
+        return false;
+    }
+    if (!is_skipped)
+        *ARRAY_PUSH(&entries->pending) = pending;
+    return true;
+}
+
+/* False: there is no more, or it cannot be read. The unit is read again. */
+static bool read_on(struct loading_file *file)
+{
+    struct entry_state *entries = &file->entries;
+    struct aof_reader *reader = &file->reader;
+
+    assert(!file->in_transaction);
+    if (entries->is_open)
+        reader->at = (size_t)(entries->unit_at - reader->offset);
+    entries->pending.count = 0;
+    close_unit(file);
+    if (aof_reader_fill(reader, NULL))
+        return true;
+    entries->is_at_end = true;
+    return reader->ended;
+}
+
+/* What is incomplete may be known to others or not: they give it back, or nobody saw it. */
+static bool end_entries(struct loading_file *file)
+{
+    struct entry_state *entries = &file->entries;
+    const bool is_done = aof_reader_is_done(&file->reader);
+
+    if (entries->is_open && entries->has_notes && (file->is_last || !is_done))
+        return is_done ? ends_within(file, entries->unit_at) : ends_early(file, entries->unit_at);
+    if (!run_pending(file, entries->pending.count))
+        return false;
+    return is_done || ends_early(file, aof_reader_offset(&file->reader));
+}
+
+static bool load_pieces(struct loading_file *file)
+{
+    struct entry_state *entries = &file->entries;
+    struct aof_reader *reader = &file->reader;
+    bool good = true, is_done = false;
+
+    while (good && !is_done) {
+        struct aof_command command;
+
+        entries->piece_at = aof_reader_offset(reader);
+        switch (aof_reader_piece(reader, &command)) {
+        case AOF_NOTE:
+            good = take_note(file);
+            break;
+        case AOF_COMMAND:
+            good = take_command(file, &command, &is_done);
+            break;
+        case AOF_BAD:
+            return damaged(file, aof_reader_offset(reader), reader->error);
+        case AOF_MORE:
+            if (entries->is_at_end)
+                return end_entries(file);
+            if (!read_on(file) && !reader->ended)
+                return unreadable(file, aof_reader_offset(reader), strerror(errno));
+            break;
+        }
+        good = good && take_a_rest(file);
+    }
+    return good;
+}
+
+static bool load_entries(struct loading_file *file)
+{
+    struct access *access = &file->request->worker->run.access;
+    struct data_order_found *order = file->request->order;
+    struct changed *changed = access->changed;
+    char error[DATA_ORDER_ERROR_BYTES];
+    bool good;
+
+    if (!order->is_begun && !data_order_begin(order, error))
+        return damaged(file, 0, error);
+    good = load_pieces(file);
+    access->changed = changed;
+    return good;
+}
+
 static bool pause_in_rdb(uint64_t bytes, uint64_t keys, void *context)
 {
     struct loading_file *file = context;
@@ -320,11 +670,13 @@ static bool pause_in_rdb(uint64_t bytes, uint64_t keys, void *context)
     return !file->result->interrupted;
 }
 
-static void no_aux(struct slice name, struct slice value, void *context)
+static void take_aux(struct slice name, struct slice value, void *context)
 {
-    (void)name;
-    (void)value;
-    (void)context;
+    const struct loading_file *file = context;
+
+    data_order_take(file->request->order, name, value);
+    if (file->request->aux != NULL)
+        file->request->aux(name, value, NULL);
 }
 
 /* Loads the RDB at the begin of the file, or the whole file. *size: its size. */
@@ -340,7 +692,7 @@ static bool load_rdb(struct loading_file *file, uint64_t *size)
     request.keeps_expired = true; /* the increments say when a key is gone */
     request.pause = file->request->pause != NULL ? pause_in_rdb : NULL;
     request.pause_bytes = file->request->pause_bytes;
-    request.aux = file->request->aux != NULL ? file->request->aux : no_aux;
+    request.aux = take_aux;
     request.context = file;
     if (!rdb_load(&file->source.source, &request, &result)) {
         if (result.status == STATUS_INTERRUPTED)
@@ -378,7 +730,7 @@ static bool load_content(struct loading_file *file)
     }
     aof_reader_init(&file->reader, &file->source.source, offset);
     applier->begin(file->apply, note_error, file);
-    return load_commands(file);
+    return data_order_is_wanted() ? load_entries(file) : load_commands(file);
 }
 
 static bool load_file(struct loading_file *file)
@@ -421,6 +773,11 @@ static bool load_part(const struct aof_part *part, bool is_last, uint64_t *bytes
         log_notice("DB loaded from %s file %s: %.3f seconds", part->type == AOF_BASE ? "base" : "incr", part->name,
                    seconds_since(start_us));
     *bytes += size;
+    ARRAY_FINI(&file->entries.pending);
+    ARRAY_FINI(&file->entries.words);
+    ARRAY_FINI(&file->entries.operations);
+    ARRAY_FINI(&file->entries.left);
+    key_positions_fini(&file->entries.positions);
     mem_free(file);
     mem_free(path);
     return good;
@@ -443,7 +800,9 @@ bool aof_load_run(const struct aof_manifest *manifest, const struct aof_load_req
         if (manifest->items[i].type != AOF_HISTORY)
             good = load_part(&manifest->items[i], i + 1 == manifest->count, &bytes, apply, request, result);
     }
-    result->commands = applier->count(apply);
+    result->commands += applier->count(apply);
+    if (data_order_is_wanted())
+        data_order_end(request->order);
     applier->destroy(&apply);
     access->effects = effects;
     access_begin(access, clock_wall_ms(), true);
@@ -457,7 +816,9 @@ bool aof_load_run(const struct aof_manifest *manifest, const struct aof_load_req
 bool aof_load_again(struct worker *worker)
 {
     struct access *access = &worker->run.access;
-    const struct aof_load_request request = {.worker = worker};
+    struct data_order_found order = {.state = {0}};
+    const struct aof_load_request request = {.worker = worker, .order = &order};
+    char error[DATA_ORDER_ERROR_BYTES];
     const uint64_t dirty = access->dirty;
     struct aof_load_result result;
     struct aof_manifest manifest = {0};
@@ -483,6 +844,8 @@ bool aof_load_again(struct worker *worker)
         access_flush_all(access, false);
         libraries_flush();
         good = aof_load_run(&manifest, &request, &result);
+        if (good && !(good = data_order_restore(access, &order, error)))
+            log_warning("Can't load the append-only file: %s", error);
         break;
     case AOF_FOUND_NOTHING:
         log_warning("There is no append-only file to load");
@@ -491,6 +854,7 @@ bool aof_load_again(struct worker *worker)
         break;
     }
     aof_manifest_fini(&manifest);
+    data_order_found_fini(&order);
     access->dirty = dirty; /* the data is that of the files */
     if (good)
         persistence_note_loaded(result.keys, 0);

@@ -16,6 +16,7 @@
 struct apply;
 struct applied;
 struct command;
+struct data_order_found;
 struct worker;
 
 /* The functions that run the commands. A part of the server above this one provides them (run/apply.h). They are called
@@ -53,6 +54,7 @@ struct aof_load_request {
     /* Called now and then; other threads may use the data meanwhile. False: stop. NULL: never called. */
     bool (*pause)(uint64_t bytes, uint64_t keys);
     void (*aux)(struct slice name, struct slice value, void *context); /* facts about an RDB base; may be NULL */
+    struct data_order_found *order;                                    /* gets what an RDB base has of it */
     uint64_t pause_bytes;
     bool at_start; /* for the texts of the log: otherwise the server continues after a failure */
 };

@@ -48,8 +48,13 @@ static bool take_next(struct recovery *recovery)
 
     if (item == JOURNAL_TAIL_END)
         return false;
-    if ((view.flags & JOURNAL_MESSAGE) != 0)
+    if ((view.flags & JOURNAL_MESSAGE) != 0) {
+        if (item == JOURNAL_TAIL_RECORD)
+            aof_text_add(&recovery->text, &view);
+        if (!recovery->text.in_transaction && !recovery->is_broken)
+            recovery->whole_size = recovery->text.bytes.size;
         return true;
+    }
     if (item == JOURNAL_TAIL_HOLE && !recovery->has_hole) {
         recovery->has_hole = true;
         recovery->hole_at = recovery->whole_size;
@@ -127,12 +132,15 @@ static const char *read_file(struct recovery *recovery, const char *path)
     return NULL;
 }
 
-/* Lines with the time are between commands. */
-static size_t skip_notes(const struct recovery *recovery, size_t at)
+/* Lines with the time are between commands, and only in the file. */
+static size_t skip_times(const struct recovery *recovery, size_t at, size_t text_at)
 {
-    const struct buffer *written = &recovery->written;
+    const struct buffer *written = &recovery->written, *text = &recovery->text.bytes;
+    const struct slice time = SLICE("#TS:");
 
-    while (at < written->size && written->data[at] == '#') {
+    if (slice_starts_with(slice_make(text->data + text_at, text->size - text_at), time))
+        return at;
+    while (slice_starts_with(slice_make(written->data + at, written->size - at), time)) {
         const char *end = memchr(written->data + at, '\n', written->size - at);
 
         at = end != NULL ? (size_t)(end + 1 - written->data) : written->size;
@@ -140,7 +148,7 @@ static size_t skip_notes(const struct recovery *recovery, size_t at)
     return at;
 }
 
-/* False: they differ. A note may be where the text has '*', which begins a command. */
+/* False: they differ. A line with the time may be where the text has '*' or '#', which begin a command or a note. */
 static bool agree(struct recovery *recovery)
 {
     const struct buffer *written = &recovery->written;
@@ -149,8 +157,8 @@ static bool agree(struct recovery *recovery)
     size_t at = 0, done = 0;
 
     while (done < limit) {
-        if (text[done] == '*')
-            at = skip_notes(recovery, at);
+        if (text[done] == '*' || text[done] == '#')
+            at = skip_times(recovery, at, done);
         if (at == written->size)
             break;
         if (written->data[at++] != text[done++])
@@ -160,7 +168,7 @@ static bool agree(struct recovery *recovery)
     recovery->written_agreed = at;
     if (!recovery->has_hole || done < limit)
         return true;
-    at = skip_notes(recovery, at);
+    at = skip_times(recovery, at, done);
     return written->size - at <= recovery->torn.size &&
            memcmp(written->data + at, buffer_text(&recovery->torn), written->size - at) == 0;
 }

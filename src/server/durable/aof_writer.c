@@ -170,10 +170,16 @@ static void note_whole(uint64_t position)
     writer.whole.db = writer.text.db;
 }
 
+/* Neither in a transaction nor in an entry. */
+static bool is_between(void)
+{
+    return !writer.text.in_transaction && writer.text.stamp.stamp == 0;
+}
+
 static void note_position(void)
 {
     writer.position_is_known = journal_reader_position(&writer.reader, &writer.read_position);
-    if (writer.position_is_known && !writer.text.in_transaction)
+    if (writer.position_is_known && is_between())
         note_whole(writer.read_position);
 }
 
@@ -181,15 +187,17 @@ static COLD void note_begin(void)
 {
     uint64_t position;
 
-    if (journal_reader_shown_position(&writer.reader, &position))
+    if (is_between() && journal_reader_shown_position(&writer.reader, &position))
         note_whole(position);
 }
 
 static void take_record(const struct journal_view *view)
 {
     writer.read_offset = view->offset + view->size;
-    if (UNLIKELY((view->flags & JOURNAL_MESSAGE) != 0))
-        return; /* for replicas */
+    if (UNLIKELY((view->flags & JOURNAL_MESSAGE) != 0)) { /* for replicas, or peers */
+        aof_text_add(&writer.text, view);
+        return;
+    }
     if (UNLIKELY((view->flags & JOURNAL_BEGINS) != 0))
         note_begin();
     if (!writer.text.in_transaction && UNLIKELY(OPTION_IS(option_aof_timestamps)))
@@ -232,6 +240,8 @@ static void read_journal(void)
     while ((LIKELY(!is_limited) || !has_come_to(&limit)) && writer.text.bytes.size < BATCH_BYTES &&
            journal_reader_next(&writer.reader, &view))
         take_record(&view);
+    if (UNLIKELY(is_limited) && has_come_to(&limit)) /* entries are whole there */
+        aof_text_end(&writer.text);
     note_position();
     atomic_store(&writer.reads, false);
     SET(buffer_bytes, writer.text.bytes.capacity);
@@ -856,6 +866,7 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
     writer.split_unsynced = false;
     begin_file(file, size);
     writer.text.in_transaction = false;
+    writer.text.stamp.stamp = 0;
     writer.is_temporary = is_temporary;
     open_tail();
     journal_reader_open(&writer.reader, journal);

@@ -10,7 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum child_kind { CHILD_NONE, CHILD_RDB, CHILD_AOF, CHILD_SYNC }; /* SYNC: for replicas */
+/* SYNC: for replicas. STATE: for peers of an active node. */
+enum child_kind { CHILD_NONE, CHILD_RDB, CHILD_AOF, CHILD_SYNC, CHILD_STATE };
 
 enum { CHILD_ERROR_BYTES = 256 };
 
@@ -47,6 +48,8 @@ void child_teardown(void); /* main thread, after the workers have ended: ends th
 
 /* In the child, at any frequency: reports to the server once a second. */
 void child_tell(struct child_report *report);
+/* The same, as the progress of a save (persistence.h), whose context is the report. Always true: it goes on. */
+bool child_tell_keys(uint64_t keys, void *report);
 
 /* In a forked process that is not such a child: closes all descriptors but one, or two (0: one), and makes it die with
  * the server's thread. */

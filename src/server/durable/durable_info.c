@@ -29,7 +29,7 @@ static bool makes_snapshot(void)
 {
     const enum child_kind kind = child_running();
 
-    return kind == CHILD_RDB || kind == CHILD_SYNC;
+    return kind == CHILD_RDB || kind == CHILD_SYNC || kind == CHILD_STATE;
 }
 
 static bool take_safe(void *into, const struct info_moment *moment)

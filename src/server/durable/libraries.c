@@ -39,6 +39,19 @@ void libraries_flush(void)
         keeper->flush();
 }
 
+void libraries_each_name(void (*visit)(struct slice name, void *context), void *context)
+{
+    assert(gate_is_alone() || gate_is_inside(&worker_self()->member));
+    if (keeper != NULL)
+        keeper->each_name(visit, context);
+}
+
+bool libraries_find(struct slice name, struct slice *source)
+{
+    assert(gate_is_alone() || gate_is_inside(&worker_self()->member));
+    return keeper != NULL && keeper->find(name, source);
+}
+
 struct script_facts script_facts(void)
 {
     struct script_facts facts = {0};

@@ -19,8 +19,10 @@ struct script_facts {
 struct libraries_keeper {
     void (*facts)(struct script_facts *facts); /* any thread */
     void (*each)(void (*visit)(struct slice source, void *context), void *context);
+    void (*each_name)(void (*visit)(struct slice name, void *context), void *context);
     bool (*load)(struct slice source, bool replaces, char *error, size_t error_size);
     void (*flush)(void);
+    bool (*find)(struct slice name, struct slice *source);
 };
 void libraries_provide(
     const struct libraries_keeper *provided); /* once, before anything is loaded; the caller keeps the struct valid */
@@ -29,7 +31,11 @@ struct script_facts script_facts(void); /* all zero if nothing is provided; any 
 /* Visits the source of each library, as FUNCTION LOAD takes it. Whoever calls is inside of the gate, owns it, or is a
  * forked child: nothing is locked. */
 void libraries_each(void (*visit)(struct slice source, void *context), void *context);
+void libraries_each_name(void (*visit)(struct slice name, void *context), void *context); /* likewise */
 /* Whoever calls owns the gate; any thread. False: *error has the reason, without a code. `replaces`: replaces a library
  * of the same name; otherwise that is an error. */
 must_check bool libraries_load(struct slice source, bool replaces, char *error, size_t error_size);
 void libraries_flush(void); /* whoever calls owns the gate */
+/* The source of the library with this name; false: there is none. Whoever calls is inside of the gate, or owns it; the
+ * source is valid until it leaves. */
+bool libraries_find(struct slice name, struct slice *source);

@@ -22,6 +22,7 @@
 #include "server/durable/aof_tail.h"
 #include "server/durable/child.h"
 #include "server/durable/data_history.h"
+#include "server/durable/data_order.h"
 #include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
 #include "server/durable/persistence.h"
@@ -236,6 +237,7 @@ static void finish(const struct rdb_load_result *result, const char *from)
 struct start_load {
     struct rdb_load_request request;
     struct data_history_found found;
+    struct data_order_found order;
 };
 
 static void take_aux_at_start(struct slice name, struct slice value, void *context)
@@ -244,8 +246,21 @@ static void take_aux_at_start(struct slice name, struct slice value, void *conte
 
     take_aux(name, value, NULL);
     data_history_take(&load->found, name, value);
+    data_order_take(&load->order, name, value);
     if (data_history_is_whole(&load->found))
         load->request.keeps_expired = true;
+}
+
+/* What was loaded is nothing without it: a node that had forgotten what it has would shadow what is younger. */
+static void restore_order(struct access *access, const struct data_order_found *order)
+{
+    struct rdb_load_result result = {.status = STATUS_CORRUPT};
+    char error[DATA_ORDER_ERROR_BYTES];
+
+    if (data_order_restore(access, order, error))
+        return;
+    (void)snprintf(result.error, sizeof(result.error), "%s", error);
+    refuse_to_start(&result);
 }
 
 static void load_rdb(void)
@@ -282,6 +297,9 @@ static void load_rdb(void)
     }
     if (good)
         finish(&result, "disk");
+    if (good)
+        restore_order(&loader.access, &load.order);
+    data_order_found_fini(&load.order);
     if (good && data_history_is_whole(&load.found))
         data_history_restore(&load.found.history);
     file_close(&loader.file);
@@ -294,17 +312,21 @@ static bool pause_aof(uint64_t bytes, uint64_t keys)
 
 static void load_aof(void)
 {
+    struct data_order_found order = {.state = {0}};
     const struct aof_load_request request = {.worker = loader.worker,
                                              .pause = pause_aof,
                                              .aux = take_aux,
+                                             .order = &order,
                                              .pause_bytes = PAUSE_BYTES,
                                              .at_start = true};
     struct aof_load_result result;
 
-    if (aof_load_run(&loader.manifest, &request, &result))
+    if (aof_load_run(&loader.manifest, &request, &result)) {
         persistence_note_loaded(result.keys, 0);
-    else if (!result.interrupted)
+        restore_order(&loader.worker->run.access, &order);
+    } else if (!result.interrupted)
         end_process();
+    data_order_found_fini(&order);
     aof_manifest_fini(&loader.manifest);
 }
 
@@ -547,6 +569,12 @@ static bool check_source(struct rdb_load_result *result)
     return good;
 }
 
+static void begin_part(void)
+{
+    gate_assert_owned(&loader.member);
+    loader.replacement.part(loader.worker, loader.replacement.context);
+}
+
 /* The old data is gone from here on. */
 static bool load_in_place(bool is_checked, struct rdb_load_result *result)
 {
@@ -556,10 +584,14 @@ static bool load_in_place(bool is_checked, struct rdb_load_result *result)
     begin_access(&loader.worker->run.access);
     child_stop(CHILD_RDB); /* its file would be older than this data */
     aof_suspend();
-    flush(loader.replacement.frees_later);
+    if (loader.replacement.part == NULL)
+        flush(loader.replacement.frees_later);
+    else
+        begin_part();
     tell_listeners(); /* what was listed for them must not stay while the gate is open */
     persistence_fill_load(&request, &loader.worker->run.access);
     request.checks_sum = request.checks_sum && !is_checked;
+    request.replaces = loader.replacement.part != NULL;
     request.pause = pause_loading;
     request.may_wait = loader.replacement.may_wait;
     request.rest = rest_for_source;
@@ -568,6 +600,8 @@ static bool load_in_place(bool is_checked, struct rdb_load_result *result)
         access_note_loaded(&loader.worker->run.access);
     else
         flush(loader.replacement.frees_later);
+    if (good && loader.replacement.loaded != NULL)
+        loader.replacement.loaded(loader.worker, loader.replacement.context);
     tell_listeners();
     return good;
 }
@@ -584,6 +618,9 @@ static void replace_in_place(void)
     wake_workers(); /* commands that wait for the gate get the error at once */
     if (good && !is_wanted())
         result.status = STATUS_INTERRUPTED;
+    else if (good && loader.replacement.may_replace != NULL &&
+             !loader.replacement.may_replace(loader.replacement.context))
+        result.status = STATUS_DENIED;
     else if (good)
         end = load_in_place(checks, &result) ? LOADING_REPLACED : LOADING_LOST;
     conclude(&result, end);

@@ -54,12 +54,22 @@ struct loading_replacement {
     /* The file was found to be whole; nothing is replaced yet. False: the old data stays, errno has the reason. May be
      * NULL. */
     bool (*found_whole)(void *context);
+    /* With the gate owned, right before the old data goes. False: it stays, and the result is STATUS_DENIED. May be
+     * NULL; not with keeps_old. */
+    bool (*may_replace)(void *context);
     uint64_t total_bytes; /* for INFO; 0: unknown */
     bool frees_later;     /* the old data is freed in the background; otherwise before the first byte is read */
+    /* The file has some keys alone: the old data stays, and these keys take the place of those of their names. Called
+     * with the gate owned, before the first one is read: what it needs of the old ones has to be taken away then. NULL:
+     * all data is replaced. Not with keeps_old. */
+    void (*part)(struct worker *worker, void *context);
     /* The old data stays, and is served, until the new one is complete; then they are exchanged at the gate. Only
      * commands with the flag no_async_loading are refused meanwhile. */
     bool keeps_old;
     void (*aux)(struct slice name, struct slice value, void *context); /* facts in the file; may be NULL */
+    /* With the gate owned, when the new data is there, and before anybody is told: adds to it. `worker` is the
+     * loader's. May be NULL; not with keeps_old. */
+    void (*loaded)(struct worker *worker, void *context);
     /* With the gate owned, before any client sees the data. If it was replaced, the append-only file, if it is on,
      * begins anew with it (aof_restart). Otherwise the result has the reason: STATUS_INTERRUPTED after loading_cancel,
      * or since the server stops. The old data is lost at most without keeps_old. */

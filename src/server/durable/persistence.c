@@ -21,6 +21,7 @@
 #include "server/core/server.h"
 #include "server/durable/child.h"
 #include "server/durable/data_history.h"
+#include "server/durable/data_order.h"
 #include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
 #include "server/durable/loading.h"
@@ -48,6 +49,7 @@ static struct {
     int64_t wish_seconds, wish_changes;  /* worker 0's: why */
     struct data_history history;         /* of the keys that are saved; owner: who owns the gate, or the child */
     bool has_history;
+    struct data_order order; /* likewise; empty: files have none */
     /* atomic, relaxed: each is one number, and they need not fit together */
     _Atomic uint64_t saved_changes; /* changes that the last snapshot has */
     _Atomic uint64_t child_changes; /* changes that the running child's file has */
@@ -131,26 +133,28 @@ static void fill_save(struct rdb_save_request *request, struct origin *origin, s
 struct full_origin {
     struct origin origin;
     struct data_history_texts texts;
-    struct rdb_aux aux[countof(((struct origin *)0)->aux) + DATA_HISTORY_FACTS];
+    struct rdb_aux aux[countof(((struct origin *)0)->aux) + DATA_HISTORY_FACTS + 1];
 };
 
-static void note_history(void)
+void persistence_note_moment(void)
 {
     gate_assert_alone();
     state.has_history = data_history_now(&state.history);
+    data_order_now(&state.order);
 }
 
-static void fill_save_with_history(struct rdb_save_request *request, struct full_origin *full, struct snapshot *keys)
+static void fill_save_whole(struct rdb_save_request *request, struct full_origin *full, struct snapshot *keys)
 {
     fill_save(request, &full->origin, keys);
-    if (!state.has_history)
-        return;
     memcpy(full->aux, request->aux, request->aux_count * sizeof(*full->aux));
-    data_history_write(&state.history, &full->texts, full->aux + request->aux_count);
     request->aux = full->aux;
-    request->aux_count += DATA_HISTORY_FACTS;
-    /* A server that goes on from this file in the same history has to tell its replicas that they are gone. */
-    request->with_expired = true;
+    if (state.has_history) {
+        data_history_write(&state.history, &full->texts, full->aux + request->aux_count);
+        request->aux_count += DATA_HISTORY_FACTS;
+        /* A server that goes on from this file in the same history has to tell its replicas that they are gone. */
+        request->with_expired = true;
+    }
+    data_order_fill_save(&state.order, request, full->aux + request->aux_count);
 }
 
 /* In the folder of the file: of a name that another process can have left only if it had this number. */
@@ -190,8 +194,8 @@ bool persistence_save(struct access *access)
     enum status status;
 
     gate_assert_alone();
-    note_history();
-    fill_save_with_history(&request, &origin, &keys);
+    persistence_note_moment();
+    fill_save_whole(&request, &origin, &keys);
     make_temp_path(state.own_temp_path, (int64_t)getpid());
     assert(!atomic_load(&state.writes_own));
     atomic_store(&state.writes_own, true);
@@ -210,6 +214,7 @@ bool persistence_save(struct access *access)
 enum status persistence_save_base(const struct persistence_base *base, struct snapshot *keys, char *error,
                                   size_t error_size)
 {
+    struct rdb_aux aux[countof(((struct origin *)0)->aux) + 1];
     struct rdb_save_request request;
     struct rdb_save_result result;
     struct origin origin;
@@ -218,6 +223,9 @@ enum status persistence_save_base(const struct persistence_base *base, struct sn
     gate_assert_alone();
     fill_save(&request, &origin, keys);
     origin.aux[countof(origin.aux) - 1].value = SLICE("1"); /* aof-base */
+    memcpy(aux, origin.aux, sizeof(origin.aux));
+    request.aux = aux;
+    data_order_fill_save(&state.order, &request, aux + request.aux_count);
     request.starts_writeback = base->starts_writeback;
     request.progress = base->progress;
     request.context = base->context;
@@ -236,7 +244,7 @@ enum status persistence_save_sync(const struct persistence_sync *sync, struct sn
                                   struct rdb_save_result *result)
 {
     static const struct snapshot_kind empty = {.database_bound = no_databases};
-    struct rdb_aux aux[countof(((struct origin *)0)->aux) + PERSISTENCE_SYNC_FACTS];
+    struct rdb_aux aux[countof(((struct origin *)0)->aux) + PERSISTENCE_SYNC_FACTS + 1];
     struct snapshot none = {.kind = &empty, .access = keys->access};
     struct rdb_save_request request;
     struct origin origin;
@@ -244,14 +252,18 @@ enum status persistence_save_sync(const struct persistence_sync *sync, struct sn
     assert(child_is_copy() && sync->aux_count <= PERSISTENCE_SYNC_FACTS);
     fill_save(&request, &origin, sync->without_keys ? &none : keys);
     memcpy(aux, origin.aux, sizeof(origin.aux));
-    memcpy(aux + countof(origin.aux), sync->aux, sync->aux_count * sizeof(*aux));
+    if (sync->aux_count != 0)
+        memcpy(aux + countof(origin.aux), sync->aux, sync->aux_count * sizeof(*aux));
     request.aux = aux;
     request.aux_count += sync->aux_count;
     request.options.least = sync->least_version;
     request.options.most = sync->most_version;
     if (sync->without_libraries)
         request.libraries = NULL;
+    request.with_mvcc = sync->with_mvcc;
     request.with_expired = true; /* the stream behind it says when they go, or that they stay */
+    if (sync->with_order)
+        data_order_fill_save(&state.order, &request, aux + request.aux_count);
     request.progress = sync->progress;
     request.context = sync->context;
     if (sync->sink != NULL)
@@ -285,7 +297,7 @@ static void run_child(struct snapshot *keys, struct child_report *report, void *
 
     make_temp_path(temp_path, (int64_t)getpid());
     (void)context;
-    fill_save_with_history(&work.request, &work.origin, keys);
+    fill_save_whole(&work.request, &work.origin, keys);
     work.report = report;
     work.request.progress = tell_progress;
     work.request.context = &work;
@@ -349,7 +361,7 @@ enum persistence_start persistence_start_child(struct access *access)
     SET(last_try_s, (int64_t)time(NULL));
     SET(child_changes, all_changes());
     SET(started_us, (int64_t)clock_monotonic_us());
-    note_history(); /* before the fork: in the child a lock may be held */
+    persistence_note_moment(); /* before the fork: in the child a lock may be held */
     if (!child_start(&task)) {
         log_warning("Can't save in background: fork: %s", strerror(errno));
         SET(last_was_good, false);
@@ -443,15 +455,24 @@ void persistence_fill_load(struct rdb_load_request *request, struct access *acce
     gate_assert_alone();
     *request = (struct rdb_load_request){.access = access,
                                          .limits = state.limits(),
-                                         .keeps_expired = role_follows(), /* the master says when they go */
+                                         /* the master says when they go, or the frontiers */
+                                         .keeps_expired = role_follows() || data_order_is_wanted(),
                                          .library = libraries_load,
+                                         .origin = data_order_is_wanted() ? data_order_origin : NULL,
                                          .checks_sum = rdb_file_options().checksums && !rdb_skips_checksums(),
                                          .threads = loading_threads(),
                                          .key_delay_us = rdb_load_delay_us()};
 }
 
+static void take_order(struct slice name, struct slice value, void *context)
+{
+    data_order_take(context, name, value);
+}
+
 static bool load_again(struct access *access, bool replaces)
 {
+    struct data_order_found found = {.state = {0}};
+    char error[DATA_ORDER_ERROR_BYTES];
     struct rdb_load_request request;
     struct rdb_load_result result;
     struct data_history history;
@@ -468,6 +489,8 @@ static bool load_again(struct access *access, bool replaces)
     } else {
         persistence_fill_load(&request, access);
         request.replaces = replaces;
+        request.aux = take_order;
+        request.context = &found;
         if (data_history_now(&history))
             request.keeps_expired = true; /* they go as always, and the replicas are told */
         good = rdb_load(&source.source, &request, &result);
@@ -476,8 +499,11 @@ static bool load_again(struct access *access, bool replaces)
             persistence_note_loaded(result.keys - overdue, result.expired + overdue);
         else
             log_warning("Can't load %s: at byte %" PRIu64 ": %s", persistence_file(), result.failed_at, result.error);
+        if (good && !(good = data_order_restore(access, &found, error)))
+            log_warning("Can't load %s: %s", persistence_file(), error);
     }
     file_close(&file);
+    data_order_found_fini(&found);
     return good;
 }
 
@@ -534,6 +560,11 @@ static void persistence_stats_reset(void)
     child_stats_reset();
 }
 
+struct rdb_limits persistence_limits(void)
+{
+    return state.limits();
+}
+
 void persistence_setup(struct rdb_limits (*limits)(void))
 {
     gate_assert_main_alone();
@@ -550,6 +581,7 @@ void persistence_setup(struct rdb_limits (*limits)(void))
 void persistence_teardown(void)
 {
     gate_assert_main_alone();
+    data_order_fini(&state.order);
     save_points_teardown();
 }
 

@@ -20,6 +20,7 @@ struct worker;
 
 /* Call it after config_setup: adds the options. `limits` returns the limits of encodings for loaded values. */
 void persistence_setup(struct rdb_limits (*limits)(void));
+struct rdb_limits persistence_limits(void);
 void persistence_teardown(void); /* main thread, after the workers have ended */
 
 /* --- with the gate owned --- */
@@ -27,6 +28,9 @@ void persistence_teardown(void); /* main thread, after the workers have ended */
 /* False: it failed; the log has the reason. */
 must_check bool persistence_save(struct access *access);
 enum persistence_start { PERSISTENCE_STARTED, PERSISTENCE_BUSY, PERSISTENCE_FAILED };
+/* Notes which moment of which history, and of which order, the data are now. Saving does so itself; others call it
+ * before they fork a child that writes a base, or a file with the order. */
+void persistence_note_moment(void);
 must_check enum persistence_start persistence_start_child(struct access *access);
 /* BGSAVE SCHEDULE: starts as soon as the running child has ended. */
 void persistence_schedule(void);
@@ -54,6 +58,8 @@ struct persistence_sync {
     const char *path, *temp_path;    /* likewise */
     int least_version, most_version; /* with a sink they are equal */
     bool without_keys, without_libraries;
+    bool with_order;           /* for a peer of an active node */
+    bool with_mvcc;            /* for a KeyDB server that follows one */
     const struct rdb_aux *aux; /* more facts */
     size_t aux_count;          /* at most PERSISTENCE_SYNC_FACTS */
     bool (*progress)(uint64_t keys, void *context);

@@ -10,12 +10,14 @@
 #include "server/config/options.h"
 #include "server/core/client.h"
 #include "server/core/lifecycle.h"
+#include "server/core/run_time.h"
 #include "server/core/server.h"
 #include "server/durable/aof_hold.h"
 #include "server/durable/aof_writer.h"
 #include "server/durable/loading.h"
 #include "server/observe/latency.h"
 #include "store/eviction.h"
+#include "store/window.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,6 +44,7 @@ static _Atomic int64_t option_samples, option_tenacity, option_force_percent; /*
 static _Atomic bool limit_ignored;         /* atomic: a master decides what goes */
 static _Atomic uint64_t forced_limit;      /* atomic: of force-eviction-percent; 0: none */
 static _Atomic uint64_t machine_available; /* atomic: bytes, when it was looked at last */
+static _Atomic uint64_t window_bytes;      /* atomic: relaxed; of store/window.h, when it was looked at last */
 static _Atomic uint64_t exceeded_since_ms; /* atomic: monotonic; 0: below the limit */
 static _Atomic uint64_t exceeded_ms;       /* atomic: earlier times together */
 
@@ -171,10 +174,15 @@ uint64_t memory_of_journal(void)
            (journal_is_on(journal) ? aof_writer_memory_bytes() : 0);
 }
 
+uint64_t memory_of_window(void)
+{
+    return atomic_load_explicit(&window_bytes, memory_order_relaxed);
+}
+
 uint64_t memory_set_aside(void)
 {
     const struct server *server = server_instance();
-    uint64_t bytes = memory_of_journal() + (replica_bytes != NULL ? replica_bytes() : 0);
+    uint64_t bytes = memory_of_journal() + memory_of_window() + (replica_bytes != NULL ? replica_bytes() : 0);
 
     for (unsigned i = 0; i < server->worker_count; i++) {
         const struct worker *worker = &server->workers[i];
@@ -233,9 +241,20 @@ static void look_at_machine(void)
         note_state(false);
 }
 
+static void look_at_window(const struct store *store)
+{
+    struct window_totals totals;
+
+    if (LIKELY(store->window == NULL))
+        return;
+    window_totals(store, &totals); /* too much to do before a command */
+    atomic_store_explicit(&window_bytes, totals.bytes, memory_order_relaxed);
+}
+
 static void sample(struct server *server)
 {
     worker_assert_zero(&server->workers[0]);
+    look_at_window(server->store);
     look_at_machine();
 }
 
@@ -293,7 +312,7 @@ static enum memory_room evict(struct worker *worker, uint64_t wanted)
         of(worker)->pool.count = 0; /* its scores are of another policy */
     of(worker)->measure = rule.measure;
     of(worker)->expiring_only = rule.expiring_only;
-    access_begin(&worker->run.access, worker_now_ms(worker), false);
+    access_begin(&worker->run.access, run_time_now(worker), false);
     worker->run.access.effects = journal_is_on(&worker->server->journal) ? &worker->run.effects : NULL;
     for (unsigned step = 1; freed < wanted && !nothing_may_go(worker->server->store); step++) {
         size_t bytes = eviction_step(&worker->run.access, &of(worker)->pool, &rule);

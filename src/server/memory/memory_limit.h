@@ -7,6 +7,7 @@
  *
  *   the journal     kept for readers and for repl-backlog-size, until it is freed; its copies for its file and from it;
  *                   and the buffer of the append-only file's writer
+ *   the window      what active replication knows of keys beside the data (active-window-size, active-tombstones-limit)
  *   deliveries      to other workers, until their contents had one try to be sent (deliveries.h bounds them)
  *   output          until its first try to be sent, or while it waits for the disk; after that it counts
  *   replicas        output for them, and pieces of snapshots
@@ -46,7 +47,8 @@ extern _Atomic uint64_t memory_limit;
 
 /* Any thread. As exact as mem_used(). */
 uint64_t memory_of_journal(void);
-uint64_t memory_set_aside(void); /* the journal and the rest of the list above */
+uint64_t memory_of_window(void); /* a tenth of a second ago */
+uint64_t memory_set_aside(void); /* both, and the rest of the list above */
 uint64_t memory_counted(void);
 
 /* Likewise. Computes the memory set aside only if it matters. */

@@ -43,6 +43,7 @@ void memory_report_collect(struct memory_report *report, const struct server_sta
     report->clients = stats->client_memory_bytes;
     report->client_count = stats->connected_clients;
     report->journal = memory_of_journal();
+    report->window = memory_of_window();
     for (unsigned db = 0; db < server_database_count(); db++) {
         struct keyspace_stats keyspace;
 
@@ -51,6 +52,7 @@ void memory_report_collect(struct memory_report *report, const struct server_sta
         report->tables += memory_report_tables_of(keyspace.keys);
         report->deadlines += memory_report_deadlines_of(keyspace.expires);
     }
-    report->overhead = report->startup + report->clients + report->journal + report->tables + report->deadlines;
+    report->overhead = report->startup + report->clients + report->journal + report->window + report->tables +
+                       report->deadlines;
     report->dataset = report->used > report->overhead ? report->used - report->overhead : 0;
 }

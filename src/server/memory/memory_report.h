@@ -14,6 +14,7 @@ struct memory_report {
     uint64_t clients; /* buffers, queues and watched keys of normal clients */
     uint64_t client_count;
     uint64_t journal; /* kept for its readers */
+    uint64_t window;  /* what active replication knows of keys */
     uint64_t tables;  /* of all databases; estimated from the number of keys and the usual load of tables */
     uint64_t deadlines;
     uint64_t keys;

@@ -12,6 +12,7 @@
 #include "server/core/client.h"
 #include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
+#include "server/core/run_time.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/observe/timing.h"
@@ -270,8 +271,10 @@ static void run(struct blocked *blocked, struct request *request)
     request->command->run(request);
     if (access->dirty != dirty)
         counter_add(&access->counters->dirty, access->dirty - dirty);
-    if (access->effects != NULL && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
+    if (access->effects != NULL && access->dirty != dirty && request->effect == EFFECT_OWN_WORDS) {
         effects_add(access->effects, request->db, request->args, request->arg_count);
+        effect_describe(request, request->args, request->arg_count);
+    }
     if (access->effects != NULL)
         effects_end_command(access->effects, request->has_operations);
     access_forget_stored(access);
@@ -336,7 +339,7 @@ void blocked_serve(struct worker *worker)
     struct registered_key *ready;
 
     worker_assert_inside(worker);
-    access_advance(&worker->run.access, worker_now_ms(worker));
+    access_advance(&worker->run.access, run_time_now(worker));
     while ((ready = waiters_take_ready(&worker->run.access)) != NULL)
         serve_key(worker, ready);
     (void)dispatch_journal(worker); /* a look at a key may have found that its time is over */

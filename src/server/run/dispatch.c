@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/acl/acl_client.h"
+#include "server/command/operation.h"
 #include "server/config/command_block.h"
 #include "server/config/options.h"
 #include "server/core/client.h"
@@ -16,6 +17,7 @@
 #include "server/core/deliveries.h"
 #include "server/core/lifecycle.h"
 #include "server/core/role.h"
+#include "server/core/run_time.h"
 #include "server/core/server.h"
 #include "server/core/stats_info.h"
 #include "server/durable/loading.h"
@@ -34,6 +36,7 @@
 #include "server/run/command_check.h"
 #include "server/core/transaction.h"
 #include "server/tls/tls_peers.h"
+#include "store/undo.h"
 #include "store/waiters.h"
 #include "store/watch.h"
 
@@ -247,8 +250,7 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
         counter_add(&access->counters->dirty, access->dirty - dirty);
     if (UNLIKELY(access->effects != NULL)) {
         if (access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
-            effects_add_with_blobs(access->effects, request->db, request->args, request->arg_count, request_blob_of,
-                                   request);
+            effect_add(request, request->args, request->arg_count);
         effects_end_command(access->effects, request->has_operations);
         access_forget_stored(access);
     }
@@ -280,10 +282,31 @@ static bool is_stamping(const struct worker *worker)
 
 static NOINLINE void end_stamped_group_slow(struct worker *worker)
 {
-    if (role_follows())
-        changed_clear(&worker->run.changed);
-    else
-        changed_end_group(&worker->run.changed, worker->run.effects.count, worker->run.access.now_ms);
+    if (!role_follows()) {
+        changed_end_group(&worker->run.changed, &worker->run.access, worker->run.effects.count,
+                          worker->run.access.now_ms);
+        return;
+    }
+    changed_clear(&worker->run.changed, &worker->run.access);
+    if (undo_is_recording(&worker->run.access)) /* it has become a replica just now */
+        undo_end(&worker->run.access);
+}
+
+/* What clients do from here on can be taken back, until the group ends. */
+static NOINLINE void record_undo(struct worker *worker)
+{
+    if (!role_follows() && !undo_is_recording(&worker->run.access))
+        undo_begin(&worker->run.access);
+}
+
+/* What overwrites its keys is never taken back. */
+static NOINLINE void begin_stamped(const struct request *request)
+{
+    assert(!undo_is_recording(request->access)); /* other threads have changed keys since */
+    if ((request->command->flags & COMMAND_READONLY) != 0 ||
+        operation_overwrites(request->command, request->args, request->arg_count))
+        return;
+    record_undo(request->worker);
 }
 
 /* The command's keys and effects so far are those of one stamp. */
@@ -336,8 +359,12 @@ static void settle_command(struct worker *worker, struct client *client)
 {
     end_stamped_group(worker);
     journal_for(worker, client);
-    if (waiters_are_ready(&worker->run.access))
+    if (waiters_are_ready(&worker->run.access)) {
+        if (UNLIKELY(journal_is_stamping(&worker->server->journal)))
+            record_undo(worker);
         blocked_serve(worker);
+        end_stamped_group(worker); /* of a command that was looked at, and found nothing */
+    }
 }
 
 /* Only clients that wait are urgent: effects are appended for the whole group, which holds its stripes that long. */
@@ -354,10 +381,35 @@ static void settle_in_group(struct worker *worker, struct client *client)
 void dispatch_settle_access(struct access *access)
 {
     struct worker *worker = container_of(access, struct worker, run.access);
+    const bool records = undo_is_recording(access);
 
     worker_assert_inside(worker);
     settle_command(worker, worker->run.running != NULL ? worker->run.running->client : NULL);
     telling_noted(worker);
+    if (UNLIKELY(records)) /* in the middle of a command */
+        record_undo(worker);
+}
+
+void dispatch_begin_own(const struct request *request, bool is_alone)
+{
+    worker_assert_inside(request->worker);
+    if (!is_stamping(request->worker))
+        return;
+    if (is_alone)
+        begin_stamped(request);
+    else
+        record_undo(request->worker);
+}
+
+void dispatch_end_own(struct worker *worker)
+{
+    struct access *access = &worker->run.access;
+
+    worker_assert_inside(worker);
+    settle_command(worker, NULL);
+    telling_noted(worker);
+    if (undo_is_recording(access))
+        undo_end(access);
 }
 
 static COLD void after_tracked(const struct request *request)
@@ -372,10 +424,15 @@ static ALWAYS_INLINE void begin_request(struct request *request, struct client *
     struct worker *worker = client->worker;
     struct access *access = &worker->run.access;
 
-    access_begin(access, worker_time_at(worker, start), exclusive);
+    access_begin(access, run_time_at(worker, start), exclusive);
     access->no_touch = (client->flags & CLIENT_NO_TOUCH) != 0;
-    access->effects = UNLIKELY(journal_is_on(&worker->server->journal)) ? &worker->run.effects : NULL;
+    access->effects = NULL;
     dispatch_request_init(request, client, job, keys);
+    if (UNLIKELY(journal_is_on(&worker->server->journal))) {
+        access->effects = &worker->run.effects;
+        if (UNLIKELY(journal_is_stamping(&worker->server->journal)))
+            begin_stamped(request);
+    }
 }
 
 /* Journals its effect and serves clients that waited for it. */
@@ -574,12 +631,16 @@ bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_
     }
     locked = stripes_lock_to_run(worker, NULL, true);
     if (locked) {
-        access_begin(access, worker_now_ms(worker), false);
+        access_begin(access, run_time_now(worker), false);
         access->no_touch = false;
         access->effects = journal_is_on(&worker->server->journal) ? &worker->run.effects : NULL;
+        if (is_stamping(worker))
+            record_undo(worker);
         body(worker, context);
         counter_add(&access->counters->dirty, access->dirty);
         dispatch_settle_access(access);
+        if (undo_is_recording(access)) /* it is over */
+            undo_end(access);
         access_unlock(access, worker->run.stripes.items, worker->run.stripes.count);
     }
     turn_give(worker);
@@ -834,7 +895,7 @@ static bool run_or_park(struct client *client, struct job *job)
 /* Nothing more of the client's input is for now. */
 static bool must_stop(const struct client *client)
 {
-    return conn_is_closing(&client->conn) || (client->flags & CLIENT_BLOCKED) != 0;
+    return conn_is_closing(&client->conn) || (client->flags & CLIENT_BLOCKED) != 0 || client->on_input != NULL;
 }
 
 /* Runs jobs in order; returns how many are done or parked: fewer than all if the client must stop there. */

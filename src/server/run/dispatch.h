@@ -33,6 +33,10 @@ struct nested_call {
 void dispatch_call(struct request *outer, const struct nested_call *call);
 /* Runs a command of a stream that is obeyed, with what its batch holds. The caller settles. */
 void dispatch_run_obeyed(struct request *request);
+/* Around commands of a stream whose changes are this server's own: before each of them, and behind a group of them,
+ * which has one stamp; `is_alone`: it is the only one. Does what the caller would settle. */
+void dispatch_begin_own(const struct request *request, bool is_alone);
+void dispatch_end_own(struct worker *worker);
 /* The running command is one that takes the scripts' turn, and needs more than it holds: from here to its end, this
  * worker is alone. */
 void dispatch_escalate(struct worker *worker);

@@ -6,23 +6,21 @@
 #include "net/resp.h"
 #include "server/command/key_list.h"
 #include "server/core/client.h"
-#include "server/core/exclusive.h"
 #include "server/core/request.h"
+#include "server/core/run_time.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/pubsub/monitor.h"
+#include "server/run/batch.h"
 #include "server/run/command_check.h"
 #include "server/run/crew.h"
 #include "server/run/dispatch.h"
 #include "server/run/obeyed.h"
-#include "server/run/pause.h"
 #include "store/waiters.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
-    STRIPES_MOST = 512,    /* of a batch that locks them; with more it owns the gate */
     PREFETCH_COMMANDS = 8, /* commands whose keys are prefetched together */
     SPREAD_LEAST = 256,    /* commands that are worth being run by several workers */
     IDLE_BYTES = 1 << 20,  /* memory that stays while there is nothing to do */
@@ -76,10 +74,7 @@ struct follow {
         uint32_t count, capacity;
     } steps; /* of the batch */
     struct key_list keys;
-    struct {
-        uint32_t *items, count, capacity;
-    } stripes; /* of the batch's keys; each once, ascending when they are locked */
-    uint64_t known[STORE_STRIPES_MOST / 64];
+    struct batch batch;
     struct {
         struct journal_received *items;
         uint32_t count, capacity;
@@ -94,8 +89,7 @@ struct follow {
     uint32_t whole;      /* steps before an open transaction */
     uint32_t journaled;  /* steps of the batch that the journal has */
     bool in_transaction;
-    bool needs_gate; /* a step does */
-    bool wants_ack, waits;
+    bool wants_ack;
     bool has_ended; /* a step is STEP_BAD, or the bytes are no commands */
     char error[256];
 };
@@ -115,6 +109,7 @@ struct follow *follow_create(struct worker *worker, const struct follow_options 
     follow->client->flags |= CLIENT_OF_MASTER;
     follow->limits = (struct resp_limits){.bulk_max_bytes = INT64_MAX / 4, .authenticated = true};
     resp_parser_init(&follow->parser, &follow->limits, &follow->scratch);
+    batch_init(&follow->batch, worker, GATE_WISH_APPLY);
     follow->db = follow->applied_db = options->db;
     return follow;
 }
@@ -127,14 +122,13 @@ void follow_destroy(struct follow **follow)
         return;
     worker_assert_self(old->worker);
     *follow = NULL;
-    exclusive_drop(old->worker, GATE_WISH_APPLY);
+    batch_fini(&old->batch);
     resp_parser_fini(&old->parser);
     resp_scratch_fini(&old->scratch);
     obeyed_client_destroy(&old->client);
     buffer_fini(&old->bytes);
     key_list_fini(&old->keys);
     ARRAY_FINI(&old->steps);
-    ARRAY_FINI(&old->stripes);
     ARRAY_FINI(&old->received);
     ARRAY_FINI(&old->spread);
     mem_free(old);
@@ -142,7 +136,7 @@ void follow_destroy(struct follow **follow)
 
 bool follow_waits(const struct follow *follow)
 {
-    return follow->waits;
+    return follow->batch.state == BATCH_WAITS;
 }
 
 uint64_t follow_applied_bytes(const struct follow *follow)
@@ -175,22 +169,12 @@ static bool is_named(const struct command *command, const char *name)
     return slice_equal_text(command->full_name, name);
 }
 
-static void add_stripe(struct follow *follow, uint32_t stripe)
-{
-    const uint64_t bit = UINT64_C(1) << stripe % 64;
-
-    if ((follow->known[stripe / 64] & bit) != 0)
-        return;
-    follow->known[stripe / 64] |= bit;
-    *ARRAY_PUSH(&follow->stripes) = stripe;
-}
-
 static void take_keys(struct follow *follow, struct step *step)
 {
     step->first_key = follow->keys.count;
     step->key_count = key_list_add(&follow->keys, step->command, step->args, step->arg_count);
     for (uint32_t i = 0; i < step->key_count; i++)
-        add_stripe(follow, access_stripe_of(&follow->worker->run.access, &follow->keys.items[step->first_key + i]));
+        batch_add_key(&follow->batch, &follow->keys.items[step->first_key + i]);
 }
 
 static void refuse_database(struct follow *follow, struct step *step, uint64_t number)
@@ -287,7 +271,7 @@ static void take_command(struct follow *follow, struct step *step)
         if (UNLIKELY(access == ACCESS_GATED))
             step->flags |= JOURNAL_MESSAGE;
         else if (UNLIKELY(access != ACCESS_STRIPED || (command->flags & COMMAND_SCRIPT) != 0))
-            follow->needs_gate = true;
+            batch_need_gate(&follow->batch);
         take_keys(follow, step);
         step->is_simple = access == ACCESS_STRIPED && (command->flags & COMMAND_SCRIPT) == 0 && step->ends_group;
     }
@@ -446,16 +430,19 @@ static void run_step(const struct follow *follow, struct step *step, struct work
     struct access *access = &worker->run.access;
     struct request request;
 
-    access_begin(access, now_ms, exclusive);
-    access_follow(access);
+    access_begin(access, follow->options.is_own ? run_time_now(worker) : now_ms, exclusive);
+    if (LIKELY(!follow->options.is_own))
+        access_follow(access);
     access->no_touch = false;
-    access->effects = NULL;
-    access->notes_stored = journal_is_on(&worker->server->journal);
+    access->effects = follow->options.is_own ? &worker->run.effects : NULL;
+    access->notes_stored = access->effects == NULL && journal_is_on(&worker->server->journal);
     client->db = step->db;
     request_init(&request, worker, client, step->command, step->args, step->arg_count, &worker->sink);
     if (step->key_count != 0)
         request_set_keys(&request, &follow->keys.items[step->first_key], step->key_count);
     request.in_exec = true;
+    if (UNLIKELY(follow->options.is_own))
+        dispatch_begin_own(&request, step->ends_group);
     dispatch_run_obeyed(&request);
     access->notes_stored = false;
     if (UNLIKELY(access->stored.blob != NULL))
@@ -507,7 +494,7 @@ static void append_to_journal(struct follow *follow, uint32_t end)
     const uint32_t first = follow->journaled;
 
     follow->journaled = end;
-    if (!journal_is_on(journal) || first == end)
+    if (!journal_is_on(journal) || first == end || follow->options.is_own)
         return;
     follow->received.count = 0;
     for (uint32_t i = first; i < end; i++) {
@@ -534,6 +521,11 @@ static void settle(struct follow *follow, uint32_t end)
     struct worker *worker = follow->worker;
     struct access *access = &worker->run.access;
 
+    if (follow->options.is_own) {
+        dispatch_end_own(worker);
+        access->effects = NULL;
+        return;
+    }
     if (waiters_are_ready(access) && journal_is_on(&worker->server->journal)) {
         append_to_journal(follow, end);
         access->effects = &worker->run.effects;
@@ -580,8 +572,8 @@ static bool may_spread(const struct follow *follow)
 {
     const struct store *store = follow->worker->server->store;
 
-    return follow->worker->server->worker_count > 1 && store_observed(store) == 0 && !monitor_is_on() &&
-           atomic_load_explicit(&store->waited_count, memory_order_relaxed) == 0;
+    return !follow->options.is_own && follow->worker->server->worker_count > 1 && store_observed(store) == 0 &&
+           !monitor_is_on() && atomic_load_explicit(&store->waited_count, memory_order_relaxed) == 0;
 }
 
 static uint32_t part_of(const struct follow *follow, const struct step *step, uint32_t part_count)
@@ -697,102 +689,12 @@ static void apply(struct follow *follow, bool exclusive)
             give_up_group(follow, group, i + 1);
             return;
         }
-        if (step->ends_group && (waiters_are_ready(access) || access->has_noted))
+        if (step->ends_group && (waiters_are_ready(access) || access->has_noted || follow->options.is_own))
             settle(follow, i + 1);
         i++;
         group = step->ends_group ? i : group;
     }
     append_to_journal(follow, follow->whole);
-}
-
-static int compare_stripes(const void *a, const void *b)
-{
-    uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
-
-    return (first > second) - (first < second);
-}
-
-static void arrange_stripes(struct follow *follow)
-{
-    const uint32_t words = follow->worker->server->store->stripe_mask / 64 + 1;
-    uint32_t count = 0;
-
-    if (follow->stripes.count == 0)
-        return; /* there may be no array */
-    if (follow->stripes.count < 64) {
-        qsort(follow->stripes.items, follow->stripes.count, sizeof(uint32_t), compare_stripes);
-        return;
-    }
-    for (uint32_t i = 0; i < words; i++) {
-        for (uint64_t bits = follow->known[i]; bits != 0; bits &= bits - 1)
-            follow->stripes.items[count++] = i * 64 + (uint32_t)__builtin_ctzll(bits);
-    }
-    assert(count == follow->stripes.count);
-}
-
-/* What holds the writes of clients holds the stream, too: CLIENT PAUSE, a shutdown that waits for replicas of this
- * server, a file that is too far behind. */
-static bool is_held(const struct follow *follow)
-{
-    return UNLIKELY(atomic_load_explicit(&follow->worker->server->journal.is_lagging, memory_order_relaxed) ||
-                    (pause_is_on() && pause_holds_writes()));
-}
-
-enum applied { APPLIED, NOT_FREE, NOT_CURRENT, NOT_STRIPED };
-
-/* Inside of the gate: what was asked before it may have changed. */
-static enum applied may_apply(const struct follow *follow)
-{
-    if (is_held(follow))
-        return NOT_FREE;
-    return follow->options.is_current(follow->options.context) ? APPLIED : NOT_CURRENT;
-}
-
-static enum applied apply_striped(struct follow *follow)
-{
-    struct worker *worker = follow->worker;
-    struct access *access = &worker->run.access;
-    enum applied result;
-    uint32_t busy = 0;
-
-    if (!gate_enter(&worker->member))
-        return NOT_FREE;
-    access->exclusive = false;
-    arrange_stripes(follow);
-    while (!access_lock(access, follow->stripes.items, follow->stripes.count, &busy)) {
-        if (stripe_wait(&worker->server->store->stripes[busy], worker->index)) {
-            gate_leave(&worker->member);
-            return NOT_FREE;
-        }
-    }
-    /* Clients that wait for a key to change another one: those who wait for ours came before we held its stripe. */
-    result = waiters_have_needs(worker->server->store) ? NOT_STRIPED : may_apply(follow);
-    if (result == APPLIED)
-        apply(follow, false);
-    access_unlock(access, follow->stripes.items, follow->stripes.count);
-    gate_leave(&worker->member);
-    return result;
-}
-
-static enum applied apply_exclusive(struct follow *follow)
-{
-    struct worker *worker = follow->worker;
-    enum applied result;
-
-    if (!exclusive_begin(worker, GATE_WISH_APPLY))
-        return NOT_FREE;
-    result = may_apply(follow);
-    if (result == APPLIED)
-        apply(follow, true);
-    exclusive_end(worker);
-    return result;
-}
-
-static void forget_stripes(struct follow *follow)
-{
-    for (uint32_t i = 0; i < follow->stripes.count; i++)
-        follow->known[follow->stripes.items[i] / 64] = 0;
-    follow->stripes.count = 0;
 }
 
 /* The batch is done: what is behind it, an open transaction or an incomplete command, is the first. */
@@ -815,17 +717,14 @@ static void forget_batch(struct follow *follow)
     follow->parsed -= done;
     follow->steps.count = follow->whole = 0;
     follow->keys.count = 0;
-    forget_stripes(follow);
-    follow->needs_gate = false;
+    batch_clear(&follow->batch);
     resp_scratch_reset(&follow->scratch);
 }
 
-/* With stripes one worker does it; with the gate all can. */
-static bool wants_gate(const struct follow *follow)
+/* With the gate several workers can share it. */
+static bool prefers_gate(const struct follow *follow)
 {
-    return follow->needs_gate || follow->stripes.count > STRIPES_MOST ||
-           exclusive_is_wished(follow->worker, GATE_WISH_APPLY) || waiters_have_needs(follow->worker->server->store) ||
-           (follow->whole >= SPREAD_LEAST && may_spread(follow));
+    return follow->whole >= SPREAD_LEAST && may_spread(follow);
 }
 
 static enum follow_result run_batches(struct follow *follow)
@@ -833,32 +732,22 @@ static enum follow_result run_batches(struct follow *follow)
     struct worker *worker = follow->worker;
 
     worker_assert_outside(worker);
-    follow->waits = false;
     for (;;) {
-        enum applied result;
+        enum batch_state taken;
+        bool is_current;
 
         gather(follow);
         if (follow->whole == 0)
             return follow->has_ended ? FOLLOW_BROKEN : FOLLOW_DONE;
-        if (is_held(follow)) {
-            exclusive_drop(worker, GATE_WISH_APPLY); /* nobody else shall wait meanwhile */
-            follow->waits = true;
+        taken = batch_take(&follow->batch, prefers_gate(follow));
+        if (taken == BATCH_WAITS)
             return FOLLOW_WAIT;
-        }
-        if (wants_gate(follow))
-            result = apply_exclusive(follow);
-        else
-            result = apply_striped(follow);
-        if (result == NOT_FREE) {
-            follow->waits = true;
-            return FOLLOW_WAIT;
-        }
-        if (result == NOT_CURRENT)
+        is_current = follow->options.is_current(follow->options.context);
+        if (is_current)
+            apply(follow, taken == BATCH_ALONE);
+        batch_release(&follow->batch);
+        if (!is_current)
             return FOLLOW_OVER;
-        if (result == NOT_STRIPED) {
-            follow->needs_gate = true;
-            continue;
-        }
         if (UNLIKELY(follow->whole == 0)) /* its first step was cut */
             return FOLLOW_BROKEN;
         forget_batch(follow);
@@ -872,7 +761,7 @@ enum follow_result follow_take(struct follow *follow, char *data, size_t size, s
     enum follow_result result;
 
     worker_assert_outside(follow->worker);
-    assert(!follow->waits);
+    assert(!follow_waits(follow));
     append(follow, data, size);
     result = run_batches(follow);
     *used = size;

@@ -48,6 +48,9 @@ struct follow_options {
      * that of no offset. Called with the gate owned; then the stream is FOLLOW_BROKEN. May be NULL. */
     void (*on_torn)(void *context);
     void *context;
+    /* What it does here is this server's own, as what clients do: it is stamped, keys expire, and the journal gets what
+     * it has changed instead of the bytes. For an active server, which may have masters of other kinds. */
+    bool is_own;
 };
 
 struct follow *follow_create(struct worker *worker, const struct follow_options *options);

@@ -192,6 +192,25 @@ static void migration_destroy(struct migration *migration)
     mem_free(migration);
 }
 
+/* Peers get an operation for each key. */
+static void tell_deleted(const struct migration *migration, struct access *access, struct slice *words, uint32_t count)
+{
+    struct journal *journal = &migration->worker->server->journal;
+
+    if (access->effects == NULL || count < 2)
+        return;
+    if (LIKELY(!journal_has_peers(journal))) {
+        effects_add(access->effects, migration->db, words, count);
+        return;
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        const struct slice one[] = {words[0], words[i]};
+
+        effects_add(access->effects, migration->db, one, countof(one));
+        effects_describe(access->effects, 1, EFFECT_OVERWRITES);
+    }
+}
+
 /* Deletes the keys that have arrived there; keys that have changed meanwhile have to be sent again. Returns whether
  * there are any. */
 static bool take_away(struct migration *migration, struct access *access)
@@ -217,8 +236,7 @@ static bool take_away(struct migration *migration, struct access *access)
             again = true;
         }
     }
-    if (count > 1 && access->effects != NULL)
-        effects_add(access->effects, migration->db, words, count);
+    tell_deleted(migration, access, words, count);
     mem_free(words);
     return again;
 }

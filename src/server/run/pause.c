@@ -129,7 +129,7 @@ static bool may_write(const struct client *client, const struct command *command
 
 bool pause_holds_writes(void)
 {
-    if ((atomic_load(&pause_mode) & (PAUSE_FOR_FAILOVER | PAUSE_FOR_SHUTDOWN | PAUSE_FOR_FILE)) != 0)
+    if ((atomic_load(&pause_mode) & PAUSE_REASONS & ~(uint32_t)PAUSE_FOR_LAG) != 0)
         return true;
     return mode_of_clients() != PAUSE_NONE && now_ms() < atomic_load(&pause_until_ms);
 }

@@ -25,9 +25,10 @@ enum pause_mode {
     PAUSE_FOR_LAG = 4,       /* a reader of the journal is too far behind */
     PAUSE_FOR_FAILOVER = 8,  /* a replica takes over */
     PAUSE_FOR_SHUTDOWN = 16, /* the server ends when its replicas have everything */
-    PAUSE_FOR_FILE = 32      /* too much of the journal waits for its file */
+    PAUSE_FOR_FILE = 32,     /* too much of the journal waits for its file */
+    PAUSE_FOR_BOUNDS = 64    /* the identity of an active node is not written: stamps may not go further */
 };
-enum { PAUSE_REASONS = PAUSE_FOR_LAG | PAUSE_FOR_FAILOVER | PAUSE_FOR_SHUTDOWN | PAUSE_FOR_FILE };
+enum { PAUSE_REASONS = PAUSE_FOR_LAG | PAUSE_FOR_FAILOVER | PAUSE_FOR_SHUTDOWN | PAUSE_FOR_FILE | PAUSE_FOR_BOUNDS };
 
 extern _Atomic uint32_t pause_mode; /* global: atomic: relaxed; enum pause_mode */
 

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "server/acl/acl_user.h"
+#include "server/command/operation.h"
 #include "server/core/client.h"
 #include "server/core/lifecycle.h"
 #include "server/core/role.h"
@@ -162,6 +163,7 @@ static void tell_start(const struct access *access, const struct run *run, int64
     words[4] = slice_make(interval, number_format_i64(interval, cron->interval_ms));
     write_words(words + 5, cron, count);
     effects_add(access->effects, run->due->db, words, cron->word_count + 6);
+    operation_describe(access->effects, words, cron->word_count + 6);
     mem_free(words);
 }
 
@@ -176,14 +178,17 @@ static void tell_deadline(struct access *access, const struct run *run)
         return;
     words[2] = slice_make(deadline, number_format_i64(deadline, entry_expire_ms(entry)));
     effects_add(access->effects, run->due->db, words, countof(words));
+    operation_describe(access->effects, words, countof(words));
 }
 
 static void tell_end(const struct access *access, const struct run *run)
 {
     const struct slice words[] = {SLICE("DEL"), run->due->name};
 
-    if (access->effects != NULL)
-        effects_add(access->effects, run->due->db, words, countof(words));
+    if (access->effects == NULL)
+        return;
+    effects_add(access->effects, run->due->db, words, countof(words));
+    operation_describe(access->effects, words, countof(words));
 }
 
 static void move_on(struct access *access, const struct run *run, bool failed)

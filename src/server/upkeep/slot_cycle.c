@@ -32,6 +32,11 @@ void slot_cycle_begin(const struct slot_terms *terms)
     set_wanted(true);
 }
 
+bool slot_cycle_runs(void)
+{
+    return is_wanted();
+}
+
 uint64_t slot_cycle_spent_us(void)
 {
     gate_assert_alone();

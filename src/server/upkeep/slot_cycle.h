@@ -12,5 +12,6 @@ extern const struct lifecycle slot_cycle_lifecycle;
 
 /* With the gate owned: begins a walk in the place of one that runs. slot_walk_runs tells when it has ended. */
 void slot_cycle_begin(const struct slot_terms *terms);
+bool slot_cycle_runs(void);           /* any thread; worker 0 knows it exactly */
 uint64_t slot_cycle_spent_us(void);   /* with the gate owned: time that the last walk has taken so far */
 uint64_t slot_cycle_longest_us(void); /* its longest step */

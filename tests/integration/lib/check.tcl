@@ -276,7 +276,7 @@ proc wait_until {condition limit_ms} {
     return 1
 }
 
-proc wait_for {condition {limit_ms 10000}} {
+proc wait_for {condition {limit_ms 30000}} {
     if {![uplevel 1 [list wait_until $condition $limit_ms]]} {
         fail "not true within $limit_ms ms: $condition"
     }

@@ -328,7 +328,7 @@ proc link_is_up name {
     return [regexp {master_link_status:up} [on $name info replication]]
 }
 
-proc wait_link {name {limit_ms 20000}} {
+proc wait_link {name {limit_ms 40000}} {
     if {![wait_until {[link_is_up $name]} $limit_ms]} {
         fail "the link of $name is not up within $limit_ms ms:\n[on $name info replication]\n[log_tail \
             [member $name log] 12]"

@@ -28,7 +28,7 @@ namespace eval resp {
 }
 
 proc connect args {
-    set options [dict merge [dict create -host 127.0.0.1 -port {} -tls {} -tlsopts {} -unix {} -timeout 10000] $args]
+    set options [dict merge [dict create -host 127.0.0.1 -port {} -tls {} -tlsopts {} -unix {} -timeout 30000] $args]
     set tls [dict get $options -tls]
     if {[dict get $options -unix] eq {}} {
         if {$tls eq {}} {

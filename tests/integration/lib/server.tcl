@@ -25,7 +25,7 @@ proc process_start {argv log {input /dev/null}} {
     chan configure $pipe -blocking 0 -buffering line
     array set process::info [list $id,pipe $pipe $id,pid {} $id,exit {} $id,log $log $id,seen 0]
     lappend process::running $id
-    wait_until {[process_pid $id] ne {}} 10000
+    wait_until {[process_pid $id] ne {}} 30000
     return $id
 }
 
@@ -55,7 +55,7 @@ proc process_alive id {
     return [expr {$process::info($id,exit) eq {}}]
 }
 
-proc process_wait {id {limit_ms 15000}} {
+proc process_wait {id {limit_ms 40000}} {
     wait_until {![process_alive $id]} $limit_ms
     return [expr {[process_alive $id] ? "running" : $process::info($id,exit)}]
 }
@@ -76,7 +76,7 @@ proc process_signal {id name} {
 # Politely first, as sanitizers report at a regular exit.
 proc process_stop id {
     process_signal $id TERM
-    set code [process_wait $id 10000]
+    set code [process_wait $id 40000]
     if {$code eq "running"} {
         process_signal $id KILL
         process_wait $id
@@ -167,7 +167,7 @@ proc thread_args {{dealt 1}} {
 }
 
 # A server that loads 300 keys for half a minute; gives its id and a connection.
-proc server_launch_loading {} {
+proc server_launch_loading args {
     set port [free_port]
     set folder [fresh_dir]
     for {set i 100} {$i < 400} {incr i} {
@@ -175,7 +175,7 @@ proc server_launch_loading {} {
     }
     spit $folder/dump.rdb REDIS0009$records\xff[string repeat \0 8]
     set id [server_launch [list --port $port --dir $folder --save "" --key-load-delay 100000 \
-        --enable-protected-configs yes {*}[thread_args]]]
+        --enable-protected-configs yes {*}$args {*}[thread_args]]]
     wait_for {![catch {set s [connect -port $port -tls 0]}]}
     return [list $id $s]
 }

@@ -22,7 +22,7 @@ proc ends_by_sigterm command {
     [other_workers_client] $command
     wait_for {[catch {exec pgrep -P [srv pid]} child] == 0}
     exec kill -TERM $child
-    wait_for {[catch {exec pgrep -P [srv pid]}]} 5000
+    wait_for {[catch {exec pgrep -P [srv pid]}]}
 }
 
 # A child left to itself takes 20 seconds.

@@ -229,7 +229,7 @@ with_server {} {
         assert_reply {status OK} r client no-touch on
         assert_match "*T*" [dict get [my_line r] flags]
         r set k v
-        wait_for {[r object idletime k] >= 1} 4000
+        wait_for {[r object idletime k] >= 1}
         r get k
         assert_range [r object idletime k] 1 5
         r touch k
@@ -287,7 +287,7 @@ with_server {} {
         set c [connect]
         $c ping
         set id [$c client id]
-        wait_for {[dict get [lindex [client_lines [r client list id $id]] 0] idle] >= 1} 4000
+        wait_for {[dict get [lindex [client_lines [r client list id $id]] 0] idle] >= 1}
         assert_range [dict get [lindex [client_lines [r client list id $id]] 0] age] 1 5
         $c ping
         assert_equal 0 [dict get [lindex [client_lines [r client list id $id]] 0] idle]

@@ -25,6 +25,10 @@ set own_options {
     journal-spill-limit "likewise"
     repl-backpressure-limit "likewise"
     aof-lag-limit     "likewise"
+    active-history-limit "likewise"
+    active-peer-timeout "likewise"
+    active-tombstones-limit "likewise"
+    active-window-size "likewise"
     rdb-version       "likewise"
     tls-auth-clients-user "as in Redis 8"
 }
@@ -36,14 +40,15 @@ set own_presets {
     server-threads 0  version-override {}
 }
 # What promises a part that is not there can only be given with the value that promises nothing.
-set only_preset {active-replica cluster-enabled multi-master db-s3-object}
+set only_preset {cluster-enabled db-s3-object}
 # Options whose change would cut us off, or that need the outside; they have tests of their own.
 set elsewhere {port tls-port bind dir requirepass unixsocket unixsocketgroup logfile pidfile daemonize supervised
     aclfile server-cpulist bio-cpulist bgsave-cpulist aof-rewrite-cpulist tls-cert-file tls-key-file
     tls-ca-cert-file tls-ca-cert-dir tls-dh-params-file
     tls-client-cert-file tls-client-key-file tls-client-key-file-pass tls-key-file-pass tls-protocols
     tls-ciphers tls-ciphersuites tls-allowlist
-    tls-auditlog-blocklist tls-rotation tls-replication replicaof
+    tls-auditlog-blocklist tls-rotation tls-replication replicaof active-replica
+    multi-master
     syslog-enabled socket-mark-id server-threads event-loop
     activedefrag maxclients protected-mode maxmemory maxmemory-clients loglevel appendonly}
 # Texts that are looked at.

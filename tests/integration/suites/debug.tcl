@@ -31,7 +31,7 @@ with_server {enable-debug-command yes} {
         assert {[llength $names] > 20}
         foreach name $names {
             set words [lrepeat 70 x]
-            if {$name in {ASSERT PANIC SEGFAULT OPERATE REPLICATE DIGEST-KEY DIGEST-SLOT
+            if {$name in {ASSERT PANIC SEGFAULT OPERATE PLACE REPLICATE DIGEST-KEY DIGEST-SLOT
                        DIGEST-VALUE}} {
                 continue
             }

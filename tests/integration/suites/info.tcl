@@ -259,7 +259,7 @@ with_server {} {
         }
         $other -close
         assert {[info_field client_recent_max_input_buffer clients] >= 20000}
-        wait_for {[info_field client_recent_max_input_buffer clients] < 20000} 20000
+        wait_for {[info_field client_recent_max_input_buffer clients] < 20000}
     }
 
     test "refused passwords are counted" {keydb} {
@@ -484,4 +484,11 @@ test "the names of fields while data is loaded, and their order" {keydb} {
         [info_names_printed [$s info persistence]]
     process_signal $id KILL
     process_wait $id
+}
+
+with_server {.tls 0 active-replica yes} {
+    test "the names of fields about the group of an active node, and their order" {keydb} {
+        assert_same_names [lsearch -inline -all [info_names_expected active] "Replication *"] \
+            [info_names_printed [r info replication]]
+    }
 }

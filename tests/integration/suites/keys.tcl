@@ -290,12 +290,12 @@ with_server {} {
 
     test "OBJECT IDLETIME grows until the key is used" {slow} {
         r set k v
-        wait_for {[r object idletime k] >= 1} 4000
+        wait_for {[r object idletime k] >= 1}
         r exists k
         assert_range [r object idletime k] 1 3
         r get k
         assert_reply {int 0} r object idletime k
-        wait_for {[r object idletime k] >= 1} 4000
+        wait_for {[r object idletime k] >= 1}
         r touch k
         assert_reply {int 0} r object idletime k
     }

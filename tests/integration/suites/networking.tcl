@@ -310,7 +310,7 @@ with_server {client-output-buffer-limit "normal 0 1000000 1"} {
         $slow client setname slow
         flood $slow k 300
         assert_match *name=slow* [r client list]
-        wait_for {![string match *name=slow* [r client list]]} 8000
+        wait_for {![string match *name=slow* [r client list]]}
     }
 }
 

@@ -176,6 +176,8 @@ with_server {enable-debug-command yes} {
         check_table {
             {} {sadd s a b} {{sadd s a b}}
             {{sadd s a}} {sadd s a} {}
+            {{sadd s a}} {sadd s a b a c b} {{sadd s b c}}
+            {{sadd s a b}} {srem s a c b a} {{srem s a b}}
             {{sadd s a b}} {srem s a} {{srem s a}}
             {{sadd s a}} {smove s t a} {{SREM s a} {SADD t a}}
             {{sadd s a}} {spop s} {{SREM s a}}
@@ -186,6 +188,8 @@ with_server {enable-debug-command yes} {
             {} {hsetnx h f v} {{HSET h f v}}
             {{hset h f v}} {hsetnx h f v} {}
             {{hset h f v}} {hdel h f} {{hdel h f}}
+            {{hset h f v g w}} {hdel h x f y} {{hdel h f}}
+            {{hset h f v}} {hset h f v g w} {{hset h f v g w}}
             {} {hincrby h f 2} {{hincrby h f 2}}
             {} {hincrbyfloat h f 2.5} {{hincrbyfloat h f 2.5}}
             {{hset h f v}} {keydb.hrename h f g} {{HSET h g v} {HDEL h f}}
@@ -202,6 +206,9 @@ with_server {enable-debug-command yes} {
         check_table {
             {} {zadd z 1 a 2 b} {{zadd z 1 a 2 b}}
             {{zadd z 1 a}} {zadd z nx 5 a 2 b} {{ZADD z 2 b}}
+            {{zadd z 1 a}} {zadd z 1 a 2.5 b} {{ZADD z 2.5 b}}
+            {{zadd z 1 a 2 b}} {zadd z gt 0 a 3 b} {{ZADD z GT 3 b}}
+            {{zadd z 1 a 2 b}} {zrem z x b} {{zrem z b}}
             {{zadd z 1 a}} {zadd z xx gt ch 5 a 2 b} {{ZADD z GT 5 a}}
             {{zadd z 1 a}} {zadd z xx incr 2.5 a} {{ZADD z INCR 2.5 a}}
             {{zadd z 1 a}} {zadd z nx incr 2.5 a} {}
@@ -242,7 +249,7 @@ with_server {enable-debug-command yes} {
         assert_equal {XGROUP CREATECONSUMER x g c} [lindex $read 0]
         assert_match {KEYDB.OP.DELIVER x g c * ACK 1-1 2-1} [lindex $read 1]
         r xreadgroup group g c noack streams x 0
-        assert_match {{XCLAIM x g c 0 1-1 TIME * RETRYCOUNT 2 FORCE JUSTID LASTID 2-1} *} [operations]
+        assert_match {{XCLAIM x g c 0 1-1 TIME * RETRYCOUNT 2 FORCE JUSTID} *} [operations]
     }
 
     test "deliveries of peers" {keydb} {
@@ -345,6 +352,40 @@ with_server {enable-debug-command yes} {
         assert_equal {} [lmap name $there {expr {$name in $described ? [continue] : $name}}]
         assert_equal {} [lmap name $described {expr {$name in $there ? [continue] : $name}}]
         assert_equal [llength $described] [llength [lsort -unique $described]]
+    }
+
+    # enum journal_flag: bits for the last one of a stamp, overwriting, evicting, flushing ones, then the key's index.
+    test "records say which word is the key, and what overwrites" {keydb} {
+        r flushall
+        r debug stamping 1
+        operations
+        r set a 1
+        r set a 2 keepttl
+        r xgroup create s g $ mkstream
+        r multi
+        r incr a
+        r copy a b
+        r exec
+        r publish c m
+        r del a
+        r flushdb
+        set found {}
+        foreach record [r debug operations read] {
+            lassign $record db flags bytes
+            set words [words_of $bytes]
+            if {[lindex $words 0] in {MULTI EXEC}} continue
+            set names {}
+            foreach {bit name} {7 ends 8 overwrites 9 evicts 10 flushes} {
+                if {$flags & 1 << $bit} {
+                    lappend names $name
+                }
+            }
+            lappend found [list [string tolower [lindex $words 0]] [expr {$flags >> 11}] $names]
+        }
+        assert_equal [list {set 1 {ends overwrites}} {set 1 ends} {xgroup 2 ends} {incr 1 {}} \
+            {set 1 {ends overwrites}} {publish 0 ends} \
+            {del 1 {ends overwrites}} {flushdb 0 {ends overwrites flushes}}] $found
+        r debug stamping 0
     }
 
     test "the end of the reader" {keydb} {

@@ -455,6 +455,9 @@ with_server {} {
             foreach master {m o} {
                 wait_for {[string match "*state=online*" [on $master info replication]]}
             }
+            foreach replica {r s} {
+                wait_link $replica
+            }
             foreach words {{failover force} {failover to a 1} {failover timeout 0} {failover to a x} {failover x}} {
                 assert_equal [on o -typed {*}$words] [on m -typed {*}$words] $words
             }

@@ -78,7 +78,7 @@ proc values_of name {
 
 proc wait_keydb_same {m r} {
     wait_link $r
-    wait_for {[has_all $m $r]} 20000
+    wait_for {[has_all $m $r]}
     foreach a [values_of $m] b [values_of $r] {
         assert_equal $a $b
     }

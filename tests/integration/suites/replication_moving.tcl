@@ -135,9 +135,9 @@ test "a group of redis-servers with a sentinel: ours joins, is preferred, takes 
         wait_for {[dict get [on s sentinel master group] num-slaves] == 1}
         wait_for {[dict get [lindex [on s sentinel replicas group] 0] master-link-status] eq "ok"}
         on s sentinel failover group
-        wait_for {[lindex [on s sentinel get-master-addr-by-name group] 1] == [member new port]} 20000
+        wait_for {[lindex [on s sentinel get-master-addr-by-name group] 1] == [member new port]}
         wait_for {[replication_is new role master]}
-        wait_for {[replication_is old role slave]} 20000
+        wait_for {[replication_is old role slave]}
         wait_same new old
         assert_everything_same new old
     }

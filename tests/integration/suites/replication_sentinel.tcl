@@ -26,7 +26,7 @@ proc sentinel_replicas name {
 proc wait_sentinel_knows {name replica_count {sentinel_count 0}} {
     wait_for {[sentinel_of $name num-slaves] == $replica_count &&
         [sentinel_of $name num-other-sentinels] == $sentinel_count} 20000
-    wait_for {[replicas_heard_of $name] == $replica_count} 20000
+    wait_for {[replicas_heard_of $name] == $replica_count}
 }
 
 # Replicas that have told the sentinel that their link is up.
@@ -208,10 +208,10 @@ test "replicas that are not announced are not seen; what is announced is believe
         follow known m
         wait_same m hidden known
         sentinels_watch s m 1
-        wait_for {[dict exists [sentinel_replicas s] [proxy_port $via]]} 15000
+        wait_for {[dict exists [sentinel_replicas s] [proxy_port $via]]}
         assert_equal 127.0.0.2 [dict get [sentinel_replicas s] [proxy_port $via] ip]
         # The hidden one is in INFO of the master, so the sentinel finds it, asks, and then forgets it again.
-        wait_for {![dict exists [sentinel_replicas s] [member hidden port]]} 15000
+        wait_for {![dict exists [sentinel_replicas s] [member hidden port]]}
         assert_equal 0 [replication hidden replica_announced]
     }
 }

@@ -75,7 +75,7 @@ with_server {} {
     }
 
     test "commands that are not here are unknown" {keydb} {
-        foreach words {{restore-asking a 0 b} {rreplay a b} {keydb.mvccrestore a 1 2 b}} {
+        foreach words {{restore-asking a 0 b} {rreplay a b}} {
             assert_error "ERR unknown command '[lindex $words 0]'*" {r {*}$words}
             assert_equal {{}} [r command info [lindex $words 0]]
             assert {[lindex $words 0] ni [r command list]}

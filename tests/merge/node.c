@@ -1,23 +1,15 @@
-#include "merge/node.h"
+#include "node.h"
 
 #include "base/array.h"
 #include "base/assert.h"
-#include "merge/node_priv.h"
-
-#ifdef MERGE_BREAKABLE
-uint64_t merge_breaks; /* global: test switches, see broken.h */
-#endif
+#include "node_priv.h"
 
 struct merge_node *merge_node_create(const struct merge_model *model, uint64_t name, uint64_t origin)
 {
     struct merge_node *node = mem_alloc_zero(sizeof(*node));
 
-    assert(origin < MERGE_ORIGIN_FLOOR);
     node->model = model;
-    node->identity.name = name;
-    node->identity.origin = origin;
-    node->group.self = name;
-    merge_vector_set(&node->data.vector, origin, 0);
+    merge_state_init(&node->state, name, origin);
     return node;
 }
 
@@ -26,9 +18,7 @@ void merge_node_destroy(struct merge_node **node)
     if (*node == NULL)
         return;
     merge_data_fini(&(*node)->data, (*node)->model);
-    merge_group_fini(&(*node)->group);
-    merge_vector_fini(&(*node)->saved);
-    merge_vector_fini(&(*node)->identity.former);
+    merge_state_fini(&(*node)->state);
     mem_free(*node);
     *node = NULL;
 }
@@ -45,23 +35,17 @@ bool merge_node_is_dirty(const struct merge_node *node, struct slice name)
 
 /* --- time --- */
 
-static void raise_clock(struct merge_node *node, uint64_t stamp)
-{
-    if (stamp > node->clock && !merge_broken(MERGE_BREAK_CLOCK_NOT_RAISED))
-        node->clock = stamp;
-}
-
 static void promise(struct merge_node *node)
 {
-    if (node->clock > node->identity.promised)
-        node->identity.promised = node->clock;
+    if (node->state.clock > node->state.identity.promised)
+        node->state.identity.promised = node->state.clock;
 }
 
 int64_t merge_node_wall(struct merge_node *node, int64_t wall)
 {
-    if (wall > node->identity.wall)
-        node->identity.wall = wall;
-    return node->identity.wall;
+    if (wall > node->state.identity.wall)
+        node->state.identity.wall = wall;
+    return node->state.identity.wall;
 }
 
 /* At least this moment. */
@@ -69,16 +53,16 @@ static void raise_clock_to_wall(struct merge_node *node, int64_t wall)
 {
     uint64_t stamp = (uint64_t)merge_node_wall(node, wall) << MERGE_COUNTER_BITS;
 
-    if (stamp > node->clock)
-        node->clock = stamp;
+    if (stamp > node->state.clock)
+        node->state.clock = stamp;
 }
 
 static uint64_t next_stamp(struct merge_node *node, int64_t wall)
 {
-    node->clock++;
+    node->state.clock++;
     raise_clock_to_wall(node, wall);
     promise(node);
-    return node->clock;
+    return node->state.clock;
 }
 
 /* --- an operation arrives --- */
@@ -86,7 +70,7 @@ static uint64_t next_stamp(struct merge_node *node, int64_t wall)
 static void mark_dirty(struct merge_node *node, struct slice name)
 {
     if (!merge_broken(MERGE_BREAK_LATE_NOT_DIRTY))
-        merge_data_mark(&node->data, name, (struct merge_place){node->clock, 0});
+        merge_data_mark(&node->data, name, (struct merge_place){node->state.clock, 0});
 }
 
 /* The first design's eviction. */
@@ -208,27 +192,31 @@ void merge_node_place_entry(struct merge_node *node, struct merge_entry *entry)
 
 enum merge_acceptance merge_node_accept(struct merge_node *node, struct merge_entry *entry)
 {
-    struct merge_data *data = &node->data;
-    uint64_t here = merge_vector_get(&data->vector, entry->origin);
+    enum merge_acceptance acceptance = merge_state_judge(&node->state, entry->origin, entry->prev, entry->stamp);
 
-    if (entry->stamp <= here)
-        return MERGE_OLD;
-    if (entry->prev > here && !merge_broken(MERGE_BREAK_ACCEPT_ANY))
-        return MERGE_GAP;
-    raise_clock(node, entry->stamp);
+    if (acceptance != MERGE_ACCEPTED)
+        return acceptance;
+    merge_state_raise_clock(&node->state, entry->stamp);
     merge_node_place_entry(node, entry);
-    merge_vector_set(&data->vector, entry->origin, entry->stamp);
-    merge_vector_set(&data->deeds, entry->origin, entry->stamp);
-    merge_data_keep(data, entry);
+    merge_state_count(&node->state, entry->origin, entry->stamp);
+    merge_data_keep(&node->data, entry);
     return MERGE_ACCEPTED;
+}
+
+/* Threads run commands with times that are a little apart, so wall times are not quite in the order of stamps. */
+static int64_t running_wall(const struct merge_node *node, uint64_t stamp)
+{
+    const int64_t wall = node->state.identity.wall - (int64_t)(stamp * 7 % 50);
+
+    return wall > node->promised_wall ? wall : node->promised_wall;
 }
 
 static struct merge_entry *run(struct merge_node *node, const struct merge_item *items, uint32_t count, bool flush,
                                struct merge_place recheck, int64_t wall)
 {
     uint64_t stamp = next_stamp(node, wall);
-    struct merge_entry *entry = merge_entry_create(node->identity.origin, stamp, node->last_own, node->identity.wall,
-                                                   flush, items, count);
+    struct merge_entry *entry = merge_entry_create(node->state.identity.origin, stamp, node->last_own,
+                                                   running_wall(node, stamp), flush, items, count);
     enum merge_acceptance acceptance;
 
     entry->recheck = recheck;
@@ -245,98 +233,32 @@ struct merge_entry *merge_node_run(struct merge_node *node, const struct merge_i
     return run(node, items, count, flush, (struct merge_place){0}, wall);
 }
 
-bool merge_node_may_evict(const struct merge_node *node)
-{
-    return node->data.horizon.frontier >= node->evict_from || merge_broken(MERGE_BREAK_EVICT_EARLY);
-}
-
 /* --- the group --- */
 
 struct merge_word *merge_node_word(struct merge_node *node, int64_t wall)
 {
-    struct merge_word *word = mem_alloc_zero(sizeof(*word));
-
-    /* From now on no stamp up to the clock is given: the vector says so of this origin. */
     raise_clock_to_wall(node, wall);
     promise(node);
-    merge_vector_set(&node->data.vector, node->identity.origin, node->clock);
-    word->references = 1;
-    word->name = node->identity.name;
-    word->origin = node->identity.origin;
-    word->incarnation = node->identity.incarnation;
-    word->sequence = ++node->word_sequence;
-    word->wall = node->identity.wall;
-    word->frontier = node->data.horizon.frontier;
-    merge_vector_copy(&word->vector, &node->data.vector);
-    merge_vector_copy(&word->saved, &node->saved);
-    merge_vector_copy(&word->closed, &node->group.closed);
-    merge_members_copy(&word->members, &node->group.members);
-    return word;
-}
-
-void merge_beat_fini(struct merge_beat *beat)
-{
-    merge_vector_fini(&beat->vector);
-    merge_vector_fini(&beat->deeds);
-    merge_vector_fini(&beat->closed);
-    merge_vector_fini(&beat->removed);
-    merge_members_fini(&beat->members);
-    for (uint32_t i = 0; i < beat->words.count; i++)
-        merge_word_release(beat->words.items[i]);
-    mem_free(beat->words.items);
-}
-
-bool merge_node_hear(struct merge_node *node, const struct merge_beat *beat)
-{
-    if (!merge_vector_covers(&node->data.vector, &beat->deeds) && !merge_broken(MERGE_BREAK_ACCEPT_ANY))
-        return false;
-    raise_clock(node, beat->clock);
-    for (uint32_t i = 0; i < beat->vector.count; i++) {
-        if (beat->vector.items[i].id != node->identity.origin)
-            merge_vector_raise(&node->data.vector, beat->vector.items[i].id, beat->vector.items[i].stamp);
-    }
-    merge_group_learn(&node->group, &beat->members, &beat->closed, &beat->removed);
-    for (uint32_t i = 0; i < beat->words.count; i++)
-        merge_group_hear(&node->group, beat->words.items[i]);
-    return true;
-}
-
-void merge_node_greet(struct merge_node *node, const struct merge_hello *hello)
-{
-    if (hello->ready)
-        raise_clock(node, hello->clock);
-    merge_group_learn(&node->group,
-                      merge_broken(MERGE_BREAK_HELLO_ALONE) ? &(struct merge_members){0} : &hello->members,
-                      &hello->closed, &hello->removed);
-}
-
-void merge_node_give_up(struct merge_node *node, uint64_t name)
-{
-    if (name != node->identity.name && merge_members_find(&node->group.members, name) != NULL)
-        merge_vector_set(&node->group.given_up, name, 1);
-}
-
-bool merge_node_forget(struct merge_node *node, uint64_t name)
-{
-    struct merge_vector removed = {0};
-
-    if (!merge_group_may_forget(&node->group, name))
-        return false;
-    merge_vector_set(&removed, name, 1);
-    merge_group_learn(&node->group, &(struct merge_members){0}, &(struct merge_vector){0}, &removed);
-    merge_vector_fini(&removed);
-    return true;
+    merge_state_promise(&node->state, node->state.clock);
+    node->promised_wall = node->state.identity.wall;
+    return merge_state_word(&node->state, node->state.identity.wall);
 }
 
 void merge_node_advance(struct merge_node *node, int64_t wall)
 {
     struct merge_word *own = merge_node_word(node, wall);
-    struct merge_horizon *horizon = &node->data.horizon;
 
-    (void)merge_group_frontiers(&node->group, own, &horizon->frontier, &horizon->wall);
-    if (merge_broken(MERGE_BREAK_EXPIRY_BY_CLOCK) && wall > horizon->wall)
-        horizon->wall = wall;
+    merge_state_advance(&node->state, own);
+    if (merge_broken(MERGE_BREAK_EXPIRY_BY_CLOCK) && wall > node->state.frontier_wall)
+        node->state.frontier_wall = wall;
+    merge_node_note_frontiers(node);
     merge_word_release(own);
+}
+
+void merge_node_note_frontiers(struct merge_node *node)
+{
+    node->data.horizon.frontier = node->state.frontier;
+    node->data.horizon.wall = node->state.frontier_wall;
 }
 
 void merge_node_settle(struct merge_node *node, uint64_t which)
@@ -358,25 +280,19 @@ void merge_node_settle(struct merge_node *node, uint64_t which)
         data->horizon.floor = data->horizon.frontier;
 }
 
-static bool may_repair(const struct merge_node *node)
-{
-    return node->ready &&
-           (merge_group_covers_frontiers(&node->group, &node->data.vector) || merge_broken(MERGE_BREAK_REPAIR_EARLY));
-}
-
 void merge_node_repair(struct merge_node *node, int64_t wall)
 {
-    if (node->data.recheck.stamp != 0 && may_repair(node)) {
+    if (node->data.recheck.stamp != 0 && merge_state_may_repair(&node->state)) {
         struct merge_place late = node->data.recheck;
 
         node->data.recheck = (struct merge_place){0};
         (void)run(node, NULL, 0, false, late, wall);
     }
-    while (node->data.dirty.count != 0 && may_repair(node)) {
+    while (node->data.dirty.count != 0 && merge_state_may_repair(&node->state)) {
         struct merge_dirty *dirty = &node->data.dirty.items[0];
         struct slice name = slice_make(mem_copy(dirty->name.data, dirty->name.size), dirty->name.size);
         const struct merge_key *key = merge_node_find(node, name);
-        struct slice words = node->model->restore(key != NULL ? key->record.value : NULL);
+        struct slice words = node->model->restore(node->model, key != NULL ? key->record.value : NULL);
         struct merge_item item = {.key = name, .words = words, .overwrites = true};
 
         merge_data_clean(&node->data, name);
@@ -412,6 +328,13 @@ uint32_t merge_node_tombstones(const struct merge_node *node)
     return count;
 }
 
+static struct merge_place first_place(const struct merge_record *record)
+{
+    struct merge_spot spot = {0, 0};
+
+    return merge_record_next(record, &spot)->op->place;
+}
+
 static uint32_t oldest_list(const struct merge_data *data)
 {
     uint32_t oldest = UINT32_MAX;
@@ -421,7 +344,7 @@ static uint32_t oldest_list(const struct merge_data *data)
 
         if (record->count != 0 &&
             (oldest == UINT32_MAX ||
-             merge_place_before(record->steps[0].op->place, data->keys.items[oldest].record.steps[0].op->place)))
+             merge_place_before(first_place(record), first_place(&data->keys.items[oldest].record))))
             oldest = i;
     }
     return oldest;
@@ -464,16 +387,16 @@ void merge_node_bound(struct merge_node *node, uint64_t window_bytes, uint32_t t
 void merge_node_trim(struct merge_node *node, bool saved)
 {
     struct merge_data *data = &node->data;
-    struct merge_word own = {.saved = node->saved};
+    struct merge_word own = {.saved = node->state.saved};
     uint32_t count = 0;
 
     for (; count < data->history.count; count++) {
         struct merge_entry *entry = data->history.items[count];
 
         if (entry->stamp > data->horizon.frontier ||
-            (saved && entry->stamp > merge_group_saved(&node->group, &own, entry->origin)))
+            (saved && entry->stamp > merge_group_saved(&node->state.group, &own, entry->origin)))
             break;
-        merge_vector_set(&data->cut, entry->origin, entry->stamp);
+        merge_vector_set(&node->state.cut, entry->origin, entry->stamp);
         merge_entry_release(entry);
     }
     if (count == 0)
@@ -488,8 +411,6 @@ void merge_node_validate(const struct merge_node *node)
 
     for (uint32_t i = 0; i < data->keys.count; i++)
         merge_record_validate(&data->keys.items[i].record);
-    assert(merge_vector_covers(&data->vector, &data->deeds));
-    for (uint32_t i = 0; i < data->vector.count; i++)
-        assert(data->vector.items[i].stamp <= node->clock);
-    assert(node->identity.promised >= merge_vector_get(&data->vector, node->identity.origin));
+    merge_state_validate(&node->state);
+    assert(node->state.identity.promised >= merge_vector_get(&node->state.vector, node->state.identity.origin));
 }

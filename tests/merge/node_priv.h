@@ -1,7 +1,7 @@
 /* For the files of the node. */
 #pragma once
 
-#include "merge/node.h"
+#include "node.h"
 
 void merge_free_bytes(struct slice bytes); /* of memory that was allocated for them */
 void merge_data_fini(struct merge_data *data, const struct merge_model *model);
@@ -15,3 +15,4 @@ void merge_data_clean(struct merge_data *data, struct slice name);
 void merge_data_keep(struct merge_data *data, struct merge_entry *entry); /* in the history */
 
 void merge_node_place_entry(struct merge_node *node, struct merge_entry *entry);
+void merge_node_note_frontiers(struct merge_node *node); /* the state's, for the keys */

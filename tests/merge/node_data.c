@@ -1,4 +1,4 @@
-#include "merge/node_priv.h"
+#include "node_priv.h"
 
 #include "base/array.h"
 #include "base/assert.h"
@@ -29,9 +29,6 @@ void merge_data_fini(struct merge_data *data, const struct merge_model *model)
     mem_free(data->keys.items);
     mem_free(data->dirty.items);
     mem_free(data->history.items);
-    merge_vector_fini(&data->vector);
-    merge_vector_fini(&data->deeds);
-    merge_vector_fini(&data->cut);
     *data = (struct merge_data){0};
 }
 
@@ -49,9 +46,6 @@ void merge_data_copy(struct merge_data *to, const struct merge_data *from, const
     ARRAY_RESERVE(&to->history, from->history.count);
     for (uint32_t i = 0; i < from->history.count; i++)
         merge_data_keep(to, from->history.items[i]);
-    merge_vector_copy(&to->vector, &from->vector);
-    merge_vector_copy(&to->deeds, &from->deeds);
-    merge_vector_copy(&to->cut, &from->cut);
 }
 
 struct merge_key *merge_data_find(const struct merge_data *data, struct slice name, uint32_t *at)

@@ -1,0 +1,202 @@
+#include "active/part.h"
+
+#include "base/array.h"
+#include "base/assert.h"
+#include "base/gate.h"
+#include "server/core/server.h"
+#include "store/horizon.h"
+#include "store/origins.h"
+#include "store/stamp.h"
+#include "store/window.h"
+
+#include <stdlib.h>
+
+/* ------------------------------------------------------------------------------------------------------ the rule -- */
+
+static bool has(const struct part *part, struct merge_place place)
+{
+    return place.stamp <= part->level || place.stamp <= merge_vector_get(&part->have, place.origin);
+}
+
+static bool has_flushes(const struct part *part, const struct store *store)
+{
+    for (unsigned db = 0; db <= horizon_libraries_db(&store->horizon); db++) {
+        if (!has(part, horizon_of(&store->horizon, db).flush))
+            return false;
+    }
+    return true;
+}
+
+static void note_library(struct access *access, struct window_key *known, void *context)
+{
+    uint64_t *newest = context;
+
+    if (known->db == horizon_libraries_db(&access->store->horizon))
+        *newest = MAX(*newest, merge_record_last(&known->record).stamp);
+}
+
+uint64_t part_newest_library(struct access *access)
+{
+    uint64_t newest = 0;
+
+    gate_assert_alone();
+    for (uint32_t i = 0; i <= access->store->stripe_mask; i++)
+        window_each(access, i, note_library, &newest);
+    return newest;
+}
+
+bool part_make(struct part *part, const struct merge_vector *deeds, const struct merge_vector *have,
+               uint64_t newest_library)
+{
+    const struct store *store = server_instance()->store;
+
+    gate_assert_alone();
+    *part = (struct part){.level = UINT64_MAX};
+    for (uint32_t i = 0; i < deeds->count; i++) {
+        const uint64_t there = merge_vector_get(have, deeds->items[i].id);
+
+        if (there < deeds->items[i].stamp)
+            part->level = MIN(part->level, there);
+    }
+    merge_vector_copy(&part->have, have);
+    if (have->count != 0 && MAX(horizon_floor(&store->horizon), newest_library) <= part->level &&
+        has_flushes(part, store))
+        return true;
+    part_fini(part);
+    return false;
+}
+
+void part_fini(struct part *part)
+{
+    merge_vector_fini(&part->have);
+    *part = (struct part){.level = 0};
+}
+
+bool part_crosses(const struct part *part, struct merge_place last, bool overwrote)
+{
+    return last.stamp > part->level && !(overwrote && has(part, last));
+}
+
+/* A key without a version is of a plain file, which was the first that its node had. */
+bool part_entry_crosses(const struct part *part, const struct entry *entry)
+{
+    const struct origins *origins = &server_instance()->store->origins;
+    const uint64_t version = entry_version(entry);
+    struct merge_place last;
+
+    if (version == 0)
+        return part->level == 0;
+    last = (struct merge_place){version_stamp(version), origins_id(origins, version_origin(version))};
+    return part_crosses(part, last, version_overwrote(version));
+}
+
+/* ------------------------------------------------------------------------------------------------- the snapshot -- */
+
+static struct part_snapshot *of(const struct snapshot *snapshot)
+{
+    return container_of((struct snapshot *)(uintptr_t)snapshot, struct part_snapshot, snapshot);
+}
+
+static unsigned some_database_bound(const struct snapshot *snapshot)
+{
+    return snapshot_database_bound(of(snapshot)->all);
+}
+
+struct sieve {
+    const struct part *part;
+    const struct access_visitor *visitor; /* NULL: it counts */
+    struct database_totals totals;
+};
+
+static void visit(struct access *access, unsigned db, const struct entry *entry, void *context)
+{
+    struct sieve *sieve = context;
+
+    if (!part_entry_crosses(sieve->part, entry))
+        return;
+    sieve->totals.keys++;
+    sieve->totals.expires += entry_expire_ms(entry) != EXPIRE_NEVER;
+    if (sieve->visitor != NULL &&
+        (sieve->visitor->wanted == NULL || sieve->visitor->wanted(entry, sieve->visitor->context)))
+        sieve->visitor->visit(access, db, entry, sieve->visitor->context);
+}
+
+static void leave(void *context)
+{
+    const struct sieve *sieve = context;
+
+    if (sieve->visitor != NULL && sieve->visitor->leave != NULL)
+        sieve->visitor->leave(sieve->visitor->context);
+}
+
+static void sift(const struct part_snapshot *some, unsigned db, struct sieve *sieve)
+{
+    const struct access_visitor visitor = {.visit = visit,
+                                           .leave = leave,
+                                           .context = sieve,
+                                           .sees_expired = sieve->visitor == NULL || sieve->visitor->sees_expired};
+
+    sieve->part = some->part;
+    snapshot_each(some->all, db, &visitor);
+}
+
+static void some_totals(const struct snapshot *snapshot, unsigned db, struct database_totals *totals)
+{
+    struct sieve sieve = {.visitor = NULL};
+
+    sift(of(snapshot), db, &sieve);
+    *totals = sieve.totals;
+}
+
+static void some_each(struct snapshot *snapshot, unsigned db, const struct access_visitor *visitor)
+{
+    struct sieve sieve = {.visitor = visitor};
+
+    sift(of(snapshot), db, &sieve);
+}
+
+void part_snapshot_init(struct part_snapshot *some, struct snapshot *all, const struct part *part)
+{
+    static const struct snapshot_kind kind = {some_database_bound, some_totals, some_each};
+
+    *some = (struct part_snapshot){.snapshot = {.kind = &kind, .access = all->access}, .all = all, .part = part};
+}
+
+/* ------------------------------------------------------------------------------------------------- a set of keys -- */
+
+/* Two keys with one number would be a key too many: 2^-64 for each pair. */
+static uint64_t number_of(unsigned db, const struct key *key)
+{
+    return key->hash + db * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+void part_keys_add(struct part_keys *keys, unsigned db, const struct key *key)
+{
+    *ARRAY_PUSH(keys) = number_of(db, key);
+    keys->is_sorted = false;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+
+    return (first > second) - (first < second);
+}
+
+bool part_keys_has(struct part_keys *keys, unsigned db, const struct key *key)
+{
+    const uint64_t number = number_of(db, key);
+
+    if (keys->count == 0)
+        return false;
+    if (!keys->is_sorted)
+        qsort(keys->items, keys->count, sizeof(*keys->items), compare);
+    keys->is_sorted = true;
+    return bsearch(&number, keys->items, keys->count, sizeof(*keys->items), compare) != NULL;
+}
+
+void part_keys_fini(struct part_keys *keys)
+{
+    ARRAY_FINI(keys);
+    keys->is_sorted = false;
+}

@@ -1,0 +1,326 @@
+#include "active/place_priv.h"
+
+#include "base/hash.h"
+#include "base/number.h"
+#include "data/hash.h"
+#include "server/command/operation.h"
+#include "server/core/server.h"
+#include "store/undo.h"
+
+bool target_has(const struct target *target, const struct frame_op *op)
+{
+    return place_has_key(op) && op->db == target->db && slice_equal(op->words[op->key_index], target->key.name);
+}
+
+void target_init(struct target *target, struct place *place, const struct frame_entry *entry, uint32_t first,
+                 const struct key *key)
+{
+    const struct frame_op *op = &entry->ops[first];
+    const bool has_hash = key != NULL && key->name.data == op->words[op->key_index].data;
+
+    *target = (struct target){.place = place,
+                              .entry = entry,
+                              .key = has_hash ? *key : key_make(op->words[op->key_index]),
+                              .db = op->db,
+                              .first = first,
+                              .at = {entry->stamp, entry->origin}};
+    for (uint32_t i = first; i < entry->op_count; i++) {
+        if (!target_has(target, &entry->ops[i]))
+            continue;
+        target->overwrites = target->overwrites || entry->ops[i].overwrites;
+        if (entry->ops[i].evicts) {
+            target->evicts = true;
+            target->at = merge_place_behind(entry->ops[i].seen);
+        }
+    }
+}
+
+void target_base(const struct target *target, struct merge_record *base)
+{
+    const struct entry *found = target_look(target);
+
+    window_base(place_access(target->place), target->db, found != NULL, found != NULL ? entry_version(found) : 0, base);
+}
+
+/* All that the entry does to the key. The caller releases the operation's entry. */
+struct slice target_words(const struct target *target)
+{
+    const struct frame_entry *entry = target->entry;
+    struct buffer *words = &target->place->step_words;
+
+    buffer_clear(words);
+    for (uint32_t i = target->first; i < entry->op_count; i++) {
+        if (target_has(target, &entry->ops[i]))
+            effects_append_words(words, entry->ops[i].words, entry->ops[i].word_count);
+    }
+    return buffer_slice(words);
+}
+
+struct merge_op *target_op(const struct target *target)
+{
+    const struct frame_entry *entry = target->entry;
+    const struct merge_item item = {.words = target_words(target),
+                                    .overwrites = target->overwrites,
+                                    .evicts = target->evicts,
+                                    .seen = target->at.stamp};
+
+    return &merge_entry_create(entry->origin, entry->stamp, entry->prev, entry->wall, false, &item, 1)->ops[0];
+}
+
+static unsigned number_of(struct place *place, uint64_t origin)
+{
+    struct origins *origins = &place->worker->server->store->origins;
+
+    if (place->known_origin != origin || origins_id(origins, place->known_number) != origin) {
+        place->known_number = origins_number(origins, origin);
+        place->known_origin = origin;
+    }
+    return place->known_number;
+}
+
+bool target_set_version(const struct target *target, struct merge_place last, bool overwrote)
+{
+    struct place *place = target->place;
+    struct access *access = place_access(place);
+    struct change change;
+    const unsigned number = last.origin >= MERGE_ORIGIN_FLOOR ? (unsigned)ORIGINS_UNKNOWN
+                                                              : number_of(place, last.origin);
+
+    place_run_begin(place, target->entry->wall, false);
+    change_find(&change, access, target->db, &target->key);
+    if (change.slot != NULL && last.stamp >= stamp_at(0)) /* else of a key from the time before */
+        change_set_version(&change, version_make(last.stamp, overwrote, number));
+    place_run_end(place);
+    return change.slot != NULL;
+}
+
+/* The clock of this node is at least there. */
+struct merge_place target_mark(const struct target *target)
+{
+    const uint64_t clock = journal_clock(&target->place->worker->server->journal);
+
+    return (struct merge_place){MAX(clock, target->entry->stamp), 0};
+}
+
+/* The key may have come, gone or changed. */
+void target_tell(const struct target *target)
+{
+    struct access *access = place_access(target->place);
+    struct change change;
+
+    place_run_begin(target->place, target->entry->wall, false);
+    change_begin(&change, access, target->db, &target->key);
+    change_end(&change, EVENT_GENERIC, NULL);
+    place_run_end(target->place);
+    target_correct(target);
+}
+
+/* What the record says now goes into the key's version and the window. */
+void target_write_down(const struct target *target, struct window_key *known)
+{
+    if (known->record.value != NULL)
+        (void)target_set_version(target, merge_record_last(&known->record),
+                                 known->record.count == 0 && known->record.base_overwrote);
+    window_changed(place_access(target->place), &known);
+}
+
+/* ---------------------------------------------------------------------------------------------- the real model -- */
+
+static const struct target *target_of(const struct merge_model *model)
+{
+    return ((const struct place_model *)model)->target;
+}
+
+/* One number of a bulk string or an array: the words are our own. */
+static const char *read_number(const char *at, uint64_t *number)
+{
+    *number = 0;
+    for (at++; *at != '\r'; at++)
+        *number = *number * 10 + (uint64_t)(*at - '0');
+    return at + 2;
+}
+
+/* The words of one command go into `args`. Returns what is behind them. */
+static const char *read_words(struct place *place, const char *at)
+{
+    uint64_t count, size;
+
+    at = read_number(at, &count);
+    place->args.count = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        at = read_number(at, &size);
+        *ARRAY_PUSH(&place->args) = slice_make(at, size);
+        at += size + 2;
+    }
+    return at;
+}
+
+static void run_stored(const struct target *target, const struct merge_op *op)
+{
+    struct place *place = target->place;
+    const char *at = op->words.data, *end = at + op->words.size;
+
+    while (at < end) {
+        struct place_run run = {.db = target->db, .wall = op->entry->wall};
+
+        at = read_words(place, at);
+        run.words = place->args.items;
+        run.word_count = place->args.count;
+        (void)place_run_words(place, &run);
+    }
+}
+
+static struct merge_value *model_apply(const struct merge_model *model, struct merge_value *value,
+                                       const struct merge_op *op, struct merge_undo **undo)
+{
+    struct place_model *place_model = (struct place_model *)(uintptr_t)model;
+    const struct target *target = place_model->target;
+    struct access *access = place_access(target->place);
+
+    assert((value != NULL) == (target_look(target) != NULL));
+    if (undo != NULL)
+        undo_begin(access);
+    if (place_model->tells) {
+        place_model->tells = false;
+        place_model->has_told = true;
+        target_run_told(target);
+    } else {
+        run_stored(target, op);
+    }
+    if (undo != NULL) {
+        *undo = (struct merge_undo *)undo_take(access, target->db, &target->key);
+        undo_end(access);
+    }
+    return target_value(target);
+}
+
+/* What the operation touches; its words are in `args` then. */
+static struct operation_touch touch_of(const struct merge_model *model, const struct merge_op *op)
+{
+    struct place *place = target_of(model)->place;
+
+    if (read_words(place, op->words.data) != op->words.data + op->words.size)
+        return (struct operation_touch){.kind = OPERATION_TOUCHES_ALL};
+    return operation_touch(place->args.items, place->args.count);
+}
+
+static struct merge_touch model_touch(const struct merge_model *model, const struct merge_op *op)
+{
+    static const uint8_t kinds[] = {[OPERATION_TOUCHES_ALL] = MERGE_TOUCHES_ALL,
+                                    [OPERATION_WRITES] = MERGE_WRITES,
+                                    [OPERATION_REMOVES] = MERGE_REMOVES,
+                                    [OPERATION_ADDS] = MERGE_ADDS};
+    const struct operation_touch touch = touch_of(model, op);
+    const uint64_t hash = touch.member.data != NULL ? hash_bytes(touch.member.data, touch.member.size) : 0;
+
+    return (struct merge_touch){(uint32_t)hash, kinds[touch.kind]};
+}
+
+/* No order of this many small additions would meet a limit. */
+static bool has_room(int64_t number)
+{
+    static_assert(OPERATION_ADDS_MOST <= INT64_MAX / 4 / MERGE_PASSED_MOST, "as many do not add up to a quarter");
+    return number > INT64_MIN / 4 && number < INT64_MAX / 4;
+}
+
+static bool suits_string(const struct entry *entry)
+{
+    return entry->type == TYPE_STRING && entry_is_int(entry) && has_room(entry_int(entry));
+}
+
+static bool suits_field(const struct entry *entry, struct slice field)
+{
+    char scratch[NUMBER_I64_SPACE];
+    struct slice text;
+    int64_t number = 0;
+
+    if (entry->type != TYPE_HASH)
+        return false;
+    return hash_get(entry_value(entry), field, scratch, &text) && number_parse_i64(text, &number) && has_room(number);
+}
+
+static bool suits_member(const struct access *access, const struct entry *entry, uint64_t removed)
+{
+    const struct value_ops *ops = access->store->types[entry->type].ops;
+
+    if (entry->type != TYPE_HASH && entry->type != TYPE_SET && entry->type != TYPE_ZSET)
+        return false;
+    return ops->count(entry_value(entry)) > removed;
+}
+
+static bool model_suits(const struct merge_model *model, const struct merge_value *value, const struct merge_op *op,
+                        uint32_t younger, uint32_t again)
+{
+    const struct target *target = target_of(model);
+    const struct operation_touch touch = touch_of(model, op);
+    const struct entry *entry = target_look(target);
+    bool suits;
+
+    (void)value;
+    if ((entry->flags & ENTRY_MEMBERS) != 0 ||
+        (entry_expire_ms(entry) != EXPIRE_NEVER && entry_expire_ms(entry) <= op->entry->wall))
+        return false;
+    if (touch.kind != OPERATION_ADDS)
+        suits = true;
+    else if (touch.member.data == NULL)
+        suits = suits_string(entry);
+    else
+        suits = suits_field(entry, touch.member);
+    if (suits && touch.member.data != NULL)
+        suits = suits_member(place_access(target->place), entry,
+                             touch.kind == OPERATION_REMOVES ? (uint64_t)younger + 1
+                             : again != 0                    ? again + 1
+                                                             : 0);
+    /* It runs next. What it does to readers of the plain stream is not all if others run behind it. */
+    ((struct place_model *)(uintptr_t)model)->tells = suits && again == 0;
+    return suits;
+}
+
+static bool model_undo_is_apart(const struct merge_model *model, const struct merge_undo *undo,
+                                enum merge_touch_kind kind)
+{
+    (void)model;
+    return key_undo_is_apart((const struct key_undo *)undo, kind == MERGE_ADDS);
+}
+
+static struct merge_value *model_undo(const struct merge_model *model, struct merge_value *value,
+                                      const struct merge_undo *undo)
+{
+    const struct target *target = target_of(model);
+    struct access *access = place_access(target->place);
+
+    (void)value;
+    access->found_key = NULL;
+    undo_apply(access, target->db, &target->key, (struct key_undo *)(uintptr_t)undo);
+    return target_value(target);
+}
+
+void place_model_destroy(const struct merge_model *model, struct merge_value *value)
+{
+    const struct target *target = target_of(model);
+    struct access *access = place_access(target->place);
+    struct change change;
+
+    if (value == NULL)
+        return;
+    place_run_begin(target->place, target->entry->wall, false);
+    access->unasked = true; /* it goes also if its deadline is below this wall time */
+    change_begin(&change, access, target->db, &target->key);
+    change_delete_for(&change, FREE_SERVER_DEL);
+    change_end(&change, EVENT_GENERIC, NULL);
+    access->unasked = false;
+    place_run_end(target->place);
+}
+
+void place_model_init(struct place_model *model, const struct target *target)
+{
+    window_model_init(&model->window, place_access(target->place));
+    model->window.model.apply = model_apply;
+    model->window.model.undo = model_undo;
+    model->window.model.touch = model_touch;
+    model->window.model.suits = model_suits;
+    model->window.model.undo_is_apart = model_undo_is_apart;
+    model->window.model.destroy = place_model_destroy;
+    model->target = target;
+    model->tells = model->has_told = false;
+}

@@ -1,0 +1,274 @@
+#include "active/place_priv.h"
+#include "active/uuids.h"
+#include "server/command/operation.h"
+#include "server/core/client.h"
+#include "server/core/request.h"
+#include "server/core/server.h"
+#include "server/durable/value_words.h"
+#include "server/run/dispatch.h"
+#include "server/run/obeyed.h"
+
+/* NULL: this server has no such operation. */
+const struct command *place_command(const struct slice *words, uint32_t word_count)
+{
+    const struct command *command = operation_find(words, word_count);
+
+    if (command == NULL || !command_arity_fits(command, word_count) || !obeyed_belongs(command))
+        return NULL;
+    return command;
+}
+
+/* What happens in here is not this server's own. */
+void place_run_begin(const struct place *place, int64_t wall, bool is_told)
+{
+    struct access *access = &place->worker->run.access;
+
+    access_begin(access, wall, place->exclusive);
+    access->no_touch = false;
+    access->changed = NULL;
+    access->is_silent = !is_told;
+    access->effects = is_told ? &place->worker->run.effects : NULL;
+}
+
+void place_run_end(const struct place *place)
+{
+    struct access *access = &place->worker->run.access;
+
+    access->changed = &place->worker->run.changed;
+    access->is_silent = false;
+    access->effects = &place->worker->run.effects;
+    if (access->dirty != 0)
+        counter_add(&access->counters->dirty, access->dirty);
+}
+
+static void set_keys(struct place *place, const struct place_run *run, const struct command *command,
+                     struct request *request)
+{
+    const bool has_one = command->simple_keys && command->first_key != 0 && command->first_key == command->last_key;
+
+    if (LIKELY(has_one && run->key != NULL && run->key->name.data == run->words[command->first_key].data)) {
+        request_set_keys(request, run->key, 1);
+        return;
+    }
+    place->keys.count = 0;
+    (void)key_list_add(&place->keys, command, run->words, run->word_count);
+    request_set_keys(request, place->keys.items, place->keys.count);
+}
+
+enum place_ran place_run_words(struct place *place, const struct place_run *run)
+{
+    const struct command *command = run->command != NULL ? run->command : place_command(run->words, run->word_count);
+    struct worker *worker = place->worker;
+    const uint32_t effects_before = worker->run.effects.count;
+    struct request request;
+    bool own_words;
+
+    if (UNLIKELY(command == NULL)) {
+        place->counts.unknown++;
+        return RAN_NOTHING;
+    }
+    place_run_begin(place, run->wall, run->is_told);
+    if (UNLIKELY(run->captured != NULL)) {
+        worker->run.access.effects = &run->captured->effects;
+        worker->run.access.changed = &run->captured->changed;
+    }
+    request_init(&request, worker, place->client, command, run->words, run->word_count, &worker->sink);
+    set_keys(place, run, command, &request);
+    request_set_blobs(&request, run->blobs, run->blob_count);
+    request.db = run->db;
+    request.in_exec = true;
+    for (uint32_t i = 0; i < request.key_count && run->captured == NULL; i++)
+        access_expire_for_good(&worker->run.access, run->db, &request.keys[i]);
+    dispatch_run_obeyed(&request);
+    place->counts.refused += request.failed && run->is_told;
+    output_clear(&worker->sink);
+    own_words = worker->run.access.dirty != 0 && request.effect == EFFECT_OWN_WORDS;
+    place_run_end(place);
+    if (!run->is_told || worker->run.effects.count == effects_before)
+        return RAN_NOTHING;
+    return own_words ? RAN_OWN_WORDS : RAN_OTHER_WORDS;
+}
+
+/* --------------------------------------------------------------------------------------------- for the journal -- */
+
+void place_describe_stamps(struct place *place, const struct effect_stamp *stamp)
+{
+    while (place->stamps.count < place->worker->run.effects.count)
+        *ARRAY_PUSH(&place->stamps) = *stamp;
+}
+
+static struct blob *blob_of_op(const void *context, struct slice arg)
+{
+    const struct frame_op *op = context;
+
+    for (uint32_t i = 0; i < op->blob_count; i++) {
+        if (op->words[op->blobs[i].arg_index].data == arg.data)
+            return op->blobs[i].blob;
+    }
+    return NULL;
+}
+
+bool place_is_flush(const struct frame_entry *entry, const struct frame_op *op)
+{
+    return UNLIKELY(entry->flush) && operation_flushes_words(op->words, op->word_count);
+}
+
+/* Other peers get it as it came. */
+void place_add_operation(struct place *place, const struct frame_entry *entry, const struct frame_op *op, bool is_there)
+{
+    struct effects *effects = &place->worker->run.effects;
+    const unsigned flags = (op->overwrites ? EFFECT_OVERWRITES : 0U) | (op->evicts ? EFFECT_EVICTS : 0U) |
+                           (place_is_flush(entry, op) ? EFFECT_FLUSH : 0U);
+
+    if (!is_there) {
+        effects_add_with_blobs(effects, op->db, op->words, op->word_count, blob_of_op, op);
+        effects->items[effects->count - 1].hidden_from = EFFECT_PLAIN;
+    }
+    effects_describe(effects, op->key_index, flags);
+}
+
+/* Effects of operations are not for peers, who get the operations themselves. */
+static void hide_from_peers(struct place *place, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++)
+        place->worker->run.effects.items[i].hidden_from |= EFFECT_PEERS;
+}
+
+/* Returns false if readers of the plain stream do not know these words. */
+bool place_run_told(struct place *place, const struct frame_entry *entry, const struct frame_op *op,
+                    const struct key *key)
+{
+    const struct command *command = place_command(op->words, op->word_count);
+    const struct place_run run = {.words = op->words,
+                                  .word_count = op->word_count,
+                                  .blobs = op->blobs,
+                                  .blob_count = op->blob_count,
+                                  .db = op->db,
+                                  .wall = entry->wall,
+                                  .command = command,
+                                  .key = key,
+                                  .is_told = true};
+    struct effects *effects = &place->worker->run.effects;
+    const uint32_t first = effects->count;
+    const bool is_there = place_run_words(place, &run) == RAN_OWN_WORDS;
+    const bool is_plain = !is_there || (command->flags & COMMAND_OPERATION) == 0;
+
+    if (UNLIKELY(!is_plain))
+        effects->items[effects->count - 1].hidden_from = EFFECT_PLAIN;
+    hide_from_peers(place, first, effects->count - is_there);
+    place_add_operation(place, entry, op, is_there);
+    return is_plain;
+}
+
+/* Readers of the plain stream get the value as it is at the end of the batch. */
+void target_correct(const struct target *target)
+{
+    struct place *place = target->place;
+
+    for (uint32_t i = place->flush_corrects ? place->corrections.count : 0; i < place->corrections.count; i++) {
+        const struct place_correction *other = &place->corrections.items[i];
+
+        if (other->hash == target->key.hash && other->db == target->db &&
+            slice_equal(slice_make(place->words.data + other->name_at, other->name_size), target->key.name))
+            return;
+    }
+    *ARRAY_PUSH(&place->corrections) = (struct place_correction){target->key.hash, place->words.size,
+                                                                 target->key.name.size, target->db};
+    buffer_append_slice(&place->words, target->key.name);
+}
+
+void target_run_told(const struct target *target)
+{
+    bool is_plain = true;
+
+    for (uint32_t i = target->first; i < target->entry->op_count; i++) {
+        if (target_has(target, &target->entry->ops[i]))
+            is_plain = place_run_told(target->place, target->entry, &target->entry->ops[i], &target->key) && is_plain;
+    }
+    if (!is_plain)
+        target_correct(target);
+}
+
+struct value_effect {
+    struct effects *effects;
+    unsigned db;
+};
+
+static void add_value_words(const struct slice *words, uint32_t count, void *context)
+{
+    const struct value_effect *to = context;
+
+    effects_add_unshared(to->effects, to->db, words, count);
+}
+
+/* A server of another kind that has changed the key of late. */
+static uint64_t foreign_origin(struct place *place, unsigned db, const struct key *key)
+{
+    struct access *access = place_access(place);
+    const struct window_key *known = uuids_are_kept() ? window_find(access, db, key) : NULL;
+
+    if (known == NULL)
+        return MERGE_ORIGIN_FLOOR;
+    for (uint32_t i = known->record.count; i-- != 0;) {
+        const uint64_t origin = known->record.steps[i].op->entry->origin;
+
+        if (merge_origin_is_foreign(origin))
+            return origin;
+    }
+    return merge_origin_is_foreign(known->record.base_place.origin) ? known->record.base_place.origin
+                                                                    : MERGE_ORIGIN_FLOOR;
+}
+
+/* Files say so before the value: it is no operation. */
+static void describe_correction(struct place *place, uint64_t foreign)
+{
+    const struct effect_stamp stamp = {.stamp = stamp_at(0), .origin = foreign, .key_position = JOURNAL_NOWHERE};
+
+    effects_describe(&place->worker->run.effects, 0, EFFECT_CORRECTS);
+    place_describe_stamps(place, &stamp);
+}
+
+static void add_corrections(struct place *place)
+{
+    struct effects *effects = &place->worker->run.effects;
+
+    for (uint32_t i = 0; i < place->corrections.count; i++) {
+        const struct place_correction *correction = &place->corrections.items[i];
+        const struct key key = {slice_make(place->words.data + correction->name_at, correction->name_size),
+                                correction->hash};
+        struct value_effect to = {effects, correction->db};
+
+        value_words(place_access(place), correction->db, &key, add_value_words, &to);
+        effects_end_group(effects);
+        describe_correction(place, foreign_origin(place, correction->db, &key));
+    }
+    place->corrections.count = 0;
+    buffer_clear(&place->words);
+}
+
+void place_append_to_journal(struct place *place)
+{
+    struct worker *worker = place->worker;
+    struct effects *effects = &worker->run.effects;
+    const bool is_corrected = place->corrections.count != 0;
+
+    if (UNLIKELY(place->is_journaled)) {
+        place->corrections.count = 0;
+        buffer_clear(&place->words);
+        effects_clear(effects);
+        place->stamps.count = 0;
+        return;
+    }
+    add_corrections(place);
+    if (effects->count == 0)
+        return;
+    assert(place->stamps.count == effects->count);
+    if (UNLIKELY(is_corrected)) /* what the entries did is true in files only with the values behind them */
+        (void)journal_append_whole(&worker->server->journal, effects, place->stamps.items);
+    else
+        (void)journal_append_stamped(&worker->server->journal, effects, false, place->stamps.items);
+    worker->has_journaled = true;
+    worker_at_turn_end(worker);
+    effects_clear(effects);
+    place->stamps.count = 0;
+}

@@ -1,0 +1,239 @@
+#include "active/window_cycle.h"
+
+#include "active/node.h"
+#include "active/options.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/command/operation.h"
+#include "server/core/server.h"
+#include "server/core/worker.h"
+#include "server/durable/loading.h"
+#include "server/durable/value_words.h"
+#include "server/run/dispatch.h"
+#include "store/window.h"
+
+enum {
+    PATIENT_US = 20 * 1000 * 1000, /* so long a key that is being written may stay dirty */
+    SETTLE_AT_ONCE = 256,          /* records, with the stripe held */
+    GIVE_UP_STEPS = 16             /* in how many steps of time the oldest are looked for */
+};
+
+static struct {
+    uint32_t stripe;           /* worker 0's: where the next slice begins */
+    _Atomic uint64_t repaired; /* atomic: relaxed */
+    uint64_t repaired_before;  /* worker 0's: when dirty keys were there last and none before */
+    bool has_dirty;            /* worker 0's */
+    bool is_over;              /* worker 0's: something was given up in the last slice: it was logged */
+    bool is_patient;           /* likewise, as all below: keys that are being written stay dirty */
+    uint64_t dirty_us;         /* since when keys are dirty; 0: none is */
+} cycle;                       /* global: of the one window */
+
+uint64_t window_cycle_repaired(void)
+{
+    return atomic_load_explicit(&cycle.repaired, memory_order_relaxed);
+}
+
+/* Worker 0, inside of the gate. A stripe that is busy is left for the next slice. */
+static void each_stripe(struct worker *worker, bool (*wanted)(const struct store *store, uint32_t stripe),
+                        void (*visit)(struct worker *worker, uint32_t stripe, void *context), void *context,
+                        uint64_t until_us)
+{
+    struct access *access = &worker->run.access;
+    const uint32_t count = worker->server->store->stripe_mask + 1;
+
+    worker_assert_inside(worker);
+    for (uint32_t i = 0; i < count && clock_monotonic_us() < until_us; i++) {
+        const uint32_t stripe = (cycle.stripe + i) % count;
+        uint32_t busy;
+
+        if (!wanted(worker->server->store, stripe) || !access_lock(access, &stripe, 1, &busy))
+            continue;
+        visit(worker, stripe, context);
+        access_unlock(access, &stripe, 1);
+    }
+}
+
+static void settle(struct worker *worker, uint32_t stripe, void *context)
+{
+    (void)context;
+    if (!window_settle(&worker->run.access, stripe, SETTLE_AT_ONCE))
+        cycle.stripe = stripe + 1;
+}
+
+/* ------------------------------------------------------------------------------------------------------- bounds -- */
+
+static bool has_any(const struct store *store, uint32_t stripe)
+{
+    return window_oldest(store, stripe) != 0;
+}
+
+struct giving_up {
+    uint64_t stamp;
+    bool tombstones;
+    uint64_t count;
+};
+
+static void give_up(struct worker *worker, uint32_t stripe, void *context)
+{
+    struct giving_up *giving = context;
+
+    if (giving->tombstones)
+        giving->count += window_give_up_tombstones(&worker->run.access, stripe, giving->stamp);
+    else
+        giving->count += window_give_up_lists(&worker->run.access, stripe, giving->stamp);
+}
+
+static bool is_over(const struct store *store, bool tombstones)
+{
+    struct window_totals totals;
+
+    window_totals(store, &totals);
+    if (tombstones)
+        return totals.tombstone_bytes > OPTION_GET_U64(option_active_tombstones_limit);
+    return totals.bytes > totals.tombstone_bytes + OPTION_GET_U64(option_active_window_size);
+}
+
+/* Oldest first: by stamp, in steps from the oldest one to now. */
+static uint64_t bound(struct worker *worker, bool tombstones, uint64_t newest)
+{
+    const struct store *store = worker->server->store;
+    struct giving_up giving = {.tombstones = tombstones};
+    uint64_t oldest = UINT64_MAX;
+
+    if (!is_over(store, tombstones))
+        return 0;
+    for (uint32_t i = 0; i <= store->stripe_mask; i++) {
+        if (window_oldest(store, i) != 0)
+            oldest = MIN(oldest, window_oldest(store, i));
+    }
+    newest = MAX(newest, oldest);
+    for (uint64_t step = 1; step <= GIVE_UP_STEPS && is_over(store, tombstones); step++) {
+        giving.stamp = oldest + (newest - oldest) / GIVE_UP_STEPS * step;
+        each_stripe(worker, has_any, give_up, &giving, UINT64_MAX);
+    }
+    return giving.count;
+}
+
+static void keep_bounds(struct worker *worker, uint64_t newest)
+{
+    const uint64_t lists = bound(worker, false, newest), tombstones = bound(worker, true, newest);
+
+    if (lists + tombstones == 0) {
+        cycle.is_over = false;
+        return;
+    }
+    if (!cycle.is_over)
+        log_warning(
+            "The window of active replication is full: operations of %llu keys and %llu deleted keys were given "
+            "up. Members that are not heard hold it; what comes late is written anew.",
+            (unsigned long long)lists, (unsigned long long)tombstones);
+    cycle.is_over = true;
+}
+
+void window_cycle_bound(struct worker *worker, uint64_t newest)
+{
+    gate_assert_alone();
+    access_begin(&worker->run.access, worker_now_ms(worker), false);
+    keep_bounds(worker, newest);
+}
+
+/* ------------------------------------------------------------------------------------------------------- repair -- */
+
+static void add_words(const struct slice *words, uint32_t count, void *context)
+{
+    const struct window_key *known = context;
+    struct worker *worker = worker_self();
+
+    const bool is_library = known->db == horizon_libraries_db(&worker->server->store->horizon);
+
+    effects_add_operation(&worker->run.effects, is_library ? 0 : known->db, words, count);
+    operation_describe(&worker->run.effects, words, count);
+}
+
+/* What others do on a key meanwhile, and is not here yet, is older than the value that is written anew: that would take
+ * it back. So a key waits until all that is known of it is settled. */
+static bool has_to_wait(const struct access *access, const struct window_key *known)
+{
+    return cycle.is_patient && merge_record_last(&known->record).stamp > horizon_frontier(&access->store->horizon);
+}
+
+static void note_patience(uint64_t now_us, bool is_dirty)
+{
+    if (!is_dirty || cycle.dirty_us == 0)
+        cycle.dirty_us = is_dirty ? now_us : 0;
+    cycle.is_patient = is_dirty && now_us - cycle.dirty_us < PATIENT_US && node_hears_all();
+}
+
+static void write_anew(struct access *access, struct window_key *known, void *context)
+{
+    struct worker *worker = worker_self();
+    const struct key key = window_name(known);
+    uint32_t *left = context;
+
+    if (known->dirty.stamp == 0 || *left == 0 || has_to_wait(access, known))
+        return;
+    --*left;
+    value_words(access, known->db, &key, add_words, known);
+    changed_end_group(&worker->run.changed, access, worker->run.effects.count, access->now_ms);
+    effects_end_group(&worker->run.effects);
+    atomic_fetch_add_explicit(&cycle.repaired, 1, memory_order_relaxed);
+}
+
+static void repair(struct worker *worker, uint32_t stripe, void *context)
+{
+    struct access *access = &worker->run.access;
+    uint32_t left = WINDOW_CYCLE_REPAIRS;
+
+    (void)context;
+    access->effects = &worker->run.effects;
+    window_each_lasting(access, stripe, write_anew, &left);
+    dispatch_settle_access(access);
+    access->effects = NULL;
+}
+
+/* Once for many keys. */
+static void log_repair(bool has_dirty)
+{
+    const uint64_t repaired = window_cycle_repaired();
+
+    if (LIKELY(has_dirty == cycle.has_dirty))
+        return;
+    cycle.has_dirty = has_dirty;
+    if (has_dirty)
+        cycle.repaired_before = repaired;
+    else
+        log_notice("All keys that operations had changed too late are clean: %llu were written anew",
+                   (unsigned long long)(repaired - cycle.repaired_before));
+}
+
+/* ------------------------------------------------------------------------------------------------------- slices -- */
+
+static void work(struct worker *worker)
+{
+    struct store *store = worker->server->store;
+    const uint64_t now_us = clock_monotonic_us();
+    struct window_totals totals;
+
+    access_begin(&worker->run.access, worker_now_ms(worker), false);
+    each_stripe(worker, window_has_settled, settle, NULL, now_us + WINDOW_CYCLE_SLICE_US);
+    keep_bounds(worker, journal_clock(&worker->server->journal));
+    window_totals(store, &totals);
+    note_patience(now_us, totals.dirty != 0);
+    if (UNLIKELY(totals.dirty != 0) && node_may_repair())
+        each_stripe(worker, window_has_dirty, repair, NULL, now_us + 2 * WINDOW_CYCLE_SLICE_US);
+    log_repair(totals.dirty != 0);
+}
+
+static void sample(struct server *server)
+{
+    struct worker *worker = &server->workers[0];
+
+    worker_assert_self(worker);
+    if (LIKELY(!active_is_on()) || server->store->window == NULL || worker->reentrant || !gate_enter(&worker->member))
+        return;
+    if (!loading_runs() && !atomic_load_explicit(&server->cron_paused, memory_order_relaxed))
+        work(worker);
+    gate_leave(&worker->member);
+}
+
+const struct lifecycle window_cycle_lifecycle = {.server_sample = sample};

@@ -1,0 +1,84 @@
+#include "data/undo.h"
+
+#include "base/assert.h"
+
+enum { WATCHED_MOST = 4 }; /* a command changes two keys at a time; those that it left behind unchanged go */
+
+_Thread_local struct value_log *value_logs; /* global: a value does not know who watches it */
+
+struct trailer {
+    uint64_t a, b, first_size, second_size;
+    uint32_t kind;
+};
+
+void value_log_ignore(struct value_log *log)
+{
+    log->data = NULL;
+    for (struct value_log **at = &value_logs; *at != NULL; at = &(*at)->next) {
+        if (*at == log) {
+            *at = log->next;
+            return;
+        }
+    }
+}
+
+void value_log_watch(struct value_log *log, const void *data)
+{
+    struct value_log *last;
+    unsigned count = 1;
+
+    assert(data != NULL);
+    value_log_ignore(log);
+    log->data = data;
+    log->next = value_logs;
+    value_logs = log;
+    for (last = log; last->next != NULL; last = last->next) {
+        if (++count > WATCHED_MOST) {
+            last->next->data = NULL;
+            last->next = NULL;
+            break;
+        }
+    }
+}
+
+void value_log_note(struct value_log *log, const struct value_step *step)
+{
+    const struct trailer trailer = {step->a, step->b, step->first.size, step->second.size, step->kind};
+
+    buffer_append_slice(&log->steps, step->first);
+    buffer_append_slice(&log->steps, step->second);
+    buffer_append(&log->steps, &trailer, sizeof(trailer));
+}
+
+bool value_log_extend(struct value_log *log, uint32_t kind, uint64_t b, uint64_t more)
+{
+    struct trailer trailer;
+
+    if (log->steps.size < sizeof(trailer))
+        return false;
+    memcpy(&trailer, log->steps.data + log->steps.size - sizeof(trailer), sizeof(trailer));
+    if (trailer.kind != kind || trailer.b != b)
+        return false;
+    trailer.a += more;
+    memcpy(log->steps.data + log->steps.size - sizeof(trailer), &trailer, sizeof(trailer));
+    return true;
+}
+
+bool value_steps_take(struct slice *steps, struct value_step *step)
+{
+    struct trailer trailer;
+    const char *texts;
+    size_t text_bytes;
+
+    if (steps->size == 0)
+        return false;
+    assert(steps->size >= sizeof(trailer));
+    memcpy(&trailer, steps->data + steps->size - sizeof(trailer), sizeof(trailer));
+    text_bytes = trailer.first_size + trailer.second_size;
+    assert(steps->size - sizeof(trailer) >= text_bytes);
+    steps->size -= sizeof(trailer) + text_bytes;
+    texts = steps->data + steps->size;
+    *step = (struct value_step){trailer.a, trailer.b, slice_make(texts, trailer.first_size),
+                                slice_make(texts + trailer.first_size, trailer.second_size), trailer.kind};
+    return true;
+}

@@ -1,0 +1,66 @@
+/* What takes back changes of values. A module of data/ that changes a value in place asks first whether the value is
+ * watched, and if so notes what takes the change back: a removed element with its place, an old member, bytes.
+ *
+ *     struct value_log *log = value_log_of(hash->data);
+ *
+ *     if (UNLIKELY(log != NULL))
+ *         value_log_note(log, ...);
+ *     ... change it ...
+ *     value_log_moved(log, hash->data);
+ *
+ * A step is texts with a trailer behind them, so the newest one is found at the end. The steps of a value are taken
+ * back from the newest to the oldest; then each meets the value as it was right behind its change.
+ *
+ * A thread watches the values that it changes, few at a time: those of the changes that are open (store/undo.h). While
+ * it watches none, a change costs a load and a branch. Everything belongs to the thread. */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/compiler.h"
+#include "base/slice.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a step is, for the type of the value; the owner of the log has others, from VALUE_STEP_OWNERS on. A member's
+ * addition is the same for all types: it takes off what was added to an integer, whatever has been added since. */
+enum { VALUE_STEP_ADDITION = 32 /* first: the member; a: the amount */, VALUE_STEP_OWNERS = 64 };
+
+struct value_step {
+    uint64_t a, b; /* numbers */
+    struct slice first, second;
+    uint32_t kind;
+};
+
+struct value_log {
+    const void *data; /* of the watched value, as it is now; NULL: it is not watched */
+    struct value_log *next;
+    struct buffer steps;
+};
+
+extern _Thread_local struct value_log *value_logs; /* those that are watched, the last one first */
+
+static inline struct value_log *value_log_of(const void *data)
+{
+    struct value_log *log = value_logs;
+
+    while (UNLIKELY(log != NULL) && log->data != data)
+        log = log->next;
+    return log;
+}
+
+/* The value's data has moved. Accepts NULL. */
+static inline void value_log_moved(struct value_log *log, const void *data)
+{
+    if (UNLIKELY(log != NULL))
+        log->data = data;
+}
+
+void value_log_watch(struct value_log *log, const void *data); /* also if it is watched already */
+void value_log_ignore(struct value_log *log);                  /* also if it is not watched */
+
+void value_log_note(struct value_log *log, const struct value_step *step);
+/* If the newest step is of this kind, and `b` is its own: adds to its `a`. False: it is not. */
+bool value_log_extend(struct value_log *log, uint32_t kind, uint64_t b, uint64_t more);
+/* The newest of the steps; its texts are in there. Takes it off. False: there is none. */
+must_check bool value_steps_take(struct slice *steps, struct value_step *step);

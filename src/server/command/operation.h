@@ -1,0 +1,44 @@
+/* What an operation (docs/active-replication.md) is, as far as placing it among others depends on it: which word is its
+ * key, and whether what is older makes a difference. Any thread; the registry is there. */
+#pragma once
+
+#include "server/command/command.h"
+#include "store/effects.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The command of these words, or its subcommand; NULL: there is none. Also operations that clients cannot call. */
+const struct command *operation_find(const struct slice *words, uint32_t word_count);
+/* Of a command from operation_find. True: whatever is older makes no difference to its key. */
+bool operation_overwrites(const struct command *command, const struct slice *words, uint32_t word_count);
+
+/* What it does to its key, as far as running out of its place goes (the column "in place" of the table). Words that
+ * could do more than that touch all. */
+enum operation_touch_kind {
+    OPERATION_TOUCHES_ALL,
+    OPERATION_WRITES,  /* the member */
+    OPERATION_REMOVES, /* the member */
+    OPERATION_ADDS     /* less than OPERATION_ADDS_MOST to an integer */
+};
+#define OPERATION_ADDS_MOST (INT64_C(1) << 40)
+
+struct operation_touch {
+    enum operation_touch_kind kind;
+    struct slice member; /* among the words; empty data: the value itself */
+};
+struct operation_touch operation_touch(const struct slice *words, uint32_t word_count);
+
+bool operation_flushes(const struct command *command); /* it is one on all keys of a database, or of all */
+bool operation_flushes_words(const struct slice *words, uint32_t word_count);
+bool operation_is_of_library(const struct command *command); /* its first argument names it */
+bool operation_flushes_libraries(const struct command *command);
+unsigned operation_key_index(const struct command *command); /* among the words; 0: it has no key */
+
+uint8_t operation_kind(struct slice full_name); /* for the registry: its command.operation_kind */
+
+/* Describes the effect with these words that was added last (effects_describe). */
+void operation_describe(struct effects *effects, const struct slice *words, uint32_t word_count);
+/* Likewise; the words are of this command. */
+void operation_describe_as(struct effects *effects, const struct command *command, const struct slice *words,
+                           uint32_t word_count);

@@ -1,0 +1,69 @@
+#include "server/durable/value_words.h"
+
+#include "base/number.h"
+#include "persist/rdb_payload.h"
+#include "server/durable/file_options.h"
+#include "server/durable/libraries.h"
+
+struct words_target {
+    void (*add)(const struct slice *words, uint32_t count, void *context);
+    void *context;
+};
+
+/* A string needs no payload. */
+static void add_string(const struct key *key, const struct entry *entry, const struct words_target *to)
+{
+    char scratch[ENTRY_INT_TEXT_BYTES], digits[NUMBER_I64_SPACE];
+    const int64_t expire_ms = entry_expire_ms(entry);
+    const struct slice words[] = {SLICE("SET"), key->name, entry_string(entry, scratch), SLICE("PXAT"),
+                                  slice_make(digits, number_format_i64(digits, expire_ms))};
+
+    to->add(words, expire_ms != EXPIRE_NEVER ? 5 : 3, to->context);
+}
+
+static void add_payload(const struct key *key, const struct entry *entry, const struct words_target *to)
+{
+    struct rdb_write_options options = rdb_payload_options();
+    const int64_t expire_ms = entry_expire_ms(entry);
+    char digits[NUMBER_I64_SPACE];
+    struct slice words[] = {SLICE("RESTORE"), key->name, SLICE("0"), SLICE_EMPTY, SLICE("REPLACE"), SLICE("ABSTTL")};
+    struct rdb_writer writer;
+
+    if (entry->type != TYPE_STREAM) /* the lowest version has all of them, and every reader knows it */
+        options.most = options.least;
+    if (expire_ms != EXPIRE_NEVER)
+        words[2] = slice_make(digits, number_format_i64(digits, expire_ms));
+    rdb_writer_init(&writer, &options, NULL);
+    rdb_payload_write(&writer, entry);
+    words[3] = buffer_slice(&writer.out);
+    to->add(words, countof(words), to->context);
+    rdb_writer_fini(&writer);
+}
+
+/* The source is there for as long as we are inside of the gate. */
+static void add_library(const struct key *key, const struct words_target *to)
+{
+    struct slice words[] = {SLICE("KEYDB.OP.LIBRARY"), key->name, SLICE_EMPTY};
+
+    to->add(words, libraries_find(key->name, &words[2]) ? 3 : 2, to->context);
+}
+
+void value_words(struct access *access, unsigned db, const struct key *key,
+                 void (*add)(const struct slice *words, uint32_t count, void *context), void *context)
+{
+    const struct words_target to = {add, context};
+    const struct entry *entry;
+
+    access_assert_holds(access, access_stripe_of(access, key));
+    if (UNLIKELY(db == horizon_libraries_db(&access->store->horizon))) {
+        add_library(key, &to);
+        return;
+    }
+    entry = access_look(access, db, key);
+    if (entry == NULL)
+        add((const struct slice[]){SLICE("DEL"), key->name}, 2, context);
+    else if (entry->type == TYPE_STRING)
+        add_string(key, entry, &to);
+    else
+        add_payload(key, entry, &to);
+}

@@ -1,0 +1,659 @@
+#include "store/undo.h"
+
+#include "base/mem.h"
+#include "store/effects.h"
+#include "store/jobs.h"
+#include "store/journal_blob.h"
+#include "store/lazyfree.h"
+#include "store/lookup.h"
+#include "store/subkey_ttl_priv.h"
+#include "store/undo_priv.h"
+
+#include <string.h>
+
+enum {
+    LISTED_MOST = 8,   /* keys of one recording that are searched one by one */
+    SPARE_MOST = 4,    /* logs that are kept for the next recording */
+    SPARE_BYTES = 4096 /* of their steps, at most */
+};
+
+enum step_kind {
+    STEP_DEADLINE = VALUE_STEP_OWNERS, /* a: the key's deadline */
+    STEP_MEMBER_DEADLINE,              /* first: the member; a: its deadline */
+    STEP_STRING                        /* a: the size; first: bytes at b */
+};
+
+struct key_undo {
+    uint32_t references;
+    bool was_missing;
+    bool is_spent;             /* the value has become the key's again */
+    bool is_number;            /* as a whole the key was a number; it has no other memory */
+    int64_t number, expire_ms; /* is_number false: number was added to it; 0: nothing was */
+    struct entry *whole;       /* the key as it was before the steps were taken back; NULL: the steps are all */
+    uint64_t whole_bytes;
+    size_t steps_size;
+    char steps[];
+};
+
+/* ----------------------------------------------------------------------------------------------------- the logs -- */
+
+struct wanted {
+    const struct key *key;
+    unsigned db;
+};
+
+static bool is_log_of(const struct undo_log *log, const struct key *key, unsigned db)
+{
+    return log->hash == key->hash && log->db == db && slice_equal(slice_make(log->name, log->name_size), key->name);
+}
+
+static bool matches(const void *item, const void *key)
+{
+    const struct wanted *wanted = key;
+
+    return is_log_of(item, wanted->key, wanted->db);
+}
+
+static uint64_t hash_of(const void *item)
+{
+    return ((const struct undo_log *)item)->hash;
+}
+
+static struct undo_log *find(const struct access *access, unsigned db, const struct key *key)
+{
+    const struct wanted wanted = {key, db};
+    const uint64_t *slot;
+
+    if (LIKELY(access->undo.count <= LISTED_MOST)) {
+        struct undo_log *log = access->undo.newest;
+
+        while (log != NULL && !is_log_of(log, key, db))
+            log = log->older;
+        return log;
+    }
+    slot = table_find_slot(&access->undo.by_key, key->hash, matches, &wanted);
+    return slot != NULL ? table_slot_item(slot) : NULL;
+}
+
+static struct undo_log *log_create(struct access *access, struct slice name)
+{
+    struct undo_log *log = access->undo.spare;
+    struct buffer steps = {0}, held = {0};
+
+    if (LIKELY(log != NULL && log->name_capacity >= name.size)) {
+        access->undo.spare = log->older;
+        access->undo.spare_count--;
+        steps = log->values.steps;
+        held = log->held;
+    } else {
+        const size_t capacity = MAX(name.size, (size_t)SPARE_NAME_BYTES);
+
+        log = mem_alloc(sizeof(*log) + capacity);
+        log->name_capacity = capacity;
+    }
+    *log = (struct undo_log){.values = {.steps = steps}, .held = held, .name_capacity = log->name_capacity};
+    return log;
+}
+
+/* Nothing is in it. */
+static void log_free(struct access *access, struct undo_log *log)
+{
+    if (LIKELY(access->undo.spare_count < SPARE_MOST && log->name_capacity == SPARE_NAME_BYTES &&
+               log->values.steps.capacity + log->held.capacity <= SPARE_BYTES)) {
+        log->older = access->undo.spare;
+        access->undo.spare = log;
+        access->undo.spare_count++;
+        return;
+    }
+    buffer_fini(&log->held);
+    buffer_fini(&log->values.steps);
+    mem_free_sized(log, sizeof(*log) + log->name_capacity);
+}
+
+void undo_fini(struct access *access)
+{
+    assert(!access->undo.is_on && access->undo.newest == NULL);
+    for (struct undo_log *log; (log = access->undo.spare) != NULL;) {
+        access->undo.spare = log->older;
+        buffer_fini(&log->held);
+        buffer_fini(&log->values.steps);
+        mem_free_sized(log, sizeof(*log) + log->name_capacity);
+    }
+    access->undo.spare_count = 0;
+}
+
+static struct undo_log *add(struct access *access, unsigned db, const struct key *key)
+{
+    struct undo_log *log = log_create(access, key->name);
+
+    log->older = access->undo.newest;
+    log->hash = key->hash;
+    log->db = db;
+    log->name_size = key->name.size;
+    if (key->name.size != 0)
+        memcpy(log->name, key->name.data, key->name.size);
+    access->undo.newest = log;
+    access->undo.count++;
+    if (access->undo.count == LISTED_MOST + 1) {
+        for (struct undo_log *each = log; each != NULL; each = each->older)
+            (void)table_insert(&access->undo.by_key, each->hash, each, hash_of);
+    } else if (access->undo.count > LISTED_MOST) {
+        (void)table_insert(&access->undo.by_key, log->hash, log, hash_of);
+    }
+    return log;
+}
+
+static void whole_free(struct access *access, struct entry *whole)
+{
+    if (whole == NULL)
+        return;
+    lazyfree_of_value(access, whole, FREE_SERVER_DEL);
+    entry_free(whole);
+}
+
+static void restore_expired(struct access *access, struct undo_log *log);
+
+/* Nothing was done to the key yet. */
+static void log_clear(struct access *access, struct undo_log *log)
+{
+    value_log_ignore(&log->values);
+    buffer_clear(&log->values.steps);
+    buffer_clear(&log->held);
+    whole_free(access, log->whole);
+    log->whole = NULL;
+    log->number = 0;
+    log->is_begun = log->was_missing = log->is_sealed = log->is_number = log->has_changed = log->has_expired = false;
+}
+
+void undo_forget(struct access *access, unsigned db)
+{
+    for (struct undo_log *log = access->undo.newest; log != NULL; log = log->older) {
+        if (log->db == db)
+            log_clear(access, log);
+    }
+}
+
+void undo_begin(struct access *access)
+{
+    assert(!access->undo.is_on && access->undo.newest == NULL);
+    access->undo.is_on = true;
+}
+
+void undo_end(struct access *access)
+{
+    assert(access->undo.is_on);
+    for (struct undo_log *log = access->undo.newest, *older; log != NULL; log = older) {
+        older = log->older;
+        restore_expired(access, log);
+        log_clear(access, log);
+        log_free(access, log);
+    }
+    if (access->undo.count > LISTED_MOST)
+        table_clear(&access->undo.by_key, NULL, NULL);
+    access->undo.newest = NULL;
+    access->undo.count = 0;
+    access->undo.is_on = false;
+}
+
+/* ------------------------------------------------------------------------------------------------------ noting -- */
+
+static void seal(struct undo_log *log, struct entry *whole)
+{
+    assert(!log->is_sealed);
+    log->is_sealed = true;
+    log->whole = whole;
+    value_log_ignore(&log->values);
+}
+
+/* A string whose value is in the entry itself. */
+static void seal_small(struct undo_log *log, const struct entry *entry)
+{
+    if (!entry_is_int(entry)) {
+        seal(log, entry_clone(entry));
+        return;
+    }
+    seal(log, NULL);
+    log->is_number = true;
+    log->number = (int64_t)((uint64_t)entry_int(entry) - (uint64_t)log->number);
+    log->expire_ms = entry_expire_ms(entry);
+}
+
+static struct entry *copy_of(const struct store *store, const struct entry *entry)
+{
+    struct subkey_ttls *lifetimes;
+    struct entry *copy = entry_clone(entry);
+
+    if (entry->type != TYPE_STRING) {
+        const struct value value = store->types[entry->type].ops->copy(entry_value(entry));
+
+        copy->encoding = (uint32_t)value.encoding & 15;
+        entry_word_store(copy, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
+        lifetimes = subkey_ttl_copy(entry);
+        if (lifetimes != NULL) {
+            lifetimes->key_ms = entry_expire_ms(entry);
+            lifetimes->due_ms = entry_subkey_ttls(entry)->due_ms;
+            entry_word_store(copy, ENTRY_EXPIRES, (uint64_t)(uintptr_t)lifetimes);
+        }
+    } else if (entry_blob(entry) != NULL) {
+        struct blob *blob = journal_blob_take_value(blob_acquire(entry_blob(entry)));
+
+        entry_word_store(copy, ENTRY_WORD, (uint64_t)(uintptr_t)blob);
+    }
+    return copy;
+}
+
+static bool is_in_place(const struct store *store, const struct entry *entry)
+{
+    return store->types[entry->type].ops->undo != NULL;
+}
+
+void undo_note_begin(struct change *change)
+{
+    struct access *access = change->access;
+    const struct entry *entry = change_entry(change);
+    struct undo_log *log = find(access, change->db, change->key);
+    const bool is_missing = entry == NULL && !change->is_hidden;
+
+    access_assert_holds(access, access_stripe_of(access, change->key));
+    if (log == NULL)
+        log = add(access, change->db, change->key);
+    if (!log->is_begun) {
+        log->is_begun = true;
+        log->was_missing = log->is_sealed = is_missing;
+    }
+    change->undo = log;
+    if (log->is_sealed || entry == NULL || entry->type == TYPE_STRING)
+        return;
+    if (is_in_place(access->store, entry))
+        value_log_watch(&log->values, entry_value(entry).data);
+    else
+        seal(log, copy_of(access->store, entry));
+}
+
+void undo_hold_words(const struct change *change, const struct slice *words, size_t count)
+{
+    struct buffer *held = &change->undo->held;
+
+    buffer_append(held, &count, sizeof(count));
+    for (size_t i = 0; i < count; i++) {
+        buffer_append(held, &words[i].size, sizeof(words[i].size));
+        buffer_append_slice(held, words[i]);
+    }
+}
+
+static size_t take_size(const struct buffer *held, size_t *at)
+{
+    size_t size;
+
+    memcpy(&size, held->data + *at, sizeof(size));
+    *at += sizeof(size);
+    return size;
+}
+
+/* The key is changed: so the plain stream has what expired before. */
+static void tell_held(struct access *access, struct undo_log *log)
+{
+    for (size_t at = 0; at < log->held.size;) {
+        const size_t count = take_size(&log->held, &at);
+        struct slice *words = mem_alloc(count * sizeof(*words));
+
+        for (size_t i = 0; i < count; i++) {
+            const size_t size = take_size(&log->held, &at);
+
+            words[i] = slice_make(log->held.data + at, size);
+            at += size;
+        }
+        if (access->effects != NULL)
+            effects_add_unshared(access->effects, log->db, words, count);
+        mem_free(words);
+    }
+    buffer_clear(&log->held);
+}
+
+void undo_count_expired(struct access *access, unsigned db, const struct key *key)
+{
+    struct undo_log *log = find(access, db, key);
+
+    if (log == NULL || !log->has_expired)
+        return;
+    log->has_changed = true;
+    tell_held(access, log);
+}
+
+void undo_note_end(struct change *change, bool changed)
+{
+    struct undo_log *log = change->undo;
+
+    value_log_ignore(&log->values);
+    if (!changed)
+        return;
+    if (change->access->undo.is_held) {
+        log->has_expired = true;
+        return;
+    }
+    log->has_changed = true;
+    if (UNLIKELY(log->held.size != 0))
+        tell_held(change->access, log);
+}
+
+void undo_note_loss(struct change *change)
+{
+    struct entry *entry = change_existing(change), *whole;
+
+    if (change->undo->is_sealed)
+        return;
+    if (entry_is_int(entry) || (entry->flags & ENTRY_WORD) == 0) {
+        seal_small(change->undo, entry);
+        return;
+    }
+    if ((entry->flags & ENTRY_MEMBERS) != 0)
+        subkey_ttl_unlist(change, entry);
+    if (entry->type == TYPE_CRON)
+        jobs_unlist(change, entry);
+    whole = entry_clone(entry);
+    if ((entry->flags & ENTRY_MEMBERS) != 0)
+        (void)subkey_ttl_take(entry);
+    entry->type = TYPE_STRING;
+    entry->encoding = ENCODING_INT;
+    entry_word_store(entry, ENTRY_WORD, 0);
+    seal(change->undo, whole);
+}
+
+void undo_note_departure(struct change *change)
+{
+    const struct entry *entry = change_existing(change);
+
+    if (change->undo->is_sealed)
+        return;
+    if (entry_is_int(entry))
+        seal_small(change->undo, entry);
+    else
+        seal(change->undo, copy_of(change->access->store, entry));
+}
+
+void undo_note_addition(struct change *change, int64_t amount)
+{
+    struct undo_log *log = change->undo;
+
+    if (!log->is_sealed)
+        log->number = (int64_t)((uint64_t)log->number + (uint64_t)amount);
+}
+
+void undo_note_edit(struct change *change, size_t offset, size_t size, size_t new_size)
+{
+    const struct entry *entry = change_entry(change);
+    struct undo_log *log = change->undo;
+    struct slice old;
+
+    if (log->is_sealed || entry == NULL) /* one that is hidden is kept when it goes */
+        return;
+    if (entry_blob(entry) == NULL) {
+        seal_small(log, entry);
+        return;
+    }
+    assert(offset <= new_size && size <= new_size - offset);
+    old = blob_slice(entry_blob(entry));
+    offset = MIN(offset, old.size);
+    size = MIN(size, old.size - offset);
+    if (new_size < old.size) {
+        const struct slice cut = slice_make(old.data + new_size, old.size - new_size);
+
+        value_log_note(&log->values, &(struct value_step){old.size, new_size, cut, SLICE_EMPTY, STEP_STRING});
+    }
+    value_log_note(&log->values, &(struct value_step){old.size, offset, slice_make(old.data + offset, size),
+                                                      SLICE_EMPTY, STEP_STRING});
+}
+
+void undo_check_kept(const struct change *change, struct value value)
+{
+    assert(change->undo->is_sealed || change->undo->values.data == value.data);
+}
+
+void undo_note_deadline(struct change *change)
+{
+    const int64_t before_ms = entry_expire_ms(change_existing(change));
+
+    if (!change->undo->is_sealed)
+        value_log_note(&change->undo->values, &(struct value_step){.a = (uint64_t)before_ms, .kind = STEP_DEADLINE});
+}
+
+void undo_note_member_deadline(struct change *change, struct slice member, int64_t before_ms)
+{
+    if (!change->undo->is_sealed)
+        value_log_note(&change->undo->values,
+                       &(struct value_step){.a = (uint64_t)before_ms, .first = member, .kind = STEP_MEMBER_DEADLINE});
+}
+
+/* ------------------------------------------------------------------------------------------------------ taking -- */
+
+static size_t image_bytes(const struct undo_log *log)
+{
+    return (sizeof(struct key_undo) + log->values.steps.size + 7) & ~(size_t)7;
+}
+
+static void take_into(struct access *access, struct undo_log *log, struct key_undo *undo)
+{
+    const struct slice steps = buffer_slice(&log->values.steps);
+
+    *undo = (struct key_undo){.references = 1,
+                              .was_missing = log->was_missing,
+                              .is_number = log->is_number,
+                              .number = log->number,
+                              .expire_ms = log->expire_ms,
+                              .whole = log->whole,
+                              .steps_size = steps.size};
+    if (undo->whole != NULL)
+        undo->whole_bytes = store_entry_bytes(access->store, undo->whole, 5);
+    if (steps.size != 0)
+        memcpy(undo->steps, steps.data, steps.size);
+    log->whole = NULL;
+}
+
+static struct key_undo *take(struct access *access, struct undo_log *log)
+{
+    struct key_undo *undo = mem_alloc(sizeof(*undo) + log->values.steps.size);
+
+    take_into(access, log, undo);
+    return undo;
+}
+
+struct key_undo *undo_take(struct access *access, unsigned db, const struct key *key)
+{
+    struct undo_log *log = find(access, db, key);
+    struct key_undo *undo = NULL;
+
+    access_assert_holds(access, access_stripe_of(access, key));
+    if (log == NULL)
+        return NULL;
+    if (log->has_changed)
+        undo = take(access, log);
+    else
+        restore_expired(access, log);
+    log_clear(access, log);
+    return undo;
+}
+
+size_t undo_take_image(struct access *access, unsigned db, const struct key *key, struct buffer *to)
+{
+    struct undo_log *log = find(access, db, key);
+    size_t bytes = 0;
+
+    access_assert_holds(access, access_stripe_of(access, key));
+    assert(to->size % 8 == 0);
+    if (log == NULL)
+        return 0;
+    if (LIKELY(log->has_changed)) {
+        bytes = image_bytes(log);
+        take_into(access, log, (struct key_undo *)buffer_reserve(to, bytes));
+        to->size += bytes;
+    } else {
+        restore_expired(access, log);
+    }
+    log_clear(access, log);
+    return bytes;
+}
+
+struct key_undo *key_undo_of_image(const void *image)
+{
+    const struct key_undo *from = image;
+    struct key_undo *undo = mem_alloc(sizeof(*undo) + from->steps_size);
+
+    memcpy(undo, from, sizeof(*undo) + from->steps_size);
+    return undo;
+}
+
+bool key_undo_image_owns(const void *image)
+{
+    return ((const struct key_undo *)image)->whole != NULL;
+}
+
+void key_undo_drop_image(struct access *access, const void *image)
+{
+    whole_free(access, ((const struct key_undo *)image)->whole);
+}
+
+struct key_undo *key_undo_acquire(struct key_undo *undo)
+{
+    assert(undo->references != 0 && undo->references != UINT32_MAX);
+    undo->references++;
+    return undo;
+}
+
+void key_undo_release(struct access *access, struct key_undo **undo)
+{
+    struct key_undo *gone = *undo;
+
+    *undo = NULL;
+    if (gone == NULL || --gone->references != 0)
+        return;
+    whole_free(access, gone->whole);
+    mem_free_sized(gone, sizeof(*gone) + gone->steps_size);
+}
+
+bool key_undo_is_apart(const struct key_undo *undo, bool is_addition)
+{
+    struct slice steps = slice_make(undo->steps, undo->steps_size);
+    struct value_step step;
+
+    if (undo->was_missing || undo->is_number || undo->whole != NULL || (undo->number != 0) != (steps.size == 0))
+        return false;
+    if (undo->number != 0)
+        return is_addition;
+    while (value_steps_take(&steps, &step)) {
+        if (step.kind >= VALUE_STEP_OWNERS || is_addition != (step.kind == VALUE_STEP_ADDITION))
+            return false;
+    }
+    return true;
+}
+
+uint64_t key_undo_bytes(const struct key_undo *undo)
+{
+    return mem_usable(undo) + undo->whole_bytes;
+}
+
+/* ---------------------------------------------------------------------------------------------------- applying -- */
+
+/* Nobody is told of the change. */
+static void open_quietly(struct change *change, struct access *access, unsigned db, const struct key *key)
+{
+    *change = (struct change){.access = access, .key = key, .db = db};
+    change->stripe = &access->store->stripes[access_stripe_of(access, key)];
+    stripe_assert_held(change->stripe);
+    change->keys = stripe_db_use(access->store, change->stripe, db);
+    change->slot = lookup_slot_in_table(&change->keys->keys, key);
+    access->found_key = NULL;
+}
+
+/* The entry's value and deadlines become the key's; nothing but the entry itself is left. */
+static void put_back(struct change *change, struct entry *whole)
+{
+    struct subkey_ttls *lifetimes = (whole->flags & ENTRY_MEMBERS) != 0 ? subkey_ttl_take(whole) : NULL;
+
+    if (whole->type == TYPE_STRING) {
+        change_copy_value(change, whole, entry_expire_ms(whole));
+        return;
+    }
+    change_put_value(change, whole->type, entry_value(whole), entry_expire_ms(whole));
+    if (lifetimes != NULL)
+        subkey_ttl_attach(change, lifetimes);
+    whole->type = TYPE_STRING;
+    whole->encoding = ENCODING_INT;
+}
+
+static void restore_whole(struct change *change, struct key_undo *undo)
+{
+    if (undo->references == 1) {
+        undo->is_spent = true;
+        put_back(change, undo->whole);
+    } else {
+        change_copy_value(change, undo->whole, entry_expire_ms(undo->whole));
+    }
+}
+
+static void restore_string(struct change *change, const struct value_step *step)
+{
+    char *bytes = change_edit_string(change, step->a);
+
+    if (step->first.size != 0)
+        memcpy(bytes + step->b, step->first.data, step->first.size);
+}
+
+static void take_back(struct change *change, const struct value_step *step)
+{
+    struct value value;
+
+    switch (step->kind) {
+    case STEP_DEADLINE:
+        change_expire(change, (int64_t)step->a);
+        return;
+    case STEP_MEMBER_DEADLINE:
+        change_member_expire(change, step->first, (int64_t)step->a);
+        return;
+    case STEP_STRING:
+        restore_string(change, step);
+        return;
+    default:
+        value = entry_value(change_existing(change));
+        change->access->store->types[change_existing(change)->type].ops->undo(&value, step);
+        change_keep_value(change, value);
+    }
+}
+
+void undo_apply(struct access *access, unsigned db, const struct key *key, struct key_undo *undo)
+{
+    struct value_log *watched = value_logs;
+    struct slice steps = slice_make(undo->steps, undo->steps_size);
+    struct value_step step;
+    struct change change;
+
+    assert(undo->references != 0 && !undo->is_spent);
+    value_logs = NULL; /* what is done here is not recorded */
+    open_quietly(&change, access, db, key);
+    if (undo->was_missing) {
+        if (change.slot != NULL)
+            change_delete(&change);
+    } else if (undo->is_number) {
+        change_put_int(&change, undo->number, undo->expire_ms);
+    } else if (undo->whole != NULL) {
+        restore_whole(&change, undo);
+    } else if (undo->number != 0) {
+        change_add_int(&change, (int64_t)(0 - (uint64_t)undo->number));
+    }
+    while (value_steps_take(&steps, &step))
+        take_back(&change, &step);
+    change_abandon(&change);
+    value_logs = watched;
+}
+
+/* Nothing but what has expired was removed: it comes back. */
+static void restore_expired(struct access *access, struct undo_log *log)
+{
+    const struct key key = {slice_make(log->name, log->name_size), log->hash};
+    struct key_undo *undo;
+
+    if (!log->has_expired || log->has_changed)
+        return;
+    undo = take(access, log);
+    undo_apply(access, log->db, &key, undo);
+    key_undo_release(access, &undo);
+}

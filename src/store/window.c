@@ -1,0 +1,749 @@
+#include "store/window.h"
+
+#include "base/mem.h"
+#include "base/panic.h"
+#include "store/lookup.h"
+#include "store/noted_steps.h"
+#include "store/undo.h"
+
+#include <string.h>
+
+/* Its own cache line, as each thread works on other stripes. */
+struct CACHE_ALIGNED window_stripe {
+    struct table keys;     /* of struct window_key, by name and database */
+    struct list by_change; /* clean keys, in the order of their last change */
+    struct list dirty;
+    struct noted_steps noted;
+    /* Atomic: relaxed; written with the stripe held. */
+    _Atomic uint64_t noted_bytes, noted_keys;
+    _Atomic uint64_t bytes, tombstones, tombstone_bytes, dirty_count, given_up;
+    uint32_t added;          /* keys, since writers settled last */
+    _Atomic uint64_t oldest; /* atomic: relaxed; likewise: the last stamp of the first by change, or noted; 0: none */
+};
+
+struct window {
+    struct window_stripe *stripes;
+};
+
+const char window_there;
+
+enum {
+    TRIM_LEAST = 16,  /* steps, from which on writers drop what is settled */
+    SETTLE_EVERY = 8, /* records that are added, until a writer settles */
+    SETTLE_WITH = 24, /* as many; so the window does not grow faster than it is settled */
+    SETTLE_BATCH = 16 /* records whose memory is fetched together */
+};
+
+/* ------------------------------------------------------------------------------------------------------- models -- */
+
+static struct merge_undo *undo_acquire(const struct merge_model *model, struct merge_undo *undo)
+{
+    (void)model;
+    return undo != NULL ? (struct merge_undo *)key_undo_acquire((struct key_undo *)undo) : NULL;
+}
+
+static void undo_release(const struct merge_model *model, struct merge_undo *undo)
+{
+    struct key_undo *its = (struct key_undo *)undo;
+
+    key_undo_release(((const struct window_model *)model)->access, &its);
+}
+
+/* Memory of what has expired is freed by those who look for that (F and W allow it): here nothing is known of it. */
+static struct merge_value *keep(const struct merge_model *model, struct merge_value *value, int64_t wall)
+{
+    (void)model;
+    (void)wall;
+    return value;
+}
+
+static void destroy(const struct merge_model *model, struct merge_value *value)
+{
+    (void)model;
+    (void)value;
+}
+
+void window_model_init(struct window_model *model, struct access *access)
+{
+    *model = (struct window_model){
+        {.undo_acquire = undo_acquire, .undo_release = undo_release, .expire = keep, .destroy = destroy},
+        access};
+}
+
+/* ------------------------------------------------------------------------------------------------ begin and end -- */
+
+void window_create(struct store *store)
+{
+    const uint32_t count = store->stripe_mask + 1;
+    struct window *window;
+
+    gate_assert_alone();
+    if (store->window != NULL)
+        return;
+    window = mem_alloc_zero(sizeof(*window));
+    window->stripes = mem_aligned_alloc(CACHE_LINE_BYTES, count * sizeof(struct window_stripe));
+    memset(window->stripes, 0, count * sizeof(struct window_stripe));
+    for (uint32_t i = 0; i < count; i++) {
+        list_init(&window->stripes[i].by_change);
+        list_init(&window->stripes[i].dirty);
+    }
+    atomic_store_explicit(&store->window, window, memory_order_release);
+}
+
+void window_destroy(struct store *store)
+{
+    gate_assert_alone();
+    if (store->window == NULL)
+        return;
+    for (uint32_t i = 0; i <= store->stripe_mask; i++)
+        assert(store->window->stripes[i].keys.count == 0 && store->window->stripes[i].noted.first == NULL);
+    mem_free(store->window->stripes);
+    mem_free(store->window);
+    store->window = NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------- keys -- */
+
+static struct window_stripe *stripe_of(const struct access *access, const struct key *key)
+{
+    const uint32_t index = access_stripe_of(access, key);
+
+    access_assert_holds(access, index);
+    return &access->store->window->stripes[index];
+}
+
+static struct window_stripe *stripe_of_known(const struct access *access, const struct window_key *known)
+{
+    const struct key key = window_name(known);
+
+    return stripe_of(access, &key);
+}
+
+struct key window_name(const struct window_key *known)
+{
+    return (struct key){slice_make(known->name, known->name_size), known->hash};
+}
+
+struct wanted {
+    const struct key *key;
+    unsigned db;
+};
+
+static bool is_wanted(const void *item, const void *key)
+{
+    const struct window_key *known = item;
+    const struct wanted *wanted = key;
+
+    return known->hash == wanted->key->hash && known->db == wanted->db &&
+           slice_equal(slice_make(known->name, known->name_size), wanted->key->name);
+}
+
+static uint64_t hash_of(const void *item)
+{
+    return ((const struct window_key *)item)->hash;
+}
+
+void window_fetch(const struct access *access, const uint64_t *hashes, uint32_t count)
+{
+    struct window_stripe *stripes = access->store->window->stripes;
+
+    count = MIN(count, (uint32_t)WINDOW_FETCH_MOST);
+    for (uint32_t i = 0; i < count; i++) {
+        access_assert_holds(access, (uint32_t)hashes[i] & access->store->stripe_mask);
+        __builtin_prefetch(&stripes[hashes[i] & access->store->stripe_mask], 1);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct window_stripe *stripe = &stripes[hashes[i] & access->store->stripe_mask];
+
+        noted_steps_prefetch(&stripe->noted);
+        if (stripe->keys.count == 0)
+            continue;
+        table_prefetch_directory(&stripe->keys, hashes[i]);
+        __builtin_prefetch(stripe->by_change.head.before, 1);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        noted_steps_prefetch_room(&stripes[hashes[i] & access->store->stripe_mask].noted);
+        table_prefetch_bucket(&stripes[hashes[i] & access->store->stripe_mask].keys, hashes[i]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_item(&stripes[hashes[i] & access->store->stripe_mask].keys, hashes[i]);
+}
+
+static struct window_key *find(struct window_stripe *stripe, unsigned db, const struct key *key)
+{
+    const struct wanted wanted = {key, db};
+
+    return stripe->keys.count != 0 ? table_find(&stripe->keys, key->hash, is_wanted, &wanted) : NULL;
+}
+
+void window_base(const struct access *access, unsigned db, bool exists, uint64_t version, struct merge_record *record)
+{
+    const struct store *store = access->store;
+    const struct merge_horizon horizon = horizon_of(&store->horizon, db);
+    uint64_t origin;
+
+    *record = (struct merge_record){.value = window_value(exists)};
+    if (version == 0 && !exists) {
+        merge_record_init(record, &horizon);
+        return;
+    }
+    if (version == 0) { /* from the time before */
+        record->base_place = merge_place_floor(horizon.floor);
+        return;
+    }
+    origin = origins_of_version(&store->origins, version);
+    /* Which of two with the same stamp is the older one is not known any more: another one is late. */
+    record->base_place = (struct merge_place){version_stamp(version), origin != 0 ? origin : MERGE_ORIGIN_FLOOR};
+    record->base_overwrote = version_overwrote(version);
+}
+
+/* ---------------------------------------------------------------------------------------------------- counting -- */
+
+static void add(_Atomic uint64_t *count, uint64_t more)
+{
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+static bool is_tombstone(const struct window_key *known)
+{
+    return known->record.count == 0 && known->record.value == NULL;
+}
+
+static uint64_t step_bytes(const struct merge_step *step)
+{
+    return merge_op_bytes(step->op) + sizeof(struct merge_entry) + sizeof(*step) +
+           (step->undo != NULL ? key_undo_bytes((struct key_undo *)step->undo) : 0);
+}
+
+static uint64_t count_bytes(const struct window_key *known)
+{
+    uint64_t bytes = sizeof(*known) + known->name_size;
+    struct merge_spot spot = {0, 0};
+    const struct merge_step *step;
+
+    while ((step = merge_record_next(&known->record, &spot)) != NULL)
+        bytes += step_bytes(step);
+    return bytes;
+}
+
+static void note_oldest(struct window_stripe *stripe)
+{
+    struct list_node *first = list_first(&stripe->by_change);
+    uint64_t stamp = 0;
+
+    if (first != NULL)
+        stamp = MAX(container_of(first, struct window_key, node)->linked, UINT64_C(1));
+    if (stripe->noted.first_stamp != 0)
+        stamp = stamp != 0 ? MIN(stamp, stripe->noted.first_stamp) : stripe->noted.first_stamp;
+    if (stamp != atomic_load_explicit(&stripe->oldest, memory_order_relaxed))
+        atomic_store_explicit(&stripe->oldest, stamp, memory_order_relaxed);
+}
+
+/* It is one now, of so many bytes, or it is none. */
+static void count_tombstone(struct window_stripe *stripe, struct window_key *known, bool is_one, uint64_t bytes)
+{
+    if (LIKELY(!is_one && !known->counts_as_tombstone))
+        return;
+    add(&stripe->tombstones, (uint64_t)is_one - (uint64_t)known->counts_as_tombstone);
+    add(&stripe->tombstone_bytes, (is_one ? bytes : 0) - (known->counts_as_tombstone ? known->bytes : 0));
+    known->counts_as_tombstone = is_one;
+}
+
+/* What is counted of the key is taken out before its record changes, and put in behind. */
+static void link_key(struct window_stripe *stripe, struct window_key *known)
+{
+    known->linked = merge_record_last(&known->record).stamp;
+    list_push_back(known->dirty.stamp != 0 ? &stripe->dirty : &stripe->by_change, &known->node);
+    if (list_first(&stripe->by_change) == &known->node)
+        note_oldest(stripe);
+}
+
+static void remove_known(struct access *access, struct window_stripe *stripe, struct window_key **known)
+{
+    const struct key key = window_name(*known);
+    const struct wanted wanted = {&key, (*known)->db};
+    struct window_model model;
+
+    window_model_init(&model, access);
+    add(&stripe->bytes, 0 - (*known)->bytes);
+    count_tombstone(stripe, *known, false, 0);
+    add(&stripe->dirty_count, 0 - (uint64_t)((*known)->dirty.stamp != 0));
+    (void)table_remove(&stripe->keys, (*known)->hash,
+                       table_find_slot(&stripe->keys, (*known)->hash, is_wanted, &wanted));
+    list_remove(&(*known)->node);
+    note_oldest(stripe);
+    merge_record_fini(&(*known)->record, &model.model);
+    mem_free(*known);
+    *known = NULL;
+}
+
+static void recount(struct window_stripe *stripe, struct window_key *known, uint64_t bytes)
+{
+    add(&stripe->bytes, bytes - known->bytes);
+    count_tombstone(stripe, known, is_tombstone(known), bytes);
+    known->bytes = bytes;
+}
+
+static void relink(struct window_stripe *stripe, struct window_key *known)
+{
+    list_remove(&known->node);
+    link_key(stripe, known);
+    note_oldest(stripe);
+}
+
+static bool is_needed(const struct window_key *known)
+{
+    return known->record.count != 0 || known->record.value == NULL || known->dirty.stamp != 0;
+}
+
+struct window_key *window_add(struct access *access, unsigned db, const struct key *key,
+                              const struct merge_record *record)
+{
+    struct window_stripe *stripe = stripe_of(access, key);
+    struct window_key *known;
+
+    /* Many together, as their memory was not touched for long. */
+    if (++stripe->added >= SETTLE_EVERY && window_has_settled(access->store, access_stripe_of(access, key))) {
+        stripe->added = 0;
+        (void)window_settle(access, access_stripe_of(access, key), SETTLE_WITH);
+    }
+    known = mem_alloc(sizeof(*known) + key->name.size);
+    debug_assert(find(stripe, db, key) == NULL);
+    *known = (struct window_key){.record = *record, .hash = key->hash, .db = db, .name_size = (uint32_t)key->name.size};
+    if (key->name.size != 0)
+        memcpy(known->name, key->name.data, key->name.size);
+    if (LIKELY(record->steps == NULL))
+        merge_record_lend(&known->record, &known->first, 1);
+    (void)table_insert(&stripe->keys, key->hash, known, hash_of);
+    recount(stripe, known, count_bytes(known));
+    link_key(stripe, known);
+    return known;
+}
+
+void window_changed(struct access *access, struct window_key **known)
+{
+    struct window_stripe *stripe = stripe_of_known(access, *known);
+
+    if (!is_needed(*known)) {
+        remove_known(access, stripe, known);
+        return;
+    }
+    recount(stripe, *known, count_bytes(*known));
+    relink(stripe, *known);
+}
+
+static bool settle_key(struct access *access, struct window_stripe *stripe, struct window_key **known)
+{
+    const struct merge_horizon horizon = horizon_of(&access->store->horizon, (*known)->db);
+    struct window_model model;
+
+    window_model_init(&model, access);
+    if (merge_record_settle(&(*known)->record, &horizon, (*known)->dirty.stamp != 0, &model.model)) {
+        horizon_raise_floor(&access->store->horizon, horizon.frontier);
+        remove_known(access, stripe, known);
+        return true;
+    }
+    if (!is_needed(*known)) {
+        remove_known(access, stripe, known);
+        return true;
+    }
+    return false;
+}
+
+void window_appended(struct access *access, struct window_key *known)
+{
+    window_inserted(access, known, &known->record.steps[known->record.count - 1]);
+}
+
+/* Of the steps that F has passed. */
+static uint64_t settled_bytes(const struct merge_record *record, uint64_t frontier)
+{
+    struct merge_spot spot = {0, 0};
+    uint64_t bytes = 0;
+
+    for (const struct merge_step *step; (step = merge_record_next(record, &spot)) != NULL;) {
+        if (step->op->place.stamp > frontier)
+            break;
+        bytes += step_bytes(step);
+    }
+    return bytes;
+}
+
+void window_inserted(struct access *access, struct window_key *known, const struct merge_step *step)
+{
+    struct window_stripe *stripe = stripe_of_known(access, known);
+    const struct merge_record *record = &known->record;
+    uint64_t bytes = known->bytes + step_bytes(step);
+
+    /* A key that is changed all the time. Half of it goes at once, so each step is moved but once. */
+    if (UNLIKELY(record->count >= TRIM_LEAST) &&
+        merge_record_drop_from(record) <= horizon_frontier(&access->store->horizon)) {
+        const uint64_t settled = settled_bytes(record, horizon_frontier(&access->store->horizon));
+
+        (void)settle_key(access, stripe, &known);
+        if (known == NULL)
+            return;
+        bytes = settled < bytes ? bytes - settled : count_bytes(known); /* what takes back may have grown meanwhile */
+    }
+    recount(stripe, known, bytes); /* it keeps its place: its neighbours there would be touched */
+}
+
+void window_mark(struct access *access, struct window_key *known, struct merge_place mark)
+{
+    struct window_stripe *stripe = stripe_of_known(access, known);
+
+    assert(mark.stamp != 0);
+    if (known->dirty.stamp == 0)
+        add(&stripe->dirty_count, 1);
+    known->dirty = mark;
+    relink(stripe, known);
+}
+
+void window_clean(struct access *access, struct window_key *known)
+{
+    struct window_stripe *stripe = stripe_of_known(access, known);
+
+    if (known->dirty.stamp != 0)
+        add(&stripe->dirty_count, UINT64_MAX);
+    known->dirty = (struct merge_place){0};
+    relink(stripe, known);
+}
+
+void window_remove(struct access *access, struct window_key **known)
+{
+    remove_known(access, stripe_of_known(access, *known), known);
+}
+
+/* -------------------------------------------------------------------------------------------------- noted steps -- */
+
+struct putting {
+    struct access *access;
+    struct window_stripe *stripe;
+    uint64_t frontier;
+};
+
+static void note_noted(struct window_stripe *stripe)
+{
+    atomic_store_explicit(&stripe->noted_bytes, stripe->noted.bytes, memory_order_relaxed);
+    atomic_store_explicit(&stripe->noted_keys, stripe->noted.keys, memory_order_relaxed);
+    note_oldest(stripe);
+}
+
+static void release_noted(const struct noted_step *step, void *context)
+{
+    key_undo_drop_image(context, step->undo.data);
+}
+
+/* What is settled of them, or older than this stamp. Those behind which a key is missing are tombstones then. */
+static uint64_t drop_noted(struct access *access, struct window_stripe *stripe, uint64_t until)
+{
+    const uint32_t keys = stripe->noted.keys, missing = stripe->noted.missing;
+
+    while (stripe->noted.first_stamp != 0 && stripe->noted.first_stamp <= until)
+        noted_steps_drop_first(&stripe->noted, release_noted, access);
+    if (stripe->noted.missing != missing)
+        horizon_raise_floor(&access->store->horizon, until);
+    note_noted(stripe);
+    return keys - stripe->noted.keys;
+}
+
+static void put_noted(const struct noted_step *step, void *context)
+{
+    const struct putting *putting = context;
+    struct access *access = putting->access;
+    const struct key key = {step->name, step->hash};
+    const struct merge_item item = {.words = step->words};
+    struct key_undo *undo = NULL;
+    struct window_key *known;
+    struct merge_entry *entry;
+
+    if (step->undo.size != 0)
+        undo = key_undo_of_image(step->undo.data);
+    if (step->place.stamp <= putting->frontier) { /* the next one of its key has it as its base */
+        if (!step->exists)
+            horizon_raise_floor(&access->store->horizon, putting->frontier);
+        key_undo_release(access, &undo);
+        return;
+    }
+    known = find(putting->stripe, step->db, &key);
+    if (known == NULL) {
+        const struct merge_record record = {.base_place = step->base,
+                                            .base_overwrote = step->base_overwrote,
+                                            .value = window_value(step->existed)};
+
+        known = window_add(access, step->db, &key, &record);
+    }
+    entry = merge_entry_create(step->place.origin, step->place.stamp, step->previous, step->wall, false, &item, 1);
+    merge_record_ran(&known->record, &entry->ops[0], (struct merge_undo *)undo, !step->existed,
+                     window_value(step->exists));
+    window_appended(access, known);
+}
+
+/* Somebody asks for a record. */
+static COLD void put_all(struct access *access, struct window_stripe *stripe)
+{
+    struct putting putting = {access, stripe, horizon_frontier(&access->store->horizon)};
+    struct noted_steps taken;
+
+    (void)drop_noted(access, stripe, putting.frontier);
+    taken = noted_steps_take(&stripe->noted);
+    note_noted(stripe);
+    while (taken.first != NULL) {
+        noted_steps_each_of_first(&taken, put_noted, &putting);
+        noted_steps_drop_first(&taken, NULL, NULL);
+    }
+}
+
+static inline void put_if_any(struct access *access, struct window_stripe *stripe)
+{
+    if (UNLIKELY(stripe->noted.first != NULL))
+        put_all(access, stripe);
+}
+
+struct window_key *window_find(struct access *access, unsigned db, const struct key *key)
+{
+    struct window_stripe *stripe = stripe_of(access, key);
+
+    put_if_any(access, stripe);
+    return find(stripe, db, key);
+}
+
+struct window_key *window_find_for_step(struct access *access, unsigned db, const struct key *key, uint64_t version)
+{
+    struct window_stripe *stripe = stripe_of(access, key);
+
+    if (UNLIKELY(version == 0 && stripe->noted.missing != 0))
+        put_all(access, stripe);
+    return find(stripe, db, key);
+}
+
+/* Its last operation was a step that is not settled. */
+static bool may_be_noted(const struct access *access, uint64_t version)
+{
+    return version != 0 && !version_overwrote(version) &&
+           version_stamp(version) > horizon_frontier(&access->store->horizon);
+}
+
+struct window_key *window_find_for_overwriting(struct access *access, unsigned db, const struct key *key,
+                                               uint64_t version, bool exists)
+{
+    struct window_stripe *stripe = stripe_of(access, key);
+
+    if (UNLIKELY(stripe->noted.first != NULL) &&
+        (may_be_noted(access, version) || (stripe->noted.missing != 0 && (version == 0 || !exists))))
+        put_all(access, stripe);
+    return find(stripe, db, key);
+}
+
+void window_note(struct access *access, unsigned db, const struct key *key, const struct merge_record *base,
+                 const struct window_step *step)
+{
+    struct window_stripe *stripe = stripe_of(access, key);
+    const uint64_t frontier = horizon_frontier(&access->store->horizon);
+
+    debug_assert(find(stripe, db, key) == NULL);
+    if (UNLIKELY(stripe->noted.first_stamp != 0 && stripe->noted.first_stamp <= frontier))
+        (void)drop_noted(access, stripe, frontier);
+    noted_steps_add(&stripe->noted,
+                    &(struct noted_step){.place = step->place,
+                                         .base = base->base_place,
+                                         .previous = step->previous,
+                                         .wall = step->wall,
+                                         .hash = key->hash,
+                                         .db = db,
+                                         .base_overwrote = base->base_overwrote,
+                                         .existed = base->value != NULL,
+                                         .exists = step->exists,
+                                         .is_first = base->base_overwrote || base->base_place.stamp <= frontier,
+                                         .owns = step->undo.size != 0 && key_undo_image_owns(step->undo.data),
+                                         .name = key->name,
+                                         .words = step->words,
+                                         .undo = step->undo});
+    note_noted(stripe);
+}
+
+/* ------------------------------------------------------------------------------------------------- many of them -- */
+
+void window_each(struct access *access, uint32_t stripe_index,
+                 void (*visit)(struct access *access, struct window_key *known, void *context), void *context)
+{
+    struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
+
+    put_if_any(access, stripe);
+    window_each_lasting(access, stripe_index, visit, context);
+}
+
+void window_each_lasting(struct access *access, uint32_t stripe_index,
+                         void (*visit)(struct access *access, struct window_key *known, void *context), void *context)
+{
+    struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
+
+    access_assert_holds(access, stripe_index);
+    if (stripe->noted.missing != 0)
+        put_all(access, stripe);
+    LIST_FOREACH_SAFE(node, &stripe->dirty)
+        visit(access, container_of(node, struct window_key, node), context);
+    LIST_FOREACH_SAFE(node, &stripe->by_change)
+        visit(access, container_of(node, struct window_key, node), context);
+}
+
+static void forget_of_db(struct access *access, struct window_key *known, void *context)
+{
+    if (known->db == *(const unsigned *)context)
+        window_remove(access, &known);
+}
+
+void window_forget_db(struct access *access, unsigned db)
+{
+    gate_assert_alone();
+    if (access->store->window == NULL)
+        return;
+    for (uint32_t i = 0; i <= access->store->stripe_mask; i++)
+        window_each(access, i, forget_of_db, &db);
+}
+
+uint64_t window_oldest(const struct store *store, uint32_t stripe)
+{
+    return atomic_load_explicit(&store->window->stripes[stripe].oldest, memory_order_relaxed);
+}
+
+bool window_has_settled(const struct store *store, uint32_t stripe)
+{
+    const uint64_t oldest = window_oldest(store, stripe);
+
+    return oldest != 0 && oldest <= horizon_frontier(&store->horizon);
+}
+
+bool window_has_dirty(const struct store *store, uint32_t stripe)
+{
+    return atomic_load_explicit(&store->window->stripes[stripe].dirty_count, memory_order_relaxed) != 0;
+}
+
+/* The oldest keys were not touched for long: the memory of many is fetched at once. */
+static void fetch_settled(const struct window_stripe *stripe, uint64_t frontier, uint32_t count)
+{
+    const struct window_key *keys[SETTLE_BATCH];
+    uint32_t found = 0;
+
+    LIST_FOREACH(node, &stripe->by_change) {
+        const struct window_key *known = container_of(node, struct window_key, node);
+
+        if (found == MIN(count, (uint32_t)SETTLE_BATCH) || known->linked > frontier)
+            break;
+        keys[found++] = known;
+        __builtin_prefetch((const char *)known + CACHE_LINE_BYTES);
+        __builtin_prefetch((const char *)known + 2 * CACHE_LINE_BYTES);
+        table_prefetch_bucket(&stripe->keys, known->hash);
+    }
+    for (uint32_t i = 0; i < found; i++) {
+        const struct merge_record *record = &keys[i]->record;
+
+        if (record->count == 0)
+            continue;
+        __builtin_prefetch(record->steps[0].op);
+        __builtin_prefetch((const char *)record->steps[0].op - CACHE_LINE_BYTES, 1);
+        if (record->steps[0].undo != NULL)
+            __builtin_prefetch(record->steps[0].undo, 1);
+    }
+}
+
+bool window_settle(struct access *access, uint32_t stripe_index, uint32_t most)
+{
+    struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
+    const uint64_t frontier = horizon_frontier(&access->store->horizon);
+    struct list_node *first;
+    uint32_t fetched = 0;
+
+    access_assert_holds(access, stripe_index);
+    if (stripe->noted.first_stamp != 0 && stripe->noted.first_stamp <= frontier)
+        (void)drop_noted(access, stripe, frontier);
+    for (; (first = list_first(&stripe->by_change)) != NULL; most--) {
+        struct window_key *known = container_of(first, struct window_key, node);
+
+        if (known->linked > frontier)
+            return false;
+        if (most == 0)
+            return true;
+        if (fetched-- == 0) {
+            fetch_settled(stripe, frontier, most);
+            fetched = SETTLE_BATCH - 1;
+        }
+        if (merge_record_last(&known->record).stamp > frontier) {
+            relink(stripe, known);
+            continue;
+        }
+        if (!settle_key(access, stripe, &known))
+            panic("A record that is settled stays");
+    }
+    return false;
+}
+
+uint64_t window_give_up_lists(struct access *access, uint32_t stripe_index, uint64_t stamp)
+{
+    struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
+    struct window_model model;
+    uint64_t count = 0;
+
+    access_assert_holds(access, stripe_index);
+    if (stripe->noted.missing != 0)
+        put_all(access, stripe);
+    count = drop_noted(access, stripe, stamp);
+    window_model_init(&model, access);
+    LIST_FOREACH_SAFE(node, &stripe->by_change) {
+        struct window_key *known = container_of(node, struct window_key, node);
+
+        if (known->record.count == 0 || merge_record_last(&known->record).stamp > stamp)
+            continue;
+        merge_record_forget_list(&known->record, &model.model);
+        count++;
+        if (is_needed(known))
+            recount(stripe, known, count_bytes(known)); /* it keeps its place */
+        else
+            remove_known(access, stripe, &known);
+    }
+    note_oldest(stripe);
+    add(&stripe->given_up, count);
+    return count;
+}
+
+uint64_t window_give_up_tombstones(struct access *access, uint32_t stripe_index, uint64_t stamp)
+{
+    struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
+    uint64_t count = 0;
+
+    access_assert_holds(access, stripe_index);
+    horizon_raise_floor(&access->store->horizon, stamp);
+    if (stripe->noted.missing != 0)
+        put_all(access, stripe);
+    LIST_FOREACH_SAFE(node, &stripe->by_change) {
+        struct window_key *known = container_of(node, struct window_key, node);
+
+        if (!is_tombstone(known) || known->record.base_place.stamp > stamp)
+            continue;
+        remove_known(access, stripe, &known);
+        count++;
+    }
+    add(&stripe->given_up, count);
+    return count;
+}
+
+void window_totals(const struct store *store, struct window_totals *totals)
+{
+    const struct window *window = atomic_load_explicit(&store->window, memory_order_acquire);
+
+    *totals = (struct window_totals){0};
+    if (window == NULL)
+        return;
+    for (uint32_t i = 0; i <= store->stripe_mask; i++) {
+        const struct window_stripe *stripe = &window->stripes[i];
+
+        totals->bytes += atomic_load_explicit(&stripe->bytes, memory_order_relaxed);
+        totals->tombstones += atomic_load_explicit(&stripe->tombstones, memory_order_relaxed);
+        totals->tombstone_bytes += atomic_load_explicit(&stripe->tombstone_bytes, memory_order_relaxed);
+        totals->dirty += atomic_load_explicit(&stripe->dirty_count, memory_order_relaxed);
+        totals->given_up += atomic_load_explicit(&stripe->given_up, memory_order_relaxed);
+        totals->keys += table_count(&stripe->keys);
+        totals->keys += atomic_load_explicit(&stripe->noted_keys, memory_order_relaxed);
+        totals->bytes += atomic_load_explicit(&stripe->noted_bytes, memory_order_relaxed);
+    }
+}

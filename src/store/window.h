@@ -1,0 +1,121 @@
+/* The window: what is known of keys beside the version in their entry (active replication, merge/record.h). A key has a
+ * record here while operations of it are younger than the frontier and did not overwrite it; as a deleted one (a
+ * tombstone); and while it is dirty. All other keys are what their version says: their base is their last operation.
+ *
+ * A record's `value` is only a sign that the key is there. The value is in the keyspace.
+ *
+ * Most keys with a list are written once or twice and then settle, without anybody asking for them. So a step at the
+ * end of a key without a record is only noted (store/noted_steps.h): packed behind the stripe's others. Who looks for a
+ * record, or at all of them, finds all noted steps of the stripe as records. A key never has both.
+ *
+ * Each stripe has its own table, in the order of last changes; the stripe's lock guards it, so a stripe is held in
+ * every function here but those that say otherwise. There is no window until the store stamps (store_set_stamping). */
+#pragma once
+
+#include "base/list.h"
+#include "merge/record.h"
+#include "store/access.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WINDOW_FETCH_MOST = 16 };
+
+struct window_key {
+    struct list_node node; /* in the stripe's order; a list that gets longer keeps its place there until that is met */
+    uint64_t linked;       /* its last stamp when it took its place in that order */
+    uint64_t hash;
+    struct merge_record record;
+    struct merge_step first;  /* the room of its first step: most keys have no other one */
+    struct merge_place dirty; /* stamp 0: it is clean. Else it is to be written anew, by something younger than this */
+    uint64_t bytes;           /* that the window counts for it */
+    uint32_t db;
+    uint32_t name_size : 31;
+    uint32_t counts_as_tombstone : 1;
+    char name[];
+};
+
+struct window_step {
+    struct merge_place place;
+    uint64_t previous; /* the stamp of its origin before */
+    int64_t wall;
+    struct slice words, undo;
+    bool exists; /* the key, behind it */
+};
+
+/* The models of merge/, for records of the window: they can only release what takes back. */
+struct window_model {
+    struct merge_model model; /* first */
+    struct access *access;
+};
+void window_model_init(struct window_model *model, struct access *access);
+
+/* For the store; with the gate owned. */
+void window_create(struct store *store);
+void window_destroy(struct store *store);
+
+#define WINDOW_THERE ((struct merge_value *)(uintptr_t)&window_there)
+extern const char window_there;
+static inline struct merge_value *window_value(bool exists)
+{
+    return exists ? WINDOW_THERE : NULL;
+}
+
+struct key window_name(const struct window_key *known);
+/* Fetches into the cache what is touched first of up to WINDOW_FETCH_MOST keys. */
+void window_fetch(const struct access *access, const uint64_t *hashes, uint32_t count);
+
+struct window_key *window_find(struct access *access, unsigned db, const struct key *key); /* NULL: no record */
+/* For whoever adds an operation at the end of a key: as window_find, but steps that are only noted stay so, and are no
+ * record. What the last one was says the key's version, as for window_base. For one that overwrites, exists: the key is
+ * there behind it; the steps that it makes pointless are not noted any more. */
+struct window_key *window_find_for_step(struct access *access, unsigned db, const struct key *key, uint64_t version);
+struct window_key *window_find_for_overwriting(struct access *access, unsigned db, const struct key *key,
+                                               uint64_t version, bool exists);
+/* What a key without a record is. Version 0: it was not stamped, or is missing. One that is missing has a version only
+ * if what has deleted it is not written down yet. */
+void window_base(const struct access *access, unsigned db, bool exists, uint64_t version, struct merge_record *record);
+/* The key has no record. Takes the record over. */
+struct window_key *window_add(struct access *access, unsigned db, const struct key *key,
+                              const struct merge_record *record);
+/* A step at the end of a key of which window_find_for_step has no record: it becomes one when somebody asks for it. The
+ * base as window_base says. `undo` is an image (undo.h) and taken over; empty: the operation changed nothing. */
+void window_note(struct access *access, unsigned db, const struct key *key, const struct merge_record *base,
+                 const struct window_step *step);
+/* The record has changed; *known is NULL if there is nothing left to be known of it. */
+void window_changed(struct access *access, struct window_key **known);
+void window_appended(struct access *access, struct window_key *known); /* its list has got one step more, at its end */
+void window_inserted(struct access *access, struct window_key *known, const struct merge_step *step); /* this one */
+void window_mark(struct access *access, struct window_key *known, struct merge_place mark);
+void window_clean(struct access *access, struct window_key *known); /* call window_changed then */
+void window_remove(struct access *access, struct window_key **known);
+
+/* --- everything, or a part --- */
+
+/* With the gate owned: what was known of this database goes, as all of its keys do. */
+void window_forget_db(struct access *access, unsigned db);
+/* Visits the records of a stripe; `visit` may change or remove the one it is given. */
+void window_each(struct access *access, uint32_t stripe,
+                 void (*visit)(struct access *access, struct window_key *known, void *context), void *context);
+/* Only those that tell more than a list and what the key's version says: of dirty keys and those that are missing. */
+void window_each_lasting(struct access *access, uint32_t stripe,
+                         void (*visit)(struct access *access, struct window_key *known, void *context), void *context);
+/* True if the stripe has a record whose list, or tombstone, F has passed. Without the lock. */
+bool window_has_settled(const struct store *store, uint32_t stripe);
+bool window_has_dirty(const struct store *store, uint32_t stripe); /* likewise */
+/* Drops what F has passed, of at most so many records; returns whether more is left. */
+bool window_settle(struct access *access, uint32_t stripe, uint32_t most);
+/* Gives up lists, or tombstones, of which the last change is not younger. Tombstones raise the floor. Returns how many
+ * keys. */
+uint64_t window_give_up_lists(struct access *access, uint32_t stripe, uint64_t stamp);
+uint64_t window_give_up_tombstones(struct access *access, uint32_t stripe, uint64_t stamp);
+/* A stamp that no record of the stripe was changed before; 0: there is none. Without the lock. */
+uint64_t window_oldest(const struct store *store, uint32_t stripe);
+
+struct window_totals {
+    uint64_t bytes, keys, tombstones, dirty;
+    uint64_t tombstone_bytes; /* of `bytes` */
+    uint64_t given_up;        /* keys, since the start */
+};
+void window_totals(const struct store *store, struct window_totals *totals); /* any thread */

@@ -1,0 +1,1494 @@
+#!/usr/bin/env python3
+"""Directed tests of active replication with processes, proxies and cuts.
+
+    directed.py --server BIN --oracle BIN [--keydb BIN] [--nodes ours|keydb] [--only NAME,...] [--threads N]
+                [--level short|core|whole] [--must-fail NAME,...] [--list] [--case TEXT]
+
+Each test starts nodes of its own. With --nodes keydb the nodes are those of KeyDB 6.3.4: it has known defects, and a
+test that is named by --must-fail passes if it finds one. --case: only rows with this text in `rows`. The last line
+counts tests.
+"""
+import argparse
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import mesh as meshes       # noqa: E402
+import picture as pictures      # noqa: E402
+import rows as tables       # noqa: E402
+from group import Wrong, wait_until     # noqa: E402
+from harness import Lost, encode, exchange_all      # noqa: E402
+from mesh import Kinds, Mesh, Node, show     # noqa: E402
+from payloads import crc64      # noqa: E402
+from union import Union     # noqa: E402
+
+TESTS = {}
+LEVELS = ("short", "core", "whole")
+TICK_S = 0.004      # stamps of what comes behind it are later on every node of this machine
+
+
+def test(level="short", only=None):
+    """only: the kind of nodes that it is about."""
+    def register(function):
+        TESTS[function.__name__.replace("_", " ")] = (function, level, only)
+        return function
+    return register
+
+
+class Env:
+    def __init__(self, options):
+        self.options = options
+        self.kinds = Kinds(options.server, options.oracle, options.keydb)
+        self.kind = options.nodes
+
+    def mesh(self, count, topology="mesh", options=(), **more):
+        return Mesh(self.kinds, [self.kind] * count, topology, options, self.options.threads, **more)
+
+    def redis(self):
+        return Node(self.kinds, "redis", 90, active=False)
+
+    def expect(self, mesh, commands, expected):
+        """Every node answers so."""
+        self.expect_of(mesh.running(), commands, expected)
+
+    def expect_of(self, nodes, commands, expected):
+        for node in nodes:
+            for words, value in zip(commands, expected):
+                found = pictures.plain(node.call(*words))
+                if found != value and not (isinstance(value, int) and found == b"%d" % value):
+                    raise Wrong("%s: %s is %r, not %r" % (node.name, show(words), found, value))
+
+
+def in_turn(node, *commands):
+    for words in commands:
+        node.ask(*words.split())
+    time.sleep(TICK_S)
+
+
+# ------------------------------------------------------------------------------------------- the promises, line by line
+
+@test()
+def everything_arrives(env):
+    """Writes on any node are on all, once, in every topology."""
+    for topology in meshes.TOPOLOGIES:
+        with env.mesh(3, topology) as mesh:
+            mesh.settle(30)
+            for node in mesh.nodes:
+                node.ask("INCR", "n")
+                node.ask("SADD", "members", node.index)
+                node.ask("RPUSH", "list", node.index)
+                mesh.wait_for_all()
+            mesh.settle()
+            env.expect(mesh, [("GET", "n"), ("SCARD", "members"), ("LRANGE", "list", 0, -1)],
+                       [b"3", b"3", [b"0", b"1", b"2"]])
+
+
+@test()
+def counter_in_a_cut(env):
+    """A counter at 1, cut, INCR three times here and once there: 5. So much else is written that a full sync follows
+    where the stream is kept for a while only."""
+    backlog = ["--repl-backlog-size", "16384"] if env.kind == "keydb" else []
+    with env.mesh(2, options=backlog) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        a.ask("SET", "counter", 1)
+        mesh.settle()
+        mesh.cut()
+        for _ in range(3):
+            a.ask("INCR", "counter")
+        b.ask("INCR", "counter")
+        for node in (a, b):
+            node.calls([["SET", "filler:%d:%d" % (node.index, number % 100), b"x" * 1000] for number in range(2000)])
+        mesh.heal()
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "counter")], [b"5"])
+
+
+@test()
+def both_sides_set(env):
+    """Cut, SET b on both sides, healed: equal, the later one, in both orders."""
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        mesh.cut()
+        in_turn(a, "SET first-a a")
+        in_turn(b, "SET first-a b", "SET first-b b")
+        in_turn(a, "SET first-b a")
+        mesh.heal()
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "first-a"), ("GET", "first-b")], [b"b", b"a"])
+
+
+@test("core")
+def both_sides_set_frozen(env):
+    """The same, where the connections stay and nothing passes."""
+    with env.mesh(2) as mesh, Union(mesh) as union:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        mesh.freeze()
+        in_turn(a, "SET first-a a", "RPUSH list a")
+        in_turn(b, "SET first-a b", "SET first-b b", "RPUSH list b")
+        in_turn(a, "SET first-b a")
+        mesh.heal()
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "first-a"), ("GET", "first-b"), ("LRANGE", "list", 0, -1)],
+                   [b"b", b"a", [b"a", b"b"]])
+        union.check()
+
+
+def increment(nodes, count, key, acknowledged, during=None):
+    """INCRBY on several nodes at once; `acknowledged` gets what each node has acknowledged. during(step) may kill."""
+    for step in range(count // 20):
+        if during:
+            during(step)
+        jobs, alive = [], []
+        for node in nodes:
+            if node.process.poll() is None:
+                try:
+                    jobs.append((node.connection(), encode(["INCR", key]) * 20, 20))
+                    alive.append(node)
+                except OSError:
+                    pass
+        for node, result in zip(alive, exchange_all(jobs)):
+            replies = result.replies if isinstance(result, Lost) else result
+            acknowledged[node.index] += sum(1 for reply in replies if reply[0] == ":")
+            if isinstance(result, Lost):
+                node.forget()
+
+
+@test()
+def killed_while_counting(env):
+    """kill -9 of one of three with an append-only file, in the middle of 10,000 increments on each: all are equal, and
+    hold what was acknowledged."""
+    total = 10000
+    with env.mesh(3, options=["--appendonly", "yes", "--appendfsync", "everysec"]) as mesh:
+        mesh.settle(30)
+        acknowledged = {node.index: 0 for node in mesh.nodes}
+        victim = mesh.nodes[2]
+
+        def during(step):
+            if step == total // 60:
+                victim.kill()
+                victim.start()
+
+        increment(mesh.nodes, total, "counter", acknowledged, during)
+        mesh.settle(30)
+        value = int(mesh.nodes[0].ask("GET", "counter"))
+        if value != sum(acknowledged.values()):
+            raise Wrong("the counter is %d, acknowledged were %s = %d" % (
+                value, acknowledged, sum(acknowledged.values())))
+
+
+@test("whole")
+def full_speed_load(env):
+    """A load at full speed on one of a pair: the sizes are equal afterwards."""
+    program = os.path.join(os.path.dirname(os.path.abspath(env.options.server)), "..", "bench", "load")
+    with env.mesh(2, separate=True) as mesh:
+        mesh.settle(30)
+        subprocess.run([program, "--port", str(mesh.nodes[0].port), "--seconds", "3", "--connections", "8",
+                        "--pipeline", "64", "--keys", "200000"], stdout=subprocess.DEVNULL, check=True, timeout=60)
+        mesh.settle(30)
+        sizes = [node.ask("DBSIZE") for node in mesh.nodes]
+        if len(set(sizes)) != 1 or int(sizes[0]) < 1000:
+            raise Wrong("sizes: %s" % sizes)
+
+
+def fill(node, count, size, prefix="key"):
+    """Values that differ and do not compress."""
+    for at in range(0, count, 500):
+        node.calls([["SET", "%s:%d" % (prefix, number), os.urandom(size)]
+                    for number in range(at, min(at + 500, count))])
+
+
+@test("whole")
+def only_what_changed_crosses(env):
+    """A node with much data is cut off for a while: only what changed crosses the link."""
+    with env.mesh(2, separate=True) as mesh:
+        a, b = mesh.nodes
+        fill(a, 20000, 1000)
+        mesh.settle(60)
+        mesh.cut()
+        before = [mesh.bytes_received(index) for index in (0, 1)]
+        fill(a, 1000, 1000)
+        fill(b, 500, 1000, "other")
+        time.sleep(1)
+        mesh.heal()
+        mesh.settle(20)
+        got = [mesh.bytes_received(index) - start for index, start in zip((0, 1), before)]
+        changed = [500 * 1010, 1000 * 1010]
+        for index in (0, 1):
+            if got[index] > 1.3 * changed[index] + 100000:
+                raise Wrong("%s received %d bytes for %d that changed" % (
+                    mesh.nodes[index].name, got[index], changed[index]))
+
+
+@test("whole")
+def one_of_six_restarts(env):
+    """It loads its own files, takes what it lacks once, and stays below 1.3 times its data."""
+    with env.mesh(6, separate=True, options=["--appendonly", "yes"]) as mesh:
+        a, victim = mesh.nodes[0], mesh.nodes[5]
+        fill(a, 20000, 1000)
+        mesh.settle(60)
+        rss = victim.rss()
+        before = mesh.bytes_received(5)
+        victim.kill()
+        fill(a, 1000, 1000)
+        for number, node in enumerate(mesh.nodes[:5]):
+            node.ask("SET", "while it was away:%d" % number, "v")
+        victim.start()
+        mesh.settle(60)
+        got = mesh.bytes_received(5) - before
+        if got > 1.3 * 1000 * 1010 + 400000:
+            raise Wrong("%d bytes received for %d that changed" % (got, 1000 * 1010))
+        if victim.rss() > 1.3 * rss + (16 << 20):
+            raise Wrong("memory rose from %d to %d" % (rss, victim.rss()))
+
+
+@test()
+def join_with_data(env):
+    """A node with data joins three with different data: the union."""
+    with env.mesh(4, connected=False) as mesh:
+        for node in mesh.nodes:
+            for number in range(100):
+                node.ask("SET", "of %d:%d" % (node.index, number), "v")
+            in_turn(node, "SET shared %d" % node.index, "SADD members %d" % node.index)
+        for receiver, sender in mesh.pairs:
+            if 3 not in (receiver, sender):
+                mesh.connect(receiver, sender)
+        mesh.settle(40, mesh.nodes[:3])
+        for receiver, sender in mesh.pairs:
+            if 3 in (receiver, sender):
+                mesh.connect(receiver, sender)
+        mesh.settle(40)
+        for node in mesh.nodes:
+            for number in range(100):
+                for other in range(4):
+                    if node.ask("GET", "of %d:%d" % (other, number)) != b"v":
+                        raise Wrong("%s lacks what node %d had" % (node.name, other))
+        env.expect(mesh, [("GET", "shared")], [b"3"])
+
+
+@test("core")
+def ready_while_a_master_is_down(env):
+    """INFO says up as long as the node serves; reads and writes go on."""
+    with env.mesh(3) as mesh:
+        mesh.settle(30)
+        mesh.nodes[2].kill()
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            for node in mesh.nodes[:2]:
+                fields = node.info("replication")
+                status = [name for name, value in fields.items() if name.endswith("link_status") and value != "up"]
+                if status or fields.get("loading", "0") != "0":
+                    raise Wrong("%s: %s" % (node.name, status))
+                node.ask("INCR", "n")
+                node.ask("GET", "n")
+            time.sleep(0.1)
+
+
+@test()
+def files_hold_what_peers_wrote(env):
+    """Append-only file and several masters: after kill -9 of all, everything is there, whoever wrote it."""
+    with env.mesh(3, options=["--appendonly", "yes", "--appendfsync", "always"]) as mesh:
+        mesh.settle(30)
+        for node in mesh.nodes:
+            in_turn(node, "SET of-%d v" % node.index, "INCR n", "RPUSH list %d" % node.index, "HINCRBY h f 2",
+                    "ZADD z %d m%d" % (node.index, node.index), "XADD x * f v", "PFADD p %d" % node.index)
+        _, before = mesh.settle(20)
+        mesh.cut()
+        for node in mesh.nodes:
+            node.kill()
+        for node in mesh.nodes:
+            node.start()
+            seen = pictures.take(node)
+            for place, look in before.items():
+                if not pictures.same(look, seen.get(place), pictures.SOON_MS if env.kind == "keydb" else 0):
+                    raise Wrong("%s has of %r %r after its start, before it was %r" % (
+                        node.name, place, seen.get(place), look))
+        mesh.heal()
+        mesh.settle(30)
+
+
+@test("core")
+def snapshot_holds_what_peers_wrote(env):
+    """The same from an RDB file; then the counters go on."""
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        in_turn(a, "SET a 1", "INCR n", "RPUSH list a")
+        in_turn(b, "SET b 1", "INCR n", "RPUSH list b")
+        mesh.settle(20)
+        b.shut_down("SAVE")
+        in_turn(a, "INCR n", "RPUSH list c", "SET a 2")
+        b.start()
+        in_turn(b, "INCR n")
+        mesh.settle(30)
+        env.expect(mesh, [("GET", "n"), ("LRANGE", "list", 0, -1), ("GET", "a")],
+                   [b"4", [b"a", b"b", b"c"], b"2"])
+
+
+@test("core")
+def windows_exceeded(env):
+    """One of three is cut off, and more is changed than the window holds: keys written on one side and blind SETs are
+    exact, all nodes equal."""
+    small = ["--active-window-size", "1048576"] if env.kind == "ours" else ["--repl-backlog-size", "16384"]
+    with env.mesh(3, options=small) as mesh:
+        a, b, c = mesh.nodes
+        mesh.settle(30)
+        a.calls([["SET", "n:%d" % number, 0] for number in range(500)])
+        mesh.settle(20)
+        mesh.isolate(2)
+        for _ in range(40):
+            for node in (a, c):
+                node.calls([["INCR", "n:%d" % number] for number in range(500)])
+                node.calls([["RPUSH", "list:%d" % number, b"x" * 50] for number in range(100)])
+        for number in range(200):
+            a.ask("SET", "only a:%d" % number, number)
+            c.ask("SADD", "only c:%d" % number, number)
+        in_turn(a, "SET blind 1")
+        in_turn(c, "SET blind 2", "SET blind2 2")
+        in_turn(b, "SET blind2 3")
+        mesh.heal()
+        mesh.settle(60)
+        env.expect(mesh, [("GET", "only a:7"), ("SCARD", "only c:7"), ("GET", "blind"), ("GET", "blind2")],
+                   [b"7", b"1", b"2", b"3"])
+
+
+# ---------------------------------------------------------------------------------------------- the table of operations
+
+def dump_of(node):
+    node.ask("RPUSH", "dumped", "x", "y")
+    dump = node.ask("DUMP", "dumped")
+    node.ask("DEL", "dumped")
+    return dump
+
+
+def run_cases(mesh, cases):
+    """All in one cut: what comes first on one node, then what comes second on the other."""
+    a, b = mesh.nodes
+    setups = [words for case in cases for words in case.setup]
+    replies = a.calls(setups)
+    mesh.settle(40)
+    mesh.cut()
+    for turn in ("first", "second"):
+        for index, node in enumerate((a, b)):
+            words = [each for case in cases for which, commands in (getattr(case, turn),) if which == index
+                     for each in commands]
+            for at in range(0, len(words), 500):
+                node.calls(words[at:at + 500])
+        time.sleep(TICK_S)
+    mesh.heal()
+    return replies
+
+
+@test()
+def rows(env):
+    """Each write command meets each other change of its key in a cut, in both orders."""
+    with env.mesh(2) as mesh, Union(mesh) as union, env.redis() as other:
+        filler = tables.Filler(dump_of(mesh.nodes[0]))
+        filler.migrate = other.port
+        named = dict(tables.all_cases(filler, env.options.case))
+        mesh.settle(30)
+        run_cases(mesh, list(named.values()))
+        mesh.wait_for_all(20)
+        try:
+            mesh.settle(20)
+        except Wrong:
+            explain(mesh, named)
+            raise
+        print("  %d cases" % len(named))
+        for kind in ("redis", "ours") if env.kind == "ours" else ("redis",):
+            compared, strange = union.check(kind)
+            print("  %d keys as one %s holds them, %d not compared" % (compared, kind, strange))
+
+
+def explain(mesh, named):
+    """Which cases differ."""
+    report = pictures.compare(mesh.nodes, [pictures.take(node) for node in mesh.nodes])
+    told = set()
+    for difference in report:
+        (_, key), looks = difference
+        prefix = key.rpartition(b":")[0]
+        if prefix in named and prefix not in told:
+            told.add(prefix)
+            if len(told) <= 40:
+                print("  differs: %s (%s)\n%s" % (named[prefix].name, "; ".join(map(show, named[prefix].setup)),
+                                                  "\n".join("      %-16s %s" % (name, text[:200])
+                                                            for name, _, text in looks)))
+    print("  %d of %d cases differ" % (len(told), len(named)))
+
+
+@test()
+def results_written_by_hand(env):
+    """A few of them, with the result that the order asks for; also with the nodes exchanged."""
+    with env.mesh(2) as mesh:
+        filler = tables.Filler(b"")
+        cases, looks = [], []
+        for number, (setup, first, second, look, value) in enumerate(tables.EXPECTED):
+            for side in (0, 1):
+                prefix = b"%d/%d" % (number, side)
+                cases.append(tables.Case(look, filler.commands(setup, prefix), (side, filler.commands(first, prefix)),
+                                         (1 - side, filler.commands(second, prefix))))
+                if value == b"{far}":
+                    value = b"%d" % filler.far
+                if not (env.kind == "keydb" and "PEXPIRETIME" in look):
+                    looks.append((cases[-1], filler.commands(look, prefix)[0], value))
+        mesh.settle(30)
+        run_cases(mesh, cases)
+        mesh.wait_for_all(20)
+        wrong = []
+        for case, words, value in looks:
+            for node in mesh.nodes:
+                found = pictures.plain(node.call(*words))
+                if found != value:
+                    wrong.append("%s: %s is %r, not %r: %s | %d: %s | %d: %s" % (
+                        node.name, show(words), found, value, "; ".join(map(show, case.setup)), case.first[0],
+                        "; ".join(map(show, case.first[1])), case.second[0], "; ".join(map(show, case.second[1]))))
+        if wrong:
+            raise Wrong("%d of %d:\n  %s" % (len(wrong), 2 * len(looks), "\n  ".join(wrong[:20])))
+        mesh.settle(20)
+
+
+@test()
+def flushes(env):
+    """FLUSHDB and FLUSHALL against writes of the other side, in both orders."""
+    with env.mesh(2) as mesh, Union(mesh) as union:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        for database in range(4):
+            a.calls([["SELECT", database], ["SET", "old", 1], ["SET", "n", 1], ["RPUSH", "l", "a"], ["SELECT", 0]])
+        mesh.settle(20)
+        mesh.cut()
+        # 0: flush, then writes; 1: writes, then flush; 2: both flush; 3: untouched
+        a.calls([["SELECT", 0], ["FLUSHDB"], ["SELECT", 2], ["INCR", "n"], ["FLUSHDB"]])
+        b.calls([["SELECT", 1], ["INCR", "n"], ["RPUSH", "l", "b"], ["SET", "new", 1], ["SELECT", 0]])
+        time.sleep(TICK_S)
+        b.calls([["INCR", "n"], ["RPUSH", "l", "b"], ["SET", "new", 1], ["SELECT", 2], ["INCR", "n"], ["FLUSHDB"],
+                 ["INCR", "n"], ["SELECT", 3], ["INCR", "n"], ["SELECT", 0]])
+        a.calls([["SELECT", 1], ["FLUSHDB"], ["SET", "after", 1], ["SELECT", 0]])
+        mesh.heal()
+        mesh.settle(20)
+        for database, words, value in ((0, ["GET", "n"], b"1"), (0, ["LRANGE", "l", 0, -1], [b"b"]),
+                                       (0, ["EXISTS", "old"], b"0"), (0, ["GET", "new"], b"1"),
+                                       (1, ["DBSIZE"], b"1"), (1, ["GET", "after"], b"1"),
+                                       (2, ["GET", "n"], b"1"), (2, ["DBSIZE"], b"1"), (3, ["GET", "n"], b"2")):
+            for node in mesh.nodes:
+                node.ask("SELECT", database)
+                found = pictures.plain(node.call(*words))
+                node.ask("SELECT", 0)
+                if found != value:
+                    raise Wrong("%s, db %d: %s is %r, not %r" % (node.name, database, show(words), found, value))
+        union.check()
+        mesh.cut()
+        in_turn(b, "FLUSHALL", "SET b 1")
+        in_turn(a, "SET a 1", "INCR n", "FLUSHALL", "SET c 1")
+        in_turn(b, "SET d 1", "INCR n")
+        mesh.heal()
+        mesh.settle(20)
+        env.expect(mesh, [("MGET", "a", "b", "c", "d", "n")], [[None, None, b"1", b"1", b"1"]])
+        union.check()
+
+
+@test("core", only="ours")
+def libraries_of_functions(env):
+    """A library is a key: the later one."""
+    text = "#!lua name=%s\nredis.register_function('%s', function() return %d end)"
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        a.ask("FUNCTION", "LOAD", text % ("shared", "old", 0))
+        mesh.settle(20)
+        mesh.cut()
+        a.ask("FUNCTION", "LOAD", "REPLACE", text % ("shared", "one", 1))
+        a.ask("FUNCTION", "LOAD", text % ("ofa", "fa", 1))
+        time.sleep(TICK_S)
+        b.ask("FUNCTION", "LOAD", "REPLACE", text % ("shared", "two", 2))
+        b.ask("FUNCTION", "LOAD", text % ("ofb", "fb", 2))
+        mesh.heal()
+        mesh.settle(20)
+        env.expect(mesh, [("FCALL", "two", 0), ("FCALL", "fa", 0), ("FCALL", "fb", 0)], [2, 1, 2])
+        for node in mesh.nodes:
+            if node.call("FCALL", "one", 0)[0] != "-":
+                raise Wrong("%s still has the older library" % node.name)
+
+
+@test()
+def transactions_and_scripts(env):
+    """Several keys of one stamp; each key has its own order."""
+    script = "redis.call('INCR', KEYS[1]) redis.call('RPUSH', KEYS[2], ARGV[1]) redis.call('SET', KEYS[3], ARGV[1])"
+    with env.mesh(2) as mesh, Union(mesh) as union:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        a.ask("RPUSH", "l", "0")
+        mesh.settle(20)
+        mesh.cut()
+        for node, name in ((a, "a"), (b, "b")):
+            node.calls([["MULTI"], ["INCR", "n"], ["INCR", "n"], ["RPUSH", "l", name], ["SET", "s", name],
+                        ["APPEND", "s", "!"], ["EXEC"], ["EVAL", script, 3, "n", "l", "s2", name + "'"]])
+            time.sleep(TICK_S)
+        mesh.heal()
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "n"), ("LRANGE", "l", 0, -1), ("GET", "s"), ("GET", "s2")],
+                   [b"6", [b"0", b"a", b"a'", b"b", b"b'"], b"b!", b"b'"])
+        union.check()
+
+
+@test()
+def blocked_clients_are_served(env):
+    """BLPOP here, pushed there: popped everywhere."""
+    with env.mesh(3) as mesh, Union(mesh) as union:
+        a, b, _ = mesh.nodes
+        mesh.settle(30)
+        client = a.connect(20)
+        client.sock.sendall(encode(["BLPOP", "waiting", "0"]))
+        wait_until(lambda: int(a.info("clients")["blocked_clients"]) == 1, 10, "BLPOP waits")
+        b.ask("RPUSH", "waiting", "x", "y")
+        reply = pictures.plain(client.exchange(b"", 1)[0])
+        client.close()
+        if reply != [b"waiting", b"x"]:
+            raise Wrong("BLPOP gives %r" % reply)
+        mesh.settle(20)
+        env.expect(mesh, [("LRANGE", "waiting", 0, -1)], [[b"y"]])
+        union.check()
+
+
+@test("core")
+def deadlines_pass_in_a_cut(env):
+    """Operations behind a deadline find nothing there, those before find the key, on every node alike."""
+    with env.mesh(2) as mesh, Union(mesh) as union:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        for number in range(20):
+            a.ask("SET", "k:%d" % number, 1, "PX", 300 + number)
+            a.ask("RPUSH", "l:%d" % number, "a")
+            a.ask("PEXPIRE", "l:%d" % number, 300 + number)
+        mesh.settle(20)
+        mesh.cut()
+        for number in range(20):
+            b.ask("INCR", "k:%d" % number)
+        time.sleep(0.4)
+        for number in range(20):
+            a.ask("INCRBY", "k:%d" % number, 10)
+            a.ask("RPUSH", "l:%d" % number, "b")
+        mesh.heal()
+        mesh.settle(20)
+        for number in range(20):
+            env.expect(mesh, [("GET", "k:%d" % number), ("LRANGE", "l:%d" % number, 0, -1)], [b"10", [b"b"]])
+        if env.kind == "ours":
+            union.check("ours", soon=True)
+
+
+@test("core")
+def keys_expire_everywhere(env):
+    with env.mesh(3) as mesh:
+        mesh.settle(30)
+        for node in mesh.nodes:
+            for number in range(50):
+                node.ask("SET", "of %d:%d" % (node.index, number), "v", "PX", 100)
+        mesh.settle(20)
+        for node in mesh.nodes:
+            wait_until(lambda node=node: int(node.ask("DBSIZE")) == len(mesh.nodes), 20,
+                       lambda node=node: "%s frees what has expired: %s keys" % (node.name, node.ask("DBSIZE")))
+        mesh.settle()
+
+
+# ------------------------------------------------------------------------------------------------------------ bad cases
+
+@test("core", only="ours")
+def itself_as_peer(env):
+    """A link to itself is refused by name, and nothing comes twice."""
+    with env.mesh(2) as mesh:
+        a, _ = mesh.nodes
+        mesh.settle(30)
+        a.call("REPLICAOF", "127.0.0.1", a.port)
+        for _ in range(20):
+            a.ask("INCR", "n")
+        time.sleep(1.5)
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "n")], [b"20"])
+        if "itself" not in a.log(1 << 20):
+            raise Wrong("the log does not tell of a link to itself\n%s" % a.log(1500))
+
+
+@test("core", only="ours")
+def one_node_under_two_names(env):
+    """A second link to the same node: nothing comes twice."""
+    with env.mesh(2) as mesh, Union(mesh) as union:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        a.ask("REPLICAOF", "localhost", b.port)
+        for node in (a, b):
+            for number in range(200):
+                node.ask("INCR", "n")
+        mesh.settle(20)
+        mesh.flicker()
+        b.ask("INCR", "n")
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "n")], [b"401"])
+        union.check()
+
+
+def with_bound(folder, stamp):
+    """The identity file says that stamps up to this one were given: as if the clock had been there."""
+    path = os.path.join(folder, "keydb-identity")
+    with open(path) as file:
+        lines = [line for line in file.read().splitlines() if not line.startswith("crc64")]
+    text = "".join(("stamp-bound %d" % stamp if line.startswith("stamp-bound") else line) + "\n" for line in lines)
+    with open(path, "w") as file:
+        file.write("%scrc64 %016x\n" % (text, crc64(text.encode())))
+
+
+@test("core", only="ours")
+def a_clock_an_hour_ahead(env):
+    """Stamps from the future shadow no later write and end no key early; then that clock jumps back."""
+    with env.mesh(3, options=("--appendonly", "yes")) as mesh:
+        a, b, _ = mesh.nodes
+        mesh.settle(30)
+        b.kill()
+        with_bound(b.folder, int(time.time() + 3600) * 1000 << 14)
+        b.start()
+        mesh.settle(30)
+        for turn in (1, 2):
+            in_turn(b, "SET k of-b", "INCR n", "SET short 1 PX 30000")
+            mesh.wait_for_all(10)
+            in_turn(a, "SET k of-a-%d" % turn, "INCR n", "SET long 1 PX 600000")
+            mesh.wait_for_all(10)
+            env.expect(mesh, [("GET", "k"), ("GET", "n"), ("EXISTS", "short", "long")],
+                       [b"of-a-%d" % turn, b"%d" % (2 * turn), 2])
+            if max(int(node.ask("PTTL", "short")) for node in mesh.nodes) > 60000:
+                raise Wrong("the deadline is an hour ahead, too")
+            if turn == 1:       # the clock of the machine is an hour behind what b has given
+                b.kill()
+                b.start()
+                mesh.settle(30)
+        mesh.settle(20)
+
+
+@test("core", only="ours")
+def the_sponsor_crashes_after_a_join(env):
+    """A newcomer has its state from one node, which is lost with its disk: what both have written is everywhere."""
+    with env.mesh(3, connected=False, options=("--active-history-limit", "1mb")) as mesh:
+        a, b, c = mesh.nodes
+        for pair in ((0, 1), (1, 0)):
+            mesh.connect(*pair)
+        fill(a, 3000, 1000)
+        a.ask("INCR", "n")
+        mesh.settle(30, [a, b])
+        mesh.cut((0, 1))
+        a.ask("SADD", "s", "only the sponsor and the newcomer have it")
+        c.ask("INCR", "early")
+        for pair in ((0, 2), (2, 0)):
+            mesh.connect(*pair)
+        mesh.settle(30, [a, c])
+        for node in (b, c):
+            node.ask("INCR", "n")
+        a.kill()
+        a.wipe()
+        for pair in ((1, 2), (2, 1)):
+            mesh.connect(*pair)
+        mesh.settle(30, [b, c])
+        a.start()
+        mesh.heal()
+        mesh.settle(30)
+        env.expect(mesh, [("GET", "n"), ("GET", "early"), ("SCARD", "s"), ("EXISTS", "key:0", "key:2999")],
+                   [b"3", b"1", 1, 2])
+
+
+@test("core", only="ours")
+def both_histories_are_cut(env):
+    """Neither side can give what the other lacks: all keys of both are there, of a shared one the younger value."""
+    with env.mesh(2, options=("--active-history-limit", "1mb")) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        in_turn(a, "SADD s first", "SET deleted 1", "SET kept 1")
+        mesh.settle(20)
+        mesh.cut()
+        for node in mesh.nodes:
+            in_turn(node, "SADD s %d" % node.index, "SET of:%d 1" % node.index, "SET shared %d" % node.index)
+            fill(node, 3000, 1000, "fill %d" % node.index)
+        in_turn(b, "DEL deleted")
+        mesh.heal()
+        for number in range(50):        # while they unite
+            a.calls([["SADD", "later", "a %d" % number]])
+            b.calls([["SADD", "later", "b %d" % number]])
+        mesh.settle(40)
+        env.expect(mesh, [("EXISTS", "of:0", "of:1", "kept"), ("GET", "shared"), ("EXISTS", "deleted"),
+                          ("EXISTS", "fill 0:0", "fill 0:2999", "fill 1:0", "fill 1:2999")], [3, b"1", 0, 4])
+
+
+@test("core", only="ours")
+def three_strangers_are_joined(env):
+    """A node with data joins three with short histories, which know nobody: each has the keys of all, and counts on."""
+    with env.mesh(4, "star", connected=False, options=("--active-history-limit", "1mb")) as mesh:
+        for node in mesh.nodes:
+            fill(node, 2500, 1000, "of %d" % node.index)
+            in_turn(node, "SET shared %d" % node.index, "SADD of:%d x" % node.index)
+        for pair in mesh.pairs:
+            mesh.connect(*pair)
+        keys = ["of %d:%d" % (index, number) for index in range(4) for number in range(2500)]
+        rows = [(("EXISTS", *["of:%d" % index for index in range(4)]), b"4"), (("GET", "shared"), b"3"),
+                (("EXISTS", *keys), b"10000")]
+        wait_until(lambda: all(node.call(*words)[1] == value for node in mesh.nodes for words, value in rows), 60,
+                   lambda: [[node.call(*words)[1] for words, value in rows] for node in mesh.nodes])
+        total = 0
+        for _ in range(50):             # states may still be given
+            for node in mesh.nodes:
+                total += node.calls([["INCR", "n"]])[0][0] != "-"       # LOADING
+        mesh.settle(40)
+        wait_until(lambda: all(node.call("GET", "n")[1] == b"%d" % total for node in mesh.nodes), 20,
+                   lambda: [total, [node.call("GET", "n")[1] for node in mesh.nodes]])
+
+
+@test("core", only="ours")
+def plain_files_are_joined(env):
+    """Nodes that begin with files of servers which were not active: the keys of all."""
+    with env.mesh(3, connected=False) as mesh:
+        for node in mesh.nodes:
+            node.shut_down()
+            node.wipe()
+            plain = Node(mesh.kinds, env.kind, node.index, active=False)
+            try:
+                fill(plain, 500, 100, "of %d" % node.index)
+                in_turn(plain, "SET shared %d" % node.index)
+                plain.ask("PEXPIREAT", "of %d:0" % node.index, 99999999999999)
+                plain.ask("SAVE")
+                shutil.copy(os.path.join(plain.folder, "dump.rdb"), node.folder)
+            finally:
+                plain.stop()
+            node.start()
+        for pair in mesh.pairs:
+            mesh.connect(*pair)
+        mesh.settle(60)
+        env.expect(mesh, [("EXISTS", *["of %d:%d" % (index, number) for index in range(3) for number in range(500)])],
+                   [1500])
+
+
+@test("core", only="ours")
+def frames_of_the_dead_come_late(env):
+    """What a start has sent arrives behind what its successor says, directly and by others: all counts once."""
+    with env.mesh(3, options=("--appendonly", "yes", "--appendfsync", "always")) as mesh:
+        a, b, c = mesh.nodes
+        mesh.settle(30)
+        for turn in range(3):
+            mesh.freeze((0, 1))
+            if turn == 2:
+                mesh.freeze((2, 1))
+            b.calls([["INCR", "n"], ["RPUSH", "l", turn]] * 50)
+            b.kill()
+            b.start()
+            b.calls([["INCR", "n"], ["RPUSH", "l", "new"]] * 50)
+            if turn == 1:
+                wait_until(lambda: c.ask("GET", "n") == b"200", 10, "the one that hears it has all")
+                a.ask("INCR", "of a")
+            mesh.heal()
+            mesh.settle(30)
+            env.expect(mesh, [("GET", "n"), ("LLEN", "l")], [b"%d" % (100 * (turn + 1)), 100 * (turn + 1)])
+
+
+@test("whole", only="ours")
+def many_starts_of_a_node(env):
+    """More starts than there are numbers for them in versions."""
+    with env.mesh(2, options=("--appendonly", "yes", "--appendfsync", "always")) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        for _ in range(270):
+            a.ask("INCR", "n")
+            b.ask("INCR", "n")
+            b.kill()
+            b.start()
+        mesh.settle(60)
+        env.expect(mesh, [("GET", "n")], [b"540"])
+
+
+@test("core", only="ours")
+def copied_identity(env):
+    """A node that runs with a copy of another one's folder is refused by name."""
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        a.ask("SET", "k", 1)
+        mesh.settle(20)
+        c = mesh.add(env.kind)
+        c.kill()
+        c.wipe()
+        for name in os.listdir(b.folder):
+            path = os.path.join(b.folder, name)
+            if os.path.isfile(path) and name != "log":
+                shutil.copy(path, os.path.join(c.folder, name))
+        c.start()
+        for receiver, sender in ((2, 0), (0, 2), (2, 1), (1, 2)):
+            mesh.connect(receiver, sender)
+        wait_until(lambda: any("copy" in node.log(1 << 20) or "older file" in node.log(1 << 20) for node in mesh.nodes),
+                   10, "somebody's log tells of the copy")
+        for node in (a, b):
+            node.ask("INCR", "n")
+        mesh.settle(20, [a, b])
+        for node in (a, b):
+            if node.ask("GET", "n") != b"2":
+                raise Wrong("%s has n = %s" % (node.name, node.ask("GET", "n")))
+
+
+@test("core", only="ours")
+def copied_identity_of_a_slow_node(env):
+    """The copy comes while nothing of the original is heard for a moment: it is the copy that is refused."""
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        c = mesh.add(env.kind)
+        c.kill()
+        c.wipe()
+        shutil.copy(os.path.join(b.folder, "keydb-identity"), c.folder)
+        c.start()
+        mesh.freeze((0, 1))
+        time.sleep(1.5)
+        mesh.connect(2, 0)
+        wait_until(lambda: "copy" in a.log(1 << 20), 10, lambda: "the copy is refused\n" + a.log(2000))
+        mesh.heal()
+        b.ask("INCR", "n")
+        mesh.settle(20, [a, b])
+        env.expect_of([a, b], [("GET", "n")], [b"1"])
+
+
+@test("core", only="ours")
+def the_original_starts_again(env):
+    """A copy that was refused does not take the original's place while that is away."""
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        c = mesh.add(env.kind)
+        c.kill()
+        c.wipe()
+        shutil.copy(os.path.join(b.folder, "keydb-identity"), c.folder)
+        c.start()
+        mesh.connect(2, 0)
+        wait_until(lambda: a.log(1 << 20).count("a copy of"), 10, lambda: "the copy is refused\n" + a.log(2000))
+        time.sleep(5)           # starts begin four seconds ahead of the clock: that has passed
+        b.ask("INCR", "n")
+        mesh.settle(20, [a, b])
+        refused = a.log(1 << 20).count("a copy of")
+        b.kill()
+        time.sleep(1.5)         # so long after a start ended it is not taken for alive
+        c.kill()
+        c.start()
+        wait_until(lambda: a.log(1 << 20).count("a copy of") > refused, 10, lambda: "it is refused again")
+        b.start()
+        b.ask("INCR", "n")
+        mesh.settle(20, [a, b])
+        env.expect_of([a, b], [("GET", "n")], [b"2"])
+
+
+@test("core")
+def two_restarts_without_a_save(env):
+    """A node that has no files comes back empty twice, and gets everything."""
+    with env.mesh(3) as mesh:
+        a, b, victim = mesh.nodes
+        mesh.settle(30)
+        for number in range(100):
+            a.ask("SET", "k:%d" % number, number)
+            victim.ask("SET", "of the victim:%d" % number, number)
+        mesh.settle(20)
+        for turn in (1, 2):
+            victim.kill()
+            b.ask("INCR", "n")
+            victim.start()
+            victim.ask("SET", "turn", turn)
+            if turn == 2:
+                mesh.settle(40)
+        env.expect(mesh, [("GET", "n"), ("GET", "turn"), ("GET", "k:99"), ("GET", "of the victim:99")],
+                   [b"2", b"2", b"99", b"99"])
+
+
+@test("core")
+def a_wiped_disk(env):
+    """What only the wiped node had is gone; the rest comes back."""
+    with env.mesh(3, options=["--appendonly", "yes"]) as mesh:
+        a, b, victim = mesh.nodes
+        mesh.settle(30)
+        for number in range(100):
+            a.ask("RPUSH", "l:%d" % (number % 10), number)
+        victim.ask("SET", "told", 1)
+        mesh.settle(20)
+        victim.kill()
+        victim.wipe()
+        b.ask("SET", "meanwhile", 1)
+        victim.start()
+        mesh.settle(40)
+        env.expect(mesh, [("LLEN", "l:0"), ("GET", "told"), ("GET", "meanwhile")], [b"10", b"1", b"1"])
+
+
+@test("whole")
+def two_pop_one_list(env):
+    """Two nodes pop the same elements of a long list while they are cut off."""
+    size, popped = 100000, 10000
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        for at in range(0, size, 1000):
+            a.ask("RPUSH", "l", *range(at, at + 1000))
+        mesh.settle(60)
+        mesh.cut()
+        for node in (a, b):
+            for _ in range(popped // 100):
+                node.ask("LPOP", "l", 100)
+        mesh.heal()
+        mesh.settle(60)
+        env.expect(mesh, [("LLEN", "l"), ("LINDEX", "l", 0)], [size - popped, b"%d" % popped])
+
+
+@test("whole")
+def pushes_among_many(env):
+    """Pushes that come late into a list with many of our own."""
+    own, late = 20000, 5000
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        mesh.cut()
+        for at in range(0, late, 100):
+            a.calls([["RPUSH", "l", "late %d" % number] for number in range(at, at + 100)])
+            b.calls([["RPUSH", "l", "own %d" % number] for number in range(at * own // late, (at + 100) * own // late)])
+        mesh.heal()
+        mesh.settle(60)
+        env.expect(mesh, [("LLEN", "l")], [own + late])
+
+
+@test(only="ours")
+def a_flush_amid_a_transaction(env):
+    """What a transaction does before its flush is gone, and what it does behind it stays; also where others were
+    younger, and in another database."""
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        for younger in (False, True):
+            for node in mesh.nodes:
+                node.calls([["SELECT", 1], ["SET", "other", "stays"], ["SELECT", 0], ["SET", "old %d" % node.index, 1]])
+            mesh.settle(20)
+            if younger:
+                mesh.cut()
+            replies = a.calls([["MULTI"], ["INCRBY", "n", 5], ["RPUSH", "l", "before"], ["SET", "s", "before"],
+                               ["FLUSHDB"], ["INCR", "n"], ["RPUSH", "l", "a"], ["APPEND", "s", "x"],
+                               ["INCRBY", "n", 10], ["EXEC"]])
+            if replies[-1][0] == "-":
+                raise Wrong("EXEC gives %r" % (replies[-1],))
+            if younger:
+                time.sleep(TICK_S)
+                b.calls([["INCR", "n"], ["RPUSH", "l", "b"], ["SET", "new", 1]])
+                mesh.heal()
+            mesh.settle(20)
+            env.expect(mesh, [("GET", "n"), ("LRANGE", "l", 0, -1), ("GET", "s"), ("EXISTS", "old 0", "old 1"),
+                              ("EXISTS", "new")],
+                       [b"12" if younger else b"11", [b"a", b"b"] if younger else [b"a"], b"x", 0, int(younger)])
+            for node in mesh.nodes:
+                replies = node.calls([["SELECT", 1], ["GET", "other"], ["SELECT", 0]])
+                if replies[1][1] != b"stays":
+                    raise Wrong("%s: the other database has %r" % (node.name, replies[1]))
+            a.ask("FLUSHALL")
+            mesh.settle(20)
+
+
+@test("core", only="ours")
+def written_anew_amid_writes(env):
+    """A key of which too much was given up is written anew, while both go on counting on it: nothing is lost."""
+    with env.mesh(2, options=("--active-window-size", "1mb"), delay_s=0.02) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        mesh.cut()
+        total = 0
+        for node in mesh.nodes:
+            node.calls([["INCR", "n"]] * 100)
+            node.calls([["APPEND", "fill %d %d" % (node.index, number), "x" * 200] for number in range(6000)])
+            total += 100
+        wait_until(lambda: all(int(node.info("replication")["active_window_given_up"]) for node in mesh.nodes), 10,
+                   lambda: "lists are given up")
+        mesh.heal()
+        for _ in range(400):
+            time.sleep(0.002)
+            for node in mesh.nodes:
+                node.ask("INCR", "n")
+                total += 1
+        mesh.settle(40)
+        env.expect(mesh, [("GET", "n")], [b"%d" % total])
+        if not sum(int(node.info("replication")["active_repaired_keys"]) for node in mesh.nodes):
+            raise Wrong("no key was written anew")
+
+
+@test("core", only="ours")
+def a_newcomer_finds_nothing_late(env):
+    """What was done before a newcomer came has its place there: no key is written anew."""
+    with env.mesh(2, connected=False) as mesh:
+        a, b = mesh.nodes
+        a.calls([["INCR", "n:%d" % number] for number in range(100)])
+        wait_until(lambda: int(b.info("replication")["active_beats"]) > 2, 10, lambda: "the newcomer has beats")
+        for pair in ((0, 1), (1, 0)):
+            mesh.connect(*pair)
+        mesh.settle(20)
+        for node in mesh.nodes:
+            facts = node.info("replication")
+            for field in ("active_operations_late", "active_operations_late_wall", "active_repaired_keys"):
+                if facts[field] != "0":
+                    raise Wrong("%s: %s is %s" % (node.name, field, facts[field]))
+
+
+@test("core")
+def a_snapshot_overtaken(env):
+    """Writes go on everywhere while a newcomer takes its first data. The history has less than these, and more than
+    what is written meanwhile."""
+    with env.mesh(3, options=("--active-history-limit", "4mb") if env.kind == "ours" else (), connected=False,
+                  separate=True) as mesh:
+        a, b, c = mesh.nodes
+        for pair in ((0, 1), (1, 0)):
+            mesh.connect(*pair)
+        mesh.settle(30, [a, b])
+        fill(a, 5000, 1000)
+        for pair in ((0, 2), (2, 0), (1, 2), (2, 1)):
+            mesh.links[pair].throttle(4 << 20)
+        begun = time.monotonic()
+        joined = False
+        total = pushed = 0
+        while time.monotonic() - begun < 3:
+            for node in mesh.nodes if joined else (a, b):
+                replies = node.calls([["INCR", "n"], ["RPUSH", "l", "x"], ["SET", "key:%d" % (total % 5000), "new"]])
+                total += replies[0][0] != "-"       # LOADING
+                pushed += replies[1][0] != "-"
+            if not joined and time.monotonic() - begun > 0.3:
+                joined = True
+                for pair in ((0, 2), (2, 0), (1, 2), (2, 1)):
+                    mesh.connect(*pair)
+        mesh.heal()
+        mesh.settle(40)
+        env.expect(mesh, [("GET", "n"), ("LLEN", "l")], [b"%d" % total, pushed])
+
+
+@test("core")
+def a_script_of_seconds(env):
+    """A script runs for long on one node while the other one writes."""
+    script = "local n = 0 for i = 1, %d do n = n + i %% 7 end redis.call('INCR', KEYS[1]) return 1"
+    with env.mesh(2) as mesh, Union(mesh) as union:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        client = a.connect(60)
+        client.sock.sendall(encode(["EVAL", script % (2 * 10 ** 8), 1, "n"]))
+        end = time.monotonic() + 1
+        count = 0
+        while time.monotonic() < end:
+            b.ask("INCR", "n")
+            b.ask("SET", "other", count)
+            count += 1
+        reply = client.exchange(b"", 1)[0]
+        client.close()
+        if reply[0] != ":":
+            raise Wrong("the script gives %r" % (reply,))
+        mesh.settle(30)
+        env.expect(mesh, [("GET", "n")], [b"%d" % (count + 1)])
+        union.check()
+
+
+@test("core")
+def a_plain_master(env):
+    """An active node follows redis-server: its stream is this node's operations."""
+    with env.mesh(2) as mesh, env.redis() as master:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        master.ask("SET", "before", 1)
+        master.ask("RPUSH", "l", "a")
+        a.ask("SET", "own", 1)
+        a.ask("REPLICAOF", "127.0.0.1", master.port)
+        wait_until(lambda: a.ask("GET", "before") == b"1", 20, lambda: "its data come\n" + a.log(1500))
+        master.ask("RPUSH", "l", "b")
+        master.ask("INCR", "n")
+        b.ask("INCR", "n")
+        wait_until(lambda: a.ask("LLEN", "l") == b"2", 20, "its stream comes")
+        mesh.settle(20)
+        env.expect(mesh, [("LRANGE", "l", 0, -1), ("GET", "n"), ("GET", "own")], [[b"a", b"b"], b"2", b"1"])
+
+
+@test("core", only="ours")
+def a_plain_replica(env):
+    """redis-server below a node gets what everybody writes, also what is placed before what it has."""
+    with env.mesh(2) as mesh, env.redis() as replica, Union(mesh) as union:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        replica.ask("REPLICAOF", "127.0.0.1", a.port)
+        wait_until(lambda: replica.info("replication").get("master_link_status") == "up", 20,
+                   lambda: "redis-server follows\n" + a.log(1500))
+        a.ask("RPUSH", "l", "0")
+        mesh.settle(20)
+        for _ in range(3):
+            mesh.cut()
+            for number in range(30):
+                for node in (b, a):
+                    node.ask("RPUSH", "l", "%d" % node.index)
+                    node.ask("INCR", "n")
+                    node.ask("SET", "s%d" % number, node.name)
+                    node.ask("APPEND", "text", "%d" % node.index)
+                    node.ask("SADD", "set", number, node.index)
+                    node.ask("LPOP", "l")
+            mesh.heal()
+            mesh.settle(20)
+        seen = pictures.take(a, False)
+
+        def report():
+            return pictures.compare([a, replica], [seen, pictures.take(replica, False)])
+
+        wait_until(lambda: not report(), 10, lambda: "the replica is equal: " + pictures.readable(report()))
+        union.check()
+
+
+@test("core")
+def different_databases(env):
+    """A node with fewer databases: what it cannot take does not break the rest."""
+    with env.mesh(2, options=lambda index: ["--databases", 16 if index == 0 else 4]) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        a.calls([["SELECT", 3], ["SET", "k", 1], ["SELECT", 0]])
+        mesh.settle(20)
+        a.calls([["SELECT", 9], ["SET", "k", 1], ["SELECT", 0], ["SET", "after", 1]])
+        time.sleep(0.5)
+        for node in (a, b):
+            if node.call("PING")[0] != "+":
+                raise Wrong("%s does not answer" % node.name)
+        mesh.look_for_complaints()
+
+
+@test("whole")
+def a_large_key_in_conflict(env):
+    """Both sides write one large key."""
+    size = 64 << 20
+    with env.mesh(2, separate=True) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        a.ask("SET", "large", b"x" * size)
+        mesh.settle(60)
+        mesh.cut()
+        in_turn(b, "APPEND large b", "SETRANGE large 5 b")
+        a.ask("SET", "large", b"y" * size)
+        in_turn(b, "APPEND large c")
+        in_turn(a, "APPEND large d")
+        mesh.heal()
+        mesh.settle(60)
+        env.expect(mesh, [("STRLEN", "large"), ("GETRANGE", "large", size, -1)], [size + 2, b"cd"])
+
+
+@test("core")
+def conflicts_on_one_key(env):
+    """Everybody writes one key as fast as it can, with links up."""
+    with env.mesh(3) as mesh, Union(mesh) as union:
+        mesh.settle(30)
+        for _ in range(20):
+            exchange_all([(node.connection(), b"".join(encode(words) for number in range(20) for words in (
+                ["INCR", "n"], ["SET", "s", "%d %d" % (node.index, number)], ["RPUSH", "l", node.index],
+                ["APPEND", "t", node.index], ["LPOP", "l"], ["HINCRBY", "h", "f", 1], ["ZINCRBY", "z", "0.1", "m"])),
+                           140) for node in mesh.nodes])
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "n"), ("HGET", "h", "f")], [b"1200", b"1200"])
+        union.check()
+
+
+@test("core")
+def flushall_on_both_sides_during_a_sync(env):
+    with env.mesh(2, connected=False, separate=True) as mesh:
+        a, b = mesh.nodes
+        fill(a, 5000, 1000)
+        fill(b, 2000, 1000, "other")
+        for pair in mesh.pairs:
+            mesh.links[pair].throttle(4 << 20)
+        for pair in mesh.pairs:
+            mesh.connect(*pair)
+        time.sleep(0.5)
+        a.ask("FLUSHALL")
+        a.ask("SET", "a", 1)
+        b.ask("FLUSHALL")
+        b.ask("SET", "b", 1)
+        mesh.heal()
+        mesh.settle(40)
+
+
+@test("core", only="ours")
+def a_peer_without_memory(env):
+    """A node with a small maxmemory takes what peers write, and all nodes stay equal."""
+    with env.mesh(2, options=lambda index: ["--maxmemory", "0" if index == 0 else "20mb", "--maxmemory-policy",
+                                            "noeviction"]) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        fill(a, 2000, 1000)
+        mesh.wait_for_all(20)
+        mesh.settle(20)
+
+
+@test()
+def a_cut_inside_a_transaction(env):
+    """The link ends at every place of a transaction; it is there whole or not at all."""
+    with env.mesh(2) as mesh, Union(mesh) as union:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        link = mesh.links[1, 0]
+        for turn in range(30):
+            link.at(400 + turn * 37, "cut", "down")
+            link.cut()
+            for number in range(10):
+                a.calls([["MULTI"], ["SET", "x", turn * 100 + number], ["SET", "y", turn * 100 + number],
+                         ["RPUSH", "l", "v" * 50], ["EXEC"]])
+                x, y = (each[1] for each in b.ask("MGET", "x", "y"))
+                if x != y:
+                    raise Wrong("half a transaction is seen: %r and %r" % (x, y))
+        mesh.heal()
+        mesh.settle(30)
+        env.expect(mesh, [("LLEN", "l")], [300])
+        union.check()
+
+
+@test("core", only="ours")
+def a_link_that_lies(env):
+    """Garbage, replays and cut frames close the link; data and node stay."""
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        a.ask("SET", "k", 1)
+        mesh.settle(20)
+        uuid = "01234567-89ab-4def-8123-456789abcdef"
+        for garbage in (b"", b"\x01\x00", b"\x01\x05abcde", b"\xff" * 100, b"\x02\x80\x80\x80\x80\x80\x80\x80\x80\x01",
+                        os.urandom(1000), b"*1\r\n$4\r\nPING\r\n"):
+            with socket.create_connection(("127.0.0.1", a.port), 5) as sock:
+                sock.settimeout(0.3)
+                for words in (["REPLCONF", "capa", "eof", "capa", "one-order"], ["REPLCONF", "uuid", uuid],
+                              ["REPLCONF", "one-order", uuid]):
+                    sock.sendall(encode(words))
+                    try:
+                        sock.recv(65536)
+                    except socket.timeout:
+                        pass
+                sock.sendall(garbage)
+                try:
+                    while sock.recv(65536):
+                        break
+                except OSError:
+                    pass
+        a.ask("INCR", "k")
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "k")], [b"2"])
+
+
+@test("core")
+def pause_while_operations_come(env):
+    """CLIENT PAUSE WRITE, then ALL, on one node while the other one writes."""
+    with env.mesh(2) as mesh, Union(mesh) as union:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        for how in ("WRITE", "ALL"):
+            a.call("CLIENT", "PAUSE", 500, how)
+            for _ in range(100):
+                b.ask("INCR", "n")
+            time.sleep(0.6)
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "n")], [b"200"])
+        union.check()
+
+
+@test("core")
+def shutdown_in_the_middle(env):
+    """SHUTDOWN SAVE while operations come in, again and again."""
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        acknowledged = 0
+        for _ in range(3):
+            for _ in range(200):
+                b.ask("INCR", "n")
+                acknowledged += 1
+            a.ask("INCR", "n")
+            acknowledged += 1
+            a.shut_down("SAVE")
+            for _ in range(200):
+                b.ask("INCR", "n")
+                acknowledged += 1
+            a.start()
+        mesh.settle(30)
+        env.expect(mesh, [("GET", "n")], [b"%d" % acknowledged])
+
+
+@test("core")
+def nodes_come_and_go(env):
+    """A member is added while others write, then it leaves."""
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        for _ in range(50):
+            a.ask("INCR", "n")
+            b.ask("INCR", "n")
+        c = mesh.add(env.kind)
+        for receiver, sender in ((2, 0), (0, 2), (2, 1), (1, 2)):
+            mesh.connect(receiver, sender)
+        for _ in range(50):
+            a.ask("INCR", "n")
+        mesh.settle(30)
+        c.ask("INCR", "n")
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "n")], [b"151"])
+        for receiver, sender in ((2, 0), (0, 2), (2, 1), (1, 2)):
+            mesh.disconnect(receiver, sender)
+        a.ask("INCR", "n")
+        mesh.settle(20, [a, b])
+
+
+@test("whole")
+def each_topology_in_trouble(env):
+    """Conflicts, cuts and slow links in every topology of four nodes."""
+    for topology in meshes.TOPOLOGIES:
+        with env.mesh(4, topology, delay_s=0.002) as mesh, Union(mesh) as union:
+            mesh.settle(40)
+            for turn in range(6):
+                pair = mesh.pairs[turn % len(mesh.pairs)]
+                mesh.cut(pair)
+                for node in mesh.nodes:
+                    node.calls([["INCR", "n"], ["SET", "s", "%d %d" % (turn, node.index)], ["RPUSH", "l", node.index],
+                                ["SADD", "set", turn * 10 + node.index], ["LPOP", "l"], ["APPEND", "t", node.index]])
+                mesh.heal()
+            mesh.settle(30)
+            env.expect(mesh, [("GET", "n"), ("SCARD", "set")], [b"24", 24])
+            union.check()
+
+
+def has(node, key, value):
+    return lambda: node.call("GET", key) == ("$", value)
+
+
+@test("core", only="ours")
+def last_words_of_a_start(env):
+    """What a start of a node has said last comes behind what its next start says."""
+    with env.mesh(3, options=["--appendonly", "yes", "--appendfsync", "always"]) as mesh:
+        a, b, c = mesh.nodes
+        mesh.settle(30)
+        mesh.freeze((1, 0))
+        in_turn(a, "INCR n", "RPUSH list old", "SET text old")
+        wait_until(has(c, "text", b"old"), 20, "one node has it")
+        a.kill()
+        a.start()
+        a.ask_when_loaded(20, "INCR", "n")
+        in_turn(a, "RPUSH list new", "SET text new")
+        wait_until(has(b, "text", b"new"), 20, "what the next start says is there by another link")
+        mesh.heal()
+        mesh.settle(30)
+        env.expect(mesh, [("GET", "n"), ("LRANGE", "list", 0, -1), ("GET", "text")],
+                   [b"2", [b"old", b"new"], b"new"])
+
+
+@test("core", only="ours")
+def evicted_here_expired_there(env):
+    """A key is evicted on one side of a cut, and on the other one it expires and is written again."""
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(20)
+        in_turn(a, "SET k 10 PX 1500", "SET other 1 PX 1500")
+        wait_until(lambda: b.ask("DBSIZE") == a.ask("DBSIZE"), 20, "both have all")
+        mesh.cut()
+        in_turn(b, "CONFIG SET maxmemory-policy allkeys-random", "CONFIG SET maxmemory 1")
+        wait_until(lambda: int(b.ask("DBSIZE")) == 0, 20, "all is evicted")
+        in_turn(b, "CONFIG SET maxmemory 0")
+        wait_until(lambda: int(a.ask("EXISTS", "k")) == 0, 20, "it has expired")
+        in_turn(a, "INCR k")
+        in_turn(b, "APPEND other x")
+        mesh.heal()
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "k"), ("GET", "other")], [b"1", b"x"])
+
+
+@test("core", only="ours")
+def links_are_killed(env):
+    """CLIENT KILL ends links by which others receive; they come again."""
+    with env.mesh(2) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(20)
+        for number in range(3):
+            if int(a.ask("CLIENT", "KILL", "TYPE", "replica")) != 1:
+                raise Wrong("there is not one link to be killed")
+            in_turn(a, "INCR n")
+            in_turn(b, "INCR n")
+            mesh.settle(20)
+        env.expect(mesh, [("GET", "n")], [b"6"])
+
+
+def entries_received(mesh):
+    """By all nodes: those that they took, and those that were there already."""
+    lines = b"".join(node.ask("INFO", "replication") for node in mesh.nodes).decode()
+    return [sum(map(int, re.findall(r",%s=(\d+)" % name, lines))) for name in ("received", "old")]
+
+
+@test("core", only="ours")
+def deliveries_in_a_mesh(env):
+    """Each operation comes to each node once, in any topology."""
+    for topology, count in (("pair", 2), ("chain", 4), ("ring", 4), ("star", 4), ("mesh", 4)):
+        with env.mesh(count, topology) as mesh:
+            mesh.settle(40)
+            before = entries_received(mesh)
+            for node in mesh.nodes:
+                node.calls([["SET", "%s:%d" % (node.name, number), b"x" * 100] for number in range(250)])
+            mesh.settle(20)
+            came, old = (now - then for now, then in zip(entries_received(mesh), before))
+            least, marks = (count - 1) * count * 250, (count - 1) * count
+            if old or not least + marks <= came <= least + 5 * marks:
+                raise Wrong("%s: %d entries were received, and %d twice, of %d writes" % (
+                    topology, came, old, count * 251))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--oracle", required=True)
+    parser.add_argument("--keydb")
+    parser.add_argument("--nodes", choices=("ours", "keydb"), default="ours")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--level", choices=LEVELS, default="core")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--must-fail", default="")
+    parser.add_argument("--case")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    if options.list:
+        print("\n".join(TESTS))
+        return 0
+    env = Env(options)
+    why_not = meshes.speaks_active(env.kinds, env.kind)
+    if why_not:
+        print("skipped: %s" % why_not)
+        print("0 passed, 0 failed")
+        return 0
+    must_fail = [name.strip() for name in options.must_fail.split(",") if name.strip()]
+    chosen = [name.strip() for name in options.only.split(",") if name.strip()] or must_fail
+    unknown = [name for name in chosen if name not in TESTS]
+    if unknown:
+        sys.exit("no such test: %s" % ", ".join(unknown))
+    passed = failed = 0
+    for name, (function, level, only) in TESTS.items():
+        if chosen and name not in chosen or only and only != env.kind or \
+                not chosen and LEVELS.index(level) > LEVELS.index(options.level):
+            continue
+        begun = time.monotonic()
+        problem = None
+        try:
+            function(env)
+        except (Wrong, Lost, OSError) as found:
+            problem = "%s: %s" % (type(found).__name__, found)
+        took = time.monotonic() - begun
+        if name in must_fail:
+            good = problem is not None
+            print("%s %-40s %5.1f s  %s" % ("ok    " if good else "FAILED", name, took, "found as it has to be: %s" % (
+                problem.split("\n")[0][:100]) if good else "the known defect is not found"), flush=True)
+        else:
+            good = problem is None
+            print("%s %-40s %5.1f s  %s" % ("ok    " if good else "FAILED", name, took, problem or ""), flush=True)
+        passed, failed = passed + good, failed + (not good)
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
