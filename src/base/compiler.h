@@ -22,8 +22,17 @@
 
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
 #define container_of(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
+/* Each argument is evaluated once: it may be the load of an atomic, or a clock. */
+#define MIN(a, b) PICK(<, a, b, __COUNTER__)
+#define MAX(a, b) PICK(>, a, b, __COUNTER__)
+#define PICK(than, a, b, number) PICK_NUMBERED(than, a, b, number)
+#define PICK_NUMBERED(than, a, b, number) PICK_NAMED(than, a, b, pick_a_##number, pick_b_##number)
+#define PICK_NAMED(than, a, b, name_a, name_b) \
+    __extension__({                            \
+        const __auto_type name_a = (a);        \
+        const __auto_type name_b = (b);        \
+        name_a than name_b ? name_a : name_b;  \
+    })
 
 /* Thread-safety annotations. clang checks REQUIRES on calls. GUARDED_BY on a field only informs the reader. */
 #ifdef __clang__
