@@ -672,6 +672,102 @@ def a_clock_an_hour_ahead(env):
 
 
 @test("core", only="ours")
+def a_slow_clock(env):
+    """A node whose clock is 20 s slow touches keys that have expired elsewhere. For an operation a key is there if its
+    own clock says so: what the slow node does meets the value, on all nodes, unless something was done behind the
+    deadline before."""
+    with env.mesh(3, clocks=(0, -20, 0)) as mesh, Union(mesh) as union:
+        a, b, c = mesh.nodes
+        mesh.settle(30)
+        for name in ("touched", "renewed", "left"):
+            a.ask("SET", name, 10, "PX", 500)
+            a.ask("RPUSH", "list " + name, "old")
+            a.ask("PEXPIRE", "list " + name, 500)
+        mesh.wait_for_all()
+        wait_until(lambda: int(a.ask("EXISTS", "touched", "renewed", "left", "list left")) == 0, 20,
+                   "they have expired")
+        in_turn(c, "INCR renewed")
+        c.ask("RPUSH", "list renewed", "new")
+        mesh.wait_for_all()
+        for name in ("touched", "renewed"):
+            b.ask("INCR", name)
+            b.ask("RPUSH", "list " + name, "slow")
+        mesh.wait_for_all()
+        env.expect(mesh, [("GET", "renewed"), ("LRANGE", "list renewed", 0, -1)], [b"2", [b"new", b"slow"]])
+        env.expect_of([a, c], [("EXISTS", "touched", "left", "list touched", "list left")], [0])
+        env.expect_of([b], [("GET", "touched"), ("LRANGE", "list touched", 0, -1), ("GET", "left")],
+                      [b"11", [b"old", b"slow"], b"10"])
+        b.set_clock(0)
+        mesh.settle(30)
+        env.expect(mesh, [("EXISTS", "touched", "left", "list touched", "list left")], [0])
+        union.check("ours", soon=True)
+
+
+@test("core", only="ours")
+def a_clock_that_jumps(env):
+    """The clock of a node that runs goes an hour back and forth: nothing that was done is lost or late, and what is to
+    live for longer than the clock was wrong lives on, also behind a restart."""
+    with env.mesh(2, options=("--appendonly", "yes"), clocks=(0, 0)) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        count = 0
+        for node in (a, b):
+            node.ask("SET", "long of %d" % node.index, "1", "EX", 10000)
+        for ahead_s in (-3600, 0, 3600, 0, -3600, 0):
+            b.set_clock(ahead_s)
+            for turn in range(3):
+                in_turn(a, "INCR n", "RPUSH list a", "SET k a")
+                mesh.wait_for_all()
+                in_turn(b, "INCR n", "RPUSH list b", "SET k b-%d" % turn, "SET own 1 PX 60000")
+                count += 2
+                mesh.wait_for_all()
+                env.expect(mesh, [("GET", "n"), ("LLEN", "list"), ("GET", "k"), ("EXISTS", "long of 0", "long of 1")],
+                           [b"%d" % count, count, b"b-%d" % turn, 2])
+                env.expect_of([b], [("EXISTS", "own")], [1])
+        b.ask("DEL", "own")     # the clocks do not agree when it ends
+        b.kill()
+        b.start()
+        mesh.settle(30)
+        env.expect(mesh, [("GET", "n"), ("LLEN", "list"), ("EXISTS", "long of 0", "long of 1")],
+                   [b"%d" % count, count, 2])
+        in_turn(b, "SET own 1 PX 60000")
+        env.expect_of([b], [("EXISTS", "own")], [1])
+        late = sum(int(node.info("replication")["active_operations_late"]) for node in mesh.nodes)
+        if late:
+            raise Wrong("%d operations were late" % late)
+
+
+@test("core", only="ours")
+def writes_while_a_node_loads(env):
+    """Peers write, and try to connect, while a node loads its files: all is taken afterwards."""
+    with env.mesh(3, options=("--appendonly", "yes")) as mesh:
+        a, b, c = mesh.nodes
+        mesh.settle(30)
+        b.calls([["SET", "key:%d" % number, "x" * 100] for number in range(20000)])
+        mesh.settle(30)
+        b.options = [*b.options, "--key-load-delay", "150"]
+        b.kill()
+        marks = {node: len(node.log(1 << 24)) for node in (a, c)}
+        b.start(False)
+        wait_until(lambda: b.call("PING")[1].startswith(b"LOADING"), 20, "it is loading")
+        number = 0
+        while (b.call("GET", "n")[1] or b"").startswith(b"LOADING"):
+            for node in (a, c):
+                in_turn(node, "INCR n", "RPUSH list %d" % number)
+            number += 1
+        if not number:
+            raise Wrong("it has loaded too fast")
+        b.wait_ready(30)
+        b.read_operations()
+        mesh.settle(30)
+        env.expect(mesh, [("GET", "n"), ("LLEN", "list")], [b"%d" % (2 * number), 2 * number])
+        for node, mark in marks.items():
+            told = node.log(1 << 24)[mark:]
+            if "refus" in told:
+                raise Wrong("%s was refused\n%s" % (node.name, told[-2000:]))
+
+
+@test("core", only="ours")
 def the_sponsor_crashes_after_a_join(env):
     """A newcomer has its state from one node, which is lost with its disk: what both have written is everywhere."""
     with env.mesh(3, connected=False, options=("--active-history-limit", "1mb")) as mesh:

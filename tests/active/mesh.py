@@ -17,16 +17,19 @@ Markers say when everything has arrived: each node writes a key of its own, and 
 import os
 import shutil
 import signal
+import struct
 import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
-for folder in (os.path.join(TOP, "tests", "replication"), os.path.join(TOP, "tests", "differential"), HERE):
+for folder in (os.path.join(TOP, "tests", "fault"), os.path.join(TOP, "tests", "replication"),
+               os.path.join(TOP, "tests", "differential"), HERE):
     if folder in sys.path:      # ours come first: there is a chaos.py in both
         sys.path.remove(folder)
     sys.path.insert(0, folder)
 
+import disk      # noqa: E402
 import picture as pictures      # noqa: E402
 from group import Wrong, wait_until     # noqa: E402
 from harness import Lost, Server, encode        # noqa: E402
@@ -62,8 +65,10 @@ def speaks_active(kinds, kind):
 
 
 class Node(Server):
-    def __init__(self, kinds, kind, index, options=(), threads=None, active=True):
-        self.kind, self.index, self.kinds = kind, index, kinds
+    """ahead_s: how far its clock is ahead of the machine's, which set_clock changes; None: it is the machine's."""
+
+    def __init__(self, kinds, kind, index, options=(), threads=None, active=True, ahead_s=None):
+        self.kind, self.index, self.kinds, self.ahead_s = kind, index, kinds, ahead_s
         self.name = "node %d (%s)" % (index, kind)
         self.active = active
         self.own = None
@@ -80,6 +85,9 @@ class Node(Server):
 
     def start(self, ready=True):
         options = self.options
+        if self.ahead_s is not None and not self.environment:
+            self.set_clock(self.ahead_s)
+            self.environment = disk.environment_of(self.binary, KEYDB_CLOCK=os.path.join(self.folder, "clock"))
         # "save" is empty as harness.py starts it; masters come last, as active-replica has to stand before them.
         self.options = options + [word for port in self.masters for word in ("--replicaof", "127.0.0.1", str(port))]
         try:
@@ -125,9 +133,14 @@ class Node(Server):
     def wipe(self):
         """A new disk, for a node that does not run."""
         for name in os.listdir(self.folder):
-            if name != "log":
+            if name not in ("log", "clock"):
                 path = os.path.join(self.folder, name)
                 (shutil.rmtree if os.path.isdir(path) else os.remove)(path)
+
+    def set_clock(self, ahead_s):
+        """Its wall clock is ahead of the machine's from here on. Of nodes of a mesh with clocks."""
+        with open(os.path.join(self.folder, "clock"), "r+b" if self.environment else "wb") as file:
+            file.write(struct.pack("=q", int(ahead_s * 1000)))
 
     def pause(self):
         self.process.send_signal(signal.SIGSTOP)
@@ -255,12 +268,13 @@ TOPOLOGIES = ("mesh", "ring", "chain", "star", "one-way ring")
 
 
 class Mesh:
-    """separate: proxies are processes of their own, for tests with much traffic."""
+    """separate: proxies are processes of their own, for tests with much traffic. clocks: how far each node's clock is
+    ahead, in seconds."""
 
     def __init__(self, kinds, node_kinds, topology="mesh", options=(), threads=None, separate=False, delay_s=0,
-                 connected=True):
+                 connected=True, clocks=()):
         self.kinds, self.topology, self.separate = kinds, topology, separate
-        self.threads, self.options, self.delay_s = threads, options, delay_s
+        self.threads, self.options, self.delay_s, self.clocks = threads, options, delay_s, clocks
         self.nodes, self.links, self.marks = [], {}, 0
         self.pairs = links_of(topology, len(node_kinds))
         self.began = time.monotonic()
@@ -279,7 +293,8 @@ class Mesh:
     def add(self, kind, options=None):
         options = self.options if options is None else options
         options = options(len(self.nodes)) if callable(options) else options
-        self.nodes.append(Node(self.kinds, kind, len(self.nodes), options, self.threads))
+        ahead_s = self.clocks[len(self.nodes)] if self.clocks else None
+        self.nodes.append(Node(self.kinds, kind, len(self.nodes), options, self.threads, ahead_s=ahead_s))
         return self.nodes[-1]
 
     def make_link(self, receiver, sender):

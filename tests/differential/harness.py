@@ -190,6 +190,8 @@ def is_redis(binary):
 class Server:
     """A server process on a port of its own, without persistence, in a folder of its own."""
 
+    environment = {}    # what its next start gets beside ours
+
     def __init__(self, binary, options=(), threads=None, cpus=None, port=None, ready=True):
         """options: words of the command line, e.g. ["--maxclients", "100"]. threads: worker threads of ours,
         io-threads of Redis. cpus: as for taskset. port=0: no plain port (ready is then the caller's business)."""
@@ -210,7 +212,7 @@ class Server:
             command = ["taskset", "-c", str(self.cpus), *command]
         with open(self.log_path(), "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            cwd=self.folder)
+                                            cwd=self.folder, env={**os.environ, **self.environment})
         if ready:
             self.wait_ready()
 
