@@ -14,8 +14,8 @@ directions: `down` (from the server to who connected, so from a master to its re
     delay MS               each byte comes so much later
     throttle BYTES         a second, in each direction; 0: no limit
     at COUNT ACTION [down|up]
-                           ACTION (cut, stall) when COUNT bytes went that way (default down) through a connection: for
-                           the next connection only. Exactly COUNT bytes are forwarded
+                           ACTION (cut, down, stall) when COUNT bytes went that way (default down) through a connection:
+                           for the next connection only. Exactly COUNT bytes are forwarded
     seed N LEAST MOST      each connection is cut, stalled for 200 ms, or slowed to 4 MiB/s for 1 s, at byte LEAST ...
                            MOST of a random direction, again and again; seed 0 ends that
     stats                  connections NOW accepted TOTAL down_bytes N up_bytes N
@@ -250,7 +250,8 @@ class Forwarder:
             if way.trap and way.passed >= way.trap[0]:
                 action = way.trap[1]
                 way.trap = None
-                if action == "cut":
+                if action in ("cut", "down"):
+                    self.refuses = self.refuses or action == "down"
                     self.drop(link)
                     return False, None
                 way.stalled_until = now + (0.2 if action == "pause" else 1e9 if action == "stall" else 0)

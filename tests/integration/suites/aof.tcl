@@ -226,9 +226,9 @@ with_server {appendonly yes enable-debug-command yes} {
             for {set i 0} {$i < 200} {incr i} {
                 r set key [string repeat $i 1000]
             }
-            wait_for {[info_field aof_rewrites] > $rewrites}
+            # What is written during a rewrite may be enough for another one.
+            wait_for {[info_field aof_rewrites] > $rewrites && [info_field aof_current_size] < 100000}
             wait_for_rewrite
-            assert {[info_field aof_current_size] < 100000}
         }
     }
 
