@@ -45,19 +45,26 @@ uint64_t part_newest_library(struct access *access)
     return newest;
 }
 
+uint64_t part_level(const struct merge_vector *deeds, const struct merge_vector *have)
+{
+    uint64_t level = UINT64_MAX;
+
+    for (uint32_t i = 0; i < deeds->count; i++) {
+        const uint64_t there = merge_vector_get(have, deeds->items[i].id);
+
+        if (there < deeds->items[i].stamp)
+            level = MIN(level, there);
+    }
+    return level;
+}
+
 bool part_make(struct part *part, const struct merge_vector *deeds, const struct merge_vector *have,
                uint64_t newest_library)
 {
     const struct store *store = server_instance()->store;
 
     gate_assert_alone();
-    *part = (struct part){.level = UINT64_MAX};
-    for (uint32_t i = 0; i < deeds->count; i++) {
-        const uint64_t there = merge_vector_get(have, deeds->items[i].id);
-
-        if (there < deeds->items[i].stamp)
-            part->level = MIN(part->level, there);
-    }
+    *part = (struct part){.level = part_level(deeds, have)};
     merge_vector_copy(&part->have, have);
     if (have->count != 0 && MAX(horizon_floor(&store->horizon), newest_library) <= part->level &&
         has_flushes(part, store))

@@ -26,6 +26,9 @@ struct part {
     uint64_t level;
 };
 
+/* Up to this stamp whoever has `have` has all of `deeds`; UINT64_MAX: it lacks nothing. */
+uint64_t part_level(const struct merge_vector *deeds, const struct merge_vector *have);
+
 void part_fini(struct part *part); /* zeroed memory is fine */
 /* With the gate owned. `deeds`: of this node. True: a part will do; end it with part_fini. */
 must_check bool part_make(struct part *part, const struct merge_vector *deeds, const struct merge_vector *have,

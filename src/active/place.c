@@ -401,6 +401,60 @@ bool place_value(struct place *place, const struct place_value *value)
     return stays;
 }
 
+/* A peer may have commands that are unknown here. */
+static uint32_t find_key(const struct frame_op *op, const struct command *command, const struct key *key)
+{
+    const uint32_t index = command != NULL ? operation_key_index(command) : 0;
+
+    if (index < op->word_count && slice_equal(op->words[index], key->name))
+        return index;
+    for (uint32_t i = 1; i < op->word_count; i++) {
+        if (slice_equal(op->words[i], key->name))
+            return i;
+    }
+    return 0;
+}
+
+/* The commands of a step, as operations of `entry`; valid until the next one. */
+static void read_step(struct place *place, unsigned db, const struct key *key, struct slice words,
+                      struct frame_entry *entry)
+{
+    const char *at = words.data, *end = at + words.size;
+    const struct slice *first;
+
+    place->raw.ops.count = place->raw.words.count = 0;
+    while (at < end) {
+        at = place_read_words(place, at);
+        *ARRAY_PUSH(&place->raw.ops) = (struct frame_op){.word_count = place->args.count, .db = db};
+        for (uint32_t i = 0; i < place->args.count; i++)
+            *ARRAY_PUSH(&place->raw.words) = place->args.items[i];
+    }
+    first = place->raw.words.items;
+    for (uint32_t i = 0; i < place->raw.ops.count; i++) {
+        struct frame_op *op = &place->raw.ops.items[i];
+        const struct command *command = operation_find(first, op->word_count);
+
+        op->words = first;
+        first += op->word_count;
+        op->key_index = find_key(op, command, key);
+        op->overwrites = command != NULL && operation_overwrites(command, op->words, op->word_count);
+    }
+    entry->ops = place->raw.ops.items;
+    entry->op_count = place->raw.ops.count;
+}
+
+void place_step(struct place *place, unsigned db, const struct key *key, const struct window_step *step)
+{
+    struct frame_entry entry = {.origin = step->place.origin,
+                                .stamp = step->place.stamp,
+                                .prev = step->previous,
+                                .wall = step->wall};
+
+    assert(place->is_journaled && step->words.size != 0);
+    read_step(place, db, key, step->words, &entry);
+    place_entry(place, &entry, NULL);
+}
+
 enum { COUNTS = sizeof(struct place_counts) / sizeof(uint64_t) };
 static _Atomic uint64_t totals[COUNTS]; /* atomic: relaxed; in the order of struct place_counts */
 

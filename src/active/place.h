@@ -30,6 +30,7 @@
 struct access;
 struct client;
 struct place_waiting;
+struct window_step;
 struct worker;
 
 struct place_correction {
@@ -128,6 +129,8 @@ struct place_value {
 /* Between place_begin_again and place_end: it stays if it is younger than what is here now. The key is dirty then, in
  * any case. Returns whether it stays. */
 bool place_value(struct place *place, const struct place_value *value);
+/* Likewise a step of the window, as it was before that: what one entry did to this key. */
+void place_step(struct place *place, unsigned db, const struct key *key, const struct window_step *step);
 /* True if what waits costs so much that the batch should end; not before as much has come as makes it worth that. */
 bool place_is_full(const struct place *place);
 bool place_goes_far_back(const struct place *place); /* what waits goes back farther than is good for so few */

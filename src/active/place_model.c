@@ -140,8 +140,7 @@ static const char *read_number(const char *at, uint64_t *number)
     return at + 2;
 }
 
-/* The words of one command go into `args`. Returns what is behind them. */
-static const char *read_words(struct place *place, const char *at)
+const char *place_read_words(struct place *place, const char *at)
 {
     uint64_t count, size;
 
@@ -163,7 +162,7 @@ static void run_stored(const struct target *target, const struct merge_op *op)
     while (at < end) {
         struct place_run run = {.db = target->db, .wall = op->entry->wall};
 
-        at = read_words(place, at);
+        at = place_read_words(place, at);
         run.words = place->args.items;
         run.word_count = place->args.count;
         (void)place_run_words(place, &run);
@@ -199,7 +198,7 @@ static struct operation_touch touch_of(const struct merge_model *model, const st
 {
     struct place *place = target_of(model)->place;
 
-    if (read_words(place, op->words.data) != op->words.data + op->words.size)
+    if (place_read_words(place, op->words.data) != op->words.data + op->words.size)
         return (struct operation_touch){.kind = OPERATION_TOUCHES_ALL};
     return operation_touch(place->args.items, place->args.count);
 }

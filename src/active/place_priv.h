@@ -105,6 +105,8 @@ static inline void place_doubt_base(struct merge_record *base, uint64_t stamp)
 struct slice target_words(const struct target *target);
 /* The same. The caller releases the operation's entry. */
 struct merge_op *target_op(const struct target *target);
+/* The other way: the words of one command go into place->args. Returns what is behind them. */
+const char *place_read_words(struct place *place, const char *at);
 /* If the key is there, which it returns. */
 bool target_set_version(const struct target *target, struct merge_place last, bool overwrote);
 struct merge_place target_mark(const struct target *target); /* the clock of this node is at least there */

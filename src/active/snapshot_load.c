@@ -77,7 +77,7 @@ static void keep_data(void)
 
     access_init(&access, server_instance()->store, &counters);
     access_begin(&access, clock_wall_ms(), true);
-    own_data_keep(&taken.kept, &access, &taken.moment.account.vector);
+    own_data_keep(&taken.kept, &access);
 }
 
 static bool is_own(const struct journal_stamp *stamp)
@@ -150,9 +150,13 @@ static bool place_own(struct worker *worker)
     bool good;
 
     gate_assert_alone();
-    if (taken.kept.keys != 0)
-        log_notice("Keys that neither node could give first: %" PRIu64 ", of which those of this node stay: %" PRIu64,
-                   taken.kept.keys, own_data_put(&taken.kept, worker));
+    if (taken.kept.values + taken.kept.steps != 0) {
+        const uint64_t stay = own_data_put(&taken.kept, worker);
+
+        log_notice("Keys that neither node could give first: %" PRIu64 ", of which those of this node stay: %" PRIu64
+                   "; operations of others: %" PRIu64,
+                   taken.kept.values, stay, taken.kept.steps);
+    }
     if (taken.own.count == 0)
         return true;
     if (!active_history_open(&reader, &taken.own, JOURNAL_READER_SPILLS, NULL)) {
@@ -182,6 +186,8 @@ static bool may_replace(void *context)
     /* What it lacks may be in the history here by now, or there by now. */
     account->forced = account->forced && !merge_vector_covers(&account->vector, &before.cut);
     is_adopted = node_adopt(account);
+    if (is_adopted && account->forced)
+        own_data_begin(&taken.kept, &before.deeds, &account->vector);
     if (is_adopted && account->forced && !taken.moment.is_part)
         keep_data();
     else if (is_adopted && !account->forced)
@@ -220,7 +226,7 @@ static void give_way(struct access *access, unsigned db, struct slice name)
 
     part_keys_add(&taken.part, db, &key);
     if (taken.moment.account.forced)
-        own_data_keep_key(&taken.kept, access, &taken.moment.account.vector, db, &key);
+        own_data_keep_key(&taken.kept, access, db, &key);
     known = window_find(access, db, &key);
     if (known != NULL)
         window_remove(access, &known);

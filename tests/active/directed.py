@@ -820,6 +820,46 @@ def both_histories_are_cut(env):
 
 
 @test("core", only="ours")
+def counting_while_both_forget(env):
+    """Neither side has in its history what the other one lacks, but both still have it in their windows: what adds up
+    is exact. Once most of the keys cross, once a few of many."""
+    for count, others in ((3000, 0), (40, 3000)):
+        with env.mesh(2, options=("--active-history-limit", "0")) as mesh:
+            a, b = mesh.nodes
+            keys = ["n:%d" % number for number in range(count)]
+            mesh.settle(30)
+            fill(a, others, 100)
+            a.calls([["SET", key, 1000] for key in keys[::2]])      # the others begin in the cut
+            in_turn(a, "SET shared 7", "HSET h f 1", "SET gone 1", "SET deleted 1")
+            mesh.settle(30)
+            mesh.cut()
+            for step in range(3):
+                for node in mesh.nodes:
+                    node.calls([["INCRBY", key, node.index + 1] for key in keys])
+                    in_turn(node, "INCR shared", "HINCRBY h f 10", "HINCRBY h new 10", "INCR of:%d" % node.index,
+                            "SADD s %d:%d" % (node.index, step), "RPUSH l %d" % step, "ZINCRBY z 2 m")
+            in_turn(a, "INCR gone")
+            in_turn(b, "DEL gone", "SET shared 100")        # what is older is overwritten
+            in_turn(a, "DEL deleted")
+            in_turn(b, "INCR deleted")
+            for node in mesh.nodes:
+                in_turn(node, "INCR shared", "MULTI", "INCR shared", "INCR n:1", "EXEC")
+            mesh.heal()
+            mesh.settle(40)
+            env.expect(mesh, [("MGET", *keys[:3]), ("HMGET", "h", "f", "new"), ("SCARD", "s"), ("ZSCORE", "z", "m"),
+                              ("LLEN", "l"), ("MGET", "of:0", "of:1")],
+                       [[b"1009", b"11", b"1009"], [b"61", b"60"], 6, b"12", 6, [b"3", b"3"]])
+            for node in mesh.nodes:
+                wrong = [key for number, key in enumerate(keys) if number != 1 and
+                         node.call("GET", key)[1] != (b"9" if number % 2 else b"1009")]
+                if wrong:
+                    raise Wrong("%s: %d of %d counters are wrong" % (node.name, len(wrong), count))
+            states = sum("has the state of this node" in node.log(1 << 20) for node in mesh.nodes)
+            if not states:
+                raise Wrong("no state was given: the histories were not cut")
+
+
+@test("core", only="ours")
 def three_strangers_are_joined(env):
     """A node with data joins three with short histories, which know nobody: each has the keys of all, and counts on."""
     with env.mesh(4, "star", connected=False, options=("--active-history-limit", "1mb")) as mesh:
