@@ -41,8 +41,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FRAME_VERSION_COMPARES = 2, FRAME_VERSION_PARTS = 2 }; /* from there on */
-enum { FRAME_VERSION_LEAST = 1, FRAME_VERSION_MOST = 2 };     /* said in hello */
+enum { FRAME_VERSION_COMPARES = 2, FRAME_VERSION_PARTS = 2, FRAME_VERSION_MAKES = 3 }; /* from there on */
+enum { FRAME_VERSION_LEAST = 1, FRAME_VERSION_MOST = 3 };                              /* said in hello */
 
 enum frame_kind {
     FRAME_HELLO = 1,
@@ -57,7 +57,9 @@ enum frame_kind {
     FRAME_COMPARE = 9,  /* the receiver asks for digests */
     FRAME_DIGESTS = 10, /* the sender's answer */
     FRAME_REPAIR = 11,  /* the receiver has found keys that differ */
-    FRAME_KIND_END = 12
+    /* From version 3 on, without a body: */
+    FRAME_MAKES = 12, /* the sender makes a file of its state, which may take long */
+    FRAME_KIND_END = 13
 };
 
 enum {

@@ -129,7 +129,7 @@ static const char *kind_name(unsigned kind)
     static const char *const names[FRAME_KIND_END] = {
         [FRAME_HELLO] = "hello",     [FRAME_ENTRIES] = "entries", [FRAME_LARGES] = "entries",  [FRAME_BEAT] = "beat",
         [FRAME_WANT] = "want",       [FRAME_STOP] = "stop",       [FRAME_STOPPED] = "stopped", [FRAME_STATE] = "state",
-        [FRAME_COMPARE] = "compare", [FRAME_DIGESTS] = "digests", [FRAME_REPAIR] = "repair",
+        [FRAME_COMPARE] = "compare", [FRAME_DIGESTS] = "digests", [FRAME_REPAIR] = "repair",   [FRAME_MAKES] = "makes",
     };
 
     return kind < FRAME_KIND_END && names[kind] != NULL ? names[kind] : "unknown";

@@ -376,7 +376,7 @@ static void hostile_frames(void **state)
         const char *why;
     } rows[] = {
         {{"\0\0", 2}, "frame 1 (unknown), byte 0: there is no such frame"},
-        {{"\14\0", 2}, "there is no such frame"},
+        {{"\15\0", 2}, "there is no such frame"},
         {{"\4\xff\xff\xff\xff\xff\xff\xff\xff\xff\2", 11}, "frame 1 (beat), byte 1: a number is too long"},
         {{"\4\x80\0", 3}, "a number is too long"},
         {{"\4\xff\xff\xff\xff\x7f", 6}, "its body is too long"},

@@ -55,6 +55,7 @@ struct receiver {
     bool has_left;
     bool has_hello;   /* the other's, which is to be heard */
     bool is_answered; /* by the stream: there is no state to come */
+    bool is_made_for; /* the other one makes a file of its state for this link */
     struct notice_hello hello;
     uint64_t asked_us;     /* when its hello was heard */
     size_t direct_bytes;   /* of the piece of a large word that comes */
@@ -165,7 +166,7 @@ bool receiver_is_up(const struct receiver *receiver)
 
 bool receiver_takes_state(const struct receiver *receiver)
 {
-    return receiver->state != NULL;
+    return receiver->state != NULL || receiver->is_made_for;
 }
 
 bool receiver_is_answered(const struct receiver *receiver)
@@ -175,8 +176,8 @@ bool receiver_is_answered(const struct receiver *receiver)
 
 bool receiver_asks(const struct receiver *receiver)
 {
-    return receiver->state != NULL || (receiver_is_up(receiver) && !receiver->is_answered &&
-                                       clock_monotonic_us() - receiver->asked_us < ANSWER_US);
+    return receiver_takes_state(receiver) || (receiver_is_up(receiver) && !receiver->is_answered &&
+                                              clock_monotonic_us() - receiver->asked_us < ANSWER_US);
 }
 
 uint64_t receiver_name(const struct receiver *receiver)
@@ -561,6 +562,14 @@ static enum receiver_result go_on_with_state(struct receiver *receiver)
     return sync_file_is_full(receiver->state) ? RECEIVER_WAITS : RECEIVER_GOES_ON;
 }
 
+/* What it says is that it makes one (note_answer). */
+static enum receiver_result take_makes(struct receiver *receiver)
+{
+    if (receiver->frame.body.size != 0)
+        return fail(receiver, RECEIVER_BROKEN, "a frame with a body, which has none");
+    return RECEIVER_GOES_ON;
+}
+
 static enum receiver_result take_state(struct receiver *receiver)
 {
     const struct slice bytes = receiver->frame.body;
@@ -585,7 +594,12 @@ static enum receiver_result take_state(struct receiver *receiver)
 
 static void note_answer(struct receiver *receiver)
 {
-    if (receiver->is_answered || receiver->frame.kind == FRAME_HELLO || receiver->frame.kind == FRAME_STATE)
+    const enum frame_kind kind = receiver->frame.kind;
+
+    if (kind == FRAME_MAKES && !receiver->is_made_for)
+        log_notice("Link to the peer %s: it makes a file of its state", receiver->options.peer);
+    receiver->is_made_for = kind == FRAME_MAKES || (receiver->is_made_for && kind == FRAME_STATE);
+    if (receiver->is_answered || kind == FRAME_HELLO || kind == FRAME_STATE || kind == FRAME_MAKES)
         return;
     receiver->is_answered = true;
     receiver->options.on_change();
@@ -609,6 +623,8 @@ static enum receiver_result take_frame(struct receiver *receiver)
         return take_state(receiver);
     case FRAME_DIGESTS:
         return take_digests(receiver);
+    case FRAME_MAKES:
+        return take_makes(receiver);
     default:
         return fail(receiver, RECEIVER_BROKEN, "a frame that only a receiver says");
     }

@@ -83,9 +83,9 @@ void receiver_stop(struct receiver *receiver, uint64_t origin);
 /* Says something else to the other (compare.h), which must be up and compare. */
 void receiver_say(struct receiver *receiver, enum frame_kind kind, const struct buffer *body);
 
-bool receiver_compares(const struct receiver *receiver); /* it is up, and its version has frames for that */
-bool receiver_is_up(const struct receiver *receiver);    /* both have said hello */
-bool receiver_takes_state(const struct receiver *receiver);
+bool receiver_compares(const struct receiver *receiver);    /* it is up, and its version has frames for that */
+bool receiver_is_up(const struct receiver *receiver);       /* both have said hello */
+bool receiver_takes_state(const struct receiver *receiver); /* or waits for it while it is made */
 bool receiver_is_answered(const struct receiver *receiver); /* by the stream: no state comes on this connection */
 bool receiver_asks(const struct receiver *receiver);        /* a state comes, or may come soon */
 uint64_t receiver_name(const struct receiver *receiver);    /* the other's; 0: it has not said hello */

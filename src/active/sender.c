@@ -71,6 +71,7 @@ struct sender {
     uint64_t beats_seen;        /* beat_count when it was taken */
     struct notice_hello hello;  /* what it said, until it streams; name 0: nothing yet */
     struct snapshot_gift *gift; /* SENDER_GIVES; NULL: it has not begun */
+    bool has_said_makes;        /* since its file is being made */
     unsigned waits;             /* SENDER_GREETS: how often it had to give first */
     uint64_t given_bytes;       /* of its file */
     uint64_t last_out;          /* bytes of the connection when they were looked at last */
@@ -393,6 +394,16 @@ static void give_part(struct sender *link, int fd, uint64_t size)
     buffer_fini(&bytes);
 }
 
+/* It waits for that alone then, and asks nobody else. */
+static void say_makes(struct sender *link)
+{
+    if (link->hello.version_most >= FRAME_VERSION_MAKES)
+        write_frame(link, FRAME_MAKES, SLICE_EMPTY);
+    else
+        write_set(link, FRAME_STOPPED, &(struct merge_vector){0});
+    link->has_said_makes = true;
+}
+
 /* False: not yet. A newcomer has to be a member on this node's disk before it gets the state. */
 static bool begin_gift(struct sender *link)
 {
@@ -411,6 +422,10 @@ static void give(struct sender *link)
         return;
     switch (snapshot_state(link->gift)) {
     case SNAPSHOT_WAITS:
+        return;
+    case SNAPSHOT_MAKES:
+        if (!link->has_said_makes)
+            say_makes(link);
         return;
     case SNAPSHOT_FAILED:
         end(link, "its state cannot be given");
@@ -744,15 +759,24 @@ static void on_drained(struct client *client)
 
 /* ------------------------------------------------------------------------------------------------------- turns -- */
 
-/* A socket that takes nothing of what there is. Beats see to it that there is something; while the other side waits for
- * a file it is told of nothing. */
+/* Something to read for the other side, which waits. */
+static void say_alive(struct sender *link)
+{
+    if (link->has_said_makes && snapshot_state(link->gift) == SNAPSHOT_MAKES)
+        say_makes(link);
+    else
+        write_set(link, FRAME_STOPPED, &(struct merge_vector){0});
+}
+
+/* A socket that takes nothing of what there is. Beats see to it that there is something, or words while the other side
+ * waits for a file. */
 static void look_for_life(struct sender *link, uint64_t now_us)
 {
     const uint64_t limit_us = (uint64_t)OPTION_GET(option_repl_timeout) * SECOND_US;
     const struct conn *conn = &link->client->conn;
 
     if ((state_of(link) == SENDER_GIVES || link->waits != 0) && conn_output_size(conn) == 0)
-        write_set(link, FRAME_STOPPED, &(struct merge_vector){0});
+        say_alive(link);
     if (conn->bytes_out != link->last_out || (conn_output_size(conn) == 0 && state_of(link) != SENDER_GREETS))
         atomic_store_explicit(&link->moved_us, now_us, memory_order_relaxed);
     link->last_out = conn->bytes_out;

@@ -4,7 +4,9 @@
  *     REPLCONF one-order UUID     +ONE-ORDER; both sides speak frames from here on (frame.h)
  *     hello                  <--  who the receiver is, what it has, what it wants by this link
  *     hello                  -->
- *     state ..., state ""    -->  if the receiver lacks what is not in the history any more (snapshot.h)
+ *     makes ...              -->  if the receiver lacks what is not in the history any more: at once when a file is
+ *                                 being made, then once a second
+ *     state ..., state ""    -->  that file (snapshot.h)
  *     entries, beats         -->
  *     want, stop             <--  at any time
  *     stopped                -->

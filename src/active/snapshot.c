@@ -107,7 +107,7 @@ struct snapshot_gift *snapshot_begin(const struct merge_hello *hello, bool takes
 static void withdraw_locked(struct snapshot_gift *gift) REQUIRES(given.lock)
 {
     spinlock_assert_held(&given.lock);
-    if (gift->file != NULL || snapshot_state(gift) != SNAPSHOT_WAITS)
+    if (gift->file != NULL || snapshot_state(gift) > SNAPSHOT_MAKES)
         return;
     list_remove(&gift->node);
     (void)atomic_fetch_sub_explicit(&given.waiting, 1, memory_order_relaxed);
@@ -217,6 +217,21 @@ static uint32_t hand_out(struct shared_file *file)
     for (unsigned i = 0; i < worker->server->worker_count; i++)
         worker_wake(&worker->server->workers[i]);
     return count;
+}
+
+/* A child has begun to write for those who take part. */
+static void tell_it_is_made(struct server *server)
+{
+    spinlock_acquire(&given.lock);
+    LIST_FOREACH(node, &given.gifts) {
+        struct snapshot_gift *gift = container_of(node, struct snapshot_gift, node);
+
+        if (gift->takes_part)
+            atomic_store_explicit(&gift->state, SNAPSHOT_MAKES, memory_order_release);
+    }
+    spinlock_release(&given.lock);
+    for (unsigned i = 0; i < server->worker_count; i++)
+        worker_wake(&server->workers[i]);
 }
 
 static void child_done(const struct child_report *report, void *context)
@@ -355,6 +370,7 @@ static void start(struct worker *worker)
     persistence_note_moment();
     given.child_runs = child_start(&task);
     if (given.child_runs) {
+        tell_it_is_made(worker->server);
         log_notice("Background saving of the state for %u peers started by pid %d%s", count, (int)child_pid(),
                    given.is_part ? ": the part that is missing there" : "");
     } else {

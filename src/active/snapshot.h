@@ -26,7 +26,8 @@ extern const struct lifecycle snapshot_lifecycle, snapshot_load_lifecycle;
 struct snapshot_gift;
 
 enum snapshot_state {
-    SNAPSHOT_WAITS,
+    SNAPSHOT_WAITS, /* until a child can be forked for it */
+    SNAPSHOT_MAKES, /* a child writes it */
     SNAPSHOT_READY, /* the file is whole */
     SNAPSHOT_FAILED /* the log has the reason; end it, and let the other ask again */
 };

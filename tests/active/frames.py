@@ -13,8 +13,9 @@ import time
 from sender import uuid_of
 
 HELLO, ENTRIES, LARGES, BEAT, WANT, STOP, STOPPED, STATE = range(1, 9)
+MAKES = 12
 NAMES = {HELLO: "hello", ENTRIES: "entries", LARGES: "larges", BEAT: "beat", WANT: "want", STOP: "stop",
-         STOPPED: "stopped", STATE: "state"}
+         STOPPED: "stopped", STATE: "state", MAKES: "makes"}
 HAS_ORIGIN, HAS_UUID, HAS_PREV, HAS_WALL, HAS_MVCC, HAS_OPS, IS_FLUSH = (1 << i for i in range(7))
 OP_OVERWRITES, OP_EVICTS, OP_DB = 1, 2, 4
 LARGE_BYTES = 32 << 10
@@ -181,6 +182,7 @@ class Link:
         self.data, self.received = bytearray(), 0
         self.numbers, self.uuids = {}, {}   # of origins: [id, stamp, wall]
         self.entries, self.beats, self.stopped, self.states = [], [], [], []
+        self.makes = 0
         self.hello = None
         if begin:
             assert self.say("REPLCONF", "capa", "activeExpire", "capa", "one-order") == \
@@ -335,6 +337,9 @@ class Link:
             self.stopped += [origins for origins in [Cursor(body).set()] if origins]    # an empty one: it streams
         elif kind == STATE:
             self.states.append(body)
+        elif kind == MAKES:
+            assert not body
+            self.makes += 1
         else:
             raise AssertionError("a sender does not say %s" % NAMES.get(kind, kind))
         return kind

@@ -16,7 +16,8 @@ for folder in (os.path.join(TOP, "tests", "replication"), os.path.join(TOP, "tes
 
 from group import wait_until        # noqa: E402
 from harness import Connection, Server, encode, exchange_all      # noqa: E402
-from sender import COUNTER_BITS, ENTRIES, LARGES, STATE, WANT, Sender, frame, now_stamp, vector       # noqa: E402
+from sender import COUNTER_BITS, ENTRIES, LARGES, MAKES, STATE, STOPPED, WANT       # noqa: E402
+from sender import Sender, frame, ids, now_stamp, vector       # noqa: E402
 
 
 class Node:
@@ -216,6 +217,35 @@ def beside_clients(options):
         assert total == 200 * 104, total
 
 
+def asks_nobody_else(options):
+    """While one node makes its state no other one is asked; when it streams after all, or goes, they are."""
+    for ending in ("streams", "goes", "lies"):
+        with Node(options, ["--multi-master", "yes"]) as node:
+            first, second = node.sender, Sender()
+            first.begin()
+            first.say(frame(MAKES, b""))
+            wait_until(lambda: "master_sync_in_progress:1" in node.ask("INFO", "replication").decode(), 20, "it waits")
+            node.ask("REPLICAOF", "127.0.0.1", second.port)
+            second.accept()
+            second.handshake()
+            second.hello()
+            assert second.read()[0] == 1       # its hello
+            second.socket.settimeout(2.5)      # the answer to it comes within a second, else
+            try:
+                raise AssertionError("it asks: frame of kind %d" % second.read()[0])
+            except TimeoutError:
+                second.socket.settimeout(20)
+            if ending == "streams":
+                first.say(frame(STOPPED, ids(())))
+            elif ending == "goes":
+                first.socket.close()
+            else:
+                first.say(frame(MAKES, b"x"))
+                wait_until(lambda: node.lines("a frame with a body"), 20, "the log says so")
+            assert second.read()[0] == WANT
+            second.close()
+
+
 def before_many(options):
     """Entries that belong before thousands of others take long. Clients are served meanwhile."""
     with Node(options) as node:
@@ -237,7 +267,7 @@ def before_many(options):
 
 
 TESTS = [before_many, entries_and_beats, many_keys, repeated, a_gap, lies, no_hello, other_versions, other_servers,
-         held, beside_clients]
+         asks_nobody_else, held, beside_clients]
 
 
 def main():

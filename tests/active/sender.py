@@ -8,6 +8,7 @@ import socket
 import time
 
 HELLO, ENTRIES, LARGES, BEAT, WANT, STOP, STOPPED, STATE = range(1, 9)
+MAKES = 12
 HAS_ORIGIN, HAS_UUID, HAS_PREV, HAS_WALL, HAS_MVCC, HAS_OPS, IS_FLUSH = (1 << bit for bit in range(7))
 OVERWRITES, EVICTS, HAS_DB = 1, 2, 4
 LARGE_BYTES = 32 << 10

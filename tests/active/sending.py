@@ -53,7 +53,7 @@ def hello_and_stream(server):
         server.ask("SET", "before:%d" % i, i)
     with Link(server.port) as link:
         hello = link.greet()
-        assert hello.versions == (1, 2) and hello.ready and hello.origin in hello.vector
+        assert hello.versions == (1, 3) and hello.ready and hello.origin in hello.vector
         link.want({hello.origin: 0})
         link.want({})
         link.until_entries(1000)
@@ -206,6 +206,36 @@ def history_is_cut(server):
 
 
 history_is_cut.options = ["--active-history-limit", "1mb"]
+
+
+def state_that_takes_long(server):
+    """A receiver that knows the frame is told at once, and again, that a state is made for it; one that does not know
+    it hears something, too."""
+    for first in range(0, 8000, 500):
+        server.pipe([["SET", "k:%d" % i, b"v" * 1000] for i in range(first, first + 500)])
+    with Link(server.port) as link:
+        hello = link.greet()
+        link.until_beat(2)
+    server.ask("CONFIG", "SET", "rdb-key-save-delay", "300")       # microseconds: 2.4 s
+    began = time.monotonic()
+    with Link(server.port) as link:
+        link.greet(vector={hello.origin: 0}, versions=(1, 3))
+        link.until(lambda: link.makes or link.states)
+        assert link.makes and time.monotonic() - began < 1, "it was told after %.1f s" % (time.monotonic() - began)
+        link.until(lambda: link.states)
+        assert time.monotonic() - began > 2 and link.makes >= 3, "it was told %d times" % link.makes
+        link.until(lambda: not link.states[-1])
+        link.until_beat()
+        assert not link.stopped
+    with Link(server.port) as link:
+        link.greet(vector={hello.origin: 0}, versions=(1, 2))
+        kinds = []
+        while not link.states:
+            kinds.append(link.step())
+        assert not link.makes and kinds.count(frames.STOPPED) >= 2, kinds
+
+
+state_that_takes_long.options = ["--active-history-limit", "1mb"]
 
 
 def slow_receiver(server):
@@ -373,7 +403,7 @@ class Node(Server):
 
 
 TESTS = [hello_and_stream, large_words, nothing_unasked, stop_and_want_again, comes_back, one_byte_at_a_time,
-         strangers, newcomer, history_is_cut,
+         strangers, newcomer, history_is_cut, state_that_takes_long,
          slow_receiver, bytes_of_a_set, liars, cut_anywhere, while_writers_write]
 
 
