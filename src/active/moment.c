@@ -17,6 +17,7 @@ enum {
     RECORD_HAS_VALUE = 1 << 1,
     RECORD_IS_DIRTY = 1 << 2,
     RECORD_FLAGS_END = 1 << 3,
+    NUMBER_MOST = 18, /* digits */
     STEP_OVERWRITES = 1 << 0,
     STEP_FLAGS_END = 1 << 1
 };
@@ -202,7 +203,58 @@ bool moment_read(struct slice bytes, unsigned db_count, struct moment *moment, c
     return false;
 }
 
-static bool get_step(struct cursor *cursor, struct merge_place before, struct moment_step *step)
+/* "*2\r\n": one number, in its one form. */
+static bool take_number(struct slice *words, char mark, uint64_t *number)
+{
+    const char *at = words->data, *end = at + words->size, *digits;
+
+    if (at == end || *at++ != mark)
+        return false;
+    *number = 0;
+    for (digits = at; at < end && *at >= '0' && *at <= '9' && at - digits < NUMBER_MOST; at++)
+        *number = *number * 10 + (uint64_t)(*at - '0');
+    if (at == digits || (*digits == '0' && at - digits > 1) || end - at < 2 || at[0] != '\r' || at[1] != '\n')
+        return false;
+    *words = slice_make(at + 2, (size_t)(end - at - 2));
+    return true;
+}
+
+static bool take_word(struct slice *words, struct slice *word)
+{
+    uint64_t size;
+
+    if (!take_number(words, '$', &size) || words->size < 2 || size > words->size - 2 || words->data[size] != '\r' ||
+        words->data[size + 1] != '\n')
+        return false;
+    *word = slice_make(words->data, size);
+    *words = slice_make(words->data + size + 2, words->size - size - 2);
+    return true;
+}
+
+/* Commands as RESP, each of which names the key. */
+static bool are_words(struct slice words, struct slice name)
+{
+    if (words.size == 0)
+        return false;
+    while (words.size != 0) {
+        bool has_name = false;
+        struct slice word;
+        uint64_t count;
+
+        if (!take_number(&words, '*', &count) || count == 0)
+            return false;
+        for (uint64_t i = 0; i < count; i++) {
+            if (!take_word(&words, &word))
+                return false;
+            has_name = has_name || (i != 0 && slice_equal(word, name));
+        }
+        if (!has_name)
+            return false;
+    }
+    return true;
+}
+
+static bool get_step(struct cursor *cursor, struct merge_place before, struct slice name, struct moment_step *step)
 {
     uint8_t flags;
 
@@ -218,7 +270,9 @@ static bool get_step(struct cursor *cursor, struct merge_place before, struct mo
     if (!notice_get_wall(cursor, &step->wall) || !get_flags(cursor, STEP_FLAGS_END, &flags))
         return false;
     step->overwrites = (flags & STEP_OVERWRITES) != 0;
-    return get_sized(cursor, &step->words);
+    if (!get_sized(cursor, &step->words))
+        return false;
+    return are_words(step->words, name) || cursor_fail(cursor, "an operation is not of its key, or no command");
 }
 
 static bool get_value(struct cursor *cursor, struct moment_record *record)
@@ -243,7 +297,7 @@ static bool get_steps(struct cursor *cursor, struct moment_record *record)
     for (uint64_t i = 0; i < count; i++) {
         struct moment_step step;
 
-        if (!get_step(cursor, before, &step))
+        if (!get_step(cursor, before, record->name, &step))
             return false;
         *ARRAY_PUSH(&record->steps) = step;
         before = step.place;

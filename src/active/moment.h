@@ -10,8 +10,8 @@
  *               flags 1; words: size varint, commands as RESP
  *     place     stamp 8, origin 8
  *
- * What is read is checked: stamps are possible, ids are valid, steps ascend and stand behind the base. A payload and
- * words are checked by whoever runs them. Pure; an owner each. */
+ * What is read is checked: stamps are possible, ids are valid, steps ascend and stand behind the base, their words
+ * are commands that name the key. A payload is checked by whoever takes it. Pure; an owner each. */
 #pragma once
 
 #include "base/buffer.h"

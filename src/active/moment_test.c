@@ -78,7 +78,7 @@ static void make_record(struct random *random, struct moment_record *record)
                                                            .prev = i == 0 ? 0 : stamp - 3,
                                                            .wall = now_ms + (int64_t)i,
                                                            .overwrites = i % 2 == 0,
-                                                           .words = SLICE("*1\r\n$4\r\nPING\r\n")};
+                                                           .words = SLICE("*2\r\n$4\r\nINCR\r\n$5\r\na key\r\n")};
     }
 }
 
@@ -200,12 +200,53 @@ static void what_is_not_possible_is_refused(void **state)
     buffer_fini(&bytes);
 }
 
+static void words_of_a_step_are_commands_on_its_key(void **state)
+{
+    static const char *const wrong[] = {
+        "",
+        "*1\r\n$5\r\na key\r\n",
+        "*2\r\n$4\r\nINCR\r\n$5\r\nb key\r\n",
+        "*2\r\n$4\r\nINCR\r\n$5\r\na key\r\n*1\r\n$8\r\nFLUSHALL\r\n",
+        "*2\r\n$4\r\nINCR\r\n$5\r\na key\r\n*0\r\n",
+        "*2\r\n$4\r\nINCR\r\n$6\r\na key\r\n",
+        "*2\r\n$4\r\nINCR\r\n$05\r\na key\r\n",
+        "*2\r\n$4\r\nINCR\r\n$99999999999999999999\r\na key\r\n",
+        "*3\r\n$4\r\nINCR\r\n$5\r\na key\r\n",
+        "*2\r\n$4\r\nINCR\r\n$5\r\na key\r",
+        "*2\r\n$4\r\nINCR\r\n$5\r\na keyxy",
+        "*999999999999999999\r\n$4\r\nINCR\r\n$5\r\na key\r\n",
+    };
+    struct moment_record record = {.name = SLICE("a key"), .base = {stamp_at(now_ms), 3}}, read;
+    char error[MOMENT_ERROR_BYTES];
+    struct buffer bytes = {0};
+
+    (void)state;
+    *ARRAY_PUSH(&record.steps) = (struct moment_step){.place = {stamp_at(now_ms + 1), 77}, .wall = now_ms};
+    for (unsigned i = 0; i <= countof(wrong); i++) {
+        const bool is_right = i == countof(wrong);
+
+        record.steps.items[0].words =
+            is_right ? SLICE("*2\r\n$4\r\nINCR\r\n$5\r\na key\r\n*3\r\n$3\r\nSET\r\n$5\r\na key\r\n$0\r\n\r\n")
+                     : slice_from_text(wrong[i]);
+        buffer_clear(&bytes);
+        moment_write_record(&bytes, &record);
+        assert_int_equal(moment_read_record(buffer_slice(&bytes), DB_COUNT, &read, error), is_right);
+        if (is_right)
+            moment_record_fini(&read);
+        else
+            assert_non_null(strstr(error, "an operation is not of its key"));
+    }
+    moment_record_fini(&record);
+    buffer_fini(&bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(what_is_damaged_does_no_harm),
         cmocka_unit_test(what_is_not_possible_is_refused),
+        cmocka_unit_test(words_of_a_step_are_commands_on_its_key),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,6 +35,7 @@ static struct {
     struct membership membership;
     struct server *server;       /* const after start; NULL: this server is no node */
     struct merge_account loaded; /* until node_begin: what files said; guarded by the gate */
+    uint64_t begun_at;           /* const after node_begin */
     int64_t wall_before;         /* const after start: no command of an earlier start used a time above */
     void (*on_beat)(void);       /* const after start; may be NULL */
 
@@ -141,6 +142,15 @@ void node_prepare(void)
     journal_keep(journal, JOURNAL_KEPT_FOR_PEERS, true);
 }
 
+/* A plain file's data have no stamps. */
+static void note_begin(void)
+{
+    uint64_t clock = 0;
+
+    (void)membership_origin(&node.membership, &clock);
+    node.begun_at = node.loaded.vector.count != 0 ? clock : 0;
+}
+
 void node_begin(void)
 {
     gate_assert_alone();
@@ -149,6 +159,7 @@ void node_begin(void)
     node_prepare();
     node.wall = MAX(node.wall_before, node.loaded.wall);
     run_time_raise(node.wall);
+    note_begin();
     count_plain_data();
     membership_begin(&node.membership, &node.loaded);
     merge_account_fini(&node.loaded);
@@ -439,6 +450,12 @@ void node_stopped(uint32_t link, const struct merge_vector *origins, struct node
 {
     worker_assert_zero(&node.server->workers[0]);
     membership_stopped(&node.membership, link, origins, orders);
+}
+
+uint64_t node_begun_at(void)
+{
+    gate_assert_alone();
+    return node.begun_at;
 }
 
 bool node_may_repair(void)

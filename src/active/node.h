@@ -127,6 +127,9 @@ bool node_may_repair(void);
 bool node_hears_all(void);
 uint64_t node_origin(void);
 
+/* With the gate owned: all that this start did has later stamps; 0: it began with data that have none. */
+uint64_t node_begun_at(void);
+
 /* True if it is done. False: a member that remains does not know all others yet. */
 must_check bool node_forget(uint64_t name);
 /* Likewise, whatever others know; not this node itself. Returns how many of them do not know all members. */

@@ -3,17 +3,22 @@
 #include "active/node.h"
 #include "active/options.h"
 #include "active/part.h"
+#include "active/place.h"
 #include "active/replay.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "persist/rdb_payload.h"
 #include "persist/rdb_read.h"
+#include "persist/rdb_write.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/durable/child.h"
+#include "server/durable/persistence.h"
 #include "store/window.h"
 
 #include <errno.h>
@@ -74,13 +79,13 @@ static void now(struct data_order *order)
     moment_fini(&moment);
 }
 
+static const struct part *written; /* global: a forked child's; NULL: all is written */
+
 struct giving {
     void (*take)(struct slice record, void *context);
     void *context;
     struct buffer bytes;
 };
-
-static const struct part *written; /* global: a forked child's; NULL: all is written */
 
 void node_files_write_part(const struct part *part)
 {
@@ -88,7 +93,46 @@ void node_files_write_part(const struct part *part)
     written = part;
 }
 
-/* Lists are left out: the key's base is its last operation then. */
+/* A list is written as the value at its base, and the operations. Taking it back changes the key, which only a copy of
+ * this process may do: its keys are written already. */
+static void give_list(struct window_key *known, struct giving *giving)
+{
+    struct worker *worker = worker_self();
+    struct access *access = &worker->run.access;
+    const struct rdb_write_options options = {.least = RDB_VERSION_MOST, .most = RDB_VERSION_MOST};
+    const struct key key = window_name(known);
+    struct moment_record record = {.db = known->db,
+                                   .name = key.name,
+                                   .base = known->record.base_place,
+                                   .dirty = known->dirty,
+                                   .base_overwrote = known->record.base_overwrote,
+                                   .expire_ms = EXPIRE_NEVER};
+    struct merge_spot spot = {0, 0};
+    const struct merge_step *step;
+    const struct entry *entry;
+    struct rdb_writer writer;
+
+    access_begin(access, 0, true); /* before all deadlines */
+    place_take_back(worker, known);
+    entry = access_look(access, known->db, &key);
+    rdb_writer_init(&writer, &options, NULL);
+    if (entry != NULL) {
+        rdb_payload_write(&writer, entry);
+        record.has_value = true;
+        record.expire_ms = entry_expire_ms(entry);
+        record.payload = buffer_slice(&writer.out);
+    }
+    while ((step = merge_record_next(&known->record, &spot)) != NULL)
+        *ARRAY_PUSH(&record.steps) = (struct moment_step){.place = step->op->place,
+                                                          .prev = step->op->entry->prev,
+                                                          .wall = step->op->entry->wall,
+                                                          .words = step->op->words};
+    moment_write_record(&giving->bytes, &record);
+    moment_record_fini(&record);
+    rdb_writer_fini(&writer);
+}
+
+/* Of a key whose list is left out the base is its last operation. */
 static void give_record(struct access *access, struct window_key *known, void *context)
 {
     struct giving *giving = context;
@@ -99,11 +143,16 @@ static void give_record(struct access *access, struct window_key *known, void *c
                                          .dirty = known->dirty,
                                          .base_overwrote = known->record.base_overwrote && known->record.count == 0};
 
-    if (known->record.value != NULL && known->dirty.stamp == 0)
-        return; /* its version says as much */
-    if (written != NULL && (known->record.value != NULL || !part_crosses(written, record.base, record.base_overwrote)))
+    if (written != NULL && !part_crosses(written, record.base, record.base_overwrote))
         return;
     buffer_clear(&giving->bytes);
+    if (known->record.count != 0 && child_is_copy()) {
+        give_list(known, giving);
+        giving->take(buffer_slice(&giving->bytes), giving->context);
+        return;
+    }
+    if (known->record.value != NULL && (known->dirty.stamp == 0 || written != NULL))
+        return; /* its version says as much */
     moment_write_record(&giving->bytes, &record);
     giving->take(buffer_slice(&giving->bytes), giving->context);
 }
@@ -114,7 +163,7 @@ static void give_records(struct access *access, void (*take)(struct slice record
 
     gate_assert_alone();
     for (uint32_t i = 0; access->store->window != NULL && i <= access->store->stripe_mask; i++)
-        window_each_lasting(access, i, give_record, &giving);
+        (child_is_copy() ? window_each : window_each_lasting)(access, i, give_record, &giving);
     buffer_fini(&giving.bytes);
 }
 
@@ -172,21 +221,166 @@ static void put_record(struct access *access, const struct moment_record *record
         window_mark(access, known, record->dirty);
 }
 
-static bool put_records(struct access *access, const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES])
+static bool is_value(struct slice payload)
 {
+    const struct rdb_limits limits = persistence_limits();
+    struct rdb_reader reader;
+    struct rdb_value value;
+    struct slice body;
+    bool is_right;
+
+    if (!rdb_payload_check(payload, &body))
+        return false;
+    rdb_reader_init_memory(&reader, body);
+    is_right = rdb_payload_read(&reader, &limits, &value);
+    if (is_right) {
+        is_right = !value.is_empty;
+        rdb_value_destroy(&value);
+    }
+    rdb_reader_fini(&reader);
+    return is_right;
+}
+
+static bool check_record(const struct moment_record *record, unsigned db_count, char error[DATA_ORDER_ERROR_BYTES])
+{
+    if (record->steps.count != 0 && record->db >= db_count)
+        return fail(error, "a record of the window: a library of functions with a list");
+    if (record->steps.count != 0 && record->has_value && !is_value(record->payload))
+        return fail(error, "a record of the window: what it begins with is no value");
+    return true;
+}
+
+/* Before anything of them counts. */
+static bool check_records(const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES])
+{
+    const unsigned db_count = server_instance()->store->database_count;
     char reason[MOMENT_ERROR_BYTES];
     struct moment_record record;
 
     for (uint32_t i = 0; i < found->records.count; i++) {
-        if (!moment_read_record(found->records.items[i], access->store->database_count, &record, reason))
+        bool is_right;
+
+        if (!moment_read_record(found->records.items[i], db_count, &record, reason))
             return fail(error, reason);
-        put_record(access, &record);
+        is_right = check_record(&record, db_count, error);
         moment_record_fini(&record);
+        if (!is_right)
+            return false;
     }
     return true;
 }
 
-bool node_files_add_tombstones(const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES])
+enum { BATCH_STEPS = 1024 };
+
+/* The key begins anew with the value at its base, and the operations run again: that gives its value, its list, and
+ * what takes each of them back. */
+static bool put_list(struct place *place, const struct moment_record *record)
+{
+    const struct place_base base = {.db = record->db,
+                                    .key = key_make(record->name),
+                                    .place = record->base,
+                                    .dirty = record->dirty,
+                                    .overwrote = record->base_overwrote,
+                                    .has_value = record->has_value,
+                                    .expire_ms = record->expire_ms,
+                                    .payload = record->payload};
+
+    if (!place_base(place, &base))
+        return false;
+    for (uint32_t i = 0; i < record->steps.count; i++) {
+        const struct moment_step *from = &record->steps.items[i];
+        const struct window_step step = {.place = from->place,
+                                         .previous = from->prev,
+                                         .wall = from->wall,
+                                         .words = from->words,
+                                         .exists = true};
+
+        place_step(place, record->db, &base.key, &step);
+        if (i % BATCH_STEPS == BATCH_STEPS - 1) {
+            struct worker *worker = place->worker;
+
+            place_end(place);
+            place_begin_again(place, worker);
+        }
+    }
+    return true;
+}
+
+/* A thread that only loads has no worker: operations run by one. */
+static struct worker *open_worker(void)
+{
+    struct worker *worker = mem_alloc(sizeof(*worker));
+
+    worker_init(worker, server_instance(), WORKER_OF_LOADER);
+    return worker;
+}
+
+static bool has_lists(const struct data_order_found *found)
+{
+    const unsigned db_count = server_instance()->store->database_count;
+    bool has_one = false;
+
+    for (uint32_t i = 0; i < found->records.count && !has_one; i++) {
+        char reason[MOMENT_ERROR_BYTES];
+        struct moment_record record;
+
+        if (!moment_read_record(found->records.items[i], db_count, &record, reason))
+            continue;
+        has_one = record.steps.count != 0;
+        moment_record_fini(&record);
+    }
+    return has_one;
+}
+
+/* They were checked. */
+static bool put_lists(struct worker *given, const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES])
+{
+    struct worker *worker = given != NULL ? given : open_worker();
+    struct effects *effects = worker->run.access.effects;
+    struct place place = {.worker = NULL};
+    bool is_right = true;
+
+    place_begin_again(&place, worker);
+    for (uint32_t i = 0; is_right && i < found->records.count; i++) {
+        struct moment_record record;
+
+        is_right = moment_read_record(found->records.items[i], worker->server->store->database_count, &record, error);
+        if (!is_right)
+            break;
+        if (record.steps.count != 0 && !put_list(&place, &record))
+            is_right = fail(error, "a record of the window: what it begins with cannot be taken");
+        moment_record_fini(&record);
+    }
+    place.told = place.counts; /* they were counted when they came */
+    place_end(&place);
+    place_fini(&place);
+    worker->run.access.effects = effects;
+    if (given == NULL) {
+        worker_fini(worker);
+        mem_free(worker);
+    }
+    return is_right;
+}
+
+static bool put_records(struct worker *worker, struct access *access, const struct data_order_found *found,
+                        char error[DATA_ORDER_ERROR_BYTES])
+{
+    if (!check_records(found, error))
+        return false;
+    for (uint32_t i = 0; i < found->records.count; i++) {
+        struct moment_record record;
+
+        if (!moment_read_record(found->records.items[i], access->store->database_count, &record, error))
+            return false;
+        if (record.steps.count == 0)
+            put_record(access, &record);
+        moment_record_fini(&record);
+    }
+    return !has_lists(found) || put_lists(worker, found, error);
+}
+
+bool node_files_add_tombstones(struct worker *worker, const struct data_order_found *found,
+                               char error[DATA_ORDER_ERROR_BYTES])
 {
     struct store_counters counters = {0};
     struct access access;
@@ -194,10 +388,10 @@ bool node_files_add_tombstones(const struct data_order_found *found, char error[
     gate_assert_alone();
     access_init(&access, server_instance()->store, &counters);
     access_begin(&access, clock_wall_ms(), true);
-    return put_records(&access, found, error);
+    return put_records(worker, &access, found, error);
 }
 
-bool node_files_restore_window(const struct moment *moment, const struct data_order_found *found,
+bool node_files_restore_window(struct worker *worker, const struct moment *moment, const struct data_order_found *found,
                                char error[DATA_ORDER_ERROR_BYTES])
 {
     struct store *store = server_instance()->store;
@@ -215,7 +409,7 @@ bool node_files_restore_window(const struct moment *moment, const struct data_or
     access_begin(&access, clock_wall_ms(), true);
     for (unsigned db = 0; db <= horizon_libraries_db(&store->horizon); db++)
         window_forget_db(&access, db);
-    return put_records(&access, found, error);
+    return put_records(worker, &access, found, error);
 }
 
 /* From a load at start until the node begins. */
@@ -242,7 +436,7 @@ void node_files_begin(void)
     char error[DATA_ORDER_ERROR_BYTES];
 
     gate_assert_alone();
-    if (pending.is_there && active_is_on() && !node_files_restore_window(&pending.moment, &pending.found, error))
+    if (pending.is_there && active_is_on() && !node_files_restore_window(NULL, &pending.moment, &pending.found, error))
         log_warning("The window of the file is lost: %s", error);
     moment_fini(&pending.moment);
     data_order_found_fini(&pending.found);
@@ -250,7 +444,7 @@ void node_files_begin(void)
 }
 
 /* An append-only file: the entries behind its base are placed. */
-static bool begin(const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES])
+static bool begin(struct worker *worker, const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES])
 {
     struct moment moment = {.name = 0};
     bool good = true;
@@ -260,7 +454,7 @@ static bool begin(const struct data_order_found *found, char error[DATA_ORDER_ER
         node_prepare();
     if (found->state.size != 0)
         good = read_moment(buffer_slice(&found->state), &moment, error);
-    good = good && node_files_restore_window(&moment, found, error);
+    good = good && node_files_restore_window(worker, &moment, found, error);
     if (good)
         replay_begin(&moment.account.deeds, found->state.size != 0);
     moment_fini(&moment);
@@ -274,14 +468,14 @@ static bool restore(struct access *access, const struct data_order_found *found,
 
     (void)access;
     if (found->state.size != 0)
-        good = read_moment(buffer_slice(&found->state), &moment, error);
+        good = read_moment(buffer_slice(&found->state), &moment, error) && check_records(found, error);
     merge_vector_raise_all(&moment.account.vector, &found->done);
     merge_vector_raise_all(&moment.account.deeds, &found->done);
     merge_vector_raise_all(&moment.account.cut, &found->done);
     for (uint32_t i = 0; i < found->done.count; i++)
         moment.account.clock = MAX(moment.account.clock, found->done.items[i].stamp);
     if (good && active_is_on()) { /* it knows its state already */
-        good = found->is_begun || node_files_restore_window(&moment, found, error);
+        good = found->is_begun || node_files_restore_window(worker_self(), &moment, found, error);
     } else if (good) {
         node_resume(&moment.account);
         if (!found->is_begun)

@@ -14,15 +14,18 @@ void node_files_setup(void); /* main thread, before anything is loaded */
  * is none. Any thread; it waits for the disk. */
 must_check bool node_files_read_state(const char *path, struct moment *moment, char error[DATA_ORDER_ERROR_BYTES]);
 
+struct worker;
+
 /* In a forked child that writes a part of the data: of the window it gives the tombstones that cross. */
 struct part;
 void node_files_write_part(const struct part *part);
 /* Behind the keys of a part, with the gate owned: its tombstones are put into the window; the rest of the window stays.
  * Their keys are gone already. */
-must_check bool node_files_add_tombstones(const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES]);
+must_check bool node_files_add_tombstones(struct worker *worker, const struct data_order_found *found,
+                                          char error[DATA_ORDER_ERROR_BYTES]);
 
 /* With the gate owned, behind the keys of such a file, while the node runs: floor, flushes and records of the window.
- * `node_adopt` is the caller's. False: `error` has the reason. */
-must_check bool node_files_restore_window(const struct moment *moment, const struct data_order_found *found,
-                                          char error[DATA_ORDER_ERROR_BYTES]);
+ * `node_adopt` is the caller's. False: `error` has the reason. worker: the caller's thread's; NULL: it has none. */
+must_check bool node_files_restore_window(struct worker *worker, const struct moment *moment,
+                                          const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES]);
 void node_files_begin(void); /* right behind node_begin: the same for what was loaded at start */

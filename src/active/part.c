@@ -1,5 +1,6 @@
 #include "active/part.h"
 
+#include "active/node.h"
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/gate.h"
@@ -50,7 +51,8 @@ uint64_t part_level(const struct merge_vector *deeds, const struct merge_vector 
     uint64_t level = UINT64_MAX;
 
     for (uint32_t i = 0; i < deeds->count; i++) {
-        const uint64_t there = merge_vector_get(have, deeds->items[i].id);
+        const uint64_t id = deeds->items[i].id, begun = active_is_on() && id == node_origin() ? node_begun_at() : 0;
+        const uint64_t there = MAX(merge_vector_get(have, id), begun);
 
         if (there < deeds->items[i].stamp)
             level = MIN(level, there);
@@ -200,6 +202,13 @@ bool part_keys_has(struct part_keys *keys, unsigned db, const struct key *key)
         qsort(keys->items, keys->count, sizeof(*keys->items), compare);
     keys->is_sorted = true;
     return bsearch(&number, keys->items, keys->count, sizeof(*keys->items), compare) != NULL;
+}
+
+void part_keys_add_all(struct part_keys *keys, const struct part_keys *more)
+{
+    for (uint32_t i = 0; i < more->count; i++)
+        *ARRAY_PUSH(keys) = more->items[i];
+    keys->is_sorted = keys->is_sorted && more->count == 0;
 }
 
 void part_keys_fini(struct part_keys *keys)

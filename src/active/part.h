@@ -58,4 +58,5 @@ struct part_keys {
 
 void part_keys_add(struct part_keys *keys, unsigned db, const struct key *key);
 bool part_keys_has(struct part_keys *keys, unsigned db, const struct key *key);
+void part_keys_add_all(struct part_keys *keys, const struct part_keys *more);
 void part_keys_fini(struct part_keys *keys);

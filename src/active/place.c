@@ -2,8 +2,10 @@
 
 #include "active/place_priv.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "server/command/operation.h"
 #include "server/core/server.h"
+#include "server/durable/child.h"
 #include "server/run/dispatch.h"
 #include "server/run/obeyed.h"
 #include "store/undo.h"
@@ -453,6 +455,67 @@ void place_step(struct place *place, unsigned db, const struct key *key, const s
     assert(place->is_journaled && step->words.size != 0);
     read_step(place, db, key, step->words, &entry);
     place_entry(place, &entry, NULL);
+}
+
+/* No deadline has passed at wall time 0. */
+static void restore_payload(struct place *place, const struct place_base *base)
+{
+    char digits[NUMBER_I64_SPACE];
+    const int64_t expire_ms = base->expire_ms != EXPIRE_NEVER ? base->expire_ms : 0;
+    const struct slice words[] = {
+        SLICE("RESTORE"), base->key.name,   slice_make(digits, number_format_i64(digits, expire_ms)),
+        base->payload,    SLICE("REPLACE"), SLICE("ABSTTL")};
+    const struct place_run run = {.words = words, .word_count = countof(words), .db = base->db};
+
+    (void)place_run_words(place, &run);
+}
+
+bool place_base(struct place *place, const struct place_base *base)
+{
+    const struct frame_entry entry = {.wall = 0};
+    const struct target target = {.place = place, .entry = &entry, .key = base->key, .db = base->db, .at = base->place};
+    struct access *access = place_access(place);
+    struct merge_record record = {.base_place = base->place, .base_overwrote = base->overwrote};
+    struct window_key *known = window_find(access, base->db, &base->key);
+    struct merge_place last = base->place;
+    struct place_model model;
+    bool exists;
+
+    assert(place->is_journaled && base->db < access->store->database_count);
+    if (known != NULL)
+        window_remove(access, &known);
+    place_run_begin(place, 0, false);
+    exists = target_look(&target) != NULL;
+    place_run_end(place);
+    place_model_init(&model, &target);
+    if (exists)
+        place_model_destroy(&model.window.model, WINDOW_THERE);
+    if (base->has_value)
+        restore_payload(place, base);
+    if (last.origin == 0) /* nobody's */
+        last.origin = MERGE_ORIGIN_FLOOR;
+    exists = target_set_version(&target, last, base->overwrote);
+    record.value = window_value(exists);
+    known = window_add(access, base->db, &base->key, &record);
+    if (base->dirty.stamp != 0)
+        window_mark(access, known, base->dirty);
+    return exists == base->has_value;
+}
+
+void place_take_back(struct worker *worker, struct window_key *known)
+{
+    struct place place = {.worker = worker, .exclusive = true};
+    const struct frame_entry entry = {.wall = 0};
+    const struct target target = {.place = &place,
+                                  .entry = &entry,
+                                  .key = window_name(known),
+                                  .db = known->db,
+                                  .at = merge_record_last(&known->record)};
+    struct place_model model;
+
+    assert(child_is_copy());
+    place_model_init(&model, &target);
+    merge_record_take_back(&known->record, &model.window.model);
 }
 
 enum { COUNTS = sizeof(struct place_counts) / sizeof(uint64_t) };

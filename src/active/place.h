@@ -30,6 +30,7 @@
 struct access;
 struct client;
 struct place_waiting;
+struct window_key;
 struct window_step;
 struct worker;
 
@@ -131,6 +132,19 @@ struct place_value {
 bool place_value(struct place *place, const struct place_value *value);
 /* Likewise a step of the window, as it was before that: what one entry did to this key. */
 void place_step(struct place *place, unsigned db, const struct key *key, const struct window_step *step);
+/* Likewise: the value at the base, from a payload of DUMP or without one, takes the place of what the key is now; its
+ * list is empty. Steps follow. False: it is no value, and the key is gone. */
+struct place_base {
+    unsigned db;
+    struct key key;
+    struct merge_place place, dirty; /* dirty: stamp 0: it is clean */
+    bool overwrote, has_value;
+    int64_t expire_ms;
+    struct slice payload;
+};
+must_check bool place_base(struct place *place, const struct place_base *base);
+/* In a forked child: the key has the value of its base; its list stays to be read. */
+void place_take_back(struct worker *worker, struct window_key *known);
 /* True if what waits costs so much that the batch should end; not before as much has come as makes it worth that. */
 bool place_is_full(const struct place *place);
 bool place_goes_far_back(const struct place *place); /* what waits goes back farther than is good for so few */

@@ -196,17 +196,17 @@ static bool may_replace(void *context)
     return is_adopted;
 }
 
-static bool restore_window(void)
+static bool restore_window(struct worker *worker)
 {
     if (taken.moment.is_part)
-        return node_files_add_tombstones(&taken.found, taken.error);
-    return node_files_restore_window(&taken.moment, &taken.found, taken.error);
+        return node_files_add_tombstones(worker, &taken.found, taken.error);
+    return node_files_restore_window(worker, &taken.moment, &taken.found, taken.error);
 }
 
 static void complete(struct worker *worker, void *context)
 {
     (void)context;
-    if (!restore_window() || !place_own(worker))
+    if (!restore_window(worker) || !place_own(worker))
         assert(taken.error[0] != '\0');
 }
 
@@ -215,16 +215,17 @@ static void complete(struct worker *worker, void *context)
 struct part_reader {
     struct rdb_handler handler; /* first */
     struct access *access;
-    uint64_t deleted;
+    struct part_keys deleted; /* not among those of the part before its end: they are many, and these are looked for */
+    uint64_t deleted_here;
 };
 
 /* What is known of a key of the part goes; of two that could not give first, this node's is kept beside. */
-static void give_way(struct access *access, unsigned db, struct slice name)
+static void give_way(struct access *access, struct part_keys *keys, unsigned db, struct slice name)
 {
     const struct key key = key_make(name);
     struct window_key *known;
 
-    part_keys_add(&taken.part, db, &key);
+    part_keys_add(keys, db, &key);
     if (taken.moment.account.forced)
         own_data_keep_key(&taken.kept, access, db, &key);
     known = window_find(access, db, &key);
@@ -237,7 +238,7 @@ static bool note_record(struct rdb_handler *handler, struct rdb_reader *reader, 
 {
     (void)reader;
     (void)record;
-    give_way(((struct part_reader *)handler)->access, key->db, key->name);
+    give_way(((struct part_reader *)handler)->access, &taken.part, key->db, key->name);
     return true;
 }
 
@@ -249,7 +250,7 @@ static bool pass_library(struct rdb_handler *handler, struct rdb_reader *reader,
     return true;
 }
 
-/* A tombstone: the key goes. */
+/* A tombstone, or the list of a key that is not among those before it: the key goes. */
 static void note_aux(struct rdb_handler *handler, struct slice name, struct slice value)
 {
     struct part_reader *reader = (struct part_reader *)handler;
@@ -261,16 +262,17 @@ static void note_aux(struct rdb_handler *handler, struct slice name, struct slic
     if (!slice_equal(name, RDB_AUX_ORDER_RECORD) ||
         !moment_read_record(value, reader->access->store->database_count, &record, reason))
         return; /* what is wrong is told behind the keys */
-    if (record.db >= reader->access->store->database_count) {
-        moment_record_fini(&record); /* a library's, which no part has */
+    key = key_make(record.name);
+    if (record.db >= reader->access->store->database_count || /* a library's, which no part has */
+        (record.steps.count != 0 && part_keys_has(&taken.part, record.db, &key))) {
+        moment_record_fini(&record);
         return;
     }
-    key = key_make(record.name);
-    give_way(reader->access, record.db, record.name);
+    give_way(reader->access, &reader->deleted, record.db, record.name);
     change_begin(&change, reader->access, record.db, &key);
     if (change_entry(&change) != NULL) {
         change_delete(&change);
-        reader->deleted++;
+        reader->deleted_here++;
     }
     change_abandon(&change);
     moment_record_fini(&record);
@@ -297,8 +299,10 @@ static void make_room(struct worker *worker, void *context)
     if (rdb_read_file(&reader, &part.handler) && rewind_file(NULL))
         status = STATUS_OK;
     rdb_reader_fini(&reader);
+    part_keys_add_all(&taken.part, &part.deleted);
+    part_keys_fini(&part.deleted);
     log_notice("A part of the state: %" PRIu32 " keys, of which %" PRIu64 " were there and are deleted",
-               taken.part.count, part.deleted);
+               taken.part.count, part.deleted_here);
     if (status != STATUS_OK)
         log_warning("The part of a state cannot be read");
 }

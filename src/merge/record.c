@@ -808,6 +808,11 @@ bool merge_record_settle(struct merge_record *record, const struct merge_horizon
     return record->value == NULL;
 }
 
+void merge_record_take_back(struct merge_record *record, const struct merge_model *model)
+{
+    take_back(record, (struct merge_spot){0, 0}, model);
+}
+
 void merge_record_forget_list(struct merge_record *record, const struct merge_model *model)
 {
     if (record->count == 0)

@@ -131,6 +131,9 @@ bool merge_record_rests_on(const struct merge_record *record, struct merge_place
 bool merge_record_settle(struct merge_record *record, const struct merge_horizon *horizon, bool keep,
                          const struct merge_model *model);
 
+/* The value is that of the base then, and the steps cannot be taken back any more: for a copy of the node that writes
+ * both down and ends. */
+void merge_record_take_back(struct merge_record *record, const struct merge_model *model);
 /* Gives up the list, as there is no memory for it: the value now becomes the base. */
 void merge_record_forget_list(struct merge_record *record, const struct merge_model *model);
 void merge_record_validate(const struct merge_record *record); /* asserts the order */

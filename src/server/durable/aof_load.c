@@ -655,7 +655,7 @@ static bool load_entries(struct loading_file *file)
     char error[DATA_ORDER_ERROR_BYTES];
     bool good;
 
-    if (!order->is_begun && !data_order_begin(order, error))
+    if (!order->is_begun && !data_order_begin(order, file->request->worker, error))
         return damaged(file, 0, error);
     good = load_pieces(file);
     access->changed = changed;

@@ -78,12 +78,12 @@ void data_order_take(struct data_order_found *found, struct slice name, struct s
     }
 }
 
-bool data_order_begin(struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES])
+bool data_order_begin(struct data_order_found *found, struct worker *worker, char error[DATA_ORDER_ERROR_BYTES])
 {
     gate_assert_alone();
     assert(data_order_is_wanted() && !found->is_begun);
     found->is_begun = true;
-    return keeper->begin(found, error);
+    return keeper->begin(worker, found, error);
 }
 
 void data_order_place(struct data_order_found *found, struct worker *worker, const struct data_order_entry *entry)

@@ -59,7 +59,7 @@ struct data_order_keeper {
     void (*records)(struct access *access, void (*take)(struct slice record, void *context), void *context);
     unsigned (*origin)(uint64_t id); /* the local number of one that a file names */
     /* An append-only file: its base is loaded, what it has behind it comes. False: `error` has the reason. */
-    bool (*begin)(const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES]);
+    bool (*begin)(struct worker *worker, const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES]);
     void (*place)(struct worker *worker, const struct data_order_entry *entry); /* in its order */
     void (*end)(void);
     /* The data are those of a file; an empty state: of one that has none. False: `error` has the reason. */
@@ -84,7 +84,7 @@ void data_order_fill_save(const struct data_order *order, struct rdb_save_reques
 unsigned data_order_origin(uint64_t id, void *context);
 void data_order_take(struct data_order_found *found, struct slice name, struct slice value); /* a fact of a file */
 /* The commands of an append-only file, in their order. Whoever calls is alone with the data. */
-must_check bool data_order_begin(struct data_order_found *found,
+must_check bool data_order_begin(struct data_order_found *found, struct worker *worker,
                                  char error[DATA_ORDER_ERROR_BYTES]); /* once; behind its base */
 void data_order_place(struct data_order_found *found, struct worker *worker, const struct data_order_entry *entry);
 /* A command without a stamp changes the key next; what is returned goes to data_order_left, when it has. */
