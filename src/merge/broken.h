@@ -48,7 +48,9 @@
     BREAK(IN_PLACE_ANY_UNDO, "in-place-any-undo",                                                                      \
           "an older one runs at the end though a younger one is taken back as a whole")                                \
     BREAK(IN_PLACE_LIMITS, "in-place-limits", "additions run at the end though one of them may meet a limit")          \
-    BREAK(IN_PLACE_EMPTIES, "in-place-empties", "a removal runs at the end though it may have emptied the key")
+    BREAK(IN_PLACE_EMPTIES, "in-place-empties", "a removal runs at the end though it may have emptied the key")        \
+    BREAK(IN_PLACE_PUSH_LAST, "in-place-push-last", "an older push comes behind what younger ones have pushed")        \
+    BREAK(IN_PLACE_PUSH_ANY, "in-place-push-any", "an older push passes younger ones that do not just push")
 
 enum merge_break {
 #define BREAK(name, text, what) MERGE_BREAK_##name,

@@ -46,13 +46,15 @@ struct merge_item {
 };
 
 /* What an operation touches of its key, as far as it matters to running out of its place: one member (a number made of
- * its name; 0 of a value that has none), or possibly everything. */
+ * its name; 0 of a value that has none), one end of a list, or possibly everything. */
 enum merge_touch_kind {
     MERGE_TOUCH_UNKNOWN, /* the model was not asked yet */
     MERGE_TOUCHES_ALL,
-    MERGE_WRITES,  /* the member becomes what the words say */
-    MERGE_REMOVES, /* the member goes, if it is there */
-    MERGE_ADDS     /* to the integer that the member is */
+    MERGE_WRITES,       /* the member becomes what the words say */
+    MERGE_REMOVES,      /* the member goes, if it is there */
+    MERGE_ADDS,         /* to the integer that the member is */
+    MERGE_PUSHES_FIRST, /* so many elements (in the place of the member) become the first ones of the list */
+    MERGE_PUSHES_LAST   /* or the last ones */
 };
 
 struct merge_touch {
@@ -76,12 +78,18 @@ struct merge_model {
     /* The operation is older than `younger` others, each of which touched one member alone. Is it the same on the value
      * as it is now? An integer is so far from the limits that no order of them would meet one, and the key does not
      * get empty by it before any of them, nor while the last `again` of its member are taken back and run again
-     * behind it. If so, that and `apply` follow. */
+     * behind it. If so, that and `apply` follow; of one that pushes (no list is full then) `apply_behind`, or
+     * `apply` if nothing stands behind it, which `again` tells: 0. */
     bool (*suits)(const struct merge_model *model, const struct merge_value *value, const struct merge_op *op,
                   uint32_t younger, uint32_t again);
     /* Does it take back what such an operation did to its member, and nothing else, whatever others have done to the
-     * value since? That of an addition takes off what was added. No if the operation made the key or met a deadline. */
+     * value since? That of an addition takes off what was added; that of a push as many elements as it has pushed, from
+     * the same end. No if the operation made the key or met a deadline. */
     bool (*undo_is_apart)(const struct merge_model *model, const struct merge_undo *undo, enum merge_touch_kind kind);
+    /* Runs an operation that pushes, as `apply`, but `behind` elements at its end stay there: younger ones have pushed
+     * them. What takes it back is as if these were not there: they are taken back before. */
+    struct merge_value *(*apply_behind)(const struct merge_model *model, struct merge_value *value,
+                                        const struct merge_op *op, uint64_t behind, struct merge_undo **undo);
     struct merge_undo *(*undo_acquire)(const struct merge_model *model, struct merge_undo *undo); /* accepts NULL */
     void (*undo_release)(const struct merge_model *model, struct merge_undo *undo);               /* accepts NULL */
     /* What has a deadline <= wall goes. Takes the value over. */

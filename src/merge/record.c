@@ -85,6 +85,16 @@ uint64_t merge_record_step_count(const struct merge_record *record)
     return count_from(record, (struct merge_spot){0, 0});
 }
 
+uint64_t merge_record_stamp_at(const struct merge_record *record, uint64_t index)
+{
+    uint32_t part = 0, count;
+    const struct merge_step *steps = part_steps(record, part, &count);
+
+    for (; index >= count; steps = part_steps(record, ++part, &count))
+        index -= count;
+    return steps[index].op->place.stamp;
+}
+
 uint64_t merge_record_drop_from(const struct merge_record *record)
 {
     const struct merge_part *first = older_count(record) != 0 ? &record->older->items[0] : NULL;
@@ -156,11 +166,13 @@ static void reserve_steps(struct merge_record *record, uint32_t more)
     record->capacity = steps.capacity;
 }
 
+static void sum_up(struct merge_part *part);
+
 /* Room for a step at the end. */
 static struct merge_step *add_step(struct merge_record *record)
 {
     if (UNLIKELY(record->count >= MERGE_PART_MOST)) {
-        (void)add_part(record, older_count(record), alloc_part(record->steps, record->count), record->count);
+        sum_up(add_part(record, older_count(record), alloc_part(record->steps, record->count), record->count));
         record->count = 0;
     }
     reserve_steps(record, 1);
@@ -405,6 +417,11 @@ static bool is_same_member(const struct merge_step *step, const struct merge_tou
     return step->touch.member == touch->member && !merge_broken(MERGE_BREAK_IN_PLACE_SAME_MEMBER);
 }
 
+static bool pushes(const struct merge_touch *touch)
+{
+    return touch->kind == MERGE_PUSHES_FIRST || touch->kind == MERGE_PUSHES_LAST;
+}
+
 /* Both may be in any order. An addition that was refused for a limit does not work behind another one either: the value
  * is still so near to the limit that the model lets nothing be added (`suits`). */
 static bool go_together(const struct merge_step *step, const struct merge_touch *touch)
@@ -412,18 +429,55 @@ static bool go_together(const struct merge_step *step, const struct merge_touch 
     return !is_same_member(step, touch) || (step->touch.kind == MERGE_ADDS && touch->kind == MERGE_ADDS);
 }
 
-static bool is_single(struct merge_step *step, const struct merge_model *model)
+static bool is_known_single(const struct merge_step *step)
+{
+    return !step->was_missing && step->touch.kind != MERGE_TOUCHES_ALL && !pushes(&step->touch) &&
+           (step->undo == NULL || step->is_apart);
+}
+
+/* One that was refused may have met another type. */
+static bool is_known_push(const struct merge_step *step)
+{
+    return (!step->was_missing && step->undo != NULL && step->is_apart && pushes(&step->touch)) ||
+           merge_broken(MERGE_BREAK_IN_PLACE_PUSH_ANY);
+}
+
+static void know_touch(struct merge_step *step, const struct merge_model *model)
 {
     if (step->touch.kind == MERGE_TOUCH_UNKNOWN)
         note_touch(step, model);
-    return !step->was_missing && step->touch.kind != MERGE_TOUCHES_ALL && (step->undo == NULL || step->is_apart);
+}
+
+static bool is_single(struct merge_step *step, const struct merge_model *model)
+{
+    know_touch(step, model);
+    return is_known_single(step);
+}
+
+/* Of a part, if it is known what its steps touch. */
+static void sum_up(struct merge_part *part)
+{
+    part->is_known = part->adds = part->pushes = true;
+    part->pushed_first = part->pushed_last = 0;
+    for (uint32_t i = 0; i < part->count && (part->adds || part->pushes); i++) {
+        const struct merge_step *step = &part->steps[i];
+
+        if (step->touch.kind == MERGE_TOUCH_UNKNOWN) {
+            part->is_known = false;
+            return;
+        }
+        part->adds = part->adds && is_known_single(step) && step->touch.kind == MERGE_ADDS;
+        part->pushes = part->pushes && is_known_push(step);
+        part->pushed_first += step->touch.kind == MERGE_PUSHES_FIRST ? step->touch.member : 0;
+        part->pushed_last += step->touch.kind == MERGE_PUSHES_LAST ? step->touch.member : 0;
+    }
 }
 
 static void look_at_part(struct merge_part *part, const struct merge_model *model)
 {
-    part->is_known = part->adds = true;
-    for (uint32_t i = 0; i < part->count && part->adds; i++)
-        part->adds = is_single(&part->steps[i], model) && part->steps[i].touch.kind == MERGE_ADDS;
+    for (uint32_t i = 0; i < part->count; i++)
+        know_touch(&part->steps[i], model);
+    sum_up(part);
 }
 
 /* All steps of the part may be passed by an addition, as far as is known. */
@@ -478,6 +532,39 @@ static bool may_pass(struct merge_record *record, struct merge_spot from, const 
     return looked_at_all || passing.together;
 }
 
+/* The steps from this one on only push. Gives the number of elements that they have pushed at the same end. */
+static bool may_pass_pushes(struct merge_record *record, struct merge_spot from, const struct merge_touch *touch,
+                            const struct merge_model *model, uint64_t *behind)
+{
+    const bool is_first = touch->kind == MERGE_PUSHES_FIRST;
+
+    *behind = 0;
+    if (record->value == NULL)
+        return false;
+    for (uint32_t part = older_count(record) + 1; part-- != from.part;) {
+        struct merge_part *its = part < older_count(record) ? &record->older->items[part] : NULL;
+        struct merge_step *steps;
+        uint32_t count;
+
+        if (its != NULL && part != from.part) {
+            if (!its->is_known)
+                look_at_part(its, model);
+            if (!its->pushes)
+                return false;
+            *behind += is_first ? its->pushed_first : its->pushed_last;
+            continue;
+        }
+        steps = part_steps(record, part, &count);
+        for (uint32_t i = part == from.part ? from.at : 0; i < count; i++) {
+            know_touch(&steps[i], model);
+            if (!is_known_push(&steps[i]))
+                return false;
+            *behind += steps[i].touch.kind == touch->kind ? steps[i].touch.member : 0;
+        }
+    }
+    return true;
+}
+
 /* Makes room for a step. It is behind the spot then. */
 static struct merge_step *insert_step(struct merge_record *record, struct merge_spot *spot, struct merge_op *op)
 {
@@ -504,14 +591,19 @@ static struct merge_step *insert_step(struct merge_record *record, struct merge_
 /* Where its step is to be. */
 static bool find_place(struct merge_record *record, const struct merge_op *op, const struct merge_horizon *horizon,
                        const struct merge_touch *touch, const struct merge_model *model, struct merge_spot *spot,
-                       uint32_t *again)
+                       uint32_t *again, uint64_t *behind)
 {
     uint64_t younger;
 
+    *again = 0;
+    *behind = 0;
     if (merge_place_compare(op->place, horizon->flush) <= 0 || merge_place_compare(op->place, record->base_place) <= 0)
         return false;
     *spot = find_spot(record, op->place);
     younger = count_from(record, *spot);
+    if (pushes(touch))
+        return younger != 0 && may_pass_pushes(record, *spot, touch, model, behind) &&
+               model->suits(model, record->value, op, 0, *behind != 0);
     return younger != 0 && younger <= MERGE_PASSED_MOST && may_pass(record, *spot, touch, model, again) &&
            model->suits(model, record->value, op, (uint32_t)younger, *again);
 }
@@ -561,17 +653,21 @@ const struct merge_step *merge_record_run_in_place(struct merge_record *record, 
     struct merge_undo *undo = NULL;
     struct merge_spot spot;
     struct merge_touch touch;
+    uint64_t behind;
     uint32_t again;
     bool is_apart;
 
     if (op->overwrites || record->count == 0)
         return NULL;
     touch = model->touch(model, op);
-    if (!find_place(record, op, horizon, &touch, model, &spot, &again))
+    if (!find_place(record, op, horizon, &touch, model, &spot, &again, &behind))
         return NULL;
+    if (merge_broken(MERGE_BREAK_IN_PLACE_PUSH_LAST))
+        behind = 0;
     if (again != 0)
         take_back_member(record, spot, &touch, model);
-    record->value = model->apply(model, record->value, op, &undo);
+    record->value = behind != 0 ? model->apply_behind(model, record->value, op, behind, &undo)
+                                : model->apply(model, record->value, op, &undo);
     is_apart = undo == NULL || model->undo_is_apart(model, undo, (enum merge_touch_kind)touch.kind);
     if (is_apart && (again == 0 || run_member(record, spot, &touch, model)))
         return insert_single(record, spot, op, undo, model);
@@ -716,6 +812,11 @@ void merge_record_ran(struct merge_record *record, struct merge_op *op, struct m
     debug_assert(!op->overwrites && merge_place_before(merge_record_last(record), op->place));
     *add_step(record) = (struct merge_step){.op = op, .undo = undo, .was_missing = was_missing};
     record->value = value;
+}
+
+void merge_record_note_last(struct merge_record *record, const struct merge_model *model)
+{
+    know_touch(&record->steps[record->count - 1], model);
 }
 
 void merge_record_ran_over(struct merge_record *record, struct merge_place place, struct merge_value *value,

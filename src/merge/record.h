@@ -10,7 +10,8 @@
  * the end also if it is older, and gets its place in the list, if the younger ones are such as well and did what they
  * should: the key was there with this type all along, no deadline was over, nobody was refused or near a limit. Then
  * their undos may be applied in any order, too, and the list is taken back as ever. Of younger changes of the same
- * member these alone are taken back and run again.
+ * member these alone are taken back and run again. A push on a list that younger ones have but pushed on puts its
+ * elements before theirs: so many of them stand at its end. Who takes the list back meets each push at its end again.
  *
  * A key without a record stands at the floor or at the flush stamp, whichever is younger: of what is older nothing is
  * known, or nothing is left. All functions are pure: they know this record, the operation and the horizon. */
@@ -44,8 +45,10 @@ struct merge_step {
 struct merge_part {
     struct merge_step *steps; /* room for MERGE_PART_MOST */
     uint32_t count;
-    bool is_known; /* what follows is up to date */
-    bool adds;     /* all of them are additions that others may pass */
+    bool is_known;                      /* what follows is up to date */
+    bool adds;                          /* all of them are additions that others may pass */
+    bool pushes;                        /* all of them are pushes that others may pass */
+    uint64_t pushed_first, pushed_last; /* elements, by these */
 };
 struct merge_older {
     struct merge_part *items; /* none is empty */
@@ -78,6 +81,7 @@ struct merge_spot {
 /* Returns the step there, and goes to the next one; {0} is the first. NULL: there is no more. */
 struct merge_step *merge_record_next(const struct merge_record *record, struct merge_spot *spot);
 uint64_t merge_record_step_count(const struct merge_record *record);
+uint64_t merge_record_stamp_at(const struct merge_record *record, uint64_t index); /* of the step; it is there */
 /* The stamp of a step; when it is settled, enough others are to make dropping them worthwhile. There are steps. */
 uint64_t merge_record_drop_from(const struct merge_record *record);
 
@@ -109,6 +113,8 @@ uint32_t merge_record_younger(const struct merge_record *record, struct merge_pl
  * operation's entry, and the undo. `value`: what the key is now. */
 void merge_record_ran(struct merge_record *record, struct merge_op *op, struct merge_undo *undo, bool was_missing,
                       struct merge_value *value);
+/* Notes what the last step touches, which whoever passes it would ask for. It ran just now, so that is cheaper here. */
+void merge_record_note_last(struct merge_record *record, const struct merge_model *model);
 void merge_record_ran_over(struct merge_record *record, struct merge_place place, struct merge_value *value,
                            const struct merge_model *model); /* the same for one that overwrote */
 

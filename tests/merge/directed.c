@@ -117,6 +117,38 @@ static void set_on_both_sides_turned(struct sim *sim)
     sim_cut(sim, A, B, false);
 }
 
+/* Both push at both ends meanwhile: what is older comes before what was pushed since, and behind what was there. */
+static void pushes_on_both_sides(struct sim *sim)
+{
+    push(sim, A, 0, 'm');
+    in_step(sim);
+    sim_cut(sim, A, B, true);
+    for (uint32_t i = 0; i < 3; i++) {
+        push(sim, A, 0, (char)('1' + i));
+        sim->now += 5;
+        sim_command(sim, B, 0, (struct value_part){.kind = KIND_LPUSH, .a = (char)('a' + i)});
+        push(sim, B, 0, (char)('p' + i));
+        sim->now += 5;
+        sim_command(sim, A, 0, (struct value_part){.kind = KIND_LPUSH, .a = (char)('x' + i)});
+    }
+    sim_cut(sim, A, B, false);
+}
+
+/* What was trimmed in between, and what was popped, is not what older pushes stand before. */
+static void pushes_and_a_trim(struct sim *sim)
+{
+    for (uint32_t i = 0; i < 6; i++)
+        push(sim, A, 0, (char)('0' + i));
+    in_step(sim);
+    sim_cut(sim, A, B, true);
+    push(sim, A, 0, 'p');
+    sim->now += 5;
+    push(sim, B, 0, 'q');
+    sim_command(sim, B, 0, (struct value_part){.kind = KIND_LTRIM, .n = 1, .m = 3});
+    push(sim, B, 0, 'r');
+    sim_cut(sim, A, B, false);
+}
+
 /* A crash loses nothing that a peer has. */
 static void crash_amid_increments(struct sim *sim)
 {
@@ -405,6 +437,8 @@ static const struct directed histories[] = {
     {"a repair waits", repair_waits, 3, true, MERGE_BREAK_REPAIR_EARLY, "s \"7\""},
     {"a removal heard of first", removal_heard_of_first, 2, false, MERGE_BREAK_HELLO_ALONE, "s \"1\""},
     {"a late flush", late_flush, 2, true, MERGE_BREAK_FLUSH_LATE, "s \"12\""},
+    {"pushes on both sides", pushes_on_both_sides, 2, false, MERGE_BREAK_IN_PLACE_PUSH_LAST, "l [zcybxam1p2q3r]"},
+    {"pushes and a trim", pushes_and_a_trim, 2, false, MERGE_BREAK_IN_PLACE_PUSH_ANY, "l [12r]"},
     {"a crash of the sponsor", crash_of_the_sponsor, 2, false, MERGE_BREAK_JOIN_UNSYNCED, "s \"11\""},
 };
 

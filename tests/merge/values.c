@@ -445,12 +445,12 @@ struct merge_value *value_apply_part(struct merge_value *value, const struct val
 }
 
 /* What was touched: a whole value where a key appeared, disappeared or became another one, a member, what was added to
- * an integer, else stretches of bytes. */
+ * an integer, at which end was pushed, else stretches of bytes. */
 struct merge_undo {
     uint32_t references;
-    enum { UNDO_WHOLE, UNDO_BYTES, UNDO_MEMBER, UNDO_ADDITION } form;
+    enum { UNDO_WHOLE, UNDO_BYTES, UNDO_MEMBER, UNDO_ADDITION, UNDO_PUSH } form;
     struct merge_value *before; /* if whole; of a member: the value that has it */
-    uint8_t member;             /* VALUE_MEMBERS: the string itself */
+    uint8_t member;             /* VALUE_MEMBERS: the string itself; of a push: whether it was at the tail */
     int64_t amount;
     uint32_t count;
     struct {
@@ -480,6 +480,8 @@ static uint8_t type_of_part(const struct value_part *part)
         return VALUE_HASH;
     if (part->kind == KIND_SADD || part->kind == KIND_SREM)
         return VALUE_SET;
+    if (part->kind == KIND_LPUSH || part->kind == KIND_RPUSH)
+        return VALUE_LIST;
     return part->kind == KIND_INCRBY ? VALUE_STRING : VALUE_ZSET;
 }
 
@@ -502,6 +504,10 @@ static struct merge_touch value_touch(const struct merge_op *op)
     case KIND_HDEL:
     case KIND_ZREM:
         return (struct merge_touch){part->member, MERGE_REMOVES};
+    case KIND_LPUSH:
+        return (struct merge_touch){1, MERGE_PUSHES_FIRST};
+    case KIND_RPUSH:
+        return (struct merge_touch){1, MERGE_PUSHES_LAST};
     default:
         return (struct merge_touch){.kind = MERGE_TOUCHES_ALL};
     }
@@ -531,6 +537,8 @@ static bool value_suits(const struct merge_value *value, const struct merge_op *
 
     if (value->type != type_of_part(part))
         return false;
+    if (value->type == VALUE_LIST)
+        return value->count < VALUE_LIST_MOST;
     if (again != 0 && members <= again + 1 && !merge_broken(MERGE_BREAK_IN_PLACE_EMPTIES))
         return false;
     switch (value_touch(op).kind) {
@@ -546,6 +554,8 @@ static bool value_suits(const struct merge_value *value, const struct merge_op *
 
 static bool value_undo_is_apart(const struct merge_undo *undo, enum merge_touch_kind kind)
 {
+    if (kind == MERGE_PUSHES_FIRST || kind == MERGE_PUSHES_LAST)
+        return undo->form == UNDO_PUSH;
     return undo->form == (kind == MERGE_ADDS ? UNDO_ADDITION : UNDO_MEMBER);
 }
 
@@ -587,6 +597,11 @@ static bool note_apart(struct merge_undo *undo, const struct merge_op *op, struc
         undo->member = part->member;
         undo->before = value_copy(before);
         return true;
+    case MERGE_PUSHES_FIRST:
+    case MERGE_PUSHES_LAST: /* its elements may be the same ones also if it had expired */
+        undo->form = UNDO_PUSH;
+        undo->member = part->kind == KIND_RPUSH;
+        return before->deadline == after->deadline && before->count + 1 == after->count;
     default:
         return false;
     }
@@ -653,11 +668,15 @@ static struct merge_value *value_undo(struct merge_value *value, const struct me
         value_destroy(value);
         return value_copy(undo->before);
     }
+    if (undo->form == UNDO_PUSH && (value == NULL || value->type != VALUE_LIST))
+        return value; /* a rule is broken */
     value = value_own(value);
     if (undo->form == UNDO_MEMBER)
         restore_member(value, undo->before, undo->member);
     else if (undo->form == UNDO_ADDITION)
         take_off(value, undo->member, undo->amount);
+    else if (undo->form == UNDO_PUSH)
+        value = list_remove(value, undo->member ? value->count - 1u : 0, 1);
     for (uint32_t i = 0; i < undo->count; i++)
         ((uint8_t *)value)[undo->bytes[i].at] = undo->bytes[i].byte;
     return value;
@@ -676,6 +695,24 @@ static struct merge_value *value_apply(struct merge_value *value, const struct m
     if (undo != NULL)
         *undo = value_what_was_touched(op, before, value);
     value_destroy(before);
+    return value;
+}
+
+/* One that has expired is no list to push on: what it does then has no undo that stands apart. */
+static struct merge_value *value_apply_behind(struct merge_value *value, const struct merge_op *op, uint64_t behind,
+                                              struct merge_undo **undo)
+{
+    const struct value_part *part = (const void *)op->words.data;
+
+    if (value->deadline != 0 && value->deadline <= op->entry->wall)
+        return value_apply(value, op, undo);
+    value = value_own(value);
+    behind = behind < value->count ? behind : value->count; /* more only if a rule is broken */
+    list_insert(value, part->kind == KIND_LPUSH ? (unsigned)behind : value->count - (unsigned)behind, part->a);
+    *undo = mem_alloc_zero(sizeof(**undo));
+    (*undo)->references = 1;
+    (*undo)->form = UNDO_PUSH;
+    (*undo)->member = part->kind == KIND_RPUSH;
     return value;
 }
 
@@ -729,6 +766,13 @@ static bool model_undo_is_apart(const struct merge_model *model, const struct me
     return value_undo_is_apart(undo, kind);
 }
 
+static struct merge_value *model_apply_behind(const struct merge_model *model, struct merge_value *value,
+                                              const struct merge_op *op, uint64_t behind, struct merge_undo **undo)
+{
+    (void)model;
+    return value_apply_behind(value, op, behind, undo);
+}
+
 static struct merge_undo *model_undo_acquire(const struct merge_model *model, struct merge_undo *undo)
 {
     (void)model;
@@ -770,6 +814,7 @@ const struct merge_model value_model = {.apply = model_apply,
                                         .touch = model_touch,
                                         .suits = model_suits,
                                         .undo_is_apart = model_undo_is_apart,
+                                        .apply_behind = model_apply_behind,
                                         .undo_acquire = model_undo_acquire,
                                         .undo_release = model_undo_release,
                                         .expire = model_expire,
