@@ -195,8 +195,8 @@ static ALWAYS_INLINE void push(struct quicklist *list, enum quicklist_end end, s
 
 static NOINLINE void note_push(struct value_log *log, enum quicklist_end end, uint64_t count)
 {
-    if (!value_log_extend(log, QUICKLIST_STEP_PUSHED, end, count))
-        value_log_note(log, &(struct value_step){.a = count, .b = end, .kind = QUICKLIST_STEP_PUSHED});
+    if (!value_log_extend(log, VALUE_STEP_PUSHED, end, count))
+        value_log_note(log, &(struct value_step){.a = count, .b = end, .kind = VALUE_STEP_PUSHED});
 }
 
 void quicklist_push(struct quicklist *list, enum quicklist_end end, struct slice text)
@@ -206,6 +206,29 @@ void quicklist_push(struct quicklist *list, enum quicklist_end end, struct slice
     if (UNLIKELY(log != NULL))
         note_push(log, end, 1);
     push(list, end, text);
+}
+
+void quicklist_push_behind(struct quicklist *list, enum quicklist_end end, uint64_t behind, struct slice text)
+{
+    struct value_log *log = value_log_of(list);
+    struct listpack_value value;
+    struct quicklist_iter iter;
+    uint64_t index;
+    bool is_there;
+
+    assert(behind <= list->count);
+    if (UNLIKELY(log != NULL))
+        note_push(log, end, 1);
+    index = end == QUICKLIST_HEAD ? behind : list->count - behind;
+    if (index == list->count) {
+        push(list, QUICKLIST_TAIL, text);
+        return;
+    }
+    quicklist_iter_init(&iter, list, (int64_t)index, QUICKLIST_FORWARD);
+    is_there = quicklist_iter_next(&iter, &value);
+    assert(is_there);
+    quicklist_iter_insert_unnoted(list, &iter, text);
+    quicklist_iter_fini(&iter);
 }
 
 bool quicklist_peek(const struct quicklist *list, enum quicklist_end end, struct listpack_value *value)
@@ -435,13 +458,14 @@ static void replace_at(struct quicklist *list, uint64_t index, struct slice text
 void quicklist_undo(struct quicklist *list, const struct value_step *step)
 {
     assert(value_log_of(list) == NULL);
-    switch ((enum quicklist_step)step->kind) {
-    case QUICKLIST_STEP_PUSHED:
+    if (step->kind == VALUE_STEP_PUSHED) {
         if (step->a == 1)
             quicklist_drop(list, (enum quicklist_end)step->b);
         else
             (void)quicklist_delete_range(list, step->b == QUICKLIST_HEAD ? 0 : -(int64_t)step->a, step->a);
-        break;
+        return;
+    }
+    switch ((enum quicklist_step)step->kind) {
     case QUICKLIST_STEP_DROPPED:
         push(list, (enum quicklist_end)step->b, step->first);
         break;

@@ -56,6 +56,8 @@ void quicklist_undo(struct quicklist *list, const struct value_step *step);
 enum quicklist_end { QUICKLIST_HEAD, QUICKLIST_TAIL };
 
 void quicklist_push(struct quicklist *list, enum quicklist_end end, struct slice text);
+/* As if the last `behind` elements at that end were not there: they are behind it then. What takes it back, too. */
+void quicklist_push_behind(struct quicklist *list, enum quicklist_end end, uint64_t behind, struct slice text);
 must_check bool quicklist_peek(const struct quicklist *list, enum quicklist_end end, struct listpack_value *value);
 void quicklist_drop(struct quicklist *list, enum quicklist_end end); /* the list is not empty */
 

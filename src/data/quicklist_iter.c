@@ -294,6 +294,11 @@ static void insert_beside(struct quicklist *list, struct quicklist_iter *iter, e
     iter->is_fresh = false;
 }
 
+void quicklist_iter_insert_unnoted(struct quicklist *list, struct quicklist_iter *iter, struct slice text)
+{
+    insert_beside(list, iter, QUICKLIST_BACKWARD, text);
+}
+
 void quicklist_insert_before(struct quicklist *list, struct quicklist_iter *iter, struct slice text)
 {
     struct value_log *log = value_log_of(list);

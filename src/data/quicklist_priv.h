@@ -65,9 +65,8 @@ static inline struct quicklist_node *neighbour(const struct quicklist *list, con
                                                   : list_previous(&list->nodes, &node->link));
 }
 
-/* Steps that take changes back (data/undo.h). */
+/* Steps that take changes back (data/undo.h), besides VALUE_STEP_PUSHED. */
 enum quicklist_step {
-    QUICKLIST_STEP_PUSHED,   /* a: how many elements; b: at which end */
     QUICKLIST_STEP_DROPPED,  /* first: the element; b: at which end it was */
     QUICKLIST_STEP_INSERTED, /* a: the index of the element */
     QUICKLIST_STEP_DELETED,  /* a: the index of the first one; first: the elements, each behind its size (8 bytes) */
@@ -79,6 +78,9 @@ static inline void quicklist_note_index(struct value_log *log, enum quicklist_st
 {
     value_log_note(log, &(struct value_step){.a = index, .first = text, .kind = kind});
 }
+
+/* quicklist_insert_before, without a step for it. */
+void quicklist_iter_insert_unnoted(struct quicklist *list, struct quicklist_iter *iter, struct slice text);
 
 /* --- nodes outside of a list --- */
 

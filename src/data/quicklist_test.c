@@ -117,10 +117,14 @@ static void check_all(const struct quicklist *list)
 static void push_one(struct random *random, struct quicklist *list)
 {
     enum quicklist_end end = random_below(random, 2) != 0 ? QUICKLIST_HEAD : QUICKLIST_TAIL;
+    size_t behind = random_below(random, 3) == 0 ? (size_t)random_below(random, model.count + 1) : 0;
     struct slice text = random_text(random);
 
-    quicklist_push(list, end, text);
-    model_insert(end == QUICKLIST_HEAD ? 0 : model.count, text);
+    if (behind != 0)
+        quicklist_push_behind(list, end, behind, text);
+    else
+        quicklist_push(list, end, text);
+    model_insert(end == QUICKLIST_HEAD ? behind : model.count - behind, text);
 }
 
 static void drop_one(struct random *random, struct quicklist *list)

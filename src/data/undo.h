@@ -22,9 +22,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a step is, for the type of the value; the owner of the log has others, from VALUE_STEP_OWNERS on. A member's
- * addition is the same for all types: it takes off what was added to an integer, whatever has been added since. */
-enum { VALUE_STEP_ADDITION = 32 /* first: the member; a: the amount */, VALUE_STEP_OWNERS = 64 };
+/* What a step is, for the type of the value; the owner of the log has others, from VALUE_STEP_OWNERS on. Two of them
+ * others look for. A member's addition is the same for all types: it takes off what was added to an integer, whatever
+ * has been added since. A push takes off as many elements as were pushed, from the same end of the list. */
+enum {
+    VALUE_STEP_ADDITION = 32, /* first: the member; a: the amount */
+    VALUE_STEP_PUSHED,        /* a: how many elements; b: at which end */
+    VALUE_STEP_OWNERS = 64
+};
 
 struct value_step {
     uint64_t a, b; /* numbers */

@@ -546,6 +546,15 @@ bool key_undo_is_apart(const struct key_undo *undo, bool is_addition)
     return true;
 }
 
+bool key_undo_is_push(const struct key_undo *undo)
+{
+    struct slice steps = slice_make(undo->steps, undo->steps_size);
+    struct value_step step;
+
+    return !undo->was_missing && !undo->is_number && undo->whole == NULL && undo->number == 0 &&
+           value_steps_take(&steps, &step) && step.kind == VALUE_STEP_PUSHED && steps.size == 0;
+}
+
 uint64_t key_undo_bytes(const struct key_undo *undo)
 {
     return mem_usable(undo) + undo->whole_bytes;

@@ -50,6 +50,8 @@ void undo_apply(struct access *access, unsigned db, const struct key *key, struc
 /* True if it takes back changes of members, or (is_addition) additions to integers, and nothing else: then it does so
  * also if others like it have been done to the key since, to other members or to any integers. */
 bool key_undo_is_apart(const struct key_undo *undo, bool is_addition);
+/* True if it takes back pushes on one end of a list, and nothing else. */
+bool key_undo_is_push(const struct key_undo *undo);
 struct key_undo *key_undo_acquire(struct key_undo *undo);
 /* Accepts NULL. Leaves NULL. Large values are freed after the stripes are released. */
 void key_undo_release(struct access *access, struct key_undo **undo);
