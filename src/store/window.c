@@ -26,12 +26,16 @@ struct window {
 };
 
 const char window_there;
+static struct merge_touch (*touch_of)(struct slice words); /* global: const once the window is there */
 
 enum {
-    TRIM_LEAST = 16,  /* steps, from which on writers drop what is settled */
-    SETTLE_EVERY = 8, /* records that are added, until a writer settles */
-    SETTLE_WITH = 24, /* as many; so the window does not grow faster than it is settled */
-    SETTLE_BATCH = 16 /* records whose memory is fetched together */
+    TRIM_LEAST = 16,            /* steps, from which on writers drop what is settled */
+    NOTE_LEAST = 64,            /* steps, from which on they note what each one touches: others will go before many */
+    SETTLE_STEPS = 2048,        /* of one key that are dropped at once; each is memory to be freed */
+    NOTED_MOST_BYTES = 2 << 20, /* of a stripe; making records of them takes some ms */
+    SETTLE_EVERY = 8,           /* records that are added, until a writer settles */
+    SETTLE_WITH = 24,           /* as many; so the window does not grow faster than it is settled */
+    SETTLE_BATCH = 16           /* records whose memory is fetched together */
 };
 
 /* ------------------------------------------------------------------------------------------------------- models -- */
@@ -63,11 +67,36 @@ static void destroy(const struct merge_model *model, struct merge_value *value)
     (void)value;
 }
 
+static struct merge_touch touch(const struct merge_model *model, const struct merge_op *op)
+{
+    (void)model;
+    return touch_of(op->words);
+}
+
+static bool undo_is_apart(const struct merge_model *model, const struct merge_undo *undo, enum merge_touch_kind kind)
+{
+    const struct key_undo *its = (const struct key_undo *)undo;
+
+    (void)model;
+    if (kind == MERGE_PUSHES_FIRST || kind == MERGE_PUSHES_LAST)
+        return key_undo_is_push(its);
+    return key_undo_is_apart(its, kind == MERGE_ADDS);
+}
+
+void window_set_touch(struct merge_touch (*its)(struct slice words))
+{
+    touch_of = its;
+}
+
 void window_model_init(struct window_model *model, struct access *access)
 {
-    *model = (struct window_model){
-        {.undo_acquire = undo_acquire, .undo_release = undo_release, .expire = keep, .destroy = destroy},
-        access};
+    *model = (struct window_model){{.touch = touch,
+                                    .undo_is_apart = undo_is_apart,
+                                    .undo_acquire = undo_acquire,
+                                    .undo_release = undo_release,
+                                    .expire = keep,
+                                    .destroy = destroy},
+                                   access};
 }
 
 /* ------------------------------------------------------------------------------------------------ begin and end -- */
@@ -332,11 +361,22 @@ void window_changed(struct access *access, struct window_key **known)
     relink(stripe, *known);
 }
 
-static bool settle_key(struct access *access, struct window_stripe *stripe, struct window_key **known)
+/* The frontier, or as if it were so far back that no more steps are dropped than at once. */
+static uint64_t settles_until(const struct access *access, const struct merge_record *record)
 {
-    const struct merge_horizon horizon = horizon_of(&access->store->horizon, (*known)->db);
+    const uint64_t frontier = horizon_frontier(&access->store->horizon);
+
+    return merge_record_step_count(record) <= SETTLE_STEPS ? frontier
+                                                           : MIN(frontier, merge_record_stamp_at(record, SETTLE_STEPS));
+}
+
+/* True if nothing of it is left; false: what is, is to be counted. */
+static bool settle_key(struct access *access, struct window_stripe *stripe, struct window_key **known, uint64_t until)
+{
+    struct merge_horizon horizon = horizon_of(&access->store->horizon, (*known)->db);
     struct window_model model;
 
+    horizon.frontier = until;
     window_model_init(&model, access);
     if (merge_record_settle(&(*known)->record, &horizon, (*known)->dirty.stamp != 0, &model.model)) {
         horizon_raise_floor(&access->store->horizon, horizon.frontier);
@@ -352,6 +392,12 @@ static bool settle_key(struct access *access, struct window_stripe *stripe, stru
 
 void window_appended(struct access *access, struct window_key *known)
 {
+    if (UNLIKELY(known->record.count >= NOTE_LEAST || known->record.older != NULL) && touch_of != NULL) {
+        struct window_model model;
+
+        window_model_init(&model, access);
+        merge_record_note_last(&known->record, &model.model);
+    }
     window_inserted(access, known, &known->record.steps[known->record.count - 1]);
 }
 
@@ -378,9 +424,9 @@ void window_inserted(struct access *access, struct window_key *known, const stru
     /* A key that is changed all the time. Half of it goes at once, so each step is moved but once. */
     if (UNLIKELY(record->count >= TRIM_LEAST) &&
         merge_record_drop_from(record) <= horizon_frontier(&access->store->horizon)) {
-        const uint64_t settled = settled_bytes(record, horizon_frontier(&access->store->horizon));
+        const uint64_t until = settles_until(access, record), settled = settled_bytes(record, until);
 
-        (void)settle_key(access, stripe, &known);
+        (void)settle_key(access, stripe, &known, until);
         if (known == NULL)
             return;
         bytes = settled < bytes ? bytes - settled : count_bytes(known); /* what takes back may have grown meanwhile */
@@ -560,6 +606,8 @@ void window_note(struct access *access, unsigned db, const struct key *key, cons
                                          .words = step->words,
                                          .undo = step->undo});
     note_noted(stripe);
+    if (UNLIKELY(stripe->noted.bytes > NOTED_MOST_BYTES))
+        put_all(access, stripe);
 }
 
 /* ------------------------------------------------------------------------------------------------- many of them -- */
@@ -652,6 +700,7 @@ bool window_settle(struct access *access, uint32_t stripe_index, uint32_t most)
     struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
     const uint64_t frontier = horizon_frontier(&access->store->horizon);
     struct list_node *first;
+    uint64_t until, settled;
     uint32_t fetched = 0;
 
     access_assert_holds(access, stripe_index);
@@ -672,8 +721,14 @@ bool window_settle(struct access *access, uint32_t stripe_index, uint32_t most)
             relink(stripe, known);
             continue;
         }
-        if (!settle_key(access, stripe, &known))
+        until = settles_until(access, &known->record);
+        settled = until != frontier ? settled_bytes(&known->record, until) : 0;
+        if (settle_key(access, stripe, &known, until))
+            continue;
+        if (until == frontier)
             panic("A record that is settled stays");
+        recount(stripe, known, MAX(known->bytes, settled) - settled);
+        return true;
     }
     return false;
 }

@@ -44,12 +44,16 @@ struct window_step {
     bool exists; /* the key, behind it */
 };
 
-/* The models of merge/, for records of the window: they can only release what takes back. */
+/* The models of merge/, for records of the window: they can only release what takes back, and tell what a step
+ * touches. */
 struct window_model {
     struct merge_model model; /* first */
     struct access *access;
 };
 void window_model_init(struct window_model *model, struct access *access);
+
+/* What an operation of these words touches: rooms above know. Before the window is there; NULL: nobody asks. */
+void window_set_touch(struct merge_touch (*touch)(struct slice words));
 
 /* For the store; with the gate owned. */
 void window_create(struct store *store);

@@ -35,6 +35,8 @@ uint8_t operation_kind(struct slice full_name)
     return 0;
 }
 
+enum { TOUCH_WORDS = 4 }; /* the most that a row has */
+
 static const struct touch_row {
     const char *name;
     enum operation_touch_kind kind;
@@ -53,8 +55,22 @@ static bool is_small(struct slice word)
     return number_parse_i64(word, &amount) && amount > -OPERATION_ADDS_MOST && amount < OPERATION_ADDS_MOST;
 }
 
+static enum operation_touch_kind push_of(struct slice name)
+{
+    if (name.size != 5 || !slice_equal_text_nocase(slice_make(name.data + 1, 4), "push"))
+        return OPERATION_TOUCHES_ALL;
+    if (*name.data == 'R' || *name.data == 'r')
+        return OPERATION_PUSHES_LAST;
+    return *name.data == 'L' || *name.data == 'l' ? OPERATION_PUSHES_FIRST : OPERATION_TOUCHES_ALL;
+}
+
+/* word_count may be more than there are words, which are those that matter then. */
 struct operation_touch operation_touch(const struct slice *words, uint32_t word_count)
 {
+    const enum operation_touch_kind push = push_of(words[0]);
+
+    if (push != OPERATION_TOUCHES_ALL && word_count > 2)
+        return (struct operation_touch){push, word_count - 2, SLICE_EMPTY};
     for (size_t i = 0; i < countof(touch_rows); i++) {
         const struct touch_row *row = &touch_rows[i];
 
@@ -62,9 +78,44 @@ struct operation_touch operation_touch(const struct slice *words, uint32_t word_
             continue;
         if (row->amount_index != 0 && !is_small(words[row->amount_index]))
             break;
-        return (struct operation_touch){row->kind, row->member_index != 0 ? words[row->member_index] : SLICE_EMPTY};
+        return (struct operation_touch){row->kind, 0, row->member_index != 0 ? words[row->member_index] : SLICE_EMPTY};
     }
     return (struct operation_touch){.kind = OPERATION_TOUCHES_ALL};
+}
+
+uint64_t operation_next_count(const char **at)
+{
+    uint64_t number = 0;
+
+    for ((*at)++; **at != '\r'; (*at)++)
+        number = number * 10 + (uint64_t)(**at - '0');
+    *at += 2;
+    return number;
+}
+
+struct slice operation_next_word(const char **at)
+{
+    const uint64_t size = operation_next_count(at);
+    const struct slice word = slice_make(*at, size);
+
+    *at += size + 2;
+    return word;
+}
+
+struct operation_touch operation_touch_of(struct slice stored)
+{
+    struct slice words[TOUCH_WORDS], word;
+    const char *at = stored.data;
+    const uint64_t count = operation_next_count(&at);
+
+    for (uint64_t i = 0; i < count; i++) {
+        word = operation_next_word(&at);
+        if (i < TOUCH_WORDS)
+            words[i] = word;
+    }
+    if (at != stored.data + stored.size || count == 0 || count > UINT32_MAX)
+        return (struct operation_touch){.kind = OPERATION_TOUCHES_ALL};
+    return operation_touch(words, (uint32_t)count);
 }
 
 const struct command *operation_find(const struct slice *words, uint32_t word_count)

@@ -19,15 +19,23 @@ enum operation_touch_kind {
     OPERATION_TOUCHES_ALL,
     OPERATION_WRITES,  /* the member */
     OPERATION_REMOVES, /* the member */
-    OPERATION_ADDS     /* less than OPERATION_ADDS_MOST to an integer */
+    OPERATION_ADDS,    /* less than OPERATION_ADDS_MOST to an integer */
+    OPERATION_PUSHES_FIRST,
+    OPERATION_PUSHES_LAST /* so many elements */
 };
 #define OPERATION_ADDS_MOST (INT64_C(1) << 40)
 
 struct operation_touch {
     enum operation_touch_kind kind;
+    uint32_t count;
     struct slice member; /* among the words; empty data: the value itself */
 };
 struct operation_touch operation_touch(const struct slice *words, uint32_t word_count);
+/* The same of words as effects_append_words makes them; several commands touch all. */
+struct operation_touch operation_touch_of(struct slice stored);
+/* The next word; the bytes are our own. */
+struct slice operation_next_word(const char **at);
+uint64_t operation_next_count(const char **at); /* of the words of the next command */
 
 bool operation_flushes(const struct command *command); /* it is one on all keys of a database, or of all */
 bool operation_flushes_words(const struct slice *words, uint32_t word_count);
