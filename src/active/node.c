@@ -9,6 +9,7 @@
 #include "active/identity.h"
 #include "active/membership.h"
 #include "active/options.h"
+#include "active/place.h"
 #include "active/sender.h"
 #include "base/background.h"
 #include "base/clock.h"
@@ -136,6 +137,7 @@ void node_prepare(void)
 
     gate_assert_alone();
     journal_set_stamping(journal, origin, clock);
+    place_teach_window();
     store_set_stamping(node.server->store, true);
     store_keep_expired(node.server->store, STORE_KEEPS_ACTIVE, true);
     journal_set_peers(journal, true);

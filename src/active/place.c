@@ -1,6 +1,7 @@
 #include "active/place.h"
 
 #include "active/place_priv.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "server/command/operation.h"
@@ -175,7 +176,11 @@ static bool run_in_place(const struct target *target, struct window_key *known, 
     if (step == NULL)
         return false;
     target->place->counts.placed++;
-    if (!model.has_told) {
+    if (model.pushed.count != 0) {
+        target_correct_push(target, model.pushed.is_first, model.pushed.count, model.pushed.behind);
+        forward(target);
+        target_inform(target);
+    } else if (!model.has_told) {
         forward(target);
         target_tell(target);
     }
@@ -272,6 +277,8 @@ void place_begin(struct place *place, struct worker *worker, bool exclusive)
     assert(place->is_journaled || journal_is_stamping(&worker->server->journal));
     place->worker = worker;
     place->exclusive = exclusive;
+    place->plain = PLAIN_UNKNOWN;
+    place->begun_us = clock_monotonic_us();
     /* Keys are looked for before the first operation runs at its own time. */
     access_begin(&worker->run.access, worker_now_ms(worker), exclusive);
     if (place->client == NULL)
@@ -544,6 +551,23 @@ void place_totals(struct place_counts *counts)
     memcpy(counts, now, sizeof(now));
 }
 
+static _Atomic uint64_t longest_us; /* atomic: relaxed */
+
+static void note_duration(const struct place *place)
+{
+    const uint64_t took_us = clock_monotonic_us() - place->begun_us;
+    uint64_t longest = atomic_load_explicit(&longest_us, memory_order_relaxed);
+
+    while (took_us > longest && !atomic_compare_exchange_weak_explicit(&longest_us, &longest, took_us,
+                                                                       memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+uint64_t place_longest_us(void)
+{
+    return atomic_exchange_explicit(&longest_us, 0, memory_order_relaxed);
+}
+
 void place_end(struct place *place)
 {
     struct worker *worker = place->worker;
@@ -554,6 +578,7 @@ void place_end(struct place *place)
     access_begin(&worker->run.access, worker_now_ms(worker), place->exclusive);
     dispatch_settle_access(&worker->run.access);
     worker->run.access.effects = NULL;
+    note_duration(place);
     place->is_journaled = false;
     place->worker = NULL;
     tell_counts(place);

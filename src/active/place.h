@@ -57,6 +57,7 @@ struct place {
     struct worker *worker; /* of the batch; NULL: there is none */
     struct client *client; /* in whose name operations run */
     bool exclusive;
+    uint64_t begun_us;
     bool is_journaled;                /* the journal has the entries of the batch already */
     struct place_counts counts, told; /* told: what place_totals has of them */
     struct {
@@ -70,9 +71,11 @@ struct place {
     struct {
         struct place_correction *items;
         uint32_t count, capacity;
-    } corrections;                  /* keys whose value the plain stream does not give */
-    struct buffer words;            /* names of corrections */
-    struct buffer undo, step_words; /* of the operation that runs */
+    } corrections;                                          /* keys whose value the plain stream does not give */
+    struct buffer words;                                    /* names of corrections */
+    enum { PLAIN_UNKNOWN, PLAIN_READ, PLAIN_UNREAD } plain; /* whether anybody reads corrections of this batch */
+    uint64_t correcting_us;                                 /* that the last ones have taken */
+    struct buffer undo, step_words;                         /* of the operation that runs */
     struct {
         struct place_waiting **items;
         uint32_t count, capacity;
@@ -152,5 +155,9 @@ bool place_goes_far_back(const struct place *place); /* what waits goes back far
 void place_end(struct place *place);
 /* The stamp of the key's last operation, also of one that has deleted it; 0: none is known. Its stripe is held. */
 uint64_t place_last_stamp(struct access *access, unsigned db, const struct key *key);
+/* Long lists of the window note what their steps touch. With the gate owned, before there is a window. */
+void place_teach_window(void);
+/* The longest time that a batch has held its stripes, since the last call. Any thread. */
+uint64_t place_longest_us(void);
 /* Of all places since the start. Any thread. */
 void place_totals(struct place_counts *counts);

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/number.h"
 #include "data/hash.h"
+#include "data/list.h"
 #include "server/command/operation.h"
 #include "server/core/server.h"
 #include "store/undo.h"
@@ -102,8 +103,7 @@ struct merge_place target_mark(const struct target *target)
     return (struct merge_place){MAX(clock, target->entry->stamp), 0};
 }
 
-/* The key may have come, gone or changed. */
-void target_tell(const struct target *target)
+void target_inform(const struct target *target)
 {
     struct access *access = place_access(target->place);
     struct change change;
@@ -112,6 +112,11 @@ void target_tell(const struct target *target)
     change_begin(&change, access, target->db, &target->key);
     change_end(&change, EVENT_GENERIC, NULL);
     place_run_end(target->place);
+}
+
+void target_tell(const struct target *target)
+{
+    target_inform(target);
     target_correct(target);
 }
 
@@ -131,26 +136,13 @@ static const struct target *target_of(const struct merge_model *model)
     return ((const struct place_model *)model)->target;
 }
 
-/* One number of a bulk string or an array: the words are our own. */
-static const char *read_number(const char *at, uint64_t *number)
-{
-    *number = 0;
-    for (at++; *at != '\r'; at++)
-        *number = *number * 10 + (uint64_t)(*at - '0');
-    return at + 2;
-}
-
 const char *place_read_words(struct place *place, const char *at)
 {
-    uint64_t count, size;
+    const uint64_t count = operation_next_count(&at);
 
-    at = read_number(at, &count);
     place->args.count = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        at = read_number(at, &size);
-        *ARRAY_PUSH(&place->args) = slice_make(at, size);
-        at += size + 2;
-    }
+    for (uint64_t i = 0; i < count; i++)
+        *ARRAY_PUSH(&place->args) = operation_next_word(&at);
     return at;
 }
 
@@ -193,26 +185,58 @@ static struct merge_value *model_apply(const struct merge_model *model, struct m
     return target_value(target);
 }
 
-/* What the operation touches; its words are in `args` then. */
-static struct operation_touch touch_of(const struct merge_model *model, const struct merge_op *op)
+static struct merge_value *model_apply_behind(const struct merge_model *model, struct merge_value *value,
+                                              const struct merge_op *op, uint64_t behind, struct merge_undo **undo)
 {
-    struct place *place = target_of(model)->place;
+    struct place_model *place_model = (struct place_model *)(uintptr_t)model;
+    const struct target *target = place_model->target;
+    struct access *access = place_access(target->place);
+    const bool is_first = operation_touch_of(op->words).kind == OPERATION_PUSHES_FIRST;
+    struct change change;
+    struct value list;
 
-    if (place_read_words(place, op->words.data) != op->words.data + op->words.size)
-        return (struct operation_touch){.kind = OPERATION_TOUCHES_ALL};
-    return operation_touch(place->args.items, place->args.count);
+    (void)value;
+    (void)place_read_words(target->place, op->words.data);
+    place_run_begin(target->place, op->entry->wall, false);
+    undo_begin(access);
+    change_begin(&change, access, target->db, &target->key);
+    list = entry_value(target_look(target));
+    for (uint32_t i = 2; i < target->place->args.count; i++)
+        quicklist_push_behind(list_of(list), is_first ? QUICKLIST_HEAD : QUICKLIST_TAIL, behind,
+                              target->place->args.items[i]);
+    change_keep_value(&change, list);
+    change_end(&change, EVENT_LIST, NULL);
+    *undo = (struct merge_undo *)undo_take(access, target->db, &target->key);
+    undo_end(access);
+    place_run_end(target->place);
+    place_model->pushed.count = target->place->args.count - 2;
+    place_model->pushed.behind = behind;
+    place_model->pushed.is_first = is_first;
+    return target_value(target);
+}
+
+static struct merge_touch touch_of(struct slice words)
+{
+    static const uint8_t kinds[] = {
+        [OPERATION_TOUCHES_ALL] = MERGE_TOUCHES_ALL,   [OPERATION_WRITES] = MERGE_WRITES,
+        [OPERATION_REMOVES] = MERGE_REMOVES,           [OPERATION_ADDS] = MERGE_ADDS,
+        [OPERATION_PUSHES_FIRST] = MERGE_PUSHES_FIRST, [OPERATION_PUSHES_LAST] = MERGE_PUSHES_LAST};
+    const struct operation_touch touch = operation_touch_of(words);
+    const uint64_t hash = touch.member.data != NULL ? hash_bytes(touch.member.data, touch.member.size) : 0;
+
+    return (struct merge_touch){touch.count != 0 ? touch.count : (uint32_t)hash, kinds[touch.kind]};
 }
 
 static struct merge_touch model_touch(const struct merge_model *model, const struct merge_op *op)
 {
-    static const uint8_t kinds[] = {[OPERATION_TOUCHES_ALL] = MERGE_TOUCHES_ALL,
-                                    [OPERATION_WRITES] = MERGE_WRITES,
-                                    [OPERATION_REMOVES] = MERGE_REMOVES,
-                                    [OPERATION_ADDS] = MERGE_ADDS};
-    const struct operation_touch touch = touch_of(model, op);
-    const uint64_t hash = touch.member.data != NULL ? hash_bytes(touch.member.data, touch.member.size) : 0;
+    (void)model;
+    return touch_of(op->words);
+}
 
-    return (struct merge_touch){(uint32_t)hash, kinds[touch.kind]};
+void place_teach_window(void)
+{
+    gate_assert_alone();
+    window_set_touch(touch_of);
 }
 
 /* No order of this many small additions would meet a limit. */
@@ -251,7 +275,7 @@ static bool model_suits(const struct merge_model *model, const struct merge_valu
                         uint32_t younger, uint32_t again)
 {
     const struct target *target = target_of(model);
-    const struct operation_touch touch = touch_of(model, op);
+    const struct operation_touch touch = operation_touch_of(op->words);
     const struct entry *entry = target_look(target);
     bool suits;
 
@@ -259,7 +283,9 @@ static bool model_suits(const struct merge_model *model, const struct merge_valu
     if ((entry->flags & ENTRY_MEMBERS) != 0 ||
         (entry_expire_ms(entry) != EXPIRE_NEVER && entry_expire_ms(entry) <= op->entry->wall))
         return false;
-    if (touch.kind != OPERATION_ADDS)
+    if (touch.kind == OPERATION_PUSHES_FIRST || touch.kind == OPERATION_PUSHES_LAST)
+        suits = entry->type == TYPE_LIST;
+    else if (touch.kind != OPERATION_ADDS)
         suits = true;
     else if (touch.member.data == NULL)
         suits = suits_string(entry);
@@ -273,13 +299,6 @@ static bool model_suits(const struct merge_model *model, const struct merge_valu
     /* It runs next. What it does to readers of the plain stream is not all if others run behind it. */
     ((struct place_model *)(uintptr_t)model)->tells = suits && again == 0;
     return suits;
-}
-
-static bool model_undo_is_apart(const struct merge_model *model, const struct merge_undo *undo,
-                                enum merge_touch_kind kind)
-{
-    (void)model;
-    return key_undo_is_apart((const struct key_undo *)undo, kind == MERGE_ADDS);
 }
 
 static struct merge_value *model_undo(const struct merge_model *model, struct merge_value *value,
@@ -318,8 +337,9 @@ void place_model_init(struct place_model *model, const struct target *target)
     model->window.model.undo = model_undo;
     model->window.model.touch = model_touch;
     model->window.model.suits = model_suits;
-    model->window.model.undo_is_apart = model_undo_is_apart;
+    model->window.model.apply_behind = model_apply_behind;
     model->window.model.destroy = place_model_destroy;
     model->target = target;
     model->tells = model->has_told = false;
+    model->pushed.count = 0;
 }

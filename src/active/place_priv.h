@@ -76,6 +76,8 @@ void place_add_operation(struct place *place, const struct frame_entry *entry, c
 void place_describe_stamps(struct place *place, const struct effect_stamp *stamp);
 /* Readers of the plain stream get the value as it is at the end of the batch. */
 void target_correct(const struct target *target);
+/* The same, of a push of `count` elements before `behind` others: if they are few, by what comes to the same there. */
+void target_correct_push(const struct target *target, bool is_first, uint64_t count, uint64_t behind);
 void place_append_to_journal(struct place *place);
 
 /* --- place_model.c --- */
@@ -85,6 +87,10 @@ struct place_model {
     const struct target *target;
     bool tells;    /* what runs next are the target's operations: clients and readers of the plain stream see them */
     bool has_told; /* that was so */
+    struct {
+        uint64_t count, behind; /* elements; count 0: none */
+        bool is_first;
+    } pushed; /* before others */
 };
 
 void place_model_init(struct place_model *model, const struct target *target);
@@ -111,6 +117,7 @@ const char *place_read_words(struct place *place, const char *at);
 bool target_set_version(const struct target *target, struct merge_place last, bool overwrote);
 struct merge_place target_mark(const struct target *target); /* the clock of this node is at least there */
 void target_tell(const struct target *target);               /* the key may have come, gone or changed */
+void target_inform(const struct target *target);             /* the same, but for readers of the plain stream */
 /* What the record says now goes into the key's version and the window. */
 void target_write_down(const struct target *target, struct window_key *known);
 

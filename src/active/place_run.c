@@ -1,12 +1,19 @@
 #include "active/place_priv.h"
 #include "active/uuids.h"
+#include "base/clock.h"
+#include "base/number.h"
+#include "data/list.h"
 #include "server/command/operation.h"
 #include "server/core/client.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
+#include "server/durable/aof.h"
 #include "server/durable/value_words.h"
 #include "server/run/dispatch.h"
 #include "server/run/obeyed.h"
+
+/* Elements of a list, and bytes of them, that the plain stream has once more rather than a copy of the list. */
+enum { AGAIN_MOST = 256, AGAIN_MOST_BYTES = 16 * 1024 };
 
 /* NULL: this server has no such operation. */
 const struct command *place_command(const struct slice *words, uint32_t word_count)
@@ -160,21 +167,107 @@ bool place_run_told(struct place *place, const struct frame_entry *entry, const 
     return is_plain;
 }
 
+/* Who begins to read it gets all data first, with the gate owned. */
+static bool is_read(struct place *place)
+{
+    if (place->plain == PLAIN_UNKNOWN)
+        place->plain = aof_is_on() || journal_has_plain(&place->worker->server->journal) ? PLAIN_READ : PLAIN_UNREAD;
+    return place->plain == PLAIN_READ;
+}
+
+static bool is_corrected(const struct target *target)
+{
+    const struct place *place = target->place;
+
+    for (uint32_t i = 0; i < place->corrections.count; i++) {
+        const struct place_correction *other = &place->corrections.items[i];
+
+        if (other->hash == target->key.hash && other->db == target->db &&
+            slice_equal(slice_make(place->words.data + other->name_at, other->name_size), target->key.name))
+            return true;
+    }
+    return false;
+}
+
 /* Readers of the plain stream get the value as it is at the end of the batch. */
 void target_correct(const struct target *target)
 {
     struct place *place = target->place;
 
-    for (uint32_t i = place->flush_corrects ? place->corrections.count : 0; i < place->corrections.count; i++) {
-        const struct place_correction *other = &place->corrections.items[i];
-
-        if (other->hash == target->key.hash && other->db == target->db &&
-            slice_equal(slice_make(place->words.data + other->name_at, other->name_size), target->key.name))
-            return;
-    }
+    if (!is_read(place))
+        return;
+    if (!place->flush_corrects && is_corrected(target))
+        return;
     *ARRAY_PUSH(&place->corrections) = (struct place_correction){target->key.hash, place->words.size,
                                                                  target->key.name.size, target->db};
     buffer_append_slice(&place->words, target->key.name);
+}
+
+/* The words that push the elements at this end of the list, which are there, on a list that lacks them. */
+static void gather_pushed(const struct target *target, bool is_first, uint64_t count, struct buffer *texts)
+{
+    const struct value list = entry_value(target_look(target));
+    struct place *place = target->place;
+    struct listpack_value value;
+    struct quicklist_iter iter;
+
+    quicklist_iter_init(&iter, list_of(list), is_first ? (int64_t)count - 1 : -(int64_t)count,
+                        is_first ? QUICKLIST_BACKWARD : QUICKLIST_FORWARD);
+    for (; count != 0 && quicklist_iter_next(&iter, &value); count--) {
+        char scratch[NUMBER_I64_SPACE];
+        const struct slice text = value.text.data != NULL
+                                      ? value.text
+                                      : slice_make(scratch, number_format_i64(scratch, value.number));
+
+        *ARRAY_PUSH(&place->args) = slice_make(NULL, text.size);
+        buffer_append_slice(texts, text);
+    }
+    quicklist_iter_fini(&iter);
+}
+
+static void add_pushed(const struct target *target, bool is_first, uint64_t count, uint64_t behind,
+                       const struct buffer *texts)
+{
+    struct place *place = target->place;
+    struct effects *effects = &place->worker->run.effects;
+    const uint32_t first = effects->count;
+    const char *at = texts->data;
+    char from[NUMBER_I64_SPACE], to[NUMBER_I64_SPACE];
+    const struct slice trim[] = {SLICE("LTRIM"), target->key.name,
+                                 slice_make(from, number_format_i64(from, is_first ? (int64_t)behind : 0)),
+                                 slice_make(to, number_format_i64(to, is_first ? -1 : -1 - (int64_t)behind))};
+
+    for (uint32_t i = 2; i < place->args.count; i++) {
+        place->args.items[i].data = at;
+        at += place->args.items[i].size;
+    }
+    assert(place->args.count == count + 2);
+    effects_add_unshared(effects, target->db, trim, countof(trim));
+    effects_add_unshared(effects, target->db, place->args.items, place->args.count);
+    for (uint32_t i = first; i < effects->count; i++)
+        effects->items[i].hidden_from |= EFFECT_PEERS;
+}
+
+void target_correct_push(const struct target *target, bool is_first, uint64_t count, uint64_t behind)
+{
+    struct place *place = target->place;
+    struct buffer texts = {0};
+
+    if (!is_read(place) || is_corrected(target))
+        return;
+    if (behind + count > AGAIN_MOST || uuids_are_kept()) {
+        target_correct(target);
+        return;
+    }
+    place->args.count = 0;
+    *ARRAY_PUSH(&place->args) = is_first ? SLICE("LPUSH") : SLICE("RPUSH");
+    *ARRAY_PUSH(&place->args) = target->key.name;
+    gather_pushed(target, is_first, behind + count, &texts);
+    if (texts.size > AGAIN_MOST_BYTES)
+        target_correct(target);
+    else
+        add_pushed(target, is_first, behind + count, behind, &texts);
+    buffer_fini(&texts);
 }
 
 void target_run_told(const struct target *target)
@@ -250,7 +343,7 @@ void place_append_to_journal(struct place *place)
 {
     struct worker *worker = place->worker;
     struct effects *effects = &worker->run.effects;
-    const bool is_corrected = place->corrections.count != 0;
+    const bool has_corrections = place->corrections.count != 0;
 
     if (UNLIKELY(place->is_journaled)) {
         place->corrections.count = 0;
@@ -259,11 +352,16 @@ void place_append_to_journal(struct place *place)
         place->stamps.count = 0;
         return;
     }
-    add_corrections(place);
+    if (UNLIKELY(has_corrections)) {
+        const uint64_t begin_us = clock_monotonic_us();
+
+        add_corrections(place);
+        place->correcting_us = clock_monotonic_us() - begin_us;
+    }
     if (effects->count == 0)
         return;
     assert(place->stamps.count == effects->count);
-    if (UNLIKELY(is_corrected)) /* what the entries did is true in files only with the values behind them */
+    if (UNLIKELY(has_corrections)) /* what the entries did is true in files only with the values behind them */
         (void)journal_append_whole(&worker->server->journal, effects, place->stamps.items);
     else
         (void)journal_append_stamped(&worker->server->journal, effects, false, place->stamps.items);

@@ -667,6 +667,21 @@ void journal_append_message(struct journal *journal, struct slice bytes)
 
 /* ----------------------------------------------------------------------------------------------------- settings -- */
 
+bool journal_has_plain(struct journal *journal)
+{
+    bool has;
+
+    spinlock_acquire(&journal->lock);
+    has = (journal->keepers & JOURNAL_KEPT_FOR_REPLICAS) != 0;
+    LIST_FOREACH(node, &journal->readers) {
+        const struct journal_reader *reader = container_of(node, struct journal_reader, node);
+
+        has = has || ((reader->flags & JOURNAL_READER_PLACE) == 0 && (reader->skips & JOURNAL_NOT_FOR_PEERS) == 0);
+    }
+    spinlock_release(&journal->lock);
+    return has;
+}
+
 void journal_set_peers(struct journal *journal, bool has_peers)
 {
     gate_assert_alone();

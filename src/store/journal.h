@@ -138,6 +138,8 @@ static inline bool journal_has_peers(const struct journal *journal)
     return atomic_load_explicit(&journal->has_peers, memory_order_relaxed);
 }
 void journal_set_peers(struct journal *journal, bool has_peers); /* with the gate owned */
+/* Somebody reads what is not for peers, or may later read what is appended now. Any thread. */
+bool journal_has_plain(struct journal *journal);
 
 /* Appends all effects in one piece. Several effects of a group, or any with `transaction`, are put between MULTI and
  * EXEC. Returns the stream's offset behind them. Any thread; the changed keys' stripes are held. */

@@ -1201,6 +1201,45 @@ def pushes_among_many(env):
 
 
 @test(only="ours")
+def pushes_in_their_places(env):
+    """Pushes at both ends on both sides of a cut stand in their order, also at a plain replica, and behind a restart:
+    where few are younger, where many are, and where they are large."""
+    with env.mesh(2, options=["--appendonly", "yes", "--appendfsync", "always"]) as mesh, env.redis() as replica:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        replica.ask("REPLICAOF", "127.0.0.1", b.port)
+        wait_until(lambda: replica.info("replication").get("master_link_status") == "up", 20, "the replica is there")
+        wanted = {}
+        for turn, (many, size) in enumerate(((1, 1), (20, 1), (400, 1), (20, 4000))):
+            key = "l:%d" % turn
+            a.ask("RPUSH", key, "first")
+            mesh.settle(20)
+            mesh.cut()
+            wanted[key] = [b"first"]
+            for number in range(3):
+                for node, count in ((a, 1), (b, many)):
+                    for words in [["RPUSH", key, b"r%d" % number, b"x" * size], ["LPUSH", key, number, b"y"]] * count:
+                        node.ask(*words)
+                        if words[0] == "RPUSH":
+                            wanted[key] = wanted[key] + [words[2], words[3]]
+                        else:
+                            wanted[key] = [words[3], b"%d" % words[2]] + wanted[key]
+                    time.sleep(TICK_S)
+            mesh.heal()
+            mesh.settle(20)
+            env.expect(mesh, [("LRANGE", key, 0, -1)], [wanted[key]])
+
+        def lacks():
+            return [key for key, value in wanted.items() if pictures.plain(replica.call("LRANGE", key, 0, -1)) != value]
+
+        wait_until(lambda: not lacks(), 10, lambda: "the replica has %s" % lacks())
+        b.shut_down()
+        b.start()
+        mesh.settle(30)
+        env.expect_of([b], [("LRANGE", key, 0, -1) for key in wanted], list(wanted.values()))
+
+
+@test(only="ours")
 def a_flush_amid_a_transaction(env):
     """What a transaction does before its flush is gone, and what it does behind it stays; also where others were
     younger, and in another database."""

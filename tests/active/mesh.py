@@ -225,6 +225,10 @@ class Node(Server):
                 fields[name] = value
         return fields
 
+    def debug_active(self, field):
+        lines = self.ask("DEBUG", "ACTIVE").decode().splitlines()
+        return next(int(line.split(":", 1)[1]) for line in lines if line.startswith(field + ":"))
+
     def databases(self):
         return sorted(int(name[2:]) for name in self.info("keyspace") if name.startswith("db"))
 

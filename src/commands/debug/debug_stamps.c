@@ -2,6 +2,7 @@
 #include "commands/debug/debug_priv.h"
 
 #include "active/node.h"
+#include "active/place.h"
 #include "base/random.h"
 #include "server/core/request.h"
 #include "server/core/server.h"
@@ -72,6 +73,7 @@ static void debug_active(struct request *request)
                   facts.wall_frontier, facts.wall_bound);
     buffer_printf(&text, "may_evict:%d\r\nmembers:%" PRIu32 "\r\n", horizon_may_evict(&request->access->store->horizon),
                   facts.member_count);
+    buffer_printf(&text, "longest_batch_us:%" PRIu64 "\r\n", place_longest_us());
     for (uint32_t i = 0; i < facts.member_count; i++) {
         const struct node_member *member = &facts.members[i];
 
@@ -87,7 +89,9 @@ static void debug_active(struct request *request)
 
 const struct debug_row debug_stamp_rows[] = {
     {"active", "",
-     "Return what this server knows as a node of an active group: name, origin, clock, frontiers, bounds, members.",
+     "Return what this server knows as a node of an active group: name, origin, clock, frontiers, bounds, members; and "
+     "how long a batch "
+     "of what peers sent has held its stripes at most, since the last call.",
      debug_active, 2, 2, ACCESS_FREE, 0, 0},
     {"stamp", "<key>",
      "Return what the key's version says: milliseconds and counter of the stamp, whether the last operation overwrote, "
