@@ -8,6 +8,8 @@ set, incr, hset  processor time a request of the writing and of the receiving no
                  from clients. Where the machine counts instructions of processes, these, too
 memory           bytes a key of a node and of its peer, beside the server without
 window           100,000 INCR/s on 1,000,000 keys, 20 ms from node to node and back: the most that the window took
+pushes           100,000 RPUSH that come behind a cut among 1,000,000 of the node's own, of one list: seconds until they
+                 are in their places, and the longest that a batch of them held its stripes; then one LPUSH 100 back
 off              instructions a GET and a SET of --plain (an older server) and of this one, active replication off
 
 Servers take turns, printed are medians. The load generator is build/release/bench/load beside the server.
@@ -137,6 +139,57 @@ class Bench:
             done = json.loads(load.communicate()[0])
             return {"node MiB": most[0] / MIB, "peer MiB": most[1] / MIB, "rate": done["rate"]}
 
+    def pushes(self, kind):
+        if kind == "plain":
+            return {}
+        late, rounds = 1000, 100
+        own = self.many(10 * late)
+        figures = {}
+        with Mesh(self.kinds, ["ours", "ours"], threads=self.options.threads, separate=True,
+                  options=["--active-window-size", "2gb", "--active-history-limit", "1gb"]) as mesh:
+            a, b = mesh.nodes
+            for node in mesh.nodes:
+                node.ask("DEBUG", "OPERATIONS", "STOP")
+            a.ask("RPUSH", "l", "first")
+            wait_until(lambda: int(b.ask("LLEN", "l")) == 1, 30, "the list is there")
+            mesh.cut()
+            slowest = 0
+            for turn in range(rounds):
+                a.calls([["RPUSH", "l", "late %d" % number] for number in range(turn * late, (turn + 1) * late)])
+                b.calls([["RPUSH", "l", "own %d" % number] for number in range(turn * own, (turn + 1) * own)])
+                begin = time.monotonic()
+                int(b.ask("LLEN", "l"))
+                slowest = max(slowest, time.monotonic() - begin)
+            for node in mesh.nodes:
+                node.debug_active("longest_batch_us")
+            size = 1 + rounds * (late + own)
+            mesh.heal()
+            wait_until(lambda: int(b.ask("LLEN", "l")) > 1 + rounds * own, 60, "the first ones are there")
+            begin = at = time.monotonic()
+            while int(b.ask("LLEN", "l")) < size:
+                now = time.monotonic()
+                slowest, at = max(slowest, now - at), now
+                if at - begin > 200:
+                    raise Wrong("%s of %d are there" % (int(b.ask("LLEN", "l")), size))
+            figures["late, seconds"] = time.monotonic() - begin
+            figures["client waits, ms"] = slowest * 1e3
+            figures["held, ms"] = b.debug_active("longest_batch_us") / 1e3
+            wait_until(lambda: int(a.ask("LLEN", "l")) == size, 200, "the other node has all of it")
+            figures["many, seconds"] = time.monotonic() - begin
+            figures["many, held, ms"] = a.debug_active("longest_batch_us") / 1e3
+            wait_until(lambda: b.info("replication")["active_window_keys"] == "0", 60, "all is settled")
+            if a.ask("DEBUG", "DIGEST") != b.ask("DEBUG", "DIGEST"):
+                raise Wrong("the lists differ")
+            mesh.cut()
+            a.ask("LPUSH", "l", "x")
+            b.calls([["LPUSH", "l", "y"] for _ in range(100)])
+            mesh.heal()
+            wait_until(lambda: int(b.ask("LLEN", "l")) == size + 101, 60, "it is there")
+            if b.ask("LINDEX", "l", 100) != b"x":
+                raise Wrong("it is not in its place")
+            figures["100 back, held, ms"] = b.debug_active("longest_batch_us") / 1e3
+        return figures
+
     def off(self, kind):
         """`plain` is the older server here."""
         binary = self.options.plain if kind == "plain" else self.options.server
@@ -239,6 +292,8 @@ BUDGETS = {
     "hset": [("writer us", "writer us", 1.7), ("receiver us", "writer us", None)],
     "memory": [("node, bytes a key", "less", 8), ("peer, bytes a key", "less", 8)],
     "window": [("node MiB", None, 32), ("peer MiB", None, 32)],
+    "pushes": [("late, seconds", None, 5), ("held, ms", None, 5), ("client waits, ms", None, None),
+               ("many, seconds", None, None), ("many, held, ms", None, 5), ("100 back, held, ms", None, 1)],
     "off": [("get", "get", 1.01), ("set", "set", 1.01)],
 }
 
@@ -287,7 +342,7 @@ def main():
     bad = 0
     for part in bench.options.only or BUDGETS:
         results = {"plain": [], "active": []}
-        runs = 1 if part in ("memory", "window", "off") else bench.options.runs
+        runs = 1 if part in ("memory", "window", "pushes", "off") else bench.options.runs
         for _ in range(runs):
             for kind, figures in results.items():
                 figures.append(bench.cost(kind, part) if part in WRITES else getattr(bench, part)(kind))
