@@ -182,6 +182,7 @@ class Bench:
                 raise Wrong("the lists differ")
             mesh.cut()
             a.ask("LPUSH", "l", "x")
+            time.sleep(0.01)
             b.calls([["LPUSH", "l", "y"] for _ in range(100)])
             mesh.heal()
             wait_until(lambda: int(b.ask("LLEN", "l")) == size + 101, 60, "it is there")
