@@ -28,8 +28,10 @@
 enum {
     PREFETCH_KEYS = 8,
     DIRECT_MOST_BYTES = 1 << 20, /* of a large word at a time */
-    TURN_MOST_US = 2000,         /* of operations that go before many others: then clients have a turn */
-    ANSWER_US = 1000 * 1000,     /* then others may ask */
+    CORRECTING_TIMES = 4,        /* as long a batch may be as the values of the last one took */
+    CORRECTING_MOST_US = 50 * 1000,
+    TURN_MOST_US = 2000,     /* of operations that go before many others: then clients have a turn */
+    ANSWER_US = 1000 * 1000, /* then others may ask */
     STATE_NAME_BYTES = 64
 };
 
@@ -361,11 +363,13 @@ static const struct key *keys_from(const struct receiver *receiver, uint32_t fir
 /* What waits for the end of the batch has still to go back: so it ends when that is worth it. */
 static bool has_taken_long(const struct receiver *receiver, uint64_t begin_us)
 {
+    uint64_t correcting_us;
+
     if (receiver->place.waiting.count != 0)
         return place_is_full(&receiver->place);
-    /* Values that are to be corrected cost as much however long the batch is. */
-    return clock_monotonic_us() - begin_us >
-           TURN_MOST_US + (receiver->place.corrections.count != 0 ? receiver->place.correcting_us : 0);
+    /* Values that are to be corrected cost as much however long the batch is: of a long list, bytes of a file, too. */
+    correcting_us = receiver->place.corrections.count != 0 ? CORRECTING_TIMES * receiver->place.correcting_us : 0;
+    return clock_monotonic_us() - begin_us > TURN_MOST_US + MIN(correcting_us, (uint64_t)CORRECTING_MOST_US);
 }
 
 /* Returns RECEIVER_WAITS if it has taken long: the others are a batch of their own. */
