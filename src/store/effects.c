@@ -85,15 +85,20 @@ static ALWAYS_INLINE char *put_line_end(char *at)
     return at;
 }
 
-enum { HEADER_SPACE = NUMBER_I64_SPACE + 3 };
+enum { HEADER_SPACE = NUMBER_I64_SPACE + 3, WORD_SPACE = HEADER_SPACE + 2 };
 
-/* Returns where it ends. */
+/* Returns where it ends. Small numbers are written as four bytes at once. */
 static ALWAYS_INLINE char *put_header(char *at, char type, uint64_t number)
 {
+    if (LIKELY(number < 10)) {
+        const char bytes[4] = {type, (char)('0' + number), '\r', '\n'};
+
+        memcpy(at, bytes, sizeof(bytes));
+        return at + sizeof(bytes);
+    }
     *at++ = type;
     if (LIKELY(number < 100)) {
-        if (number >= 10)
-            *at++ = (char)('0' + number / 10);
+        *at++ = (char)('0' + number / 10);
         *at++ = (char)('0' + number % 10);
     } else {
         at += number_format_u64(at, number);
@@ -101,11 +106,41 @@ static ALWAYS_INLINE char *put_header(char *at, char type, uint64_t number)
     return put_line_end(at);
 }
 
-void effects_add_with_blobs(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
-                            struct blob *(*blob_of)(const void *context, struct slice arg), const void *context)
+/* With room for HEADER_SPACE + word.size + 2 bytes. */
+static ALWAYS_INLINE char *put_word(char *at, struct slice word)
+{
+    at = put_header(at, '$', word.size);
+    if (word.size != 0)
+        memcpy(at, word.data, word.size);
+    return put_line_end(at + word.size);
+}
+
+/* Room that the words take at most. */
+static ALWAYS_INLINE size_t words_room(const struct slice *words, size_t count)
+{
+    size_t room = HEADER_SPACE + count * WORD_SPACE;
+
+    for (size_t i = 0; i < count; i++)
+        room += words[i].size;
+    return room;
+}
+
+typedef struct blob *(*blob_of_fn)(const void *context, struct slice arg);
+
+static ALWAYS_INLINE struct effect *begin_effect(struct effects *effects, unsigned db)
+{
+    struct effect *effect = ARRAY_PUSH(effects);
+
+    *effect = (struct effect){.offset = effects->bytes.size, .first_blob = effects->blobs.count, .db = db};
+    return effect;
+}
+
+/* Some words may be large: those that are in blobs are not copied. */
+static NOINLINE void add_large(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
+                               blob_of_fn blob_of, const void *context)
 {
     struct buffer *bytes = &effects->bytes;
-    struct effect effect = {.offset = bytes->size, .first_blob = effects->blobs.count, .db = db};
+    struct effect *effect = begin_effect(effects, db);
     char *at = put_header(buffer_reserve(bytes, HEADER_SPACE), '*', arg_count);
 
     bytes->size = (size_t)(at - bytes->data);
@@ -113,40 +148,72 @@ void effects_add_with_blobs(struct effects *effects, unsigned db, const struct s
         const struct slice arg = args[i];
         struct blob *blob = blob_of != NULL && arg.size >= EFFECT_BLOB_BYTES ? blob_of(context, arg) : NULL;
 
-        at = buffer_reserve(bytes, HEADER_SPACE + (blob != NULL ? 0 : arg.size) + 2);
-        at = put_header(at, '$', arg.size);
-        if (UNLIKELY(blob != NULL)) {
-            const size_t position = (size_t)(at - bytes->data) - effect.offset;
-
-            *ARRAY_PUSH(&effects->blobs) = (struct effect_blob){position, blob_acquire(blob)};
-        } else if (arg.size != 0) {
-            if (i == 1 && LIKELY(arg.size < UINT32_MAX)) {
-                effect.word_at = (uint32_t)((size_t)(at - bytes->data) - effect.offset);
-                effect.word_size = (uint32_t)arg.size;
+        at = buffer_reserve(bytes, WORD_SPACE + (blob != NULL ? 0 : arg.size));
+        if (blob != NULL) {
+            at = put_header(at, '$', arg.size);
+            *ARRAY_PUSH(&effects->blobs) = (struct effect_blob){(size_t)(at - bytes->data) - effect->offset,
+                                                                blob_acquire(blob)};
+            at = put_line_end(at);
+        } else {
+            at = put_word(at, arg);
+            if (i == 1 && arg.size != 0 && arg.size < UINT32_MAX) {
+                effect->word_at = (uint32_t)((size_t)(at - bytes->data) - 2 - arg.size - effect->offset);
+                effect->word_size = (uint32_t)arg.size;
             }
-            memcpy(at, arg.data, arg.size);
-            at += arg.size;
         }
-        at = put_line_end(at);
         bytes->size = (size_t)(at - bytes->data);
     }
-    effect.size = bytes->size - effect.offset;
-    effect.blob_count = effects->blobs.count - effect.first_blob;
-    *ARRAY_PUSH(effects) = effect;
+    effect->size = bytes->size - effect->offset;
+    effect->blob_count = effects->blobs.count - effect->first_blob;
+}
+
+/* None of them is in a blob. The room for all is there at once, so they are written without looking at it. */
+static ALWAYS_INLINE void add_copied(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
+                                     size_t room)
+{
+    struct buffer *bytes = &effects->bytes;
+    struct effect *effect = begin_effect(effects, db);
+    char *const begin = buffer_reserve(bytes, room), *at = put_header(begin, '*', arg_count);
+    size_t i = 0;
+
+    if (LIKELY(arg_count > 1)) {
+        at = put_word(at, args[0]);
+        at = put_word(at, args[1]);
+        if (args[1].size != 0) {
+            effect->word_at = (uint32_t)((size_t)(at - begin) - 2 - args[1].size);
+            effect->word_size = (uint32_t)args[1].size;
+        }
+        i = 2;
+    }
+    for (; i < arg_count; i++)
+        at = put_word(at, args[i]);
+    effect->size = (size_t)(at - begin);
+    bytes->size += effect->size;
+}
+
+void effects_add_with_blobs(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
+                            blob_of_fn blob_of, const void *context)
+{
+    const size_t room = words_room(args, arg_count);
+
+    if (UNLIKELY(room >= EFFECT_BLOB_BYTES)) /* else no word is as large, and the room is not much too large */
+        add_large(effects, db, args, arg_count, blob_of, context);
+    else
+        add_copied(effects, db, args, arg_count, room);
+}
+
+void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)
+{
+    effects_add_with_blobs(effects, db, args, arg_count, NULL, NULL);
 }
 
 void effects_append_words(struct buffer *to, const struct slice *words, size_t count)
 {
-    char *at = put_header(buffer_reserve(to, HEADER_SPACE), '*', count);
+    char *at = put_header(buffer_reserve(to, words_room(words, count)), '*', count);
 
+    for (size_t i = 0; i < count; i++)
+        at = put_word(at, words[i]);
     to->size = (size_t)(at - to->data);
-    for (size_t i = 0; i < count; i++) {
-        at = put_header(buffer_reserve(to, HEADER_SPACE + words[i].size + 2), '$', words[i].size);
-        if (words[i].size != 0)
-            memcpy(at, words[i].data, words[i].size);
-        at = put_line_end(at + words[i].size);
-        to->size = (size_t)(at - to->data);
-    }
 }
 
 void effects_end_group(struct effects *effects)
@@ -162,11 +229,6 @@ void effects_end_command(struct effects *effects, bool has_operations)
             effects->items[i].hidden_from |= EFFECT_PEERS;
     }
     effects->ended_count = effects->count;
-}
-
-void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)
-{
-    effects_add_with_blobs(effects, db, args, arg_count, NULL, NULL);
 }
 
 void effects_add_message(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)
@@ -196,29 +258,20 @@ void effects_add_unshared(struct effects *effects, unsigned db, const struct sli
     effects->items[effects->count - 1].hidden_from = EFFECT_PEERS;
 }
 
-/* Behind the line that begins there. */
-static const char *skip_number(const char *at, uint64_t *number)
-{
-    *number = 0;
-    for (at++; *at != '\r'; at++)
-        *number = *number * 10 + (uint64_t)(*at - '0');
-    return at + 2;
-}
-
 struct slice effects_word(const struct effects *effects, const struct effect *effect, uint32_t index)
 {
     const char *begin = effects->bytes.data + effect->offset, *at;
     const struct effect_blob *blob = effects->blobs.items + effect->first_blob, *end = blob + effect->blob_count;
-    uint64_t count, size;
+    size_t count, size;
 
     if (LIKELY(index == 1 && effect->word_at != 0))
         return slice_make(begin + effect->word_at, effect->word_size);
-    at = skip_number(begin, &count);
+    at = effects_number(begin, &count);
     assert(index < count);
     for (uint32_t i = 0;; i++) {
         bool is_blob;
 
-        at = skip_number(at, &size);
+        at = effects_number(at, &size);
         is_blob = blob < end && blob->position == (size_t)(at - begin);
         if (i == index)
             return slice_make(is_blob ? blob->blob->data : at, size);

@@ -62,6 +62,17 @@ struct effects {
 
 #define EFFECT_BLOB_BYTES 4096 /* larger bulk strings are referenced if they are in a blob */
 
+/* The number of a line of RESP that we have written, such as "$16"; returns what is behind the line. */
+static inline const char *effects_number(const char *at, size_t *number)
+{
+    size_t sum = (size_t)(at[1] - '0');
+
+    for (at += 2; *at != '\r'; at++)
+        sum = sum * 10 + (size_t)(*at - '0');
+    *number = sum;
+    return at + 2;
+}
+
 void effects_fini(struct effects *effects);
 void effects_clear(struct effects *effects);               /* keeps the memory */
 void effects_cut(struct effects *effects, uint32_t count); /* removes all effects except the first `count` */
