@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/blob.h"
+#include "store/effects.h"
 
 enum {
     KEPT_BYTES_MOST = 1 << 20, /* a larger buffer is given back after the frame */
@@ -183,6 +184,56 @@ void frame_writer_add(struct frame_writer *writer, const struct frame_entry *ent
     add_head(writer, entry);
     for (uint32_t i = 0; i < entry->op_count; i++)
         add_op(writer, entry, &entry->ops[i]);
+}
+
+/* What is behind the head of the operation. The bytes are no shorter in RESP. */
+static ALWAYS_INLINE char *copy_words(char *at, const char *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t size;
+
+        from = effects_number(from, &size);
+        at = write_varint(at, size);
+        memcpy(at, from, size);
+        at += size;
+        from += size + 2;
+    }
+    return at;
+}
+
+bool frame_writer_add_command(struct frame_writer *writer, const struct frame_command *command)
+{
+    struct buffer *body = &writer->body;
+    struct numbered *origin;
+    const char *words;
+    bool has_wall, has_db;
+    size_t count;
+    char *at;
+
+    if (UNLIKELY(writer->last_number == UINT32_MAX || command->bytes.size >= FRAME_LARGE_BYTES))
+        return false;
+    origin = &writer->origins.items[writer->last_number];
+    if (UNLIKELY(command->origin != origin->id || command->prev != origin->stamp || command->wall < origin->wall))
+        return false;
+    assert(command->prev < command->stamp && stamp_is_possible(command->stamp));
+    assert(command->key_index <= FRAME_OP_KEY_MOST);
+    has_wall = command->wall != origin->wall;
+    has_db = command->db != writer->last_db;
+    words = effects_number(command->bytes.data, &count);
+    at = buffer_reserve(body, HEAD_BYTES_MOST + OP_BYTES_MOST + command->bytes.size);
+    *at++ = (char)(has_wall ? FRAME_HAS_WALL : 0);
+    at = write_varint(at, command->stamp - command->prev);
+    if (has_wall)
+        at = write_varint(at, (uint64_t)(command->wall - origin->wall));
+    *at++ = (char)((command->overwrites ? FRAME_OP_OVERWRITES : 0) | (has_db ? FRAME_OP_DB : 0) |
+                   (command->key_index < count ? command->key_index : 0) << FRAME_OP_KEY_SHIFT);
+    if (has_db)
+        at = write_varint(at, command->db);
+    at = copy_words(write_varint(at, count), words, count);
+    body->size = (size_t)(at - body->data);
+    *origin = (struct numbered){command->origin, command->stamp, command->wall, ++writer->entries};
+    writer->last_db = command->db;
+    return true;
 }
 
 size_t frame_writer_bytes(const struct frame_writer *writer)

@@ -6,6 +6,7 @@
 #include "base/blob.h"
 #include "base/mem.h"
 #include "merge/place.h"
+#include "store/effects.h"
 
 enum { KEPT_BYTES_MOST = 1 << 20 }; /* larger buffers are given back behind the entry */
 
@@ -79,17 +80,6 @@ void gather_destroy(struct gather **gather)
     mem_free(gone);
 }
 
-/* The number behind "*" or "$", and the line's end. The bytes are our own. */
-static ALWAYS_INLINE const char *take_number(const char *at, size_t *number)
-{
-    size_t sum = (size_t)(at[1] - '0');
-
-    for (at += 2; *at != '\r'; at++)
-        sum = sum * 10 + (size_t)(*at - '0');
-    *number = sum;
-    return at + 2;
-}
-
 /* Appends the words of a record, and those of them that are in blobs. */
 static uint32_t add_words(struct gather *gather, const char *bytes, const struct effect_blob *blobs,
                           uint32_t blob_count)
@@ -99,11 +89,11 @@ static uint32_t add_words(struct gather *gather, const char *bytes, const struct
     size_t count, size;
     uint32_t next = 0;
 
-    at = take_number(at, &count);
+    at = effects_number(at, &count);
     ARRAY_RESERVE(&gather->words, count);
     word = &gather->words.items[gather->words.count];
     for (size_t i = 0; i < count; i++) {
-        at = take_number(at, &size);
+        at = effects_number(at, &size);
         if (UNLIKELY(next < blob_count && blobs[next].position == (size_t)(at - bytes))) {
             struct blob *blob = blobs[next++].blob;
 
@@ -204,4 +194,34 @@ const struct frame_entry *gather_take(struct gather *gather, const struct journa
     add_op(gather, view->bytes.data, view->blobs, view->blob_count, view->db, view->flags);
     set_pointers(gather);
     return &gather->entry;
+}
+
+/* One operation, that is an entry, without blobs: as most are. */
+static bool is_plain(const struct gather *gather, const struct journal_view *view)
+{
+    return gather->parts.count == 0 && view->blob_count == 0 && view->stamp->mvcc == 0 &&
+           (view->flags & (JOURNAL_ENTRY_ENDS | JOURNAL_EVICTS | JOURNAL_FLUSH)) == JOURNAL_ENTRY_ENDS;
+}
+
+bool gather_write(struct gather *gather, const struct journal_view *view, struct frame_writer *writer)
+{
+    const struct frame_entry *entry;
+
+    if (LIKELY(is_plain(gather, view))) {
+        const struct frame_command command = {.origin = view->stamp->origin,
+                                              .stamp = view->stamp->stamp,
+                                              .prev = view->stamp->previous,
+                                              .wall = view->stamp->wall_ms,
+                                              .bytes = view->bytes,
+                                              .db = view->db,
+                                              .key_index = view->flags >> JOURNAL_KEY_SHIFT,
+                                              .overwrites = (view->flags & JOURNAL_OVERWRITES) != 0};
+
+        if (LIKELY(frame_writer_add_command(writer, &command)))
+            return true;
+    }
+    entry = gather_take(gather, view);
+    if (entry != NULL)
+        frame_writer_add(writer, entry);
+    return entry != NULL;
 }

@@ -12,3 +12,5 @@ void gather_clear(struct gather *gather);    /* forgets the records of an entry 
 /* Takes the next record with a stamp (view->stamp). Returns the entry with whose last record this is; it is valid as
  * long as the view is, and until the next call. NULL: more records of it follow. */
 const struct frame_entry *gather_take(struct gather *gather, const struct journal_view *view);
+/* The same, and adds the entry to the writer. False: more records of it follow. */
+bool gather_write(struct gather *gather, const struct journal_view *view, struct frame_writer *writer);

@@ -125,10 +125,62 @@ static void check(const struct frame_entry *found, const struct done *one)
         check_op(&found->ops[i], &one->ops[i]);
 }
 
+/* gather_write, and gather_take with frame_writer_add, which write the same. */
+struct both {
+    struct gather *gathers[2];
+    struct frame_writer *writers[2];
+    unsigned frames;
+};
+
+static struct both begin_both(void)
+{
+    return (struct both){{gather_create(), gather_create()}, {frame_writer_create(), frame_writer_create()}, 0};
+}
+
+static void compare_frames(struct both *both)
+{
+    struct output outputs[2];
+    struct buffer bytes[2] = {{0}};
+
+    for (unsigned i = 0; i < 2; i++) {
+        output_init(&outputs[i], NULL);
+        frame_writer_flush(both->writers[i], &outputs[i]);
+        output_to_buffer(&outputs[i], &bytes[i]);
+        output_clear(&outputs[i]);
+    }
+    assert_true(slice_equal(buffer_slice(&bytes[0]), buffer_slice(&bytes[1])));
+    buffer_fini(&bytes[0]);
+    buffer_fini(&bytes[1]);
+    both->frames++;
+}
+
+static void write_both(struct both *both, const struct journal_view *view)
+{
+    const struct frame_entry *entry = gather_take(both->gathers[0], view);
+
+    if (entry != NULL)
+        frame_writer_add(both->writers[0], entry);
+    assert_int_equal(gather_write(both->gathers[1], view, both->writers[1]), entry != NULL);
+    assert_int_equal(frame_writer_bytes(both->writers[0]), frame_writer_bytes(both->writers[1]));
+    if (frame_writer_bytes(both->writers[0]) > 2000)
+        compare_frames(both);
+}
+
+static void end_both(struct both *both)
+{
+    compare_frames(both);
+    assert_true(both->frames > 10);
+    for (unsigned i = 0; i < 2; i++) {
+        gather_destroy(&both->gathers[i]);
+        frame_writer_destroy(&both->writers[i]);
+    }
+}
+
 static void gather_all(uint64_t memory_limit_bytes)
 {
     struct random random = test_random(__func__);
     struct gather *gather = gather_create();
+    struct both both = begin_both();
     uint64_t last_of_peer = 0;
     struct journal journal;
     struct journal_reader reader;
@@ -153,12 +205,14 @@ static void gather_all(uint64_t memory_limit_bytes)
 
         if (view.stamp == NULL)
             continue;
+        write_both(&both, &view);
         entry = gather_take(gather, &view);
         assert_int_equal(entry != NULL, (view.flags & JOURNAL_ENTRY_ENDS) != 0);
         if (entry != NULL)
             check(entry, &done[count++]);
     }
     assert_int_equal(count, ENTRIES);
+    end_both(&both);
     gather_destroy(&gather);
     journal_reader_close(&reader);
     journal_fini(&journal);

@@ -288,18 +288,15 @@ static bool read_records(struct sender *link)
     struct journal_view view;
 
     for (unsigned i = 0; i < RECORDS_A_TURN && size + frame_writer_bytes(link->output) < FOLLOWER_AHEAD_BYTES; i++) {
-        const struct frame_entry *entry;
         struct merge_vector_item *sent;
 
         if (!journal_reader_next(&link->reader, &view))
             return false;
         if (view.stamp == NULL || (sent = wanted_of(link, view.stamp)) == NULL)
             continue;
-        entry = gather_take(link->gather, &view);
-        if (entry == NULL)
+        if (!gather_write(link->gather, &view, link->output))
             continue;
-        frame_writer_add(link->output, entry);
-        sent->stamp = entry->stamp;
+        sent->stamp = view.stamp->stamp;
         counter_add(&link->entries, 1);
         if (frame_writer_bytes(link->output) >= FRAME_FULL_BYTES)
             break;
