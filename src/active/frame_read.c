@@ -326,6 +326,91 @@ static void point(struct frame_reader *reader)
     assert(op_index == reader->ops.count && word_index == reader->words.count);
 }
 
+/* A number of one or two bytes. NULL: it is longer, or wrong, or not all of it is here. */
+static ALWAYS_INLINE const uint8_t *read_short(const uint8_t *at, const uint8_t *end, uint64_t *number)
+{
+    if (LIKELY(at < end && *at < 0x80)) {
+        *number = *at;
+        return at + 1;
+    }
+    if (end - at < 2 || at[1] == 0 || at[1] >= 0x80)
+        return NULL;
+    *number = (uint64_t)(at[0] & 0x7f) | (uint64_t)at[1] << 7;
+    return at + 2;
+}
+
+/* Returns where they end; NULL: some of them are large, or not there. They are not counted yet. */
+static ALWAYS_INLINE const uint8_t *read_short_words(struct frame_reader *reader, const uint8_t *at, const uint8_t *end,
+                                                     uint32_t count)
+{
+    struct slice *words;
+
+    static_assert(FRAME_LARGE_BYTES >= 1 << 14, "no word is large whose size has two bytes");
+    ARRAY_RESERVE(&reader->words, count);
+    words = &reader->words.items[reader->words.count];
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t size;
+
+        at = read_short(at, end, &size);
+        if (UNLIKELY(at == NULL || (uint64_t)(end - at) < size))
+            return NULL;
+        words[i] = slice_make((const char *)at, (size_t)size);
+        at += size;
+    }
+    return at;
+}
+
+/* Most entries are the next one of the same origin, with one operation and short numbers: these are read without the
+ * questions of read_head and read_op. False: nothing has changed, it is to be read by these, which also know what is
+ * wrong with it. */
+static ALWAYS_INLINE bool read_plain(struct frame_reader *reader, struct cursor *cursor)
+{
+    const uint8_t *at = cursor->at, *end = cursor->end;
+    struct numbered *origin;
+    struct frame_entry *entry;
+    struct frame_op *op;
+    uint64_t stamp, wall = 0, count;
+    uint8_t head, op_head;
+
+    if (UNLIKELY(reader->last_number == UINT32_MAX))
+        return false;
+    origin = &reader->origins.items[reader->last_number];
+    head = *at++;
+    if (UNLIKELY((head & ~FRAME_HAS_WALL) != 0 || (at = read_short(at, end, &stamp)) == NULL ||
+                 (head != 0 && (at = read_short(at, end, &wall)) == NULL) || at == end))
+        return false;
+    op_head = *at++;
+    if (UNLIKELY((op_head & (FRAME_OP_EVICTS | FRAME_OP_DB)) != 0 || op_head >= FRAME_OP_END))
+        return false;
+    at = read_short(at, end, &count);
+    if (UNLIKELY(at == NULL || count <= op_head >> FRAME_OP_KEY_SHIFT || count > (uint64_t)(end - at) || stamp == 0))
+        return false;
+    stamp += origin->stamp;
+    wall += (uint64_t)origin->wall;
+    if (UNLIKELY(!stamp_is_possible(stamp) || wall > (uint64_t)STAMP_MOST_MS))
+        return false;
+    at = read_short_words(reader, at, end, (uint32_t)count);
+    if (UNLIKELY(at == NULL))
+        return false;
+    reader->words.count += (uint32_t)count;
+    op = ARRAY_PUSH(&reader->ops);
+    *op = (struct frame_op){.word_count = (uint32_t)count,
+                            .key_index = op_head >> FRAME_OP_KEY_SHIFT,
+                            .db = reader->last_db,
+                            .overwrites = (op_head & FRAME_OP_OVERWRITES) != 0};
+    entry = ARRAY_PUSH(&reader->entries);
+    *entry = (struct frame_entry){.uuid = origin->uuid,
+                                  .origin = origin->id,
+                                  .stamp = stamp,
+                                  .prev = origin->stamp,
+                                  .wall = (int64_t)wall,
+                                  .op_count = 1};
+    origin->stamp = stamp;
+    origin->wall = (int64_t)wall;
+    cursor->at = at;
+    return true;
+}
+
 static bool read_entries(struct frame_reader *reader, struct cursor *cursor)
 {
     reader->last_number = UINT32_MAX;
@@ -333,6 +418,8 @@ static bool read_entries(struct frame_reader *reader, struct cursor *cursor)
     while (cursor->at < cursor->end) {
         struct frame_entry entry = {0};
 
+        if (LIKELY(read_plain(reader, cursor)))
+            continue;
         if (!read_head(reader, cursor, &entry))
             return false;
         for (uint32_t i = 0; i < entry.op_count; i++) {
