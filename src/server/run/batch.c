@@ -48,8 +48,8 @@ static void arrange_stripes(struct batch *batch)
     uint32_t count = 0;
 
     if (batch->stripes.count == 0)
-        return; /* there may be no array */
-    if (batch->stripes.count < 64) {
+        return;                             /* there may be no array */
+    if (batch->stripes.count < words / 8) { /* to look at each word would take longer */
         qsort(batch->stripes.items, batch->stripes.count, sizeof(uint32_t), compare_stripes);
         return;
     }
