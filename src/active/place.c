@@ -241,6 +241,12 @@ static void place_key(struct place *place, const struct frame_entry *entry, uint
     found = target_look(&target);
     version = found != NULL ? entry_version(found) : 0;
     known = find_for_end(&target, version);
+    if (LIKELY(target.overwrites && !target.evicts && known == NULL && version_stamp(version) < entry->stamp &&
+               version != 0 && merge_place_before(horizon.flush, target.at))) {
+        place->counts.appended++; /* that its base is older is all that is to be known of it */
+        append_overwriting(&target, NULL);
+        return;
+    }
     window_base(access, target.db, found != NULL, version, &base);
     place_doubt_base(&base, target.at.stamp);
     if (UNLIKELY(known == NULL && !is_younger(&target, NULL, &base, &horizon)))
@@ -267,6 +273,7 @@ static void settle(struct place *place)
 {
     place_merge(place);
     place_append_to_journal(place);
+    output_clear(&place->worker->sink);
     dispatch_settle_access(place_access(place));
 }
 
@@ -575,6 +582,7 @@ void place_end(struct place *place)
     worker_assert_inside(worker);
     place_merge(place);
     place_append_to_journal(place);
+    output_clear(&worker->sink);
     access_begin(&worker->run.access, worker_now_ms(worker), place->exclusive);
     dispatch_settle_access(&worker->run.access);
     worker->run.access.effects = NULL;

@@ -52,6 +52,8 @@ struct place_counts {
     uint64_t refused; /* replied an error, as they would on one server */
 };
 
+enum { PLACE_NAME_BYTES = 24 };
+
 /* Zeroed memory is a place that holds nothing. Owner: the worker's thread. */
 struct place {
     struct worker *worker; /* of the batch; NULL: there is none */
@@ -99,7 +101,12 @@ struct place {
             struct slice *items;
             uint32_t count, capacity;
         } words;
-    } raw;                 /* the operations of an entry of a KeyDB server */
+    } raw; /* the operations of an entry of a KeyDB server */
+    struct {
+        const struct command *command; /* NULL: none is kept */
+        char name[PLACE_NAME_BYTES];   /* as the operation had it */
+        size_t name_size;
+    } known;               /* the command of the last operation */
     uint64_t known_origin; /* the last one that was asked for, and its local number */
     unsigned known_number;
 };

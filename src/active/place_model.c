@@ -87,11 +87,9 @@ bool target_set_version(const struct target *target, struct merge_place last, bo
     const unsigned number = last.origin >= MERGE_ORIGIN_FLOOR ? (unsigned)ORIGINS_UNKNOWN
                                                               : number_of(place, last.origin);
 
-    place_run_begin(place, target->entry->wall, false);
-    change_find(&change, access, target->db, &target->key);
-    if (change.slot != NULL && last.stamp >= stamp_at(0)) /* else of a key from the time before */
+    change_find(&change, access, target->db, &target->key); /* whatever its deadline says */
+    if (change.slot != NULL && last.stamp >= stamp_at(0))   /* else of a key from the time before */
         change_set_version(&change, version_make(last.stamp, overwrote, number));
-    place_run_end(place);
     return change.slot != NULL;
 }
 

@@ -14,6 +14,7 @@
 
 /* Elements of a list, and bytes of them, that the plain stream has once more rather than a copy of the list. */
 enum { AGAIN_MOST = 256, AGAIN_MOST_BYTES = 16 * 1024 };
+enum { SINK_BYTES = 8192 }; /* of replies that nobody reads, until they are dropped: a block of the output */
 
 /* NULL: this server has no such operation. */
 const struct command *place_command(const struct slice *words, uint32_t word_count)
@@ -22,6 +23,30 @@ const struct command *place_command(const struct slice *words, uint32_t word_cou
 
     if (command == NULL || !command_arity_fits(command, word_count) || !obeyed_belongs(command))
         return NULL;
+    return command;
+}
+
+static void keep_command(struct place *place, const struct command *command, struct slice name)
+{
+    place->known.command = NULL;
+    if (command == NULL || command->container != NULL || command->subcommand_count != 0 || name.size == 0 ||
+        name.size > sizeof(place->known.name))
+        return;
+    memcpy(place->known.name, name.data, name.size);
+    place->known.name_size = name.size;
+    place->known.command = command;
+}
+
+/* place_command. Most operations are of the same one as that before. */
+static const struct command *find_command(struct place *place, const struct frame_op *op)
+{
+    const struct command *command = place->known.command;
+
+    if (LIKELY(command != NULL && command_arity_fits(command, op->word_count)) &&
+        slice_equal(op->words[0], slice_make(place->known.name, place->known.name_size)))
+        return command;
+    command = place_command(op->words, op->word_count);
+    keep_command(place, command, op->words[0]);
     return command;
 }
 
@@ -88,7 +113,8 @@ enum place_ran place_run_words(struct place *place, const struct place_run *run)
         access_expire_for_good(&worker->run.access, run->db, &request.keys[i]);
     dispatch_run_obeyed(&request);
     place->counts.refused += request.failed && run->is_told;
-    output_clear(&worker->sink);
+    if (UNLIKELY(output_size(&worker->sink) >= SINK_BYTES))
+        output_clear(&worker->sink);
     own_words = worker->run.access.dirty != 0 && request.effect == EFFECT_OWN_WORDS;
     place_run_end(place);
     if (!run->is_told || worker->run.effects.count == effects_before)
@@ -145,7 +171,7 @@ static void hide_from_peers(struct place *place, uint32_t first, uint32_t end)
 bool place_run_told(struct place *place, const struct frame_entry *entry, const struct frame_op *op,
                     const struct key *key)
 {
-    const struct command *command = place_command(op->words, op->word_count);
+    const struct command *command = find_command(place, op);
     const struct place_run run = {.words = op->words,
                                   .word_count = op->word_count,
                                   .blobs = op->blobs,
