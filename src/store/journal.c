@@ -482,6 +482,24 @@ static void stamp_group_locked(struct journal *journal, const struct effect *gro
     }
 }
 
+/* The same for a group of one effect, as most are: in place. */
+NO_THREAD_SAFETY_ANALYSIS /* its caller holds the lock */
+    static ALWAYS_INLINE void
+    stamp_one_locked(struct journal *journal, const struct effect *effect, struct effect_stamp *stamp)
+{
+    if (UNLIKELY((effect->flags & EFFECT_CORRECTS) != 0)) {
+        stamp_group_locked(journal, effect, 1, stamp);
+    } else if (stamp->origin == 0) {
+        stamp->previous = journal->previous_stamp;
+        stamp->mvcc = stamp->stamp = 0;
+        if (is_for_peers(effect))
+            stamp->stamp = journal->previous_stamp = stamp_clock_take(&journal->clock, stamp->wall_ms, 1);
+    } else {
+        assert(stamp->origin != journal->origin && stamp->previous < stamp->stamp);
+        stamp_clock_raise(&journal->clock, stamp->stamp);
+    }
+}
+
 /* Of a record with a stamp. `ends`: it is the last one with it. */
 static unsigned stamped_flags(const struct effect *effect, bool ends)
 {
@@ -577,6 +595,11 @@ static ALWAYS_INLINE uint64_t append(struct journal *journal, const struct effec
     for (uint32_t first = 0, end; first < effects->count; first = end) {
         for (end = first + 1; end < effects->count && !effects->items[end - 1].ends_group;)
             end++;
+        if (stamps != NULL && LIKELY(end == first + 1)) {
+            stamp_one_locked(journal, &effects->items[first], &stamps[first]);
+            reserve_group_locked(journal, effects, first, 1, transaction, whole, &records[first], &stamps[first]);
+            continue;
+        }
         if (stamps != NULL)
             stamp_group_locked(journal, &effects->items[first], end - first, &stamps[first]);
         reserve_group_locked(journal, effects, first, end - first, transaction, whole, &records[first],
