@@ -240,8 +240,8 @@ static void write_step(struct writer *writer, const struct changed_operation *op
 }
 
 /* The operations of one key, in their order. */
-static void write_key(struct writer *writer, const struct changed_operation *operations, uint32_t count,
-                      struct changed_item *item)
+static ALWAYS_INLINE void write_key(struct writer *writer, const struct changed_operation *operations, uint32_t count,
+                                    struct changed_item *item)
 {
     struct access *access = writer->access;
     const struct key key = {operations[0].name, operations[0].hash};
@@ -411,11 +411,34 @@ static void gather_operation(struct writer *writer, uint32_t index)
     }
 }
 
+/* Of a group that is one operation on the one key that it has changed: most are. False: it is another one, and nothing
+ * was written. */
+static ALWAYS_INLINE bool write_single(struct writer *writer, uint32_t index)
+{
+    struct changed *changed = writer->changed;
+    const struct effect *effect = &writer->effects->items[index];
+    struct changed_item *item = &changed->items[writer->first_item];
+    struct changed_operation operation = {.db = effect->db, .effect = index};
+
+    if (writer->group->effect_end != index + 1 || writer->group->key_end != writer->first_item + 1 ||
+        (effect->hidden_from & EFFECT_PEERS) != 0 || effect->key_index == 0 ||
+        (effect->flags & ~(unsigned)EFFECT_OVERWRITES) != 0 || item->db != effect->db)
+        return false;
+    operation.name = effects_word(writer->effects, effect, effect->key_index);
+    if (UNLIKELY(!slice_equal(key_of(changed, item).name, operation.name)))
+        return false;
+    operation.hash = item->hash;
+    write_key(writer, &operation, 1, item);
+    return true;
+}
+
 static void write_group(struct writer *writer, uint32_t first_effect)
 {
     struct changed *changed = writer->changed;
     bool is_described = false;
 
+    if (LIKELY(write_single(writer, first_effect)))
+        return;
     changed->operations.count = 0;
     for (uint32_t i = first_effect; i < writer->group->effect_end; i++) {
         const struct effect *effect = &writer->effects->items[i];
