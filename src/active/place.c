@@ -125,12 +125,24 @@ static void append_to_record(const struct target *target, struct window_key *kno
     window_appended(access, known);
 }
 
+/* target_words, behind target_run_told: the effect that was told last has them. */
+static struct slice told_words(const struct target *target)
+{
+    const struct effects *effects = &target->place->worker->run.effects;
+    const struct effect *last = &effects->items[effects->count - 1];
+
+    assert(effects->count != 0);
+    if (UNLIKELY(target->entry->op_count != 1 || last->blob_count != 0))
+        return target_words(target);
+    return slice_make(effects->bytes.data + last->offset, last->size);
+}
+
 static void note_step(const struct target *target, const struct merge_record *base, struct slice undo)
 {
     const struct window_step step = {.place = target->at,
                                      .previous = target->entry->prev,
                                      .wall = target->entry->wall,
-                                     .words = target_words(target),
+                                     .words = told_words(target),
                                      .undo = undo,
                                      .exists = target_set_version(target, target->at, false)};
 
