@@ -325,15 +325,14 @@ static void gather(struct receiver *receiver)
     }
 }
 
-static enum merge_acceptance judge(const struct receiver *receiver, const struct frame_entry *entry)
+/* counted: the last one of its origin in this batch; NULL: there was none. */
+static enum merge_acceptance judge(const struct frame_entry *entry, const struct merge_vector_item *counted)
 {
-    const uint64_t here = merge_vector_get(&receiver->counted, entry->origin);
-
-    if (here == 0)
+    if (UNLIKELY(counted == NULL))
         return node_judge(entry->origin, entry->prev, entry->stamp);
-    if (entry->stamp <= here)
+    if (entry->stamp <= counted->stamp)
         return MERGE_OLD;
-    return entry->prev > here ? MERGE_GAP : MERGE_ACCEPTED;
+    return entry->prev > counted->stamp ? MERGE_GAP : MERGE_ACCEPTED;
 }
 
 static void prefetch(const struct receiver *receiver, const struct frame_entry *entry, uint32_t first)
@@ -381,6 +380,7 @@ static enum receiver_result place_entries(struct receiver *receiver)
 
     for (uint32_t i = receiver->done; i < receiver->batch_end && result == RECEIVER_GOES_ON; i++) {
         const struct frame_entry *entry = &receiver->frame.entries[i];
+        struct merge_vector_item *counted = merge_vector_find(&receiver->counted, entry->origin);
         const uint32_t first = key;
 
         if (key >= prefetched) {
@@ -388,12 +388,15 @@ static enum receiver_result place_entries(struct receiver *receiver)
             prefetched = key + PREFETCH_KEYS;
         }
         key += place_key_count(entry);
-        switch (judge(receiver, entry)) {
+        switch (judge(entry, counted)) {
         case MERGE_ACCEPTED:
             if (UNLIKELY(entry->mvcc != 0))
                 uuids_keep(&entry->uuid);
             place_entry(&receiver->place, entry, keys_from(receiver, first, key));
-            merge_vector_set(&receiver->counted, entry->origin, entry->stamp);
+            if (LIKELY(counted != NULL))
+                counted->stamp = entry->stamp;
+            else
+                merge_vector_set(&receiver->counted, entry->origin, entry->stamp);
             taken++;
             break;
         case MERGE_OLD:
