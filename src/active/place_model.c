@@ -13,6 +13,15 @@ bool target_has(const struct target *target, const struct frame_op *op)
     return place_has_key(op) && op->db == target->db && slice_equal(op->words[op->key_index], target->key.name);
 }
 
+static void add_operation(struct target *target, const struct frame_op *op)
+{
+    target->overwrites = target->overwrites || op->overwrites;
+    if (op->evicts) {
+        target->evicts = true;
+        target->at = merge_place_behind(op->seen);
+    }
+}
+
 void target_init(struct target *target, struct place *place, const struct frame_entry *entry, uint32_t first,
                  const struct key *key)
 {
@@ -25,14 +34,10 @@ void target_init(struct target *target, struct place *place, const struct frame_
                               .db = op->db,
                               .first = first,
                               .at = {entry->stamp, entry->origin}};
-    for (uint32_t i = first; i < entry->op_count; i++) {
-        if (!target_has(target, &entry->ops[i]))
-            continue;
-        target->overwrites = target->overwrites || entry->ops[i].overwrites;
-        if (entry->ops[i].evicts) {
-            target->evicts = true;
-            target->at = merge_place_behind(entry->ops[i].seen);
-        }
+    add_operation(target, op);
+    for (uint32_t i = first + 1; i < entry->op_count; i++) {
+        if (target_has(target, &entry->ops[i]))
+            add_operation(target, &entry->ops[i]);
     }
 }
 

@@ -298,11 +298,12 @@ void target_correct_push(const struct target *target, bool is_first, uint64_t co
 
 void target_run_told(const struct target *target)
 {
-    bool is_plain = true;
+    const struct frame_entry *entry = target->entry;
+    bool is_plain = place_run_told(target->place, entry, &entry->ops[target->first], &target->key);
 
-    for (uint32_t i = target->first; i < target->entry->op_count; i++) {
-        if (target_has(target, &target->entry->ops[i]))
-            is_plain = place_run_told(target->place, target->entry, &target->entry->ops[i], &target->key) && is_plain;
+    for (uint32_t i = target->first + 1; i < entry->op_count; i++) {
+        if (target_has(target, &entry->ops[i]))
+            is_plain = place_run_told(target->place, entry, &entry->ops[i], &target->key) && is_plain;
     }
     if (!is_plain)
         target_correct(target);
