@@ -214,7 +214,7 @@ void journal_switch_locked(struct journal *journal)
 
 /* Room for a record; its bytes are the caller's to fill in, then to publish. */
 NO_THREAD_SAFETY_ANALYSIS /* its callers hold the lock, which they have from another function */
-    static struct record *
+    static ALWAYS_INLINE struct record *
     reserve_locked(struct journal *journal, size_t byte_count, uint32_t blob_count, uint64_t stream_size, unsigned db,
                    unsigned flags)
 {
@@ -294,7 +294,8 @@ void journal_tell_lag_over(struct journal *journal, bool is_over)
 }
 
 /* A short record that is filled in at once. */
-static void append_text_locked(struct journal *journal, const char *text, size_t size, unsigned db, unsigned flags)
+static NOINLINE void append_text_locked(struct journal *journal, const char *text, size_t size, unsigned db,
+                                        unsigned flags)
 {
     struct record *record = reserve_locked(journal, size, 0, size, db, flags);
 
@@ -330,7 +331,7 @@ static uint64_t blobs_size(const struct effect_blob *blobs, uint32_t blob_count)
 /* The same for one with blobs; size: with their bytes. What is in the tail outlives the process, references do not:
  * clients would have to wait until these are written. So with a tail all but long records have copies of them. */
 NO_THREAD_SAFETY_ANALYSIS /* likewise */
-    static struct record *
+    static ALWAYS_INLINE struct record *
     reserve_with_blobs_locked(struct journal *journal, uint64_t size, const struct effect_blob *blobs,
                               uint32_t blob_count, unsigned db, unsigned flags)
 {
