@@ -60,7 +60,7 @@ static void random_op(struct random *random, struct done_op *op)
 static void do_one(struct random *random, struct journal *journal, struct done *one, uint64_t *last_of_peer)
 {
     const struct slice hidden[] = {SLICE("HIDDEN")};
-    struct effect_stamp stamps[2 * OPS_MOST] = {{.wall_ms = NOW_MS + (int64_t)random_below(random, 9)}};
+    struct effect_stamp stamps[2 * OPS_MOST + 1] = {{.wall_ms = NOW_MS + (int64_t)random_below(random, 9)}};
     struct effects effects = {0};
     uint32_t shown = 0;
 
