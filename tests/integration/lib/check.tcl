@@ -389,3 +389,16 @@ proc pattern_bytes {count {seed 1}} {
     set block [binary format c* $block]
     return [string range [string repeat $block [expr {$count / 1021 + 1}]] 0 [expr {$count - 1}]]
 }
+
+# CRC-64 (Jones) of bytes, as 16 hexadecimal digits: of payloads and of identity files.
+proc crc64 text {
+    set crc 0
+    binary scan $text cu* bytes
+    foreach byte $bytes {
+        set crc [expr {$crc ^ $byte}]
+        for {set i 0} {$i < 8} {incr i} {
+            set crc [expr {$crc & 1 ? ($crc >> 1) ^ 0x95ac9329ac4bc9b5 : $crc >> 1}]
+        }
+    }
+    return [format %016llx $crc]
+}

@@ -42,19 +42,6 @@ proc stamp {c key} {
     return [expr {$ms * 16384 + $counter}]
 }
 
-# CRC-64 (Jones), as in the last line of an identity file.
-proc crc64 text {
-    set crc 0
-    binary scan $text cu* bytes
-    foreach byte $bytes {
-        set crc [expr {$crc ^ $byte}]
-        for {set i 0} {$i < 8} {incr i} {
-            set crc [expr {$crc & 1 ? ($crc >> 1) ^ 0x95ac9329ac4bc9b5 : $crc >> 1}]
-        }
-    }
-    return [format %016llx $crc]
-}
-
 # Writes the file with other values of these fields.
 proc edit_identity {folder args} {
     set lines {}
