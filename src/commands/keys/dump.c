@@ -209,24 +209,43 @@ static bool may_make(struct request *request, const struct rdb_value *value)
     return false;
 }
 
-/* False: the deadline has passed already, or there was a mistake, which was replied. */
-static bool put_payload(struct request *request, const struct restore *restore)
+/* False: the deadline has passed already. */
+static bool put_payload(struct request *request, const struct restore *restore, struct rdb_value *value)
 {
     struct access *access = request->access;
+    struct change change;
+    bool is_made;
+
+    change_begin(&change, access, request->db, &request->keys[0]);
+    is_made = restore->expire_ms == EXPIRE_NEVER || restore->expire_ms > access->due_ms;
+    if (is_made)
+        make_key(request, &change, restore, value);
+    else
+        leave_nothing(request, &change);
+    return is_made;
+}
+
+/* False: the key has changed since. A key without a version says nothing of that. */
+static bool is_older(const struct entry *entry, uint64_t mvcc)
+{
+    if (entry == NULL || entry_version(entry) == 0)
+        return true;
+    return mvcc_of_stamp(version_stamp(entry_version(entry))) <= mvcc;
+}
+
+/* With `mvcc` only what is not younger is replaced (NULL: everything). A payload that is no value is an error in any
+ * case. False: nothing was put. */
+static bool restore_payload(struct request *request, const struct restore *restore, const uint64_t *mvcc)
+{
     struct rdb_reader reader;
     struct rdb_value value;
-    struct change change;
     bool is_made = false;
 
     if (!read_payload(request, restore, &reader, &value))
         return false;
     if (may_make(request, &value)) {
-        change_begin(&change, access, request->db, &request->keys[0]);
-        is_made = restore->expire_ms == EXPIRE_NEVER || restore->expire_ms > access->due_ms;
-        if (is_made)
-            make_key(request, &change, restore, &value);
-        else
-            leave_nothing(request, &change);
+        is_made = (mvcc == NULL || is_older(access_find(request->access, request->db, &request->keys[0]), *mvcc)) &&
+                  put_payload(request, restore, &value);
         reply_ok(request);
     }
     rdb_value_destroy(&value);
@@ -244,21 +263,13 @@ static void cmd_restore(struct request *request)
         reply_error(request, "BUSYKEY Target key name already exists.");
         return;
     }
-    if (!parse_deadline(request, &restore) || !put_payload(request, &restore))
+    if (!parse_deadline(request, &restore) || !restore_payload(request, &restore, NULL))
         return;
     tell_deadline(request, &restore);
     add_restore(request, &restore, operation_add);
 }
 
 /* ---------------------------------------------------------------------------------------- KEYDB.MVCCRESTORE -- */
-
-/* False: the key has changed since. A key without a version says nothing of that. */
-static bool is_older(const struct entry *entry, uint64_t mvcc)
-{
-    if (entry == NULL || entry_version(entry) == 0)
-        return true;
-    return mvcc_of_stamp(version_stamp(entry_version(entry))) <= mvcc;
-}
 
 static void cmd_mvccrestore(struct request *request)
 {
@@ -275,11 +286,7 @@ static void cmd_mvccrestore(struct request *request)
     }
     if (restore.expire_ms < 0 || restore.expire_ms == INT64_MAX) /* as KeyDB sends keys without a deadline */
         restore.expire_ms = EXPIRE_NEVER;
-    if (!is_older(access_find(request->access, request->db, &request->keys[0]), mvcc)) {
-        reply_ok(request);
-        return;
-    }
-    if (put_payload(request, &restore))
+    if (restore_payload(request, &restore, &mvcc))
         add_restore(request, &restore, effect_set);
 }
 

@@ -234,6 +234,40 @@ test "KEYDB.MVCCRESTORE leaves a key alone that has changed since; replicas get 
     }
 }
 
+# What a payload is sealed with: its version, and the checksum of all before.
+proc sealed {body {version 9}} {
+    set bytes $body[binary format s $version]
+    return $bytes[binary format w 0x[crc64 $bytes]]
+}
+
+test "KEYDB.MVCCRESTORE looks at its payload first, also where the key is younger" {noconn keydb} {
+    with_group {m ours {} r ours {}} {
+        on m debug stamping 1000
+        follow r m
+        wait_same m r
+        on m set k v
+        set good [sealed "\0\1x"]
+        set wrong "ERR DUMP payload version or checksum are wrong"
+        foreach {payload error} [list \
+            {} $wrong  short $wrong  [string replace $good end end ?] $wrong  [sealed "\0\1x" 99] $wrong \
+            [sealed "\0\2x"] "ERR Bad data format"  [sealed "\1\0"] "ERR Bad data format" \
+            [sealed "\xc8x"] "ERR Bad data format" \
+        ] {
+            foreach {key mvcc deadline} [list k 1 -1  k 1 5  k 18446744073709551615 5  none 1 -1] {
+                assert_error $error {on m keydb.mvccrestore $key $mvcc $deadline $payload}
+            }
+        }
+        assert_equal {v {}} [on m mget k none]
+        assert_error "ERR Invalid MVCC Tstamp" {on m keydb.mvccrestore k x -1 short}
+        assert_equal OK [on m keydb.mvccrestore k 1 -1 $good]
+        assert_equal v [on m get k]
+        wait_same m r
+        assert {![string match *cmdstat_restore:* [on r info commandstats]]}
+        assert_equal OK [on m keydb.mvccrestore k 18446744073709551615 -1 $good]
+        assert_equal x [on m get k]
+    }
+}
+
 test "KEYDB.ACTIVE of a node alone, and of a server that is none" {noconn keydb} {
     with_group [list m ours $::active_options p ours {}] {
         foreach words {peers ready {wait 0} {forget 01234567-89ab-4def-8123-456789abcdef}} {
