@@ -89,13 +89,14 @@ static void describe_op(struct frame_op *op)
 static bool is_passed(const struct place *place, const struct frame_op *op)
 {
     const struct command *command = place_command(op->words, op->word_count);
-    uint64_t mvcc;
+    uint64_t mvcc, last;
     struct key key;
 
     if (command == NULL || !is_named(command, "keydb.mvccrestore") || !number_parse_u64(op->words[2], &mvcc))
         return false;
     key = key_make(op->words[1]);
-    return mvcc_of_stamp(place_last_stamp(place_access(place), op->db, &key)) >= mvcc;
+    last = place_last_stamp(place_access(place), op->db, &key);
+    return last != 0 && mvcc_of_stamp(last) >= mvcc; /* what it has loaded from a file has the mvcc 0 */
 }
 
 /* Of a bulk string or an array: the words are our own. */

@@ -109,15 +109,17 @@ test "envelopes: transactions come whole, commands on several keys become operat
 
 test "keys that a KeyDB server passes on: what is known is passed over" {noconn} {
     with_keydb_model {stamped_snapshot theirs 1 [mvcc -5000]} {
-        on a set ours 1
+        on a set ours 2
         set payload [on a dump theirs]
-        foreach key {ours new} at {1 2} {
-            fake_send [envelope $::keydb_uuid [mvcc $at] \
-                [list KEYDB.MVCCRESTORE $key [mvcc -5000] 9223372036854775807 $payload]]
+        # A key of a file that it has loaded has no time: 0.
+        set at 0
+        foreach {key time} [list ours [mvcc -5000] new [mvcc -5000] ours 0 loaded 0] {
+            fake_send [envelope $::keydb_uuid [mvcc [incr at]] \
+                [list KEYDB.MVCCRESTORE $key $time 9223372036854775807 $payload]]
         }
-        fake_send [envelope $::keydb_uuid [mvcc 3] {SET end 1}]
+        fake_send [envelope $::keydb_uuid [mvcc [incr at]] {SET end 1}]
         wait_for {[on a exists end]}
-        assert_equal {1 1 -1} [list {*}[on a mget ours new] [on a ttl new]]
+        assert_equal {2 1 1 -1} [list {*}[on a mget ours new loaded] [on a ttl new]]
     }
 }
 
