@@ -393,6 +393,12 @@ void node_count(uint64_t origin, uint64_t stamp)
     node.counted = MAX(node.counted, stamp);
 }
 
+void node_count_alone(uint64_t origin, uint64_t stamp)
+{
+    gate_assert_alone();
+    membership_count(&node.membership, origin, stamp);
+}
+
 void node_look_ahead(void)
 {
     worker_assert_zero(&node.server->workers[0]);

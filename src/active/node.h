@@ -70,6 +70,8 @@ must_check bool node_sponsor(const struct merge_hello *hello);
 enum merge_acceptance node_judge(uint64_t origin, uint64_t prev, uint64_t stamp);
 /* It is here and in the journal. In the order in which they were judged. */
 void node_count(uint64_t origin, uint64_t stamp);
+/* Any thread, with the gate owned: likewise, of what came by no link. */
+void node_count_alone(uint64_t origin, uint64_t stamp);
 /* Worker 0, with no lock held: behind node_count, the bounds on the disk are kept above what was counted. */
 void node_look_ahead(void);
 /* A beat, behind all entries that came before it. False: some of what it speaks of is missing; ask anew. */

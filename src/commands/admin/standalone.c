@@ -206,10 +206,6 @@ const struct command_row standalone_commands[] = {
      .keys = "OW,UPDATE@index:1@range:0,1,0", .group = "server", .since = "3.0.0",
      .summary = "RESTORE, while a slot is moved.", .complexity = "O(N) for N elements",
      .syntax = "RESTORE-ASKING key ttl serialized-value"},
-    {.name = "rreplay", .run = cmd_no_cluster, .arity = -3, .access = ACCESS_FREE,
-     .flags = "readonly noprop stale fast absent", .categories = "@read @fast", .group = "server", .since = "0.9.5",
-     .summary = "Active replicas: commands that another server has run.", .complexity = "That of the commands.",
-     .syntax = "RREPLAY uuid commands [db [timestamp]]"},
     {0},
 };
 /* clang-format on */

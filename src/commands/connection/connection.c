@@ -100,7 +100,7 @@ static void cmd_not_for_us(struct request *request)
 static void cmd_reset(struct request *request)
 {
     const uint32_t session_flags = CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP | CLIENT_REPLY_SKIP_NEXT | CLIENT_NO_EVICT |
-                                   CLIENT_NO_TOUCH;
+                                   CLIENT_NO_TOUCH | CLIENT_AS_MASTER;
     struct client *client = request->client;
 
     pubsub_catch_up(client);

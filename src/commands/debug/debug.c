@@ -12,7 +12,7 @@ enum { ROWS_MOST = 128 };
 
 static const struct debug_row *const tables[] = {debug_data_rows,      debug_slot_rows,   debug_stamp_rows,
                                                  debug_value_rows,     debug_server_rows, debug_protocol_rows,
-                                                 debug_operation_rows, debug_undo_rows};
+                                                 debug_operation_rows, debug_replay_rows, debug_undo_rows};
 
 static const struct debug_row *row_of(const struct slice *args, uint32_t arg_count)
 {
@@ -131,6 +131,7 @@ void debug_teardown(void)
     gate_assert_main_alone();
     debug_journal_close();
     debug_operations_close();
+    debug_replay_close();
     debug_undo_close();
     debug_end_holds();
 }

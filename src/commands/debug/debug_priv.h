@@ -24,6 +24,7 @@ extern const struct debug_row debug_value_rows[];     /* debug_values.c: how val
 extern const struct debug_row debug_server_rows[];    /* debug_server.c: the server, its end, the journal */
 extern const struct debug_row debug_protocol_rows[];  /* debug_protocol.c: replies */
 extern const struct debug_row debug_operation_rows[]; /* debug_operations.c: what peers read */
+extern const struct debug_row debug_replay_rows[];    /* debug_replay.c: what KeyDB sends, by a client */
 extern const struct debug_row debug_undo_rows[];      /* debug_undo.c: commands that are taken back */
 
 void debug_segfault(struct request *request); /* debug_crash.c; does not return */
@@ -32,6 +33,7 @@ void debug_refuse(struct request *request);   /* replies an error: no such subco
 /* Stops reading the journal if DEBUG JOURNAL START was given. The gate is held, or the workers have ended. */
 void debug_journal_close(void);
 void debug_operations_close(void); /* likewise, DEBUG OPERATIONS */
+void debug_replay_close(void);     /* frees what RREPLAY keeps; likewise */
 void debug_undo_close(void);       /* frees what DEBUG UNDO keeps; the workers have ended */
 /* Ends all DEBUG HOLD: their threads use the stripes and the loops, which the server's end frees. When the workers have
  * ended. */

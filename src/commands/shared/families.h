@@ -37,6 +37,7 @@
     DO(replication_replica_commands)              \
     DO(replication_commands)                      \
     DO(active_commands)                           \
+    DO(debug_replay_commands)                     \
     DO(sorted_set_commands)                       \
     DO(sorted_set_range_commands)                 \
     DO(sorted_set_algebra_commands)               \

@@ -556,7 +556,7 @@ static void append_flags(struct buffer *buffer, const struct client_card *card)
         buffer_append_char(buffer, 'O');
     if ((flags & CLIENT_REPLICA) != 0)
         buffer_append_char(buffer, 'S');
-    if ((flags & CLIENT_MASTER) != 0)
+    if ((flags & (CLIENT_MASTER | CLIENT_AS_MASTER)) != 0)
         buffer_append_char(buffer, 'M');
     if ((flags & CLIENT_PUBSUB) != 0)
         buffer_append_char(buffer, 'P');

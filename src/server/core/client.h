@@ -51,8 +51,9 @@ enum client_flag {
     CLIENT_REPLY_ASIDE = 1 << 21, /* its replies go to client->aside */
     /* A replica, which has asked for the stream of changes: its connection is for that alone. */
     CLIENT_REPLICA = 1 << 22,
-    CLIENT_MASTER = 1 << 23,   /* only on a card: the link to the master, which is no client */
-    CLIENT_OF_MASTER = 1 << 24 /* CLIENT_OBEYED, for the stream of a master */
+    CLIENT_MASTER = 1 << 23,    /* only on a card: the link to the master, which is no client */
+    CLIENT_OF_MASTER = 1 << 24, /* CLIENT_OBEYED, for the stream of a master */
+    CLIENT_AS_MASTER = 1 << 25  /* may send RREPLAY (DEBUG FORCE-MASTER) */
 };
 
 /* Kinds of subscriptions; prefixes are those of client-side caching. */

@@ -234,6 +234,95 @@ test "who follows as KeyDB does and writes gets operations of others instead of 
     }
 }
 
+# ---- a client that sends envelopes by itself
+
+# With 2 words, or those behind the payload, too.
+proc replay {name uuid words args} {
+    on $name rreplay $uuid [bulks $words] {*}$args
+}
+
+proc check_replay name {
+    assert_error "ERR *master*" {replay $name $::keydb_uuid {SET k v}}
+    assert_equal OK [on $name debug force-master yes]
+    on $name select 4
+    assert_equal OK [replay $name $::keydb_uuid {SET k four}]
+    assert_equal four [on $name get k]
+    assert_equal OK [replay $name $::keydb_uuid {SET k two} 2]
+    assert_equal two [on $name get k] ;# the connection's database is that of the last one
+    on $name select 4
+    assert_equal four [on $name get k]
+
+    # Each mvcc of a server counts once, whatever was sent without one.
+    on $name select 0
+    foreach {times ms words} {1 10 {INCR n} 1 20 {INCR n} 2 0 {INCR n}} {
+        for {set i 0} {$i < $times} {incr i} {
+            assert_equal OK [replay $name $::keydb_uuid $words 0 [expr {$ms ? [mvcc $ms] : 0}]]
+        }
+    }
+    assert_equal 4 [on $name get n]
+    set at 100
+    foreach {words n} {{MULTI} 4 {INCR n} 4 {INCR n} 4 {EXEC} 6 {LPUSH n x} 6 {DEL n} {}} {
+        assert_equal OK [replay $name $::keydb_uuid $words 0 [mvcc [incr at]]]
+        assert_equal $n [on $name get n]
+    }
+    assert_equal OK [on $name rreplay $::keydb_uuid [envelope $::other_uuid [mvcc 1] {SET inner 1}] 0 [mvcc [incr at]]]
+    assert_equal 1 [on $name get inner]
+    foreach {uuid db mvcc} [list $::keydb_uuid 99 1  $::keydb_uuid x 1  $::keydb_uuid 0 x  bad 0 1] {
+        assert_error "ERR *" {replay $name $uuid {SET no 1} $db $mvcc}
+    }
+    assert_equal 0 [on $name exists no]
+}
+
+test "a client sends envelopes by itself: what it may, and what comes of them" {noconn} {
+    with_group {a ours {active-replica yes enable-debug-command yes}} {
+        check_replay a
+        assert_match "*flags=M *" [on a client list]
+        on a debug force-master no ;# KeyDB ends there with an assertion
+        assert_error "ERR *master*" {replay a $::keydb_uuid {SET k v}}
+        assert_equal OK [on a debug force-master flagonly]
+        assert_equal OK [replay a $::keydb_uuid {SET k v}]
+        # Behind a reset: nobody is a master by himself. What is here counts once.
+        on a reset
+        assert_error "ERR *master*" {replay a $::keydb_uuid {SET k v}}
+        on a debug force-master yes
+        set seen [mvcc 500]
+        for {set i 0} {$i < 3} {incr i} {
+            assert_equal OK [replay a $::keydb_uuid {INCR once} 0 $seen]
+        }
+        assert_equal 1 [on a get once]
+        foreach payload [list rubbish [bulks {INCR once}]rubbish "*1\r\n" [string repeat "*5\r\n" 70]] {
+            assert_error "ERR *" {on a rreplay $::keydb_uuid $payload 0 [mvcc 600]}
+        }
+        assert_equal 1 [on a get once]
+        on a multi
+        assert_error "ERR Command not allowed inside a transaction" {replay a $::keydb_uuid {INCR once}}
+        assert_error "EXECABORT*" {on a exec}
+        on a acl setuser someone on nopass +@all -acl ~*
+        on a auth someone x
+        assert_error "NOPERM *" {replay a $::keydb_uuid {INCR once}}
+    }
+    with_group {p ours {enable-debug-command yes}} {
+        on p debug force-master yes
+        assert_error "ERR This server is not an active replica" {replay p $::keydb_uuid {SET k v}}
+    }
+}
+
+test "what a client sends in envelopes is passed on, under the names of its servers" {noconn} {
+    with_keydb_model {stamped_snapshot n 10 [mvcc -5000]} {
+        lassign [keydb_follower a $::keydb_uuid ? -1] link
+        on a debug force-master yes
+        set at [mvcc 1]
+        replay a $::other_uuid {INCRBY n 5} 0 $at
+        assert_equal [list $::other_uuid {{INCRBY n 5}} 0 $at] [next_envelope $link]
+        # It comes by the link, too, and the other way round.
+        fake_send [envelope $::other_uuid $at {INCRBY n 5}][envelope $::keydb_uuid [set later [mvcc 2]] {INCRBY n 1}]
+        wait_for {[on a get n] == 16}
+        replay a $::keydb_uuid {INCRBY n 1} 0 $later
+        assert_equal 16 [on a get n]
+        $link -close
+    }
+}
+
 # What each kind of server shows of its keys; digests of KeyDB are its own.
 proc keys_of name {
     set seen {}
@@ -277,6 +366,12 @@ proc wait_both {a b} {
     if {![wait_until {[keys_of $a] eq [keys_of $b]} 20000]} {
         set differ [lmap x [keys_of $a] y [keys_of $b] {expr {$x eq $y ? [continue] : "$x | $y"}}]
         fail "$a and $b differ: [join $differ \n]"
+    }
+}
+
+test "KeyDB's own answers to a client that sends envelopes are ours" {noconn} {
+    with_group [list k keydb {active-replica yes}] {
+        check_replay k
     }
 }
 

@@ -75,11 +75,9 @@ with_server {} {
     }
 
     test "commands that are not here are unknown" {keydb} {
-        foreach words {{restore-asking a 0 b} {rreplay a b}} {
-            assert_error "ERR unknown command '[lindex $words 0]'*" {r {*}$words}
-            assert_equal {{}} [r command info [lindex $words 0]]
-            assert {[lindex $words 0] ni [r command list]}
-        }
+        assert_error "ERR unknown command 'restore-asking'*" {r restore-asking a 0 b}
+        assert_equal {{}} [r command info restore-asking]
+        assert {"restore-asking" ni [r command list]}
     }
 
     test "every value of CONFIG GET is one string" {} {
