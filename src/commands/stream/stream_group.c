@@ -739,8 +739,8 @@ static void cmd_xautoclaim(struct request *request)
     reply_array(request, gone.count);
     for (uint64_t i = 0; i < gone.count; i++)
         reply_stream_id(request, gone.items[i]);
-    ARRAY_FINI(&gone);
     end_claim(&edit, &use, claimed + gone.count != 0);
+    ARRAY_FINI(&gone);
 }
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */

@@ -292,6 +292,22 @@ with_server {enable-debug-command yes} {
         assert_equal 0 $total
     }
 
+    test "a claim that finds deleted entries only is a change" {keydb} {
+        foreach claim {{xautoclaim s g d 0 0} {xclaim s g d 0 1-1 2-1}} {
+            stream_of s g 2
+            r xreadgroup group g c streams s >
+            r xdel s 1-1 2-1
+            set watcher [connect]
+            $watcher watch s
+            r {*}$claim
+            assert_equal {} [pending_ids s g]
+            $watcher multi
+            $watcher ping
+            assert_equal {} [$watcher exec] $claim
+            $watcher -close
+        }
+    }
+
     test "idle times: who may claim what" {} {
         stream_of s g 3
         r xreadgroup group g c streams s >
