@@ -53,7 +53,7 @@ struct window_model {
 void window_model_init(struct window_model *model, struct access *access);
 
 /* What an operation of these words touches: rooms above know. Before the window is there; NULL: nobody asks. */
-void window_set_touch(struct merge_touch (*touch)(struct slice words));
+void window_set_touch(struct merge_touch (*its)(struct slice words));
 
 /* For the store; with the gate owned. */
 void window_create(struct store *store);
