@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "server/upkeep/journal_limits.h"
 
 #include <string.h>
 
@@ -39,11 +40,20 @@ void history_marks_add(struct history_marks *marks, uint64_t position, uint64_t 
     merge_vector_copy(&mark->deeds, deeds);
 }
 
-void history_marks_trim(struct history_marks *marks, uint64_t position, uint64_t bytes, uint64_t limit_bytes)
+static bool may_go(const struct history_mark *mark, uint64_t position, uint64_t bytes, uint64_t limit_bytes,
+                   const struct merge_vector *held, uint64_t held_bytes)
+{
+    const uint64_t kept = distance(mark, position, bytes);
+
+    return kept > limit_bytes || (kept > held_bytes && merge_vector_covers(held, &(mark + 1)->deeds));
+}
+
+void history_marks_trim(struct history_marks *marks, uint64_t position, uint64_t bytes, uint64_t limit_bytes,
+                        const struct merge_vector *held, uint64_t held_bytes)
 {
     uint32_t gone = 0;
 
-    while (gone + 1 < marks->count && distance(&marks->items[gone], position, bytes) > limit_bytes)
+    while (gone + 1 < marks->count && may_go(&marks->items[gone], position, bytes, limit_bytes, held, held_bytes))
         merge_vector_fini(&marks->items[gone++].deeds);
     if (gone == 0)
         return;
@@ -83,6 +93,7 @@ const struct history_mark *history_marks_find(const struct history_marks *marks,
 
 /* ------------------------------------------------------------------------------------------------- this server -- */
 
+enum { HELD_PART = 4 }; /* of journal-memory-limit */
 enum { PLACE_FLAGS = JOURNAL_READER_PLACE | JOURNAL_READER_SPILLS | JOURNAL_READER_NEVER_WAITS };
 
 static struct {
@@ -158,7 +169,15 @@ static bool begin_anew(uint64_t position, uint64_t bytes, const struct merge_vec
     return true;
 }
 
-bool active_history_note(uint64_t position, const struct merge_vector *deeds)
+/* Of what all members have: so little that the journal needs no file, also with what is on its way to them. */
+static uint64_t held_most(void)
+{
+    const uint64_t memory = journal_limits_memory();
+
+    return memory == 0 ? UINT64_MAX : memory / HELD_PART;
+}
+
+bool active_history_note(uint64_t position, const struct merge_vector *deeds, const struct merge_vector *held)
 {
     const uint64_t limit = OPTION_GET_U64(option_active_history_limit);
     uint64_t bytes, before, first;
@@ -173,7 +192,7 @@ bool active_history_note(uint64_t position, const struct merge_vector *deeds)
     spinlock_acquire(&history.lock);
     before = history.marks.items[0].position;
     history_marks_add(&history.marks, position, bytes, deeds, limit);
-    history_marks_trim(&history.marks, position, bytes, limit);
+    history_marks_trim(&history.marks, position, bytes, limit, held, held_most());
     first = history.marks.items[0].position;
     spinlock_release(&history.lock);
     if (first != before)

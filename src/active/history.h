@@ -11,7 +11,11 @@
  *  3. what the first mark's deeds cover may be gone: they are the cut.
  *
  * Heartbeats make the marks, as they belong to a position. A reader that only keeps its place stands at the
- * first mark, so what is behind it stays, if need be in the journal's file. */
+ * first mark, so what is behind it stays, if need be in the journal's file.
+ *
+ * What a member lacks is kept up to active-history-limit. What all have is kept as long as there is memory for it: one
+ * that loses its last seconds with its machine finds them here. No file is written for that: where nobody is away, the
+ * journal stays in memory. Who has lost more gets the keys that it lacks. */
 #pragma once
 
 #include "base/compiler.h"
@@ -40,8 +44,10 @@ void history_marks_fini(struct history_marks *marks);
  * never more than HISTORY_MARKS_MOST within the limit. */
 void history_marks_add(struct history_marks *marks, uint64_t position, uint64_t bytes, const struct merge_vector *deeds,
                        uint64_t limit_bytes);
-/* Removes the first ones, of which more than limit_bytes of the journal stand before this place. One remains. */
-void history_marks_trim(struct history_marks *marks, uint64_t position, uint64_t bytes, uint64_t limit_bytes);
+/* Removes the first ones, of which more than limit_bytes of the journal stand before this place. One remains. Of what
+ * `held` covers it is held_bytes. */
+void history_marks_trim(struct history_marks *marks, uint64_t position, uint64_t bytes, uint64_t limit_bytes,
+                        const struct merge_vector *held, uint64_t held_bytes);
 /* Of these origins there are entries here up to these stamps that the journal never had. */
 void history_marks_skip(struct history_marks *marks, const struct merge_vector *skipped);
 /* The last mark behind which stands all that is above these stamps of the origins in `behind`, and of no others. NULL:
@@ -56,8 +62,8 @@ void active_history_start(struct journal *journal, const struct merge_vector *de
 bool active_history_has_begun(void); /* likewise */
 void active_history_stop(void); /* at the end of the server: there is no traffic; does nothing if it was not started */
 /* Worker 0, with each heartbeat, or whoever is alone with the data: a mark at this position, which has these deeds.
- * Returns whether the cut is another one now. */
-bool active_history_note(uint64_t position, const struct merge_vector *deeds);
+ * `held`: up to there every member has all. Returns whether the cut is another one now. */
+bool active_history_note(uint64_t position, const struct merge_vector *deeds, const struct merge_vector *held);
 /* With the gate owned: a state was taken over, with entries of these origins, up to these stamps, that never came. */
 void active_history_skip(const struct merge_vector *skipped);
 /* Any thread, in the gate. A reader that is given all that stands in the journal above the stamps in `behind`, of these

@@ -16,6 +16,8 @@ static struct {
     uint64_t position, origin, stamp;
 } records[RECORDS_MOST];
 
+static const struct merge_vector nobody;
+
 static void marks_lead_to_all_that_is_lacking(void **state)
 {
     struct random random = test_random(__func__);
@@ -42,7 +44,7 @@ static void marks_lead_to_all_that_is_lacking(void **state)
             count++;
         }
         history_marks_add(&marks, position, offset, &deeds, limit);
-        history_marks_trim(&marks, position, offset, limit);
+        history_marks_trim(&marks, position, offset, limit, &nobody, 0);
         assert_in_range(marks.count, 1, HISTORY_MARKS_MOST);
         if (marks.count > 1) {
             assert_true(position - marks.items[0].position <= limit);
@@ -85,7 +87,7 @@ static void the_last_mark_is_found(void **state)
     assert_int_equal(history_marks_find(&marks, &behind)->position, 3000);
     merge_vector_set(&behind, 7, 400);
     assert_int_equal(history_marks_find(&marks, &behind)->position, 4000);
-    history_marks_trim(&marks, 9000, 0, 4500);
+    history_marks_trim(&marks, 9000, 0, 4500, &nobody, 0);
     assert_int_equal(marks.items[0].position, 5000);
     assert_null(history_marks_find(&marks, &behind));
     merge_vector_set(&behind, 7, 600);
@@ -97,11 +99,42 @@ static void the_last_mark_is_found(void **state)
     merge_vector_set(&behind, 8, 6);
     assert_int_equal(history_marks_find(&marks, &behind)->position, 6000);
     merge_vector_fini(&skipped);
-    history_marks_trim(&marks, 9000, 0, 0);
+    history_marks_trim(&marks, 9000, 0, 0, &nobody, 0);
     assert_int_equal(marks.count, 1);
     assert_int_equal(marks.items[0].position, 9000);
     merge_vector_fini(&deeds);
     merge_vector_fini(&behind);
+    history_marks_fini(&marks);
+}
+
+/* What all members have is kept up to a bound of its own; what one of them lacks is not touched by that. */
+static void what_all_have_goes_earlier(void **state)
+{
+    struct history_marks marks = {0};
+    struct merge_vector deeds = {0}, held = {0};
+
+    (void)state;
+    for (uint64_t i = 0; i < 10; i++) {
+        merge_vector_set(&deeds, 7, 100 * i);
+        if (i >= 5)
+            merge_vector_set(&deeds, 8, 1);
+        history_marks_add(&marks, 1000 * i, 0, &deeds, 1 << 18);
+    }
+    merge_vector_set(&held, 7, 399);
+    history_marks_trim(&marks, 9000, 0, 1 << 18, &held, 6500);
+    assert_int_equal(marks.items[0].position, 3000); /* the first one with less than 6,500 behind it */
+    history_marks_trim(&marks, 9000, 0, 1 << 18, &held, 0);
+    assert_int_equal(marks.items[0].position, 3000); /* between 300 and 400 somebody lacks something */
+    merge_vector_set(&held, 7, 900);
+    history_marks_trim(&marks, 9000, 0, 1 << 18, &held, 0);
+    assert_int_equal(marks.items[0].position, 4000); /* and all of the other origin */
+    merge_vector_set(&held, 8, 1);
+    history_marks_trim(&marks, 9000, 0, 1 << 18, &held, 2000);
+    assert_int_equal(marks.items[0].position, 7000);
+    history_marks_trim(&marks, 9000, 0, 1 << 18, &held, 0);
+    assert_int_equal(marks.count, 1);
+    merge_vector_fini(&deeds);
+    merge_vector_fini(&held);
     history_marks_fini(&marks);
 }
 
@@ -110,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(marks_lead_to_all_that_is_lacking),
         cmocka_unit_test(the_last_mark_is_found),
+        cmocka_unit_test(what_all_have_goes_earlier),
     };
 
     return cmocka_run_group_tests_name("history", tests, NULL, NULL);

@@ -727,6 +727,13 @@ void membership_set_cut(struct membership *membership, struct merge_vector *cut)
     merge_vector_fini(&before);
 }
 
+void membership_held(struct membership *membership, struct merge_vector *held)
+{
+    spinlock_acquire(&membership->lock);
+    merge_group_held(&membership->state.group, &membership->state.vector, held);
+    spinlock_release(&membership->lock);
+}
+
 void membership_saved(struct membership *membership, const struct merge_vector *saved)
 {
     spinlock_acquire(&membership->lock);

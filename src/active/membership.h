@@ -90,6 +90,8 @@ void membership_account(struct membership *membership, struct merge_account *acc
 /* *least_wall: no command runs with a time below from here on. A newcomer begins above its sponsor's. */
 must_check bool membership_adopt(struct membership *membership, const struct merge_account *account,
                                  int64_t *least_wall);
+/* Up to where all members have what this node has; `held` is empty. */
+void membership_held(struct membership *membership, struct merge_vector *held);
 void membership_set_cut(struct membership *membership, struct merge_vector *cut); /* takes it over */
 void membership_saved(struct membership *membership, const struct merge_vector *saved);
 void membership_facts(struct membership *membership, uint64_t now_ms, struct node_facts *facts);

@@ -286,9 +286,12 @@ static void promise_wall(struct worker *worker, int64_t wall_ms)
 static void note_beat(void)
 {
     struct node_beat *beat = membership_beat(&node.membership);
+    struct merge_vector held = {0};
 
-    if (active_history_note(beat->position, &beat->beat.deeds))
+    membership_held(&node.membership, &held);
+    if (active_history_note(beat->position, &beat->beat.deeds, &held))
         note_cut();
+    merge_vector_fini(&held);
     membership_release_beat(&node.membership, beat);
 }
 

@@ -111,7 +111,8 @@ static void look_at_limits(struct worker *worker, uint64_t stamp)
 {
     window_cycle_bound(worker, stamp);
     if (!active_is_on())
-        (void)active_history_note(journal_end_position(&worker->server->journal), &replay.deeds);
+        (void)active_history_note(journal_end_position(&worker->server->journal), &replay.deeds,
+                                  &(struct merge_vector){0});
 }
 
 void replay_place(struct worker *worker, const struct data_order_entry *given)

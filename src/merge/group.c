@@ -363,6 +363,21 @@ bool merge_group_may_forget(const struct merge_group *group, uint64_t name)
     return merge_group_ignorant(group, name) == 0 || merge_broken(MERGE_BREAK_FORGET_UNKNOWN);
 }
 
+void merge_group_held(const struct merge_group *group, const struct merge_vector *vector, struct merge_vector *held)
+{
+    merge_vector_copy(held, vector);
+    for (uint32_t i = 0; i < group->members.count; i++) {
+        const struct merge_member *member = &group->members.items[i];
+        const struct merge_word *word = word_of(group, member);
+
+        for (uint32_t n = 0; member->name != group->self && n < held->count; n++) {
+            struct merge_vector_item *item = &held->items[n];
+
+            item->stamp = word == NULL ? 0 : MIN(item->stamp, merge_vector_get(&word->vector, item->id));
+        }
+    }
+}
+
 uint64_t merge_group_saved(const struct merge_group *group, const struct merge_word *own, uint64_t origin)
 {
     uint64_t least = merge_vector_get(&own->saved, origin);

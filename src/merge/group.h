@@ -88,5 +88,8 @@ bool merge_group_covers_frontiers(const struct merge_group *group, const struct 
 uint32_t merge_group_ignorant(const struct merge_group *group, uint64_t name);
 /* True if there is none of these. */
 bool merge_group_may_forget(const struct merge_group *group, uint64_t name);
+/* For each origin in `vector`, what this node has: up to where every member has it, as far as this node knows; also
+ * those that were given up. `held` is empty. */
+void merge_group_held(const struct merge_group *group, const struct merge_vector *vector, struct merge_vector *held);
 /* What every member has on disk of this origin, as far as this node knows. */
 uint64_t merge_group_saved(const struct merge_group *group, const struct merge_word *own, uint64_t origin);

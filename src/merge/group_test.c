@@ -71,6 +71,37 @@ static void a_later_start_takes_the_place_of_an_earlier_one(void **state)
     merge_members_fini(&members);
 }
 
+/* Who has said nothing in this start has nothing, and who is given up still has what it said. */
+static void what_all_have_is_held(void **state)
+{
+    struct merge_group group;
+    struct merge_vector mine = {0}, held = {0};
+
+    (void)state;
+    found(&group);
+    merge_vector_set(&mine, 11, 100);
+    merge_vector_set(&mine, 14, 7); /* an origin that the others do not know */
+    hear(&group, word_of(2, 60, 1, 1));
+    merge_group_held(&group, &mine, &held);
+    assert_int_equal(merge_vector_get(&held, 11), 0);
+    merge_vector_fini(&held);
+    hear(&group, word_of(3, 300, 1, 1));
+    merge_group_held(&group, &mine, &held);
+    assert_int_equal(merge_vector_get(&held, 11), 60);
+    assert_int_equal(merge_vector_get(&held, 14), 0);
+    merge_vector_fini(&held);
+    merge_vector_set(&group.given_up, 2, 1);
+    merge_group_held(&group, &mine, &held);
+    assert_int_equal(merge_vector_get(&held, 11), 60);
+    merge_vector_fini(&held);
+    merge_members_learn(&group.members, (struct merge_member){2, 22, 1});
+    merge_group_held(&group, &mine, &held);
+    assert_int_equal(merge_vector_get(&held, 11), 0);
+    merge_vector_fini(&held);
+    merge_vector_fini(&mine);
+    merge_group_fini(&group);
+}
+
 static void the_frontiers_are_the_least_of_all(void **state)
 {
     struct merge_group group;
@@ -215,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_later_start_takes_the_place_of_an_earlier_one),
+        cmocka_unit_test(what_all_have_is_held),
         cmocka_unit_test(the_frontiers_are_the_least_of_all),
         cmocka_unit_test(a_word_counts_when_its_deeds_are_here),
         cmocka_unit_test(one_that_was_given_up_does_not_hold_them_until_it_is_heard),

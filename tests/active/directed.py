@@ -229,6 +229,36 @@ def only_what_changed_crosses(env):
                     mesh.nodes[index].name, got[index], changed[index]))
 
 
+@test()
+def history_is_for_who_lacks_it(env):
+    """What all members have is kept as far as memory goes; what one that is away lacks is kept for it beyond that."""
+    with env.mesh(2, options=["--journal-memory-limit", "4mb", "--active-history-limit", "256mb"]) as mesh:
+        a, b = mesh.nodes
+        for node in mesh.nodes:
+            node.ask("DEBUG", "OPERATIONS", "STOP")
+        mesh.settle(30)
+
+        def kept():
+            return int(a.info("replication")["active_history_bytes"])
+        fill(a, 20000, 1000)
+        wait_until(lambda: kept() < 2 << 20, 30, "what both have has gone")
+        mesh.cut()
+        fill(a, 20000, 1000)
+        a.ask("INCR", "n")
+        if kept() < 20000 * 1000:
+            raise Wrong("%d bytes are kept for a node that lacks 20 MB" % kept())
+        mesh.heal()
+        wait_until(lambda: b.ask("GET", "n") == b"1", 30, "the other node has it")
+        wait_until(lambda: kept() < 2 << 20, 30, "what both have has gone again")
+        mesh.settle(30)
+        if any("state_bytes=0" not in line for line in peer_lines(b)):
+            raise Wrong("a state has crossed: %s" % peer_lines(b))
+
+
+def peer_lines(node):
+    return [value for name, value in node.info("replication").items() if name.startswith("active_peer")]
+
+
 @test("whole")
 def one_of_six_restarts(env):
     """It loads its own files, takes what it lacks once, and stays below 1.3 times its data."""
