@@ -14,7 +14,8 @@
 #
 # Variants: BUILD=release (default), debug, asan, tsan, fuzz, valgrind. CC=clang works too. LTO=1 for link-time optimization.
 # New files need no mention here: src/FOLDER/NAME.c or src/FOLDER/ROOM/NAME.c belongs to the library, NAME_test.c beside
-# it is a unit test program, src/tools/NAME.c a tool, tests/fuzz/NAME.c a fuzz target.
+# it is a unit test program, src/tools/NAME.c a tool, src/tools/ROOM/NAME.c a part that tools are linked with,
+# tests/fuzz/NAME.c a fuzz target.
 
 BUILD ?= release
 OUT ?= build/$(BUILD)
@@ -144,7 +145,9 @@ LINK = $(CC) $(CFLAGS_ALL) $(CFLAGS) $(LDFLAGS_ALL) $(LDFLAGS)
 
 SOURCES := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 TEST_SOURCES := $(filter %_test.c,$(SOURCES))
-TOOL_SOURCES := $(filter-out %_test.c,$(filter src/tools/%,$(SOURCES)))
+# A tool is one file; what is too large for that, or shared by tools, stands in rooms and is linked with each of them.
+TOOL_SOURCES := $(filter-out %_test.c,$(sort $(wildcard src/tools/*.c)))
+TOOL_ROOM_SOURCES := $(filter-out %_test.c,$(sort $(wildcard src/tools/*/*.c)))
 # These define functions of libc. So they are linked only to the unit tests that include base/power_cut.h, and to the
 # library for LD_PRELOAD of tests/fault.
 POWER_CUT_SOURCES := $(filter-out %_test.c,$(filter src/base/power_cut%,$(SOURCES)))
@@ -157,6 +160,7 @@ FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/*.c))
 
 object = $(patsubst %.c,$(OUT)/obj/%.o,$(1))
 LIBRARY := $(OUT)/libkeydb.a
+TOOL_LIBRARY := $(OUT)/libtools.a
 SERVER := $(OUT)/bin/keydb-server
 TOOLS := $(TOOL_SOURCES:src/tools/%.c=$(OUT)/bin/%)
 UNIT_TESTS := $(TEST_SOURCES:src/%.c=$(OUT)/test/%)
@@ -190,7 +194,8 @@ $(OUT)/flags: FORCE
 	    echo '$(COMPILE) | $(LINK) $(LIBRARY_LIBS)' > $@
 $(OUT)/sources: FORCE
 	@mkdir -p $(@D)
-	@echo '$(LIBRARY_SOURCES)' | cmp -s - $@ || echo '$(LIBRARY_SOURCES)' > $@
+	@echo '$(LIBRARY_SOURCES) $(TOOL_ROOM_SOURCES)' | cmp -s - $@ || \
+	    echo '$(LIBRARY_SOURCES) $(TOOL_ROOM_SOURCES)' > $@
 
 $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
@@ -214,24 +219,27 @@ $(call object,$(POWER_CUT_SOURCES)): FLAGS_OF_FILE := -fno-sanitize=all
 endif
 
 $(LIBRARY): $(call object,$(LIBRARY_SOURCES)) $(OUT)/sources
+$(TOOL_LIBRARY): $(call object,$(TOOL_ROOM_SOURCES)) $(OUT)/sources
+$(LIBRARY) $(TOOL_LIBRARY):
 	@rm -f $@
 	@ar rcs $@ $(filter %.o,$^)
 
 define link_program
 @mkdir -p $(@D)
 @echo "  link    $(BUILD) $@"
-@$(LINK) $(filter %.o,$^) $(LIBRARY) $(LIBRARY_LIBS) $(1) -o $@
+@$(LINK) $(filter %.o,$^) $(filter $(TOOL_LIBRARY),$^) $(LIBRARY) $(LIBRARY_LIBS) $(1) -o $@
 endef
 
 $(SERVER): $(call object,src/main.c) $(LIBRARY)
 	$(call link_program)
 $(BENCHES): $(OUT)/bench/%: $(OUT)/obj/tests/bench/%.o $(LIBRARY)
 	$(call link_program)
-$(TOOLS): $(OUT)/bin/%: $(OUT)/obj/src/tools/%.o $(LIBRARY)
+$(TOOLS): $(OUT)/bin/%: $(OUT)/obj/src/tools/%.o $(TOOL_LIBRARY) $(LIBRARY)
 	$(call link_program)
 $(MERGE_SIM): $(call breakable,$(MERGE_SIM_SOURCES)) $(LIBRARY)
 	$(call link_program)
 $(POWER_CUT_TESTS:src/%.c=$(OUT)/test/%): $(call object,$(POWER_CUT_SOURCES))
+$(filter $(OUT)/test/tools/%,$(UNIT_TESTS)): $(TOOL_LIBRARY)
 $(UNIT_TESTS): $(OUT)/test/%: $(OUT)/obj/src/%.o $(LIBRARY) | $(CMOCKA)
 	$(call link_program,-lcmocka -ldl)
 # It has no sanitizers, but programs that have them can load it.

@@ -6,7 +6,8 @@
 Prints "file:line: message" for each breach and ends with exit code 1 if there was one. Rules:
 
  1. layering: a folder of src/ includes from itself and from the folders before it in FOLDERS, tools/ from what
-    is below server/ only, a unit test also cmocka; so there is no cycle between files of different folders;
+    is below server/ only (its rooms from those before them in TOOL_ROOMS), a unit test also cmocka; so there is no
+    cycle between files of different folders;
  2. a header compiles alone and has "#pragma once"; a source file includes its own header first, then ours, then the
     system's;
  3. no mutable variable with external linkage outside main.c, unless its line says why: /* global: why */;
@@ -41,7 +42,8 @@ FOLDERS = ["base", "net", "data", "merge", "store", "persist",
            "commands/shared", "commands/keys", "commands/string", "commands/collection", "commands/sorted_set",
            "commands/stream", "commands/connection", "commands/debug", "commands/admin",
            "script"]
-TOOLS_MAY = ["base", "net", "data", "store", "persist", "tools"]
+TOOLS_MAY = ["base", "net", "data", "store", "persist"]
+TOOL_ROOMS = ["tools/link", "tools/cli", "tools"]
 WIDTH = 120
 
 # What is text of ours, by suffix, and which of it is code (with limits on its lines).
@@ -131,8 +133,8 @@ def folder_of(name):
 def may_include(path, folder, target_folder):
     if path == "src/main.c":
         return target_folder in FOLDERS
-    if folder == "tools":
-        return target_folder in TOOLS_MAY
+    if folder in TOOL_ROOMS:
+        return target_folder in TOOLS_MAY + TOOL_ROOMS[:TOOL_ROOMS.index(folder) + 1]
     return (folder in FOLDERS and target_folder in FOLDERS and
             FOLDERS.index(target_folder) <= FOLDERS.index(folder))
 
@@ -152,8 +154,8 @@ def check_includes(path, text):
         return
 
     folder = folder_of(path[len("src/"):])
-    if folder and folder not in FOLDERS and folder != "tools":
-        breach(path, 1, f"src/{folder} has no place in the order of the folders ({', '.join(FOLDERS)})")
+    if folder and folder not in FOLDERS + TOOL_ROOMS:
+        breach(path, 1, f"src/{folder} has no place in the order of the folders ({', '.join(FOLDERS + TOOL_ROOMS)})")
         return
 
     is_test = path.endswith("_test.c")
