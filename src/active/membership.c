@@ -112,6 +112,13 @@ static void hold_for_foreign_locked(struct membership *membership, int64_t now_m
     state->frontier_wall_most = now_ms - FOREIGN_SLACK_MS;
 }
 
+void membership_wait_for_first(struct membership *membership, bool waits)
+{
+    spinlock_acquire(&membership->lock);
+    membership->waits_for_first = waits;
+    spinlock_release(&membership->lock);
+}
+
 /* The promise is the journal's, made at a position of it. The last stamp before that is what the beat stands behind. */
 void membership_make_beat(struct membership *membership, int64_t now_ms, int64_t wall)
 {
@@ -130,7 +137,8 @@ void membership_make_beat(struct membership *membership, int64_t now_ms, int64_t
         merge_vector_raise(&state->deeds, state->identity.origin, last);
     own = merge_state_word(state, wall);
     hold_for_foreign_locked(membership, now_ms);
-    merge_state_advance(state, own);
+    if (LIKELY(!membership->waits_for_first))
+        merge_state_advance(state, own);
     publish_locked(membership);
     merge_beat_make(&beat->beat, state, own);
     merge_word_release(own);
@@ -632,9 +640,10 @@ static bool is_there_locked(struct membership *membership, const struct merge_me
     REQUIRES(membership->lock)
 {
     spinlock_assert_held(&membership->lock);
-    if (member->name == membership->state.identity.name ||
-        merge_vector_has(&membership->state.group.given_up, member->name))
+    if (member->name == membership->state.identity.name)
         return true;
+    if (merge_vector_has(&membership->state.group.given_up, member->name))
+        return false;
     for (uint32_t i = 0; i < membership->links.count; i++) {
         if (membership->links.items[i].origin == member->origin)
             return true;
@@ -642,16 +651,19 @@ static bool is_there_locked(struct membership *membership, const struct merge_me
     return now_ms - heard_of_locked(membership, member->name, now_ms)->at_ms < HEARD_LATELY_MS;
 }
 
-bool membership_hears_all(struct membership *membership, uint64_t now_ms)
+uint64_t membership_heard_up_to(struct membership *membership, uint64_t now_ms)
 {
-    const struct merge_members *members = &membership->state.group.members;
-    bool hears_all = true;
+    const struct merge_state *state = &membership->state;
+    const struct merge_members *members = &state->group.members;
+    uint64_t least = UINT64_MAX;
 
     spinlock_acquire(&membership->lock);
-    for (uint32_t i = 0; i < members->count && hears_all; i++)
-        hears_all = is_there_locked(membership, &members->items[i], now_ms);
+    for (uint32_t i = 0; i < members->count; i++) {
+        if (is_there_locked(membership, &members->items[i], now_ms))
+            least = MIN(least, merge_vector_get(&state->vector, members->items[i].origin));
+    }
     spinlock_release(&membership->lock);
-    return hears_all;
+    return least;
 }
 
 bool membership_forget(struct membership *membership, uint64_t name)

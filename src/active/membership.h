@@ -36,9 +36,10 @@ struct membership {
     struct node_beat *beat GUARDED_BY(lock);     /* the last one; NULL: there was none */
     uint64_t beats GUARDED_BY(lock);
     int64_t wall GUARDED_BY(lock); /* what was promised last */
-    struct journal *journal;       /* const */
-    struct horizon *horizon;       /* const */
-    struct origins *origins;       /* const */
+    bool waits_for_first GUARDED_BY(lock);
+    struct journal *journal; /* const */
+    struct horizon *horizon; /* const */
+    struct origins *origins; /* const */
 };
 
 /* Takes over the identity, that of a start that is on the disk. `clock`, `wall`: the bounds of the start before. */
@@ -50,6 +51,9 @@ uint64_t membership_origin(struct membership *membership, uint64_t *clock);
 /* Goes on from a file. With the gate owned: the journal stamps from here on. */
 void membership_begin(struct membership *membership, const struct merge_account *account);
 
+/* While this node has masters and has met none yet, its frontiers wait: whom it will meet has done things before, and
+ * what is done here has its place among these. */
+void membership_wait_for_first(struct membership *membership, bool waits);
 /* The next beat. `wall`: no command runs or will run with a time below; it never falls. */
 void membership_make_beat(struct membership *membership, int64_t now_ms, int64_t wall);
 struct node_beat *membership_beat(struct membership *membership);
@@ -83,7 +87,7 @@ void membership_offered(struct membership *membership, uint32_t link, const stru
 void membership_stopped(struct membership *membership, uint32_t link, const struct merge_vector *origins,
                         struct node_orders *orders);
 bool membership_may_repair(struct membership *membership);
-bool membership_hears_all(struct membership *membership, uint64_t now_ms);
+uint64_t membership_heard_up_to(struct membership *membership, uint64_t now_ms); /* as node_heard_up_to */
 must_check bool membership_forget(struct membership *membership, uint64_t name);
 uint32_t membership_forget_by_force(struct membership *membership, uint64_t name);
 void membership_account(struct membership *membership, struct merge_account *account);

@@ -161,6 +161,38 @@ static void alone_it_is_as_far_as_it_has_promised(void **state)
     finish(&a);
 }
 
+static void who_has_met_nobody_yet_settles_nothing(void **state)
+{
+    struct world a;
+
+    (void)state;
+    start(&a, 1);
+    membership_wait_for_first(&a.membership, true);
+    membership_make_beat(&a.membership, NOW_MS + 10, NOW_MS + 10);
+    assert_int_equal(horizon_frontier(&a.horizon), 0);
+    assert_true(horizon_wall(&a.horizon) < NOW_MS + 10);
+    membership_wait_for_first(&a.membership, false);
+    membership_make_beat(&a.membership, NOW_MS + 20, NOW_MS + 20);
+    assert_int_equal(horizon_frontier(&a.horizon), stamp_at(NOW_MS + 20) - 1);
+    finish(&a);
+}
+
+static void all_is_here_of_those_who_are_heard(void **state)
+{
+    struct world a, b;
+
+    (void)state;
+    start(&a, 1);
+    start(&b, 2);
+    expect_welcome(&a, &b);
+    talk(&a, &b, NOW_MS + 20);
+    membership_make_beat(&a.membership, NOW_MS + 5000, NOW_MS + 5000);
+    assert_true(membership_heard_up_to(&a.membership, 1000) < stamp_at(NOW_MS + 30));
+    assert_int_equal(membership_heard_up_to(&a.membership, 100000), stamp_at(NOW_MS + 5000) - 1); /* b is silent */
+    finish(&a);
+    finish(&b);
+}
+
 static void two_nodes_meet_and_their_frontiers_follow(void **state)
 {
     struct world a, b;
@@ -624,6 +656,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alone_it_is_as_far_as_it_has_promised),
+        cmocka_unit_test(who_has_met_nobody_yet_settles_nothing),
+        cmocka_unit_test(all_is_here_of_those_who_are_heard),
         cmocka_unit_test(two_nodes_meet_and_their_frontiers_follow),
         cmocka_unit_test(entries_are_judged),
         cmocka_unit_test(a_beat_stands_at_a_position_of_the_journal),

@@ -7,8 +7,10 @@
 
 #include "active/history.h"
 #include "active/identity.h"
+#include "active/links.h"
 #include "active/membership.h"
 #include "active/options.h"
+#include "active/peers.h"
 #include "active/place.h"
 #include "active/sender.h"
 #include "base/background.h"
@@ -46,6 +48,8 @@ static struct {
     uint64_t counted; /* the highest stamp of node_count */
     bool is_paused;
     int64_t future_ms; /* how far ahead it was when that was told */
+    bool has_met;      /* a link was up in this start, or that was waited for too long */
+    uint64_t begun_ms; /* of the first beat */
 
     struct merge_identity storing; /* owner: worker 0 while is_storing is false, else the background thread */
     _Atomic bool is_storing;       /* atomic: release, when `storing` and `stored` are complete */
@@ -305,6 +309,19 @@ static void log_future(int64_t ahead_ms)
     node.future_ms = MAX(ahead_ms, 0);
 }
 
+/* A master that was never heard is waited for as long as a member that is silent. */
+static void wait_for_first(uint64_t now_ms)
+{
+    const uint64_t timeout_ms = (uint64_t)OPTION_GET(option_active_peer_timeout) * 1000;
+
+    if (LIKELY(node.has_met))
+        return;
+    if (node.begun_ms == 0)
+        node.begun_ms = now_ms;
+    node.has_met = links_up_count() != 0 || (timeout_ms != 0 && now_ms - node.begun_ms >= timeout_ms);
+    membership_wait_for_first(&node.membership, !node.has_met && peers_count() != 0);
+}
+
 static void sample(struct server *server)
 {
     struct worker *worker = &server->workers[0];
@@ -318,6 +335,7 @@ static void sample(struct server *server)
         return;
     bound_ms = membership_bound_ms(&node.membership, &clock_ms);
     promise_wall(worker, MIN(wall_ms, bound_ms));
+    wait_for_first(now_ms);
     membership_make_beat(&node.membership, MIN(wall_ms, bound_ms), node.wall);
     log_future(clock_ms - wall_ms);
     keep_bounds(now_ms, wall_ms);
@@ -474,9 +492,9 @@ bool node_may_repair(void)
     return membership_may_repair(&node.membership);
 }
 
-bool node_hears_all(void)
+uint64_t node_heard_up_to(void)
 {
-    return membership_hears_all(&node.membership, clock_monotonic_ms());
+    return membership_heard_up_to(&node.membership, clock_monotonic_ms());
 }
 
 uint64_t node_origin(void)

@@ -125,8 +125,8 @@ bool node_is_closed(uint64_t origin);
 uint64_t node_have(uint64_t origin); /* up to which stamp all of it is here; 0: nothing */
 bool node_knows(uint64_t origin);    /* it is a start of a member, or was one */
 bool node_may_repair(void);
-/* Of each member that is waited for there was something lately, or a link leads to it. */
-bool node_hears_all(void);
+/* Up to which stamp all is here of those members of whom there was something lately, or to whom a link leads. */
+uint64_t node_heard_up_to(void);
 uint64_t node_origin(void);
 
 /* With the gate owned: all that this start did has later stamps; 0: it began with data that have none. */

@@ -24,7 +24,7 @@ static struct {
     uint64_t repaired_before;  /* worker 0's: when dirty keys were there last and none before */
     bool has_dirty;            /* worker 0's */
     bool is_over;              /* worker 0's: something was given up in the last slice: it was logged */
-    bool is_patient;           /* likewise, as all below: keys that are being written stay dirty */
+    uint64_t quiet_before;     /* likewise, as all below: what was written at or behind this stamp stays dirty */
     uint64_t dirty_us;         /* since when keys are dirty; 0: none is */
 } cycle;                       /* global: of the one window */
 
@@ -152,16 +152,22 @@ static void add_words(const struct slice *words, uint32_t count, void *context)
 
 /* What others do on a key meanwhile, and is not here yet, is older than the value that is written anew: that would take
  * it back. So a key waits until all that is known of it is settled. */
-static bool has_to_wait(const struct access *access, const struct window_key *known)
+static bool has_to_wait(const struct window_key *known)
 {
-    return cycle.is_patient && merge_record_last(&known->record).stamp > horizon_frontier(&access->store->horizon);
+    return merge_record_last(&known->record).stamp > cycle.quiet_before;
 }
 
-static void note_patience(uint64_t now_us, bool is_dirty)
+/* A member that is silent holds the frontier, for hours where it never comes back: then it is enough that all is here
+ * of those that are heard. */
+static void note_patience(struct worker *worker, uint64_t now_us, bool is_dirty)
 {
     if (!is_dirty || cycle.dirty_us == 0)
         cycle.dirty_us = is_dirty ? now_us : 0;
-    cycle.is_patient = is_dirty && now_us - cycle.dirty_us < PATIENT_US && node_hears_all();
+    cycle.quiet_before = UINT64_MAX;
+    if (is_dirty && now_us - cycle.dirty_us < PATIENT_US)
+        cycle.quiet_before = horizon_frontier(&worker->server->store->horizon);
+    else if (is_dirty && now_us - cycle.dirty_us < 2 * PATIENT_US)
+        cycle.quiet_before = node_heard_up_to();
 }
 
 static void write_anew(struct access *access, struct window_key *known, void *context)
@@ -170,7 +176,7 @@ static void write_anew(struct access *access, struct window_key *known, void *co
     const struct key key = window_name(known);
     uint32_t *left = context;
 
-    if (known->dirty.stamp == 0 || *left == 0 || has_to_wait(access, known))
+    if (known->dirty.stamp == 0 || *left == 0 || has_to_wait(known))
         return;
     --*left;
     value_words(access, known->db, &key, add_words, known);
@@ -218,7 +224,7 @@ static void work(struct worker *worker)
     each_stripe(worker, window_has_settled, settle, NULL, now_us + WINDOW_CYCLE_SLICE_US);
     keep_bounds(worker, journal_clock(&worker->server->journal));
     window_totals(store, &totals);
-    note_patience(now_us, totals.dirty != 0);
+    note_patience(worker, now_us, totals.dirty != 0);
     if (UNLIKELY(totals.dirty != 0) && node_may_repair())
         each_stripe(worker, window_has_dirty, repair, NULL, now_us + 2 * WINDOW_CYCLE_SLICE_US);
     log_repair(totals.dirty != 0);

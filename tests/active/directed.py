@@ -1346,6 +1346,34 @@ def a_newcomer_finds_nothing_late(env):
                     raise Wrong("%s: %s is %s" % (node.name, field, facts[field]))
 
 
+@test("core", only="ours")
+def a_newcomer_writes_before_it_meets_anybody(env):
+    """What it did has its place among what the others did meanwhile: no key is written anew, nothing is lost."""
+    with env.mesh(3) as mesh, Union(mesh) as union:
+        a, b, newcomer = mesh.nodes
+        mesh.settle(30)
+        newcomer.kill()
+        newcomer.wipe()
+        mesh.isolate(2)
+        newcomer.start()
+        for node in mesh.nodes:
+            node.calls([each for number in range(50) for each in (
+                ["INCR", "n:%d" % number], ["SADD", "set", "%d.%d" % (node.index, number)],
+                ["RPUSH", "list", "%d.%d" % (node.index, number)], ["SET", "s:%d" % number, node.index])])
+        wait_until(lambda: int(newcomer.info("replication")["active_beats"]) > 5, 10, lambda: "the newcomer has beats")
+        for node in mesh.nodes:
+            node.calls([["APPEND", "s:%d" % number, node.index] for number in range(50)])
+        mesh.heal()
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "n:7"), ("SCARD", "set"), ("LLEN", "list")], [b"3", b"150", b"150"])
+        for node in mesh.nodes:
+            facts = node.info("replication")
+            for field in ("active_operations_late", "active_operations_late_wall", "active_repaired_keys"):
+                if facts[field] != "0":
+                    raise Wrong("%s: %s is %s" % (node.name, field, facts[field]))
+        union.check()
+
+
 @test("core")
 def a_snapshot_overtaken(env):
     """Writes go on everywhere while a newcomer takes its first data. The history has less than these, and more than
