@@ -192,9 +192,13 @@ bool merge_group_is_informed(const struct merge_group *group, const struct merge
     return true;
 }
 
-/* The words of all members that count, among them `own`. */
+/* The words of all members that count, among them `own`. They are looked at for one origin after the other, ascending:
+ * as each has thousands where nodes were started often, that is one way along them. */
 struct words {
-    const struct merge_word **items;
+    struct counted {
+        const struct merge_word *word;
+        struct merge_walk vector, closed;
+    } * items;
     uint32_t count, capacity;
 };
 
@@ -207,20 +211,27 @@ static struct words words_that_count(const struct merge_group *group, const stru
         const struct merge_word *word = member->name == group->self ? own : word_of(group, member);
 
         if (counts(group, member) && word != NULL)
-            *ARRAY_PUSH(&words) = word;
+            *ARRAY_PUSH(&words) = (struct counted){word, {&word->vector, 0}, {&word->closed, 0}};
     }
     return words;
 }
 
-/* Nothing of this closed origin can come any more, as everybody knows. */
-static bool is_over(const struct words *words, uint64_t origin, bool confirmed)
+/* The next origin may be any. */
+static void rewind_words(struct words *words)
 {
-    uint64_t stamp = merge_vector_get(&words->items[0]->vector, origin);
+    for (uint32_t i = 0; i < words->count; i++)
+        words->items[i].vector.at = words->items[i].closed.at = 0;
+}
+
+/* Nothing of this closed origin can come any more, as everybody knows. */
+static bool is_over(struct words *words, uint64_t origin, bool confirmed)
+{
+    uint64_t stamp = merge_walk_get(&words->items[0].vector, origin);
 
     for (uint32_t i = 0; i < words->count; i++) {
-        if (merge_vector_get(&words->items[i]->vector, origin) != stamp)
+        if (merge_walk_get(&words->items[i].vector, origin) != stamp)
             return false;
-        if (confirmed && !merge_vector_has(&words->items[i]->closed, origin))
+        if (confirmed && merge_walk_find(&words->items[i].closed, origin) == NULL)
             return false;
     }
     return true;
@@ -240,6 +251,7 @@ bool merge_group_frontiers(const struct merge_group *group, const struct merge_w
 {
     struct words words;
     struct merge_vector origins = {0};
+    struct merge_walk closed = {&group->closed, 0};
     uint64_t least = UINT64_MAX;
     int64_t least_wall = INT64_MAX;
 
@@ -249,7 +261,7 @@ bool merge_group_frontiers(const struct merge_group *group, const struct merge_w
     if (words.count == 0)
         return false; /* a newcomer that is no member yet */
     for (uint32_t i = 0; i < words.count; i++)
-        merge_vector_raise_all(&origins, &words.items[i]->vector);
+        merge_vector_raise_all(&origins, &words.items[i].word->vector);
     for (uint32_t i = 0; i < group->members.count; i++) {
         if (counts(group, &group->members.items[i]))
             merge_vector_raise(&origins, group->members.items[i].origin, 0);
@@ -259,12 +271,12 @@ bool merge_group_frontiers(const struct merge_group *group, const struct merge_w
 
         if (merge_origin_is_foreign(origin))
             continue;
-        if (merge_vector_has(&group->closed, origin)
+        if (merge_walk_find(&closed, origin) != NULL
                 ? is_over(&words, origin, !merge_broken(MERGE_BREAK_CLOSE_UNCONFIRMED))
                 : group->given_up.count != 0 && !is_of_a_member_that_counts(group, origin))
             continue;
         for (uint32_t n = 0; n < words.count; n++) {
-            uint64_t stamp = merge_vector_get(&words.items[n]->vector, origin);
+            uint64_t stamp = merge_walk_get(&words.items[n].vector, origin);
 
             if (stamp < least)
                 least = stamp;
@@ -272,6 +284,7 @@ bool merge_group_frontiers(const struct merge_group *group, const struct merge_w
     }
     /* What comes from the dead may have any wall time, and an eviction among it stands at any place it saw: also one
      * that the living have passed, as the dead one's vector does not hold them back any more. */
+    rewind_words(&words);
     for (uint32_t i = 0; i < group->closed.count; i++) {
         if (is_over(&words, group->closed.items[i].id, !merge_broken(MERGE_BREAK_CLOSE_UNCONFIRMED)))
             continue;
@@ -281,8 +294,8 @@ bool merge_group_frontiers(const struct merge_group *group, const struct merge_w
             least = 0;
     }
     for (uint32_t n = 0; n < words.count; n++) {
-        if (words.items[n]->wall < least_wall)
-            least_wall = words.items[n]->wall;
+        if (words.items[n].word->wall < least_wall)
+            least_wall = words.items[n].word->wall;
     }
     if (merge_broken(MERGE_BREAK_SETTLE_EARLY))
         least = own->frontier > merge_vector_get(&own->vector, own->origin)

@@ -1,14 +1,13 @@
 #include "merge/vector.h"
 
 #include "base/array.h"
+#include "base/compiler.h"
 
 #include <string.h>
 
-/* The index of the first item whose id is not below. */
-static uint32_t vector_seek(const struct merge_vector *vector, uint64_t id)
+/* The index of the first item whose id is not below, between these. */
+static uint32_t seek_between(const struct merge_vector *vector, uint64_t id, uint32_t low, uint32_t high)
 {
-    uint32_t low = 0, high = vector->count;
-
     while (low < high) {
         uint32_t middle = (low + high) / 2;
 
@@ -18,6 +17,23 @@ static uint32_t vector_seek(const struct merge_vector *vector, uint64_t id)
             high = middle;
     }
     return low;
+}
+
+static uint32_t vector_seek(const struct merge_vector *vector, uint64_t id)
+{
+    return seek_between(vector, id, 0, vector->count);
+}
+
+/* The same, from an index on, in ever longer steps: it is near. */
+static uint32_t seek_from(const struct merge_vector *vector, uint64_t id, uint32_t from)
+{
+    uint32_t step = 1, low = from;
+
+    while (step < vector->count - low && vector->items[low + step - 1].id < id) {
+        low += step;
+        step *= 2;
+    }
+    return seek_between(vector, id, low, MIN(low + step, vector->count));
 }
 
 void merge_vector_fini(struct merge_vector *vector)
@@ -92,17 +108,49 @@ bool merge_vector_raise(struct merge_vector *vector, uint64_t id, uint64_t stamp
     return true;
 }
 
+/* Many are in both, or the vector is empty. */
 void merge_vector_raise_all(struct merge_vector *vector, const struct merge_vector *other)
 {
-    for (uint32_t i = 0; i < other->count; i++)
-        merge_vector_raise(vector, other->items[i].id, other->items[i].stamp);
+    uint32_t at = 0;
+
+    if (vector->count == 0) {
+        merge_vector_fini(vector);
+        merge_vector_copy(vector, other);
+        return;
+    }
+    for (uint32_t i = 0; i < other->count; i++) {
+        const struct merge_vector_item item = other->items[i];
+
+        at = seek_from(vector, item.id, at);
+        if (at == vector->count || vector->items[at].id != item.id)
+            merge_vector_set(vector, item.id, item.stamp);
+        else if (vector->items[at].stamp < item.stamp)
+            vector->items[at].stamp = item.stamp;
+    }
 }
 
 bool merge_vector_covers(const struct merge_vector *vector, const struct merge_vector *other)
 {
+    struct merge_walk walk = {vector, 0};
+
     for (uint32_t i = 0; i < other->count; i++) {
-        if (merge_vector_get(vector, other->items[i].id) < other->items[i].stamp)
+        if (merge_walk_get(&walk, other->items[i].id) < other->items[i].stamp)
             return false;
     }
     return true;
+}
+
+const struct merge_vector_item *merge_walk_find(struct merge_walk *walk, uint64_t id)
+{
+    const struct merge_vector *vector = walk->vector;
+
+    walk->at = seek_from(vector, id, walk->at);
+    return walk->at < vector->count && vector->items[walk->at].id == id ? &vector->items[walk->at] : NULL;
+}
+
+uint64_t merge_walk_get(struct merge_walk *walk, uint64_t id)
+{
+    const struct merge_vector_item *item = merge_walk_find(walk, id);
+
+    return item != NULL ? item->stamp : 0;
 }

@@ -29,3 +29,13 @@ struct merge_vector_item *merge_vector_find(const struct merge_vector *vector, u
 bool merge_vector_raise(struct merge_vector *vector, uint64_t id, uint64_t stamp);
 void merge_vector_raise_all(struct merge_vector *vector, const struct merge_vector *other);
 bool merge_vector_covers(const struct merge_vector *vector, const struct merge_vector *other); /* all of it >= other */
+
+/* Reads a vector at ids that ascend from call to call: thousands of them take one way along it. */
+struct merge_walk {
+    const struct merge_vector *vector; /* does not change meanwhile */
+    uint32_t at;
+};
+
+/* The item, or NULL. */
+const struct merge_vector_item *merge_walk_find(struct merge_walk *walk, uint64_t id);
+uint64_t merge_walk_get(struct merge_walk *walk, uint64_t id); /* its stamp; 0: it is not there */

@@ -76,6 +76,35 @@ static void it_covers_what_is_nowhere_above_it(void **state)
     merge_vector_fini(&other);
 }
 
+/* Along vectors of all lengths, and to ids that are not there, as the plain look-up finds them. */
+static void a_walk_finds_what_is_there(void **state)
+{
+    (void)state;
+    for (uint64_t count = 0; count < 70; count++) {
+        struct merge_vector vector = {0}, raised = {0}, some = {0};
+        struct merge_walk walk = {&vector, 0};
+
+        for (uint64_t i = 0; i < count; i++)
+            merge_vector_set(&vector, 3 * i + i % 2, i + 1);
+        for (uint64_t id = 0; id < 3 * count + 9; id += 1 + id * count % 5) {
+            assert_int_equal(merge_walk_get(&walk, id), merge_vector_get(&vector, id));
+            assert_ptr_equal(merge_walk_find(&walk, id), merge_vector_find(&vector, id));
+            merge_vector_set(&some, id, id % 7);
+        }
+        merge_vector_copy(&raised, &some);
+        merge_vector_raise_all(&raised, &vector);
+        for (uint64_t id = 0; id < 3 * count + 9; id++) {
+            const uint64_t one = merge_vector_get(&vector, id), other = merge_vector_get(&some, id);
+
+            assert_int_equal(merge_vector_get(&raised, id), one > other ? one : other);
+        }
+        assert_true(merge_vector_covers(&raised, &some) && merge_vector_covers(&raised, &vector));
+        merge_vector_fini(&vector);
+        merge_vector_fini(&raised);
+        merge_vector_fini(&some);
+    }
+}
+
 static void a_copy_is_its_own(void **state)
 {
     struct merge_vector one = {0}, copy;
@@ -94,11 +123,9 @@ static void a_copy_is_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_origin_that_is_not_in_it_has_zero),
-        cmocka_unit_test(items_are_in_order_of_their_ids),
-        cmocka_unit_test(it_is_raised_but_never_lowered),
-        cmocka_unit_test(it_covers_what_is_nowhere_above_it),
-        cmocka_unit_test(a_copy_is_its_own),
+        cmocka_unit_test(an_origin_that_is_not_in_it_has_zero), cmocka_unit_test(items_are_in_order_of_their_ids),
+        cmocka_unit_test(it_is_raised_but_never_lowered),       cmocka_unit_test(it_covers_what_is_nowhere_above_it),
+        cmocka_unit_test(a_walk_finds_what_is_there),           cmocka_unit_test(a_copy_is_its_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
