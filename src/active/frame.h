@@ -41,14 +41,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FRAME_VERSION_COMPARES = 2, FRAME_VERSION_PARTS = 2, FRAME_VERSION_MAKES = 3 }; /* from there on */
-enum { FRAME_VERSION_LEAST = 1, FRAME_VERSION_MOST = 3 };                              /* said in hello */
+enum {
+    FRAME_VERSION_COMPARES = 2,
+    FRAME_VERSION_PARTS = 2,
+    FRAME_VERSION_MAKES = 3,
+    FRAME_VERSION_CHANGES = 4
+};                                                        /* from */
+enum { FRAME_VERSION_LEAST = 1, FRAME_VERSION_MOST = 4 }; /* said in hello */
 
 enum frame_kind {
     FRAME_HELLO = 1,
     FRAME_ENTRIES = 2,
-    FRAME_LARGES = 3, /* entries with large words */
-    FRAME_BEAT = 4,
+    FRAME_LARGES = 3,  /* entries with large words */
+    FRAME_BEAT = 4,    /* from version 4 on in another form (beats.h) */
     FRAME_WANT = 5,    /* the receiver asks for origins */
     FRAME_STOP = 6,    /* the receiver wants no more of origins */
     FRAME_STOPPED = 7, /* the sender sends no more of them */

@@ -184,6 +184,8 @@ static bool get_members(struct cursor *cursor, struct merge_members *members)
 
     if (!get_count(cursor, MEMBER_BYTES_LEAST, &count))
         return false;
+    if (count > NOTICE_MEMBERS_MOST)
+        return cursor_fail(cursor, "nobody has so many members");
     for (uint64_t i = 0; i < count; i++) {
         struct merge_member member;
 
@@ -221,6 +223,8 @@ static bool get_words(struct cursor *cursor, struct merge_beat *beat)
 
     if (!get_count(cursor, WORD_BYTES_LEAST, &count))
         return false;
+    if (count > NOTICE_MEMBERS_MOST)
+        return cursor_fail(cursor, "nobody has so many members");
     for (uint64_t i = 0; i < count; i++) {
         struct merge_word *word = mem_alloc_zero(sizeof(*word));
 
@@ -389,6 +393,11 @@ bool notice_get_clock(struct cursor *cursor, uint64_t *clock)
     return get_clock(cursor, clock);
 }
 
+bool notice_get_incarnation(struct cursor *cursor, uint32_t *incarnation)
+{
+    return get_incarnation(cursor, incarnation);
+}
+
 bool notice_get_wall(struct cursor *cursor, int64_t *wall)
 {
     return get_wall(cursor, wall);
@@ -407,4 +416,9 @@ bool notice_get_set(struct cursor *cursor, struct merge_vector *set)
 bool notice_get_members(struct cursor *cursor, struct merge_members *members)
 {
     return get_members(cursor, members);
+}
+
+bool notice_ends(struct cursor *cursor, bool is_right, const char *what, char error[NOTICE_ERROR_BYTES])
+{
+    return ends(cursor, is_right, what, error);
 }

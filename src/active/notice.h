@@ -11,6 +11,8 @@
  *     want      clock 8; vector: the origins that are wanted, each behind the stamp that is here
  *     stop, stopped   set
  *
+ * Links of later versions have beats in another form (beats.h).
+ *
  * The base of stamps is the clock of the same body: most are near it, and take three or four bytes. Bytes behind the
  * end are an error: a later version says another number in its hello.
  *
@@ -28,7 +30,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { NOTICE_ERROR_BYTES = 128 };
+enum { NOTICE_ERROR_BYTES = 128, NOTICE_MEMBERS_MOST = 4096 /* of a group, and words of a beat */ };
 
 /* The first frame in each direction. */
 struct notice_hello {

@@ -1,5 +1,6 @@
 #include "active/receiver.h"
 
+#include "active/beats.h"
 #include "active/compare.h"
 #include "active/frame.h"
 #include "active/links.h"
@@ -63,6 +64,7 @@ struct receiver {
     size_t direct_bytes;   /* of the piece of a large word that comes */
     uint64_t name, origin; /* the other's; 0: its hello was not heard */
     unsigned version;      /* likewise: that both know */
+    struct beats beats;    /* what was heard of its beats */
     char error[RECEIVER_ERROR_BYTES];
 };
 
@@ -152,6 +154,7 @@ void receiver_destroy(struct receiver **handle)
     merge_vector_fini(&receiver->counted);
     merge_vector_fini(&receiver->deeds);
     notice_hello_fini(&receiver->hello);
+    beats_fini(&receiver->beats);
     frame_reader_destroy(&receiver->reader);
     mem_free(receiver);
 }
@@ -479,13 +482,19 @@ static enum receiver_result take_entries(struct receiver *receiver)
 
 /* --------------------------------------------------------------------------------------------------------- beats -- */
 
+static bool read_beat(struct receiver *receiver, struct merge_beat *beat, char damage[NOTICE_ERROR_BYTES])
+{
+    return receiver->version >= FRAME_VERSION_CHANGES ? beats_read(&receiver->beats, receiver->frame.body, beat, damage)
+                                                      : notice_read_beat(receiver->frame.body, beat, damage);
+}
+
 static enum receiver_result take_beat(struct receiver *receiver)
 {
     char damage[NOTICE_ERROR_BYTES];
     struct merge_beat beat;
     bool is_believed;
 
-    if (!notice_read_beat(receiver->frame.body, &beat, damage))
+    if (!read_beat(receiver, &beat, damage))
         return fail(receiver, RECEIVER_BROKEN, "%s", damage);
     is_believed = node_hear(&beat);
     if (is_believed) {

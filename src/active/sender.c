@@ -1,5 +1,6 @@
 #include "active/sender.h"
 
+#include "active/beats.h"
 #include "active/compare.h"
 #include "active/frame.h"
 #include "active/gather.h"
@@ -69,6 +70,8 @@ struct sender {
     struct journal_reader reader;
     struct node_beat *beat;     /* the one to be sent next; NULL: the newest one was sent */
     uint64_t beats_seen;        /* beat_count when it was taken */
+    struct beats beats;         /* what was sent of them */
+    unsigned version;           /* of frames, that both know; 0: it said no hello yet */
     struct notice_hello hello;  /* what it said, until it streams; name 0: nothing yet */
     struct snapshot_gift *gift; /* SENDER_GIVES; NULL: it has not begun */
     bool has_said_makes;        /* since its file is being made */
@@ -217,7 +220,10 @@ static void write_beat(struct sender *link, const struct node_beat *beat)
     said = part;
     make_offers(link, &part.offers, &offers);
     said.offers = offers;
-    notice_write_beat(&body, &said);
+    if (link->version >= FRAME_VERSION_CHANGES)
+        beats_write(&link->beats, &body, &said);
+    else
+        notice_write_beat(&body, &said);
     write_frame(link, FRAME_BEAT, buffer_slice(&body));
     buffer_fini(&body);
     merge_vector_fini(&offers);
@@ -394,7 +400,7 @@ static void give_part(struct sender *link, int fd, uint64_t size)
 /* It waits for that alone then, and asks nobody else. */
 static void say_makes(struct sender *link)
 {
-    if (link->hello.version_most >= FRAME_VERSION_MAKES)
+    if (link->version >= FRAME_VERSION_MAKES)
         write_frame(link, FRAME_MAKES, SLICE_EMPTY);
     else
         write_set(link, FRAME_STOPPED, &(struct merge_vector){0});
@@ -405,7 +411,7 @@ static void say_makes(struct sender *link)
 static bool begin_gift(struct sender *link)
 {
     if (link->gift == NULL && (link->hello.hello.ready || node_sponsor(&link->hello.hello)))
-        link->gift = snapshot_begin(&link->hello.hello, link->hello.version_most >= FRAME_VERSION_PARTS, link->worker);
+        link->gift = snapshot_begin(&link->hello.hello, link->version >= FRAME_VERSION_PARTS, link->worker);
     return link->gift != NULL;
 }
 
@@ -615,6 +621,7 @@ static void take_hello(struct sender *link, struct slice body)
     } else {
         note_name(link, &hello);
         answer(link);
+        link->version = notice_choose_version(&hello);
         link->hello = hello; /* with all it has */
         return;
     }
@@ -737,6 +744,7 @@ static void on_client_close(struct client *client)
     compare_link_ends(link->client_id);
     snapshot_end(&link->gift);
     release_beat(&link->beat);
+    beats_fini(&link->beats);
     frame_reader_destroy(&link->input);
     frame_writer_destroy(&link->output);
     gather_destroy(&link->gather);

@@ -14,6 +14,7 @@ from sender import uuid_of
 
 HELLO, ENTRIES, LARGES, BEAT, WANT, STOP, STOPPED, STATE = range(1, 9)
 MAKES = 12
+CHANGES = 4     # the version from which on beats say what has changed
 NAMES = {HELLO: "hello", ENTRIES: "entries", LARGES: "larges", BEAT: "beat", WANT: "want", STOP: "stop",
          STOPPED: "stopped", STATE: "state", MAKES: "makes"}
 HAS_ORIGIN, HAS_UUID, HAS_PREV, HAS_WALL, HAS_MVCC, HAS_OPS, IS_FLUSH = (1 << i for i in range(7))
@@ -137,13 +138,56 @@ class Hello:
 
 
 class Beat:
-    def __init__(self, body):
-        cursor = Cursor(body)
+    """before: the one before on a link that says only what has changed (src/active/beats.h); without, of any other."""
+
+    def __init__(self, body, before=None):
+        self.cursor, self.before = Cursor(body), before
+        if before is not None:
+            self.changes()
+        else:
+            self.whole()
+        self.cursor.end()
+        self.bytes = len(body)
+
+    def whole(self):
+        cursor = self.cursor
         self.clock = cursor.fixed()
         self.vector, self.deeds, self.offers = (cursor.vector(self.clock) for _ in range(3))
         self.members, self.closed, self.removed = cursor.members(), cursor.set(), cursor.set()
         self.words = [self.word(cursor) for _ in range(cursor.varint())]
-        cursor.end()
+
+    def changes(self):
+        cursor, before = self.cursor, self.before
+        self.clock = cursor.fixed()
+        self.vector, self.deeds, self.offers = (self.changed(getattr(before, name, {}))
+                                                for name in ("vector", "deeds", "offers"))
+        self.members = self.changed_members(getattr(before, "members", []))
+        self.closed, self.removed = (self.changed_set(getattr(before, name, set())) for name in ("closed", "removed"))
+        old, self.words = {word["name"]: word for word in getattr(before, "words", [])}, []
+        for _ in range(cursor.varint()):
+            name = cursor.fixed()
+            self.words.append(self.changed_word(name, old.get(name, {})) if cursor.byte() else old[name])
+
+    def changed(self, old):
+        new = {**old, **self.cursor.vector(self.clock)}
+        for one in self.cursor.set():
+            del new[one]
+        return new
+
+    def changed_set(self, old):
+        return (old | self.cursor.set()) - self.cursor.set()
+
+    def changed_members(self, old):
+        return self.cursor.members() if self.cursor.byte() else old
+
+    def changed_word(self, name, old):
+        cursor = self.cursor
+        word = {"name": name, "origin": cursor.fixed(), "incarnation": cursor.varint(), "sequence": cursor.varint(),
+                "wall": cursor.varint(), "frontier": cursor.difference(self.clock)}
+        word["vector"], word["saved"] = self.changed(old.get("vector", {})), self.changed(old.get("saved", {}))
+        word["closed"] = self.changed_set(old.get("closed", set()))
+        word["members"] = self.changed_members(old.get("members", []))
+        return word
 
     def word(self, cursor):
         word = {"name": cursor.fixed(), "origin": cursor.fixed(), "incarnation": cursor.varint(),
@@ -184,6 +228,7 @@ class Link:
         self.entries, self.beats, self.stopped, self.states = [], [], [], []
         self.makes = 0
         self.hello = None
+        self.version = 1
         if begin:
             assert self.say("REPLCONF", "capa", "activeExpire", "capa", "one-order") == \
                 b"+OK active-replica one-order"
@@ -225,15 +270,17 @@ class Link:
 
     # --- what a receiver says ---
 
-    def hello_body(self, vector=None, deeds=None, wanted=(), name=None, origin=None, versions=(1, 1), ready=1):
+    def hello_body(self, vector=None, deeds=None, wanted=(), name=None, origin=None, versions=(1, 1), ready=1,
+                   closed=()):
         clock = int(time.time() * 1000) << COUNTER_BITS
         vector = vector or {}
         return (bytes(versions) + (name or self.name) + (origin or self.uuid) + bytes([ready]) + varint(1) +
                 fixed(clock) + varint(0) + vector_bytes(vector, clock) +
                 vector_bytes(vector if deeds is None else deeds, clock) + vector_bytes({}, clock) +
-                set_bytes(()) + set_bytes(()) + set_bytes(()) + set_bytes(wanted))
+                set_bytes(closed) + set_bytes(()) + set_bytes(()) + set_bytes(wanted))
 
     def greet(self, **said):
+        self.version = said.get("versions", (1, 1))[1]
         self.send(frame_bytes(HELLO, self.hello_body(**said)))
         while self.hello is None:
             self.step()
@@ -330,7 +377,7 @@ class Link:
         elif kind in (ENTRIES, LARGES):
             self.entries += self.read_entries(body, larges)
         elif kind == BEAT:
-            beat = Beat(body)
+            beat = Beat(body, (self.beats[-1] if self.beats else object()) if self.version >= CHANGES else None)
             beat.behind = len(self.entries)
             self.beats.append(beat)
         elif kind == STOPPED:

@@ -147,6 +147,36 @@ def lies(options):
         assert node.ask("GET", "k") == b"1"
 
 
+def beats_of_changes(options):
+    """From the version on that has them beats say what has changed. Who says a change that is none is cut off."""
+    def clock(sender):
+        return max(now_stamp(), sender.last + 1)
+
+    says = {
+        "a change of nothing": lambda sender: sender.beat_of_changes(clock(sender), sender.deeds, gone=(77,)),
+        "there was no such word before": lambda sender: sender.beat_of_changes(clock(sender), sender.deeds, again=True),
+        "operations that are missing here": lambda sender: sender.beat(deeds=sender.last + (5 << 14)),
+    }
+    with Node(options) as node:
+        sender = node.sender
+        here = 0
+        for number, (reason, say) in enumerate(says.items()):
+            assert sender.begin(versions=(1, 4)) == here
+            sender.send("SET", "k", str(number))
+            node.has("k", str(number))
+            if "before" not in reason:
+                for _ in range(3):
+                    sender.beat()
+                sender.beat_of_changes(clock(sender), sender.deeds, again=True)
+                sender.send("SET", "k", "behind %d" % number)
+                node.has("k", "behind %d" % number)
+            here = sender.last
+            say(sender)
+            assert sender.is_closed(), reason
+            wait_until(lambda: node.lines(reason), 20, "the log says '%s'" % reason)
+            sender.last = here
+
+
 def no_hello(options):
     """Nothing counts before the hello."""
     with Node(options) as node:
@@ -266,8 +296,8 @@ def before_many(options):
         assert [value for _, value in node.ask("LRANGE", "list", "0", "501")] == [b"first"] + [b"y"] * 500 + [b"x"]
 
 
-TESTS = [before_many, entries_and_beats, many_keys, repeated, a_gap, lies, no_hello, other_versions, other_servers,
-         asks_nobody_else, held, beside_clients]
+TESTS = [before_many, entries_and_beats, many_keys, repeated, a_gap, lies, beats_of_changes, no_hello,
+         other_versions, other_servers, asks_nobody_else, held, beside_clients]
 
 
 def main():

@@ -9,6 +9,7 @@ import time
 
 HELLO, ENTRIES, LARGES, BEAT, WANT, STOP, STOPPED, STATE = range(1, 9)
 MAKES = 12
+CHANGES = 4         # the version from which on beats say what has changed (src/active/beats.h)
 HAS_ORIGIN, HAS_UUID, HAS_PREV, HAS_WALL, HAS_MVCC, HAS_OPS, IS_FLUSH = (1 << bit for bit in range(7))
 OVERWRITES, EVICTS, HAS_DB = 1, 2, 4
 LARGE_BYTES = 32 << 10
@@ -88,6 +89,7 @@ class Sender:
         self.origin = origin or random.getrandbits(60) + 1
         self.last = 0       # the stamp of its last entry, or what it has promised
         self.sequence = 0
+        self.changes = None     # on links whose beats say what has changed: how many this one had
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.socket = None
@@ -184,6 +186,8 @@ class Sender:
 
     def hello(self, versions=(1, 1), name=None, origin=None, closed=()):
         name, origin, clock = name or self.name, origin or self.origin, now_stamp()
+        self.deeds = None
+        self.changes = 0 if versions[1] >= CHANGES else None
         stamps = vector({origin: self.last}, clock)
         self.say(frame(HELLO, bytes(versions) + uuid_of(name) + uuid_of(origin) + bytes([1]) + varint(0) +
                        fixed(clock) + members([(name, origin, 0)]) + stamps + stamps + vector({}, clock) +
@@ -219,6 +223,9 @@ class Sender:
 
     def beat(self, deeds=None):
         clock = max(now_stamp(), self.last)
+        if self.changes is not None:
+            self.beat_of_changes(max(clock, self.last + 1), deeds or self.last)
+            return
         mine = vector({self.origin: clock}, clock)
         self.sequence += 1
         known = members([(self.name, self.origin, 0)])
@@ -227,6 +234,21 @@ class Sender:
         self.say(frame(BEAT, fixed(clock) + mine + vector({self.origin: deeds or self.last}, clock) + mine + known +
                        ids(()) + ids(()) + varint(1) + word))
         self.last = clock
+
+    def beat_of_changes(self, clock, deeds, gone=(), again=False):
+        """gone: what is not in the vector any more. again: its word is that of the beat before."""
+        self.sequence += not again
+        known = bytes([1]) + members([(self.name, self.origin, 0)]) if self.changes == 0 else bytes([0])
+        mine, nothing = vector({self.origin: clock}, clock) + ids(()), ids(()) + ids(())
+        self.changes += 1
+        word = fixed(self.name) + bytes([not again])
+        if not again:
+            word += (fixed(self.origin) + varint(0) + varint(self.sequence) + varint(clock >> COUNTER_BITS) +
+                     difference(clock) + mine + nothing + nothing + known)
+        self.say(frame(BEAT, fixed(clock) + vector({self.origin: clock}, clock) + ids(gone) +
+                       vector({self.origin: deeds} if deeds != self.deeds else {}, clock) + ids(()) + mine + known +
+                       nothing + nothing + varint(1) + word))
+        self.last, self.deeds = clock, deeds
 
     def is_closed(self, seconds=30):
         """Reads until the node has closed the connection; False: it has not."""

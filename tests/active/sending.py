@@ -8,6 +8,7 @@ speak of what came before them, and that nothing comes which was not asked for.
 """
 import argparse
 import os
+import random
 import re
 import sys
 import threading
@@ -53,7 +54,7 @@ def hello_and_stream(server):
         server.ask("SET", "before:%d" % i, i)
     with Link(server.port) as link:
         hello = link.greet()
-        assert hello.versions == (1, 3) and hello.ready and hello.origin in hello.vector
+        assert hello.versions == (1, 4) and hello.ready and hello.origin in hello.vector
         link.want({hello.origin: 0})
         link.want({})
         link.until_entries(1000)
@@ -203,6 +204,30 @@ def history_is_cut(server):
     with Link(server.port) as link:
         link.greet(vector={hello.origin: 0})
         link.until(lambda: link.states and not link.states[-1])
+
+
+def beats_of_changes(server):
+    """A receiver that knows the form gets in each beat what has changed, and knows with it what a whole one says. A
+    start that has ended costs its bytes once."""
+    with Link(server.port) as whole, Link(server.port) as link:
+        hello = whole.greet()
+        link.greet(versions=(1, 4), closed=[random.getrandbits(60) + 1 for _ in range(1000)])
+        for each in (whole, link):
+            each.want({hello.origin: 0})
+        link.until_beat(2)
+        server.ask("SET", "k", "1")
+        for each in (whole, link):
+            each.until_entries(1)
+            each.until_beat(3)
+        there, here = whole.beats[-1], link.beats[-1]
+        assert len(here.closed) == len(there.closed) == 1000 and here.closed == there.closed
+        assert here.deeds == there.deeds == {hello.origin: link.entries[0].stamp}
+        assert here.offers.keys() == there.offers.keys() and here.members == there.members
+        assert here.vector.keys() == there.vector.keys() and here.vector[hello.origin] > here.deeds[hello.origin]
+        assert [word["name"] for word in here.words] == [word["name"] for word in there.words] == [hello.name]
+        assert here.words[0]["vector"][hello.origin] == here.vector[hello.origin]
+        assert here.words[0]["closed"] == here.closed
+        assert there.bytes > 16000 and here.bytes < 200, (there.bytes, here.bytes)
 
 
 history_is_cut.options = ["--active-history-limit", "1mb"]
@@ -402,9 +427,9 @@ class Node(Server):
         return self.own.exchange(b"".join(encode(words) for words in commands), len(commands))
 
 
-TESTS = [hello_and_stream, large_words, nothing_unasked, stop_and_want_again, comes_back, one_byte_at_a_time,
-         strangers, newcomer, history_is_cut, state_that_takes_long,
-         slow_receiver, bytes_of_a_set, liars, cut_anywhere, while_writers_write]
+TESTS = [hello_and_stream, beats_of_changes, large_words, nothing_unasked, stop_and_want_again, comes_back,
+         one_byte_at_a_time, strangers, newcomer, history_is_cut, state_that_takes_long, slow_receiver,
+         bytes_of_a_set, liars, cut_anywhere, while_writers_write]
 
 
 def main():

@@ -3,6 +3,7 @@
  *  2. an entry has possible stamps above its prev, a key among its words, and a database that is there;
  *  3. what was read, written and read again, is the same;
  *  4. an error is one printable line. */
+#include "active/beats.h"
 #include "active/comparison.h"
 #include "active/frame.h"
 #include "active/notice.h"
@@ -141,6 +142,34 @@ static void check_beat(struct slice body)
     buffer_fini(&again);
 }
 
+/* A row of bodies, each behind its size in two bytes: beats of one link. */
+static void check_beats(struct slice input)
+{
+    struct beats reader = {0}, writer = {0};
+    char error[NOTICE_ERROR_BYTES];
+    bool is_right = true;
+
+    while (is_right && input.size >= 2) {
+        const size_t size = (uint8_t)input.data[0] | (size_t)(uint8_t)input.data[1] << 8;
+        const struct slice body = slice_make(input.data + 2, MIN(size, input.size - 2));
+        struct buffer again = {0};
+        struct merge_beat beat;
+
+        is_right = beats_read(&reader, body, &beat, error);
+        input = slice_skip(input, 2 + body.size);
+        if (!is_right) {
+            check_error(error);
+            break;
+        }
+        beats_write(&writer, &again, &beat);
+        assert(slice_equal(buffer_slice(&again), body));
+        merge_beat_fini(&beat);
+        buffer_fini(&again);
+    }
+    beats_fini(&reader);
+    beats_fini(&writer);
+}
+
 static void check_want(struct slice body)
 {
     char error[NOTICE_ERROR_BYTES];
@@ -192,6 +221,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
     if (way >= 253) {
         check_comparison(input, way - 253U);
+        return 0;
+    }
+    if (way == 252) {
+        check_beats(input);
         return 0;
     }
     switch (way % 4) {
