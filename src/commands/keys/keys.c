@@ -3,15 +3,19 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "commands/shared/object.h"
 #include "commands/shared/operations.h"
 #include "server/config/options.h"
 #include "server/core/request.h"
 #include "store/lru_lfu.h"
 
+#include <string.h>
+
 /* --- being there --- */
 
-static void delete_keys(struct request *request, enum free_reason reason)
+/* How many there were. */
+static int64_t delete_keys(struct request *request, enum free_reason reason)
 {
     int64_t count = 0;
 
@@ -22,16 +26,31 @@ static void delete_keys(struct request *request, enum free_reason reason)
         operation_add_delete(request, request->db, request->keys[i].name);
     }
     reply_int(request, count);
+    return count;
 }
 
 static void cmd_del(struct request *request)
 {
-    delete_keys(request, FREE_USER_DEL);
+    (void)delete_keys(request, FREE_USER_DEL);
 }
 
 static void cmd_unlink(struct request *request)
 {
-    delete_keys(request, FREE_UNLINK);
+    (void)delete_keys(request, FREE_UNLINK);
+}
+
+/* Told as DEL, which other servers know, too. */
+static void cmd_expdel(struct request *request)
+{
+    struct slice *words;
+
+    if (delete_keys(request, FREE_USER_DEL) == 0)
+        return;
+    words = mem_alloc(request->arg_count * sizeof(*words));
+    memcpy(words, request->args, request->arg_count * sizeof(*words));
+    words[0] = SLICE("DEL");
+    effect_set(request, words, request->arg_count);
+    mem_free(words);
 }
 
 static void cmd_exists(struct request *request)
@@ -377,7 +396,8 @@ const struct command_row keys_commands[] = {
     DELETE_ROW("del", cmd_del, "write", "@keyspace @write @slow", "1.0.0", "DEL key [key ...]", "Deletes keys."),
     DELETE_ROW("unlink", cmd_unlink, "write fast", "@keyspace @write @fast", "4.0.0", "UNLINK key [key ...]",
                "Deletes keys. The background thread frees large values."),
-    DELETE_ROW("expdel", cmd_del, "write", "@keyspace @write @slow", "5.1.0", "EXPDEL key [key ...]", "Deletes keys."),
+    DELETE_ROW("expdel", cmd_expdel, "write", "@keyspace @write @slow", "5.1.0", "EXPDEL key [key ...]",
+               "Deletes keys."),
     KEYS_ROW("exists", cmd_exists, -2, "readonly fast", "@keyspace @read @fast", "RO@index:1@range:-1,1,0", "1.0.0",
              "O(N) for N keys", "EXISTS key [key ...]", "Returns how many of the keys exist.",
              .history = "3.0.3=Several keys.", .tips = "request_policy:multi_shard response_policy:agg_sum"),

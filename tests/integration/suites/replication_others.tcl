@@ -1,5 +1,17 @@
 # With redis-server 7.0, both ways: what we send it can read, what it sends we can.
 
+test "EXPDEL arrives as DEL, which redis-server knows" {noconn} {
+    with_group {m ours {} r oracle {}} {
+        on m mset a 1 b 2 c 3
+        follow r m
+        wait_same m r
+        assert_equal 2 [on m expdel a none b]
+        assert_equal 0 [on m expdel a]
+        wait_same m r
+        assert_equal {0 1} [list [on r exists a b] [on r exists c]]
+    }
+}
+
 # master and replica
 set both_ways {ours oracle oracle ours}
 
