@@ -4,11 +4,15 @@ stopped, killed and started again, one disk wiped. Behind each round all links a
 have to be equal, and hold what one server holds that does all operations in their order (union.py).
 
     chaos.py --server BIN --oracle BIN [--keydb BIN] [--kinds ours,keydb] [--rounds N] [--seconds N] [--seed N]
-             [--first N] [--steps N] [--threads N] [--patience SECONDS] [--shrink SECONDS] [--replay FILE] [--verbose]
+             [--first N] [--steps N] [--threads N] [--patience SECONDS] [--shrink SECONDS] [--replay FILE]
+             [--form long] [--lasting SECONDS] [--faults N] [--rate N] [--cross NAME,...] [--topology NAME] [--wipes 0]
 
 Rounds differ in the number of nodes, topology, kind of files, delays. A round that fails is run again with ever fewer
 steps (--shrink, 0: not); the shortest plan that still fails is kept in a file, for --replay. A round is repeated with
 its --seed and --first. The last line counts rounds.
+
+In the long form (long_form.py) five nodes in a mesh, a ring or a chain are written to by a client each, at once, for a
+minute, with some 200 faults and one wiped disk; what was acknowledged is counted. --cross adds features.
 """
 import argparse
 import os
@@ -22,6 +26,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import mesh as meshes       # noqa: E402 (first: it tells where the others are)
 import facts        # noqa: E402
+import long_form    # noqa: E402
 import plan as plans        # noqa: E402
 from group import Wrong     # noqa: E402
 from harness import Lost, Server        # noqa: E402
@@ -213,7 +218,7 @@ class Runner:
         time.sleep(ms / 1000)
 
 
-def make(options, commands, number):
+def make(options, number):
     seed = "%d/%d" % (options.seed, number)
     choose = random.Random(seed)
     topology = meshes.TOPOLOGIES[number % len(meshes.TOPOLOGIES)]
@@ -221,12 +226,14 @@ def make(options, commands, number):
     files = options.files or choose.choice(("aof", "aof-everysec", "rdb", "none"))
     soon = choose.random() < 0.3
     wipes = choose.random() < 0.3
-    planner = plans.Planner(seed, commands, nodes, links_of(topology, nodes), files, soon, wipes)
+    planner = plans.Planner(seed, options.commands, nodes, links_of(topology, nodes), files, soon, wipes)
     return {"seed": seed, "topology": topology, "nodes": nodes, "kinds": options.kinds.split(","), "files": files,
             "delay": choose.choice((0, 0, 0.001, 0.01)), "soon": soon, "steps": planner.steps(options.steps)}
 
 
 def about(plan):
+    if plan.get("form") == "long":
+        return long_form.about(plan)
     return "%s: %d nodes (%s), %s, %s, %d ms%s, %d steps" % (
         plan["seed"], plan["nodes"], ",".join(plan["kinds"]), plan["topology"], plan["files"], 1000 * plan["delay"],
         ", short deadlines" if plan["soon"] else "", len(plan["steps"]))
@@ -234,7 +241,10 @@ def about(plan):
 
 def attempt(options, kinds, plan):
     """What went wrong, or nothing, and what to tell."""
-    runner = Runner(options, kinds, plan)
+    if plan.get("form") == "long":
+        runner = long_form.LongRunner(options, kinds, plan, FILES[plan["files"]])
+    else:
+        runner = Runner(options, kinds, plan)
     try:
         return None, runner.run()
     except (Wrong, Lost, OSError) as problem:
@@ -292,19 +302,19 @@ def tell(plan, problem):
     path = os.path.join(tempfile.gettempdir(), "chaos-%s-%d.json" % (plan["seed"].replace("/", "-"), os.getpid()))
     plans.dump(plan, path)
     print("FAILED  %s\n  %s\n  plan: %s" % (about(plan), problem[:6000], path))
-    for step in plan["steps"][:60]:
+    for step in plan["steps"][:60] if plan.get("form") != "long" else ():
         print("    %s" % (" ".join(map(str, step)) if step[0] != "do" else "node %d: %s" % (
             step[1], "; ".join(map(show, step[2]))[:300])))
     sys.stdout.flush()
 
 
-def rounds(options, kinds, commands):
+def rounds(options, kinds):
     passed = failed = 0
     until = time.monotonic() + options.seconds if options.seconds else None
     for number in range(options.first, options.first + options.rounds):
         if until and time.monotonic() > until:
             break
-        plan = make(options, commands, number)
+        plan = (make if options.form == "short" else long_form.make)(options, number)
         begun = time.monotonic()
         problem, told = attempt(options, kinds, plan)
         if not problem:
@@ -313,7 +323,7 @@ def rounds(options, kinds, commands):
             continue
         failed += 1
         print("failed  %s: %s" % (about(plan), problem.split("\n")[0][:200]), flush=True)
-        if options.shrink:
+        if options.shrink and options.form == "short":
             plan, problem = shrink(options, kinds, plan, problem)
         tell(plan, problem)
         if failed >= options.most_failures:
@@ -339,6 +349,13 @@ def main():
     parser.add_argument("--shrink", type=float, default=0)
     parser.add_argument("--most-failures", type=int, default=3)
     parser.add_argument("--replay")
+    parser.add_argument("--form", choices=("short", "long"), default="short")
+    parser.add_argument("--lasting", type=int, default=60)
+    parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--rate", type=float, default=30)
+    parser.add_argument("--cross", default="")
+    parser.add_argument("--topology")
+    parser.add_argument("--wipes", type=int, default=1)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     kinds = Kinds(options.server, options.oracle, options.keydb)
@@ -348,6 +365,8 @@ def main():
             print("skipped: %s" % why_not)
             print("0 passed, 0 failed")
             return 0
+    with Server(options.oracle) as oracle, Server(options.server) as server:
+        options.commands = facts.load(oracle, server)[0]
     if options.replay:
         plan = plans.load(options.replay)
         problem, told = attempt(options, kinds, plan)
@@ -358,10 +377,8 @@ def main():
         print(told or "")
         print("%d passed, %d failed" % (not problem, bool(problem)))
         return bool(problem)
-    with Server(options.oracle) as oracle, Server(options.server) as server:
-        commands = facts.load(oracle, server)[0]
     print("seed %d" % options.seed)
-    passed, failed = rounds(options, kinds, commands)
+    passed, failed = rounds(options, kinds)
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed or not passed else 0
 
