@@ -51,6 +51,8 @@ void membership_fini(struct membership *membership)
     ARRAY_FINI(&membership->links);
     ARRAY_FINI(&membership->heard);
     merge_vector_fini(&membership->copies);
+    merge_vector_fini(&membership->noted);
+    merge_vector_fini(&membership->stored);
     merge_asks_fini(&membership->asks);
     merge_state_fini(&membership->state);
 }
@@ -64,6 +66,12 @@ uint64_t membership_origin(struct membership *membership, uint64_t *clock)
     *clock = MAX(*clock, membership->state.clock);
     spinlock_release(&membership->lock);
     return origin;
+}
+
+static void replace_vector(struct merge_vector *to, const struct merge_vector *from)
+{
+    merge_vector_fini(to);
+    merge_vector_copy(to, from);
 }
 
 /* For the store. */
@@ -90,6 +98,8 @@ void membership_begin(struct membership *membership, const struct merge_account 
     origins_set_own(membership->origins, state->identity.origin);
     publish_locked(membership);
     horizon_raise_freed(membership->horizon, state->frontier_wall);
+    merge_vector_remove(&state->saved,
+                        state->identity.origin); /* no file has this start: data without a node count as it */
     spinlock_release(&membership->lock);
 }
 
@@ -749,7 +759,39 @@ void membership_held(struct membership *membership, struct merge_vector *held)
 void membership_saved(struct membership *membership, const struct merge_vector *saved)
 {
     spinlock_acquire(&membership->lock);
-    merge_vector_raise_all(&membership->state.saved, saved);
+    replace_vector(&membership->state.saved, saved);
+    membership->saved_is_in_file = false;
+    spinlock_release(&membership->lock);
+}
+
+void membership_saved_in_file(struct membership *membership)
+{
+    spinlock_acquire(&membership->lock);
+    if (!membership->saved_is_in_file)
+        replace_vector(&membership->state.saved, &membership->stored);
+    membership->saved_is_in_file = true;
+    spinlock_release(&membership->lock);
+}
+
+void membership_note_file(struct membership *membership, const struct merge_vector *vector)
+{
+    spinlock_acquire(&membership->lock);
+    replace_vector(&membership->noted, vector);
+    spinlock_release(&membership->lock);
+}
+
+void membership_file_was_loaded(struct membership *membership)
+{
+    spinlock_acquire(&membership->lock);
+    replace_vector(&membership->stored, &membership->state.saved);
+    spinlock_release(&membership->lock);
+}
+
+void membership_file_is_stored(struct membership *membership)
+{
+    spinlock_acquire(&membership->lock);
+    replace_vector(&membership->stored, &membership->noted);
+    membership->saved_is_in_file = false;
     spinlock_release(&membership->lock);
 }
 

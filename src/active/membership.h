@@ -33,6 +33,9 @@ struct membership {
         uint32_t count, capacity;
     } heard GUARDED_BY(lock);
     struct merge_vector copies GUARDED_BY(lock); /* origins that were refused as copies, and their clocks then */
+    struct merge_vector noted GUARDED_BY(lock);  /* what a file has that is being written */
+    struct merge_vector stored GUARDED_BY(lock); /* what the last one has that was stored, or loaded */
+    bool saved_is_in_file GUARDED_BY(lock);      /* `saved` is what that one has */
     struct node_beat *beat GUARDED_BY(lock);     /* the last one; NULL: there was none */
     uint64_t beats GUARDED_BY(lock);
     int64_t wall GUARDED_BY(lock); /* what was promised last */
@@ -97,7 +100,12 @@ must_check bool membership_adopt(struct membership *membership, const struct mer
 /* Up to where all members have what this node has; `held` is empty. */
 void membership_held(struct membership *membership, struct merge_vector *held);
 void membership_set_cut(struct membership *membership, struct merge_vector *cut); /* takes it over */
+/* What of the vector a restart would find (the `saved` of words): this; what was in the file that was stored last. */
 void membership_saved(struct membership *membership, const struct merge_vector *saved);
+void membership_saved_in_file(struct membership *membership);
+void membership_note_file(struct membership *membership, const struct merge_vector *vector);
+void membership_file_was_loaded(struct membership *membership); /* that with which it began */
+void membership_file_is_stored(struct membership *membership);
 void membership_facts(struct membership *membership, uint64_t now_ms, struct node_facts *facts);
 
 /* --- bounds of the identity file --- */

@@ -18,6 +18,9 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "server/core/run_time.h"
+#include "server/durable/aof.h"
+#include "server/durable/aof_writer.h"
+#include "server/durable/file_options.h"
 #include "server/durable/persistence.h"
 #include "server/run/pause.h"
 
@@ -47,9 +50,10 @@ static struct {
     uint64_t retry_ms;
     uint64_t counted; /* the highest stamp of node_count */
     bool is_paused;
-    int64_t future_ms; /* how far ahead it was when that was told */
-    bool has_met;      /* a link was up in this start, or that was waited for too long */
-    uint64_t begun_ms; /* of the first beat */
+    int64_t future_ms;          /* how far ahead it was when that was told */
+    struct node_beat *unsynced; /* counts as saved when the append-only file is synced so far; NULL: none */
+    bool has_met;               /* a link was up in this start, or that was waited for too long */
+    uint64_t begun_ms;          /* of the first beat */
 
     struct merge_identity storing; /* owner: worker 0 while is_storing is false, else the background thread */
     _Atomic bool is_storing;       /* atomic: release, when `storing` and `stored` are complete */
@@ -168,6 +172,8 @@ void node_begin(void)
     note_begin();
     count_plain_data();
     membership_begin(&node.membership, &node.loaded);
+    if (!OPTION_IS(option_appendonly)) /* else no RDB file was looked at */
+        membership_file_was_loaded(&node.membership);
     merge_account_fini(&node.loaded);
     begin_history(&node.server->journal);
     atomic_store_explicit(&active_is_on_, true, memory_order_relaxed);
@@ -181,6 +187,13 @@ static void end_history(struct worker *worker)
         active_history_stop();
 }
 
+static void drop_beat(struct node_beat **beat)
+{
+    if (*beat != NULL)
+        membership_release_beat(&node.membership, *beat);
+    *beat = NULL;
+}
+
 static void end(struct server *server)
 {
     if (node.server != server)
@@ -188,6 +201,7 @@ static void end(struct server *server)
     atomic_store_explicit(&active_is_on_, false, memory_order_relaxed);
     merge_account_fini(&node.loaded);
     identity_fini(&node.storing);
+    drop_beat(&node.unsynced);
     membership_fini(&node.membership);
     node.server = NULL;
 }
@@ -299,6 +313,27 @@ static void note_beat(void)
     membership_release_beat(&node.membership, beat);
 }
 
+/* What of the vector a restart would find. With an append-only file what that has: a beat speaks of what is before a
+ * position of the journal, and counts when that is synced. Else what the last RDB file has. While the data are replaced
+ * it is not known yet which files have them. */
+static void note_saved(void)
+{
+    if (gate_is_alone())
+        return;
+    if (aof_state() != AOF_ON) {
+        drop_beat(&node.unsynced);
+        if (!aof_is_on())
+            membership_saved_in_file(&node.membership);
+        return;
+    }
+    if (node.unsynced == NULL)
+        node.unsynced = membership_beat(&node.membership);
+    if (aof_synced_position() < node.unsynced->position)
+        return;
+    membership_saved(&node.membership, &node.unsynced->beat.vector);
+    drop_beat(&node.unsynced);
+}
+
 /* Stamps of others raise our clock, also where theirs is wrong. */
 static void log_future(int64_t ahead_ms)
 {
@@ -344,6 +379,7 @@ static void sample(struct server *server)
         membership_end_origins(&node.membership);
     }
     note_beat();
+    note_saved();
     if (node.on_beat != NULL)
         node.on_beat();
 }
@@ -545,9 +581,15 @@ bool node_adopt(const struct merge_account *account)
     return is_adopted;
 }
 
-void node_saved(const struct merge_vector *saved)
+void node_note_file(const struct merge_vector *vector)
 {
-    membership_saved(&node.membership, saved);
+    gate_assert_alone();
+    membership_note_file(&node.membership, vector);
+}
+
+void node_file_is_stored(void)
+{
+    membership_file_is_stored(&node.membership);
 }
 
 void node_facts(struct node_facts *facts)

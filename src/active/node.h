@@ -144,8 +144,10 @@ void node_account(struct merge_account *account);
 must_check bool node_adopt(const struct merge_account *account);
 /* With the gate owned, before node_begin: what the loaded file says. Takes it over: *account is empty afterwards. */
 void node_resume(struct merge_account *account);
-/* What of the vector is on the disk: history is kept for members down to that. */
-void node_saved(const struct merge_vector *saved);
+/* With the gate owned: a file gets what there is now. */
+void node_note_file(const struct merge_vector *vector);
+/* Any thread: the file that was noted last is on the disk, and a restart without an append-only file loads it. */
+void node_file_is_stored(void);
 
 struct node_member {
     uint64_t name, origin;

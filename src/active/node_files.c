@@ -73,6 +73,7 @@ static void now(struct data_order *order)
     moment.origin = hello.hello.origin;
     notice_hello_fini(&hello);
     node_account(&moment.account);
+    node_note_file(&moment.account.vector);
     fill_flushes(&moment, store);
     copy_origins(&order->origins, &store->origins);
     moment_write(&order->state, &moment);
@@ -529,6 +530,7 @@ static const struct data_order_keeper keeper = {
     .is_on = is_on,
     .is_wanted = is_wanted,
     .now = now,
+    .stored = node_file_is_stored,
     .records = give_records,
     .origin = number_of,
     .begin = begin,

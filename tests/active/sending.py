@@ -230,6 +230,58 @@ def beats_of_changes(server):
         assert there.bytes > 16000 and here.bytes < 200, (there.bytes, here.bytes)
 
 
+def own_saved(link):
+    link.until_beat(2)
+    return next(word for word in link.beats[-1].words if word["name"] == link.hello.name)["saved"]
+
+
+def saved_of(server, act):
+    """Does a change, and gives what the node says is on its disk of itself, until it says so of the change, or the last
+    time if it does not within a second."""
+    with Link(server.port) as link:
+        hello = link.greet()
+        link.want({hello.origin: hello.vector[hello.origin]})
+        server.ask("SET", "saved", str(time.monotonic()))
+        link.until_entries(1)
+        act()
+        end = time.monotonic() + (1 if act is nothing else 20)
+        while own_saved(link).get(hello.origin, 0) < link.entries[0].stamp and time.monotonic() < end:
+            pass
+        return own_saved(link).get(hello.origin, 0) >= link.entries[0].stamp
+
+
+def nothing():
+    pass
+
+
+def what_is_saved(server):
+    """Without files nothing is on the disk; with RDB files what the last one has."""
+    def save():
+        server.ask("BGSAVE")
+
+    assert not saved_of(server, nothing)
+    assert saved_of(server, save)
+    assert not saved_of(server, nothing)
+    assert saved_of(server, lambda: server.ask("SAVE"))
+
+
+def what_is_saved_by_commands(server):
+    """With an append-only file what is synced; an RDB file counts again when that is switched off."""
+    def on():
+        server.ask("CONFIG", "SET", "appendonly", "yes")
+
+    def sync():
+        server.ask("CONFIG", "SET", "appendfsync", "always")
+        server.ask("SET", "sync", "1")
+
+    server.ask("CONFIG", "SET", "appendfsync", "no")
+    assert saved_of(server, on)
+    assert not saved_of(server, nothing)
+    assert saved_of(server, sync)
+    server.ask("CONFIG", "SET", "appendonly", "no")
+    assert not saved_of(server, nothing)
+
+
 history_is_cut.options = ["--active-history-limit", "1mb"]
 
 
@@ -427,9 +479,9 @@ class Node(Server):
         return self.own.exchange(b"".join(encode(words) for words in commands), len(commands))
 
 
-TESTS = [hello_and_stream, beats_of_changes, large_words, nothing_unasked, stop_and_want_again, comes_back,
-         one_byte_at_a_time, strangers, newcomer, history_is_cut, state_that_takes_long, slow_receiver,
-         bytes_of_a_set, liars, cut_anywhere, while_writers_write]
+TESTS = [hello_and_stream, beats_of_changes, what_is_saved, what_is_saved_by_commands, large_words, nothing_unasked,
+         stop_and_want_again, comes_back, one_byte_at_a_time, strangers, newcomer, history_is_cut,
+         state_that_takes_long, slow_receiver, bytes_of_a_set, liars, cut_anywhere, while_writers_write]
 
 
 def main():

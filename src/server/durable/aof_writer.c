@@ -276,7 +276,7 @@ static void publish_synced(void)
         return; /* a promise about files that do not count, or cannot be trusted */
     assert(GET(synced_position) <= GET(written_position));
     atomic_store_explicit(&writer.synced, GET(written), memory_order_release);
-    SET(synced_position, GET(written_position));
+    atomic_store_explicit(&writer.synced_position, GET(written_position), memory_order_release);
 }
 
 /* The tail says from where on it is needed. */
@@ -1043,6 +1043,11 @@ bool aof_writer_commit(const struct aof_commit *commit)
 uint64_t aof_acked_position(void)
 {
     return atomic_load_explicit(&writer.acked, memory_order_acquire);
+}
+
+uint64_t aof_synced_position(void)
+{
+    return atomic_load_explicit(&writer.synced_position, memory_order_acquire);
 }
 
 bool aof_writer_fails(void)

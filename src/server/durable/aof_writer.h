@@ -72,8 +72,9 @@ must_check bool aof_commit_alone(struct aof_set *files, const struct aof_commit 
 /* The position in the journal that replies may rely on. With `appendfsync always` the synced position, unless
  * no-appendfsync-on-rewrite waives it; otherwise the written position. */
 uint64_t aof_acked_position(void);
-bool aof_writer_fails(void);      /* the last write has failed */
-uint64_t aof_synced_offset(void); /* offset in the journal: everything before is on the disk */
+uint64_t aof_synced_position(void); /* in the journal; what is before is on the disk. 0 while the first base is made */
+bool aof_writer_fails(void);        /* the last write has failed */
+uint64_t aof_synced_offset(void);   /* offset in the journal: everything before is on the disk */
 struct aof_writer_stats {
     uint64_t size_bytes;      /* of base and increments */
     uint64_t rewritten_bytes; /* size at the start or after the last rewrite */

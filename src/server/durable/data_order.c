@@ -15,7 +15,7 @@ void data_order_provide(const struct data_order_keeper *provided)
     gate_assert_main_alone();
     assert(keeper == NULL && provided->is_on != NULL && provided->is_wanted != NULL && provided->now != NULL &&
            provided->records != NULL && provided->begin != NULL && provided->place != NULL && provided->end != NULL &&
-           provided->origin != NULL && provided->restore != NULL);
+           provided->origin != NULL && provided->restore != NULL && provided->stored != NULL);
     keeper = provided;
 }
 
@@ -37,6 +37,12 @@ void data_order_now(struct data_order *order)
         return;
     keeper->now(order);
     assert(order->state.size != 0);
+}
+
+void data_order_stored(void)
+{
+    if (data_order_is_on())
+        keeper->stored();
 }
 
 void data_order_fini(struct data_order *order)

@@ -54,6 +54,8 @@ struct data_order_keeper {
     bool (*is_on)(void);                   /* files that are written have it */
     bool (*is_wanted)(void);               /* it is read from files; also at start, when it is not on yet; any thread */
     void (*now)(struct data_order *order); /* while it is on */
+    /* Any thread: the file of the moment that was asked for last has its own name on the disk, a restart loads it. */
+    void (*stored)(void);
     /* Gives each record of the window, also in a forked child. It may change the keys meanwhile; in a child they stay
      * so. */
     void (*records)(struct access *access, void (*take)(struct slice record, void *context), void *context);
@@ -72,6 +74,8 @@ bool data_order_is_on(void);
 bool data_order_is_wanted(void); /* any thread */
 /* Empties `order` first. Leaves it empty if it is off. */
 void data_order_now(struct data_order *order);
+/* An RDB file with what was asked for last is on the disk. Any thread. */
+void data_order_stored(void);
 static inline bool data_order_is_empty(const struct data_order *order)
 {
     return order->state.size == 0;

@@ -183,6 +183,7 @@ static void note_saved(uint64_t changes)
     SET(last_was_good, true);
     (void)atomic_fetch_add_explicit(&state.saves, 1, memory_order_relaxed);
     update_denial();
+    data_order_stored();
 }
 
 bool persistence_save(struct access *access)
