@@ -92,6 +92,7 @@ enum {
     FRAME_ERROR_BYTES = 160
 };
 #define FRAME_BODY_BYTES_MOST (UINT64_C(1) << 31)
+#define FRAME_NOTICE_BYTES_MOST (UINT64_C(128) << 20) /* of all kinds but entries: these are buffered until whole */
 #define FRAME_LARGE_BYTES_MOST (UINT64_C(1) << 40)
 
 struct frame_op {

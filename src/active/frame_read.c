@@ -543,7 +543,7 @@ static enum frame_result read_start(struct frame_reader *reader, struct slice in
         return fail(reader, byte, 0, "there is no such frame");
     if (!get_varint(&cursor, body_bytes))
         return cursor.is_short ? FRAME_MORE : fail(reader, byte, 1, cursor.error);
-    if (*body_bytes > FRAME_BODY_BYTES_MOST)
+    if (*body_bytes > (byte == FRAME_ENTRIES || byte == FRAME_LARGES ? FRAME_BODY_BYTES_MOST : FRAME_NOTICE_BYTES_MOST))
         return fail(reader, byte, 0, "its body is too long");
     *kind = (enum frame_kind)byte;
     *used = (size_t)(cursor.at - cursor.begin);

@@ -380,6 +380,7 @@ static void hostile_frames(void **state)
         {{"\4\xff\xff\xff\xff\xff\xff\xff\xff\xff\2", 11}, "frame 1 (beat), byte 1: a number is too long"},
         {{"\4\x80\0", 3}, "a number is too long"},
         {{"\4\xff\xff\xff\xff\x7f", 6}, "its body is too long"},
+        {{"\4\x81\x80\x80\x40", 5}, "its body is too long"}, /* one above 128 MiB, of a beat */
     };
 
     (void)state;
@@ -415,7 +416,7 @@ static void what_is_announced_takes_no_memory(void **state)
     assert_int_equal(frame_reader_large_room(reader, &room), 1 << 20);
     assert_true(mem_used() - before < 4 << 20);
     buffer_clear(&bytes);
-    put_byte(&bytes, FRAME_BEAT);
+    put_byte(&bytes, FRAME_ENTRIES);
     put_varint(&bytes, FRAME_BODY_BYTES_MOST);
     buffer_fini(&body);
     frame_reader_destroy(&reader);

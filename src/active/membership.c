@@ -51,6 +51,8 @@ void membership_fini(struct membership *membership)
     ARRAY_FINI(&membership->links);
     ARRAY_FINI(&membership->heard);
     merge_vector_fini(&membership->copies);
+    merge_vector_fini(&membership->told_removed);
+    merge_vector_fini(&membership->told_ended);
     merge_vector_fini(&membership->noted);
     merge_vector_fini(&membership->stored);
     merge_asks_fini(&membership->asks);
@@ -100,6 +102,7 @@ void membership_begin(struct membership *membership, const struct merge_account 
     horizon_raise_freed(membership->horizon, state->frontier_wall);
     merge_vector_remove(&state->saved,
                         state->identity.origin); /* no file has this start: data without a node count as it */
+    merge_vector_copy(&membership->told_removed, &state->group.removed);
     spinlock_release(&membership->lock);
 }
 
@@ -252,6 +255,35 @@ uint64_t membership_came_back(struct membership *membership)
     }
     spinlock_release(&membership->lock);
     return name;
+}
+
+uint64_t membership_removed(struct membership *membership)
+{
+    const struct merge_vector *removed = &membership->state.group.removed;
+    uint64_t name = 0;
+
+    spinlock_acquire(&membership->lock);
+    for (uint32_t i = 0; i < removed->count && name == 0; i++) {
+        if (merge_vector_raise(&membership->told_removed, removed->items[i].id, 1))
+            name = removed->items[i].id;
+    }
+    spinlock_release(&membership->lock);
+    return name;
+}
+
+bool membership_ended(struct membership *membership, struct merge_member *member)
+{
+    const struct merge_group *group = &membership->state.group;
+    bool is_found = false;
+
+    spinlock_acquire(&membership->lock);
+    for (uint32_t i = 0; i < group->members.count && !is_found; i++) {
+        *member = group->members.items[i];
+        is_found = merge_vector_has(&group->closed, member->origin) &&
+                   merge_vector_raise(&membership->told_ended, member->origin, 1);
+    }
+    spinlock_release(&membership->lock);
+    return is_found;
 }
 
 void membership_end_origins(struct membership *membership)
@@ -477,6 +509,18 @@ enum merge_acceptance membership_judge(struct membership *membership, uint64_t o
         acceptance = merge_state_judge(&membership->state, origin, prev, stamp);
     spinlock_release(&membership->lock);
     return acceptance;
+}
+
+bool membership_is_below_promise(struct membership *membership, uint64_t origin, uint64_t stamp)
+{
+    const struct merge_state *state = &membership->state;
+    bool is_below;
+
+    spinlock_acquire(&membership->lock);
+    is_below = origin != state->identity.origin && !merge_origin_is_foreign(origin) &&
+               stamp > merge_vector_get(&state->deeds, origin) && stamp <= merge_vector_get(&state->vector, origin);
+    spinlock_release(&membership->lock);
+    return is_below;
 }
 
 void membership_count(struct membership *membership, uint64_t origin, uint64_t stamp)

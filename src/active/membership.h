@@ -32,11 +32,13 @@ struct membership {
         } * items;
         uint32_t count, capacity;
     } heard GUARDED_BY(lock);
-    struct merge_vector copies GUARDED_BY(lock); /* origins that were refused as copies, and their clocks then */
-    struct merge_vector noted GUARDED_BY(lock);  /* what a file has that is being written */
-    struct merge_vector stored GUARDED_BY(lock); /* what the last one has that was stored, or loaded */
-    bool saved_is_in_file GUARDED_BY(lock);      /* `saved` is what that one has */
-    struct node_beat *beat GUARDED_BY(lock);     /* the last one; NULL: there was none */
+    struct merge_vector copies GUARDED_BY(lock);       /* origins that were refused as copies, and their clocks then */
+    struct merge_vector told_removed GUARDED_BY(lock); /* names, and origins, of which the owner was told: */
+    struct merge_vector told_ended GUARDED_BY(lock);   /* see membership_removed and membership_ended */
+    struct merge_vector noted GUARDED_BY(lock);        /* what a file has that is being written */
+    struct merge_vector stored GUARDED_BY(lock);       /* what the last one has that was stored, or loaded */
+    bool saved_is_in_file GUARDED_BY(lock);            /* `saved` is what that one has */
+    struct node_beat *beat GUARDED_BY(lock);           /* the last one; NULL: there was none */
     uint64_t beats GUARDED_BY(lock);
     int64_t wall GUARDED_BY(lock); /* what was promised last */
     bool waits_for_first GUARDED_BY(lock);
@@ -65,6 +67,11 @@ void membership_release_beat(struct membership *membership, struct node_beat *be
 uint64_t membership_give_up(struct membership *membership, uint64_t now_ms, uint64_t timeout_ms);
 /* The name of one that was given up and is heard again, once; 0: there is none. */
 uint64_t membership_came_back(struct membership *membership);
+/* The name of one, maybe this node, that does not belong to the group any more, once; 0: there is none. */
+uint64_t membership_removed(struct membership *membership);
+/* A member, maybe this node, whose start counts as ended though no later one is known, once: somebody has said so, and
+ * what it still writes is not taken. False: there is none. */
+must_check bool membership_ended(struct membership *membership, struct merge_member *member);
 /* Ended origins that nobody waits for any more give their numbers back. */
 void membership_end_origins(struct membership *membership);
 
@@ -77,6 +84,7 @@ enum node_verdict membership_greet(struct membership *membership, const struct n
 enum merge_offer membership_offer(struct membership *membership, const struct merge_hello *hello);
 must_check bool membership_sponsor(struct membership *membership, const struct merge_hello *hello);
 enum merge_acceptance membership_judge(struct membership *membership, uint64_t origin, uint64_t prev, uint64_t stamp);
+bool membership_is_below_promise(struct membership *membership, uint64_t origin, uint64_t stamp);
 void membership_count(struct membership *membership, uint64_t origin, uint64_t stamp);
 must_check bool membership_hear(struct membership *membership, const struct merge_beat *beat, uint64_t now_ms,
                                 int64_t wall_ms);

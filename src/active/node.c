@@ -42,6 +42,7 @@ static struct {
     struct server *server;       /* const after start; NULL: this server is no node */
     struct merge_account loaded; /* until node_begin: what files said; guarded by the gate */
     uint64_t begun_at;           /* const after node_begin */
+    uint64_t name;               /* const after start: this node's */
     int64_t wall_before;         /* const after start: no command of an earlier start used a time above */
     void (*on_beat)(void);       /* const after start; may be NULL */
 
@@ -75,6 +76,7 @@ static bool start(struct server *server)
         log_warning("Can't start as an active replica: %s", error);
         return false;
     }
+    node.name = identity.name;
     membership_init(&node.membership, &identity, clock, wall, &server->journal, &server->store->horizon,
                     &server->store->origins);
     node.server = server;
@@ -291,6 +293,33 @@ static void log_silent(uint64_t now_ms)
     }
 }
 
+/* What others have decided, or a member that is wrong has said: writes of these nodes are lost to the others. */
+static void log_gone(void)
+{
+    struct merge_member member;
+    uint64_t name;
+    char text[UUID_TEXT_BYTES + 1], origin[UUID_TEXT_BYTES + 1];
+
+    while ((name = membership_removed(&node.membership)) != 0) {
+        const struct uuid uuid = uuid_of_id(name);
+
+        uuid_format(&uuid, text);
+        if (name == node.name)
+            log_warning("This node was removed from the group: others do not take what is written here any more");
+        else
+            log_warning("Node %s was removed from the group: what it writes is not taken any more", text);
+    }
+    while (membership_ended(&node.membership, &member)) {
+        const struct uuid uuid = uuid_of_id(member.name), start = uuid_of_id(member.origin);
+
+        uuid_format(&uuid, text);
+        uuid_format(&start, origin);
+        log_warning("A member says that the start %s of %s %s has ended, and no later one is known: what it writes is "
+                    "not taken any more",
+                    origin, member.name == node.name ? "this node" : "node", text);
+    }
+}
+
 /* While somebody is alone with the data, or this worker serves others inside a script, the promise stays as it is. */
 static void promise_wall(struct worker *worker, int64_t wall_ms)
 {
@@ -376,6 +405,7 @@ static void sample(struct server *server)
     keep_bounds(now_ms, wall_ms);
     if (++beats % SECOND_BEATS == 0) {
         log_silent(now_ms);
+        log_gone();
         membership_end_origins(&node.membership);
     }
     note_beat();
@@ -441,6 +471,12 @@ enum merge_acceptance node_judge(uint64_t origin, uint64_t prev, uint64_t stamp)
 {
     worker_assert_zero(&node.server->workers[0]);
     return membership_judge(&node.membership, origin, prev, stamp);
+}
+
+bool node_is_below_promise(uint64_t origin, uint64_t stamp)
+{
+    worker_assert_zero(&node.server->workers[0]);
+    return membership_is_below_promise(&node.membership, origin, stamp);
 }
 
 void node_count(uint64_t origin, uint64_t stamp)

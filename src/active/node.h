@@ -68,6 +68,8 @@ must_check bool node_sponsor(const struct merge_hello *hello);
 
 /* Whether this entry is the next one of its origin here. */
 enum merge_acceptance node_judge(uint64_t origin, uint64_t prev, uint64_t stamp);
+/* Of one that is old: it was never here. So its origin, or who spoke for it, has promised what was not so. */
+bool node_is_below_promise(uint64_t origin, uint64_t stamp);
 /* It is here and in the journal. In the order in which they were judged. */
 void node_count(uint64_t origin, uint64_t stamp);
 /* Any thread, with the gate owned: likewise, of what came by no link. */

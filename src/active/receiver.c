@@ -60,11 +60,12 @@ struct receiver {
     bool is_answered; /* by the stream: there is no state to come */
     bool is_made_for; /* the other one makes a file of its state for this link */
     struct notice_hello hello;
-    uint64_t asked_us;     /* when its hello was heard */
-    size_t direct_bytes;   /* of the piece of a large word that comes */
-    uint64_t name, origin; /* the other's; 0: its hello was not heard */
-    unsigned version;      /* likewise: that both know */
-    struct beats beats;    /* what was heard of its beats */
+    uint64_t asked_us;       /* when its hello was heard */
+    size_t direct_bytes;     /* of the piece of a large word that comes */
+    uint64_t name, origin;   /* the other's; 0: its hello was not heard */
+    unsigned version;        /* likewise: that both know */
+    uint64_t broken_promise; /* the origin of which that was told last; 0: none */
+    struct beats beats;      /* what was heard of its beats */
     char error[RECEIVER_ERROR_BYTES];
 };
 
@@ -356,6 +357,20 @@ static enum receiver_result fail_gap(struct receiver *receiver, const struct fra
     return fail(receiver, RECEIVER_ANEW, "something of the start %s is missing before what it sends", uuid);
 }
 
+/* Nothing tells what it would change by now, as all may have settled what is behind it. Told once a link and origin. */
+static void note_broken_promise(struct receiver *receiver, const struct frame_entry *entry)
+{
+    char uuid[UUID_TEXT_BYTES + 1];
+
+    if (receiver->broken_promise == entry->origin)
+        return;
+    receiver->broken_promise = entry->origin;
+    uuid_format(&entry->uuid, uuid);
+    log_warning("Link to the peer %s: an operation of the start %s is dropped: a beat has promised that nothing with "
+                "such a stamp follows. A node of the group is wrong",
+                receiver->options.peer, uuid);
+}
+
 /* NULL: there are none, as of an entry that needs the gate. */
 static const struct key *keys_from(const struct receiver *receiver, uint32_t first, uint32_t end)
 {
@@ -404,6 +419,8 @@ static enum receiver_result place_entries(struct receiver *receiver)
             break;
         case MERGE_OLD:
             old++;
+            if (UNLIKELY(counted == NULL && node_is_below_promise(entry->origin, entry->stamp)))
+                note_broken_promise(receiver, entry);
             break;
         case MERGE_GAP:
             result = fail_gap(receiver, entry);

@@ -16,7 +16,7 @@ for folder in (os.path.join(TOP, "tests", "replication"), os.path.join(TOP, "tes
 
 from group import wait_until        # noqa: E402
 from harness import Connection, Server, encode, exchange_all      # noqa: E402
-from sender import COUNTER_BITS, ENTRIES, LARGES, MAKES, STATE, STOPPED, WANT       # noqa: E402
+from sender import COUNTER_BITS, ENTRIES, HELLO, LARGES, MAKES, STATE, STOPPED, WANT       # noqa: E402
 from sender import Sender, frame, ids, now_stamp, vector       # noqa: E402
 
 
@@ -177,6 +177,35 @@ def beats_of_changes(options):
             sender.last = here
 
 
+def members_that_are_wrong(options):
+    """What a member says wrongly of others cannot be seen; that their writes are lost by it is in the log."""
+    def logged(node, text):
+        wait_until(lambda: text in node.server.log(100000), 20, "the log says '%s'" % text)
+
+    with Node(options) as node:
+        sender = node.sender
+        sender.begin()
+        here = sender.last
+        sender.beat(ahead_ms=3000)
+        sender.send("SET", "k", "1", prev=here, stamp=here + (1 << COUNTER_BITS) if here else now_stamp())
+        sender.send("SET", "end", "1", stamp=sender.last + 1)
+        node.has("end", "1")
+        logged(node, "A node of the group is wrong")
+        assert node.ask("EXISTS", "k") == 0
+    for said, text in (("closed", "has ended, and no later one is known"), ("removed", "This node was removed")):
+        with Node(options) as node:
+            sender = node.sender
+            sender.accept()
+            sender.handshake()
+            kind, body = sender.read()
+            name, origin = (int.from_bytes(body[at:at + 8], "big") ^ int.from_bytes(body[at + 8:at + 16], "big")
+                            for at in (2, 18))
+            assert kind == HELLO
+            sender.hello()
+            sender.beat(**{said: (origin if said == "closed" else name,)})
+            logged(node, text)
+
+
 def no_hello(options):
     """Nothing counts before the hello."""
     with Node(options) as node:
@@ -296,8 +325,8 @@ def before_many(options):
         assert [value for _, value in node.ask("LRANGE", "list", "0", "501")] == [b"first"] + [b"y"] * 500 + [b"x"]
 
 
-TESTS = [before_many, entries_and_beats, many_keys, repeated, a_gap, lies, beats_of_changes, no_hello,
-         other_versions, other_servers, asks_nobody_else, held, beside_clients]
+TESTS = [before_many, entries_and_beats, many_keys, repeated, a_gap, lies, beats_of_changes, members_that_are_wrong,
+         no_hello, other_versions, other_servers, asks_nobody_else, held, beside_clients]
 
 
 def main():

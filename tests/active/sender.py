@@ -221,8 +221,8 @@ class Sender:
         self.last = stamp
         self.say(frame(ENTRIES, body))
 
-    def beat(self, deeds=None):
-        clock = max(now_stamp(), self.last)
+    def beat(self, deeds=None, ahead_ms=0, closed=(), removed=()):
+        clock = max(now_stamp(), self.last) + (ahead_ms << COUNTER_BITS)
         if self.changes is not None:
             self.beat_of_changes(max(clock, self.last + 1), deeds or self.last)
             return
@@ -232,7 +232,7 @@ class Sender:
         word = (fixed(self.name) + fixed(self.origin) + varint(0) + varint(self.sequence) +
                 varint(clock >> COUNTER_BITS) + difference(clock) + mine + vector({}, clock) + ids(()) + known)
         self.say(frame(BEAT, fixed(clock) + mine + vector({self.origin: deeds or self.last}, clock) + mine + known +
-                       ids(()) + ids(()) + varint(1) + word))
+                       ids(closed) + ids(removed) + varint(1) + word))
         self.last = clock
 
     def beat_of_changes(self, clock, deeds, gone=(), again=False):

@@ -382,6 +382,9 @@ static void receive_entry(struct sim *sim, struct sim_link *link, struct sim_mes
     case MERGE_ACCEPTED:
         break;
     case MERGE_OLD:
+        if (message->entry->stamp > merge_vector_get(&to->node->state.deeds, origin) && merge_breaks == 0)
+            wrong(sim, "n%u was promised that nothing like %llu of %llu follows, and it was never there", link->to,
+                  (unsigned long long)message->entry->stamp, (unsigned long long)origin);
         if (!message->repeated && !link->exempt && !merge_vector_has(&to->node->state.group.closed, origin) &&
             !merge_vector_has(&link->asked_closed, origin) && merge_breaks == 0)
             wrong(sim, "n%u got %llu of %llu twice, the second by the link from n%u", link->to,
