@@ -55,11 +55,12 @@ static void keep_head(struct keeping *keeping)
     buffer_append_slice(bytes, keeping->name);
 }
 
-static void keep_words(const struct slice *words, uint32_t count, void *context)
+static void keep_words(const struct slice *words, uint32_t count, struct blob *value, void *context)
 {
     struct keeping *keeping = context;
     struct buffer *bytes = &keeping->own->bytes;
 
+    (void)value;
     assert(count != 0 && count <= WORDS_MOST);
     keeping->key.word_count = count;
     keep_head(keeping);

@@ -314,11 +314,11 @@ struct value_effect {
     unsigned db;
 };
 
-static void add_value_words(const struct slice *words, uint32_t count, void *context)
+static void add_value_words(const struct slice *words, uint32_t count, struct blob *value, void *context)
 {
     const struct value_effect *to = context;
 
-    effects_add_unshared(to->effects, to->db, words, count);
+    effects_add_value(to->effects, to->db, words, count, value, EFFECT_PEERS);
 }
 
 /* A server of another kind that has changed the key of late. */

@@ -139,14 +139,14 @@ void window_cycle_bound(struct worker *worker, uint64_t newest)
 
 /* ------------------------------------------------------------------------------------------------------- repair -- */
 
-static void add_words(const struct slice *words, uint32_t count, void *context)
+static void add_words(const struct slice *words, uint32_t count, struct blob *value, void *context)
 {
     const struct window_key *known = context;
     struct worker *worker = worker_self();
 
     const bool is_library = known->db == horizon_libraries_db(&worker->server->store->horizon);
 
-    effects_add_operation(&worker->run.effects, is_library ? 0 : known->db, words, count);
+    effects_add_value(&worker->run.effects, is_library ? 0 : known->db, words, count, value, EFFECT_PLAIN);
     operation_describe(&worker->run.effects, words, count);
 }
 

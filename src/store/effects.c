@@ -207,6 +207,20 @@ void effects_add(struct effects *effects, unsigned db, const struct slice *args,
     effects_add_with_blobs(effects, db, args, arg_count, NULL, NULL);
 }
 
+static struct blob *value_of(const void *context, struct slice arg)
+{
+    struct blob *value = (struct blob *)(uintptr_t)context;
+
+    return arg.data == value->data && arg.size == value->size ? value : NULL;
+}
+
+void effects_add_value(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
+                       struct blob *value, unsigned hidden_from)
+{
+    effects_add_with_blobs(effects, db, args, arg_count, value != NULL ? value_of : NULL, value);
+    effects->items[effects->count - 1].hidden_from = (uint8_t)hidden_from;
+}
+
 void effects_append_words(struct buffer *to, const struct slice *words, size_t count)
 {
     char *at = put_header(buffer_reserve(to, words_room(words, count)), '*', count);

@@ -97,6 +97,9 @@ void effects_append_bytes(const struct effects *effects, const struct effect *ef
 void effects_append_words(struct buffer *to, const struct slice *words, size_t count); /* as the RESP of an effect */
 /* Not for peers: they find out for themselves, such as that a deadline has passed. */
 void effects_add_unshared(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
+/* A key's value as a command that makes it. `value`: the blob in which a word of it is; NULL: none is in one. */
+void effects_add_value(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
+                       struct blob *value, unsigned hidden_from);
 /* The same; blob_of returns a blob with exactly the bytes of the argument, or NULL. */
 void effects_add_with_blobs(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
                             struct blob *(*blob_of)(const void *context, struct slice arg), const void *context);

@@ -9,11 +9,11 @@ struct value_target {
     unsigned db;
 };
 
-static void add_words(const struct slice *words, uint32_t count, void *context)
+static void add_words(const struct slice *words, uint32_t count, struct blob *value, void *context)
 {
     const struct value_target *to = context;
 
-    operation_add_in(to->request, to->db, words, count);
+    operation_add_value_in(to->request, to->db, words, count, value);
 }
 
 void operation_add_value(struct request *request, unsigned db, const struct key *key)

@@ -233,13 +233,19 @@ bool operations_are_wanted(const struct request *request)
            access->changed != NULL;
 }
 
-void operation_add_in(struct request *request, unsigned db, const struct slice *args, uint32_t arg_count)
+void operation_add_value_in(struct request *request, unsigned db, const struct slice *args, uint32_t arg_count,
+                            struct blob *value)
 {
     if (!operations_are_wanted(request))
         return;
     request->has_operations = true;
-    effects_add_operation(request->access->effects, db, args, arg_count);
+    effects_add_value(request->access->effects, db, args, arg_count, value, EFFECT_PLAIN);
     operation_describe(request->access->effects, args, arg_count);
+}
+
+void operation_add_in(struct request *request, unsigned db, const struct slice *args, uint32_t arg_count)
+{
+    operation_add_value_in(request, db, args, arg_count, NULL);
 }
 
 void operation_add(struct request *request, const struct slice *args, uint32_t arg_count)

@@ -181,4 +181,7 @@ void effect_message(struct request *request, const struct slice *args, uint32_t 
 bool operations_are_wanted(const struct request *request);
 void operation_add(struct request *request, const struct slice *args, uint32_t arg_count);
 void operation_add_in(struct request *request, unsigned db, const struct slice *args, uint32_t arg_count);
+/* `value`: the blob in which a word is, which is not copied then; NULL: none is in one. */
+void operation_add_value_in(struct request *request, unsigned db, const struct slice *args, uint32_t arg_count,
+                            struct blob *value);
 void operation_none(struct request *request); /* peers get none of its effects */

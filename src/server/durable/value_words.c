@@ -4,9 +4,10 @@
 #include "persist/rdb_payload.h"
 #include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
+#include "store/effects.h"
 
 struct words_target {
-    void (*add)(const struct slice *words, uint32_t count, void *context);
+    value_words_fn add;
     void *context;
 };
 
@@ -18,7 +19,19 @@ static void add_string(const struct key *key, const struct entry *entry, const s
     const struct slice words[] = {SLICE("SET"), key->name, entry_string(entry, scratch), SLICE("PXAT"),
                                   slice_make(digits, number_format_i64(digits, expire_ms))};
 
-    to->add(words, expire_ms != EXPIRE_NEVER ? 5 : 3, to->context);
+    to->add(words, expire_ms != EXPIRE_NEVER ? 5 : 3, entry_blob(entry), to->context);
+}
+
+/* The payload is moved into a blob, and what it was written into is freed before anybody keeps the blob. */
+static void add_large_payload(struct rdb_writer *writer, struct slice *words, uint32_t count,
+                              const struct words_target *to)
+{
+    struct blob *value = blob_create_copy(buffer_slice(&writer->out));
+
+    rdb_writer_fini(writer);
+    words[3] = blob_slice(value);
+    to->add(words, count, value, to->context);
+    blob_release(&value);
 }
 
 static void add_payload(const struct key *key, const struct entry *entry, const struct words_target *to)
@@ -35,8 +48,12 @@ static void add_payload(const struct key *key, const struct entry *entry, const 
         words[2] = slice_make(digits, number_format_i64(digits, expire_ms));
     rdb_writer_init(&writer, &options, NULL);
     rdb_payload_write(&writer, entry);
+    if (writer.out.size >= EFFECT_BLOB_BYTES) {
+        add_large_payload(&writer, words, countof(words), to);
+        return;
+    }
     words[3] = buffer_slice(&writer.out);
-    to->add(words, countof(words), to->context);
+    to->add(words, countof(words), NULL, to->context);
     rdb_writer_fini(&writer);
 }
 
@@ -45,11 +62,10 @@ static void add_library(const struct key *key, const struct words_target *to)
 {
     struct slice words[] = {SLICE("KEYDB.OP.LIBRARY"), key->name, SLICE_EMPTY};
 
-    to->add(words, libraries_find(key->name, &words[2]) ? 3 : 2, to->context);
+    to->add(words, libraries_find(key->name, &words[2]) ? 3 : 2, NULL, to->context);
 }
 
-void value_words(struct access *access, unsigned db, const struct key *key,
-                 void (*add)(const struct slice *words, uint32_t count, void *context), void *context)
+void value_words(struct access *access, unsigned db, const struct key *key, value_words_fn add, void *context)
 {
     const struct words_target to = {add, context};
     const struct entry *entry;
@@ -61,7 +77,7 @@ void value_words(struct access *access, unsigned db, const struct key *key,
     }
     entry = access_look(access, db, key);
     if (entry == NULL)
-        add((const struct slice[]){SLICE("DEL"), key->name}, 2, context);
+        add((const struct slice[]){SLICE("DEL"), key->name}, 2, NULL, context);
     else if (entry->type == TYPE_STRING)
         add_string(key, entry, &to);
     else

@@ -188,6 +188,27 @@ with_server {} {
         }
     }
 
+    test "a value that goes to another key is written down once, a long string not even that" {noconn} {
+        with_pair {} {
+            on a set s [string repeat x 20000000]
+            on a eval {for i = 1, 1000 do redis.call('HSET', 'h', i, string.rep('x', 20000) .. i) end} 0
+            on a config set rdbcompression no
+            wait_equal
+            foreach {words most} {{rename s s2} 2000000 {copy s2 s3} 2000000 {rename h h2} 30000000} {
+                set before [on_field a used_memory]
+                on a {*}$words
+                wait_equal
+                assert_range [expr {[on_field a used_memory] - $before}] -1000000 $most
+            }
+            assert_equal {20000000 20000000 1000} [list [on b strlen s2] [on b strlen s3] [on b hlen h2]]
+            # What shares its memory does not change with it.
+            on a append s2 tail
+            on b setrange s3 0 y
+            wait_equal
+            assert_equal {20000004 y 20000000} [list [on b strlen s2] [on a getrange s3 0 0] [on a strlen s3]]
+        }
+    }
+
     foreach first {a b} second {b a} {
         test_each {first second} "a cut: both write, $first heals first, and counters are exact" {noconn} {
             with_pair {} {
