@@ -10,6 +10,7 @@ _Atomic int64_t option_active_window_size;      /* global: option storage */
 _Atomic int64_t option_active_tombstones_limit; /* global: option storage */
 _Atomic int64_t option_active_history_limit;    /* global: option storage */
 _Atomic int64_t option_active_peer_timeout;     /* global: option storage */
+_Atomic int64_t option_active_repair_rate;      /* global: option storage */
 _Atomic int64_t option_replica_quorum;          /* global: option storage */
 
 #define MIB (INT64_C(1) << 20)
@@ -28,6 +29,8 @@ static const struct option_row rows[] = {
                "Bytes of operations that are kept for members that are away; 0: none."),
     ROW_INT("active-peer-timeout", &option_active_peer_timeout, 3600, 0, INT32_MAX, OPTION_MUTABLE,
             "Seconds of silence after which a member is not waited for any more; 0: never."),
+    ROW_INT("active-repair-rate", &option_active_repair_rate, 0, 0, INT32_MAX, OPTION_MUTABLE,
+            "Keys a second that are written anew because operations came too late; 0: as many as there is time for."),
     ROW_INT("replica-quorum", &option_replica_quorum, -1, -1, INT32_MAX, OPTION_MUTABLE,
             "Links to masters that must be up where replica-serve-stale-data is no; -1: all."),
 };

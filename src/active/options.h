@@ -10,6 +10,7 @@ extern _Atomic int64_t option_active_window_size;      /* global: option storage
 extern _Atomic int64_t option_active_tombstones_limit; /* global: option storage; bytes */
 extern _Atomic int64_t option_active_history_limit;    /* global: option storage; bytes; 0: none is kept */
 extern _Atomic int64_t option_active_peer_timeout;     /* global: option storage; seconds; 0: never */
+extern _Atomic int64_t option_active_repair_rate;      /* global: option storage; keys a second; 0: no limit */
 extern _Atomic int64_t option_replica_quorum;          /* global: option storage; -1: all */
 
 void active_options_setup(void); /* main thread, after config_setup: adds the options */

@@ -14,8 +14,9 @@
 
 enum {
     PATIENT_US = 20 * 1000 * 1000, /* so long a key that is being written may stay dirty */
-    SETTLE_AT_ONCE = 256,          /* records, with the stripe held */
-    GIVE_UP_STEPS = 16             /* in how many steps of time the oldest are looked for */
+    SECOND_US = 1000 * 1000,
+    SETTLE_AT_ONCE = 256, /* records, with the stripe held */
+    GIVE_UP_STEPS = 16    /* in how many steps of time the oldest are looked for */
 };
 
 static struct {
@@ -26,6 +27,8 @@ static struct {
     bool is_over;              /* worker 0's: something was given up in the last slice: it was logged */
     uint64_t quiet_before;     /* likewise, as all below: what was written at or behind this stamp stays dirty */
     uint64_t dirty_us;         /* since when keys are dirty; 0: none is */
+    uint64_t repair_us;        /* when repairs were counted last */
+    uint64_t repair_credit;    /* millionths of keys that active-repair-rate allows now */
 } cycle;                       /* global: of the one window */
 
 uint64_t window_cycle_repaired(void)
@@ -170,15 +173,34 @@ static void note_patience(struct worker *worker, uint64_t now_us, bool is_dirty)
         cycle.quiet_before = node_heard_up_to();
 }
 
+/* Keys that active-repair-rate allows in this slice. What is not used up, of a second at most, is left for the next. */
+static uint64_t take_credit(uint64_t now_us)
+{
+    const uint64_t rate = (uint64_t)OPTION_GET(option_active_repair_rate);
+    const uint64_t passed_us = MIN(now_us - cycle.repair_us, (uint64_t)SECOND_US);
+
+    cycle.repair_us = now_us;
+    if (rate == 0)
+        return UINT64_MAX;
+    cycle.repair_credit = MIN(cycle.repair_credit + passed_us * rate, rate * SECOND_US);
+    return cycle.repair_credit / SECOND_US;
+}
+
+struct repairing {
+    uint64_t left; /* keys in this slice */
+    uint32_t here; /* of this stripe */
+};
+
 static void write_anew(struct access *access, struct window_key *known, void *context)
 {
     struct worker *worker = worker_self();
     const struct key key = window_name(known);
-    uint32_t *left = context;
+    struct repairing *repairing = context;
 
-    if (known->dirty.stamp == 0 || *left == 0 || has_to_wait(known))
+    if (known->dirty.stamp == 0 || repairing->here == 0 || repairing->left == 0 || has_to_wait(known))
         return;
-    --*left;
+    repairing->here--;
+    repairing->left--;
     value_words(access, known->db, &key, add_words, known);
     changed_end_group(&worker->run.changed, access, worker->run.effects.count, access->now_ms);
     effects_end_group(&worker->run.effects);
@@ -188,13 +210,25 @@ static void write_anew(struct access *access, struct window_key *known, void *co
 static void repair(struct worker *worker, uint32_t stripe, void *context)
 {
     struct access *access = &worker->run.access;
-    uint32_t left = WINDOW_CYCLE_REPAIRS;
+    struct repairing *repairing = context;
 
-    (void)context;
+    if (repairing->left == 0)
+        return;
+    repairing->here = WINDOW_CYCLE_REPAIRS;
     access->effects = &worker->run.effects;
-    window_each_lasting(access, stripe, write_anew, &left);
+    window_each_lasting(access, stripe, write_anew, repairing);
     dispatch_settle_access(access);
     access->effects = NULL;
+}
+
+static void repair_some(struct worker *worker, uint64_t now_us)
+{
+    const uint64_t allowed = take_credit(now_us);
+    struct repairing repairing = {.left = allowed};
+
+    each_stripe(worker, window_has_dirty, repair, &repairing, now_us + 2 * WINDOW_CYCLE_SLICE_US);
+    if (allowed != UINT64_MAX)
+        cycle.repair_credit -= (allowed - repairing.left) * SECOND_US;
 }
 
 /* Once for many keys. */
@@ -226,7 +260,7 @@ static void work(struct worker *worker)
     window_totals(store, &totals);
     note_patience(worker, now_us, totals.dirty != 0);
     if (UNLIKELY(totals.dirty != 0) && node_may_repair())
-        each_stripe(worker, window_has_dirty, repair, NULL, now_us + 2 * WINDOW_CYCLE_SLICE_US);
+        repair_some(worker, now_us);
     log_repair(totals.dirty != 0);
 }
 

@@ -430,6 +430,26 @@ test "COMPARE finds keys that differ, and they are written anew" {noconn keydb} 
     }
 }
 
+test "active-repair-rate bounds how many keys a second are written anew; the log tells when it is done" {noconn keydb} {
+    active_pair {
+        on a config set active-repair-rate 2
+        on b config set active-repair-rate 2
+        on a eval {for i = 1, 100 do redis.call('SET', 'k' .. i, i) end} 0
+        assert_equal {1 0} [on a keydb.active wait 5000]
+        for {set i 1} {$i <= 10} {incr i} {
+            change_here a set k$i other
+        }
+        pause 1100
+        assert_equal 10 [lindex [compared a 20000] 4]
+        set begun [clock milliseconds]
+        wait_for {[replication a active_repaired_keys] + [replication b active_repaired_keys] == 10} 30000
+        assert {[clock milliseconds] - $begun > 2500}
+        wait_for {[on b get k10] eq "other"} 10000
+        wait_for {[regexp {are clean: \d+ were written anew} \
+            "[process_log [member a process]][process_log [member b process]]"]} 10000
+    }
+}
+
 test "COMPARE of nodes that ask each other, and of one that no link leads to" {noconn keydb} {
     active_pair {
         on a set k v

@@ -27,6 +27,7 @@ set own_options {
     aof-lag-limit     "likewise"
     active-history-limit "likewise"
     active-peer-timeout "likewise"
+    active-repair-rate "likewise"
     active-tombstones-limit "likewise"
     active-window-size "likewise"
     rdb-version       "likewise"
