@@ -163,6 +163,9 @@ struct frame {
 
 struct frame_reader;
 
+/* Operations of databases from db_count on are refused. A node may have fewer databases than its peers: it passes on
+ * what it cannot take (active/place.h), so it reads with the most that a server may have. */
+enum { FRAME_DATABASES_MOST = INT32_MAX };
 struct frame_reader *frame_reader_create(unsigned db_count);
 void frame_reader_destroy(struct frame_reader **reader); /* accepts NULL; leaves NULL */
 /* Takes the next frame; *used bytes at the front are done, also with FRAME_MORE. What the frame points to is valid

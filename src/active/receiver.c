@@ -112,7 +112,7 @@ struct receiver *receiver_create(struct worker *worker, struct conn *conn, const
     receiver->worker = worker;
     receiver->conn = conn;
     receiver->options = *options;
-    receiver->reader = frame_reader_create(worker->server->store->database_count);
+    receiver->reader = frame_reader_create(FRAME_DATABASES_MOST);
     batch_init(&receiver->batch, worker, GATE_WISH_PLACE);
     say_hello(receiver);
     return receiver;

@@ -172,6 +172,11 @@ static bool prepare(struct loading_file *file, const struct aof_command *words, 
     return false;
 }
 
+static bool refuse_database(struct loading_file *file, const struct aof_command *words)
+{
+    return refuse_command(file, words, "names a database that is not there (see the option `databases`)");
+}
+
 static bool run_steps(struct loading_file *file)
 {
     uint32_t done;
@@ -181,7 +186,7 @@ static bool run_steps(struct loading_file *file)
     done = applier->run(file->apply, file->applied, file->step_count);
     if (done == file->step_count)
         return true;
-    return refuse_command(file, &file->steps[done], "names a database that is not there (see the option `databases`)");
+    return refuse_database(file, &file->steps[done]);
 }
 
 /* Gathers commands until there are enough, or up to MULTI or EXEC. Returns the piece behind them. */
@@ -382,6 +387,12 @@ static void open_unit(struct loading_file *file)
     entries->is_open = true;
 }
 
+/* An operation of a peer with more databases: it was not run here, and is passed on. */
+static bool is_foreign(const struct loading_file *file, const struct pending *pending)
+{
+    return pending->db >= file->request->worker->server->store->database_count;
+}
+
 /* A command without a stamp: what has expired, or of a time when this was no active node. */
 static bool run_plain(struct loading_file *file, const struct pending *pending)
 {
@@ -390,6 +401,8 @@ static bool run_plain(struct loading_file *file, const struct pending *pending)
     const struct slice *args = &file->reader.words.items[pending->command.first];
     const struct applied *step = &file->applied[0];
 
+    if (is_foreign(file, pending))
+        return pending->kind == PENDING_SELECT || refuse_database(file, &pending->command);
     access->changed = NULL; /* nobody writes it down */
     applier->forget(file->apply);
     file->steps[0] = pending->command;
@@ -452,6 +465,8 @@ static bool add_operation(struct loading_file *file, const struct pending *pendi
 
     if (pending->kind == PENDING_SELECT)
         return run_plain(file, pending);
+    if (pending->kind == PENDING_EFFECT && is_foreign(file, pending))
+        return refuse_database(file, &pending->command);
     if (pending->kind == PENDING_OPERATION && !take_operation(file, pending))
         return false;
     for (uint32_t i = 0; pending->kind == PENDING_EFFECT && i < pending->command.count; i++)
