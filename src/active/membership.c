@@ -211,7 +211,7 @@ bool membership_hear(struct membership *membership, const struct merge_beat *bea
         heard = heard_of_locked(membership, word->name, now_ms);
         heard->at_ms = now_ms;
         heard->is_heard = true;
-        heard->skew_ms = stamp_ms(merge_vector_get(&word->vector, word->origin)) - wall_ms;
+        heard->skew_ms = word->wall - wall_ms; /* stamps follow the clock that is ahead, wherever that is */
     }
     if (is_right && stamp_is_possible(state->clock))
         journal_hear_stamp(membership->journal, state->clock);
@@ -421,7 +421,8 @@ static void explain(enum node_verdict verdict, const struct notice_hello *hello,
         [NODE_ITSELF] = "it is this node itself",
         [NODE_COPY] = "another node says the same name: one of them has a copy of the other's identity file",
         [NODE_OLD] = "this start of it has ended, or its identity file is an old one",
-        [NODE_REMOVED] = "one of the two was removed from the group",
+        [NODE_REMOVED] = "one of the two was removed from the group (KEYDB.ACTIVE FORGET): without its identity file "
+                         "it comes back as a new node, with its data",
         [NODE_UNKNOWN_VERSION] = "both know no version of frames in common",
     };
     char name[UUID_TEXT_BYTES + 1], origin[UUID_TEXT_BYTES + 1];

@@ -1748,6 +1748,145 @@ def evicted_here_expired_there(env):
         env.expect(mesh, [("GET", "k"), ("GET", "other")], [b"1", b"x"])
 
 
+def peer_of(node, other):
+    """What INFO says of another node."""
+    lines = node.ask("INFO", "replication").decode().splitlines()
+    name = other.info("replication")["active_name"]
+    found = [line.partition(":")[2] for line in lines if line.startswith("active_peer") and name in line]
+    if len(found) != 1:
+        raise Wrong("%s has %d lines of %s" % (node.name, len(found), other.name))
+    return dict(field.split("=", 1) for field in found[0].split(","))
+
+
+def field_of(node, name):
+    return int(node.info("replication")["active_" + name])
+
+
+@test("core", only="ours")
+def a_silent_member_is_given_up(env):
+    """It holds the window for active-peer-timeout, and not longer; when it is heard again all is there."""
+    with env.mesh(3) as mesh:
+        a, b, c = mesh.nodes
+        mesh.settle(30)
+        for node in (a, b):
+            wait_until(lambda node=node: field_of(node, "frontier_age_ms") >= 0, 20, "the frontier has begun")
+        name = c.identity()
+        c.pause()
+        for node in (a, b):
+            node.calls([["INCR", "n"]] * 50)
+        wait_until(lambda: field_of(a, "frontier_age_ms") > 2000, 20, lambda: "the silent member holds the frontier")
+        if field_of(a, "window_keys") == 0 or field_of(a, "members_given_up"):
+            raise Wrong("it is not waited for")
+        for node in (a, b):
+            node.ask("CONFIG", "SET", "active-peer-timeout", 1)
+        for node in (a, b):
+            wait_until(lambda node=node: field_of(node, "members_given_up") == 1, 20, "it is given up")
+            wait_until(lambda node=node: field_of(node, "window_keys") == 0, 20, "the window is settled")
+            if "Node %s was silent for 1 seconds: it is not waited for any more" % name not in node.log(1 << 20):
+                raise Wrong("%s does not tell of it\n%s" % (node.name, node.log(1500)))
+        for node in (a, b):
+            node.ask("CONFIG", "SET", "active-peer-timeout", 3600)
+        c.resume()
+        c.calls([["INCR", "n"]] * 50)
+        mesh.settle(30)
+        env.expect(mesh, [("GET", "n")], [b"150"])
+        for node in (a, b):
+            wait_until(lambda node=node: field_of(node, "members_given_up") == 0, 20, "it is waited for")
+            wait_until(lambda node=node: "Node %s is heard again" % name in node.log(1 << 20), 10,
+                       lambda node=node: "it is told\n" + node.log(1500))
+            if peer_of(node, c)["given_up"] != "0":
+                raise Wrong("%s still has it as given up" % node.name)
+
+
+@test("core", only="ours")
+def forgetting_a_member(env):
+    """FORGET is refused while a member does not know all others; FORCE says what that costs. Then nobody waits for the
+    member, and if it comes back it is a new one, with data."""
+    with env.mesh(3, options=("--appendonly", "yes")) as mesh:
+        a, b, c = mesh.nodes
+        mesh.settle(30)
+        mesh.isolate(2)
+        d = mesh.add(env.kind)
+        for pair in ((3, 0), (0, 3), (3, 1), (1, 3)):
+            mesh.connect(*pair)
+        b.ask("SADD", "s", "of b")
+        c.ask("SADD", "s", "of c")
+        d.ask("SADD", "s", "of d")
+        mesh.settle(30, [a, b, d])
+        name = b.identity()
+        b.kill()
+        reply = a.call("KEYDB.ACTIVE", "FORGET", name)
+        if reply[0] != "-" or b"does not know all others" not in reply[1]:
+            raise Wrong("FORGET gives %r" % (reply,))
+        if [field_of(node, "members") for node in (a, d)] != [4, 4]:
+            raise Wrong("it is forgotten though that was refused")
+        reply = a.call("KEYDB.ACTIVE", "FORGET", name, "FORCE")
+        if reply[0] != "+" or b" of the members that remain did not know all others" not in reply[1]:
+            raise Wrong("FORGET FORCE gives %r" % (reply,))
+        mesh.heal()
+        mesh.settle(30, [a, c, d])
+        for node in (a, c, d):
+            wait_until(lambda node=node: field_of(node, "members") == 3, 20, "all know that it is gone")
+            wait_until(lambda node=node: 0 <= field_of(node, "frontier_age_ms") < 1500, 20, "nobody waits for it")
+        b.start()
+        wait_until(lambda: "comes back as a new node" in b.log(1 << 20), 20, lambda: "it is refused\n" + b.log(1500))
+        b.kill()
+        os.remove(os.path.join(b.folder, "keydb-identity"))
+        b.start()
+        mesh.settle(40)
+        env.expect(mesh, [("SCARD", "s")], [3])
+        b.ask("SADD", "s", "of b again")
+        mesh.settle(30)
+        env.expect(mesh, [("SCARD", "s")], [4])
+        name = b.identity()
+        b.kill()
+        wait_until(lambda: a.call("KEYDB.ACTIVE", "FORGET", name) == ("+", b"OK"), 20,
+                   lambda: "all know each other, so it is done: %r" % (a.call("KEYDB.ACTIVE", "FORGET", name),))
+        wait_until(lambda: [field_of(node, "members") for node in (a, c, d)] == [3, 3, 3], 20, "all know it")
+
+
+@test("core", only="ours")
+def a_clock_ahead_is_told(env):
+    """skew_ms of a peer, and the log of who hears its stamps."""
+    with env.mesh(2, clocks=(0, 90)) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        for node, other, sign in ((a, b, 1), (b, a, -1)):
+            wait_until(lambda: 80000 < sign * int(peer_of(node, other).get("skew_ms", 0)) < 100000, 20,
+                       lambda: "%s tells how far the other clock is away: %r" % (node.name, peer_of(node, other)))
+        wait_until(lambda: re.search(r"Stamps are (8\d|9\d) seconds ahead of this machine's clock", a.log(1 << 20)), 10,
+                   lambda: "the log tells of it\n" + a.log(1500))
+        if "ahead of this machine" in b.log(1 << 20):
+            raise Wrong("the one that is ahead hears no such stamps")
+
+
+@test("core", only="ours")
+def nothing_is_forwarded(env):
+    """multi-master-no-forward: in a chain each node has what its neighbours wrote, in a full mesh all have all."""
+    with env.mesh(3, "chain", options=("--multi-master-no-forward", "yes")) as mesh:
+        a, b, c = mesh.nodes
+        for pair in ((0, 1), (1, 2)):
+            mesh.wait_for_all(30, [mesh.nodes[number] for number in pair])
+        a.ask("SET", "of a", 1)
+        wait_until(has(b, "of a", b"1"), 20, "the neighbour has it")
+        for number in range(20):
+            b.ask("SET", "of b", number)
+            wait_until(has(c, "of b", b"%d" % number), 20, "the neighbour has it")
+        if c.ask("EXISTS", "of a") != b"0":
+            raise Wrong("it was forwarded")
+        for pair in ((0, 2), (2, 0)):
+            mesh.connect(*pair)
+        mesh.settle(30)
+        before = entries_received(mesh)
+        for node in mesh.nodes:
+            node.calls([["INCR", "n"]] * 200)
+        mesh.settle(30)
+        came, old = (now - then for now, then in zip(entries_received(mesh), before))
+        env.expect(mesh, [("GET", "of a"), ("GET", "n")], [b"1", b"600"])
+        if old or not 1200 <= came <= 1200 + 6 * 5:
+            raise Wrong("%d entries were received, and %d twice, of 600 writes for two nodes each" % (came, old))
+
+
 @test("core", only="ours")
 def links_are_killed(env):
     """CLIENT KILL ends links by which others receive; they come again."""
