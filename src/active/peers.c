@@ -261,8 +261,6 @@ static bool start(struct server *server)
     role_set_active(OPTION_IS(option_active_replica) && peers_count() != 0);
     if (OPTION_IS(option_active_replica)) {
         atomic_store_explicit(&option_replica_read_only, 0, memory_order_relaxed);
-        log_warning(
-            "Active replication is not complete in this version: docs/active-replication.md says what is missing");
         return true;
     }
     if (peers_count() != 0) {
