@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The examples of utils/active as processes of this machine: the commands that the compose files give to containers,
-with names of services as ports of loopback, and HAProxy in front where it is installed.
+with names of services as ports of loopback, and HAProxy in front where it is installed; the systemd unit and the lines
+that it asks for; the lines of the first page that set up a pair.
 
     tests/active/examples.py --server build/release/bin/keydb-server
 """
@@ -130,6 +131,68 @@ def check(mesh):
                  lambda name=name: call(mesh.ports[name], "GET", "counter") == str(total + 1))
 
 
+def check_unit(server, folder):
+    """The lines in its comment make nodes; systemd finds nothing wrong with the unit."""
+    path = os.path.join(EXAMPLES, "keydb-server@.service")
+    text = open(path, encoding="utf-8").read()
+    lines = [re.sub(r"  +one line.*", "", line[4:]) for line in re.findall(r"^#   [a-z-]+ .*$", text, re.MULTILINE)
+             if not line.startswith(("#   install", "#   systemctl"))]
+    mesh = Mesh(server, os.path.join(EXAMPLES, "docker-compose.pair.yml"), folder)
+    names = list(mesh.commands)
+    for name, other in zip(names, reversed(names)):
+        config = os.path.join(folder, name + ".conf")
+        with open(config, "w", encoding="utf-8") as file:
+            for line in lines:
+                file.write(line.replace("OTHER-HOST PORT", "127.0.0.1 %d" % mesh.ports[other]) + "\n")
+        mesh.commands[name] = [config]
+    try:
+        for name in names:
+            mesh.start(name)
+        check(mesh)
+    finally:
+        mesh.stop()
+    if shutil.which("systemd-analyze") is None:
+        print("skipped: whether systemd takes the unit: systemd-analyze is not installed")
+        return
+    unit = os.path.join(folder, os.path.basename(path))
+    with open(unit, "w", encoding="utf-8") as file:
+        file.write(text.replace("/usr/local/bin/keydb-server", server))
+    found = subprocess.run(["systemd-analyze", "verify", unit], stderr=subprocess.PIPE, check=False, timeout=SECONDS)
+    if os.path.basename(path).split("@")[0] in found.stderr.decode():
+        raise SystemExit("systemd: %s" % found.stderr.decode())
+
+
+def check_first_page(server, folder):
+    """Its lines word by word, but for the ports and for servers that stay our children."""
+    text = open(os.path.join(ROOT, "README.md"), encoding="utf-8").read()
+    block = text[text.index("Two nodes, each told of the other one:"):]
+    lines = [line.strip() for line in re.findall(r"^    .*$", block[:block.index("\n\nWith more")], re.MULTILINE)]
+    ports = {name: str(free_port()) for name in re.findall(r"--port (\d+)", block)}
+    processes, replies = [], []
+    try:
+        for line in lines:
+            words = [ports.get(word, word) for word in line.split()]
+            if words[0] == "mkdir":
+                subprocess.run(words, cwd=folder, check=True, timeout=SECONDS)
+            elif words[0] == "keydb-server":
+                words[words.index("--daemonize") + 1] = "no"
+                processes.append(subprocess.Popen([server] + words[1:], cwd=folder, stdin=subprocess.DEVNULL,
+                                                  stdout=subprocess.DEVNULL))
+                port = int(words[words.index("--port") + 1])
+                wait_for("it answers", lambda port=port: call(port, "PING") == "+PONG")
+            else:
+                port = int(words[words.index("-p") + 1])
+                replies.append(call(port, *words[3:]))
+        if len(processes) != 2 or replies != ["+OK", "+OK", ":1", ":1"] and replies != ["+OK", "+OK", ":1", ":2"]:
+            raise SystemExit("the first page's lines give %s" % replies)
+        for port in ports.values():
+            wait_for("both increments are there", lambda port=port: call(int(port), "GET", "visits") == "2")
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait(SECONDS)
+
+
 def check_mesh(server, folder):
     mesh = Mesh(server, os.path.join(EXAMPLES, "docker-compose.mesh.yml"), folder)
     front = None
@@ -166,11 +229,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--server", required=True)
     arguments = parser.parse_args()
-    for name, part in (("pair", check_pair), ("mesh", check_mesh)):
+    parts = (("pair", check_pair), ("mesh", check_mesh), ("unit", check_unit), ("first page", check_first_page))
+    for name, part in parts:
         with tempfile.TemporaryDirectory(prefix="keydb-examples-") as folder:
             part(os.path.abspath(arguments.server), folder)
         print("passed: example %s" % name, flush=True)
-    print("2 passed, 0 failed")
+    print("%d passed, 0 failed" % len(parts))
 
 
 if __name__ == "__main__":
