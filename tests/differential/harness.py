@@ -16,6 +16,7 @@ import time
 LINE_TYPES = frozenset(b"+-:_,#(")
 BULK_TYPES = frozenset(b"$=!")
 ELEMENT_TYPES = {ord("*"): 1, ord("~"): 1, ord(">"): 1, ord("%"): 2, ord("|"): 2}
+LONG_ARRAY = 64     # elements; these are read one by one as they come
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -80,6 +81,14 @@ def encode(words):
     return b"".join(parts)
 
 
+def begin_array(data, at):
+    """Of an array of many elements, how many, and a list for them; or nothing. And where what follows begins."""
+    end = data.find(b"\r\n", at)
+    if end < 0 or data[at] != ord("*") or not data[at + 1:end].isdigit() or int(data[at + 1:end]) < LONG_ARRAY:
+        return None, at
+    return (int(data[at + 1:end]), []), end + 2
+
+
 class Connection:
     def __init__(self, address, timeout=60):
         """address: a port on loopback, or the path of a unix socket."""
@@ -93,6 +102,7 @@ class Connection:
             self.sock.connect(address)
         self.data = bytearray()
         self.least = 0      # with fewer bytes than that no reply can be complete
+        self.begun = None   # of a long array: how many elements it has, and those that are here
 
     def close(self):
         self.sock.close()
@@ -104,8 +114,18 @@ class Connection:
         self.least = at = 0
         try:
             while len(replies) < wanted:
-                reply, at = parse(self.data, at)
-                replies.append(reply)
+                if self.begun is None:
+                    self.begun, at = begin_array(self.data, at)
+                if self.begun is None:
+                    reply, at = parse(self.data, at)
+                    replies.append(reply)
+                    continue
+                count, elements = self.begun
+                while len(elements) < count:
+                    element, at = parse(self.data, at)
+                    elements.append(element)
+                replies.append(("*", elements))
+                self.begun = None
         except Incomplete as problem:
             self.least = max(problem.least - at, 0)
         if at:
