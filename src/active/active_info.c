@@ -208,6 +208,7 @@ const struct info_row active_info[] = {
     FIELD("active_operations_late_wall", placed.late_wall),
     FIELD("active_operations_unknown", placed.unknown),
     FIELD("active_flushes", placed.flushes),
+    FIELD("active_flushes_late", placed.late_flushes),
     FIELD("active_history_bytes", history_bytes),
     FIELD("active_waits_for_memory", waits_for_memory),
     FIELD("active_memory_waits", memory_waits),

@@ -37,7 +37,7 @@ struct moment {
     struct merge_account account;
     uint64_t floor;
     bool is_part;               /* of a file: it has only some keys (part.h); not among these bytes */
-    struct merge_place recheck; /* a late flush; stamp 0: none */
+    struct merge_place recheck; /* the oldest late flush that others are to hear of; stamp 0: none */
     struct {
         struct moment_flush *items; /* ascending by db */
         uint32_t count, capacity;

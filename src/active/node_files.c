@@ -58,6 +58,9 @@ static void fill_flushes(struct moment *moment, const struct store *store)
 
         if (flush.stamp != 0)
             *ARRAY_PUSH(&moment->flushes) = (struct moment_flush){db_in_file(store, db), flush};
+        if (horizon_has_late_flush(&store->horizon, db) &&
+            (moment->recheck.stamp == 0 || merge_place_before(flush, moment->recheck)))
+            moment->recheck = flush;
     }
 }
 
@@ -392,6 +395,15 @@ bool node_files_add_tombstones(struct worker *worker, const struct data_order_fo
     return put_records(worker, &access, found, error);
 }
 
+/* A file has the oldest one alone: of those that are younger it is told, too. */
+static void note_late_flushes(struct horizon *horizon, struct merge_place oldest)
+{
+    for (unsigned db = 0; db < horizon->database_count && oldest.stamp != 0; db++) {
+        if (!merge_place_before(horizon_of(horizon, db).flush, oldest))
+            horizon_note_late_flush(horizon, db);
+    }
+}
+
 bool node_files_restore_window(struct worker *worker, const struct moment *moment, const struct data_order_found *found,
                                char error[DATA_ORDER_ERROR_BYTES])
 {
@@ -405,6 +417,7 @@ bool node_files_restore_window(struct worker *worker, const struct moment *momen
     for (uint32_t i = 0; i < moment->flushes.count; i++)
         flushes[db_of_file(store, moment->flushes.items[i].db)] = moment->flushes.items[i].place;
     horizon_replace_past(&store->horizon, moment->floor, flushes);
+    note_late_flushes(&store->horizon, moment->recheck);
     mem_free(flushes);
     access_init(&access, store, &counters);
     access_begin(&access, clock_wall_ms(), true);

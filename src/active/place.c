@@ -324,7 +324,9 @@ static void place_without_key(struct place *place, const struct frame_entry *ent
 {
     const struct command *command = place_library_command(&entry->ops[index]);
 
-    if (command == NULL)
+    if (place_tells_late_flush(&entry->ops[index]))
+        place_late_flush(place, entry, &entry->ops[index]);
+    else if (command == NULL)
         (void)place_run_told(place, entry, &entry->ops[index], NULL);
     else if (operation_is_of_library(command))
         place_library(place, entry, index);

@@ -48,8 +48,9 @@ struct place_counts {
     uint64_t late;      /* their place was gone: the key is dirty */
     uint64_t late_wall; /* what they met may have been freed here: likewise */
     uint64_t flushes;
-    uint64_t unknown; /* no such command, or in a database that is not here */
-    uint64_t refused; /* replied an error, as they would on one server */
+    uint64_t late_flushes; /* of these: what is missing here may have been there behind them */
+    uint64_t unknown;      /* no such command, or in a database that is not here */
+    uint64_t refused;      /* replied an error, as they would on one server */
 };
 
 enum { PLACE_NAME_BYTES = 24 };

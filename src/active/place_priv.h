@@ -149,6 +149,9 @@ void place_merge(struct place *place); /* all of them, now */
 
 /* It stands before everything else of its entry. */
 void place_flush(struct place *place, const struct frame_entry *entry, const struct frame_op *op);
+/* Another node says that a flush was late there: what rests on it is dirty. The flush itself may not be here yet. */
+bool place_tells_late_flush(const struct frame_op *op);
+void place_late_flush(struct place *place, const struct frame_entry *entry, const struct frame_op *op);
 bool place_flushes(const struct frame_entry *entry, const struct frame_op *op, unsigned db); /* this database */
 /* A flush of the same entry comes later. */
 bool place_is_flushed_later(const struct frame_entry *entry, uint32_t index);

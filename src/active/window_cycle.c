@@ -4,6 +4,7 @@
 #include "active/options.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "server/command/operation.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
@@ -231,6 +232,35 @@ static void repair_some(struct worker *worker, uint64_t now_us)
         cycle.repair_credit -= (allowed - repairing.left) * SECOND_US;
 }
 
+/* What is missing here may be there at others, where the flush came in time. What is here was marked with it. */
+static void tell_late_flush(struct worker *worker, unsigned db)
+{
+    struct access *access = &worker->run.access;
+    struct horizon *horizon = &access->store->horizon;
+    const uint64_t stamp = horizon_of(horizon, db).flush.stamp + 1; /* it stands before its entry */
+    char digits[NUMBER_I64_SPACE];
+    const struct slice words[] = {SLICE("KEYDB.OP.FLUSHED"), slice_make(digits, number_format_u64(digits, stamp))};
+
+    access->effects = &worker->run.effects;
+    effects_add_operation(&worker->run.effects, db, words, countof(words));
+    operation_describe(&worker->run.effects, words, countof(words));
+    changed_end_group(&worker->run.changed, access, worker->run.effects.count, access->now_ms);
+    effects_end_group(&worker->run.effects);
+    dispatch_settle_access(access);
+    access->effects = NULL;
+    horizon_forget_late_flush(horizon, db);
+}
+
+static void tell_late_flushes(struct worker *worker)
+{
+    const struct horizon *horizon = &worker->server->store->horizon;
+
+    for (unsigned db = 0; db < horizon->database_count; db++) {
+        if (UNLIKELY(horizon_has_late_flush(horizon, db)) && node_may_repair())
+            tell_late_flush(worker, db);
+    }
+}
+
 /* Once for many keys. */
 static void log_repair(bool has_dirty)
 {
@@ -258,6 +288,7 @@ static void work(struct worker *worker)
     each_stripe(worker, window_has_settled, settle, NULL, now_us + WINDOW_CYCLE_SLICE_US);
     keep_bounds(worker, journal_clock(&worker->server->journal));
     window_totals(store, &totals);
+    tell_late_flushes(worker);
     note_patience(worker, now_us, totals.dirty != 0);
     if (UNLIKELY(totals.dirty != 0) && node_may_repair())
         repair_some(worker, now_us);

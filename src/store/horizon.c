@@ -15,13 +15,16 @@ void horizon_init(struct horizon *horizon, unsigned database_count)
     atomic_init(&horizon->freed, 0);
     atomic_init(&horizon->may_evict, false);
     horizon->flushes = mem_alloc_zero((database_count + 1) * sizeof(*horizon->flushes));
+    horizon->late_flushes = mem_alloc_zero((database_count + 1) * sizeof(*horizon->late_flushes));
     horizon->database_count = database_count;
 }
 
 void horizon_fini(struct horizon *horizon)
 {
     mem_free(horizon->flushes);
+    mem_free(horizon->late_flushes);
     horizon->flushes = NULL;
+    horizon->late_flushes = NULL;
 }
 
 struct merge_horizon horizon_of(const struct horizon *horizon, unsigned db)
@@ -69,8 +72,29 @@ void horizon_note_flush(struct horizon *horizon, unsigned db, struct merge_place
 {
     gate_assert_alone();
     assert(db <= horizon->database_count);
-    if (merge_place_before(horizon->flushes[db], flush))
-        horizon->flushes[db] = flush;
+    if (!merge_place_before(horizon->flushes[db], flush))
+        return;
+    horizon->flushes[db] = flush;
+    horizon->late_flushes[db] = false;
+}
+
+bool horizon_has_late_flush(const struct horizon *horizon, unsigned db)
+{
+    assert(db <= horizon->database_count);
+    return horizon->late_flushes[db];
+}
+
+void horizon_note_late_flush(struct horizon *horizon, unsigned db)
+{
+    gate_assert_alone();
+    assert(db < horizon->database_count); /* all operations on libraries overwrite: a missing one is the same */
+    horizon->late_flushes[db] = true;
+}
+
+void horizon_forget_late_flush(struct horizon *horizon, unsigned db)
+{
+    assert(db <= horizon->database_count);
+    horizon->late_flushes[db] = false;
 }
 
 void horizon_replace_past(struct horizon *horizon, uint64_t floor, const struct merge_place *flushes)
@@ -78,4 +102,5 @@ void horizon_replace_past(struct horizon *horizon, uint64_t floor, const struct 
     gate_assert_alone();
     atomic_store_explicit(&horizon->floor, floor, memory_order_release);
     memcpy(horizon->flushes, flushes, (horizon->database_count + 1) * sizeof(*flushes));
+    memset(horizon->late_flushes, 0, (horizon->database_count + 1) * sizeof(*horizon->late_flushes));
 }

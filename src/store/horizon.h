@@ -20,6 +20,7 @@ struct horizon {
     _Atomic bool may_evict;      /* atomic: relaxed; the node says so: evictions stand behind what they saw */
     struct merge_place *flushes; /* const pointer; by database, then that of the libraries; changed with the gate owned,
                                   * read inside of the gate */
+    bool *late_flushes;          /* likewise: that flush was late here, and others were not told yet */
     unsigned database_count;     /* const */
 };
 
@@ -67,6 +68,11 @@ void horizon_raise_floor(struct horizon *horizon, uint64_t stamp);
 void horizon_raise_freed(struct horizon *horizon, int64_t wall);
 /* With the gate owned. What is older changes nothing. */
 void horizon_note_flush(struct horizon *horizon, unsigned db, struct merge_place flush);
+/* Inside of the gate: the last flush of this database was late, and others are to hear of it. */
+bool horizon_has_late_flush(const struct horizon *horizon, unsigned db);
+void horizon_note_late_flush(struct horizon *horizon, unsigned db); /* that is so; with the gate owned */
+/* They have. With the gate owned, or the node, inside of the gate: then nobody else looks. */
+void horizon_forget_late_flush(struct horizon *horizon, unsigned db);
 /* With the gate owned, when the data become those of a file or of another node: the floor and the flushes are theirs,
- * also where these are older. `flushes`: database_count places, and that of the libraries. */
+ * also where these are older; none of these was late. `flushes`: database_count places, and that of the libraries. */
 void horizon_replace_past(struct horizon *horizon, uint64_t floor, const struct merge_place *flushes);

@@ -1338,6 +1338,48 @@ def written_anew_amid_writes(env):
             raise Wrong("no key was written anew")
 
 
+def give_each_other_up(nodes):
+    wait_until(lambda: all(int(node.info("replication")["active_members_given_up"]) == len(nodes) - 1
+                           for node in nodes), 20, lambda: "members are given up")
+
+
+@test("core", only="ours")
+def a_late_flush(env):
+    """A key has expired here, and was freed, which a FLUSHALL of a node that was cut off for long would have taken the
+    deadline from. So who had the flush in time has a key of which the other one does not know: that writes it anew when
+    it is told that the flush was late. Also if either was restarted meanwhile."""
+    for restarted in (None, 0, 1):
+        with env.mesh(2, options=("--active-peer-timeout", "1", "--appendonly", "yes")) as mesh:
+            a, b = mesh.nodes
+            mesh.settle(30)
+            for db in (0, 3):
+                a.calls([["SELECT", db], ["SET", "k", 5, "PX", 2500], ["SET", "stays", 5], ["SET", "untouched", 1],
+                         ["SELECT", 0]])
+            mesh.settle()
+            mesh.cut()
+            give_each_other_up(mesh.nodes)
+            in_turn(a, "FLUSHALL")
+            for db in (0, 3):
+                b.calls([["SELECT", db], ["INCRBY", "k", 12], ["INCRBY", "stays", 12], ["SET", "new", 1],
+                         ["SELECT", 0]])
+            if b.ask("GET", "k") != b"17":
+                raise Wrong("this machine is too slow")
+            wait_until(lambda: b.info("replication")["active_window_keys"] == "0" and
+                       b.info("stats")["expired_keys"] == "2", 20, lambda: "what has expired is freed")
+            if restarted is not None:
+                mesh.nodes[restarted].shut_down()
+                mesh.nodes[restarted].start()
+            mesh.heal()
+            mesh.settle(30)
+            for db in (0, 3):
+                for node in mesh.nodes:
+                    node.ask("SELECT", db)
+                env.expect(mesh, [("GET", "k"), ("GET", "new"), ("EXISTS", "untouched")], [b"12", b"1", 0])
+            late = [int(node.info("replication")["active_flushes_late"]) for node in mesh.nodes]
+            if restarted is None and late != [0, 16]:
+                raise Wrong("the flush of 16 databases was late at the second node alone: %s" % late)
+
+
 @test("core", only="ours")
 def a_newcomer_finds_nothing_late(env):
     """What was done before a newcomer came has its place there: no key is written anew."""

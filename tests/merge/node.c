@@ -134,6 +134,16 @@ static void place_op(struct merge_node *node, struct merge_op *op)
         merge_data_clean(data, op->key);
 }
 
+static void mark_what_rests_on(struct merge_node *node, struct merge_place flush)
+{
+    const struct merge_data *data = &node->data;
+
+    for (uint32_t i = 0; i < data->keys.count; i++) {
+        if (merge_record_rests_on(&data->keys.items[i].record, flush))
+            mark_dirty(node, data->keys.items[i].name);
+    }
+}
+
 static void place_flush(struct merge_node *node, struct merge_place flush)
 {
     struct merge_data *data = &node->data;
@@ -164,27 +174,25 @@ static void place_flush(struct merge_node *node, struct merge_place flush)
             break;
         }
     }
+    if (data->recheck.stamp != 0)
+        mark_what_rests_on(node, flush);
 }
 
 /* This flush was late at some node, which may lack keys that rest on it. The flush itself may not be here yet. */
 static void place_recheck(struct merge_node *node, struct merge_place flush)
 {
-    const struct merge_data *data = &node->data;
-
     place_flush(node, flush);
-    if (merge_place_compare(data->horizon.flush, flush) != 0)
+    if (merge_place_compare(node->data.horizon.flush, flush) != 0)
         return;
-    for (uint32_t i = 0; i < data->keys.count; i++) {
-        if (merge_record_rests_on(&data->keys.items[i].record, flush))
-            mark_dirty(node, data->keys.items[i].name);
-    }
+    mark_what_rests_on(node, flush);
+    node->data.recheck = (struct merge_place){0}; /* it was told */
 }
 
 void merge_node_place_entry(struct merge_node *node, struct merge_entry *entry)
 {
     if (entry->flush)
         place_flush(node, (struct merge_place){entry->stamp, entry->origin});
-    if (entry->recheck.stamp != 0)
+    if (entry->recheck.stamp != 0 && entry->origin != node->state.identity.origin)
         place_recheck(node, entry->recheck);
     for (uint32_t i = 0; i < entry->op_count; i++)
         place_op(node, &entry->ops[i]);

@@ -161,6 +161,12 @@ static void cmd_flushall(struct request *request)
     reply_ok(request);
 }
 
+/* It is about what an active node knows of its keys, which does it where it places operations. Data stay. */
+static void operate_late_flush(struct request *request)
+{
+    reply_ok(request);
+}
+
 static bool parse_db(struct request *request, uint32_t index, const char *error, int64_t *db)
 {
     if (number_parse_i64(request_arg(request, index), db) && *db >= INT32_MIN && *db <= INT32_MAX)
@@ -221,6 +227,10 @@ const struct command_row scan_commands[] = {
      .syntax = "FLUSHALL [ASYNC|SYNC]", .arg_since = "ASYNC:4.0.0 SYNC:6.2.0",
      .history = "4.0.0=`ASYNC`, which frees the memory in the background.|6.2.0=`SYNC`, the opposite.",
      .tips = "request_policy:all_shards response_policy:all_succeeded"},
+    {.name = "keydb.op.flushed", .run = operate_late_flush, .arity = 2, .access = ACCESS_EXCLUSIVE,
+     .flags = "write operation", .categories = "@keyspace @write @slow @dangerous", .group = "server",
+     .since = "7.0.0", .summary = "Tells that a flush came too late to some server, by its stamp.",
+     .complexity = "O(N) for N keys in the database", .syntax = "KEYDB.OP.FLUSHED stamp"},
     {.name = "swapdb", .run = cmd_swapdb, .arity = 3, .access = ACCESS_EXCLUSIVE, .flags = "write fast",
      .categories = "@keyspace @write @fast @dangerous", .group = "server", .since = "4.0.0",
      .summary = "Exchanges two databases.", .complexity = "O(N) for N stripes and the keys that are watched in them",

@@ -7,7 +7,7 @@
 /* All other commands depend on what is older. */
 static const struct {
     const char *full_name;
-    enum { OVERWRITES = 1, OVERWRITES_WITHOUT_OPTIONS, FLUSHES, OF_LIBRARY, FLUSHES_LIBRARIES } kind;
+    enum { OVERWRITES = 1, OVERWRITES_WITHOUT_OPTIONS, FLUSHES, OF_LIBRARY, FLUSHES_LIBRARIES, TELLS_LATE_FLUSH } kind;
 } kinds[] = {
     {"set", OVERWRITES_WITHOUT_OPTIONS},
     {"setex", OVERWRITES},
@@ -24,6 +24,7 @@ static const struct {
     {"function|flush", FLUSHES_LIBRARIES},
     {"flushall", FLUSHES},
     {"flushdb", FLUSHES},
+    {"keydb.op.flushed", TELLS_LATE_FLUSH},
 };
 
 uint8_t operation_kind(struct slice full_name)
@@ -144,7 +145,7 @@ bool operation_overwrites(const struct command *command, const struct slice *wor
 {
     if (command->operation_kind == OVERWRITES_WITHOUT_OPTIONS)
         return is_plain_set(words, word_count);
-    return command->operation_kind != 0;
+    return command->operation_kind != 0 && command->operation_kind != TELLS_LATE_FLUSH;
 }
 
 bool operation_flushes(const struct command *command)
@@ -167,6 +168,11 @@ bool operation_is_of_library(const struct command *command)
 bool operation_flushes_libraries(const struct command *command)
 {
     return command->operation_kind == FLUSHES_LIBRARIES;
+}
+
+bool operation_tells_late_flush(const struct command *command)
+{
+    return command->operation_kind == TELLS_LATE_FLUSH;
 }
 
 unsigned operation_key_index(const struct command *command)

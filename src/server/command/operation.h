@@ -41,7 +41,8 @@ bool operation_flushes(const struct command *command); /* it is one on all keys 
 bool operation_flushes_words(const struct slice *words, uint32_t word_count);
 bool operation_is_of_library(const struct command *command); /* its first argument names it */
 bool operation_flushes_libraries(const struct command *command);
-unsigned operation_key_index(const struct command *command); /* among the words; 0: it has no key */
+bool operation_tells_late_flush(const struct command *command); /* of the database; its argument is the flush's stamp */
+unsigned operation_key_index(const struct command *command);    /* among the words; 0: it has no key */
 
 uint8_t operation_kind(struct slice full_name); /* for the registry: its command.operation_kind */
 

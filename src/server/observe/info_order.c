@@ -294,6 +294,7 @@ static const char *const replication_fields[] = {
     "active_operations_late_wall",
     "active_operations_unknown",
     "active_flushes",
+    "active_flushes_late",
     "active_history_bytes",
     "active_waits_for_memory",
     "active_memory_waits",
