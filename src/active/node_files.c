@@ -83,6 +83,16 @@ static void now(struct data_order *order)
     moment_fini(&moment);
 }
 
+/* Dirty keys count, too: that costs no more than a fork. */
+static bool has_lists_now(void)
+{
+    struct window_totals totals;
+
+    gate_assert_alone();
+    window_totals(server_instance()->store, &totals);
+    return totals.keys != totals.tombstones;
+}
+
 static const struct part *written; /* global: a forked child's; NULL: all is written */
 
 struct giving {
@@ -310,7 +320,7 @@ static bool put_list(struct place *place, const struct moment_record *record)
     return true;
 }
 
-/* A thread that only loads has no worker: operations run by one. */
+/* A thread that only loads has no worker, and one may be busy: operations run by one of their own. */
 static struct worker *open_worker(void)
 {
     struct worker *worker = mem_alloc(sizeof(*worker));
@@ -489,7 +499,8 @@ static bool restore(struct access *access, const struct data_order_found *found,
     for (uint32_t i = 0; i < found->done.count; i++)
         moment.account.clock = MAX(moment.account.clock, found->done.items[i].stamp);
     if (good && active_is_on()) { /* it knows its state already */
-        good = found->is_begun || node_files_restore_window(worker_self(), &moment, found, error);
+        /* This thread's worker is in the middle of a command. */
+        good = found->is_begun || node_files_restore_window(NULL, &moment, found, error);
     } else if (good) {
         node_resume(&moment.account);
         if (!found->is_begun)
@@ -544,6 +555,7 @@ static const struct data_order_keeper keeper = {
     .is_wanted = is_wanted,
     .now = now,
     .stored = node_file_is_stored,
+    .needs_copy = has_lists_now,
     .records = give_records,
     .origin = number_of,
     .begin = begin,

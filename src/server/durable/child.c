@@ -203,6 +203,50 @@ bool child_start(const struct child_task *task)
     return true;
 }
 
+static void NORETURN do_work(int pipe_end, void (*run)(struct snapshot *, struct child_report *, void *), void *context,
+                             struct access *access)
+{
+    struct child_report report = {.status = STATUS_OK};
+    struct snapshot keys = snapshot_of_access(access);
+
+    child_become(pipe_end, 0);
+    self.pipe = pipe_end;
+    run(&keys, &report, context);
+    report.is_last = true;
+    send_report(&report);
+    _exit(report.status == STATUS_OK ? 0 : 1);
+}
+
+bool child_work(void (*run)(struct snapshot *keys, struct child_report *report, void *context), void *context,
+                struct access *access, struct child_report *report)
+{
+    int ends[2], error, wait_status;
+    ssize_t got;
+    pid_t pid;
+
+    gate_assert_alone();
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    pid = fork();
+    if (pid == 0)
+        do_work(ends[1], run, context, access);
+    error = errno;
+    (void)close(ends[1]);
+    if (pid < 0) {
+        (void)close(ends[0]);
+        errno = error;
+        return false;
+    }
+    while ((got = read(ends[0], report, sizeof(*report))) < 0 && errno == EINTR)
+        ;
+    (void)close(ends[0]);
+    while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
+        ;
+    report->error[CHILD_ERROR_BYTES - 1] = '\0';
+    errno = 0;
+    return got == (ssize_t)sizeof(*report) && report->is_last;
+}
+
 static void read_reports(void)
 {
     struct child_report report;

@@ -22,6 +22,7 @@ struct child_report {
     uint64_t keys;      /* keys processed */
     uint64_t cow_bytes; /* memory copied since the fork (copy-on-write) */
     uint64_t bytes;     /* bytes written */
+    int version;        /* of an RDB file */
     char error[CHILD_ERROR_BYTES];
 };
 
@@ -45,6 +46,12 @@ void child_look(void);
 /* Any thread: ends the child without waiting; `done` gets STATUS_INTERRUPTED. */
 void child_stop(enum child_kind kind);
 void child_teardown(void); /* main thread, after the workers have ended: ends the child and waits */
+
+/* Whoever calls owns the gate, and waits: the work is done in a process of its own, beside a child that may run. Its
+ * result is *report. For what changes the data on the way, which stay as they are here. `run` makes no reports. False:
+ * there is no such process (errno), or it ended without a result (errno is 0). */
+must_check bool child_work(void (*run)(struct snapshot *keys, struct child_report *report, void *context),
+                           void *context, struct access *access, struct child_report *report);
 
 /* In the child, at any frequency: reports to the server once a second. */
 void child_tell(struct child_report *report);

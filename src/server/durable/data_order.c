@@ -14,8 +14,9 @@ void data_order_provide(const struct data_order_keeper *provided)
 {
     gate_assert_main_alone();
     assert(keeper == NULL && provided->is_on != NULL && provided->is_wanted != NULL && provided->now != NULL &&
-           provided->records != NULL && provided->begin != NULL && provided->place != NULL && provided->end != NULL &&
-           provided->origin != NULL && provided->restore != NULL && provided->stored != NULL);
+           provided->needs_copy != NULL && provided->records != NULL && provided->begin != NULL &&
+           provided->place != NULL && provided->end != NULL && provided->origin != NULL && provided->restore != NULL &&
+           provided->stored != NULL);
     keeper = provided;
 }
 
@@ -43,6 +44,12 @@ void data_order_stored(void)
 {
     if (data_order_is_on())
         keeper->stored();
+}
+
+bool data_order_needs_copy(void)
+{
+    gate_assert_alone();
+    return data_order_is_on() && keeper->needs_copy();
 }
 
 void data_order_fini(struct data_order *order)

@@ -56,6 +56,7 @@ struct data_order_keeper {
     void (*now)(struct data_order *order); /* while it is on */
     /* Any thread: the file of the moment that was asked for last has its own name on the disk, a restart loads it. */
     void (*stored)(void);
+    bool (*needs_copy)(void); /* likewise: only a forked child can give all of what follows */
     /* Gives each record of the window, also in a forked child. It may change the keys meanwhile; in a child they stay
      * so. */
     void (*records)(struct access *access, void (*take)(struct slice record, void *context), void *context);
@@ -81,6 +82,7 @@ static inline bool data_order_is_empty(const struct data_order *order)
     return order->state.size == 0;
 }
 void data_order_fini(struct data_order *order);
+bool data_order_needs_copy(void); /* a file that no forked child writes would lack something now */
 /* Adds what the moment needs to a file of it: `aux` is room for one more fact behind the request's. */
 void data_order_fill_save(const struct data_order *order, struct rdb_save_request *request, struct rdb_aux *aux);
 

@@ -186,21 +186,58 @@ static void note_saved(uint64_t changes)
     data_order_stored();
 }
 
+must_check static enum status save_own(struct snapshot *keys, struct rdb_save_result *result)
+{
+    struct rdb_save_request request;
+    struct full_origin origin;
+
+    fill_save_whole(&request, &origin, keys);
+    return rdb_save(persistence_file(), state.own_temp_path, &request, result);
+}
+
+static void run_waited_for(struct snapshot *keys, struct child_report *report, void *context)
+{
+    struct rdb_save_result result;
+
+    (void)context;
+    report->status = save_own(keys, &result);
+    report->keys = result.keys;
+    report->bytes = result.bytes;
+    report->version = result.version;
+    (void)snprintf(report->error, sizeof(report->error), "%s", result.error);
+}
+
+/* False: no other process has written it, whatever the reason. */
+static bool save_as_copy(struct access *access, enum status *status, struct rdb_save_result *result)
+{
+    struct child_report report;
+
+    if (!child_work(run_waited_for, NULL, access, &report)) {
+        log_warning("No other process could write the RDB file (%s): it has no lists of the window",
+                    errno != 0 ? strerror(errno) : "it has ended");
+        (void)!file_remove(state.own_temp_path);
+        return false;
+    }
+    *status = report.status;
+    *result = (struct rdb_save_result){.keys = report.keys, .bytes = report.bytes, .version = report.version};
+    static_assert(sizeof(result->error) >= sizeof(report.error), "the reason fits");
+    (void)snprintf(result->error, sizeof(result->error), "%s", report.error);
+    return true;
+}
+
 bool persistence_save(struct access *access)
 {
     struct snapshot keys = snapshot_of_access(access);
-    struct rdb_save_request request;
     struct rdb_save_result result;
-    struct full_origin origin;
     enum status status;
 
     gate_assert_alone();
     persistence_note_moment();
-    fill_save_whole(&request, &origin, &keys);
     make_temp_path(state.own_temp_path, (int64_t)getpid());
     assert(!atomic_load(&state.writes_own));
     atomic_store(&state.writes_own, true);
-    status = rdb_save(persistence_file(), state.own_temp_path, &request, &result);
+    if (!data_order_needs_copy() || child_is_copy() || !save_as_copy(access, &status, &result))
+        status = save_own(&keys, &result);
     atomic_store(&state.writes_own, false);
     if (status != STATUS_OK) { /* the client of SAVE gets the error: no reason to refuse writes */
         log_warning("Error saving the data: %s", result.error);
