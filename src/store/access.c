@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/random.h"
+#include "store/access_at.h"
 #include "store/access_priv.h"
 #include "store/changed.h"
 #include "store/lazyfree.h"
@@ -197,17 +198,27 @@ static uint64_t *find_slot(struct access *access, unsigned db, const struct key 
 {
     struct stripe *stripe = &access->store->stripes[access_stripe_of(access, key)];
     const struct stripe_db *keys;
+    uint64_t *slot;
 
     assert(holds(access, stripe));
+    if (UNLIKELY(access->recent.hash == key->hash) && access->found_key == key && access->found_db == db)
+        return access->found_slot; /* access_find_at */
     if (UNLIKELY(access->recent.hash == key->hash) && recent_is(access, stripe, db, key)) {
-        access->found_slot = access->recent.spot.slot;
+        slot = access->recent.spot.slot;
     } else {
         keys = stripe_db(stripe, db);
-        access->found_slot = keys != NULL ? lookup_slot_in_table(&keys->keys, key) : NULL;
+        slot = keys != NULL ? lookup_slot_in_table(&keys->keys, key) : NULL;
     }
+    access->found_slot = slot;
     access->found_key = key;
     access->found_db = db;
-    return access->found_slot;
+    return slot;
+}
+
+/* Of an operation of a peer: whoever places it tells what came of it. */
+static inline bool tells_nobody(const struct access *access, uint32_t observed)
+{
+    return observed == OBSERVE_STAMPS && access->changed == NULL;
 }
 
 static COLD void observers_before(struct change *change)
@@ -250,10 +261,15 @@ static bool is_to_be_stamped(const struct access *access)
            access->changed != NULL && !access->undo.is_held;
 }
 
+static inline void note_recent(const struct change *change)
+{
+    change->access->recent = (struct access_recent){change->key->hash, change_spot(change), change->db};
+}
+
 static COLD void observers_after(const struct change *change, enum event_class event_class, const char *event)
 {
     assert(holds(change->access, change->stripe));
-    change->access->recent = (struct access_recent){change->key->hash, change_spot(change), change->db};
+    note_recent(change);
     if (is_to_be_stamped(change->access))
         changed_note(change->access->changed, change);
     if (store_observed(change->access->store) == OBSERVE_STAMPS)
@@ -284,6 +300,8 @@ static NOINLINE COLD void hide_expired(struct change *change)
 
 void change_begin(struct change *change, struct access *access, unsigned db, const struct key *key)
 {
+    uint32_t observed;
+
     change->access = access;
     change->key = key;
     change->db = db;
@@ -301,13 +319,15 @@ void change_begin(struct change *change, struct access *access, unsigned db, con
     change->undo = NULL;
     if (UNLIKELY(access->undo.is_on))
         undo_note_begin(change);
-    if (UNLIKELY(store_observed(access->store) != 0))
+    observed = store_observed(access->store);
+    if (UNLIKELY(observed != 0) && !tells_nobody(access, observed))
         observers_before(change);
 }
 
 void change_end(struct change *change, enum event_class event_class, const char *event)
 {
     struct access *access = change->access;
+    const uint32_t observed = store_observed(access->store);
 
     access->dirty++;
     access->found_key = NULL;
@@ -317,7 +337,11 @@ void change_end(struct change *change, enum event_class event_class, const char 
     }
     if (UNLIKELY(change->undo != NULL))
         undo_note_end(change, true);
-    if (UNLIKELY(store_observed(access->store) != 0))
+    if (LIKELY(observed == 0))
+        return;
+    if (tells_nobody(access, observed))
+        note_recent(change);
+    else
         observers_after(change, event_class, event);
 }
 
@@ -747,6 +771,34 @@ void change_set_version(struct change *change, uint64_t version)
         entry_word_store(entry, ENTRY_VERSIONED, version);
 }
 
+static NOINLINE bool set_version_slow(struct access *access, unsigned db, const struct key *key, uint64_t version)
+{
+    struct change change;
+
+    change_find(&change, access, db, key);
+    if (change.slot != NULL && version != 0)
+        change_set_version(&change, version);
+    return change.slot != NULL;
+}
+
+bool access_set_version(struct access *access, unsigned db, const struct key *key, const struct access_spot *spot,
+                        uint64_t version)
+{
+    const struct stripe *stripe = &access->store->stripes[access_stripe_of(access, key)];
+    struct entry *entry;
+
+    assert(holds(access, stripe));
+    if (UNLIKELY(spot == NULL || spot->slot == NULL || spot->moves != stripe->moves))
+        return set_version_slow(access, db, key, version);
+    entry = table_slot_item(spot->slot);
+    if (UNLIKELY((entry->flags & (ENTRY_VERSIONED | ENTRY_MEMBERS)) != ENTRY_VERSIONED))
+        return set_version_slow(access, db, key, version);
+    if (version != 0)
+        entry_word_store(entry, ENTRY_VERSIONED, version);
+    access->found_key = NULL;
+    return true;
+}
+
 void change_expire(struct change *change, int64_t expire_ms)
 {
     struct entry *entry = change_existing(change);
@@ -964,14 +1016,38 @@ struct entry *access_probe(struct access *access, unsigned db, const struct key 
     return find_live(access, db, key, true);
 }
 
-const struct entry *access_look(struct access *access, unsigned db, const struct key *key)
+const struct entry *access_look_at(struct access *access, unsigned db, const struct key *key, struct access_spot *spot)
 {
-    uint64_t *slot = find_slot(access, db, key);
-    const struct stripe *stripe = &access->store->stripes[access_stripe_of(access, key)];
+    struct stripe *stripe = &access->store->stripes[access_stripe_of(access, key)];
+    const struct stripe_db *keys = stripe_db(stripe, db);
+    uint64_t *slot = keys != NULL ? lookup_slot_in_table(&keys->keys, key) : NULL;
 
-    access->recent = (struct access_recent){key->hash, {slot, stripe->moves}, db};
+    assert(holds(access, stripe));
+    *spot = (struct access_spot){slot, stripe->moves};
+    access->recent = (struct access_recent){key->hash, *spot, db};
     access->found_key = NULL; /* a change must not take a dead entry for a live one */
     return slot != NULL ? table_slot_item(slot) : NULL;
+}
+
+const struct entry *access_look(struct access *access, unsigned db, const struct key *key)
+{
+    struct access_spot spot;
+
+    return access_look_at(access, db, key, &spot);
+}
+
+bool access_find_at(struct access *access, unsigned db, const struct key *key, const struct access_spot *spot)
+{
+    const struct stripe *stripe = &access->store->stripes[access_stripe_of(access, key)];
+
+    assert(holds(access, stripe));
+    if (UNLIKELY(spot->moves != stripe->moves) ||
+        (spot->slot != NULL && UNLIKELY(lookup_is_due(access, table_slot_item(spot->slot)))))
+        return false;
+    access->found_slot = spot->slot;
+    access->found_key = key;
+    access->found_db = db;
+    return true;
 }
 
 bool access_delete_for(struct access *access, unsigned db, const struct key *key, enum free_reason reason)

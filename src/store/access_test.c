@@ -1,5 +1,5 @@
 /* The keyspace against a model: an array of a few keys with value, deadline, version and watcher. */
-#include "store/access.h"
+#include "store/access_at.h"
 
 #include "base/mem.h"
 #include "base/test_seed.h"
@@ -764,10 +764,58 @@ static void a_key_is_where_it_was_found(void **state)
     free(spots);
 }
 
+/* A key that was looked at is changed, and gets its version, where it was; also if others have come and gone since. */
+static void a_key_is_changed_where_it_was_looked_at(void **state)
+{
+    struct random random = test_random(__func__);
+    unsigned kept = 0, due = 0;
+
+    (void)state;
+    setup(&random);
+    store_set_stamping(store, true);
+    begin();
+    for (unsigned i = 0; i < 20 * KEYS; i++) {
+        const struct key key = key_make(model[random_below(&random, KEYS)].slice);
+        const struct key other = key_make(model[random_below(&random, KEYS)].slice);
+        const bool is_due = random_below(&random, 4) == 0;
+        const struct entry *entry;
+        struct access_spot spot;
+        struct change change;
+
+        entry = access_look_at(&access_, 0, &key, &spot);
+        assert_ptr_equal(entry, access_look(&access_, 0, &key));
+        if (random_below(&random, 4) != 0) {
+            change_begin(&change, &access_, 0, &other);
+            if (random_below(&random, 3) == 0 && change.slot != NULL)
+                change_delete(&change);
+            else
+                change_put_string(&change, SLICE("some value"), is_due ? now_ms - 1 : EXPIRE_NEVER);
+            change_end(&change, EVENT_STRING, NULL);
+        }
+        entry = access_look(&access_, 0, &key);
+        if (access_find_at(&access_, 0, &key, &spot)) {
+            assert_true(entry == NULL || entry_expire_ms(entry) == EXPIRE_NEVER || entry_expire_ms(entry) >= now_ms);
+            assert_ptr_equal(access_probe(&access_, 0, &key), entry);
+            kept++;
+        } else {
+            due += entry != NULL && entry_expire_ms(entry) != EXPIRE_NEVER && entry_expire_ms(entry) < now_ms;
+        }
+        assert_int_equal(access_set_version(&access_, 0, &key, &spot, i + 1), access_look(&access_, 0, &key) != NULL);
+        entry = access_look(&access_, 0, &key);
+        if (entry != NULL)
+            assert_int_equal(entry_version(entry), i + 1);
+        effects_clear(&effects);
+    }
+    assert_true(kept > KEYS && due > 10);
+    store_set_stamping(store, false);
+    teardown();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_is_where_it_was_found),
+        cmocka_unit_test(a_key_is_changed_where_it_was_looked_at),
         cmocka_unit_test(random_changes_match_the_model),
         cmocka_unit_test(due_keys_go_and_only_those),
         cmocka_unit_test(watchers_learn_of_changes),
